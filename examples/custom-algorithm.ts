@@ -1,7 +1,7 @@
 // A custom algorithm in one file. `coolDown` admits a quota per window. A client that takes the last unit then waits for a whole window.
 // Use it for actions that cost money: three codes by text message, then none for ten minutes.
 import express from 'express'
-import { type Algorithm, defineAlgorithm, type Outcome, type Parameters, type ParameterInput } from 'sluice'
+import { type Algorithm, defineAlgorithm, type LimitParameters, type Outcome, type ParameterInput } from 'sluice/extend'
 import { byIP, rateLimit } from 'sluice/express'
 import { serve } from './visits.ts'
 
@@ -14,11 +14,11 @@ function deriveParameters(input: ParameterInput): Record<Name, number> {
 }
 
 /** Returns the start of the current window: the last unit if all are taken, otherwise the first. */
-function beginning(p: Parameters<Name>, s: Float64Array, at: number): number {
+function beginning(p: LimitParameters<Name>, s: Float64Array, at: number): number {
   return s[at + 2]! < p.quota ? s[at]! : s[at + 1]!
 }
 
-function step(p: Parameters<Name>, s: Float64Array, at: number, now: number, n: number, out: Outcome): void {
+function step(p: LimitParameters<Name>, s: Float64Array, at: number, now: number, n: number, out: Outcome): void {
   const open = s[at + 2]! > 0 && now < beginning(p, s, at) + p.window
   const t = open ? Math.max(now, s[at + 1]!) : now
   const used = open ? s[at + 2]! : 0
@@ -46,7 +46,7 @@ function step(p: Parameters<Name>, s: Float64Array, at: number, now: number, n: 
 
 /** Refunds units, or charges more, for a request that was charged at `then`. */
 function adjust(
-  p: Parameters<Name>,
+  p: LimitParameters<Name>,
   s: Float64Array,
   at: number,
   now: number,
@@ -62,14 +62,14 @@ function adjust(
 }
 
 /** Returns a time in the ticks of another limit, rounded up. A tick is a microsecond, or a millisecond for large numbers. */
-function inTicksOf(p: Parameters<Name>, from: Parameters<Name>, ticks: number): number {
+function inTicksOf(p: LimitParameters<Name>, from: LimitParameters<Name>, ticks: number): number {
   return p.perMs >= from.perMs ? ticks * (p.perMs / from.perMs) : Math.ceil(ticks / (from.perMs / p.perMs))
 }
 
 /** Converts a state to a limit that has changed: units used stay used, and a window of another length starts again. */
 function convert(
-  p: Parameters<Name>,
-  from: Parameters<Name>,
+  p: LimitParameters<Name>,
+  from: LimitParameters<Name>,
   s: Float64Array,
   at: number,
   now: number,

@@ -1,7 +1,8 @@
 // A store for another database. `rowStore` needs one function, `transact`: it reads rows, calls `change`, and stores what that returns.
 // Here the database is a `Map`.
 import express from 'express'
-import { perMinute, type RowDatabase, rowStore, type RowWrite } from 'sluice'
+import { perMinute } from 'sluice'
+import { type RowDatabase, rowStore, type RowWrite } from 'sluice/extend'
 import { byIP, rateLimit } from 'sluice/express'
 import { serve } from './visits.ts'
 

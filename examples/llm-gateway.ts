@@ -16,8 +16,17 @@ import type { AddressInfo } from 'node:net'
 import { text as textOf } from 'node:stream/consumers'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { createLimiter, type Duration, type Limit, type ThresholdEvent } from 'sluice'
+import {
+  createLimiter,
+  type Decision,
+  type Duration,
+  type Limit,
+  type Limiter,
+  perMinute,
+  type ThresholdEvent,
+} from 'sluice'
 import { rateLimit } from 'sluice/express'
+import { answerTokens, denialBody, estimateTokens, usageMeter, type UsageMeter } from 'sluice/llm'
 import { createRules, type PolicyRule, type Rules } from 'sluice/rules'
 
 // ── The limits ──
@@ -49,7 +58,7 @@ function policiesOf(plan: string, { requests, tokens, budget, running }: Plan): 
       limits: [
         { ...perMinute, name: 'requests', quota: requests },
         // The slots of a gateway that was killed are free after the lease. The middleware renews it while an answer is sent.
-        { algorithm: 'concurrent', name: 'running', quota: running, lease: '30s' },
+        { algorithm: 'concurrent', name: 'running', quota: running, expiresAfter: '30s' },
       ],
     },
     {
@@ -85,12 +94,6 @@ const fallbacks = new Map([['large', 'small']])
 
 /** A customer can leave out the most tokens of an answer. The model then gets this number. */
 const MOST_TOKENS = 1000
-const CHARACTERS_PER_TOKEN = 4
-
-export function estimate(characters: number): number {
-  return Math.ceil(characters / CHARACTERS_PER_TOKEN)
-}
-
 /** What the rules read of a request. */
 interface Attributes {
   readonly customer: string
@@ -102,24 +105,26 @@ interface Attributes {
 /** A request to a model, and what it has used until now. */
 interface Call extends Attributes {
   readonly body: Body
-  /** The tokens of the prompt. */
-  input: number
-  /** The characters of the answer that were streamed to the client. */
-  characters: number
-  /** The tokens of the answer, as the model has counted them. */
-  output: number | undefined
-  /** `'unknown'` while a model works on an answer that is not streamed; `'free'` for an answer that uses no tokens. */
-  state: 'waiting' | 'unknown' | 'streaming' | 'answered' | 'free' | 'failed'
+  /** Counts the tokens of the answer. */
+  readonly meter: UsageMeter
+  /** `'asked'` from the moment when a model may work for the client; `'free'` for an answer that uses no tokens. */
+  state: 'waiting' | 'asked' | 'free' | 'failed'
+  /** Ends with the request to the model: soon after the client has gone, and at the latest after `LONGEST_ANSWER`. */
+  work?: Promise<void>
+  isDone: boolean
 }
 
-/** Returns the actual cost of a request under a limit, or undefined to keep what is reserved. */
-function actualCost({ state, input, output, characters }: Call): ((limit: Limit) => number) | undefined {
+/** Returns the actual cost of a request under a limit. */
+function actualCost({ state, meter }: Call): (limit: Limit) => number {
   // No model has answered, so the client can try again, and is charged for the attempt that succeeds only.
   if (state === 'failed' || state === 'waiting') return () => 0
-  // The client has gone before the end of an answer that is not streamed. The model may have written all of it.
-  if (state === 'unknown') return undefined
-  const tokens = state === 'free' ? 0 : input + (output ?? estimate(characters))
+  const tokens = state === 'free' ? 0 : meter.cost
   return ({ name }) => (name === 'tokens' || name === 'budget' ? tokens : 1)
+}
+
+/** Settles a request when its model has ended, which is after the response if the client has gone. */
+function settled(call: Call): ReturnType<typeof actualCost> | Promise<ReturnType<typeof actualCost>> {
+  return call.isDone ? actualCost(call) : Promise.resolve(call.work).then(() => actualCost(call))
 }
 
 // ── The two APIs ──
@@ -132,10 +137,6 @@ function json(value: unknown): Json {
   return typeof value === 'object' && value !== null ? (value as Json) : {}
 }
 
-function number(value: unknown): number | undefined {
-  return typeof value === 'number' && value >= 0 ? Math.ceil(value) : undefined
-}
-
 interface Api {
   readonly path: string
   readonly style: 'openai' | 'anthropic'
@@ -144,10 +145,6 @@ interface Api {
   /** What the model is asked for in addition, with each streamed answer. */
   readonly more: Json
   error(type: string, message: string): Json
-  /** Takes what a whole answer or an event says about its tokens. */
-  count(call: Call, answer: Json): void
-  /** Returns the text of an event. */
-  text(event: Json): unknown
   /** Returns whether the client gets an event. */
   isAsked(event: Json, asked: Json): boolean
 }
@@ -160,12 +157,6 @@ const apis: readonly Api[] = [
     // Without it, a streamed answer does not say how many tokens it has used.
     more: { stream_options: { include_usage: true } },
     error: (type, message) => ({ error: { type, message, code: type, param: null } }),
-    count(call, answer) {
-      const usage = json(answer.usage)
-      call.input = number(usage.prompt_tokens) ?? call.input
-      call.output = number(usage.completion_tokens) ?? call.output
-    },
-    text: ({ choices }) => json(json(Array.isArray(choices) ? choices[0] : undefined).delta).content,
     isAsked: ({ choices }, { stream_options: options }) =>
       (Array.isArray(choices) && choices.length > 0) || json(options).include_usage === true,
   },
@@ -175,13 +166,6 @@ const apis: readonly Api[] = [
     most: ['max_tokens'],
     more: {},
     error: (type, message) => ({ type: 'error', error: { type, message } }),
-    count(call, answer) {
-      const usage = json(answer.usage ?? json(answer.message).usage)
-      call.input = number(usage.input_tokens) ?? call.input
-      // The start of a stream has a number, too, but not yet that of the answer.
-      if (answer.type !== 'message_start') call.output = number(usage.output_tokens) ?? call.output
-    },
-    text: ({ delta }) => json(delta).text,
     isAsked: () => true,
   },
 ]
@@ -190,6 +174,13 @@ const apis: readonly Api[] = [
 
 const MOST_CACHED = 1000
 const LONGEST_ANSWER = 10 * 60_000
+
+/** The models, and how many requests each of them gets. One that answers 429 gets none for as long as it says. */
+interface Models {
+  readonly url: string
+  readonly limiter: Limiter<string, Decision>
+}
+const LONGEST_PAUSE = 60_000
 
 /** A gateway that listens. */
 export interface Gateway {
@@ -219,6 +210,8 @@ export async function startGateway(
   )
   // With several gateways, add `store: redisStore(client)`.
   const limiter = createLimiter({ name: 'gateway', rules })
+  const modelLimiter = createLimiter({ name: 'models', keyer: (model: string) => model, limits: perMinute(10_000) })
+  const models: Models = { url: modelUrl, limiter: modelLimiter }
   const app = express()
 
   for (const api of apis) {
@@ -231,12 +224,11 @@ export async function startGateway(
       } else if (typeof body === 'string') {
         response.status(400).json(api.error('invalid_request_error', body))
       } else {
-        const input = estimate(JSON.stringify(body).length)
-        const most = Number(api.most.map((name) => body[name]).find((value) => value !== undefined))
+        const tokens = estimateTokens(body) + answerTokens(body, MOST_TOKENS)
         const { id, plan } = customer
-        const read = { customer: id, plan, tokens: input + most }
+        const read = { customer: id, plan, tokens }
         attributes.set(request, read)
-        calls.set(request, { ...read, body, input, characters: 0, output: undefined, state: 'waiting' })
+        calls.set(request, { ...read, body, meter: usageMeter({ reserved: tokens }), state: 'waiting', isDone: false })
         next()
       }
     }
@@ -245,8 +237,8 @@ export async function startGateway(
       limiter,
       headers: api.style,
       queue: { max: 100, maxWait },
-      settleWith: (request) => actualCost(calls.get(request)!),
-      message: ({ binding }) => api.error('rate_limit_error', `Too many ${binding?.limit.name}. Try again later.`),
+      settleWith: (request) => settled(calls.get(request)!),
+      message: denialBody(api.style),
     })
 
     const answer = async (call: Call, response: Response): Promise<void> => {
@@ -258,13 +250,16 @@ export async function startGateway(
         response.json(cached)
         return
       }
-      const whole = await answerOf(api, modelUrl, call, response)
+      const whole = await answerOf(api, models, call, response)
       if (whole === undefined) return
       if (cache.size >= MOST_CACHED) cache.delete(cache.keys().next().value!)
       cache.set(id, whole)
     }
     app.post(api.path, express.json({ limit: '1mb' }), prepare, limit, (request, response, next) => {
-      answer(calls.get(request)!, response).catch(next)
+      const call = calls.get(request)!
+      call.work = answer(call, response)
+        .catch(next)
+        .finally(() => (call.isDone = true))
     })
   }
 
@@ -301,13 +296,13 @@ function bodyOf(api: Api, given: unknown): Body | string {
 }
 
 /** Sends the answer of a model to the client. Returns an answer that is whole. */
-async function answerOf(api: Api, modelUrl: string, call: Call, response: Response): Promise<Json | undefined> {
+async function answerOf(api: Api, models: Models, call: Call, response: Response): Promise<Json | undefined> {
   const gone = new AbortController()
   response.on('close', () => gone.abort())
   // A model that hangs would hold the slot for ever.
   const signal = AbortSignal.any([gone.signal, AbortSignal.timeout(LONGEST_ANSWER)])
   try {
-    const answer = await ask(api, modelUrl, call, signal)
+    const answer = await ask(api, models, call, signal)
     if (answer === undefined) {
       call.state = 'failed'
       response.status(502).json(api.error('api_error', 'no model answers'))
@@ -320,11 +315,11 @@ async function answerOf(api: Api, modelUrl: string, call: Call, response: Respon
         .send(await answer.text())
     } else if (call.body.stream) {
       response.set({ 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache' })
+      response.flushHeaders()
       await forward(api, answer, call, response, signal)
     } else {
-      const whole = json(await answer.json())
-      api.count(call, whole)
-      call.state = 'answered'
+      const whole = json(JSON.parse(await textOf(call.meter.read(answer.body))))
+      call.isDone = true
       response.json(whole)
       return whole
     }
@@ -336,42 +331,46 @@ async function answerOf(api: Api, modelUrl: string, call: Call, response: Respon
 }
 
 /** Asks the model, and then another one. They share one reservation, and only the answer is charged. */
-async function ask(api: Api, modelUrl: string, call: Call, signal: AbortSignal) {
+async function ask(api: Api, { url, limiter }: Models, call: Call, signal: AbortSignal) {
   const { body } = call
   for (const model of [body.model, fallbacks.get(body.model)]) {
-    if (model === undefined || signal.aborted) continue
+    if (model === undefined || signal.aborted || !limiter.consume(model).allowed) continue
     // From here on, a model works for the client.
-    call.state = body.stream ? 'streaming' : 'unknown'
-    const answer = await fetch(modelUrl + api.path, {
+    call.state = 'asked'
+    const answer = await fetch(url + api.path, {
       method: 'POST',
       headers: { 'Content-Type': 'application/json' },
       body: JSON.stringify({ ...body, ...(body.stream && api.more), model }),
       signal,
     }).catch(() => undefined)
     if (answer !== undefined && answer.status < 500 && answer.status !== 429) return answer
+    if (answer?.status === 429) limiter.pause(model, pauseOf(answer))
     await answer?.body?.cancel()
   }
   signal.throwIfAborted()
   return undefined
 }
 
-/** Forwards a stream, and counts it. The charge is correct at every moment, so a client may hang up at any time. */
+/** Returns the milliseconds for which a model wants no requests. */
+function pauseOf({ headers }: globalThis.Response): number {
+  const seconds = Number(headers.get('retry-after'))
+  return Math.min(LONGEST_PAUSE, Math.ceil(1000 * (seconds > 0 ? seconds : 1)))
+}
+
+/** Forwards a stream. The meter has counted each event before the client gets it, so a client may hang up at any time. */
 async function forward(api: Api, { body }: globalThis.Response, call: Call, response: Response, signal: AbortSignal) {
-  for await (const event of eventsOf(body!)) {
+  for await (const event of eventsOf(call.meter.read(body))) {
     signal.throwIfAborted()
     const data = json(parsed(/^data: (.*)$/m.exec(event)?.[1]))
-    api.count(call, data)
-    const text = api.text(data)
-    if (typeof text === 'string') call.characters += text.length
     const isData = Object.keys(data).length > 0
     if (isData && !api.isAsked(data, call.body)) continue
     if (!response.write(`${event}\n\n`)) await once(response, 'drain', { signal })
   }
-  call.state = 'answered'
+  call.isDone = true
   response.end()
 }
 
-async function* eventsOf(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+async function* eventsOf(body: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   let rest = ''
   const decoder = new TextDecoder()
   for await (const chunk of body) {
@@ -399,6 +398,8 @@ export interface FakeModel {
   readonly url: string
   /** Models that fail. */
   readonly failing: Set<string>
+  /** Models that answer 429, and want no request for a second. */
+  readonly busy: Set<string>
   /** The models that were asked lately. */
   readonly asked: string[]
 }
@@ -406,9 +407,15 @@ export interface FakeModel {
 /** A word is one token. */
 const WORD = 'yes '
 
+/** Returns how many tokens this model counts in a prompt. */
+export function promptTokens(prompt: string): number {
+  return Math.ceil(prompt.length / 4)
+}
+
 /** Starts a model. Prompts: `Say 5 words`, and `Say 5 words and wait`, whose stream does not end. */
 export async function startModel(): Promise<FakeModel> {
   const failing = new Set<string>()
+  const busy = new Set<string>()
   const asked: string[] = []
   const server = createServer((request, response) => {
     const answer = async (): Promise<void> => {
@@ -416,11 +423,12 @@ export async function startModel(): Promise<FakeModel> {
       asked.push(String(body.model))
       if (asked.length > MOST_CACHED) asked.shift()
       if (failing.has(String(body.model))) response.writeHead(500).end()
+      else if (busy.has(String(body.model))) response.writeHead(429, { 'Retry-After': '1' }).end()
       else await speak(request, response, body)
     }
     answer().catch(() => response.destroy())
   }).listen(0, '127.0.0.1')
-  return { server, url: await urlOf(server), failing, asked }
+  return { server, url: await urlOf(server), failing, busy, asked }
 }
 
 async function speak({ url }: IncomingMessage, response: ServerResponse, body: Json): Promise<void> {
@@ -428,7 +436,7 @@ async function speak({ url }: IncomingMessage, response: ServerResponse, body: J
   const prompt = JSON.stringify(body.messages)
   const most = Number(body.max_completion_tokens ?? body.max_tokens)
   const words = Math.min(most, Number(/Say (\d+)/.exec(prompt)?.[1] ?? 5))
-  const tokens = [estimate(prompt.length), words] as const
+  const tokens = [promptTokens(prompt), words] as const
   const shape = url === '/v1/messages' ? anthropic(model, ...tokens) : openai(model, ...tokens)
   if (stream !== true) {
     await pause(5)
@@ -515,7 +523,7 @@ async function show({ url }: Gateway, { failing }: FakeModel): Promise<void> {
   const row = (...cells: readonly (string | number)[]): void =>
     console.log(cells.map((cell, i) => (i === 0 ? String(cell).padEnd(47) : String(cell).padStart(10))).join(''))
   const report = async (what: string, response?: globalThis.Response, free = 2): Promise<void> => {
-    const deniedBy = /Too many (\w+)/.exec((await response?.text()) ?? '')?.[1]
+    const deniedBy = /Rate limit reached: (\w+)/.exec((await response?.text()) ?? '')?.[1]
     const { requests, tokens, budget, running } = await leftWith(free)
     row(what, response?.status ?? 'aborted', deniedBy ?? '', requests, tokens, budget, running)
   }

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import express from 'express'
 import { rateLimit } from 'sluice/express'
-import { rulesFile } from 'sluice/rules'
+import { rulesFromFile } from 'sluice/rules'
 import { serve } from './visits.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-example-'))
@@ -27,7 +27,7 @@ policies:
 }
 
 write(5)
-const rules = await rulesFile(file)
+const rules = await rulesFromFile(file)
 
 const app = express()
 app.use(rateLimit({ rules }))

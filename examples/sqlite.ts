@@ -20,8 +20,7 @@ function work(): void {
   const limited = rateLimit({
     keyer: () => 'everybody',
     limits: fixedWindow({ name: 'all', quota: QUOTA, window: '1h' }),
-    // A longer wait than the default: no process decides alone, however busy the machine is.
-    store: sqliteStore(process.env['LIMITS_FILE']!, { timeout: '10s' }),
+    store: sqliteStore(process.env['LIMITS_FILE']!),
   })
   createServer(limited((_, response) => void response.end(`hello from ${process.pid}`))).listen(
     Number(process.env['PORT'] ?? 0),

@@ -1,22 +1,18 @@
 // Two limiters as one transaction: per user and per document. If one denies, neither charges.
 import express, { type Request } from 'express'
-import { createLimiter, perMinute, stack } from 'sluice'
+import { perMinute, stack } from 'sluice'
 import { byHeader, rateLimit } from 'sluice/express'
 import { serve } from './visits.ts'
 
-const perUser = createLimiter<Request>({
-  name: 'users',
-  keyer: byHeader('x-user'), // replace this with your authentication
-  limits: perMinute(5, { name: 'per-user' }),
-})
-const perDocument = createLimiter<Request>({
-  name: 'documents',
-  keyer: (request) => request.path,
-  limits: perMinute(2, { name: 'per-document' }),
+const limiter = stack({
+  limiters: [
+    { keyer: byHeader('x-user'), limits: perMinute(5, { name: 'per-user' }) }, // replace this with your authentication
+    { keyer: (request: Request) => request.path, limits: perMinute(2, { name: 'per-document' }) },
+  ],
 })
 
 const app = express()
-app.use(rateLimit({ limiter: stack(perUser, perDocument) }))
+app.use(rateLimit({ limiter }))
 app.get('/documents/:id', (request, response) => {
   response.send(`document ${request.params.id}`)
 })

@@ -1,5 +1,6 @@
 import type { Application, NextFunction, Request, Response } from 'express'
-import { hasUnreadBody, markAborted, whenClosed } from '../../src/http/response/node.ts'
+import { isClosed, markAborted, whenAnswered, whenClosed } from '../../src/http/response/node.ts'
+import { discardBody, hasUnreadBody, isLargeBody } from '../../src/http/response/unread-body.ts'
 import { headerKeyer, methodKey, readsRoute, routeKey, type RoutePattern } from '../../src/http/keys/request-keyers.ts'
 import {
   addressReader,
@@ -13,6 +14,7 @@ import {
 import { unroutedKey, warnOfLateMount, warnOfNoRoute } from '../../src/http/checks.ts'
 import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import { needsCall, refuseOwnCall } from '../../src/util/validate.ts'
+import type { MaybePromise } from '../../src/util/maybe-promise.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { byteLength, denialStatus } from '../../src/http/denial.ts'
 import { callStarted } from '../../src/http/response/on-denied.ts'
@@ -83,11 +85,11 @@ function isErrorHandler({ handle }: Layer): boolean {
 }
 
 /**
- * Makes a body that has not arrived look complete. The error handler of Express reads a body to its end before it answers. With
- * this it answers at once, and the response closes the connection.
+ * Makes a large body that has not arrived look complete. The error handler of Express reads a body to its end before it answers. With
+ * this it answers at once, and the connection ends after the response.
  */
-function skipUnreadBody(request: Request): void {
-  if (!hasUnreadBody(request)) return
+function skipLargeBody(request: Request): void {
+  if (!hasUnreadBody(request) || !isLargeBody(request)) return
   const options = { configurable: true, writable: true }
   Object.defineProperties(request, { complete: { value: true, ...options }, readable: { value: false, ...options } })
 }
@@ -252,7 +254,8 @@ export type RateLimit = <Params, ResBody, ReqBody, Query, Locals extends Record<
   next: NextFunction,
 ) => void
 
-type OnDenied = (request: Request, response: Response, next: NextFunction, decision: Decision) => unknown
+/** Is called with denials: see the option `onDenied`. */
+export type OnDenied = (request: Request, response: Response, next: NextFunction, decision: Decision) => unknown
 
 const adapter: HttpAdapter<Request, Response, NextFunction, OnDenied> = {
   getMethod: (request) => request.method,
@@ -260,7 +263,7 @@ const adapter: HttpAdapter<Request, Response, NextFunction, OnDenied> = {
   getPath: pathsOf,
   getAddress: addressOf,
   getApp: (request) => request.app,
-  hasUnreadBody,
+  discardBody,
   getHeader: (response, name) => response.getHeader(name),
   setHeader: (response, name, value) => void response.setHeader(name, value),
   removeHeader: (response, name) => response.removeHeader(name),
@@ -270,19 +273,20 @@ const adapter: HttpAdapter<Request, Response, NextFunction, OnDenied> = {
   sendDenial: (response, status, body) =>
     void response.status(status).setHeader('Content-Length', byteLength(body)).end(body),
   onEnd: (response, listener) => whenClosed(response, listener),
+  isGone: (_request, response) => isClosed(response),
+  onAnswer: whenAnswered,
   getDecision: (request) => request.rateLimit,
   setDecision: (request, decision) => void (request.rateLimit = decision),
   callOnDenied: (onDenied, request, response, next, decision) =>
-    callStarted(
-      { request, onDenied, response, status: denialStatus(decision), beforeError: () => skipUnreadBody(request) },
-      (undo) => {
-        const goOn = (...reason: [unknown?]): void => {
-          undo(isError(reason[0]))
-          ;(next as (...reason: [unknown?]) => void)(...reason)
-        }
-        return onDenied(request, response, goOn, decision)
-      },
-    ),
+    callStarted({ request, onDenied, response, status: denialStatus(decision) }, (undo) => {
+      const goOn = (...reason: [unknown?]): void => {
+        const hasFailed = isError(reason[0])
+        undo(hasFailed)
+        if (hasFailed) skipLargeBody(request)
+        ;(next as (...reason: [unknown?]) => void)(...reason)
+      }
+      return onDenied(request, response, goOn, decision)
+    }),
 }
 
 /** Express takes `'route'` and `'router'` for the end of a route or router. */
@@ -301,9 +305,18 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
     if (readsRoute(options.keyer) && isMountedWithUse(app as Application, limitRate)) warnOfNoRoute(app)
   })
   const limitRate: RateLimit = function limitRate(request, response, next) {
-    const admitted = requestLimiter.admit(request as unknown as Request, response as Response, next)
+    function failed(error: unknown): void {
+      skipLargeBody(request as unknown as Request)
+      next(error)
+    }
+    let admitted: MaybePromise<boolean>
+    try {
+      admitted = requestLimiter.admit(request as unknown as Request, response as Response, next)
+    } catch (error) {
+      return failed(error)
+    }
     if (admitted === true) next()
-    else if (admitted !== false) admitted.then((yes) => void (yes && next()), next)
+    else if (admitted !== false) admitted.then((yes) => void (yes && next()), failed)
   }
   return limitRate
 }

@@ -3,7 +3,8 @@ import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest 
 import type { Decision } from '../../src/limiter/decision.ts'
 import type { LimiterOptions } from '../../src/limiter/options.ts'
 import { denialStatus } from '../../src/http/denial.ts'
-import { hasUnreadBody, markAborted, whenClosed } from '../../src/http/response/node.ts'
+import { isClosed, markAborted, whenAnswered, whenClosed } from '../../src/http/response/node.ts'
+import { discardBody } from '../../src/http/response/unread-body.ts'
 import { callStarted } from '../../src/http/response/on-denied.ts'
 import { createRequestLimiter } from '../../src/http/request-limiter.ts'
 import { type HttpOptions, type LimiterSource, validateHttpOptions } from '../../src/http/options.ts'
@@ -16,6 +17,7 @@ import { limitScope, nearestLimit, watchApps } from './scope.ts'
 
 export { byHeader, byIP, byMethod, byRoute, ipKeyer } from './keyers.ts'
 export type { IpKeyerOptions } from '../../src/http/keys/address.ts'
+export type { HeaderStyle } from '../../src/http/headers/types.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -72,7 +74,8 @@ export type RateLimitOptions = LimiterSource<FastifyRequest> &
     readonly hook?: Hook
   }
 
-type OnDenied = (request: FastifyRequest, reply: FastifyReply, decision: Decision) => unknown
+/** Is called with denials: see the option `onDenied`. */
+export type OnDenied = (request: FastifyRequest, reply: FastifyReply, decision: Decision) => unknown
 
 const adapter: HttpAdapter<FastifyRequest, FastifyReply, undefined, OnDenied> = {
   getMethod: (request) => request.method,
@@ -80,7 +83,7 @@ const adapter: HttpAdapter<FastifyRequest, FastifyReply, undefined, OnDenied> = 
   getPath: pathsOf,
   getAddress: addressOf,
   getApp: (request) => request.server.server,
-  hasUnreadBody: ({ raw }) => hasUnreadBody(raw),
+  discardBody: (request, reply) => discardBody(request.raw, reply.raw),
   getHeader: (reply, name) => reply.getHeader(name),
   setHeader: (reply, name, value) => void reply.header(name, value),
   removeHeader: (reply, name) => void reply.removeHeader(name),
@@ -90,6 +93,8 @@ const adapter: HttpAdapter<FastifyRequest, FastifyReply, undefined, OnDenied> = 
   // As bytes: Fastify adds a charset to a text with a JSON type.
   sendDenial: (reply, status, body) => void reply.code(status).send(Buffer.from(body)),
   onEnd: (reply, listener) => whenClosed(reply.raw, listener),
+  isGone: (_request, { raw }) => isClosed(raw),
+  onAnswer: ({ raw }, listener) => whenAnswered(raw, listener),
   getDecision: (request) => request.rateLimit,
   setDecision: (request, decision) => void (request.rateLimit = decision),
   callOnDenied: (onDenied, request, reply, _next, decision) =>
@@ -137,7 +142,7 @@ const routeLimiter = routeHook((scope, options) => {
 
 /** Creates the hook that limits requests. Throws `SluiceError` for wrong options. */
 function createHook(given: RateLimitOptions): LimitHook {
-  validateHttpOptions(given, 'hook')
+  given = validateHttpOptions(given, 'hook')
   const { hook = 'onRequest', ...options } = given
   oneOf('hook', hook, ['onRequest', 'preHandler'])
   const requestLimiter = createRequestLimiter(options, adapter)

@@ -155,6 +155,7 @@ const NEVER = ['limits', 'limiter', 'rules', 'name', 'shared']
 /** Options that belong together: one of them replaces all of the scope. */
 const GROUPS = [
   ['onDenied', 'message', 'statusCode'],
+  ['count', 'refundWhen'],
   ['headers', 'headerNames', 'unit', 'partitionKey'],
 ]
 

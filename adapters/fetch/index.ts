@@ -1,11 +1,19 @@
+import { trackWork } from '../../src/http/work.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
 import { headerConfig } from '../../src/http/headers/styles.ts'
 import { type HttpOptions, type LimiterSource, validateHttpOptions } from '../../src/http/options.ts'
 import { exposedAfter } from '../../src/http/passes.ts'
 import { createRequestLimiter } from '../../src/http/request-limiter.ts'
 import { warnIfPending } from '../../src/http/checks.ts'
-import { hasUnreadBody, type NodeRequest } from '../../src/http/response/node.ts'
-import { clientGone, denialFrom, lateHeaders, optionsForDrafts, ResponseEnd } from '../../src/http/response/web.ts'
+import { type ClosableResponse, discardBody, type NodeRequest } from '../../src/http/response/unread-body.ts'
+import {
+  clientGone,
+  denialFrom,
+  isAborted,
+  lateHeaders,
+  optionsForDrafts,
+  ResponseEnd,
+} from '../../src/http/response/web.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { shared } from '../../src/util/copies.ts'
 import { chain, type MaybePromise } from '../../src/util/maybe-promise.ts'
@@ -13,6 +21,8 @@ import { needsCall, refuse, refuseOwnCall } from '../../src/util/validate.ts'
 import { type AddressOptions, givenAddressKey } from '../../src/http/keys/address.ts'
 import { headerKeyer, methodKey } from '../../src/http/keys/request-keyers.ts'
 import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
+
+export type { HeaderStyle } from '../../src/http/headers/types.ts'
 
 /** The options of {@link rateLimit}: those of `createLimiter` or a `limiter`, and those of the HTTP responses. */
 export type RateLimitOptions = LimiterSource<Request> &
@@ -25,7 +35,8 @@ export type RateLimitOptions = LimiterSource<Request> &
     readonly onDenied?: OnDenied
   }
 
-type OnDenied = (request: Request, decision: Decision) => MaybePromise<Response>
+/** Is called with denials: see the option `onDenied`. */
+export type OnDenied = (request: Request, decision: Decision) => MaybePromise<Response>
 
 /** Limits a handler. The handler receives all arguments of the runtime, unchanged. */
 export type RateLimit = <In extends Request, Rest extends readonly unknown[]>(
@@ -51,12 +62,12 @@ const adapter: HttpAdapter<Request, Draft, undefined, OnDenied> = {
   getMethod: (request) => request.method,
   getPath: (request) => request.url,
   getRest: restOf,
-  getApp: (request) => incomingOf(request)?.socket?.server,
+  getApp: (request) => bindingsOf(request).incoming?.socket?.server,
   getRequestHeader: (request, name) => request.headers.get(name) ?? undefined,
   /** `@hono/node-server` passes the request of Node to a handler. Other runtimes handle connections themselves. */
-  hasUnreadBody(request) {
-    const incoming = incomingOf(request)
-    return incoming?.httpVersionMajor !== undefined && hasUnreadBody(incoming)
+  discardBody(request) {
+    const { incoming, outgoing } = bindingsOf(request)
+    if (incoming?.httpVersionMajor !== undefined && outgoing !== undefined) discardBody(incoming, outgoing)
   },
   getHeader: ({ headers }, name) => headers.get(name) ?? undefined,
   setHeader({ request, headers }, name, value) {
@@ -70,6 +81,7 @@ const adapter: HttpAdapter<Request, Draft, undefined, OnDenied> = {
   sendDenial: (draft, status, body) =>
     void (draft.denial = new Response(draft.isHead ? null : encoder.encode(body), { status })),
   onEnd: ({ end }, listener) => end.listen(listener),
+  isGone: isAborted,
   getDecision: (request) => decisions.get(request),
   setDecision: (request, decision) => void decisions.set(request, decision),
   callOnDenied(onDenied, request, draft, _next, decision) {
@@ -81,12 +93,16 @@ const adapter: HttpAdapter<Request, Draft, undefined, OnDenied> = {
   },
 }
 
-/** Returns the request of Node that `@hono/node-server` passes to a handler. */
-function incomingOf(
-  request: Request,
-): (NodeRequest & { readonly socket?: { readonly server?: object } | null }) | undefined {
-  const [bindings] = restOf(request) as readonly [{ readonly incoming?: NodeRequest } | null | undefined]
-  return bindings?.incoming
+/** The request and response of Node. */
+interface NodeBindings {
+  readonly incoming?: NodeRequest & { readonly socket?: { readonly server?: object } | null }
+  readonly outgoing?: ClosableResponse
+}
+
+/** Returns the request and response of Node that `@hono/node-server` passes to a handler. */
+function bindingsOf(request: Request): NodeBindings {
+  const [bindings] = restOf(request) as readonly [NodeBindings | null | undefined]
+  return bindings ?? {}
 }
 
 /**
@@ -106,7 +122,7 @@ export function rateLimitOf(request: Request): Decision | undefined {
  * export const GET = limit((request) => Response.json({ left: rateLimitOf(request)?.remaining }))
  */
 export function rateLimit(options: RateLimitOptions): RateLimit {
-  validateHttpOptions(options)
+  options = validateHttpOptions(options)
   const requestLimiter = createRequestLimiter(optionsForDrafts(options, responseOf), adapter)
   const config = headerConfig(options)
 
@@ -123,7 +139,7 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
       const admitted = await requestLimiter.admit(request, draft, undefined)
       if (!admitted) return finished(draft.denial ?? clientGone(), draft)
       try {
-        return finished(await handler(request, ...rest), draft)
+        return finished(await trackWork(request, handler(request, ...rest)), draft)
       } catch (error) {
         // The runtime answers an error with a 500.
         if (draft.end.response === undefined) draft.end.deliver(new Response(null, { status: 500 }))

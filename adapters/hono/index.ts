@@ -1,14 +1,16 @@
-import type { Context, Env, MiddlewareHandler, Next } from 'hono'
+import type { Context, Env, Hono, MiddlewareHandler, Next } from 'hono'
+import { trackWork } from '../../src/http/work.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
 import { denialStatus } from '../../src/http/denial.ts'
 import { headerConfig } from '../../src/http/headers/styles.ts'
 import { type HttpOptions, type LimiterSource, validateHttpOptions } from '../../src/http/options.ts'
 import { exposedAfter } from '../../src/http/passes.ts'
 import { createRequestLimiter } from '../../src/http/request-limiter.ts'
-import { hasUnreadBody, whenClosed } from '../../src/http/response/node.ts'
+import { isClosed, whenClosed } from '../../src/http/response/node.ts'
+import { discardBody } from '../../src/http/response/unread-body.ts'
 import { type Undo, undoneByError } from '../../src/http/response/on-denied.ts'
 import { warnIfPending } from '../../src/http/checks.ts'
-import { clientGone, denialFrom, lateHeaders, optionsForDrafts } from '../../src/http/response/web.ts'
+import { clientGone, denialFrom, isAborted, lateHeaders, optionsForDrafts } from '../../src/http/response/web.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { chain, type MaybePromise } from '../../src/util/maybe-promise.ts'
 import { bindingsOf, getResponse, knownEndOf, responseEndOf, sentResponseOf } from './response-end.ts'
@@ -26,8 +28,13 @@ import { headerKeyer, methodKey, routeKey } from '../../src/http/keys/request-ke
 import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import { needsCall, refuse, refuseOwnCall } from '../../src/util/validate.ts'
 
+export type { HeaderStyle } from '../../src/http/headers/types.ts'
+
 /** The options of {@link ipKeyer}. */
 export type IpKeyerOptions = SubnetOptions & Partial<AddressOptions<[context: Context]>>
+
+/** What the keyers here read of a context. They say nothing about its environment, so they fit apps with any environment. */
+export type AnyContext = Pick<Context, 'req'>
 
 // The address of the socket, which is the client's address if there is no proxy.
 const client: ClientInfo<Context> = {
@@ -56,31 +63,34 @@ const addressOf: (context: Context) => string | undefined = addressReader(client
  * import { getConnInfo } from 'hono/bun' // or 'hono/deno', 'hono/cloudflare-workers', 'hono/vercel', …
  * ipKeyer({ address: (context) => getConnInfo(context).remote.address })
  */
-export function ipKeyer(options: IpKeyerOptions = {}): SyncKeyer<Context> {
-  if (options.address === undefined) return clientKeyer(client, options)
-  return givenAddressKeyer(options as AddressOptions<[context: Context]>)
+export function ipKeyer(options: IpKeyerOptions = {}): SyncKeyer<AnyContext> {
+  const keyer =
+    options.address === undefined
+      ? clientKeyer(client, options)
+      : givenAddressKeyer(options as AddressOptions<[context: Context]>)
+  return keyer as SyncKeyer<AnyContext>
 }
 
 /**
  * The client's address on `@hono/node-server`. IPv6 addresses are cut to their /56.
  * @example rateLimit({ keyer: byIP, limits: perMinute(100) })
  */
-export const byIP: SyncKeyer<Context> = ipKeyer()
+export const byIP: SyncKeyer<AnyContext> = ipKeyer()
 
 /**
  * Returns a keyer for a header of the request, such as an API key. Throws `INVALID_OPTION` for a text that is not the name of a
  * header.
  * @example rateLimit({ keyer: byHeader('x-api-key'), limits: perMinute(100) })
  */
-export function byHeader(name: string): SyncKeyer<Context> {
-  return headerKeyer((context: Context, lowerCaseName) => context.req.header(lowerCaseName), name)
+export function byHeader(name: string): SyncKeyer<AnyContext> {
+  return headerKeyer((context: AnyContext, lowerCaseName) => context.req.header(lowerCaseName), name)
 }
 
 /**
  * The method of the request.
  * @example keyers(byHeader('x-api-key'), byMethod)
  */
-export const byMethod: SyncKeyer<Context> = (context) => {
+export const byMethod: SyncKeyer<AnyContext> = (context) => {
   refuseOwnCall('byMethod', context)
   return methodKey(context.req.method)
 }
@@ -106,7 +116,7 @@ interface Matched {
  * declared together: use {@link routeKeyer} for them. `app.all` is one route for all methods.
  * @example keyers(byIP, byRoute)
  */
-export const byRoute: SyncKeyer<Context> = (context) => {
+export const byRoute: SyncKeyer<AnyContext> = (context) => {
   refuseOwnCall('byRoute', context)
   const route = routeOf(context)
   return routeKey(route?.method ?? '', route?.path)
@@ -119,11 +129,11 @@ export const byRoute: SyncKeyer<Context> = (context) => {
  * const app = new Hono()
  * app.use(rateLimit({ keyer: keyers(byIP, routeKeyer(app)), limits: perMinute(100) }))
  */
-export function routeKeyer(app: { readonly routes: readonly Route[] }): SyncKeyer<Context> {
+export function routeKeyer(app: { readonly routes: readonly Route[] }): SyncKeyer<AnyContext> {
   if (!Array.isArray(app?.routes)) refuse('routeKeyer', 'a Hono app, such as routeKeyer(app)', app)
   let keys = new Map<object, string>()
   let known = 0
-  return define('routeKeyer', [app], function keyOfDeclaration(context: Context) {
+  return define('routeKeyer', [app], function keyOfDeclaration(context: AnyContext) {
     const { routes } = app
     if (routes.length !== known) [keys, known] = [keysByHandler(routes), routes.length]
     return keys.get(handlerOf(context)) ?? byRoute(context)
@@ -144,14 +154,14 @@ function keysByHandler(routes: readonly Route[]): Map<object, string> {
 }
 
 /** Returns the last handler of the route that a request matches: those before it are middleware, which routes may share. */
-function handlerOf(context: Context): object {
+function handlerOf(context: AnyContext): object {
   const route = routeOf(context)
   const { matchedRoutes } = context.req as Matched
   const same = matchedRoutes.findLast(({ method, path }) => method === route?.method && path === route.path)
   return same?.handler ?? matchedRoutes
 }
 
-function routeOf(context: Context): Route | undefined {
+function routeOf(context: AnyContext): Route | undefined {
   const { matchedRoutes, routeIndex } = context.req as Matched
   const current = matchedRoutes[routeIndex]
   return current?.path.endsWith('*') ? answering(matchedRoutes.slice(routeIndex)) : current
@@ -173,6 +183,9 @@ declare module 'hono' {
   }
 }
 
+/** The environment of a `Hono` without a type argument, in which no name is declared. */
+type BlankEnv = Hono extends Hono<infer E> ? E : never
+
 /** The environment of a `Context` without a type argument, in which every name has the type `any`. */
 type AnyEnv = Context extends Context<infer E> ? E : never
 
@@ -180,7 +193,7 @@ type AnyEnv = Context extends Context<infer E> ? E : never
  * The options of {@link rateLimit}: those of `createLimiter` or a `limiter`, and those of the HTTP responses. A request is the
  * context of Hono. `E` is the environment of the app, as in `new Hono<E>()`.
  */
-export type RateLimitOptions<E extends Env = AnyEnv> = LimiterSource<Context<E>> &
+export type RateLimitOptions<E extends Env = BlankEnv> = LimiterSource<Context<E>> &
   HttpOptions<Context<E>, Response> & {
     /**
      * Answers a denied request instead of the 429: it returns a response, or calls `next`. `context.json` and the like start
@@ -191,7 +204,8 @@ export type RateLimitOptions<E extends Env = AnyEnv> = LimiterSource<Context<E>>
     readonly onDenied?: OnDenied<E>
   }
 
-type OnDenied<E extends Env = AnyEnv> = (
+/** Answers a denied request: see the option `onDenied`. */
+export type OnDenied<E extends Env = BlankEnv> = (
   context: Context<E>,
   next: Next,
   decision: Decision,
@@ -211,16 +225,16 @@ function headerOf(context: Context, name: string): string | undefined {
   return context.newResponse(null, 200).headers.get(name) ?? undefined
 }
 
-const adapter: HttpAdapter<Context, Context, Next, OnDenied> = {
+const adapter: HttpAdapter<Context, Context, Next, OnDenied<AnyEnv>> = {
   getMethod: (context) => context.req.method,
   getRequestHeader: (context, name) => context.req.header(name),
   // The router matches `path`, which the option `getPath` of the app can change.
   getPath: ({ req: { path, url } }) => [path, url],
   getAddress: addressOf,
   getApp: appOf,
-  hasUnreadBody(context) {
-    const { incoming } = bindingsOf(context)
-    return incoming?.httpVersionMajor !== undefined && hasUnreadBody(incoming)
+  discardBody(context) {
+    const { incoming, outgoing } = bindingsOf(context)
+    if (incoming?.httpVersionMajor !== undefined && outgoing !== undefined) discardBody(incoming, outgoing)
   },
   getHeader: headerOf,
   setHeader(context, name, value) {
@@ -241,6 +255,10 @@ const adapter: HttpAdapter<Context, Context, Next, OnDenied> = {
   onEnd(context, listener) {
     const { outgoing } = bindingsOf(context)
     return outgoing === undefined ? responseEndOf(context).listen(listener) : whenClosed(outgoing, listener)
+  },
+  isGone(context) {
+    const { outgoing } = bindingsOf(context)
+    return outgoing === undefined ? isAborted(context.req.raw) : isClosed(outgoing)
   },
   getDecision: (context) => context.get('rateLimit'),
   setDecision: (context, decision) => context.set('rateLimit', decision),
@@ -294,8 +312,8 @@ function startDenial(context: Context, status: number): Undo {
  * const app = new Hono<Env>()
  * app.use(rateLimit<Env>({ keyer: (context) => context.get('user').id, limits: perMinute(100) }))
  */
-export function rateLimit<E extends Env = AnyEnv>(options: RateLimitOptions<E>): MiddlewareHandler {
-  validateHttpOptions(options)
+export function rateLimit<E extends Env = BlankEnv>(options: RateLimitOptions<E>): MiddlewareHandler {
+  options = validateHttpOptions(options)
   const requestLimiter = createRequestLimiter(optionsForDrafts(options, sentResponseOf), adapter)
   const config = headerConfig(options)
 
@@ -303,7 +321,7 @@ export function rateLimit<E extends Env = AnyEnv>(options: RateLimitOptions<E>):
     const admitted = await requestLimiter.admit(context, context, next)
     if (!admitted && !context.finalized) return clientGone()
     try {
-      if (admitted) await next()
+      if (admitted) await trackWork(context, next())
     } catch (error) {
       // Hono answers an Error. For any other value it leaves the answer to the runtime.
       if (!(error instanceof Error)) knownEndOf(context)?.deliver(new Response(null, { status: 500 }))

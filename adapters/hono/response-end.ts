@@ -1,5 +1,6 @@
 import type { Context } from 'hono'
-import type { NodeRequest, NodeResponse } from '../../src/http/response/node.ts'
+import type { NodeResponse } from '../../src/http/response/node.ts'
+import type { NodeRequest } from '../../src/http/response/unread-body.ts'
 import { ResponseEnd } from '../../src/http/response/web.ts'
 
 /** What `@hono/node-server` passes to an app, directly or as the `server` of another environment. */

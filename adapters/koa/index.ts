@@ -1,9 +1,11 @@
+/* oxlint-disable typescript/no-generated-empty-object-type -- apps declare members */
 import type Application from 'koa'
 import type { Context, DefaultContext, DefaultState, Middleware, Next, ParameterizedContext, Response } from 'koa'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { denialStatus } from '../../src/http/denial.ts'
 import { beginDenial, type Undo, undoneByError } from '../../src/http/response/on-denied.ts'
-import { hasUnreadBody, markAborted, whenClosed } from '../../src/http/response/node.ts'
+import { isClosed, markAborted, whenClosed } from '../../src/http/response/node.ts'
+import { discardBody } from '../../src/http/response/unread-body.ts'
 import { warnIfPending, warnOfLateMount, warnOfNoRoute, unroutedKey } from '../../src/http/checks.ts'
 import {
   mergeRetryAfter,
@@ -15,6 +17,7 @@ import {
 import { latestPass } from '../../src/http/passes.ts'
 import { createRequestLimiter } from '../../src/http/request-limiter.ts'
 import type { HttpOptions, LimiterSource } from '../../src/http/options.ts'
+import { trackWork } from '../../src/http/work.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
 import { readsRoute, headerKeyer, methodKey, routeKey, type RoutePattern } from '../../src/http/keys/request-keyers.ts'
 import {
@@ -28,6 +31,9 @@ import {
 } from '../../src/http/keys/address.ts'
 import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import { needsCall, refuseOwnCall } from '../../src/util/validate.ts'
+
+/** What the keyers here read of a context. They say nothing about its state, so they fit apps with any state. */
+export type AnyContext = Pick<Context, 'app' | 'method' | 'req'>
 
 const client: ClientInfo<Context> = {
   address: (context) => context.ip,
@@ -52,24 +58,24 @@ const addressOf: (request: Context) => string | undefined = addressReader(client
  * Throws `INVALID_OPTION`, `UNKNOWN_OPTION`.
  * @example ipKeyer({ ipv6Subnet: 64 }) // the default is 56
  */
-export function ipKeyer(options?: IpKeyerOptions): SyncKeyer<Context> {
-  return clientKeyer(client, options)
+export function ipKeyer(options?: IpKeyerOptions): SyncKeyer<AnyContext> {
+  return clientKeyer(client, options) as SyncKeyer<AnyContext>
 }
 
 /**
  * The client's address in `context.ip`. IPv6 addresses are cut to their /56.
  * @example rateLimit({ keyer: byIP, limits: perMinute(100) })
  */
-export const byIP: SyncKeyer<Context> = ipKeyer()
+export const byIP: SyncKeyer<AnyContext> = ipKeyer()
 
 /**
  * Returns a keyer for a header of the request, such as an API key. Throws `INVALID_OPTION` for a text that is not the name of a
  * header.
  * @example rateLimit({ keyer: byHeader('x-api-key'), limits: perMinute(100) })
  */
-export function byHeader(name: string): SyncKeyer<Context> {
+export function byHeader(name: string): SyncKeyer<AnyContext> {
   return headerKeyer(
-    (context: Context, lowerCaseName) => context.req.headers[lowerCaseName] as string | undefined,
+    (context: AnyContext, lowerCaseName) => context.req.headers[lowerCaseName] as string | undefined,
     name,
   )
 }
@@ -78,7 +84,7 @@ export function byHeader(name: string): SyncKeyer<Context> {
  * The method of the request.
  * @example keyers(byHeader('x-api-key'), byMethod)
  */
-export const byMethod: SyncKeyer<Context> = (context) => {
+export const byMethod: SyncKeyer<AnyContext> = (context) => {
   refuseOwnCall('byMethod', context)
   return methodKey(context.method)
 }
@@ -88,7 +94,7 @@ export const byMethod: SyncKeyer<Context> = (context) => {
  * process warning `SLUICE_NO_ROUTE` is emitted once for each app. In the middleware of a router it is the pattern of the route that will answer. All methods of a route count together.
  * @example keyers(byIP, byRoute)
  */
-export const byRoute: SyncKeyer<Context> = define('byRoute', ['koa'], (context: Context) => {
+export const byRoute: SyncKeyer<AnyContext> = define('byRoute', ['koa'], (context: AnyContext) => {
   refuseOwnCall('byRoute', context)
   const { method, matched, _matchedRoute: current } = context as Matched
   if (matched === undefined && current === undefined) return unroutedKey(context, context.app)
@@ -119,6 +125,7 @@ needsCall(ipKeyer, 'ipKeyer()')
 needsCall(byHeader, "byHeader('x-api-key')")
 
 export type { IpKeyerOptions } from '../../src/http/keys/address.ts'
+export type { HeaderStyle } from '../../src/http/headers/types.ts'
 
 declare module 'koa' {
   interface DefaultState {
@@ -133,11 +140,19 @@ export interface RateLimitState {
   rateLimit?: Decision
 }
 
+/** The members that are declared by name, without those of any other name, which have the type `any`. */
+export type Declared<Type> = {
+  [
+    Name in keyof Type as string extends Name ? never : number extends Name ? never : symbol extends Name ? never : Name
+  ]: Type[Name]
+}
+
 /**
  * The options of {@link rateLimit}: those of `createLimiter` or a `limiter`, and those of the HTTP responses. A request is the
- * context of Koa. `State` and `Custom` are the types of the app, as in `new Koa<State, Custom>()`.
+ * context of Koa. `State` and `Custom` are the types of the app, as in `new Koa<State, Custom>()`. By default they are
+ * what is declared in `DefaultState` and `DefaultContext`.
  */
-export type RateLimitOptions<State = DefaultState, Custom = DefaultContext> = LimiterSource<
+export type RateLimitOptions<State = Declared<DefaultState>, Custom = Declared<DefaultContext>> = LimiterSource<
   ParameterizedContext<State, Custom>
 > &
   HttpOptions<ParameterizedContext<State, Custom>, Response> & {
@@ -149,21 +164,22 @@ export type RateLimitOptions<State = DefaultState, Custom = DefaultContext> = Li
     readonly onDenied?: OnDenied<State, Custom>
   }
 
-type OnDenied<State = DefaultState, Custom = DefaultContext> = (
+/** Answers a denied request: see the option `onDenied`. */
+export type OnDenied<State = Declared<DefaultState>, Custom = Declared<DefaultContext>> = (
   context: ParameterizedContext<State, Custom>,
   next: Next,
   decision: Decision,
 ) => unknown
 
 // Uses the response of Node where Koa's response does the same, but checks the name of every header first.
-const adapter: HttpAdapter<Context, Response, Next, OnDenied> = {
+const adapter: HttpAdapter<Context, Response, Next, OnDenied<DefaultState, DefaultContext>> = {
   getMethod: (context) => context.req.method,
   getRequestHeader: (context, name) => context.req.headers[name] as string | undefined,
   // Routers match `path`, which a middleware can rewrite. It is null for a URL without one.
   getPath: ({ path, originalUrl }) => (path === originalUrl ? path : [(path as string | null) ?? '', originalUrl]),
   getAddress: addressOf,
   getApp: (context) => context.app,
-  hasUnreadBody: ({ req }) => hasUnreadBody(req),
+  discardBody: ({ req }, { res }) => discardBody(req, res),
   getHeader: (response, name) => response.res.getHeader(name),
   setHeader: (response, name, value) => void response.res.setHeader(name, value),
   removeHeader: (response, name) => response.res.removeHeader(name),
@@ -178,6 +194,7 @@ const adapter: HttpAdapter<Context, Response, Next, OnDenied> = {
     response.body = body
   },
   onEnd: (response, listener) => whenClosed(response.res, listener),
+  isGone: (_context, { res }) => isClosed(res),
   getDecision: (context) => context.state.rateLimit,
   setDecision: (context, decision) => void (context.state.rateLimit = decision),
   callOnDenied(onDenied, context, _response, next, decision) {
@@ -217,11 +234,11 @@ function startDenial(context: Context, status: number): Undo {
  * const app = new Koa<State>()
  * app.use(rateLimit<State>({ keyer: (context) => context.state.user.id, limits: perMinute(100) }))
  */
-export function rateLimit<State = DefaultState, Custom = DefaultContext>(
+export function rateLimit<State = Declared<DefaultState>, Custom = Declared<DefaultContext>>(
   given: RateLimitOptions<State, Custom>,
 ): Middleware<State & RateLimitState, Custom> {
   // Only functions of the user read the state.
-  const options = given as unknown as RateLimitOptions
+  const options = given as unknown as RateLimitOptions<DefaultState, DefaultContext>
   const requestLimiter = createRequestLimiter(options, adapter, function checkApp(app) {
     if (isLastAfterRouter(app as Application, limitRate)) warnOfLateMount()
     // An earlier router may have set a route.
@@ -238,9 +255,9 @@ export function rateLimit<State = DefaultState, Custom = DefaultContext>(
   function limit(context: Context, next: Next, goOn: Next, hasGoneOn: () => boolean): Promise<void> | void {
     try {
       const admitted = requestLimiter.admit(context, context.response, goOn)
-      if (typeof admitted === 'boolean') return admitted ? next() : undefined
+      if (typeof admitted === 'boolean') return admitted ? trackWork(context, next()) : undefined
       return admitted.then(
-        (yes) => (yes ? next() : undefined),
+        (yes) => (yes ? trackWork(context, next()) : undefined),
         (error: unknown) => failed(context, hasGoneOn(), error),
       )
     } catch (error) {
@@ -272,7 +289,7 @@ function isLastAfterRouter({ middleware }: Application, limitRate: unknown): boo
 }
 
 const EXPOSE_HEADERS = 'access-control-expose-headers'
-const DENIAL_HEADERS = ['retry-after', RETRY_AFTER_MS, 'cache-control', 'connection']
+const DENIAL_HEADERS = ['retry-after', RETRY_AFTER_MS, 'cache-control']
 
 /** The requests whose `onDenied` has thrown the denial. */
 const thrownDenials = new WeakSet<Context>()

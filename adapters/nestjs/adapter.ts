@@ -1,7 +1,8 @@
 import type { ExecutionContext } from '@nestjs/common'
 import { denialStatus } from '../../src/http/denial.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
-import { hasUnreadBody, markAborted, whenClosed } from '../../src/http/response/node.ts'
+import { isClosed, markAborted, whenAnswered, whenClosed } from '../../src/http/response/node.ts'
+import { discardBody } from '../../src/http/response/unread-body.ts'
 import { callStarted } from '../../src/http/response/on-denied.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { chain } from '../../src/util/maybe-promise.ts'
@@ -102,7 +103,9 @@ function pathsOf(request: object): string | readonly string[] | undefined {
 /** For calls with an HTTP response, of REST and GraphQL. */
 export const httpAdapter: HttpAdapter<object, Exchange, undefined, OnDenied> = {
   ...requestAdapter,
-  hasUnreadBody: (request) => 'headers' in request && hasUnreadBody(rawRequestOf(request)),
+  discardBody(request, { response }) {
+    if ('headers' in request) discardBody(rawRequestOf(request), rawResponseOf(response!))
+  },
   getHeader: ({ response }, name) => headOf(response!).getHeader(name),
   setHeader(exchange, name, value) {
     // Only for this body: an exception filter may send another one.
@@ -116,6 +119,8 @@ export const httpAdapter: HttpAdapter<object, Exchange, undefined, OnDenied> = {
   getStatus: ({ response }) => rawResponseOf(response!).statusCode,
   markAborted: ({ response }) => markAborted(rawResponseOf(response!)),
   onEnd: ({ response }, listener) => whenClosed(rawResponseOf(response!), listener),
+  isGone: (_request, { response }) => isClosed(rawResponseOf(response!)),
+  onAnswer: ({ response }, listener) => whenAnswered(rawResponseOf(response!), listener),
   callOnDenied: (onDenied, request, exchange, _next, decision) =>
     callStarted({ request, onDenied, response: headOf(exchange.response!), status: denialStatus(decision) }, (undo) =>
       chain(onDenied(exchange.context, decision), (answer) => {
@@ -161,11 +166,11 @@ export interface ContextLimiter {
 }
 
 /** The options that need an HTTP response. */
-const RESPONSE_OPTIONS = ['refundWhen', 'settleWith', 'resetWhen']
+const RESPONSE_OPTIONS = ['count', 'refundWhen', 'settleWith', 'resetWhen']
 
 /** Creates the limiter of a guard. Throws `SluiceError` for a wrong or unknown option. */
 export function createContextLimiter(options: RateLimitOptions): ContextLimiter {
-  validateHttpOptions(options)
+  options = validateHttpOptions(options)
   const limiter = limiterOf(options as RateLimitOptions<object>, httpAdapter)
   const others = { ...without(options, LIMITER_OPTIONS), limiter } as RateLimitOptions<object>
   const responses = createRequestLimiter(

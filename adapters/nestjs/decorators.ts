@@ -80,7 +80,7 @@ function placeOf(target: object, method: string | symbol | undefined): string {
 }
 
 /**
- * Excludes a class or a handler from the limits of {@link RateLimitGuard} and of `rateLimit` guards. `false` on a handler undoes the
+ * Excludes a class or a handler from the limits of {@link RateLimitGuard} and of guards made by `createRateLimitGuard`. `false` on a handler undoes the
  * decorator of its class. A handler with its own limits in a skipped class is limited. Throws `INVALID_OPTION`.
  * @example
  * @SkipRateLimit()

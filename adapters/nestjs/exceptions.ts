@@ -1,4 +1,4 @@
-import { HttpException } from '@nestjs/common'
+import { type ExecutionContext, HttpException } from '@nestjs/common'
 import { denial } from '../../src/http/denial.ts'
 import type { HeaderOptions } from '../../src/http/headers/options.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
@@ -105,7 +105,7 @@ export function exceptionOf(exchange: Exchange, hasMessage: boolean, unit: Unit)
   const isMessage = hasMessage && sent !== undefined && decision.degraded !== 'closed'
   const problem = unit === undefined || sent === undefined ? undefined : problemOf(decision, sent.status, unit)
   const exception = new RateLimitException(decision, isMessage ? messageIn(sent) : problem, sent)
-  if (kindOf(context) === 'ws') return socketException(exception, context.switchToWs().getPattern())
+  if (kindOf(context) === 'ws') return socketException(exception, context)
   return kindOf(context) === 'rpc' ? rpcException(exception) : exception
 }
 
@@ -114,9 +114,18 @@ function sentIn({ denial: sent, type }: Exchange): DenialBody | undefined {
 }
 
 /** The filters of gateways and microservices accept only exceptions of their packages, which are installed there. */
-async function socketException(exception: RateLimitException, event: unknown): Promise<Error> {
+async function socketException(exception: RateLimitException, context: ExecutionContext): Promise<Error> {
   const { WsException } = await import('@nestjs/websockets')
-  return Object.assign(new WsException({ ...payloadOf(exception), event }), aboutDenial(exception))
+  const payload = { ...payloadOf(exception), event: context.switchToWs().getPattern() }
+  acknowledge(context, payload)
+  return Object.assign(new WsException(payload), aboutDenial(exception))
+}
+
+/** Answers a client of socket.io that waits for an acknowledgement. Filters of Nest send only the event `exception`. */
+function acknowledge(context: ExecutionContext, payload: object): void {
+  // The arguments of a message are the client, the data, and the function if there is one.
+  const answer = context.getArgByIndex<unknown>(2)
+  if (typeof answer === 'function') Reflect.apply(answer, undefined, [payload])
 }
 
 async function rpcException(exception: RateLimitException): Promise<Error> {

@@ -1,6 +1,6 @@
 export {
   type ModuleScope,
-  rateLimit,
+  createRateLimitGuard,
   type RateLimitAsyncOptions,
   RateLimitFilter,
   RateLimitGuard,
@@ -13,4 +13,5 @@ export { executionContext } from './platform.ts'
 export { byHandler, byHeader, byIP, byMethod, byRoute, ipKeyer, type IpKeyerOptions } from './keyers.ts'
 export type { OnDenied, RateLimitOptions, ResponseOptions } from './adapter.ts'
 export type { NestRequest, NestResponse } from './platform.ts'
-export { RateLimits } from './rate-limits.ts'
+export { RateLimitService } from './service.ts'
+export type { HeaderStyle } from '../../src/http/headers/types.ts'

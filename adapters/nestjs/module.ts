@@ -12,10 +12,11 @@ import {
   type Type,
 } from '@nestjs/common'
 import { ApplicationConfig, ModulesContainer } from '@nestjs/core'
-import { boolean, knownOptions, refuse } from '../../src/util/validate.ts'
+import { refuseLimiter } from '../../src/http/options.ts'
+import { boolean, isTrue, knownOptions, refuse } from '../../src/util/validate.ts'
 import type { MaybePromise } from '../../src/util/maybe-promise.ts'
 import { type NestRequest, type NestResponse, requestOf, responseOf, send } from './platform.ts'
-import { RateLimits } from './rate-limits.ts'
+import { RateLimitService } from './service.ts'
 import { createContextLimiter, type RateLimitOptions } from './adapter.ts'
 import { RateLimitException } from './exceptions.ts'
 import { isSkipped } from './decorators.ts'
@@ -24,7 +25,7 @@ import { isSkipped } from './decorators.ts'
  * Sends the problem details of a denied HTTP request, as `application/problem+json`, or as plain text to a client that accepts no
  * JSON. `RateLimitModule` adds it after all filters of the application, so that each of them can send another body. Without it Nest
  * sends the problem details as `application/json`.
- * @example app.useGlobalFilters(new RateLimitFilter()) // for `rateLimit` guards without the module
+ * @example app.useGlobalFilters(new RateLimitFilter()) // for guards made by `createRateLimitGuard`, without the module
  */
 export class RateLimitFilter implements ExceptionFilter<RateLimitException> {
   /** Called by Nest for each denial. */
@@ -50,23 +51,26 @@ Catch(RateLimitException)(RateLimitFilter)
  * class AppModule {}
  */
 export class RateLimitGuard implements CanActivate {
-  readonly #limits: RateLimits
+  readonly #limits: RateLimitService
 
-  constructor(limits: RateLimits) {
+  constructor(limits: RateLimitService) {
     this.#limits = limits
     limits.use()
   }
 
   /** Called by Nest for each call. Throws the exception of a denial. */
   async canActivate(context: ExecutionContext): Promise<boolean> {
-    if (await this.shouldSkip(context)) return true
+    if (isTrue('shouldSkip', await this.shouldSkip(context))) return true
     const { limiter, own } = this.#limits.appliedTo(context)
     const request = this.getRequest(context)
     await limiter.admit({ context, request, response: this.getResponse(context), cost: own?.options.cost })
     return true
   }
 
-  /** Returns true for calls that are neither counted nor given headers. Default: those with `SkipRateLimit`. */
+  /**
+   * Returns true for calls that are neither counted nor given headers. Default: those with `SkipRateLimit`. Values other than true and false are
+   * as for the option `skip`.
+   */
   protected shouldSkip(context: ExecutionContext): MaybePromise<boolean> {
     return isSkipped(context)
   }
@@ -83,17 +87,17 @@ export class RateLimitGuard implements CanActivate {
 }
 
 // As `@Inject` before the parameter would do, without metadata from the compiler.
-Inject(RateLimits)(RateLimitGuard, undefined, 0)
+Inject(RateLimitService)(RateLimitGuard, undefined, 0)
 
 /**
  * Creates a guard with its own limits, without the module or in addition to it, such as one before the guard that authenticates
  * a request. It ignores `RateLimit` decorators, and obeys `SkipRateLimit`. Throws `SluiceError` for a wrong or unknown option.
  * @example
- * @UseGuards(rateLimit({ keyer: byIP, limits: perMinute(20) }), AuthGuard)
+ * @UseGuards(createRateLimitGuard({ keyer: byIP, limits: perMinute(20) }), AuthGuard)
  * @Controller('account')
  * class AccountController {}
  */
-export function rateLimit<Request = NestRequest, Response = NestResponse>(
+export function createRateLimitGuard<Request = NestRequest, Response = NestResponse>(
   options: RateLimitOptions<Request, Response>,
 ): CanActivate {
   const limiter = createContextLimiter(options as unknown as RateLimitOptions)
@@ -113,21 +117,22 @@ export interface ModuleScope {
 }
 
 /** Creates the options of the module, for `useClass` and `useExisting`. */
-export interface RateLimitOptionsFactory {
+export interface RateLimitOptionsFactory<Request = NestRequest, Response = NestResponse> {
   /** Returns the options of the module, or a promise of them. */
-  createRateLimitOptions(): MaybePromise<RateLimitOptions>
+  createRateLimitOptions(): MaybePromise<RateLimitOptions<Request, Response>>
 }
 
 /** Options of {@link RateLimitModule.forRootAsync}: one of `useFactory`, `useClass` and `useExisting`. */
-export interface RateLimitAsyncOptions extends ModuleScope, Pick<ModuleMetadata, 'imports'> {
+export interface RateLimitAsyncOptions<Request = NestRequest, Response = NestResponse>
+  extends ModuleScope, Pick<ModuleMetadata, 'imports'> {
   /** The providers that `useFactory` receives. */
   readonly inject?: NonNullable<Extract<Provider, { inject?: unknown }>['inject']>
   /** Returns the options, or a promise of them. It receives the providers of `inject`. */
-  readonly useFactory?: (...injected: never[]) => MaybePromise<RateLimitOptions>
+  readonly useFactory?: (...injected: never[]) => MaybePromise<RateLimitOptions<Request, Response>>
   /** A class that creates the options. Nest creates an instance for the module. */
-  readonly useClass?: Type<RateLimitOptionsFactory>
+  readonly useClass?: Type<RateLimitOptionsFactory<Request, Response>>
   /** A class whose instance exists already as a provider. */
-  readonly useExisting?: Type<RateLimitOptionsFactory>
+  readonly useExisting?: Type<RateLimitOptionsFactory<Request, Response>>
 }
 
 const OPTIONS = Symbol('sluice: options of RateLimitModule')
@@ -153,6 +158,7 @@ export class RateLimitModule {
   ): DynamicModule {
     if (typeof options !== 'object' || options === null)
       refuse('RateLimitModule.forRoot', 'options such as { keyer, limits }', options)
+    refuseLimiter('RateLimitModule.forRoot', options)
     const { global, ...others } = options
     return moduleOf({ global }, [{ provide: OPTIONS, useValue: others }])
   }
@@ -166,8 +172,14 @@ export class RateLimitModule {
    *   useFactory: (config: ConfigService) => ({ keyer: byIP, limits: perMinute(config.get('LIMIT')) }),
    * })
    */
-  static forRootAsync(options: RateLimitAsyncOptions): DynamicModule {
-    knownOptions('RateLimitModule.forRootAsync', options, ASYNC_OPTIONS)
+  static forRootAsync<Request = NestRequest, Response = NestResponse>(
+    given: RateLimitAsyncOptions<Request, Response>,
+  ): DynamicModule {
+    const options = knownOptions(
+      'RateLimitModule.forRootAsync',
+      given,
+      ASYNC_OPTIONS,
+    ) as unknown as RateLimitAsyncOptions
     return moduleOf(options, providersOf(options))
   }
 }
@@ -183,17 +195,17 @@ function moduleOf(
     global: boolean('global', global),
     imports: imports ?? [],
     providers: [...options, LIMITS],
-    exports: [RateLimits],
+    exports: [RateLimitService],
   }
 }
 
 /** Filters run in the reverse order, so that the first one is used when no other handles an exception. */
 const LIMITS: Provider = {
-  provide: RateLimits,
+  provide: RateLimitService,
   inject: [OPTIONS, ModulesContainer, ApplicationConfig],
   useFactory(options: RateLimitOptions, modules: ModulesContainer, config: ApplicationConfig) {
     config.getGlobalFilters().unshift(new RateLimitFilter())
-    return new RateLimits(options, modules)
+    return new RateLimitService(options, modules)
   },
 }
 

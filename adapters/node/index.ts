@@ -1,10 +1,12 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { trackWork } from '../../src/http/work.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
 import { byteLength, denialStatus, rawResponse } from '../../src/http/denial.ts'
 import { type HttpOptions, limiterOf, type LimiterSource, validateHttpOptions } from '../../src/http/options.ts'
 import { createRequestLimiter, type RequestLimiter } from '../../src/http/request-limiter.ts'
-import { hasUnreadBody, markAborted, whenClosed } from '../../src/http/response/node.ts'
+import { isClosed, markAborted, whenAnswered, whenClosed } from '../../src/http/response/node.ts'
+import { discardBody } from '../../src/http/response/unread-body.ts'
 import { callStarted } from '../../src/http/response/on-denied.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { LIMITER_OPTIONS } from '../../src/limiter/options.ts'
@@ -25,6 +27,8 @@ import {
 } from '../../src/http/keys/address.ts'
 import { headerKeyer, methodKey } from '../../src/http/keys/request-keyers.ts'
 import type { SyncKeyer } from '../../src/limiter/keyers.ts'
+
+export type { HeaderStyle } from '../../src/http/headers/types.ts'
 
 /** The options of {@link ipKeyer}. */
 export type IpKeyerOptions = SubnetOptions & Partial<AddressOptions<[request: IncomingMessage]>>
@@ -134,6 +138,7 @@ const upgradeAdapter: HttpAdapter<IncomingMessage, Upgrade, undefined, never> = 
   sendDenial: ({ socket, headers }, status, body) =>
     closeWith(socket, rawResponse({ status, headers: [...headers], body })),
   onEnd: ({ socket }, listener) => whenClosed(socket, listener),
+  isGone: (_request, { socket }) => socket.destroyed,
   callOnDenied: () => undefined,
 }
 
@@ -165,7 +170,8 @@ export type RateLimitOptions = LimiterSource<IncomingMessage> &
     readonly onError?: OnError
   }
 
-type OnDenied = (request: IncomingMessage, response: ServerResponse, decision: Decision) => unknown
+/** Is called with denials: see the option `onDenied`. */
+export type OnDenied = (request: IncomingMessage, response: ServerResponse, decision: Decision) => unknown
 type OnError = (error: unknown, request: IncomingMessage, response: ServerResponse | undefined) => unknown
 
 /** A listener of a server's `upgrade` event. */
@@ -173,8 +179,11 @@ export type UpgradeListener = (request: IncomingMessage, socket: Duplex, head: B
 
 /** Limits listeners. All listeners of one `RateLimit` count together. */
 export interface RateLimit {
-  /** Limits the requests of a server. */
-  (listener: RequestListener): RequestListener
+  /**
+   * Limits the requests of a server. The slots of `concurrent` are held until the promise of the listener has settled, or, if it returns none, until
+   * it has called `end`.
+   */
+  (listener: (...given: Parameters<RequestListener>) => unknown): RequestListener
   /**
    * Limits the upgrades of a server, such as to WebSockets. A denied upgrade gets a plain `HTTP/1.1 429 Too Many Requests`, and its
    * socket is closed. An admitted upgrade is never refunded.
@@ -185,7 +194,7 @@ export interface RateLimit {
 
 const adapter: HttpAdapter<IncomingMessage, ServerResponse, undefined, OnDenied> = {
   ...requestAdapter,
-  hasUnreadBody,
+  discardBody,
   getHeader: (response, name) => response.getHeader(name),
   setHeader: (response, name, value) => void response.setHeader(name, value),
   removeHeader: (response, name) => response.removeHeader(name),
@@ -195,6 +204,8 @@ const adapter: HttpAdapter<IncomingMessage, ServerResponse, undefined, OnDenied>
   sendDenial: (response, status, body) =>
     void response.writeHead(status, { 'Content-Length': byteLength(body) }).end(body),
   onEnd: (response, listener) => whenClosed(response, listener),
+  isGone: (_request, response) => isClosed(response),
+  onAnswer: whenAnswered,
   callOnDenied: (onDenied, request, response, _next, decision) =>
     callStarted({ request, onDenied, response, status: denialStatus(decision) }, () =>
       onDenied(request, response, decision),
@@ -209,7 +220,7 @@ const adapter: HttpAdapter<IncomingMessage, ServerResponse, undefined, OnDenied>
  * createServer(limit((request, response) => response.end('hello')))
  */
 export function rateLimit(given: RateLimitOptions): RateLimit {
-  validateHttpOptions(given, 'onError')
+  given = validateHttpOptions(given, 'onError')
   const { onError, ...options } = given
   optionalFunction('onError', onError)
   const answer = faultHandler(onError)
@@ -223,12 +234,12 @@ export function rateLimit(given: RateLimitOptions): RateLimit {
     upgradeAdapter,
   )
 
-  function limit(listener: RequestListener): RequestListener {
+  function limit(listener: (...given: Parameters<RequestListener>) => unknown): RequestListener {
     if (typeof listener !== 'function')
       refuse('rateLimit', 'a listener: createServer(limit((request, response) => …))', listener)
     return function limitRate(request, response) {
       const failed = (error: unknown): void => answer(error, request, response)
-      admit(requestLimiter, request, response, () => listener(request, response), failed)
+      admit(requestLimiter, request, response, () => void trackWork(request, listener(request, response)), failed)
     }
   }
 
@@ -237,7 +248,9 @@ export function rateLimit(given: RateLimitOptions): RateLimit {
     return function limitUpgrade(request, socket, head) {
       // Without a listener a connection reset would end the process.
       socket.on('error', ignore)
+      let stopReading = ignore
       const admitted = (): void => {
+        stopReading()
         socket.off('error', ignore)
         if (!socket.destroyed) listener(request, socket, head)
       }
@@ -245,7 +258,8 @@ export function rateLimit(given: RateLimitOptions): RateLimit {
         answer(error, request, undefined)
         closeWithFault(socket)
       }
-      admit(upgradeLimiter, request, { socket, headers: new Map() }, admitted, failed)
+      const isPending = admit(upgradeLimiter, request, { socket, headers: new Map() }, admitted, failed)
+      if (isPending) stopReading = readAhead(socket)
     }
   }
 
@@ -253,28 +267,60 @@ export function rateLimit(given: RateLimitOptions): RateLimit {
 }
 
 /** The options that need a response. An upgrade has none. */
-const RESPONSE_OPTIONS = ['refundWhen', 'settleWith', 'resetWhen', 'onDenied']
+const RESPONSE_OPTIONS = ['count', 'refundWhen', 'settleWith', 'resetWhen', 'onDenied']
 
 function without(options: object, names: readonly string[]): object {
   return Object.fromEntries(Object.entries(options).filter(([name]) => !names.includes(name)))
 }
 
-/** Calls `admitted` or `failed`. An error that `admitted` throws does not go to `failed`. */
+/** The most bytes that are read of an upgrade before it is admitted; one more chunk can come. */
+const READ_AHEAD = 65_536
+
+/**
+ * Destroys a socket whose client leaves: Node notices that only while the socket is read. Returns a function that stops reading, and puts back
+ * what was read.
+ */
+function readAhead(socket: Duplex): () => void {
+  const chunks: Buffer[] = []
+  let size = 0
+  const left = (): void => void socket.destroy()
+  function read(): void {
+    for (let chunk: unknown; size < READ_AHEAD && (chunk = socket.read()) !== null;) {
+      chunks.push(chunk as Buffer)
+      size += (chunk as Buffer).length
+    }
+    if (size >= READ_AHEAD) socket.off('readable', read)
+  }
+  socket.on('readable', read)
+  socket.once('end', left)
+  return function stop() {
+    socket.off('readable', read)
+    socket.off('end', left)
+    if (size > 0 && !socket.destroyed) socket.unshift(Buffer.concat(chunks))
+  }
+}
+
+/** Calls `admitted` or `failed`. Returns true if it does so later. An error that `admitted` throws does not go to `failed`. */
 function admit<Response>(
   requestLimiter: RequestLimiter<IncomingMessage, Response, undefined>,
   request: IncomingMessage,
   response: Response,
   admitted: () => void,
   failed: (error: unknown) => void,
-): void {
+): boolean {
   let result: MaybePromise<boolean>
   try {
     result = requestLimiter.admit(request, response, undefined)
   } catch (error) {
-    return failed(error)
+    failed(error)
+    return false
   }
-  if (typeof result !== 'boolean') void result.then((yes) => void (yes && admitted()), failed)
-  else if (result) admitted()
+  if (typeof result !== 'boolean') {
+    void result.then((yes) => void (yes && admitted()), failed)
+    return true
+  }
+  if (result) admitted()
+  return false
 }
 
 const MINUTE = 60_000

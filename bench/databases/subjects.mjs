@@ -22,10 +22,13 @@ const clients = {
   },
 }
 
-/** The store of a build. Nothing may be given up: the guard is not measured. */
+/** Nothing may be given up: the guard is not measured. As many transactions at a time as with a pool whose connections are not kept. */
+const OWN = { timeout: '20s', connections: 4 }
+
+/** The store of a build. */
 const stores = {
-  postgres: async (root, client) => (await entry(root, 'sluice/postgres')).postgresStore(client, { timeout: '20s' }),
-  mysql: async (root, client) => (await entry(root, 'sluice/mysql')).mysqlStore(client, { timeout: '20s' }),
+  postgres: async (root, client) => (await entry(root, 'sluice/postgres')).postgresStore(client, OWN),
+  mysql: async (root, client) => (await entry(root, 'sluice/mysql')).mysqlStore(client, OWN),
   sqlite: async (root, client) => (await entry(root, 'sluice/sqlite')).sqliteStore(client),
 }
 

@@ -61,8 +61,8 @@ const chosen = {
     denied: ({ slidingWindowLog }) => slidingWindowLog({ quota: 1000, window: '1m' }),
   },
   concurrent: {
-    admitted: ({ concurrent }) => concurrent({ quota: 1000, lease: '1ms' }),
-    denied: ({ concurrent }) => concurrent({ quota: 1000, lease: '1m' }),
+    admitted: ({ concurrent }) => concurrent({ quota: 1000, expiresAfter: '1ms' }),
+    denied: ({ concurrent }) => concurrent({ quota: 1000, expiresAfter: '1m' }),
   },
 }
 

@@ -24,7 +24,7 @@ function several(sluice) {
     sluice.fixedWindow({ name: 'strict', quota: 2000, window: '1m', strict: true }),
     sluice.slidingWindowLog({ name: 'blocking', quota: 500, window: '1s', block: '10ms' }),
     sluice.tokenBucket({ name: 'shadow', quota: 50, window: '1s', shadow: true }),
-    (key) => (key.endsWith('1') ? sluice.perMinute(1000) : undefined),
+    (key) => (key.endsWith('1') ? sluice.perMinute(1000) : sluice.unlimited),
   ]
 }
 

@@ -16,7 +16,7 @@ import type { Edit, Entries } from './entries.ts'
  * the algorithm's own there are always `perMs`, the ticks in a millisecond (1000, or 1), and `strict`, which is 1 if denied
  * requests are also charged.
  */
-export type Parameters<Name extends string = string> = {
+export type LimitParameters<Name extends string = string> = {
   readonly [name in Name | 'perMs' | 'strict']: number
 }
 
@@ -65,6 +65,7 @@ export interface Outcome {
 
 /** The name and the meaning of one number of a state. `npx sluice inspect` prints it. */
 export interface Cell<Name extends string = string> {
+  /** What the number is, in a word or two. */
   readonly name: string
   /** For a point in time: ticks per unit, 1 or the parameter with them. Absent for a plain number. */
   readonly ticks?: 1 | Name
@@ -137,20 +138,20 @@ export interface Algorithm<Name extends string = string> {
    * Returns the epoch milliseconds from which and until which the parameters are valid. Outside of them they are derived again, before the next
    * decision, and `convert` carries each state over. Absent: they are always valid.
    */
-  validity?(params: Parameters<Name>): readonly [from: number, until: number]
+  validity?(params: LimitParameters<Name>): readonly [from: number, until: number]
   /** Returns the largest number that a step can produce. From 2^52 on, the limit uses ticks of 1 ms, or throws `OUT_OF_RANGE`. */
-  maxValue(params: Parameters<Name>): number
+  maxValue(params: LimitParameters<Name>): number
   /** Returns the units that can be taken at once, for headers. Default: the quota. */
-  capacity?(params: Parameters<Name>): number
+  capacity?(params: LimitParameters<Name>): number
   /**
    * After the whole capacity was used: returns the ticks from the return of the first unit to the return of the last one. Headers
    * report the first. Default 0: all units return together.
    */
-  resetLag?(params: Parameters<Name>): number
+  resetLag?(params: LimitParameters<Name>): number
 
   /** Decides `cost` at `now` on the state that begins at `cells[offset]`, and writes all of `out`. */
   step(
-    params: Parameters<Name>,
+    params: LimitParameters<Name>,
     cells: Float64Array,
     offset: number,
     now: number,
@@ -164,7 +165,7 @@ export interface Algorithm<Name extends string = string> {
    * `persist`, which is false if there is nothing to change.
    */
   adjust(
-    params: Parameters<Name>,
+    params: LimitParameters<Name>,
     cells: Float64Array,
     offset: number,
     now: number,
@@ -176,10 +177,14 @@ export interface Algorithm<Name extends string = string> {
   /**
    * Converts a state to changed parameters: units used stay used, at most the new capacity, rounded against the
    * client by less than one unit. `now` is in new ticks. Writes `next` and `edit`.
+   *
+   * A limit may alternate between two definitions. So that nothing is forgotten that the larger one counts, a state of the same window
+   * keeps a count above the new capacity. An algorithm for which that would prolong the wait writes to `charged` how many units it has cut
+   * off: they are added by `adjust` before the next conversion. 0 when it is called. One with entries writes none.
    */
   convert(
-    params: Parameters<Name>,
-    from: Parameters<Name>,
+    params: LimitParameters<Name>,
+    from: LimitParameters<Name>,
     cells: Float64Array,
     offset: number,
     now: number,
@@ -195,7 +200,7 @@ export interface Algorithm<Name extends string = string> {
    * with `strict` charges no denied request, `retryAfter` is only a hint, and `convert` keeps the times of charges.
    */
   renew?(
-    params: Parameters<Name>,
+    params: LimitParameters<Name>,
     cells: Float64Array,
     offset: number,
     now: number,
@@ -210,14 +215,14 @@ export interface Algorithm<Name extends string = string> {
    * the length of a lease limits it, and `at` if they may not be used later. A process may charge units ahead and use them later: see `lease`. So
    * a window must end a lease, or units of two windows could be used in one. Absent: never leased. It has no counterpart in Lua.
    */
-  leaseUntil?(params: Parameters<Name>, at: number, reset: number): number
+  leaseUntil?(params: LimitParameters<Name>, at: number, reset: number): number
 
   /**
    * Makes a state that was just charged safe to share between keys: it admits no more than any of the keys alone could, so
    * its window starts with the newest charge. Algorithms whose state has a start time need it. It has no counterpart in Lua: states
    * are shared only in memory, beyond `maxKeys`.
    */
-  toShared?(params: Parameters<Name>, out: Outcome): void
+  toShared?(params: LimitParameters<Name>, out: Outcome): void
 
   /**
    * The same functions in Lua: a chunk that returns a table with `step`, `adjust` and `convert`. They receive the arguments of the
@@ -226,7 +231,7 @@ export interface Algorithm<Name extends string = string> {
    * - `step(params, cells, offset, now, cost, entries)` returns `allowed, at, retry, remaining, reset, delay, charged, persist`, then
    *   the next cells.
    * - `adjust(params, cells, offset, now, chargedAt, units, entries)` returns `persist` and the next cells.
-   * - `convert(params, from, cells, offset, now, entries)` returns the next cells.
+   * - `convert(params, from, cells, offset, now, entries)` returns the next cells, and the units that were cut off, if there are any.
    * - `renew(params, cells, offset, now, chargedAt, units, entries)` returns `persist`, the next cells, `at` and `charged`.
    *
    * An algorithm that keeps entries also calls `entries.edit(drop, takeTime, takeCost, pushTime, pushCost)`.

@@ -7,3 +7,12 @@ local function rescale(ticks, from, to)
   if to.perMs >= from.perMs then return ticks * (to.perMs / from.perMs) end
   return floor(ticks / (from.perMs / to.perMs))
 end
+
+local function convertDebt(debt, from, to)
+  local units = floor(debt / from)
+  return min(units * to + ceil((debt - units * from) * (to / from)), 2 * LARGEST)
+end
+
+local function unitsAbove(debt, most, unit)
+  return debt > most and ceil((debt - most) / unit) or 0
+end

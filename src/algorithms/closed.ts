@@ -1,7 +1,7 @@
-import type { Algorithm, Outcome, Parameters } from './algorithm.ts'
+import type { Algorithm, LimitParameters, Outcome } from './algorithm.ts'
 
 function step(
-  _params: Parameters<never>,
+  _params: LimitParameters<never>,
   _cells: Float64Array,
   _offset: number,
   now: number,

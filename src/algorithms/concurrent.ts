@@ -7,7 +7,7 @@ import { advance, log, MOST_ENTRIES, type Name as LogName } from './sliding-wind
 /**
  * `concurrent`: a log of the requests that run. A charge takes slots, which are free again when they are released or when their lease ends.
  *
- * State and entries are those of `slidingWindowLog` with `window = lease`: `(sum, newest)`, and `(tick, slots)` for each tick in which slots
+ * State and entries are those of `slidingWindowLog` with `window = expiresAfter`: `(sum, newest)`, and `(tick, slots)` for each tick in which slots
  * were taken. A release removes the entry of its own charge, and a renewal moves it to now. Both find the entry by its time, so that nothing
  * else has to be stored, and a release that comes too late changes nothing.
  */
@@ -55,9 +55,9 @@ function deriveParameters({ quota, window, perMs, own }: ParameterInput): Readon
 
 /**
  * Allows `quota` requests at the same time. A request takes a slot, which is free again when it is released. Adapters release it when the
- * response has ended. A slot that nobody releases or renews is free after `lease`, such as that of a process that was killed. The quota is
+ * response has ended. A slot that nobody releases or renews is free after `expiresAfter`, such as that of a process that was killed. The quota is
  * at most 100,000. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
- * @example concurrent({ quota: 10, lease: '1m' })
+ * @example concurrent({ quota: 10, expiresAfter: '1m' })
  */
 export const concurrent: Algorithm<Name> = {
   ...log,
@@ -71,7 +71,7 @@ export const concurrent: Algorithm<Name> = {
     },
   },
   windowOption: {
-    name: 'lease',
+    name: 'expiresAfter',
     fallback: '1m',
     meaning: 'How long a slot is held after it was taken or renewed. Adapters renew it every third of this time.',
   },

@@ -105,11 +105,13 @@ end
 local function convert(params, from, cells, offset, now)
   local rate = cells[offset + 1]
   local _, isFresh, elapsed = advance(from, cells, offset, rescale(now, params, from))
-  if isFresh then return 0, 0 end
+  if isFresh then return 0, 0, 0 end
   local held = elapsed == 0 and rate or rate * decay(elapsed / from.window)
   local last = -rescale(-cells[offset + 2], from, params)
-  local isSame = from.window / from.perMs == params.window / params.perMs and held <= full(params)
-  return isSame and rate or min(held, full(params)), isSame and last or max(now, last)
+  local isSameWindow = from.window / from.perMs == params.window / params.perMs
+  local cut = isSameWindow and max(0, held - full(params)) or 0
+  if isSameWindow and cut == 0 then return rate, last, 0 end
+  return min(held, full(params)), max(now, last), cut
 end
 
 return { step = step, adjust = adjust, convert = convert }

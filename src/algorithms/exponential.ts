@@ -1,4 +1,4 @@
-import type { Algorithm, Parameters } from './algorithm.ts'
+import type { Algorithm, LimitParameters } from './algorithm.ts'
 import { LARGEST, rescale } from './arithmetic.ts'
 
 // e^−x and ln computed from + − × ÷, so that TypeScript and Lua agree to the bit. Math.exp and Math.log differ between platforms.
@@ -84,7 +84,7 @@ type Name = 'quota' | 'window'
  * Returns the first tick after the last charge at which `cost` is admitted, given that it is not `elapsed` ticks after. The rate
  * falls ever more slowly, so that Newton's steps from the left do not pass it; what rounding leaves is bisected.
  */
-function moment(params: Parameters<Name>, rate: number, elapsed: number, cost: number): number {
+function moment(params: LimitParameters<Name>, rate: number, elapsed: number, cost: number): number {
   const { quota, window } = params
   let low = Math.max(elapsed, 1)
   let high = life(params, rate)
@@ -109,14 +109,14 @@ function moment(params: Parameters<Name>, rate: number, elapsed: number, cost: n
 }
 
 /** The last result of `moment` for a denial. A denial changes nothing, so a client that retries needs the same tick again. */
-const answered: { params?: Parameters<Name>; rate: number; cost: number; tick: number } = {
+const answered: { params?: LimitParameters<Name>; rate: number; cost: number; tick: number } = {
   rate: 0.5,
   cost: 0,
   tick: 0.5,
 }
 
 /** Returns the same as `moment`, and remembers it. That halves the cost of a denial of one hot key. */
-function rememberedMoment(params: Parameters<Name>, rate: number, elapsed: number, cost: number): number {
+function rememberedMoment(params: LimitParameters<Name>, rate: number, elapsed: number, cost: number): number {
   const isKnown = answered.params === params && answered.rate === rate && answered.cost === cost
   if (isKnown && elapsed < answered.tick) return answered.tick
   answered.params = params
@@ -129,7 +129,7 @@ function rememberedMoment(params: Parameters<Name>, rate: number, elapsed: numbe
 const advanced = { time: 0.5, isFresh: true, elapsed: 0.5, span: 0.5 }
 
 /** Returns the time that counts at `now`, whether the key is new by then, the ticks since the last charge and those it lasts. */
-function advance(params: Parameters<Name>, cells: Float64Array, offset: number, now: number): typeof advanced {
+function advance(params: LimitParameters<Name>, cells: Float64Array, offset: number, now: number): typeof advanced {
   const last = cells[offset + 1]!
   const elapsed = Math.max(0, now - last)
   const span = life(params, cells[offset]!)
@@ -195,9 +195,11 @@ const convert: Algorithm<Name>['convert'] = (params, from, cells, offset, now, o
   const { isFresh, elapsed } = advance(from, cells, offset, rescale(now, params, from))
   const held = isFresh ? 0 : elapsed === 0 ? rate : rate * decay(elapsed / from.window)
   const last = -rescale(-cells[offset + 1]!, from, params)
-  const isSame = from.window / from.perMs === params.window / params.perMs && held <= full(params)
+  const isSameWindow = from.window / from.perMs === params.window / params.perMs
+  const isSame = isSameWindow && held <= full(params)
   out.next[0] = isFresh ? 0 : isSame ? rate : Math.min(held, full(params))
   out.next[1] = isFresh ? 0 : isSame ? last : Math.max(now, last)
+  out.charged = isSameWindow ? Math.max(0, held - full(params)) : 0
 }
 
 /**

@@ -50,12 +50,11 @@ local function convert(params, from, cells, offset, now)
   local _, _, _, used = advance(from, cells, offset, rescale(now, params, from))
   if used == 0 then return 0, 0 end
   local start = -rescale(-cells[offset + 1], from, params)
-  local isSame = params.clock ~= 2
-    and from.window / from.perMs == params.window / params.perMs
+  local isSame = from.window / from.perMs == params.window / params.perMs
     and from.clock == params.clock
-    and from.offset / from.perMs == params.offset / params.perMs
-  local opened = isSame and start or findWindow(params, max(now, start))
-  return opened, min(used, params.quota)
+    and (params.clock == 2 or from.offset / from.perMs == params.offset / params.perMs)
+  local opened = isSame and params.clock ~= 2 and start or findWindow(params, max(now, start))
+  return opened, isSame and used or min(used, params.quota)
 end
 
 return { step = step, adjust = adjust, convert = convert }

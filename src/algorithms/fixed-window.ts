@@ -1,6 +1,6 @@
 import { calendarUnit, type CalendarWindows, calendarWindows, checkedTimeZone } from '../util/calendar.ts'
 import { milliseconds, oneOf, refuse } from '../util/validate.ts'
-import { type Algorithm, type Outcome, type ParameterInput, type Parameters, restart } from './algorithm.ts'
+import { type Algorithm, type LimitParameters, type Outcome, type ParameterInput, restart } from './algorithm.ts'
 import { LARGEST, rescale } from './arithmetic.ts'
 
 /** The parameters of windows on a calendar: see `CalendarWindows`. They are few and small, since they are part of each stored state. */
@@ -31,7 +31,11 @@ function validity({ first, before, current }: CalendarWindows): readonly [from: 
 }
 
 /** Writes the window that contains a time. Before and after those of the parameters, windows last for `window`. */
-function findCalendarWindow(params: Parameters<CalendarName | 'window'>, time: number, found: WindowSpan): WindowSpan {
+function findCalendarWindow(
+  params: LimitParameters<CalendarName | 'window'>,
+  time: number,
+  found: WindowSpan,
+): WindowSpan {
   const { window, first, before, current, after, perMs } = params
   const second = perMs * 1000
   let start = first * second
@@ -79,7 +83,7 @@ function deriveParameters(input: ParameterInput): Readonly<Record<Name, number>>
 const found: WindowSpan = { start: 0.5, end: 0.5 }
 
 /** Returns the window that contains a time. A window of the first request opens at that time. */
-function findWindow(params: Parameters<Name>, time: number): WindowSpan {
+function findWindow(params: LimitParameters<Name>, time: number): WindowSpan {
   const { clock, window, offset } = params
   if (clock === CALENDAR) return findCalendarWindow(params, time, found)
   found.start = clock === CLOCK ? Math.floor((time - offset) / window) * window + offset : time
@@ -91,7 +95,7 @@ function findWindow(params: Parameters<Name>, time: number): WindowSpan {
 const advanced = { time: 0.5, start: 0.5, end: 0.5, used: 0.5 }
 
 /** Returns the time that counts at `now`, which is never before the window, the start and the end of the window, and what is used. */
-function advance(params: Parameters<Name>, cells: Float64Array, offset: number, now: number): typeof advanced {
+function advance(params: LimitParameters<Name>, cells: Float64Array, offset: number, now: number): typeof advanced {
   const { start, end } = findWindow(params, cells[offset]!)
   const used = cells[offset + 1]!
   const isOpen = used > 0 && now < end
@@ -104,7 +108,7 @@ function advance(params: Parameters<Name>, cells: Float64Array, offset: number, 
 }
 
 function step(
-  params: Parameters<Name>,
+  params: LimitParameters<Name>,
   cells: Float64Array,
   offset: number,
   now: number,
@@ -133,7 +137,7 @@ function step(
 }
 
 function adjust(
-  params: Parameters<Name>,
+  params: LimitParameters<Name>,
   cells: Float64Array,
   offset: number,
   now: number,
@@ -148,8 +152,8 @@ function adjust(
 }
 
 function convert(
-  params: Parameters<Name>,
-  from: Parameters<Name>,
+  params: LimitParameters<Name>,
+  from: LimitParameters<Name>,
   cells: Float64Array,
   offset: number,
   now: number,
@@ -159,24 +163,26 @@ function convert(
   // Rounded up: a converted window ends no sooner than before.
   const start = -rescale(-cells[offset]!, from, params)
   const isSame =
-    params.clock !== CALENDAR &&
     from.window / from.perMs === params.window / params.perMs &&
     from.clock === params.clock &&
-    from.offset / from.perMs === params.offset / params.perMs
-  out.next[0] = used === 0 ? 0 : isSame ? start : findWindow(params, Math.max(now, start)).start
-  out.next[1] = Math.min(used, params.quota)
+    (params.clock === CALENDAR || from.offset / from.perMs === params.offset / params.perMs)
+  const keepsStart = isSame && params.clock !== CALENDAR
+  out.next[0] = used === 0 ? 0 : keepsStart ? start : findWindow(params, Math.max(now, start)).start
+  // A count above a smaller quota denies, and is still there when the quota becomes larger again.
+  out.next[1] = isSame ? used : Math.min(used, params.quota)
 }
 
 const common = {
   options: ['anchor', 'offset', 'timeZone'],
   cells: [{ name: 'start', ticks: 1, newest: true }, { name: 'used' }],
   initialState: [0, 0],
-  maxValue: (params: Parameters<Name>): number => params.quota,
+  maxValue: (params: LimitParameters<Name>): number => params.quota,
   step,
   adjust,
   convert,
-  leaseUntil: (_: Parameters<Name>, at: number, reset: number): number => at + reset,
-  toShared: (params: Parameters<Name>, out: Outcome): void => (params.clock === FIRST ? restart(out, 0) : undefined),
+  leaseUntil: (_: LimitParameters<Name>, at: number, reset: number): number => at + reset,
+  toShared: (params: LimitParameters<Name>, out: Outcome): void =>
+    params.clock === FIRST ? restart(out, 0) : undefined,
 } as const
 
 /** Fixed window on the calendar of a time zone. Its parameters are valid during the current window. */

@@ -34,8 +34,9 @@ end
 local function convert(params, from, cells, offset, now)
   local last = cells[offset + 2]
   local _, debt = advance(from, cells, offset, rescale(now, params, from))
-  local kept = min(ceil(debt / from.unit), params.capacity) * params.unit
-  return kept, debt == 0 and -huge or max(now, rescale(last, from, params))
+  local owed = convertDebt(debt, from.unit, params.unit)
+  local cut = unitsAbove(owed, params.full, params.unit)
+  return owed - cut * params.unit, debt == 0 and -huge or max(now, rescale(last, from, params)), cut
 end
 
 return { step = step, adjust = adjust, convert = convert }

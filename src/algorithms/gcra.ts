@@ -1,5 +1,5 @@
-import type { Algorithm, Outcome, ParameterInput, Parameters } from './algorithm.ts'
-import { gcd, LARGEST, rescale } from './arithmetic.ts'
+import type { Algorithm, LimitParameters, Outcome, ParameterInput } from './algorithm.ts'
+import { convertDebt, gcd, LARGEST, rescale, unitsAbove } from './arithmetic.ts'
 import { boolean, refuse, wholeNumber } from '../util/validate.ts'
 
 /**
@@ -23,7 +23,7 @@ function deriveParameters(input: ParameterInput, capacity: number, queue = false
 const advanced = { time: 0.5, debt: 0.5 }
 
 /** Returns the time that counts at `now`, which is never before the last charge, and the debt at that time. */
-function advance(params: Parameters<Name>, cells: Float64Array, offset: number, now: number): typeof advanced {
+function advance(params: LimitParameters<Name>, cells: Float64Array, offset: number, now: number): typeof advanced {
   const debt = cells[offset]!
   const last = cells[offset + 1]!
   const drained = now > last ? (now - last) * params.drain : 0
@@ -34,7 +34,7 @@ function advance(params: Parameters<Name>, cells: Float64Array, offset: number, 
 }
 
 function step(
-  params: Parameters<Name>,
+  params: LimitParameters<Name>,
   cells: Float64Array,
   offset: number,
   now: number,
@@ -64,7 +64,7 @@ function step(
 }
 
 function adjust(
-  params: Parameters<Name>,
+  params: LimitParameters<Name>,
   cells: Float64Array,
   offset: number,
   now: number,
@@ -82,8 +82,8 @@ function adjust(
 }
 
 function convert(
-  params: Parameters<Name>,
-  from: Parameters<Name>,
+  params: LimitParameters<Name>,
+  from: LimitParameters<Name>,
   cells: Float64Array,
   offset: number,
   now: number,
@@ -91,7 +91,9 @@ function convert(
 ): void {
   const last = cells[offset + 1]!
   const { debt } = advance(from, cells, offset, rescale(now, params, from))
-  out.next[0] = Math.min(Math.ceil(debt / from.unit), params.capacity) * params.unit
+  const owed = convertDebt(debt, from.unit, params.unit)
+  out.charged = unitsAbove(owed, params.full, params.unit)
+  out.next[0] = owed - out.charged * params.unit
   out.next[1] = debt === 0 ? -Infinity : Math.max(now, rescale(last, from, params))
 }
 
@@ -99,14 +101,14 @@ const compiled = {
   parameters: ['drain', 'unit', 'capacity', 'full', 'queue'],
   cells: [{ name: 'debt' }, { name: 'time', ticks: 1, newest: true }],
   initialState: [0, -Infinity],
-  maxValue: (params: Parameters<Name>): number => Math.max(params.full, params.capacity + params.drain),
-  capacity: (params: Parameters<Name>): number => params.capacity,
-  resetLag: (params: Parameters<Name>): number => ((params.capacity - 1) * params.unit) / params.drain,
+  maxValue: (params: LimitParameters<Name>): number => Math.max(params.full, params.capacity + params.drain),
+  capacity: (params: LimitParameters<Name>): number => params.capacity,
+  resetLag: (params: LimitParameters<Name>): number => ((params.capacity - 1) * params.unit) / params.drain,
   step,
   adjust,
   convert,
   // The delay of an admitted request is its place in the queue at the time of its charge.
-  leaseUntil: (params: Parameters<Name>, at: number): number => (params.queue === 1 ? at : Infinity),
+  leaseUntil: (params: LimitParameters<Name>, at: number): number => (params.queue === 1 ? at : Infinity),
 } as const
 
 /**

@@ -52,18 +52,19 @@ end
 
 local function convert(params, from, cells, offset, now)
   local mode, tokens = advance(from, cells, offset, rescale(now, params, from))
-  if mode == FRESH then return FRESH, 0, 0, 0 end
-  local used = from.quota - floor(tokens / from.unit)
+  if mode == FRESH then return FRESH, 0, 0, 0, 0 end
+  local used = convertDebt(from.full - tokens, from.unit, params.unit)
 
   local isSame = from.window / from.perMs == params.window / params.perMs
   local began = -rescale(-cells[offset + 3], from, params)
   local time = max(now, began)
   local start = mode == BURSTY and isSame and began or time
-  if mode == BURSTY and used >= params.quota then
-    return SMOOTH, params.unit - (start + params.window - time) * params.drain, time, start
-  end
-  local left = max(params.quota - used, 1 - params.quota)
-  return mode, left * params.unit, start, start
+  local isLast = mode == BURSTY and used >= params.full
+  local most = isLast and params.full - params.unit + (start + params.window - time) * params.drain
+    or 2 * params.full - params.unit
+  local cut = unitsAbove(used, most, params.unit)
+  local kept = params.full - (isLast and most or used - cut * params.unit)
+  return isLast and SMOOTH or mode, kept, isLast and time or start, start, isSame and cut or 0
 end
 
 return { step = step, adjust = adjust, convert = convert }

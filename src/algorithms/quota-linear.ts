@@ -1,5 +1,5 @@
-import { type Algorithm, type Outcome, type ParameterInput, type Parameters, restart } from './algorithm.ts'
-import { gcd, LARGEST, rescale } from './arithmetic.ts'
+import { type Algorithm, type LimitParameters, type Outcome, type ParameterInput, restart } from './algorithm.ts'
+import { convertDebt, gcd, LARGEST, rescale, unitsAbove } from './arithmetic.ts'
 
 /**
  * `quotaLinear`: Tony Finch's hybrid of a fixed window and a linear limit. Prefer `gcra`; its author does.
@@ -30,7 +30,7 @@ function deriveParameters({ quota, window }: ParameterInput): Readonly<Record<Na
 const advanced = { mode: FRESH, tokens: 0.5, time: 0.5, start: 0.5 }
 
 /** Returns the mode and the tokens at `now`, the time that counts, and when the window began. */
-function advance(params: Parameters<Name>, cells: Float64Array, offset: number, now: number): typeof advanced {
+function advance(params: LimitParameters<Name>, cells: Float64Array, offset: number, now: number): typeof advanced {
   const mode = cells[offset]!
   const tokens = cells[offset + 1]!
   const time = cells[offset + 2]!
@@ -46,7 +46,7 @@ function advance(params: Parameters<Name>, cells: Float64Array, offset: number, 
 }
 
 function step(
-  params: Parameters<Name>,
+  params: LimitParameters<Name>,
   cells: Float64Array,
   offset: number,
   now: number,
@@ -83,7 +83,7 @@ function step(
 }
 
 function adjust(
-  params: Parameters<Name>,
+  params: LimitParameters<Name>,
   cells: Float64Array,
   offset: number,
   now: number,
@@ -109,32 +109,35 @@ function adjust(
 }
 
 function convert(
-  params: Parameters<Name>,
-  from: Parameters<Name>,
+  params: LimitParameters<Name>,
+  from: LimitParameters<Name>,
   cells: Float64Array,
   offset: number,
   now: number,
   out: Outcome,
 ): void {
   const { mode, tokens } = advance(from, cells, offset, rescale(now, params, from))
-  const used = from.quota - Math.floor(tokens / from.unit)
+  const used = convertDebt(from.full - tokens, from.unit, params.unit)
 
-  // More than the quota is the penalty of smooth mode: at most that of a whole window.
   const isSame = from.window / from.perMs === params.window / params.perMs
   const began = -rescale(-cells[offset + 2]!, from, params)
   const time = Math.max(now, began)
   const start = mode === BURSTY && isSame ? began : time
-  const isLast = mode === BURSTY && used >= params.quota
-  const penalty = params.unit - (start + params.window - time) * params.drain
-  const left = Math.max(params.quota - used, 1 - params.quota)
+  const isLast = mode === BURSTY && used >= params.full
+  // More than the quota is the penalty of smooth mode: at most that of a whole window.
+  const most = isLast
+    ? params.full - params.unit + (start + params.window - time) * params.drain
+    : 2 * params.full - params.unit
+  const cut = unitsAbove(used, most, params.unit)
   out.next[0] = isLast ? SMOOTH : mode
-  out.next[1] = mode === FRESH ? 0 : isLast ? penalty : left * params.unit
+  out.next[1] = mode === FRESH ? 0 : params.full - (isLast ? most : used - cut * params.unit)
   out.next[2] = mode === FRESH ? 0 : isLast ? time : start
   out.next[3] = mode === FRESH ? 0 : start
+  out.charged = isSame ? cut : 0
 }
 
 /** In smooth mode, any of the keys may just have taken the last token of its window: the strictest state after a charge, except a debt. */
-function toShared(params: Parameters<Name>, out: Outcome): void {
+function toShared(params: LimitParameters<Name>, out: Outcome): void {
   if (out.next[0] === BURSTY) {
     restart(out, 2)
     out.next[3] = out.at

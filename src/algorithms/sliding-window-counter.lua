@@ -59,7 +59,9 @@ local function convert(params, from, cells, offset, now)
   local start = max(now, -rescale(-number * from.window, from, params))
   local next = floor(start / window)
   local fits = floor(((most - used + 1) * window - 1) / (window - (start - next * window)))
-  return (current > 0 or previous > 0) and next or 0, used, isSame and min(previous, fits) or 0
+  local older = isSame and min(previous, fits) or 0
+  local cut = isSame and current - used + ceil(((previous - older) * left) / from.window) or 0
+  return (current > 0 or previous > 0) and next or 0, used, older, cut
 end
 
 return { step = step, adjust = adjust, convert = convert }

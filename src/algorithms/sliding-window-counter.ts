@@ -1,4 +1,4 @@
-import type { Algorithm, Outcome, Parameters } from './algorithm.ts'
+import type { Algorithm, LimitParameters, Outcome } from './algorithm.ts'
 import { LARGEST, rescale } from './arithmetic.ts'
 
 /**
@@ -15,7 +15,7 @@ type Name = 'quota' | 'window'
 const advanced = { time: 0.5, number: 0.5, current: 0.5, previous: 0.5 }
 
 /** Returns the time that counts at `now`, the number of its window, and the counts of it and of the previous window. */
-function advance(params: Parameters<Name>, cells: Float64Array, offset: number, now: number): typeof advanced {
+function advance(params: LimitParameters<Name>, cells: Float64Array, offset: number, now: number): typeof advanced {
   const number = cells[offset]!
   const current = cells[offset + 1]!
   const previous = cells[offset + 2]!
@@ -29,12 +29,12 @@ function advance(params: Parameters<Name>, cells: Float64Array, offset: number, 
 }
 
 /** Returns the largest estimate. Denied requests count up to twice the quota: the estimate of steady traffic is then above the quota. */
-function mostCounted({ quota, strict }: Parameters<Name>): number {
+function mostCounted({ quota, strict }: LimitParameters<Name>): number {
   return strict === 1 ? 2 * quota : quota
 }
 
 function step(
-  params: Parameters<Name>,
+  params: LimitParameters<Name>,
   cells: Float64Array,
   offset: number,
   now: number,
@@ -76,7 +76,7 @@ function step(
 }
 
 function adjust(
-  params: Parameters<Name>,
+  params: LimitParameters<Name>,
   cells: Float64Array,
   offset: number,
   now: number,
@@ -96,8 +96,8 @@ function adjust(
 }
 
 function convert(
-  params: Parameters<Name>,
-  from: Parameters<Name>,
+  params: LimitParameters<Name>,
+  from: LimitParameters<Name>,
   cells: Float64Array,
   offset: number,
   now: number,
@@ -117,10 +117,11 @@ function convert(
   out.next[0] = current > 0 || previous > 0 ? next : 0
   out.next[1] = used
   out.next[2] = isSame ? Math.min(previous, fits) : 0
+  out.charged = isSame ? current - used + Math.ceil(((previous - out.next[2]) * left) / from.window) : 0
 }
 
 /** Fills the newer window of a full state: the key that was charged may have filled it, and the older one may belong to another key. */
-function toShared(params: Parameters<Name>, out: Outcome): void {
+function toShared(params: LimitParameters<Name>, out: Outcome): void {
   if (out.allowed) return
   if (out.next[1] === 0) out.reset += params.window
   out.next[1] = Math.max(out.next[1]!, params.quota)

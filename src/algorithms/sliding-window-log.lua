@@ -53,7 +53,7 @@ local function convert(params, from, cells, offset, now, entries)
 
   local isSame = from.grain / from.perMs == params.grain / params.perMs
   local index = floor(max(now, -rescale(-newest * from.grain, from, params)) / params.grain)
-  local kept = min(sum, params.quota)
+  local kept = isSame and from.life == params.life and sum or min(sum, params.quota)
   entries.edit(over + (isSame and sum - kept or sum), 0, 0, index, isSame and 0 or kept)
   return kept, kept == 0 and 0 or isSame and newest or index
 end

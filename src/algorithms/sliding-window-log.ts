@@ -1,4 +1,4 @@
-import type { Algorithm, ParameterInput, Parameters } from './algorithm.ts'
+import type { Algorithm, LimitParameters, ParameterInput } from './algorithm.ts'
 import { type Entries, writeEdit } from './entries.ts'
 import { LARGEST, rescale } from './arithmetic.ts'
 import { refuse } from '../util/validate.ts'
@@ -22,7 +22,7 @@ const advanced = { index: 0.5, over: 0.5 }
 
 /** Returns the grain at `now`, never before the newest entry, and the cost of the entries that no longer count. */
 export function advance(
-  { grain, life }: Parameters<Name>,
+  { grain, life }: LimitParameters<Name>,
   cells: Float64Array,
   offset: number,
   now: number,
@@ -91,7 +91,8 @@ const convert: Algorithm<Name>['convert'] = (params, from, cells, offset, now, o
   // Times in another grain cannot be kept: everything becomes one entry, made now. Otherwise the oldest cost is dropped.
   const isSame = from.grain / from.perMs === params.grain / params.perMs
   const index = Math.floor(Math.max(now, -rescale(-newest * from.grain, from, params)) / params.grain)
-  const kept = Math.min(sum, params.quota)
+  // In the same window, a sum above a smaller quota denies, and is still there when the quota becomes larger again.
+  const kept = isSame && from.life === params.life ? sum : Math.min(sum, params.quota)
   out.next[0] = kept
   out.next[1] = kept === 0 ? 0 : isSame ? newest : index
   writeEdit(out.edit, over + (isSame ? sum - kept : sum), 0, 0, index, isSame ? 0 : kept)

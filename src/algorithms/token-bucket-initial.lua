@@ -40,12 +40,12 @@ local function adjust(params, cells, offset, now, chargedAt, units)
 end
 
 local function convert(params, from, cells, offset, now)
-  local first, second = bucket.convert(params, from, cells, offset, now)
+  local first, second, cut = bucket.convert(params, from, cells, offset, now)
   local renewal = from.idle and cells[offset + 3] or -huge
   local isNew = rescale(now, params, from) >= renewal
   local full = isNew and -huge or min(now, -rescale(from.idle - renewal, from, params))
   local left = untilFull(params, first, second, now)
-  return first, second, (left > 0 and now + left or full) + params.idle
+  return first, second, (left > 0 and now + left or full) + params.idle, cut
 end
 
 return { step = step, adjust = adjust, convert = convert }

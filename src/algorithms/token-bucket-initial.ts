@@ -1,4 +1,4 @@
-import { type Algorithm, createOutcome, type Outcome, type Parameters } from './algorithm.ts'
+import { type Algorithm, createOutcome, type LimitParameters, type Outcome } from './algorithm.ts'
 import { noEntries } from './entries.ts'
 import { rescale } from './arithmetic.ts'
 import { refuse, wholeNumber } from '../util/validate.ts'
@@ -22,13 +22,13 @@ export function partFull(name: string, bucket: Algorithm): Algorithm {
   const probe = createOutcome()
 
   /** A bucket as it is when a key is new. */
-  function newborn(params: Parameters, now: number): Float64Array {
+  function newborn(params: LimitParameters, now: number): Float64Array {
     bucket.step(params, initialState, 0, now, params['taken']!, probe, noEntries)
     return probe.next
   }
 
   /** Ticks until a bucket is full. */
-  function untilFull(params: Parameters, cells: Float64Array, now: number): number {
+  function untilFull(params: LimitParameters, cells: Float64Array, now: number): number {
     bucket.step(params, cells, 0, now, 0, probe, noEntries)
     return probe.reset
   }
@@ -37,7 +37,7 @@ export function partFull(name: string, bucket: Algorithm): Algorithm {
   const advanced = { renewal: 0.5, isNew: true, cells: initialState, offset: 0 }
 
   /** Returns when the key is new again, whether it is at `now`, and the state of its bucket. */
-  function advance(params: Parameters<Name>, cells: Float64Array, offset: number, now: number): typeof advanced {
+  function advance(params: LimitParameters<Name>, cells: Float64Array, offset: number, now: number): typeof advanced {
     const renewal = cells[offset + CELLS]!
     const isNew = now >= renewal
     advanced.renewal = renewal
@@ -48,7 +48,7 @@ export function partFull(name: string, bucket: Algorithm): Algorithm {
   }
 
   function step(
-    params: Parameters<Name>,
+    params: LimitParameters<Name>,
     cells: Float64Array,
     offset: number,
     now: number,
@@ -66,7 +66,7 @@ export function partFull(name: string, bucket: Algorithm): Algorithm {
   }
 
   function adjust(
-    params: Parameters<Name>,
+    params: LimitParameters<Name>,
     cells: Float64Array,
     offset: number,
     now: number,
@@ -81,8 +81,8 @@ export function partFull(name: string, bucket: Algorithm): Algorithm {
   }
 
   function convert(
-    params: Parameters<Name>,
-    from: Parameters & { readonly idle?: number },
+    params: LimitParameters<Name>,
+    from: LimitParameters & { readonly idle?: number },
     cells: Float64Array,
     offset: number,
     now: number,

@@ -36,7 +36,8 @@ local function convert(params, from, cells, offset, now)
   local start = -rescale(-began, from, params)
   local isSame = from.window / from.perMs == params.window / params.perMs
   local last = used == 0 and -huge or isSame and start or max(now, -rescale(-cells[offset + 2], from, params))
-  return min(used, params.capacity), last
+  local kept = min(used, params.capacity)
+  return kept, last, isSame and used - kept or 0
 end
 
 return { step = step, adjust = adjust, convert = convert }

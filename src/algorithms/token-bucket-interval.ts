@@ -1,4 +1,4 @@
-import { type Algorithm, type Outcome, type ParameterInput, type Parameters, restart } from './algorithm.ts'
+import { type Algorithm, type LimitParameters, type Outcome, type ParameterInput, restart } from './algorithm.ts'
 import { LARGEST, rescale } from './arithmetic.ts'
 import { refuse, wholeNumber } from '../util/validate.ts'
 
@@ -20,7 +20,7 @@ function deriveParameters(input: ParameterInput): Readonly<Record<Name, number>>
 const advanced = { time: 0.5, start: 0.5, used: 0.5 }
 
 /** Returns the time that counts at `now`, the start of its interval, and the tokens taken at that time. */
-function advance(params: Parameters<Name>, cells: Float64Array, offset: number, now: number): typeof advanced {
+function advance(params: LimitParameters<Name>, cells: Float64Array, offset: number, now: number): typeof advanced {
   const used = cells[offset]!
   const start = cells[offset + 1]!
   const refills = Math.floor(Math.max(0, now - start) / params.window)
@@ -32,7 +32,7 @@ function advance(params: Parameters<Name>, cells: Float64Array, offset: number, 
 }
 
 function step(
-  params: Parameters<Name>,
+  params: LimitParameters<Name>,
   cells: Float64Array,
   offset: number,
   now: number,
@@ -60,7 +60,7 @@ function step(
 }
 
 function adjust(
-  params: Parameters<Name>,
+  params: LimitParameters<Name>,
   cells: Float64Array,
   offset: number,
   now: number,
@@ -81,8 +81,8 @@ function adjust(
 }
 
 function convert(
-  params: Parameters<Name>,
-  from: Parameters<Name>,
+  params: LimitParameters<Name>,
+  from: LimitParameters<Name>,
   cells: Float64Array,
   offset: number,
   now: number,
@@ -92,6 +92,7 @@ function convert(
   const start = -rescale(-began, from, params)
   const isSame = from.window / from.perMs === params.window / params.perMs
   out.next[0] = Math.min(used, params.capacity)
+  out.charged = isSame ? used - out.next[0] : 0
   out.next[1] = used === 0 ? -Infinity : isSame ? start : Math.max(now, -rescale(-cells[offset + 1]!, from, params))
 }
 

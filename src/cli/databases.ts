@@ -1,5 +1,7 @@
 import { existsSync } from 'node:fs'
+import { mysqlGrant, mysqlTableName } from '../stores/mysql-setup.ts'
 import { mysqlDatabase, mysqlTable } from '../stores/mysql.ts'
+import { postgresGrant, postgresSchemaGrant, postgresTableName } from '../stores/postgres-setup.ts'
 import { postgresDatabase, postgresTable, type PostgresTable } from '../stores/postgres.ts'
 import type { ListedDatabase } from '../stores/rows.ts'
 import { sqliteDatabase } from '../stores/sqlite.ts'
@@ -15,8 +17,8 @@ export interface TableOptions {
 /** What the command line does with a database. */
 interface Opened {
   readonly database: ListedDatabase
-  /** Runs a statement. Absent where no table must be created. */
-  execute?(statement: string): Promise<unknown>
+  /** Runs statements in order. Absent where no table must be created. */
+  execute?(statements: readonly string[]): Promise<unknown>
   close(): Promise<unknown> | void
 }
 
@@ -26,8 +28,8 @@ interface Kind {
   readonly schemes: readonly string[]
   readonly example: string
   open(url: string, table: PostgresTable): Promise<Opened>
-  /** Returns the statement that creates the table. Absent where the store creates it. */
-  create?(options: PostgresTable & { readonly unlogged?: boolean }): string
+  /** Returns the statements that create the table, and give a role its rights. Absent where the store creates it. */
+  create?(options: PostgresTable & { readonly unlogged?: boolean }, grant: string | undefined): readonly string[]
 }
 
 /** How each client connects, in the order in which they are tried. */
@@ -75,15 +77,23 @@ const KINDS: Readonly<Record<string, Kind>> = {
         const pool = new Pool({ connectionString: url, max: 2, connectionTimeoutMillis: TIMEOUT })
         pool.on('error', () => undefined)
         const database = postgresDatabase(pool, { ...table, timeout: TIMEOUT })
-        return { database, execute: (statement) => pool.query(statement), close: () => pool.end() }
+        return { database, execute: (statements) => pool.query(inTurn(statements)), close: () => pool.end() }
       },
       postgres({ default: connect }: PostgresJsPackage, url, table) {
         const sql = connect(url, { max: 2, connect_timeout: TIMEOUT / 1000, onnotice: () => undefined })
         const database = postgresDatabase(sql, { ...table, timeout: TIMEOUT })
-        return { database, execute: (statement) => sql.unsafe(statement), close: () => sql.end() }
+        return { database, execute: (statements) => sql.unsafe(inTurn(statements)), close: () => sql.end() }
       },
     }),
-    create: postgresTable,
+    create(options, grant) {
+      const { unlogged: _, ...names } = options
+      const { schema } = names
+      return [
+        postgresTable(options),
+        ...(grant === undefined || schema === undefined ? [] : [postgresSchemaGrant(schema, grant)]),
+        ...(grant === undefined ? [] : [postgresGrant(postgresTableName(names), grant)]),
+      ]
+    },
   },
   mysql: {
     schemes: ['mysql:', 'mariadb:'],
@@ -93,12 +103,15 @@ const KINDS: Readonly<Record<string, Kind>> = {
         const uri = url.replace(/^mariadb:/, 'mysql:')
         const pool = createPool({ uri, connectionLimit: 2, connectTimeout: TIMEOUT }).promise()
         const database = mysqlDatabase(pool, { ...table, timeout: TIMEOUT })
-        return { database, execute: (statement) => pool.query(statement), close: () => pool.end() }
+        const execute = async (statements: readonly string[]): Promise<void> => {
+          for (const each of statements) await pool.query(each)
+        }
+        return { database, execute, close: () => pool.end() }
       },
     }),
-    create({ unlogged, ...table }) {
+    create({ unlogged, ...table }, grant) {
       if (unlogged === true) throw new SluiceError('INVALID_OPTION', '--unlogged: only PostgreSQL has unlogged tables')
-      return mysqlTable(table)
+      return [mysqlTable(table), ...(grant === undefined ? [] : [mysqlGrant(mysqlTableName(table), grant)])]
     },
   },
   sqlite: {
@@ -135,25 +148,51 @@ export async function withDatabase<Answer>(
 /** What `sluice migrate` creates. */
 export interface Migration extends TableOptions {
   readonly unlogged: boolean
+  /** The user who gets the rights. */
+  readonly grant?: string | undefined
 }
 
-/** Returns the statement that creates the table in a kind of database, or in the one at a URL. */
-export function migrationOf(target: string, { unlogged, ...options }: Migration): string {
+/** Returns the statements that create the table in a kind of database, or in the one at a URL, as a text. */
+export function migrationOf(target: string, migration: Migration): string {
+  return statementsOf(target, migration)
+    .map((each) => `${each};\n`)
+    .join('')
+}
+
+function statementsOf(target: string, { unlogged, grant, ...options }: Migration): readonly string[] {
+  if (grant === '') throw new SluiceError('INVALID_OPTION', '--grant: expected the name of a user')
   const kind = KINDS[target] ?? kindOf(target)
-  if (kind?.create !== undefined) return `${kind.create({ ...given(options), ...(unlogged && { unlogged }) })};\n`
+  if (kind?.create !== undefined) return kind.create({ ...given(options), ...(unlogged && { unlogged }) }, grant)
   const names = Object.keys(KINDS).filter((name) => KINDS[name]!.create !== undefined)
   throw new SluiceError('INVALID_OPTION', `expected ${names.join(', ')} or a URL, got ${shown(withoutSecrets(target))}`)
 }
 
-/** Creates the table in the database at a URL. */
+/** Creates the table in the database at a URL. Throws `STORE_SETUP` if it is not right afterwards: a table that exists is not changed. */
 export async function applyMigration(url: string, migration: Migration): Promise<void> {
   if (!isDatabaseUrl(url))
     throw new SluiceError(
       'INVALID_OPTION',
       `--apply: expected a URL such as ${EXAMPLES[0]}, got ${shown(withoutSecrets(url))}`,
     )
-  const statement = migrationOf(url, migration)
-  await using(url, migration, async ({ execute }) => execute!(statement))
+  const statements = statementsOf(url, migration)
+  await using(url, migration, async ({ execute, database }) => {
+    await execute!(statements)
+    await database.ready!()
+  })
+}
+
+/** Checks the table at a URL. Throws `STORE_SETUP` with what is wrong, and another error if the database does not answer. */
+export async function checkMigration(url: string, options: TableOptions): Promise<void> {
+  await using(url, options, ({ database }) => database.ready!())
+}
+
+/**
+ * Returns a text of statements that other migrations wait for: two of them at the same time would fail. A text of several statements is one
+ * transaction.
+ */
+function inTurn(statements: readonly string[]): string {
+  const wait = `SELECT set_config('lock_timeout', '${TIMEOUT}', true), pg_advisory_xact_lock(hashtext('sluice migrate'))`
+  return [wait, ...statements].join('; ')
 }
 
 async function using<Answer>(

@@ -63,9 +63,9 @@ function row({ limit, algorithm, verdict, lockedFor }: HeldByLimit): string[] {
   return [limit, ...numbers, free, locked, algorithm ?? '–']
 }
 
-/** Writes when all units are back. Slots are back when their requests end, at the latest with their leases. */
+/** Writes when all units are back. Slots are back when their requests end, at the latest when they expire. */
 export function resetText(ms: number, slots: boolean): string {
-  return slots && ms > 0 ? `lease ${roughDuration(ms)}` : roughDuration(ms)
+  return slots && ms > 0 ? `expires ${roughDuration(ms)}` : roughDuration(ms)
 }
 
 function details({ limit, parameters, state, entries, span, denials }: HeldByLimit): string {

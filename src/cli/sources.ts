@@ -93,11 +93,10 @@ class RedisSource implements KeySource {
       const args = [this.#cursor, this.#pattern, String(STEP)]
       const [cursor, ...names] = ((await runner.eval(SCAN, [], args)) as unknown[]).map(String)
       this.#cursor = cursor!
-      // Rules have a key without a limiter.
       await found(
         names.flatMap((name) => {
           const read = readRedisKey(this.#prefix, name)
-          return read === undefined || read.limiter === '' ? [] : this.#keyOn(runner, name, read)
+          return read === undefined || isOwn(read.limiter) ? [] : this.#keyOn(runner, name, read)
         }),
       )
       if (cursor === '0' && this.#nextServer()) return true
@@ -118,6 +117,11 @@ class RedisSource implements KeySource {
     this.#server = (this.#server + 1) % this.#runners.length
     return this.#server === 0
   }
+}
+
+/** True for keys of the package: rules have one without a limiter, and limiters that are not ASCII have marks, probes and checks. */
+function isOwn(limiter: string): boolean {
+  return limiter === '' || limiter.startsWith('·')
 }
 
 /** Rows of a table. */
@@ -154,7 +158,7 @@ class RowSource implements KeySource {
       await found(
         names.flatMap((name) => {
           const read = readRecordKey(name)
-          return read === undefined ? [] : this.keyOf(read.limiter, read.key)
+          return read === undefined || isOwn(read.limiter) ? [] : this.keyOf(read.limiter, read.key)
         }),
       )
       if (isEnd) return true

@@ -43,9 +43,9 @@ const PATH = /^(\/[\w.~%-]+)+$/
 /** Visible characters and spaces: no header has line breaks. */
 const CHALLENGE = /^[\x20-\x7e]+$/
 
-/** Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. */
-export function validateDashboardOptions(options: DashboardOptions<never>): void {
-  knownOptions('dashboard', options, OPTIONS)
+/** Returns the own options. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. */
+export function validateDashboardOptions<Options extends DashboardOptions<never>>(options: Options): Options {
+  options = knownOptions('dashboard', options, OPTIONS)
   const { authorize, challenge, limiters, stores, rules, basePath } = options
   if (typeof authorize !== 'function')
     refuse('authorize', 'a function that returns true for a request that may see the dashboard', authorize)
@@ -56,6 +56,7 @@ export function validateDashboardOptions(options: DashboardOptions<never>): void
   for (const each of rules === undefined ? [] : [rules].flat()) checkRules(each)
   if (basePath !== undefined && !(typeof basePath === 'string' && PATH.test(basePath)))
     refuse('basePath', "a path without a slash at its end, such as '/limits'", basePath)
+  return options
 }
 
 function checkStores(stores: Readonly<Record<string, Store>>): void {
@@ -81,7 +82,7 @@ export function createDashboard<Request extends IncomingMessage = IncomingMessag
   options: DashboardOptions<Request>,
   clock?: Clock,
 ): Dashboard<Request> {
-  validateDashboardOptions(options)
+  options = validateDashboardOptions(options)
   const { challenge, limiters = [], stores = {}, rules = [], basePath = '' } = options
   const isAuthorized = authorizer(options.authorize)
   const keys = new Keys(limiters, Object.values(stores))

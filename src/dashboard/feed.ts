@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { RulesEvent, RulesInEvent } from '../rules/rules.ts'
-import type { StoreEvent } from '../stores/guard/index.ts'
+import type { StoreEvent, StoreState as GuardedState } from '../stores/guard/index.ts'
 import { isCharge, type LimitStatus, type Store } from '../stores/store.ts'
 import { channel } from '../util/channel.ts'
 import { decisions } from '../limiter/decision.ts'
@@ -140,7 +140,7 @@ const LONGEST_TEXT = 300
 /** The state of a store as the page shows it. */
 interface StoreState {
   readonly name: string
-  readonly state: 'healthy' | 'degraded'
+  readonly state: GuardedState
   readonly reason: string
   /** When it changed, in epoch milliseconds; `undefined` if it has not changed since the dashboard was created. */
   readonly since: number | undefined
@@ -215,7 +215,7 @@ export class States {
 }
 
 function problemIn(event: RulesEvent): string {
-  if (event.event === 'change') return ''
+  if (event.event === 'change' || event.event === 'recovered') return ''
   if (event.event === 'invalid') {
     const { length } = event.problems
     return `A new document has ${length} ${length === 1 ? 'mistake' : 'mistakes'}. The current rules stay.`

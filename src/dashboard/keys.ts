@@ -22,7 +22,7 @@ interface KeyState {
   readonly remaining: number | null
   readonly retryAfter: number | null
   readonly resetAfter: number | null
-  /** True for a limit of slots: they are free when their requests end, and `resetAfter` is the end of the newest lease. */
+  /** True for a limit of slots: they are free when their requests end, and `resetAfter` is when the newest slot expires. */
   readonly slots: boolean
 }
 

@@ -23,7 +23,7 @@ function adjustOwn(row: Row, compiled: CompiledLimit, chargedAt: number, units: 
   const writer = liveWriter(row, compiled, now)
   if (units < 0 && !(isSameState(writer, compiled) && isCertain(row, compiled, chargedAt, now))) return
   const under = writer ?? compiled
-  row.read(under, now)
+  if (writer === undefined) row.read(under, now)
   // The same if a clock that ran ahead wrote the state.
   if (units < 0 && row.isCarriedOver) return
   row.adjust(under, rescale(chargedAt, compiled.parameters, under.parameters), units)
@@ -36,9 +36,11 @@ function keep(row: Row, under: CompiledLimit, now: number): void {
   row.changed = true
 }
 
-/** What a renewal came to: the tick that the slots have now, and how many were still held. */
+/** What a renewal came to. */
 export interface Renewed {
+  /** The tick that the slots have now. */
   readonly at: number
+  /** How many slots were still held. */
   readonly units: number
 }
 
@@ -49,7 +51,6 @@ export function renew(row: Row, charge: Charged, now: number): Renewed {
   const { compiled } = charge.policy
   const writer = row.isShared ? undefined : liveWriter(row, compiled, now)
   const isHeld = writer !== undefined && isSameState(writer, compiled) && isCertain(row, compiled, charge.at, now)
-  if (isHeld) row.read(writer, now)
   if (!isHeld || row.isCarriedOver) return NOT_HELD
   row.renew(writer, charge.at, charge.charged)
   const { persist, at, charged } = row.outcome
@@ -125,7 +126,7 @@ export function isRefundable(charge: Charged, units: number, age: number): boole
   return outcome.persist && (outcome.edit.takeCost > 0 || unchanged.some((cell, i) => cell !== outcome.next[i]))
 }
 
-/** Returns the limit that wrote a row, when its algorithm is compatible and anything of its state is left. */
+/** Returns the limit that wrote a row, when its algorithm is compatible and anything of its state is left. The row is read under it then. */
 function liveWriter(row: Row, { algorithm }: CompiledLimit, now: number): CompiledLimit | undefined {
   const { writer } = row
   if (writer === undefined || !isCompatible(algorithm, writer.algorithm)) return undefined

@@ -82,7 +82,7 @@ export function encodeRow(row: Row): Uint8Array {
   out.text(writer?.signature ?? '')
   if (writer === undefined) return out.done()
   out.u8(writer.cells)
-  for (let i = 0; i < writer.cells; i++) out.f64(row.home[row.at + i]!)
+  for (let i = 0; i < writer.cells; i++) out.f64(row.cells[i]!)
   out.u32(row.entries?.length ?? 0)
   row.entries?.each((time, cost) => {
     out.f64(time)
@@ -99,7 +99,7 @@ export function decodeRow(section: Uint8Array, compiled?: CompiledLimit): Row {
   if (writer === undefined) row.unread = state
   else if (writer.cells !== cells.length) throw damaged()
   else {
-    row.own.set(cells)
+    row.cells.set(cells)
     row.writer = writer
     if (writer.hasEntries) row.entries = entries
   }

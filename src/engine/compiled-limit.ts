@@ -1,5 +1,5 @@
 import { knownOptions, milliseconds, refuse, wholeNumber } from '../util/validate.ts'
-import type { Algorithm, Cell, ParameterInput, Parameters } from '../algorithms/algorithm.ts'
+import type { Algorithm, Cell, LimitParameters, ParameterInput } from '../algorithms/algorithm.ts'
 import { LARGEST } from '../algorithms/arithmetic.ts'
 import { closed } from '../algorithms/closed.ts'
 import { SluiceError } from '../util/errors.ts'
@@ -39,7 +39,7 @@ export const LONGEST_LOCK: number = 36_525 * DAY
 /** Returns the option `block` of a limit as data: milliseconds, or an object if it grows. Throws `INVALID_OPTION`. */
 export function checkedBlock(given: unknown): number | GrowingBlock {
   if (typeof given !== 'object' || given === null) return milliseconds('block', given)
-  knownOptions('block', given, OPTIONS)
+  given = knownOptions('block', given, OPTIONS)
   const { after = 1, for: first, factor = 1, upTo } = given as Readonly<Record<string, unknown>>
   const length = lockTime('block.for', first)
   if (typeof factor !== 'number' || !(factor >= 1 && factor <= 1000))
@@ -88,9 +88,9 @@ export function lockLength(block: number, { after, factor, upTo }: Growth, denia
  */
 export class CompiledLimit {
   readonly algorithm: Algorithm
-  readonly parameters: Parameters
+  readonly parameters: LimitParameters
   /** The same parameters without `strict`: nothing is charged while a key is locked out. */
-  readonly nonStrict: Parameters
+  readonly nonStrict: LimitParameters
   /** The state of a key that was never seen. */
   readonly initialState: Float64Array
   /** The algorithm's name and parameters: equal for limits whose states are interchangeable. */
@@ -151,7 +151,7 @@ export class CompiledLimit {
     this.enforced = data.shadow !== true
     this.block = block
     this.growth = growth
-    this.capacity = algorithm.capacity?.(this.parameters) ?? data.quota
+    this.capacity = capacityIn(algorithm, this.parameters) ?? data.quota
     // No cost is admitted where the capacity is 0.
     this.mostCost = data.capCost === true && this.capacity > 0 ? this.capacity : Infinity
     this.thresholds = data.notifyAt === undefined || data.notifyAt.length === 0 ? undefined : data.notifyAt
@@ -173,8 +173,13 @@ interface LimitNumbers {
 }
 
 /** Returns true if a charge of an algorithm may be used later than in the tick in which it was made. */
-function isLeased({ leaseUntil }: Algorithm, parameters: Parameters): boolean {
+function isLeased({ leaseUntil }: Algorithm, parameters: LimitParameters): boolean {
   return leaseUntil !== undefined && leaseUntil(parameters, 0, 1) > 0
+}
+
+/** Returns the capacity that an algorithm declares, if it does. `capacity` is also an option: one on `Object.prototype` is none of an algorithm. */
+export function capacityIn(algorithm: Algorithm, parameters: LimitParameters): number | undefined {
+  return typeof algorithm.capacity === 'function' ? algorithm.capacity(parameters) : undefined
 }
 
 /** Derives the parameters of a limit, near a time in epoch milliseconds. Throws `OUT_OF_RANGE` if its products cannot be exact. */
@@ -184,7 +189,7 @@ export function compile(data: LimitNumbers, named: Algorithm, time?: number): Co
     const own = algorithm.deriveParameters(inputOf(data, perMs, time))
     const parameters = new ParameterSet(algorithm, own, perMs, data.strict === true ? 1 : 0)
     if (Math.max(algorithm.maxValue(parameters), data.window * perMs) >= LARGEST) continue
-    const isClosed = data.quota === 0 || algorithm.capacity?.(parameters) === 0
+    const isClosed = data.quota === 0 || capacityIn(algorithm, parameters) === 0
     return isClosed ? new CompiledLimit(data, closed, {}, perMs) : new CompiledLimit(data, algorithm, own, perMs)
   }
   throw new SluiceError(
@@ -216,7 +221,7 @@ function inputOf(data: LimitNumbers, perMs: number, time: number | undefined): P
 }
 
 /** Returns the ticks in a unit of a point in time. */
-export function ticksOf({ ticks = 1 }: Cell, parameters: Parameters): number {
+export function ticksOf({ ticks = 1 }: Cell, parameters: LimitParameters): number {
   return ticks === 1 ? 1 : parameters[ticks]!
 }
 
@@ -236,6 +241,6 @@ class ParameterSet {
   }
 }
 
-function signed(algorithm: Algorithm, p: Parameters): string {
+function signed(algorithm: Algorithm, p: LimitParameters): string {
   return [algorithm.name, p.perMs, ...algorithm.parameters.map((each) => p[each])].join(',')
 }

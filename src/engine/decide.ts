@@ -1,3 +1,4 @@
+import type { Outcome } from '../algorithms/algorithm.ts'
 import { type CompiledLimit, lockLength } from './compiled-limit.ts'
 import type { Row } from './row.ts'
 
@@ -28,7 +29,7 @@ export function evaluate(rows: readonly Row[], charges: readonly Charged[], now:
     if (row.locked > now) denyLocked(row, charge, now)
     else {
       row.step(compiled, compiled.parameters, charge.cost + row.ahead)
-      judge(row, charge)
+      judge(row.outcome, charge)
       if (!charge.allowed) lockOut(row, charge, now)
     }
     if (charge.allowed) continue
@@ -57,7 +58,7 @@ export function commit(
 }
 
 /** Returns whether a request is charged to a limit. No other place decides it. */
-function isCharged({ cost, allowed, policy }: Charged, persist: boolean, admitted: boolean): boolean {
+export function isCharged({ cost, allowed, policy }: Charged, persist: boolean, admitted: boolean): boolean {
   return cost > 0 && (allowed ? admitted || policy.compiled.strict : persist)
 }
 
@@ -80,6 +81,7 @@ function keep(row: Row, charge: Charged, now: number, admitted: boolean): void {
 /** Continues from what an earlier charge of this decision has left in the same place. */
 function follow(row: Row, after: Row): void {
   row.writer = after.writer
+  row.cells.set(after.cells)
   row.entries = after.entries
   row.rare.set(after.rare)
   row.hasRare = after.hasRare
@@ -96,7 +98,7 @@ function leave(row: Row, charge: Charged, now: number, admitted: boolean, write:
   if (admitted || charge.cost === 0) return
   const { compiled } = charge.policy
   row.step(compiled, compiled.parameters, 0)
-  report(row, charge)
+  report(row.outcome, charge)
   // A state that was carried over is kept, so that it is rounded once.
   if (write && row.isCarriedOver && row.outcome.reset > 0) row.keep(compiled, now)
 }
@@ -135,20 +137,19 @@ function denyLocked(row: Row, charge: Charged, now: number): void {
   charge.retryAfter = charge.allowed ? 0 : row.outcome.retry / compiled.perMs
   // What the limit keeps of a denial, such as of a new key that starts part-full, is kept: the wait was computed from it.
   if (!row.outcome.persist) row.step(compiled, compiled.nonStrict, 0)
-  report(row, charge)
+  report(row.outcome, charge)
   reportLock(charge, (row.locked - now) / 1000)
 }
 
 /** Writes the verdict of a step into its charge. Ticks become milliseconds. */
-function judge(row: Row, charge: Charged): void {
-  const { outcome } = row
+export function judge(outcome: Outcome, charge: Charged): void {
   charge.allowed = outcome.allowed
   charge.retryAfter = outcome.retry > 0 ? outcome.retry / charge.policy.compiled.perMs : 0
-  report(row, charge)
+  report(outcome, charge)
 }
 
 /** Writes the state of a key after a step, allowed or denied, into the charge. */
-function report({ outcome }: Row, charge: Charged): void {
+export function report(outcome: Outcome, charge: Charged): void {
   const { perMs } = charge.policy.compiled
   charge.remaining = outcome.remaining
   charge.resetAfter = outcome.reset / perMs

@@ -153,16 +153,16 @@ needsCall(exponential, "exponential({ quota: 100, window: '1m' })")
 /** Options of `concurrent`. */
 export interface ConcurrentOptions extends Omit<QuotaOptions, 'window'> {
   /** How long a slot is held after it was taken or renewed. Adapters renew it every third of this time. Default: `'1m'`. */
-  readonly lease?: Duration
+  readonly expiresAfter?: Duration
   /** When a client may ask again: nobody knows when a slot is released. Default: `'1s'`. */
   readonly retryAfter?: Duration
 }
 
 /**
  * Allows `quota` requests at the same time. A request takes a slot, which is free again when it is released. Adapters release it when the
- * response has ended. A slot that nobody releases or renews is free after `lease`, such as that of a process that was killed. The quota is
+ * response has ended. A slot that nobody releases or renews is free after `expiresAfter`, such as that of a process that was killed. The quota is
  * at most 100,000. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
- * @example concurrent({ quota: 10, lease: '1m' })
+ * @example concurrent({ quota: 10, expiresAfter: '1m' })
  */
 export function concurrent(options: number | ConcurrentOptions): Limit {
   return limit({ ...(typeof options === 'number' ? { quota: options } : options), algorithm: 'concurrent' })
@@ -225,7 +225,7 @@ function per(unit: string, window: Duration, quota: number, common: CommonOption
 
 /** Checks the options of a shorthand, which sets all others itself. */
 function commonOnly(shorthand: string, given: CommonOptions = {}): void {
-  knownOptions(shorthand, given, ['name', 'strict', 'block', 'shadow', 'capCost', 'exact', 'notifyAt'])
+  given = knownOptions(shorthand, given, ['name', 'strict', 'block', 'shadow', 'capCost', 'exact', 'notifyAt'])
 }
 
 for (const maker of [perSecond, perMinute, perHour, perDay]) needsCall(maker, `${maker.name}(10)`)

@@ -5,7 +5,7 @@ import { shared } from '../util/copies.ts'
 import { copyText } from '../util/bounded-key.ts'
 import { shortDuration } from '../util/duration.ts'
 import { shown, SluiceError } from '../util/errors.ts'
-import { boolean, knownOptions, milliseconds, refuse, wholeNumber } from '../util/validate.ts'
+import { boolean, knownOptions, milliseconds, refuse, wholeNumber, ownOptions } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
 import { checkedBlock, compile, type CompiledLimit, type GrowingBlock } from './compiled-limit.ts'
 
@@ -164,8 +164,8 @@ export function limitFromData(data: LimitInput): Limit {
 function made(json: LimitInput, warnOf: typeof warnIfShort): Limit {
   if (typeof json !== 'object' || json === null) refuse('limit', 'an object such as { algorithm, quota, window }', json)
   if (compiledLimits.has(json as Limit)) return json as Limit
-  const named = algorithmNamed(json.algorithm)
-  knownOptions(named.name, json, [
+  const named = algorithmNamed(Object.hasOwn(json, 'algorithm') ? json.algorithm : undefined)
+  json = knownOptions(named.name, json, [
     ...COMMON,
     ...named.options,
     ...(named.windowOption ? [named.windowOption.name] : []),
@@ -197,7 +197,7 @@ export function countsSlots(made: Limit): boolean {
   return registry.get(made.algorithm)?.renew !== undefined
 }
 
-/** Returns the name of the option with the window of a limit: `window`, or another one such as `lease`. */
+/** Returns the name of the option with the window of a limit: `window`, or another one such as `expiresAfter`. */
 export function windowOptionOf(made: Limit): string {
   return registry.get(made.algorithm)?.windowOption?.name ?? 'window'
 }
@@ -223,11 +223,12 @@ function normalized(json: LimitInput, algorithm: Algorithm, warnOf: typeof warnI
   const unit = algorithm.windowUnit?.(json)
   const window = unit?.longest ?? windowIn(json, algorithm, warnOf)
   warnOf('block', json.block)
-  if (isBlockOptions(json.block)) for (const name of ['for', 'upTo'] as const) warnOf(`block.${name}`, json.block[name])
+  if (isBlockOptions(json.block))
+    for (const name of ['for', 'upTo'] as const) warnOf(`block.${name}`, ownOptions(json.block)[name])
   const own: Record<string, unknown> =
     algorithm.windowOption === undefined ? {} : { [algorithm.windowOption.name]: window }
   for (const option of algorithm.options) if (json[option] !== undefined) own[option] = json[option]
-  return Object.freeze({
+  const data: Limit = {
     algorithm: algorithm.name,
     name:
       json.name === undefined
@@ -243,7 +244,24 @@ function normalized(json: LimitInput, algorithm: Algorithm, warnOf: typeof warnI
     ...(json.capCost !== undefined && { capCost: boolean('capCost', json.capCost) }),
     ...(json.exact !== undefined && { exact: boolean('exact', json.exact) }),
     ...(json.notifyAt !== undefined && { notifyAt: checkedThresholds(json.notifyAt) }),
-  })
+  }
+  return Object.freeze(Object.assign(Object.create(absentOptions(algorithm)) as Limit, data))
+}
+
+const absent = new WeakMap<Algorithm, object>()
+
+/**
+ * Returns what limits of an algorithm inherit: nothing for each option, whatever a program has added to `Object.prototype`. Everything else
+ * is as for other objects.
+ */
+function absentOptions(algorithm: Algorithm): object {
+  const known = absent.get(algorithm)
+  if (known !== undefined) return known
+  const names = ['constructor', ...COMMON, ...algorithm.options]
+  const fields = names.map((name) => [name, { value: name === 'constructor' ? Object : undefined, writable: true }])
+  const made = Object.create(Object.prototype, Object.fromEntries(fields) as PropertyDescriptorMap) as object
+  absent.set(algorithm, made)
+  return made
 }
 
 function defaultName(quota: number, window: string, { renew }: Algorithm): string {

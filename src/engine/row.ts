@@ -1,5 +1,6 @@
-import { createOutcome, isCompatible, MAX_CELLS, type Outcome, type Parameters } from '../algorithms/algorithm.ts'
+import { createOutcome, isCompatible, type LimitParameters, MAX_CELLS, type Outcome } from '../algorithms/algorithm.ts'
 import { clearEdit, EntryArray, type Entries, noEntries } from '../algorithms/entries.ts'
+import { rescale } from '../algorithms/arithmetic.ts'
 import { type CompiledLimit, ticksOf } from './compiled-limit.ts'
 
 /** The tolerated difference of clocks. The time of a key does not move until a clock that is behind by less has caught up. */
@@ -16,8 +17,10 @@ export const DENIALS_UNTIL = 4
 /** When another limit wrote over a state or the key was reset, and until when that state would have counted. */
 const CHANGED_AT = 5
 export const CHANGE_UNTIL = 6
+/** The units that the capacity of a changed limit has cut off. They count until `CHANGE_UNTIL`. */
+const CUT = 7
 /** How many rare parts there are. */
-export const RARE = 7
+export const RARE = 8
 
 /** Where a row is that no store keeps yet. */
 export const NOWHERE = -1
@@ -26,21 +29,19 @@ export const NOWHERE = -1
 const written = createOutcome()
 
 /**
- * What is kept of one key under one limit, and the outcome of its step while it is decided. A store aims a row at a state: at numbers in place,
- * such as a slot of a table, or at the row's own. One object serves any number of decisions in turn.
+ * What is kept of one key under one limit, and the outcome of its step while it is decided. One object serves any number of decisions in turn.
  *
- * Its life in a decision: the store aims it, `evaluate` reads and steps it, `commit` keeps the next state, and the store saves it if
- * `changed` is true.
+ * Its life in a decision: the store aims it at a state and copies the cells, `evaluate` reads and steps it, `commit` keeps the next state, and
+ * the store saves it if `changed` is true.
  */
 export class Row {
   readonly outcome: Outcome = createOutcome()
-  /** The number of the place where the store keeps it. Below 0, it is saved after each change, also after one in place. */
+  /** The number of the place where the store keeps it. */
   slot: number = NOWHERE
 
   // What is kept.
-  /** The cells of the state begin at `home[at]`. */
-  home: Float64Array
-  at = 0
+  /** The cells of the state. */
+  readonly cells: Float64Array = new Float64Array(MAX_CELLS)
   /** The entries of the state, if its algorithm keeps any. */
   entries: EntryArray | undefined = undefined
   /** The limit that wrote the state; undefined if there is no state. */
@@ -50,7 +51,7 @@ export class Row {
   hasRare = false
   /** The state as bytes, if it is of an algorithm that is not known here. It is kept, so that it counts again once the limit is changed back. */
   unread: Uint8Array | undefined = undefined
-  /** True when more has changed than the cells and entries in place. */
+  /** True when the store has to save it. */
   changed = false
   /** The microsecond until which the state counts, once it was written. */
   until = 0.5
@@ -74,27 +75,21 @@ export class Row {
   countedUntil = 0.5
   /** True when the state was converted from that of a changed limit or from a clock in the future. A denial keeps it: it is rounded once. */
   isCarriedOver = false
+  /**
+   * The units that were cut off, as this decision leaves them. They do not count under the limit whose capacity has cut them off, and are
+   * added again before the next conversion. So a limit that alternates between two definitions forgets nothing that the larger one counts.
+   */
+  private cut = 0.5
 
-  /** The room for a state that is in no place. */
-  readonly own: Float64Array = new Float64Array(MAX_CELLS)
-  // The state as steps read it: in its place, or converted in a copy.
-  private from: Float64Array = this.own
-  private fromAt = 0
+  // The state as steps read it: as it was written, or converted in a copy.
+  private from: Float64Array = this.cells
   private fromEntries: Entries = noEntries
-  /** True when steps read the state in its place. */
-  private isInPlace = false
   private isConverted = false
   private readonly scratch: Float64Array = new Float64Array(MAX_CELLS)
 
-  constructor() {
-    this.home = this.own
-  }
-
-  /** Aims at a state. The store sets the rare parts afterwards, if there are any. */
-  aim(slot: number, home: Float64Array, at: number, entries: EntryArray | undefined, writer?: CompiledLimit): void {
+  /** Aims at a state. The store sets the cells afterwards, and the rare parts if there are any. */
+  aim(slot: number, entries: EntryArray | undefined, writer?: CompiledLimit): void {
     this.slot = slot
-    this.home = home
-    this.at = at
     this.entries = entries
     this.writer = writer
     if (this.hasRare) this.rare.fill(0)
@@ -105,9 +100,9 @@ export class Row {
     if (this.isShared) this.#unshare()
   }
 
-  /** Becomes the row of a key that was never seen. Its state begins in its own room. */
+  /** Becomes the row of a key that was never seen. */
   begin(): void {
-    this.aim(NOWHERE, this.own, 0, undefined)
+    this.aim(NOWHERE, undefined)
     this.fromEntries = noEntries
   }
 
@@ -117,13 +112,9 @@ export class Row {
     this.ahead = 0
   }
 
-  /** Copies the state into the row's own room, so that its place can be used for another key. */
+  /** Leaves its place, so that it can be used for another key. */
   detach(): void {
-    const { writer, home, at } = this
-    for (let i = 0; i < (writer?.cells ?? 0); i++) this.own[i] = home[at + i]!
     this.entries = this.entries?.copy()
-    this.home = this.own
-    this.at = 0
     this.slot = NOWHERE
     this.changed = true
   }
@@ -144,88 +135,101 @@ export class Row {
     this.counted = 0
     this.isCarriedOver = false
     this.isConverted = false
-    this.isInPlace = writer === compiled || writer?.signature === compiled.signature
-    if (this.isInPlace) {
-      this.from = this.home
-      this.fromAt = this.at
-      this.fromEntries = this.entries ?? noEntries
-    } else if (writer === undefined) this.#readNew(compiled)
+    this.cut = this.hasRare && this.changeUntil > now ? this.rare[CUT]! : 0
+    if (writer === undefined) this.#readNew(compiled)
+    else if (writer.signature === compiled.signature) this.#readFrom(this.cells, this.entries ?? noEntries)
     else this.#convert(writer, compiled)
-    if (isAhead(compiled, this.from, this.fromAt, this.tick)) this.#moveToPresent(compiled)
+    if (isAhead(compiled, this.from, 0, this.tick)) this.#moveToPresent(compiled)
   }
 
   /** A state that cannot be read is written over, as one of another algorithm is. */
   #readNew({ initialState }: CompiledLimit): void {
     this.isConverted = this.unread !== undefined
-    this.#readFrom(initialState, 0, noEntries)
+    this.cut = 0
+    this.#readFrom(initialState, noEntries)
   }
 
-  #readFrom(cells: Float64Array, offset: number, entries: Entries): void {
+  #readFrom(cells: Float64Array, entries: Entries): void {
     this.from = cells
-    this.fromAt = offset
     this.fromEntries = entries
   }
 
   /** A state that the algorithm cannot read becomes a new one. */
   #convert(from: CompiledLimit, to: CompiledLimit): void {
     this.isConverted = true
-    if (!isCompatible(to.algorithm, from.algorithm)) return this.#readFrom(to.initialState, 0, noEntries)
-    const { outcome } = this
+    const { outcome, cut } = this
+    this.cut = 0
+    if (!isCompatible(to.algorithm, from.algorithm)) return this.#readFrom(to.initialState, noEntries)
     const stored = this.entries ?? noEntries
     this.isCarriedOver = true
     clearEdit(outcome.edit)
-    to.algorithm.convert(to.parameters, from.parameters, this.home, this.at, this.tick, outcome, stored)
+    this.scratch.set(this.cells)
+    if (cut > 0) {
+      const tick = rescale(this.tick, to.parameters, from.parameters)
+      from.algorithm.adjust(from.nonStrict, this.cells, 0, tick, tick, cut, outcome, stored)
+      this.scratch.set(outcome.next)
+    }
+    outcome.charged = 0
+    to.algorithm.convert(to.parameters, from.parameters, this.scratch, 0, this.tick, outcome, stored)
+    this.cut = outcome.charged
     this.scratch.set(outcome.next)
     const entries = this.entries?.copy(outcome.edit.drop)
     outcome.edit.drop = 0
     entries?.apply(outcome.edit)
-    this.#readFrom(this.scratch, 0, entries ?? noEntries)
+    this.#readFrom(this.scratch, entries ?? noEntries)
   }
 
   /** Moves a state from a clock that ran ahead to the present, in a copy: its newest time becomes now. Its entries become one. */
   #moveToPresent({ algorithm, parameters, newest, newestTicks, hasEntries, cells }: CompiledLimit): void {
     const moved = this.scratch
-    for (let i = 0; i < cells; i++) moved[i] = this.from[this.fromAt + i]!
+    for (let i = 0; i < cells; i++) moved[i] = this.from[i]!
     const ahead = moved[newest]! * newestTicks - this.tick
     algorithm.cells.forEach((cell, i) => {
       if (cell.ticks === undefined) return
       const unit = ticksOf(cell, parameters)
       moved[i] = Math.floor((moved[i]! * unit - ahead) / unit)
     })
-    this.isInPlace = false
     this.isConverted = true
     this.isCarriedOver = true
     const entries = hasEntries ? new EntryArray() : undefined
     if (moved[0]! > 0) entries?.push(moved[newest]!, moved[0]!)
-    this.#readFrom(moved, 0, entries ?? noEntries)
+    this.#readFrom(moved, entries ?? noEntries)
   }
 
   /** Steps the state that was read. */
-  step(compiled: CompiledLimit, parameters: Parameters, cost: number): void {
-    compiled.step(parameters, this.from, this.fromAt, this.tick, cost, this.outcome, this.fromEntries)
+  step(compiled: CompiledLimit, parameters: LimitParameters, cost: number): void {
+    compiled.step(parameters, this.from, 0, this.tick, cost, this.outcome, this.fromEntries)
   }
 
   /** Adds units to the state that was read, or refunds them if negative. */
   adjust({ algorithm, nonStrict }: CompiledLimit, chargedAt: number, units: number): void {
     const { outcome } = this
     clearEdit(outcome.edit)
-    algorithm.adjust(nonStrict, this.from, this.fromAt, this.tick, chargedAt, units, outcome, this.fromEntries)
+    algorithm.adjust(nonStrict, this.from, 0, this.tick, chargedAt, units, outcome, this.fromEntries)
   }
 
   /** Moves units of a charge, which are slots, to now. */
   renew({ algorithm, nonStrict }: CompiledLimit, chargedAt: number, units: number): void {
     const { outcome } = this
     clearEdit(outcome.edit)
-    algorithm.renew!(nonStrict, this.from, this.fromAt, this.tick, chargedAt, units, outcome, this.fromEntries)
+    algorithm.renew!(nonStrict, this.from, 0, this.tick, chargedAt, units, outcome, this.fromEntries)
   }
 
-  /** Writes the next state. A limit that writes over its own state in a slot changes nothing else. */
+  /** Writes the next state. */
   keep(compiled: CompiledLimit, now: number): void {
     const { outcome } = this
-    if (!this.isInPlace || this.slot < 0) this.#take(compiled, now)
-    const { home, at } = this
-    for (let i = 0; i < compiled.cells; i++) home[at + i] = outcome.next[i]!
+    const before = this.cut > 0 ? endOf(compiled, this.from, this.fromEntries, now) : 0
+    this.#take(compiled, now)
+    for (let i = 0; i < compiled.cells; i++) this.cells[i] = outcome.next[i]!
     if (compiled.hasEntries) this.entries!.apply(outcome.edit)
+    if (this.hasRare && this.rare[CUT]! + this.cut > 0) this.#keepCut(this.countsUntil(now) - before)
+  }
+
+  /** A charge prolongs what was cut off as it prolongs the state: the definition that would count all of it is busy for no longer. */
+  #keepCut(longer: number): void {
+    this.rare[CUT] = this.cut
+    if (this.cut > 0) this.rare[CHANGE_UNTIL] = this.changeUntil + longer
+    this.#noteRare()
   }
 
   /** The state becomes one of this limit. */
@@ -302,8 +306,7 @@ export class Row {
   countsUntil(now: number): number {
     const { writer } = this
     if (writer === undefined) return this.unread === undefined ? now : Math.max(now, this.until)
-    writer.step(writer.nonStrict, this.home, this.at, ticks(writer, now), 0, written, this.entries ?? noEntries)
-    return now + written.reset * writer.micros
+    return endOf(writer, this.cells, this.entries ?? noEntries, now)
   }
 
   /**
@@ -333,8 +336,14 @@ export class Row {
   }
 }
 
+/** Returns the microsecond until which a state counts; now for one that is over. */
+function endOf(writer: CompiledLimit, cells: Float64Array, entries: Entries, now: number): number {
+  writer.step(writer.nonStrict, cells, 0, ticks(writer, now), 0, written, entries)
+  return now + written.reset * writer.micros
+}
+
 /** Returns microseconds in ticks of a limit. */
-function ticks({ perMs }: CompiledLimit, now: number): number {
+export function ticks({ perMs }: CompiledLimit, now: number): number {
   return perMs === 1000 ? now : Math.floor(now / 1000)
 }
 
@@ -343,7 +352,7 @@ function ticks({ perMs }: CompiledLimit, now: number): number {
  * tolerance. Such a state is moved to the present with its debt. So no client waits until the clock has caught
  * up, and no usage is forgotten.
  */
-function isAhead(
+export function isAhead(
   { newest, newestTicks, perMs }: CompiledLimit,
   cells: Float64Array,
   offset: number,

@@ -48,10 +48,10 @@ export interface HttpAdapter<Request, Response, Next, OnDenied> {
   /** Returns the other arguments of a handler, for the functions of rules and for `address`. Default: none. */
   getRest?(request: Request): readonly unknown[]
   /**
-   * Returns true when the server would read the rest of the request after a denial. The denial then has `Connection: close`.
-   * Default: false.
+   * Is called before a request is answered that its handler does not see: for a denial, and when a function of the user throws. The body of the
+   * request may still be on its way then. For Node use `discardBody`. Default: nothing, for runtimes that handle connections themselves.
    */
-  hasUnreadBody?(request: Request): boolean
+  discardBody?(request: Request, response: Response): void
   /** Returns a header of the response, as far as it is known. `undefined` and `''` mean that there is none. */
   getHeader(response: Response, name: string): string | number | readonly string[] | undefined
   /** Sets a header of the response and replaces an earlier value. */
@@ -81,6 +81,16 @@ export interface HttpAdapter<Request, Response, Next, OnDenied> {
    * @returns a function that removes the listener
    */
   onEnd(response: Response, listener: () => void): () => void
+  /**
+   * Returns true when the client of a request has gone. After a decision that took time, no handler is called for it. For Node use `isClosed`.
+   * Default: false.
+   */
+  isGone?(request: Request, response: Response): boolean
+  /**
+   * Calls `listener` when the handler has ended the response, also after the client has gone. The slots of `concurrent` are held until then. For
+   * Node use `whenAnswered`. An adapter whose handlers return promises calls `trackWork` in addition. Default: a handler ends with its response.
+   */
+  onAnswer?(response: Response, listener: () => void): void
   /**
    * True where nothing says when the work for a request has ended, as for messages. The slots of `concurrent` are then not renewed, and end
    * with their leases. Default false.

@@ -13,11 +13,22 @@ import { isPromise } from '../util/maybe-promise.ts'
 // Checks for mistakes in the set-up of a server that leave it unlimited, or limit the wrong clients, although each part of it works. They
 // only warn, and the option `checks: false` of `rateLimit` turns all of them off. Mistakes that are certain are errors, and stay errors.
 //
+// A check that throws has no effect: an app that was made by hand may lack what a check reads (`attempt`).
+//
 // Each request limiter chooses the requests that are checked (`admit` in `request-limiter.ts`). Other code asks `isChecked`.
 
 /** Returns true while a request is checked: from its start in a request limiter with checks until its decision has taken effect. */
 export function isChecked(request: object): boolean {
   return readsOfChecked.has(request)
+}
+
+/** Returns what a check returns; `undefined` if it throws. */
+function attempt<Result>(check: () => Result): Result | undefined {
+  try {
+    return check()
+  } catch {
+    return undefined
+  }
 }
 
 /** Begins to check a request. Returns a function to call when the request limiter has finished with it. */
@@ -36,24 +47,30 @@ export function requestChecks<Request>(
   const noteUse = creationWatch(limiter)
   const warnOfWholeAddress = wholeAddressWarner()
 
+  /** Throws for a request that was made by hand. */
+  function appOf(given: Request): object | undefined {
+    const app = adapter.getApp?.(given)
+    return typeof app === 'object' || typeof app === 'function' ? (app ?? undefined) : undefined
+  }
+
   return function beginCheck(given) {
     const request = given as object
-    const app = adapter.getApp?.(given)
+    const app = attempt(() => appOf(given))
     if (app !== undefined && !checkedApps.has(app)) {
       checkedApps.add(app)
-      checkApp?.(app)
+      attempt(() => checkApp?.(app))
     }
     const before = adapter.getDecision(given)
     const clients = new Set<ClientInfo<never>>()
     readsOfChecked.set(request, clients)
     return function endCheck() {
       readsOfChecked.delete(request)
-      for (const client of clients) checkProxies(client as ClientInfo<object>, request)
+      for (const client of clients) attempt(() => checkProxies(client as ClientInfo<object>, request))
       const decision = adapter.getDecision(given)
       // A skipped request has no decision, or that of an earlier request limiter.
       if (decision === undefined || decision === before) return
       noteUse(app)
-      warnOfWholeAddress(decision)
+      attempt(() => warnOfWholeAddress(decision))
     }
   }
 }
@@ -256,7 +273,7 @@ const appsWithoutRoute = new WeakSet<object>()
  * @example const byRoute = (request: express.Request) => (request.route === undefined ? unroutedKey(request, request.app) : routeKey(request.method, request.route.path))
  */
 export function unroutedKey(request: object, app: object): string {
-  if (isChecked(request)) warnOfNoRoute(app)
+  if (isChecked(request)) attempt(() => warnOfNoRoute(app))
   return NO_ROUTE
 }
 

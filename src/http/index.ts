@@ -51,7 +51,9 @@ export { unroutedKey } from './checks.ts'
 export { headerKeyer, routeKey, type RoutePattern } from './keys/request-keyers.ts'
 export type { HttpOptions, LimiterSource } from './options.ts'
 export { createRequestLimiter, type RequestLimiter } from './request-limiter.ts'
-export { markAborted, whenClosed } from './response/node.ts'
+export { isClosed, markAborted, whenAnswered, whenClosed } from './response/node.ts'
+export { trackWork } from './work.ts'
+export { discardBody } from './response/unread-body.ts'
 export { ResponseEnd } from './response/web.ts'
 
 const HEADER_OPTIONS = ['headers', 'headerNames', 'unit', 'partitionKey']
@@ -84,7 +86,7 @@ export type ProblemOptions = HeaderOptions & DeniedRequest
  * for (const [name, value] of Object.entries(headersFor(decision))) response.setHeader(name, value)
  */
 export function headersFor(decision: Decision, options: HeaderOptions = {}): HeaderRecord {
-  knownOptions('headersFor', options, HEADER_OPTIONS)
+  options = knownOptions('headersFor', options, HEADER_OPTIONS)
   const config = headerConfig(options)
   return { ...recordOf(decision, config), ...(isAnswered(decision) && millisecondsOf(decision, config)) }
 }
@@ -101,7 +103,7 @@ export function headersFor(decision: Decision, options: HeaderOptions = {}): Hea
  * }
  */
 export function problemFor(decision: Decision, options: ProblemOptions = {}): ProblemResponse {
-  knownOptions('problemFor', options, [...HEADER_OPTIONS, 'method', 'accept', 'statusCode'])
+  options = knownOptions('problemFor', options, [...HEADER_OPTIONS, 'method', 'accept', 'statusCode'])
   validateStatus(options.statusCode)
   if (decision.allowed)
     throw new SluiceError(

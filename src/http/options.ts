@@ -8,7 +8,16 @@ import { type Duration, warnIfShort } from '../engine/limit.ts'
 import { checkedOutage } from '../stores/guard/index.ts'
 import type { Degraded } from '../stores/store.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
-import { boolean, knownOptions, milliseconds, oneOf, optionalFunction, refuse, wholeNumber } from '../util/validate.ts'
+import {
+  boolean,
+  knownOptions,
+  milliseconds,
+  oneOf,
+  optionalFunction,
+  refuse,
+  wholeNumber,
+  ownOptions,
+} from '../util/validate.ts'
 import type { HeaderOptions } from './headers/options.ts'
 import type { AllowOptions } from './keys/networks.ts'
 import { type DenialOptions, validateDenialOptions } from './message.ts'
@@ -58,8 +67,13 @@ const PREFLIGHTS: readonly Preflights[] = ['separate', 'count', 'skip']
 
 /** How requests wait instead of being denied. */
 export interface QueueOptions {
-  /** The most requests of this `rateLimit` that wait at a time: a whole number from 1. Default 100. */
+  /** The most requests that wait at a time with one key of the first limiter: a whole number from 1. Default 100. */
   readonly max?: number
+  /**
+   * The most requests that wait at a time on the store, of all keys: a whole number from 1. When they are so many, the newest request of the key that
+   * has the most of them no longer waits. Default 1,000.
+   */
+  readonly maxTotal?: number
   /** The longest wait: milliseconds, or a text such as `'5s'`. Default `'5s'`. */
   readonly maxWait?: Duration
 }
@@ -67,26 +81,25 @@ export interface QueueOptions {
 /** Returns the options with their defaults. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. */
 export function checkedQueue(given: QueueOptions): Required<QueueOptions> {
   if (typeof given !== 'object' || given === null) refuse('queue', "options such as { max: 100, maxWait: '5s' }", given)
-  knownOptions('queue', given, ['max', 'maxWait'])
-  const { max = 100, maxWait = '5s' } = given
+  given = knownOptions('queue', given, ['max', 'maxTotal', 'maxWait'])
+  const { max = 100, maxTotal = 1000, maxWait = '5s' } = given
   warnIfShort('queue.maxWait', maxWait)
-  return { max: wholeNumber('queue.max', max), maxWait: milliseconds('queue.maxWait', maxWait) }
+  return {
+    max: wholeNumber('queue.max', max),
+    maxTotal: wholeNumber('queue.maxTotal', maxTotal),
+    maxWait: milliseconds('queue.maxWait', maxWait),
+  }
 }
 
 /** The options of every adapter's `rateLimit`, except the limiter and `onDenied`. */
 export interface HttpOptions<Request, Response>
   extends HeaderOptions, DenialOptions<Request>, AllowOptions<Request>, OutcomeOptions<Request, Response> {
-  /** Returns true for requests that are not limited: they are not counted, and have no rate-limit headers. */
-  readonly skip?: (request: Request) => MaybePromise<boolean>
   /**
-   * How CORS preflights count. A browser sends them by itself, and without credentials.
-   * - `'separate'`: each key has one more bucket for them, under the same limits. They get no rate-limit headers.
-   * - `'count'`: like any other request.
-   * - `'skip'`: not at all. Clients can send any number of them, so use it only if a CORS middleware responds to them first.
-   *
-   * Default `'separate'`. A `limiter` that was not made by `createLimiter` or `stack` counts them with the other requests.
+   * Returns true for requests that are not limited: they are not counted, and have no rate-limit headers. Default: none. A request is limited
+   * for false, `undefined`, `null`, 0 and `''`. Any other value, such as an object, is the error `INVALID_OPTION` at the request.
+   * @example rateLimit({ keyer: byIP, limits: perMinute(100), skip: (request) => request.path === '/health' })
    */
-  readonly preflights?: Preflights
+  readonly skip?: (request: Request) => MaybePromise<boolean>
   /**
    * How requests are decided while the store does not answer. Adapters guard a store that answers later, such as `redisStore(client)`, with the
    * defaults of `guard`, unless it is guarded already. A store that decides at once is never in an outage.
@@ -98,18 +111,38 @@ export interface HttpOptions<Request, Response>
    */
   readonly onOutage?: Degraded
   /**
-   * Holds a request that would be denied until it is admitted: first come, first served for each key. `max`: the most requests that wait
-   * at a time. `maxWait`: the longest wait, after which the request is denied: milliseconds, or a text such as `'5s'`. A request whose wait is
-   * known to be longer is denied at once, as is one that comes when `max` requests wait. A client that hangs up gives its place up.
-   * Defaults: `max` 100, `maxWait` `'5s'`. Without this option no request waits.
-   * @example rateLimit({ keyer: byIP, limits: concurrent(10), queue: { max: 50, maxWait: '2s' } })
-   */
-  readonly queue?: QueueOptions
-  /**
    * Called with every decision, also with denials, once the headers are written and before the decision takes effect. It cannot change
    * the decision: a promise is not awaited, and an error becomes the warning `SLUICE_OUTCOME`.
    */
   readonly onDecision?: (decision: Decision, request: Request) => void
+  /**
+   * Holds a request that would be denied until it is admitted: first come, first served for each key. `max`: the most requests of a key that wait
+   * at a time. `maxTotal`: the most of all keys. `maxWait`: the longest wait, after which the request is denied: milliseconds, or a text such as
+   * `'5s'`. A request whose wait is known to be longer is denied at once, as is one that comes when `max` requests of its key wait. When `maxTotal`
+   * requests wait, the newest request of the key that has the most of them is denied. A client that hangs up gives its place up.
+   * Defaults: `max` 100, `maxTotal` 1,000, `maxWait` `'5s'`. Without this option no request waits.
+   * @example rateLimit({ keyer: byIP, limits: concurrent(10), queue: { max: 50, maxWait: '2s' } })
+   */
+  readonly queue?: QueueOptions
+  /**
+   * How CORS preflights count. A browser sends them by itself, and without credentials.
+   * - `'separate'`: each key has one more bucket for them, under the same limits. They get no rate-limit headers.
+   * - `'count'`: like any other request.
+   * - `'skip'`: not at all. Clients can send any number of them, so use it only if a CORS middleware responds to them first.
+   *
+   * Default `'separate'`. A `limiter` that was not made by `createLimiter` or `stack` counts them with the other requests.
+   */
+  readonly preflights?: Preflights
+  /**
+   * When a request gives the slots of `concurrent` back.
+   * - `'work'`: when its response has closed and its handler has ended, so that clients who hang up do not make more handlers run than the
+   *   quota. A handler has ended when its promise has settled; in Express and Fastify, and for a listener without a promise, when it has called
+   *   `end` of the response, or when the response had begun before the client hung up. A handler that never ends keeps its slots until their lease is over.
+   * - `'response'`: when its response has closed.
+   *
+   * Default `'work'`.
+   */
+  readonly release?: 'work' | 'response'
   /**
    * Whether to look for mistakes in the set-up of the server, such as a limit that is created for each request, a limit after all routes, or a
    * proxy that the framework does not trust. They become process warnings. The first 1000 requests are checked, and then one of every
@@ -131,26 +164,28 @@ const HTTP_OPTIONS = [
   'onDenied',
   'message',
   'statusCode',
+  'count',
   'refundWhen',
   'settleWith',
   'resetWhen',
   'onOutage',
   'onDecision',
   'queue',
+  'release',
   'checks',
 ]
 
 /**
- * Throws `UNKNOWN_OPTION` or `INVALID_OPTION` for options that no `rateLimit` has. Headers and limits are checked elsewhere.
+ * Returns the own options. Throws `UNKNOWN_OPTION` or `INVALID_OPTION` for options that no `rateLimit` has. Headers and limits are checked elsewhere.
  * @param more the names of options that only this adapter has
  */
-export function validateHttpOptions(
-  options: LimiterSource<never> & HttpOptions<never, never> & { readonly onDenied?: unknown },
-  ...more: readonly string[]
-): void {
+export function validateHttpOptions<
+  Options extends LimiterSource<never> & HttpOptions<never, never> & { readonly onDenied?: unknown },
+>(options: Options, ...more: readonly string[]): Options {
   if (typeof options !== 'object' || options === null)
     refuse('rateLimit', 'options such as { keyer, limits }, { rules }, or { limiter }', options)
-  knownOptions('rateLimit', options, ['limiter', ...LIMITER_OPTIONS, ...HTTP_OPTIONS, ...more])
+  refuseLimiter('rateLimit', options)
+  options = knownOptions('rateLimit', options, ['limiter', ...LIMITER_OPTIONS, ...HTTP_OPTIONS, ...more])
   optionalFunction('skip', options.skip)
   if (options.preflights !== undefined) oneOf('preflights', options.preflights, PREFLIGHTS)
   optionalFunction('onDenied', options.onDenied)
@@ -158,8 +193,16 @@ export function validateHttpOptions(
   if (options.onOutage !== undefined) checkedOutage(options.onOutage)
   if (options.checks !== undefined) boolean('checks', options.checks)
   if (options.queue !== undefined) checkedQueue(options.queue)
+  if (options.release !== undefined) oneOf('release', options.release, ['work', 'response'])
   validateDenialOptions(options)
   validateOutcomeOptions(options)
+  return options
+}
+
+/** Throws `INVALID_OPTION` for a limiter in place of options that contain it. */
+export function refuseLimiter(owner: string, given: object): void {
+  if ('consume' in given && typeof given.consume === 'function')
+    throw new SluiceError('INVALID_OPTION', `${owner}: expected options such as { limiter }, got the limiter itself`)
 }
 
 /**
@@ -173,7 +216,8 @@ export function limiterOf<Request>(
   return guardedLimiterOf(givenLimiter(options, adapter), options.onOutage)
 }
 
-function givenLimiter<Request>(options: LimiterSource<Request>, adapter: RulesAdapter<Request>): Limiter<Request> {
+function givenLimiter<Request>(given: LimiterSource<Request>, adapter: RulesAdapter<Request>): Limiter<Request> {
+  const options = ownOptions(given)
   const own = Object.entries(options).filter(([name, value]) => LIMITER_OPTIONS.includes(name) && value !== undefined)
   if (options.limiter === undefined && options.rules !== undefined) {
     return createRulesLimiter(Object.fromEntries(own) as unknown as RulesLimiterOptions<Request>, readerOf(adapter))

@@ -17,6 +17,7 @@ import { countHeld, denialOf } from '../limiter/wait.ts'
 import { isOwn, type Limiter } from '../limiter/limiter.ts'
 import { isStoreError, shown, SluiceError } from '../util/errors.ts'
 import { sleep } from '../util/clock.ts'
+import { isTrue } from '../util/validate.ts'
 import { requestChecks } from './checks.ts'
 import {
   laneOf,
@@ -69,11 +70,6 @@ function denialResponder<Request, Response, Next, OnDenied>(
     adapter.setHeader(response, RETRY_AFTER_MS, String(millisecondsBeside(seconds, ours, retryAfterMs(decision))))
   }
 
-  /** Otherwise a client could send a body of any size for each denial. */
-  function stopReading(request: Request, response: Response): void {
-    if (adapter.hasUnreadBody?.(request)) adapter.setHeader(response, 'Connection', 'close')
-  }
-
   function setHeader(response: Response, name: string, value: string): void {
     const known = name === 'Vary' ? adapter.getHeader(response, name) : undefined
     adapter.setHeader(response, name, known === undefined ? value : withNames(String(known), [value]))
@@ -81,7 +77,7 @@ function denialResponder<Request, Response, Next, OnDenied>(
 
   function send({ status, headers, body }: Denial, decision: Decision, request: Request, response: Response): false {
     if (adapter.headersSent(response)) return false
-    stopReading(request, response)
+    adapter.discardBody?.(request, response)
     for (const [name, value] of headers) if (name !== 'Retry-After') setHeader(response, name, value)
     setRetryAfter(decision, response)
     adapter.sendDenial(response, status, body)
@@ -101,7 +97,7 @@ function denialResponder<Request, Response, Next, OnDenied>(
     }
   }
   return function callOnDenied(decision, request, response, next) {
-    stopReading(request, response)
+    adapter.discardBody?.(request, response)
     setRetryAfter(decision, response)
     const answer = adapter.callOnDenied(onDenied, request, response, next, decision)
     return isPromise(answer) ? Promise.resolve(answer).then(() => false) : false
@@ -152,7 +148,7 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
   checkApp?: (app: object) => void,
 ): RequestLimiter<Request, Response, Next> {
   type Lane = RequestLane<Request, Response>
-  validateHttpOptions(options)
+  options = validateHttpOptions(options)
   const isAllowed = allowedRequests(options, adapter)
   const limiter = limiterOf(options, adapter)
   const requests = laneOf(limiter, stackedHeaderWriter(options, adapter, limiter))
@@ -163,7 +159,6 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
   const observe = options.onDecision && decisionObserver(options.onDecision)
   const beginCheck = options.checks === false ? undefined : requestChecks(limiter, adapter, checkApp)
   const queue = options.queue && checkedQueue(options.queue)
-  let waiting = 0
   let requestsSeen = 0
 
   function skipOrDecide(request: Request, response: Response, next: Next): MaybePromise<boolean> {
@@ -171,7 +166,7 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
     if (lane === undefined || isAllowed?.(request)) return true
     if (skip === undefined) return decide(lane, request, response, next)
     const skipped = skip(request)
-    return chain(skipped, (known) => (known ? true : decide(lane, request, response, next)))
+    return chain(skipped, (known) => isTrue('skip', known) || decide(lane, request, response, next))
   }
 
   function decide(lane: Lane, request: Request, response: Response, next: Next): MaybePromise<boolean> {
@@ -193,19 +188,19 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
     response: Response,
     next: Next,
   ): MaybePromise<boolean> {
-    if (queue !== undefined && waiting < queue.max) return consumeInTurn(lane, queue, request, response, next)
+    if (queue !== undefined) return consumeInTurn(lane, queue, request, response, next)
     const decision = lane.limiter.consume(request)
-    if (!isPromise(decision)) return apply(lane, decision, earlier, request, response, next)
+    if (!isPromise(decision)) return apply(lane, decision, earlier, request, response, next, false)
     // Another request limiter may have decided about the request in the meantime.
     return Promise.resolve(decision).then((known) =>
-      apply(lane, known, latestPass(adapter, request), request, response, next),
+      apply(lane, known, latestPass(adapter, request), request, response, next, true),
     )
   }
 
   /** Waits for the turn of a request. Returns false if the client hangs up before. */
   async function consumeInTurn(
     lane: Lane,
-    { maxWait }: Required<QueueOptions>,
+    { max, maxTotal, maxWait }: Required<QueueOptions>,
     request: Request,
     response: Response,
     next: Next,
@@ -213,19 +208,22 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
     const gone = new AbortController()
     const stop = adapter.onEnd(response, () => gone.abort())
     let decision: Decision
-    waiting++
     try {
-      decision = await lane.limiter.wait(request, { maxWait, signal: gone.signal })
+      decision = await lane.limiter.wait(request, {
+        maxWait,
+        maxPerKey: max,
+        maxQueue: maxTotal,
+        signal: gone.signal,
+      })
     } catch (error) {
       if (gone.signal.aborted) return false
-      // Where the queue of the store is full, the request is decided as without a queue.
+      // Where the queue is full, the request is decided as without a queue.
       decision = denialOf(error) ?? (await decideAtOnce(lane, error, request))
     } finally {
-      waiting--
       stop()
     }
     // The delay of a leaky bucket has passed.
-    return apply(lane, decision, latestPass(adapter, request), request, response, next, false)
+    return apply(lane, decision, latestPass(adapter, request), request, response, next, true, false)
   }
 
   function decideAtOnce({ limiter }: Lane, error: unknown, request: Request): MaybePromise<Decision> {
@@ -242,6 +240,7 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
     request: Request,
     response: Response,
     next: Next,
+    isLate: boolean,
     isDelayed = true,
   ): MaybePromise<boolean> {
     const sent = adapter.headersSent(response)
@@ -253,6 +252,10 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
     )
     observe?.(decision, request)
     if (!decision.allowed) return sent ? false : deny(decision, request, response, next)
+    if (isLate && adapter.isGone?.(request, response)) {
+      charged.release(decision)
+      return false
+    }
     if (isDelayed && decision.delay > 0) return holdAndSettle(limiter, decision, request, response)
     if (charged.hasOutcome || holdsSlots(decision)) charged.atEnd(request, response, decision)
     return true
@@ -294,11 +297,15 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
   }
 
   function admit(request: Request, response: Response, next: Next): MaybePromise<boolean> {
+    function failed(reason: unknown): never {
+      if (!adapter.headersSent(response)) adapter.discardBody?.(request, response)
+      return rethrow(reason)
+    }
     try {
       const admitted = skipOrDecide(request, response, next)
-      return isPromise(admitted) ? admitted.catch(rethrow) : admitted
+      return isPromise(admitted) ? admitted.catch(failed) : admitted
     } catch (reason) {
-      return rethrow(reason)
+      return failed(reason)
     }
   }
   if (beginCheck === undefined) return { admit }

@@ -1,12 +1,14 @@
 import type { Limit } from '../engine/limit.ts'
 import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
-import { optionalFunction, refuse } from '../util/validate.ts'
+import { isTrue, oneOf, optionalFunction, refuse } from '../util/validate.ts'
+import { checkedCost } from '../limiter/charges.ts'
 import { type Decision, holdsSlots } from '../limiter/decision.ts'
 import { isOwn, type Limiter, resetKeys } from '../limiter/limiter.ts'
 import { dropSlots, holdSlots } from '../limiter/slots.ts'
 import { SluiceError, textOf } from '../util/errors.ts'
 import { warn } from '../util/warn.ts'
 import type { HttpAdapter } from './adapter.ts'
+import { noteWork, Work } from './work.ts'
 
 /** Which responses are meant: those with a status below 400, all others, or those for which a function returns true. */
 export type Outcome<Request, Response> =
@@ -15,17 +17,24 @@ export type Outcome<Request, Response> =
 /**
  * The options for what happens after a response. Their functions are called once for each admitted request, when its response was
  * sent completely or was aborted. If the client hangs up before anything was sent, the status of the response is 499 when they are
- * called. A promise that they return may take any time. If one of them throws or rejects, the charge does not change, and the process
- * warning `SLUICE_OUTCOME` is emitted once.
+ * called. A promise that they return may take any time. If one of them throws or rejects, or returns a value that it must not return, such as
+ * an object in place of true, the charge does not change, and the process warning `SLUICE_OUTCOME` is emitted once.
  *
- * `resetWhen` takes precedence over `refundWhen`, and `refundWhen` over `settleWith`.
+ * `resetWhen` takes precedence over `count` and `refundWhen`, and these over `settleWith`.
  */
 export interface OutcomeOptions<Request, Response> {
+  /**
+   * Which requests count: `'failures'` for those whose response has a status of 400 or more, such as wrong passwords, `'successes'` for the
+   * others. The rest is refunded once its response is known: `count: 'failures'` is `refundWhen: 'success'`. Until then each request counts, so
+   * requests at the same time cannot pass the limit. Default: all requests. Throws `INVALID_OPTION` together with `refundWhen`.
+   * @example rateLimit({ keyer: byIP, limits: perMinute(5), count: 'failures' })
+   */
+  readonly count?: 'failures' | 'successes'
   /**
    * Refunds the charge of a request once its response is known: `'success'` for a status below 400, `'failure'` for any other. With
    * these two words a request stays charged if the client hangs up before anything was sent: otherwise it could cause work for
    * nothing. A response that is aborted later counts with the status that was sent. Default: no refund.
-   * @example rateLimit({ keyer: byIP, limits: perMinute(5), refundWhen: 'success' }) // counts failed logins only
+   * @example rateLimit({ keyer: byIP, limits: perMinute(5), refundWhen: (_request, response) => response.statusCode === 304 })
    */
   readonly refundWhen?: Outcome<Request, Response>
   /**
@@ -51,6 +60,10 @@ export interface OutcomeOptions<Request, Response> {
 /** Throws `INVALID_OPTION`. */
 export function validateOutcomeOptions(options: OutcomeOptions<never, never>): void {
   optionalFunction('settleWith', options.settleWith)
+  const { count } = options
+  if (count !== undefined) oneOf('count', count, ['failures', 'successes'])
+  if (count !== undefined && options.refundWhen !== undefined)
+    refuse('count', 'nothing together with `refundWhen`, which decides the same', count)
   for (const name of ['refundWhen', 'resetWhen'] as const) {
     const when = options[name]
     if (when !== undefined && typeof when !== 'function' && when !== 'success' && when !== 'failure')
@@ -72,44 +85,58 @@ export interface Settlement<Request, Response> {
 
 type ResponseState<Response> = Pick<
   HttpAdapter<never, Response, never, never>,
-  'onEnd' | 'headersSent' | 'getStatus' | 'markAborted' | 'hasNoEnd'
+  'onEnd' | 'headersSent' | 'getStatus' | 'markAborted' | 'hasNoEnd' | 'onAnswer'
 >
+
+/** When slots are given back: see `HttpOptions`. */
+interface ReleaseOption {
+  readonly release?: 'work' | 'response'
+}
 
 /** What a decision has cost after all; undefined for what was charged. */
 type Cost = number | ((limit: Limit) => number) | undefined
 
+/** Returns what `settleWith` has returned. Throws `INVALID_COST`. */
+function checkedActual(cost: Cost): Cost {
+  return cost === undefined || typeof cost === 'function' ? cost : checkedCost(cost, 'settleWith')
+}
+
 /** Creates the settlement of a request limiter. */
 export function settlement<Request, Response>(
-  { refundWhen, settleWith, resetWhen }: OutcomeOptions<Request, Response>,
+  options: OutcomeOptions<Request, Response> & ReleaseOption,
   limiter: Limiter<Request>,
   adapter: ResponseState<Response>,
 ): Settlement<Request, Response> {
+  const { settleWith, resetWhen, release } = options
+  const refundWhen = refunded(options)
   const hasOutcome = refundWhen !== undefined || settleWith !== undefined || resetWhen !== undefined
   const isRefunded = predicateOf(refundWhen, adapter)
   const isReset = predicateOf(resetWhen, adapter)
   let warned = false
 
   /** Replaces the charge by a cost, and gives slots back, in one adjustment. */
-  function end(decision: Decision, cost: Cost): MaybePromise<void> {
-    if (isOwn(limiter)) return limiter.end(decision, typeof cost === 'number' ? () => cost : cost, true)
+  function end(decision: Decision, cost: Cost, releases = true): MaybePromise<void> {
+    if (isOwn(limiter)) return limiter.end(decision, typeof cost === 'number' ? () => cost : cost, releases)
     if (cost === 0) return limiter.refund(decision)
     if (cost !== undefined) return limiter.settle(decision, cost)
-    return limiter.release?.(decision)
+    return releases ? limiter.release?.(decision) : undefined
   }
 
   /** Returns the actual cost of a request, or 'reset'. */
   function outcome(request: Request, response: Response): MaybePromise<Cost | 'reset'> {
     if (!adapter.headersSent(response)) adapter.markAborted?.(response)
     return chain(isReset?.(request, response) ?? false, (reset): MaybePromise<Cost | 'reset'> => {
-      if (reset) return 'reset'
+      if (isTrue('resetWhen', reset)) return 'reset'
       const refunds = isRefunded?.(request, response) ?? false
-      return chain(refunds, (known): MaybePromise<Cost> => (known ? 0 : settleWith?.(request, response)))
+      return chain(refunds, (known): MaybePromise<Cost> =>
+        isTrue('refundWhen', known) ? 0 : chain(settleWith?.(request, response), checkedActual),
+      )
     })
   }
 
   /** Catches every error: the response has ended, so that the framework can no longer handle one. */
-  async function settle(request: Request, response: Response, decision: Decision): Promise<void> {
-    let isReleased = !holdsSlots(decision)
+  async function settle(request: Request, response: Response, decision: Decision, releases: boolean): Promise<void> {
+    let isReleased = !releases || !holdsSlots(decision)
     try {
       const known = hasOutcome ? outcome(request, response) : undefined
       // The request runs no longer, however long it takes to find out what it has cost.
@@ -119,7 +146,7 @@ export function settlement<Request, Response>(
       }
       const cost = isPromise(known) ? await known : known
       if (cost === 'reset') await resetKeys(limiter, request, decision)
-      else await end(decision, cost)
+      else await end(decision, cost, releases)
     } catch (error) {
       if (!isReleased) await attempted(() => end(decision, undefined))
       if (!warned) warn('SLUICE_OUTCOME', `${describe(error)} The charge does not change. ${textOf(error)}`)
@@ -136,6 +163,25 @@ export function settlement<Request, Response>(
     }
   }
 
+  function giveBack(decision: Decision): void {
+    dropSlots(decision)
+    if (holdsSlots(decision)) void attempted(() => end(decision, undefined))
+  }
+
+  /** Holds the slots of a request until its work is over. */
+  function begin(request: Request, response: Response, decision: Decision): Work {
+    const work = new Work(() => giveBack(decision))
+    holdSlots(decision, (held) => {
+      if (work.mayRenew()) return limiter.renew(held)
+      dropSlots(decision)
+      return false
+    })
+    if (release === 'response') return work
+    noteWork(request as object, work)
+    adapter.onAnswer?.(response, () => work.answered())
+    return work
+  }
+
   return {
     hasOutcome,
     hold(decision) {
@@ -143,17 +189,27 @@ export function settlement<Request, Response>(
     },
     atEnd(request, response, decision) {
       if (adapter.hasNoEnd === true) return
-      if (holdsSlots(decision)) holdSlots(decision, (held) => limiter.renew(held))
+      const work = holdsSlots(decision) ? begin(request, response, decision) : undefined
       adapter.onEnd(response, () => {
-        dropSlots(decision)
-        void settle(request, response, decision)
+        const isOver =
+          work === undefined ||
+          release === 'response' ||
+          work.closed(adapter.onAnswer === undefined || adapter.headersSent(response))
+        if (isOver || !work.mayRenew()) dropSlots(decision)
+        void settle(request, response, decision, isOver)
       })
     },
-    release(decision) {
-      dropSlots(decision)
-      if (holdsSlots(decision)) void attempted(() => end(decision, undefined))
-    },
+    release: giveBack,
   }
+}
+
+/** Returns which responses are refunded. */
+function refunded<Request, Response>({
+  count,
+  refundWhen,
+}: OutcomeOptions<Request, Response>): Outcome<Request, Response> | undefined {
+  if (count === undefined) return refundWhen
+  return count === 'failures' ? 'success' : 'failure'
 }
 
 /** A client that hangs up before the answer has neither success nor failure. With a refund it could cause work for nothing. */

@@ -6,6 +6,7 @@ import { boundedKey } from '../util/bounded-key.ts'
 import { shown, SluiceError } from '../util/errors.ts'
 import { describeFunction, type Key, type Keyer, normalizeKey, UNIDENTIFIED } from './keyers.ts'
 import { addDistinct, assertUniqueNames, type Bucket, type ChargeSource, checkedCost } from './charges.ts'
+import { type ReceiptSettings, receiptSettings } from './receipt-settings.ts'
 import type { CostFunc, LimiterOptions, LimitFunc } from './options.ts'
 import { chain, collect, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { type Decision, decisionObserver } from './decision.ts'
@@ -29,8 +30,8 @@ interface Watched {
 }
 
 /**
- * Notices when a function returns different limits with the same name in turn for one key, and warns once. A denial by the smaller quota
- * reduces the usage to that quota, so the larger one would deny almost nothing.
+ * Notices when a function returns different limits with the same name in turn for one key, and warns once. They share one usage, and with
+ * another window or algorithm each change forgets a part of it.
  */
 class AlternationWatch {
   readonly #limiter: string
@@ -80,8 +81,9 @@ class AlternationWatch {
     this.#keys.clear()
     warn(
       'SLUICE_ALTERNATING_LIMITS',
-      `Limiter "${this.#limiter}" has different limits with the name "${name}" in turn for one key. They share one usage, and each denial by ` +
-        'the smaller quota reduces it to that quota, so the larger quota denies almost nothing. Give each of them its own `name`.',
+      `Limiter "${this.#limiter}" has different limits with the name "${name}" in turn for one key. They share one usage, so ` +
+        'requests under one of them are denied because of requests under the other. If their windows or algorithms differ, each change also ' +
+        'forgets usage, and they deny almost nothing. Give each of them its own `name`.',
     )
   }
 }
@@ -94,7 +96,7 @@ function countReturn(watched: Watched, window: number): void {
 }
 
 type LimitSource<Input> = Limit | LimitFunc<Input>
-type Answer = Limit | readonly Limit[] | undefined
+type Answer = Limit | readonly Limit[]
 
 /** Turns an input into the charges of one limiter with a keyer and limits. */
 export class ChargeBuilder<Input> implements ChargeSource<Input> {
@@ -102,6 +104,7 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
   readonly store: Store
   readonly home: object
   readonly startsFromZero: boolean
+  readonly receipts: ReceiptSettings
   readonly decided?: (input: Input, cost: number | undefined, decision: Decision) => void
   readonly #options: LimiterOptions<Input>
   readonly #keyer: Keyer<Input>
@@ -135,6 +138,7 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
     this.#prefix = prefix
     this.#onOutage = onOutage
     this.#lease = options.lease === undefined ? undefined : leaseSettings('lease', options.lease)
+    this.receipts = receiptSettings(options)
     this.name = name
     this.store = store
     this.home = home
@@ -159,7 +163,7 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
   }
 
   /** Asks the functions of the user for limits and costs. */
-  #asked(input: Input, key: MaybePromise<Key | undefined>, cost: number | undefined): MaybePromise<Charge[]> {
+  #asked(input: Input, key: MaybePromise<Key | null | undefined>, cost: number | undefined): MaybePromise<Charge[]> {
     return chain(key, (known) => chain(this.#limits(input), (policies) => this.#costed(input, known, policies, cost)))
   }
 
@@ -208,7 +212,7 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
 
   #costed(
     input: Input,
-    key: Key | undefined,
+    key: Key | null | undefined,
     policies: readonly Policy[],
     cost: number | undefined,
   ): MaybePromise<Charge[]> {
@@ -232,7 +236,6 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
   #flattened(answers: readonly Answer[]): readonly Policy[] {
     const policies: Policy[] = []
     for (const answer of answers) {
-      if (answer === undefined) continue
       if (!Array.isArray(answer)) addDistinct(policies, this.#policy(answer as Limit))
       else for (const each of answer as readonly Limit[]) addDistinct(policies, this.#policy(each, answer))
     }
@@ -252,7 +255,7 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
     return policy
   }
 
-  #text(key: Key | undefined): string {
+  #text(key: Key | null | undefined): string {
     const text = typeof key === 'string' ? boundedKey(key) : normalizeKey(key)
     if (text === UNIDENTIFIED && !this.#warned) this.#warn()
     return this.#prefix + text
@@ -262,8 +265,8 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
     this.#warned = true
     warn(
       'SLUICE_UNIDENTIFIED',
-      `The keyer of limiter "${this.name}" returned undefined or ''. All requests without a key share one bucket, so one client ` +
-        'can use the quota of all others. Fix the keyer, or exempt such requests with `skip` or with a LimitFunc that returns undefined.',
+      `The keyer of limiter "${this.name}" returned undefined, null or ''. All requests without a key share one bucket, so one client ` +
+        'can use the quota of all others. Fix the keyer, or exempt such requests with `skip` or with a LimitFunc that returns `unlimited`.',
     )
   }
 }
@@ -290,6 +293,7 @@ function needsInput(): never {
 function notALimit(given: unknown): SluiceError {
   return new SluiceError(
     'INVALID_LIMIT',
-    `limits: expected a limit such as perSecond(10), or a function that returns one, got ${shown(given)}`,
+    `limits: expected a limit such as perSecond(10), or a function that returns one, got ${shown(given)}. A function returns a limit for ` +
+      'every input, such as `plans[user.plan] ?? plans.free`, and `unlimited` for an input that is not limited',
   )
 }

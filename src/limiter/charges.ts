@@ -2,6 +2,7 @@ import { type Charge, CHARGE, type Degraded, isCharge, type Policy, type Store }
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { Decision } from './decision.ts'
 import type { Key } from './keyers.ts'
+import type { ReceiptSettings } from './receipt-settings.ts'
 import { shown, SluiceError } from '../util/errors.ts'
 import type { Limit } from '../engine/limit.ts'
 import { refuseOtherVersion } from '../util/copies.ts'
@@ -16,6 +17,8 @@ export interface ChargeSource<Input> {
   readonly home: object
   /** True if the limiter was given no store, or a new memory store, so that it counts from zero. */
   readonly startsFromZero: boolean
+  /** How its receipts are written and read. */
+  readonly receipts: ReceiptSettings
   /** Returns the charges of an input. `cost`, if given, takes precedence over the source's own. */
   charges(input: Input, cost: number | undefined): MaybePromise<Charge[]>
   /** Returns true for the name of a limiter that its charges have. */

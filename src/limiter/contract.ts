@@ -40,12 +40,12 @@ export interface Limiter<Input, Answer extends MaybePromise<Decision> = MaybePro
    * worker of a queue. The limiter there has the same name and counts on the same store. A decision that has charged nothing in the store (a
    * denial, a peek, one that was made without the store) has a receipt that settles nothing there.
    *
-   * It contains the key and the limits, has at most 16,384 characters, all of them letters, digits, `-` and `_`, and is not signed: do not
-   * give it to clients. In one process, a decision and its receipts are settled once. Across processes, settle each receipt once. After
-   * `renew`, ask for a new receipt, also with an old receipt: an old one no longer finds the slots in another process.
+   * It contains the key and the limits, and has at most 16,384 characters, all of them letters, digits, `-` and `_`. It is signed if the limiter
+   * has a `receiptSecret`. Do not give it to clients. A decision and its receipts are settled once and released once, whichever process does it. They
+   * end after `receiptFor`, from the first receipt on and again from each `renew` on.
    *
-   * Throws `INVALID_OPTION` for any other value, `INVALID_RECEIPT` for a decision with so many limits that its receipt is too long, and for a
-   * receipt as `settle` does.
+   * Throws `INVALID_OPTION` for any other value, `INVALID_RECEIPT` for a decision with so many limits that its receipt is too long,
+   * `EXPIRED_RECEIPT` for a decision whose receipt has ended, and for a receipt as `settle` does.
    * @example
    * const decision = await limiter.consume(user, { cost: 1000 })
    * await jobs.add({ prompt, receipt: limiter.receipt(decision) })
@@ -55,7 +55,8 @@ export interface Limiter<Input, Answer extends MaybePromise<Decision> = MaybePro
   receipt(decision: Decision | string): string
   /**
    * Gives back the slots that limits by `concurrent` have charged for a decision, once, and keeps what other limits have charged. For a
-   * decision without slots it does nothing. Adapters call it by themselves. Takes a receipt, too. Throws `INVALID_OPTION` for any other
+   * decision without slots it does nothing. Adapters call it by themselves. If the store fails, it does not reject, and emits the warning
+   * `SLUICE_OUTCOME` at most once a minute; so do `refund` and `settle`. Takes a receipt, too. Throws `INVALID_OPTION` for any other
    * value, and for a receipt as `settle` does.
    * @example
    * const decision = await limiter.consume(user)
@@ -63,10 +64,10 @@ export interface Limiter<Input, Answer extends MaybePromise<Decision> = MaybePro
    */
   release(decision: Decision | string): Done<Answer>
   /**
-   * Renews the lease of the slots of a decision: they are held for another `lease` from now on. Returns whether all of them were still
-   * held. A slot whose lease has ended may be another's by now, so it is not taken again. Adapters call it by themselves.
-   * Takes a receipt, too: this process then keeps track of where its slots are. Another process needs a new receipt: see `receipt`. Throws
-   * `INVALID_OPTION` for any other value, and for a receipt as `settle` does.
+   * Renews the slots of a decision: they are held for another `expiresAfter` from now on. Returns whether all of them were still
+   * held. A slot that has expired may be another's by now, so it is not taken again. Adapters call it by themselves.
+   * Takes a receipt, too: other receipts of the decision still find the slots. Throws `INVALID_OPTION` for any other value, and for a receipt as
+   * `settle` does.
    */
   renew(decision: Decision | string): Answer extends Promise<unknown> ? Promise<boolean> : MaybePromise<boolean>
   /**
@@ -77,8 +78,8 @@ export interface Limiter<Input, Answer extends MaybePromise<Decision> = MaybePro
   /**
    * Replaces what a decision charged by the actual cost, once. A higher cost is charged past any limit, as a debt. Give a
    * function if the limits count different things. Slots stay held until they are released. Takes a receipt, too: see
-   * `receipt`. Throws `INVALID_COST`, and for a receipt `INVALID_RECEIPT`, `FOREIGN_RECEIPT` if another limiter has charged all of it, and
-   * `VERSION_MISMATCH` if a newer version of the package wrote it.
+   * `receipt`. Throws `INVALID_COST`, and for a receipt `INVALID_RECEIPT`, `EXPIRED_RECEIPT`, `FOREIGN_RECEIPT` if another limiter has
+   * charged all of it, and `VERSION_MISMATCH` if another version of the package wrote it.
    * @example limiter.settle(decision, usage.totalTokens)
    */
   settle(decision: Decision | string, actualCost: number | ((limit: Limit) => number)): Done<Answer>
@@ -119,7 +120,7 @@ export interface Limiter<Input, Answer extends MaybePromise<Decision> = MaybePro
    * Throws `NO_SINGLE_KEY` for a stack and for rules, which have several keys, and `INVALID_KEY`.
    * @example limiter.key('ann').block('1h')
    */
-  key(key: Key | readonly (Key | undefined)[], input?: Input): KeyedLimiter<Answer>
+  key(key: Key | readonly (Key | null | undefined)[], input?: Input): KeyedLimiter<Answer>
 }
 
 /**
@@ -142,3 +143,14 @@ export interface KeyedLimiter<Answer extends MaybePromise<Decision> = MaybePromi
   /** Charges units past any limit, as a debt. Throws `INVALID_COST`. */
   penalize(units: Penalty): Done<Answer>
 }
+
+/** The input that all of these limiters can read: the intersection of their inputs. */
+export type InputOfAll<Limiters extends readonly Limiter<never>[]> = {
+  readonly [I in keyof Limiters]: Limiters[I] extends Limiter<infer Input> ? (input: Input) => void : never
+}[number] extends (input: infer Input) => void
+  ? Input
+  : never
+
+/** What these limiters together return: decisions, promises, or either. */
+export type AnswerOfAll<Limiters extends readonly Limiter<never>[]> =
+  Limiters[number] extends Limiter<never, infer Answer> ? Answer : never

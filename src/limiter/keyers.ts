@@ -7,11 +7,11 @@ import { needsCall, refuse, refuseUncalled } from '../util/validate.ts'
 /** Who is counted. A number or bigint counts as its decimal string. */
 export type Key = string | number | bigint
 
-/** Returns the key of an input. Inputs with `undefined` or `''` share one bucket. */
-export type Keyer<Input> = (input: Input) => MaybePromise<Key | undefined>
+/** Returns the key of an input. Inputs with `undefined`, `null` or `''` share one bucket. */
+export type Keyer<Input> = (input: Input) => MaybePromise<Key | null | undefined>
 
 /** A keyer that returns no promise. */
-export type SyncKeyer<Input> = (input: Input) => Key | undefined
+export type SyncKeyer<Input> = (input: Input) => Key | null | undefined
 
 /** The key that all inputs without a key share. */
 export const UNIDENTIFIED = ''
@@ -26,8 +26,17 @@ export function everyone(): string {
 
 /**
  * Makes one key out of several. Different parts never make the same key. A part may be missing; without any part there is no
- * key. Throws `INVALID_OPTION` without a keyer, or for any other value.
+ * key. For functions that are written in the call, `keyers<User>(…)` names their input. Throws `INVALID_OPTION` without a keyer, or for any
+ * other value.
  * @example createLimiter({ keyer: keyers(byTenant, byUser), limits: perSecond(10) })
+ * @example
+ * createLimiter({
+ *   keyer: keyers<{ tenant: string; id: string }>(
+ *     (user) => user.tenant,
+ *     (user) => user.id,
+ *   ),
+ *   limits: perSecond(10),
+ * })
  */
 export function keyers<Input>(...parts: readonly SyncKeyer<Input>[]): SyncKeyer<Input>
 export function keyers<Input>(...parts: readonly Keyer<Input>[]): Keyer<Input>
@@ -93,7 +102,9 @@ function haveEqualDefinitions(one: object, other: object): boolean {
 
 function isData(value: unknown): value is Readonly<Record<string, unknown>> {
   if (typeof value !== 'object' || value === null) return false
-  return Array.isArray(value) || [Object.prototype, null].includes(Object.getPrototypeOf(value) as null)
+  const prototype = Object.getPrototypeOf(value) as object | null
+  // Limits have a prototype of their own, with the constructor of all objects.
+  return Array.isArray(value) || prototype === null || prototype.constructor === Object
 }
 
 /** Describes a function for a guess whether two have one origin. Equal texts prove nothing: see `isEqual`. */
@@ -107,7 +118,7 @@ export function describeFunction(made: object): string {
 }
 
 /** Makes one key out of several. Writes the length before each part, so that no part can imitate a boundary. */
-export function composeKey(keys: readonly (Key | undefined)[]): string {
+export function composeKey(keys: readonly (Key | null | undefined)[]): string {
   let composed = ''
   let identified = false
   for (const key of keys) {

@@ -5,17 +5,19 @@ import {
   type DecisionMode,
   type Degraded,
   isCharge,
+  decideAtOnce,
   perform,
+  type ReceiptUse,
   renewParameters,
   type Store,
   type SyncStore,
 } from '../stores/store.ts'
 import { brand, hasBrand, refuseOtherVersion, shared, WeakValues } from '../util/copies.ts'
 import { chargedNothing, chargesOf, type ChargeSource, checkedCost, dedupe, difference } from './charges.ts'
-import type { ConsumeOptions, KeyedLimiter, Limiter, Penalty } from './contract.ts'
+import type { AnswerOfAll, ConsumeOptions, InputOfAll, KeyedLimiter, Limiter, Penalty } from './contract.ts'
 import { type Duration, limit, type Limit, warnIfShort } from '../engine/limit.ts'
 import { isMemoryPlace } from '../stores/memory/key-counts.ts'
-import { shown, SluiceError } from '../util/errors.ts'
+import { shown, SluiceError, textOf } from '../util/errors.ts'
 import { composeKey, isEqual, type Key, normalizeKey } from './keyers.ts'
 import {
   type LimiterOptions,
@@ -29,15 +31,26 @@ import { combine, type Decision, decisionObserver, decisions } from './decision.
 import { countHeld, denialOf, type WaitOptions, type WaitQueue, waitQueueOf } from './wait.ts'
 import { LONGEST_LOCK } from '../engine/compiled-limit.ts'
 import type { LockMode, Renewed } from '../engine/adjust.ts'
-import { knownOptions, milliseconds, refuse } from '../util/validate.ts'
-import { warn } from '../util/warn.ts'
+import { knownOptions, milliseconds, refuse, ownOptions } from '../util/validate.ts'
+import { rareWarning, warn } from '../util/warn.ts'
 import { guarded } from '../stores/guard/index.ts'
 import { ChargeBuilder } from './charge-builder.ts'
 import { type InputReader, plainReader, type RulesInput } from './rule-source.ts'
-import { decisionOf, receiptOf } from './receipt.ts'
+import { decisionOf, isOver, type Receipt, receiptIn, receiptOf, useOf } from './receipt.ts'
+import { receiptSettings } from './receipt-settings.ts'
 import { noticeAdded, noticeDecision, thresholds } from './thresholds.ts'
 import { copyText } from '../util/bounded-key.ts'
+import {
+  type DecisionOf,
+  inLimiter,
+  type InputOf,
+  limitersIn,
+  type StackedLimiter,
+  type StackOptions,
+  type SyncStackOptions,
+} from './stack.ts'
 import { leaseSettings, leasing } from '../stores/lease.ts'
+import { checkInBackground } from '../stores/setup.ts'
 import { memoryStore } from '../stores/memory/index.ts'
 
 export type { ConsumeOptions, Limiter } from './contract.ts'
@@ -171,8 +184,8 @@ function handleOf<Input>(limiter: Limiter<Input>, input: Input): KeyedLimiter {
 }
 
 /** Returns a key that is given in place of an input. Throws `INVALID_KEY`. */
-function givenKey(key: Key | readonly (Key | undefined)[]): Key {
-  if (Array.isArray(key) && key.length > 0) return composeKey(key as readonly (Key | undefined)[])
+function givenKey(key: Key | readonly (Key | null | undefined)[]): Key {
+  if (Array.isArray(key) && key.length > 0) return composeKey(key as readonly (Key | null | undefined)[])
   if (key === undefined || key === null || Array.isArray(key))
     throw new SluiceError('INVALID_KEY', `key: expected a key, or a list of its parts, got ${shown(key)}`)
   normalizeKey(key as Key, 'key')
@@ -189,6 +202,18 @@ function noSingleKey(): SluiceError {
 
 /** Decisions that were refunded or settled. That happens once. */
 const settled = shared('settled decisions', () => new WeakSet<Decision>())
+
+/** Warns of refunds, settlements and releases that the store has not made. */
+const warnFailed = rareWarning('SLUICE_OUTCOME')
+
+const OVER =
+  'A decision was refunded, settled or released after its receipt had ended, so nothing changes: another process may have done it. Increase ' +
+  '`receiptFor`.'
+
+/** Returns how a renewal uses a receipt, which lives for as long again. */
+function renewalOf(receipt: Receipt, store: Store): ReceiptUse {
+  return useOf(receipt, { settles: false, releases: false, keep: Math.ceil(store.clock.now()) + receipt.life })
+}
 
 /** Renewals that are under way. What follows waits for them, since they move the slots. */
 const renewals = shared('renewals', () => new Map<Decision, Promise<unknown>>())
@@ -241,7 +266,7 @@ class DefaultLimiter<Input> implements OwnLimiter<Input> {
   }
 
   async wait(input: Input, options: WaitOptions = {}): Promise<Decision> {
-    knownOptions('wait', options, ['cost', 'maxWait', 'maxQueue', 'signal'])
+    options = knownOptions('wait', options, ['cost', 'maxWait', 'maxQueue', 'maxPerKey', 'signal'])
     const given = this.#charges(input, options.cost)
     const charges = isPromise(given) ? await given : given
     const began = performance.now()
@@ -263,7 +288,7 @@ class DefaultLimiter<Input> implements OwnLimiter<Input> {
 
   receipt(given: Decision | string): string {
     const decision = this.#decisionOf(given)
-    return receiptOf(decision, settled.has(decision))
+    return receiptOf(decision, settled.has(decision), this.#builders, this.#store)
   }
 
   #decisionOf(given: Decision | string): Decision {
@@ -290,7 +315,14 @@ class DefaultLimiter<Input> implements OwnLimiter<Input> {
     const before = renewals.get(decision)
     if (before !== undefined) return before.then(() => this.renew(decision))
     const renewed: Renewed[] = []
-    const done = chain(perform(storeOf(charges, this.#store), { kind: 'renew', charges, renewed }), () => {
+    const store = storeOf(charges, this.#store)
+    const receipt = receiptIn(decision)
+    if (receipt !== undefined && isOver(receipt, store)) return false
+    const use = receipt && renewalOf(receipt, store)
+    const done = chain(perform(store, { kind: 'renew', charges, renewed, receipt: use }), () => {
+      // Without an answer of the store, slots stay where they are, and the receipt ends as before.
+      if (receipt !== undefined && charges.some(({ at }, i) => renewed[i]!.units > 0 && renewed[i]!.at > at))
+        receipt.until = Math.max(receipt.until, use!.keep)
       charges.forEach((charge, i) => charge.markCharged(renewed[i]!.at, renewed[i]!.units))
       return charges.every(({ charged }) => charged > 0)
     })
@@ -333,7 +365,7 @@ class DefaultLimiter<Input> implements OwnLimiter<Input> {
     })
   }
 
-  key(key: Key | readonly (Key | undefined)[], ...input: readonly [Input?]): KeyedLimiter {
+  key(key: Key | readonly (Key | null | undefined)[], ...input: readonly [Input?]): KeyedLimiter {
     return handleOf(this.#withKey(givenKey(key), input.length > 0), input[0] as Input)
   }
 
@@ -410,7 +442,7 @@ class DefaultLimiter<Input> implements OwnLimiter<Input> {
   /** Requests that wait are served first: while there are any, a decision on the same limits and keys is a denial. */
   #take(store: SyncStore, charges: readonly Charge[], mode: DecisionMode): MaybePromise<Decision> {
     if (this.#queue.waiters.size > 0 && this.#queue.isAheadOf(charges)) return this.#queue.deny(store, charges)
-    return noticed(mode, combine(charges, perform(store, { kind: mode, charges, fresh: false })))
+    return noticed(mode, combine(charges, decideAtOnce(store, charges, mode)))
   }
 
   async #decideLater(
@@ -444,33 +476,90 @@ class DefaultLimiter<Input> implements OwnLimiter<Input> {
     if (charges.length === 0) return
     if (settles && chargedNothing(decision, charges) && (!decision.allowed || charges.every(isSettled)))
       return this.#warnUncharged(decision)
-    const costs = settles
-      ? charges.map((charge) => (isSettled(charge) ? checkedCost(actual(charge.limit)) : 0))
-      : undefined
+    const costs = settles ? costsOf(charges, actual) : undefined
     if (settles) settled.add(decision)
     const renewal = renewals.size === 0 ? undefined : renewals.get(decision)
-    const adjust = (): MaybePromise<void> => this.#adjust(charges, costs, releases)
-    return renewal === undefined ? adjust() : renewal.then(adjust)
+    if (renewal !== undefined) return renewal.then(() => this.#adjust(decision, charges, costs, releases))
+    return this.#adjust(decision, charges, costs, releases)
   }
 
-  /** Charges actual costs, if they are given, and gives slots back. */
-  #adjust(charges: readonly Charge[], costs: readonly number[] | undefined, releases: boolean): MaybePromise<void> {
-    const units = charges.map((charge, i) => {
-      renewParameters(charge.policy)
-      if (isSettled(charge)) return costs === undefined ? 0 : difference(charge, costs[i]!)
-      return releases && charge.allowed ? -charge.charged : 0
-    })
+  /**
+   * Charges actual costs, if they are given, and gives slots back. A failure of the store is a warning: the work is done, and its result must not be
+   * replaced.
+   */
+  #adjust(
+    decision: Decision,
+    charges: readonly Charge[],
+    costs: readonly number[] | undefined,
+    releases: boolean,
+  ): MaybePromise<void> {
+    const receipt = receiptIn(decision)
+    if (receipt !== undefined) return this.#adjustOnce(receipt, decision, charges, costs, releases)
+    const units = unitsOf(charges, costs, releases)
     const store = storeOf(charges, this.#store)
-    const done = perform(store, { kind: 'adjust', charges, units })
+    let done: MaybePromise<unknown>
+    try {
+      done = perform(store, { kind: 'adjust', charges, units })
+    } catch (error) {
+      return warnFailed(() => failedText(error))
+    }
     // Slots are given back once.
-    if (releases) for (const charge of charges) if (!isSettled(charge)) charge.markCharged(charge.at, 0)
-    // After an error, they can be given back again.
-    if (releases && isPromise(done))
-      done.catch(() => charges.forEach((charge, i) => isSettled(charge) || charge.markCharged(charge.at, -units[i]!)))
-    return chain(done, () => {
+    if (releases) markReleased(charges)
+    return isPromise(done)
+      ? this.#adjustedLater(done, store, charges, units, releases)
+      : this.#adjusted(store, charges, units)
+  }
+
+  #adjusted(store: Store, charges: readonly Charge[], units: readonly number[]): MaybePromise<void> {
+    this.#queue.wake(charges)
+    return noticeAdded(store, charges, units)
+  }
+
+  #adjustedLater(
+    done: Promise<unknown>,
+    store: Store,
+    charges: readonly Charge[],
+    units: readonly number[],
+    releases: boolean,
+  ): Promise<void> {
+    const failed = (error: unknown): void => {
+      // They can be given back again.
+      if (releases) charges.forEach((charge, i) => isSettled(charge) || charge.markCharged(charge.at, -units[i]!))
+      warnFailed(() => failedText(error))
+    }
+    return done.then(() => this.#adjusted(store, charges, units), failed)
+  }
+
+  /** Adjusts a decision that has a receipt. Another process may have done it, or may do it. */
+  #adjustOnce(
+    receipt: Receipt,
+    decision: Decision,
+    charges: readonly Charge[],
+    costs: readonly number[] | undefined,
+    releases: boolean,
+  ): MaybePromise<void> {
+    const units = unitsOf(charges, costs, releases)
+    const store = storeOf(charges, this.#store)
+    if (isOver(receipt, store)) return warnFailed(() => OVER)
+    const use = useOf(receipt, { settles: costs !== undefined, releases })
+    const adjusted = (): MaybePromise<void> => {
       this.#queue.wake(charges)
-      return noticeAdded(store, charges, units)
-    })
+      return use.isRepeated ? undefined : noticeAdded(store, charges, units)
+    }
+    const failed = (error: unknown): void => {
+      // The store does it once, so it can be asked again.
+      if (use.settles) settled.delete(decision)
+      if (releases) charges.forEach((charge, i) => isSettled(charge) || charge.markCharged(charge.at, -units[i]!))
+      warnFailed(() => failedText(error))
+    }
+    let done: MaybePromise<unknown>
+    try {
+      done = perform(store, { kind: 'adjust', charges, units, receipt: use })
+    } catch (error) {
+      return failed(error)
+    }
+    if (releases) markReleased(charges)
+    return isPromise(done) ? done.then(adjusted, failed) : adjusted()
   }
 
   #warnUncharged({ allowed }: Decision): void {
@@ -488,6 +577,34 @@ class DefaultLimiter<Input> implements OwnLimiter<Input> {
     if (!this.#warned.has(code)) warn(code, message)
     this.#warned.add(code)
   }
+}
+
+/** Returns the actual costs of charges. Throws `INVALID_COST`. */
+function costsOf(charges: readonly Charge[], actual: (limit: Limit) => number): number[] {
+  return charges.map((charge) => (isSettled(charge) ? checkedCost(actual(charge.limit)) : 0))
+}
+
+/** Returns the units to add to each charge. */
+function unitsOf(charges: readonly Charge[], costs: readonly number[] | undefined, releases: boolean): number[] {
+  const units = new Array<number>(charges.length)
+  for (let i = 0; i < charges.length; i++) {
+    const charge = charges[i]!
+    renewParameters(charge.policy)
+    if (isSettled(charge)) units[i] = costs === undefined ? 0 : difference(charge, costs[i]!)
+    else units[i] = releases && charge.allowed ? -charge.charged : 0
+  }
+  return units
+}
+
+function markReleased(charges: readonly Charge[]): void {
+  for (let i = 0; i < charges.length; i++) {
+    const charge = charges[i]!
+    if (!isSettled(charge)) charge.markCharged(charge.at, 0)
+  }
+}
+
+function failedText(error: unknown): string {
+  return `A refund, settlement or release failed, so the charge does not change. ${textOf(error)}`
 }
 
 /** Returns false for slots: they are given back, and not settled. */
@@ -532,8 +649,7 @@ const CONSUME_OPTIONS = ['cost']
 /** Returns the cost in the options of `consume` or `peek`. */
 function costIn(options: ConsumeOptions | undefined, mode: DecisionMode): number | undefined {
   if (options === undefined) return undefined
-  knownOptions(mode === 'peek' ? 'peek' : 'consume', options, CONSUME_OPTIONS)
-  return options.cost
+  return knownOptions(mode === 'peek' ? 'peek' : 'consume', options, CONSUME_OPTIONS).cost
 }
 
 brand(DefaultLimiter, LIMITER)
@@ -552,12 +668,14 @@ export function preflightLimiterOf<Input>(limiter: Limiter<Input>): Limiter<Inpu
 
 /**
  * Returns the same limiter on its guarded store, for an adapter, with its own way to decide in an outage. Both count together, and `reset`
- * of the given limiter resets both. Returns the given one if nothing changes, or if it was not made by `createLimiter` or `stack`.
+ * of the given limiter resets both. Returns the given one if nothing changes, or if it was not made by `createLimiter` or `stack`. The set-up of the
+ * store is checked in the background.
  */
 export function guardedLimiterOf<Input>(limiter: Limiter<Input>, onOutage: Degraded | undefined): Limiter<Input> {
   if (!isOwn(limiter)) return limiter
   const { store } = limiter
   if (store.sync && isMemoryPlace(store.place)) return limiter
+  checkInBackground(store)
   const safe = guarded(store)
   if (safe === store && onOutage === undefined) return limiter
   return limiter.variant(`guarded ${onOutage}`, safe, (each) => each.withStore(guarded(each.store), onOutage))
@@ -580,6 +698,18 @@ export function resetKeys<Input>(limiter: Limiter<Input>, input: Input, decision
   })
 }
 
+// The compiler reports a mistake by the last overload, so the most used options are last.
+/**
+ * Makes a limiter from rules of `sluice/rules`, in place of a keyer and limits.
+ * Throws `INVALID_OPTION`, `UNKNOWN_OPTION` and `DUPLICATE_LIMITER`.
+ * @example const limiter = createLimiter({ rules: await rulesFromFile('limits.json') })
+ */
+export function createLimiter<Input extends RulesInput = RulesInput>(
+  options: RulesLimiterOptions<Input> & { readonly store: AsyncStore },
+): Limiter<Input, Promise<Decision>>
+export function createLimiter<Input extends RulesInput = RulesInput>(
+  options: RulesLimiterOptions<Input>,
+): Limiter<Input>
 /**
  * Makes a limiter from a keyer, limits and a store. It returns a decision if keyer, limits, cost and store return values at
  * once, else a promise of one.
@@ -596,31 +726,34 @@ export function createLimiter<Input>(
   options: LimiterOptions<Input> & { readonly store: AsyncStore },
 ): Limiter<Input, Promise<Decision>>
 export function createLimiter<Input>(
-  options: LimiterOptions<Input> & { readonly keyer: (input: Input) => Promise<Key | undefined> },
+  options: LimiterOptions<Input> & { readonly keyer: (input: Input) => Promise<Key | null | undefined> },
 ): Limiter<Input, Promise<Decision>>
 export function createLimiter<Input>(options: LimiterOptions<Input>): Limiter<Input>
-export function createLimiter<Input extends RulesInput = RulesInput>(
-  options: RulesLimiterOptions<Input> & { readonly store: AsyncStore },
-): Limiter<Input, Promise<Decision>>
-export function createLimiter<Input extends RulesInput = RulesInput>(
-  options: RulesLimiterOptions<Input>,
-): Limiter<Input>
 export function createLimiter<Input>(options: LimiterOptions<Input> | RulesLimiterOptions<Input>): Limiter<Input> {
   if (hasRules(options)) return createRulesLimiter(options, plainReader as InputReader<Input>)
-  validateOptions(options)
+  options = validateOptions(options)
+  const builder = chargeBuilder(options, options.store ?? memoryStore(), countsFromZero(options.store))
+  return new DefaultLimiter([builder], builder.store)
+}
+
+/** Returns what makes the charges of a limiter, and registers the limiter under its name. */
+function chargeBuilder<Input>(
+  options: LimiterOptions<Input>,
+  given: Store,
+  startsFromZero: boolean,
+): ChargeBuilder<Input> {
   const name = copyText(options.name ?? 'default')
-  const given = options.store ?? memoryStore()
   const store = options.lease === undefined || options.lease === false ? given : leasing(given)
   const home = homeOf(name, store, options)
-  const builder = new ChargeBuilder(options, name, store, home, countsFromZero(options.store))
+  const builder = new ChargeBuilder(options, name, store, home, startsFromZero)
   register(name, store, home)
-  return new DefaultLimiter([builder], store)
+  return builder
 }
 
 function hasRules<Input>(
   options: LimiterOptions<Input> | RulesLimiterOptions<Input>,
 ): options is RulesLimiterOptions<Input> {
-  return (options as Partial<RulesLimiterOptions<Input>> | undefined)?.rules !== undefined
+  return (ownOptions(options) as Partial<RulesLimiterOptions<Input>>).rules !== undefined
 }
 
 /** Makes a limiter from rules. `reader` reads its inputs. Throws as `createLimiter` does. */
@@ -628,31 +761,60 @@ export function createRulesLimiter<Input>(
   options: RulesLimiterOptions<Input>,
   reader: InputReader<Input>,
 ): Limiter<Input> {
-  validateRulesOptions(options)
+  options = validateRulesOptions(options)
   const { name = 'rules', rules, lease = false } = options
   // A policy may ask for leases later.
   const store = leasing(options.store ?? memoryStore())
   const home = homeOf(name, store, options)
   const onDecision = options.onDecision && decisionObserver(options.onDecision)
   const startsFromZero = countsFromZero(options.store)
-  const place = { name, store, home, reader, startsFromZero, onDecision, lease: leaseSettings('lease', lease) }
+  const receipts = receiptSettings(options)
+  const place = {
+    name,
+    store,
+    home,
+    reader,
+    startsFromZero,
+    onDecision,
+    lease: leaseSettings('lease', lease),
+    receipts,
+  }
   const source = rules.chargeSource(place)
   register(name, store, home)
   return new DefaultLimiter([source], store)
 }
 
 /**
- * Combines limiters into one. Either all limits of all limiters admit an input, or nothing is charged.
- * Throws `STORE_MISMATCH` if they do not share a store, `VERSION_MISMATCH` for a limiter of another version of the package, and
- * `INVALID_OPTION` without a limiter or for any other value.
+ * Makes one limiter of several with different keys, such as a limit for all users together and one for each user. Either all limits of all
+ * limiters admit an input, or nothing is charged. It takes the options of the limiters and their one `store`, or limiters of `createLimiter`.
+ * Its input has all that its limiters read.
+ *
+ * Throws as `createLimiter` does, with the place of the limiter, `STORE_MISMATCH` for limiters that do not share a store, `VERSION_MISMATCH` for a
+ * limiter of another version of the package, and `INVALID_OPTION` without a limiter or for any other value.
+ * @example
+ * const limiter = stack({
+ *   limiters: [
+ *     { keyer: everyone, limits: perMinute(1000) },
+ *     { keyer: (user: { id: string }) => user.id, limits: perMinute(100) },
+ *   ],
+ * })
  * @example const both = stack(perUser, perResource)
  */
-export function stack<Input>(...limiters: readonly Limiter<Input, Decision>[]): Limiter<Input, Decision>
+export function stack<const Limiters extends readonly Limiter<never>[]>(
+  ...limiters: Limiters
+): Limiter<InputOfAll<Limiters>, AnswerOfAll<Limiters>>
+export function stack<Input>(options: SyncStackOptions<Input>): Limiter<Input, Decision>
 export function stack<Input>(
-  ...limiters: readonly Limiter<Input, Promise<Decision>>[]
+  options: StackOptions<Input> & { readonly store: AsyncStore },
 ): Limiter<Input, Promise<Decision>>
-export function stack<Input>(...limiters: readonly Limiter<Input>[]): Limiter<Input>
-export function stack<Input>(...limiters: readonly Limiter<Input>[]): Limiter<Input> {
+export function stack<const Limiters extends readonly StackedLimiter<never>[], Given extends Store = SyncStore>(
+  options: StackOptions<never> & { readonly limiters: Limiters; readonly store?: Given },
+): Limiter<InputOf<Limiters>, DecisionOf<Limiters, Given>>
+export function stack<Input>(options: StackOptions<Input>): Limiter<Input>
+export function stack<Input>(...given: readonly [StackOptions<Input>] | readonly Limiter<Input>[]): Limiter<Input> {
+  const [first] = given
+  if (given.length === 1 && isStackOptions(first)) return createStack(first)
+  const limiters = given as readonly Limiter<Input>[]
   const builders = limiters.flatMap((each) => sourcesOf(each))
   const store = builders[0]?.store
   if (store === undefined) refuse('stack', 'one limiter or more', undefined)
@@ -668,5 +830,22 @@ export function stack<Input>(...limiters: readonly Limiter<Input>[]): Limiter<In
 
 function sourcesOf<Input>(limiter: Limiter<Input>): readonly ChargeSource<Input>[] {
   if (isOwn(limiter)) return limiter.sources
-  return refuse('stack', 'limiters of createLimiter or stack, as separate arguments', limiter)
+  return refuse(
+    'stack',
+    'limiters of createLimiter or stack, as separate arguments, or { limiters: [{ keyer, limits }, { keyer, limits }] }',
+    limiter,
+  )
+}
+
+function isStackOptions<Input>(given: StackOptions<Input> | Limiter<Input> | undefined): given is StackOptions<Input> {
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) return false
+  return !('consume' in given)
+}
+
+function createStack<Input>(options: StackOptions<Input>): Limiter<Input> {
+  const limiters = limitersIn(options)
+  const store = limiters[0]!.store ?? memoryStore()
+  const startsFromZero = countsFromZero(limiters[0]!.store)
+  const builders = limiters.map((each, i) => inLimiter(i, () => chargeBuilder(each, store, startsFromZero)))
+  return new DefaultLimiter(builders, builders[0]!.store)
 }

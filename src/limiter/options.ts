@@ -1,5 +1,5 @@
 import type { Keyer, SyncKeyer } from './keyers.ts'
-import type { Limit } from '../engine/limit.ts'
+import type { Duration, Limit } from '../engine/limit.ts'
 import type { OnDecision } from './decision.ts'
 import { RULES, type RuleSource } from './rule-source.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
@@ -9,10 +9,19 @@ import { refuseOtherVersion } from '../util/copies.ts'
 import { boolean, knownOptions, refuse, refuseUncalled } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
 
-/** Returns the limits of an input. `undefined` or an empty array means no limit. */
-export type LimitFunc<Input> = (input: Input) => MaybePromise<Limit | readonly Limit[] | undefined>
+/**
+ * Returns the limits of an input. For an input that is not limited it returns `unlimited` or an empty array. If it returns `undefined` or
+ * `null`, such as for a plan that is not in a table, the decision throws `INVALID_LIMIT`.
+ * @example const byPlan: LimitFunc<User> = ({ plan }) => plans[plan] ?? plans.free
+ */
+export type LimitFunc<Input> = (input: Input) => MaybePromise<Limit | readonly Limit[]>
 /** A LimitFunc that returns no promise. */
-export type SyncLimitFunc<Input> = (input: Input) => Limit | readonly Limit[] | undefined
+export type SyncLimitFunc<Input> = (input: Input) => Limit | readonly Limit[]
+/**
+ * What a LimitFunc returns for an input that is not limited: an empty list.
+ * @example createLimiter({ keyer, limits: (user: User) => (user.isAdmin ? unlimited : perMinute(100)) })
+ */
+export const unlimited: readonly Limit[] = Object.freeze([])
 /** A limit, a function that returns limits, or an array of both. */
 export type Limits<Input> = Limit | LimitFunc<Input> | readonly (Limit | LimitFunc<Input>)[]
 /** `Limits` without promises. */
@@ -22,20 +31,13 @@ export type CostFunc<Input> = (input: Input, limit: Limit) => MaybePromise<numbe
 /** A CostFunc that returns no promise. */
 export type SyncCostFunc<Input> = (input: Input, limit: Limit) => number
 
-/**
- * Options of `createLimiter`.
- * @example createLimiter({ keyer: (user: { id: string }) => user.id, limits: perMinute(100), name: 'api' })
- */
-export interface LimiterOptions<Input> {
-  /** Returns the key of an input: who is counted. */
-  readonly keyer: Keyer<Input>
-  /** Limits, functions that return limits, or both. */
-  readonly limits: Limits<Input>
-  /** Returns the cost of an input. Default 1. */
-  readonly cost?: CostFunc<Input>
-  /** Names this limiter's state in its store: different for each limiter of the store. Default `'default'`. */
-  readonly name?: string
-  /** Where state is kept. Default: a new `memoryStore()`. */
+/** Where a limiter, or a stack of limiters, keeps its counts. */
+export interface StoreOptions {
+  /**
+   * Where the counts are kept. The default is a new `memoryStore()`, with which each process counts alone. With a store such as
+   * `redisStore(client)`, all processes count together.
+   * @example createLimiter({ keyer, limits: perMinute(100), store: redisStore(client) })
+   */
   readonly store?: Store
   /**
    * Charges a part of each quota ahead in a store such as Redis, and spends it in this process: true, or options such as `{ for: '500ms' }`.
@@ -44,10 +46,48 @@ export interface LimiterOptions<Input> {
    */
   readonly lease?: boolean | LeaseOptions
   /**
+   * How long a receipt can be used, in milliseconds or as a text such as `'1d'`, at most `'366d'`: from the first `receipt` of a decision on, and
+   * again from each `renew`. What was done with a receipt is kept for as long. Default: the longest window of the limits, at least an hour and at
+   * most a day. In a `stack` the longest one counts.
+   */
+  readonly receiptFor?: Duration
+  /**
+   * Signs receipts, so that nobody without the secret can make or change one: a text of at least 16 characters, from a random source. A list is for
+   * a change of the secret: the first one signs, and receipts with a signature of any are read. Receipts without one are `INVALID_RECEIPT`.
+   * `undefined`, as of an environment variable that is not set, is `INVALID_OPTION`. Default, without the option: receipts have a checksum only.
+   * @example createLimiter({ keyer, limits, store, receiptSecret: process.env.RECEIPT_SECRET! })
+   */
+  readonly receiptSecret?: string | readonly string[]
+  /**
    * Shares the counts of another limiter with this name on this store. Default false: two such limiters are an error, unless their
    * definitions are equal. Functions are equal only if they are one function.
    */
   readonly shared?: boolean
+}
+
+/**
+ * Options of `createLimiter`.
+ * @example createLimiter({ keyer: (user: { id: string }) => user.id, limits: perMinute(100), name: 'api' })
+ */
+export interface LimiterOptions<Input> extends StoreOptions {
+  /**
+   * Who is counted: a function that returns the key of an input, such as the address of a client or the id of a user. Inputs with equal keys share
+   * the quota, and all inputs without a key (`undefined`, `null` or `''`) share one.
+   * @example createLimiter({ keyer: (user: { id: string }) => user.id, limits: perMinute(100) })
+   * @example rateLimit({ keyer: byIP, limits: perMinute(100) })
+   */
+  readonly keyer: Keyer<Input>
+  /**
+   * What is allowed: a limit such as `perMinute(100)`, a function that returns the limits of an input, or an array of both. With several limits,
+   * an input is admitted if all of them admit it, and otherwise it is charged to none.
+   * @example createLimiter({ keyer, limits: [perSecond(10), perMinute(100)] })
+   * @example createLimiter({ keyer, limits: ({ plan }: { plan: 'free' | 'paid' }) => perMinute(plan === 'paid' ? 1000 : 100) })
+   */
+  readonly limits: Limits<Input>
+  /** Returns the cost of an input. Default 1. */
+  readonly cost?: CostFunc<Input>
+  /** Names this limiter's state in its store: different for each limiter of the store. Default `'default'`. */
+  readonly name?: string
   /**
    * Called with each decision of `consume` and each admission by `wait`, after the decision is made; not for `peek`. It cannot change the
    * decision: a promise is not awaited, and an error becomes the warning `SLUICE_OUTCOME`. In a `stack` each limiter calls its own, with
@@ -61,25 +101,18 @@ export interface LimiterOptions<Input> {
 export interface SyncLimiterOptions<Input> extends LimiterOptions<Input> {
   readonly keyer: SyncKeyer<Input>
   readonly limits: SyncLimits<Input>
-  readonly cost?: SyncCostFunc<Input>
   readonly store?: SyncStore
+  readonly cost?: SyncCostFunc<Input>
 }
 
 /** Options of a limiter whose keys and limits come from rules. */
-export interface RulesLimiterOptions<Input> {
+export interface RulesLimiterOptions<Input> extends StoreOptions {
   /** Rules of `sluice/rules`, in place of `keyer`, `limits` and `cost`. They may change while the limiter is in use. */
   readonly rules: RuleSource<Input>
   /** The state of a policy is under this name and the policy's. Default `'rules'`. */
   readonly name?: string
-  /** Where state is kept. Default: a new `memoryStore()`. */
-  readonly store?: Store
   /** Leases all policies that do not say `lease` themselves, as in `LimiterOptions`. Default false. */
   readonly lease?: boolean | LeaseOptions
-  /**
-   * Shares the counts of another limiter with this name on this store. Default false: two such limiters are an error, unless their
-   * definitions are equal. Functions are equal only if they are one function.
-   */
-  readonly shared?: boolean
   /** Called with each decision, as in `LimiterOptions`. */
   readonly onDecision?: OnDecision<Input>
   /** Not with rules. */
@@ -98,14 +131,16 @@ export const LIMITER_OPTIONS: readonly string[] = [
   'name',
   'store',
   'lease',
+  'receiptFor',
+  'receiptSecret',
   'shared',
   'rules',
 ]
 const ALL_OPTIONS: readonly string[] = [...LIMITER_OPTIONS, 'onDecision']
 
-/** Throws `INVALID_OPTION` or `UNKNOWN_OPTION` with the option, what was expected and what was given. */
-export function validateOptions(options: LimiterOptions<never>): void {
-  knownOptions('createLimiter', options, ALL_OPTIONS)
+/** Returns the own options. Throws `INVALID_OPTION` or `UNKNOWN_OPTION` with the option, what was expected and what was given. */
+export function validateOptions<Options extends LimiterOptions<never>>(options: Options): Options {
+  options = knownOptions('createLimiter', options, ALL_OPTIONS)
   const { keyer, limits, cost, name } = options
   if (typeof keyer !== 'function')
     refuse('keyer', 'a function from an input to its key, such as byIP (without parentheses)', keyer)
@@ -120,24 +155,26 @@ export function validateOptions(options: LimiterOptions<never>): void {
   if (cost !== undefined && typeof cost !== 'function')
     refuse('cost', 'a function from an input and a limit to a number', cost)
   validateCommon(options)
+  return options
 }
 
-/** Throws `INVALID_OPTION` or `UNKNOWN_OPTION` for wrong options of a limiter with rules. */
-export function validateRulesOptions(options: RulesLimiterOptions<never>): void {
-  knownOptions('createLimiter', options, ALL_OPTIONS)
+/** Returns the own options. Throws `INVALID_OPTION` or `UNKNOWN_OPTION` for wrong options of a limiter with rules. */
+export function validateRulesOptions<Options extends RulesLimiterOptions<never>>(options: Options): Options {
+  options = knownOptions('createLimiter', options, ALL_OPTIONS)
   for (const option of ['keyer', 'limits', 'cost'] as const) {
     if (options[option] !== undefined)
       refuse(option, 'nothing together with `rules`, which have their own', options[option])
   }
   refuseOtherVersion('rules', options.rules, RULES)
   if (typeof options.rules?.chargeSource !== 'function') {
-    const hint = 'rules of sluice/rules, such as await rulesFile(path) or createRules(document)'
+    const hint = 'rules of sluice/rules, such as await rulesFromFile(path) or createRules(document)'
     refuse('rules', hint, options.rules)
   }
   validateCommon(options)
+  return options
 }
 
-type CommonLimiterOptions = Pick<LimiterOptions<never>, 'name' | 'store' | 'lease' | 'shared' | 'onDecision'>
+type CommonLimiterOptions = StoreOptions & Pick<LimiterOptions<never>, 'name' | 'onDecision'>
 
 /** Checks the options that do not depend on where limits come from. */
 function validateCommon({ name, store, lease, shared, onDecision }: CommonLimiterOptions): void {

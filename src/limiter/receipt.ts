@@ -1,33 +1,39 @@
 import { type Limit, limitFromData, type LimitInput } from '../engine/limit.ts'
-import { Charge, createPolicy, type Policy, type Store } from '../stores/store.ts'
+import { Charge, createPolicy, type Policy, type ReceiptUse, type Store } from '../stores/store.ts'
 import { shared } from '../util/copies.ts'
 import { copyText } from '../util/bounded-key.ts'
 import { messageOf, reasonOf, shown, SluiceError } from '../util/errors.ts'
-import { sha256 } from '../util/sha256.ts'
+import { hmacSha256, sha256 } from '../util/sha256.ts'
 import { chargesOf, type ChargeSource, checkedCost } from './charges.ts'
 import { combine, type Decision } from './decision.ts'
+import { lifeOf, LONGEST_LIFE, type ReceiptSettings } from './receipt-settings.ts'
 
 /**
  * Receipts: what a decision has charged, as a short text that another process can settle.
  *
- * `sluice1_`, 11 characters of a SHA-256 over the version and all that follows, and JSON as UTF-8, both in base64url. The JSON is a list: an
- * identity of the decision, and for each charge the limiter, the limit as data, the key, the cost, the tick of the charge and the units
- * charged.
+ * `sluice2_`, 11 characters of a SHA-256 over the version and all that follows, and JSON as UTF-8, both in base64url. With a secret it is
+ * `sluice2s_`, and 22 characters of an HMAC-SHA-256. The JSON is a list: an identity of the decision, the epoch millisecond at which the receipt
+ * ends, and for each charge the limiter, the limit as data, the key, the cost, the tick of the charge and the units charged.
  */
-const FORMAT = 1
-const FORM = /^sluice([1-9]\d{0,3})_([\w-]+)$/
-/** The length of a checksum in base64url: 8 bytes. */
-const CHECKSUM = 11
+const FORMAT = 2
+const FORM = /^sluice([1-9]\d{0,3})(s?)_([\w-]+)$/
+/** The bytes and characters of a checksum, and of a digest with a secret. */
+const CHECKSUM = { bytes: 8, characters: 11 }
+const DIGEST = { bytes: 16, characters: 22 }
 /** The most characters of a receipt. */
 export const LONGEST_RECEIPT = 16_384
 /** The decisions whose receipts are known in this process. The oldest go first. */
 const MOST_DECISIONS = 10_000
 /** The policies that are kept for a store. */
 const MOST_POLICIES = 1000
-/** Longer than any identity, key, or name of a limiter with a policy. */
-const LONGEST_ID = 32
+/** Longer than any key, or name of a limiter with a policy. */
 const LONGEST_KEY = 256
 const LONGEST_NAME = 512
+/** 12 bytes in base64url. */
+const ID = /^[\w-]{16}$/
+
+/** Milliseconds by which the clock of the process that made a receipt may be ahead. */
+const AHEAD = 60_000
 
 type Written = readonly [limiter: string, limit: Limit, key: string, cost: number, at: number, charged: number]
 
@@ -41,22 +47,61 @@ interface Noted {
   readonly charged: number
 }
 
-const known = shared('receipts', () => ({
-  ids: new WeakMap<Decision, string>(),
-  decisions: new Map<string, Decision>(),
-}))
-
-function remember(id: string, decision: Decision): void {
-  known.ids.set(decision, id)
-  known.decisions.delete(id)
-  if (known.decisions.size >= MOST_DECISIONS) known.decisions.delete(known.decisions.keys().next().value!)
-  known.decisions.set(id, decision)
+/** What is known of a decision that has a receipt. */
+export interface Receipt {
+  readonly id: string
+  /** Milliseconds for which it can be used, from the first one and from each renewal on. */
+  readonly life: number
+  /** The epoch millisecond at which it ends. */
+  until: number
 }
 
-/** Returns the receipt of a decision. What was done with it already is not in the receipt. Throws `INVALID_OPTION` and `INVALID_RECEIPT`. */
-export function receiptOf(decision: Decision, isSettled: boolean): string {
+const known = shared('receipts', () => ({
+  receipts: new WeakMap<Decision, Receipt>(),
+  decisions: new Map<string, Decision>(),
+  /** False as long as there is no receipt, so that nothing is looked up. */
+  isUsed: false,
+}))
+
+function remember(receipt: Receipt, decision: Decision): void {
+  known.isUsed = true
+  known.receipts.set(decision, receipt)
+  known.decisions.delete(receipt.id)
+  if (known.decisions.size >= MOST_DECISIONS) known.decisions.delete(known.decisions.keys().next().value!)
+  known.decisions.set(receipt.id, decision)
+}
+
+/** Returns what is known of the receipts of a decision; `undefined` for a decision that has none. */
+export function receiptIn(decision: Decision): Receipt | undefined {
+  return known.isUsed ? known.receipts.get(decision) : undefined
+}
+
+/** Returns how a store uses a receipt. A renewal keeps its note for longer. */
+export function useOf(
+  { id, until }: Receipt,
+  { settles, releases, keep = until }: { settles: boolean; releases: boolean; keep?: number },
+): ReceiptUse {
+  return { id, until, keep: Math.max(until, keep), settles, releases, isRepeated: false }
+}
+
+/** Returns true when a receipt can no longer be used. */
+export function isOver({ until }: Receipt, store: Store): boolean {
+  return until <= store.clock.now()
+}
+
+/**
+ * Returns the receipt of a decision. What was done with it before its first receipt is not in it. Throws `INVALID_OPTION`, `INVALID_RECEIPT` and
+ * `EXPIRED_RECEIPT`.
+ */
+export function receiptOf<Input>(
+  decision: Decision,
+  isSettled: boolean,
+  sources: readonly ChargeSource<Input>[],
+  store: Store,
+): string {
   const charges = countedOf(decision).filter(({ policy }) => policy.compiled.slots || !isSettled)
-  const id = known.ids.get(decision) ?? base64url(crypto.getRandomValues(new Uint8Array(12)))
+  const receipt = known.receipts.get(decision) ?? newReceipt(charges, sources, store)
+  if (isOver(receipt, store)) throw expired(receipt)
   const written = charges.map(({ limiter, limit, key, cost, at, charged }): Written => [
     limiter,
     limit,
@@ -65,16 +110,32 @@ export function receiptOf(decision: Decision, isSettled: boolean): string {
     at,
     charged,
   ])
-  const body = base64url(new TextEncoder().encode(JSON.stringify([id, ...written])))
-  const text = `sluice${FORMAT}_${checksum(body)}${body}`
+  const body = base64url(new TextEncoder().encode(JSON.stringify([receipt.id, receipt.until, ...written])))
+  const [secret] = secretsOf(sources)
+  const text = `sluice${FORMAT}${secret === undefined ? '' : 's'}_${digestOf(body, secret)}${body}`
   if (text.length > LONGEST_RECEIPT) {
     const size = `${text.length} characters, and at most ${LONGEST_RECEIPT} are possible`
     throw invalid(
       `the receipt of this decision, with ${charges.length} charges, has ${size}. Settle the decision itself`,
     )
   }
-  remember(id, decision)
+  remember(receipt, decision)
   return text
+}
+
+function newReceipt<Input>(charges: readonly Charge[], sources: readonly ChargeSource<Input>[], store: Store): Receipt {
+  const id = base64url(crypto.getRandomValues(new Uint8Array(12)))
+  const limits = charges.map(({ limit }) => limit)
+  const life = lifeOf(settingsOf(sources), limits)
+  return { id, life, until: Math.ceil(store.clock.now()) + life }
+}
+
+function settingsOf<Input>(sources: readonly ChargeSource<Input>[]): ReceiptSettings[] {
+  return sources.map(({ receipts }) => receipts)
+}
+
+function secretsOf<Input>(sources: readonly ChargeSource<Input>[]): readonly string[] {
+  return sources.flatMap(({ receipts }) => receipts.secrets)
 }
 
 /** The charges that another process can settle. A decision without the store, a denial and a peek have charged nothing there. */
@@ -87,32 +148,27 @@ function countedOf(decision: Decision): readonly Charge[] {
 
 /**
  * Returns the decision of a receipt, for a limiter of these sources: the one in this process, or one with the same charges. Throws
- * `INVALID_RECEIPT`, `FOREIGN_RECEIPT`, and `VERSION_MISMATCH` for a receipt of a newer format.
+ * `INVALID_RECEIPT`, `EXPIRED_RECEIPT`, `FOREIGN_RECEIPT`, and `VERSION_MISMATCH` for a receipt of another format.
  */
 export function decisionOf<Input>(text: string, sources: readonly ChargeSource<Input>[], store: Store): Decision {
-  const { id, charges } = read(text)
+  const { id, until, charges } = read(text, secretsOf(sources))
   const own = sources.find((source) => charges.some(({ limiter }) => source.owns(limiter)))
   if (own === undefined && charges.length > 0) throw foreign(charges, sources)
+  const now = store.clock.now()
+  if (until <= now) throw expired({ until })
+  const limits = charges.map(({ limit }) => limit)
+  if (until > now + LONGEST_LIFE + AHEAD) throw invalid('it ends after more than 366 days')
   const before = known.decisions.get(id)
-  if (before !== undefined) return renewedElsewhere(before, charges)
+  if (before !== undefined) {
+    const receipt = known.receipts.get(before)!
+    receipt.until = Math.max(receipt.until, until)
+    return before
+  }
   const decision = combine(
     charges.map((each) => chargeOf(each, store, own!.home)),
     undefined,
   )
-  remember(id, decision)
-  return decision
-}
-
-/** A renewal in another process has moved the slots of a decision, and given a new receipt. */
-function renewedElsewhere(decision: Decision, noted: readonly Noted[]): Decision {
-  for (const charge of chargesOf(decision)) {
-    if (!charge.policy.compiled.slots || charge.charged === 0) continue
-    const { limiter, limit, key } = charge
-    const newer = noted.find(
-      (each) => each.at > charge.at && each.key === key && each.limiter === limiter && each.limit.name === limit.name,
-    )
-    if (newer !== undefined) charge.markCharged(newer.at, newer.charged)
-  }
+  remember({ id, until, life: lifeOf(settingsOf(sources), limits) }, decision)
   return decision
 }
 
@@ -137,34 +193,65 @@ function policyOf(limiter: string, limit: Limit, store: Store, home: object): Po
   return policy
 }
 
-function read(text: string): { readonly id: string; readonly charges: readonly Noted[] } {
-  const body = checkedBody(text)
+interface Content {
+  readonly id: string
+  readonly until: number
+  readonly charges: readonly Noted[]
+}
+
+function read(text: string, secrets: readonly string[]): Content {
+  const body = checkedBody(text, secrets)
   try {
-    const [id, ...charges] = JSON.parse(decoded(body)) as readonly unknown[]
-    if (typeof id !== 'string' || id.length > LONGEST_ID) throw new TypeError(`expected an identity, got ${shown(id)}`)
-    return { id, charges: charges.map(noted) }
+    const [id, until, ...charges] = JSON.parse(decoded(body)) as readonly unknown[]
+    if (typeof id !== 'string' || !ID.test(id)) throw new TypeError(`expected an identity, got ${shown(id)}`)
+    return { id, until: Math.ceil(numberFrom(until, 0)), charges: charges.map(noted) }
   } catch (error) {
     const reason = error instanceof SluiceError ? reasonOf(error) : messageOf(error)
     throw invalid(`its content is damaged: ${reason}`, error)
   }
 }
 
-/** Returns the part behind the checksum. */
-function checkedBody(text: string): string {
+/** Returns the part behind the checksum, or the digest. */
+function checkedBody(text: string, secrets: readonly string[]): string {
   if (text.length > LONGEST_RECEIPT)
     throw invalid(`it has ${text.length} characters, and at most ${LONGEST_RECEIPT} are read`)
-  const [, version, rest] = FORM.exec(text) ?? []
+  const [, version, mark, rest] = FORM.exec(text) ?? []
   if (version === undefined || rest === undefined)
     throw invalid(`expected a text of limiter.receipt(decision), got ${shown(text)}`)
-  if (Number(version) > FORMAT) {
-    throw new SluiceError(
-      'VERSION_MISMATCH',
-      `receipt: expected format ${FORMAT}, got format ${version} of a newer sluice. Install the same version in the process that settles.`,
-    )
-  }
-  const body = rest.slice(CHECKSUM)
-  if (rest.slice(0, CHECKSUM) !== checksum(body)) throw invalid('it was cut or changed')
+  if (Number(version) !== FORMAT) throw otherFormat(version)
+  if ((mark === 's') !== secrets.length > 0) throw invalid(mark === 's' ? NO_SECRET : NOT_SIGNED)
+  const length = (mark === 's' ? DIGEST : CHECKSUM).characters
+  const body = rest.slice(length)
+  const given = rest.slice(0, length)
+  const isRight = mark === 's' ? isSigned(given, body, secrets) : given === digestOf(body, undefined)
+  if (!isRight)
+    throw invalid(mark === 's' ? 'it was cut or changed, or signed with another secret' : 'it was cut or changed')
   return body
+}
+
+const NO_SECRET = 'it is signed, and this limiter has no `receiptSecret`. Give both limiters the same one'
+const NOT_SIGNED = 'it is not signed, and this limiter has a `receiptSecret`. Give both limiters the same one'
+
+/** Returns true for a digest by one of the secrets. All are tried, and each takes the same time whatever is given. */
+function isSigned(given: string, body: string, secrets: readonly string[]): boolean {
+  let isFound = false
+  for (const secret of secrets) if (isEqualText(given, digestOf(body, secret))) isFound = true
+  return isFound
+}
+
+/** Compares texts in a time that depends on their length alone. */
+function isEqualText(one: string, other: string): boolean {
+  let difference = one.length ^ other.length
+  for (let i = 0; i < other.length; i++) difference |= one.charCodeAt(i) ^ other.charCodeAt(i)
+  return difference === 0
+}
+
+function otherFormat(version: string): SluiceError {
+  const of = Number(version) > FORMAT ? 'a newer' : 'an older'
+  return new SluiceError(
+    'VERSION_MISMATCH',
+    `receipt: expected format ${FORMAT}, got format ${version} of ${of} sluice. Install the same version in the process that settles.`,
+  )
 }
 
 function noted(given: unknown): Noted {
@@ -204,8 +291,21 @@ function foreign<Input>(charges: readonly Noted[], sources: readonly ChargeSourc
   )
 }
 
-function checksum(body: string): string {
-  return base64url(sha256(new TextEncoder().encode(`sluice${FORMAT}_${body}`)).subarray(0, 8))
+function expired({ until }: Pick<Receipt, 'until'>): SluiceError {
+  return new SluiceError(
+    'EXPIRED_RECEIPT',
+    `receipt: it ended at ${new Date(until).toISOString()}, so nothing changes. Settle earlier, or increase \`receiptFor\` of the limiter that ` +
+      'makes the receipts.',
+  )
+}
+
+/** Returns a checksum, or with a secret a digest that nobody else can make. */
+function digestOf(body: string, secret: string | undefined): string {
+  const encoder = new TextEncoder()
+  if (secret === undefined)
+    return base64url(sha256(encoder.encode(`sluice${FORMAT}_${body}`)).subarray(0, CHECKSUM.bytes))
+  const whole = hmacSha256(encoder.encode(secret), encoder.encode(`sluice${FORMAT}s_${body}`))
+  return base64url(whole.subarray(0, DIGEST.bytes))
 }
 
 function base64url(bytes: Uint8Array): string {

@@ -2,6 +2,7 @@ import type { Degraded, LeaseSettings, Store } from '../stores/store.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { ChargeSource } from './charges.ts'
 import type { OnDecision } from './decision.ts'
+import type { ReceiptSettings } from './receipt-settings.ts'
 
 /** The rules of each version of the package. */
 export const RULES: unique symbol = Symbol.for('sluice.Rules')
@@ -23,6 +24,8 @@ export interface RulePlace<Input> {
   readonly onOutage?: Degraded | undefined
   /** How its policies are leased, unless they say it themselves. Default: as the store does. */
   readonly lease?: LeaseSettings | undefined
+  /** How its receipts are written and read. */
+  readonly receipts: ReceiptSettings
   readonly home: object
   /** True if the limiter was given no store, or a new memory store. */
   readonly startsFromZero: boolean

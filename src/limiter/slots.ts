@@ -16,14 +16,21 @@ const timer = shared('renewal of slots', () => ({ id: undefined as NodeJS.Timeou
 
 /** A slot is renewed after this part of its lease, so that two renewals can fail. */
 const PART = 3
+/** Batches in this time, and the shortest time between two in milliseconds. */
+const BATCHES = 32
+const SHORTEST = 10
+/** A batch has at most so many renewals, or a sixteenth of all. */
+const MOST_AT_ONCE = 64
 
 /**
- * Renews the slots of a decision until `dropSlots` is called. One timer, which keeps no process alive, serves all decisions.
+ * Renews the slots of a decision until `dropSlots` is called. One timer, which keeps no process alive, serves all decisions. Slots that were taken
+ * at once are renewed in batches over a sixth of their lease.
  */
 export function holdSlots(decision: Decision, renew: Held['renew']): void {
   const lease = shortestLease(decision)
-  held.set(decision, { renew, lease, due: performance.now() + lease / PART })
-  if (lease / PART < timer.every) start(lease / PART)
+  const after = (lease / PART) * (1 - Math.random() / 2)
+  held.set(decision, { renew, lease, due: performance.now() + after })
+  if (everyOf(lease) < timer.every) start(everyOf(lease))
 }
 
 /** Renews the slots of a decision no longer. */
@@ -42,6 +49,11 @@ function shortestLease({ limits }: Decision): number {
 /** The longest time that a timer can be set to. */
 const LONGEST_TIMER = 2 ** 31 - 1
 
+/** Milliseconds between two batches. */
+function everyOf(lease: number): number {
+  return Math.max(Math.min(SHORTEST, lease / PART), lease / PART / BATCHES)
+}
+
 function start(ms: number): void {
   stop()
   timer.every = ms
@@ -58,10 +70,10 @@ function stop(): void {
 function renewDue(): void {
   const now = performance.now()
   let every = Infinity
+  let left = Math.max(MOST_AT_ONCE, held.size / (BATCHES / 2))
   for (const [decision, each] of held) {
-    every = Math.min(every, each.lease / PART)
-    // A timer may be a little early.
-    if (each.due > now + each.lease / (4 * PART)) continue
+    every = Math.min(every, everyOf(each.lease))
+    if (each.due > now || left-- <= 0) continue
     each.due = now + each.lease / PART
     void renewed(decision, each)
   }

@@ -2,12 +2,13 @@ import { shared } from '../util/copies.ts'
 import type { Duration } from '../engine/limit.ts'
 import { Charge, type DecisionMode, perform, type Store } from '../stores/store.ts'
 import { type Clock, microseconds, sleep } from '../util/clock.ts'
-import { shown, SluiceError, textOf } from '../util/errors.ts'
+import { shown, SluiceError } from '../util/errors.ts'
 import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { onAbort } from '../util/shared-listener.ts'
 import { milliseconds, refuse, wholeNumber } from '../util/validate.ts'
 import { combine, type Decision, waitsForSlots } from './decision.ts'
-import { warn } from '../util/warn.ts'
+import { type Marking, Marks } from './marks.ts'
+import { type Group, Turns } from './turns.ts'
 
 const held = shared('held requests', () => new Map<string, number>())
 
@@ -32,8 +33,16 @@ export interface WaitOptions {
   readonly cost?: number
   /** The longest wait: milliseconds from 0, or a text such as `'5s'`. `wait` rejects at once if it would take longer. Default: no limit. */
   readonly maxWait?: Duration
-  /** The most requests that may wait on the store. Beyond it a wait is rejected with `WAIT_QUEUE_FULL`. Default 10,000. */
+  /**
+   * The most requests that may wait on the store: a whole number from 1. Beyond it, the newest wait of the key that has the most of them is rejected
+   * with `WAIT_QUEUE_FULL`. Default 10,000.
+   */
   readonly maxQueue?: number
+  /**
+   * The most requests that may wait with one key of the first limiter: a whole number from 1. Beyond it a wait is rejected with `WAIT_QUEUE_FULL`.
+   * Default: as `maxQueue`.
+   */
+  readonly maxPerKey?: number
   /** Gives up the place when aborted. The promise is rejected with the signal's reason. */
   readonly signal?: AbortSignal
 }
@@ -49,13 +58,12 @@ function longestWait({ maxWait = Infinity }: WaitOptions): number {
 const TOLERANCE = 2
 
 /** A request that waits to be admitted: its promise, and what can end it early. */
-class Waiter {
+class Waiter implements Marking {
   /** Decides about the charges. */
   readonly store: Store
   readonly charges: readonly Charge[]
   readonly promise: Promise<Decision>
-  /** True once it asks the store. */
-  isServed = false
+  group!: Group<this>
   /** The latest denial. */
   denied: Decision | undefined
   /** Set when it is admitted and waits for the end of its delay. */
@@ -64,14 +72,12 @@ class Waiter {
   /** Called when it is not admitted or denied at once. */
   readonly waits: () => void
   readonly #maxWait: number
-  readonly #clock: Clock | undefined
+  /** Measures the wait, if the store was given one. */
+  readonly clock: Clock | undefined
   readonly #since: number
   readonly #ignoreAbort: () => void
   readonly #cancelDeadline: () => void
   #cancelHold: () => void = () => undefined
-  #wake: () => void = () => undefined
-  /** True if it was woken since it has asked the store last. */
-  #isWoken = false
   #settle!: { resolve(decision: Decision): void; reject(reason: unknown): void }
 
   /**
@@ -101,20 +107,28 @@ class Waiter {
     // For a waiter that did not come into the queue. Callers of `wait` get the rejection of their own promise.
     this.promise.catch(() => undefined)
     this.#maxWait = maxWait
-    this.#clock = store.clock.after === undefined ? undefined : store.clock
-    this.#since = this.#now()
+    this.clock = store.clock.after === undefined ? undefined : store.clock
+    this.#since = this.now
     const late = (): void => {
       const cause = this.denied && { cause: this.denied }
       giveUp(this, new SluiceError('WAIT_TOO_LONG', `Not admitted within maxWait, ${maxWait} ms`, cause))
     }
-    this.#cancelDeadline = maxWait === Infinity ? () => undefined : sleep(maxWait + TOLERANCE, late, this.#clock)
+    this.#cancelDeadline = maxWait === Infinity ? () => undefined : sleep(maxWait + TOLERANCE, late, this.clock)
     this.#ignoreAbort =
       signal === undefined ? () => undefined : onAbort(signal, () => giveUp(this, signal.reason as unknown))
   }
 
+  get now(): number {
+    return this.clock === undefined ? performance.now() : microseconds(this.clock) / 1000
+  }
+
+  get waited(): number {
+    return this.now - this.#since
+  }
+
   /** True when a wait of so many more milliseconds is longer than `maxWait`. */
   isTooLong(ms: number): boolean {
-    return this.#now() - this.#since + ms >= this.#maxWait + TOLERANCE
+    return this.waited + ms >= this.#maxWait + TOLERANCE
   }
 
   /** Returns why it cannot wait so many more milliseconds, with the decision that says so as `cause`. */
@@ -125,32 +139,9 @@ class Waiter {
       return new SluiceError('NEVER_ADMITTED', never, { cause })
     }
     if (!this.isTooLong(ms)) return undefined
-    const total = Math.round(this.#now() - this.#since + ms)
+    const total = Math.round(this.waited + ms)
     const message = `The wait would take ${total} ms, longer than maxWait, ${this.#maxWait} ms`
     return new SluiceError('WAIT_TOO_LONG', message, { cause })
-  }
-
-  /** Sleeps for so many milliseconds, or until `wake` is called. */
-  sleep(ms: number): Promise<void> {
-    this.waits()
-    if (this.#isWoken) return Promise.resolve()
-    return new Promise((resolve) => {
-      const cancel = sleep(ms, resolve, this.#clock)
-      this.#wake = () => {
-        cancel()
-        resolve()
-      }
-    })
-  }
-
-  wake(): void {
-    this.#isWoken = true
-    this.#wake()
-  }
-
-  /** It is about to ask the store: what happens from now on wakes it. */
-  asks(): void {
-    this.#isWoken = false
   }
 
   /** Resolves once the decision's delay has passed. */
@@ -158,7 +149,7 @@ class Waiter {
     this.held = decision
     if (decision.delay === 0) return this.#resolve(decision)
     this.waits()
-    this.#cancelHold = sleep(decision.delay, () => this.#resolve(decision), this.#clock)
+    this.#cancelHold = sleep(decision.delay, () => this.#resolve(decision), this.clock)
   }
 
   reject(reason: unknown): void {
@@ -174,14 +165,9 @@ class Waiter {
   }
 
   #release(): void {
-    this.#wake()
     this.#cancelHold()
     this.#cancelDeadline()
     this.#ignoreAbort()
-  }
-
-  #now(): number {
-    return this.#clock === undefined ? performance.now() : microseconds(this.#clock) / 1000
   }
 }
 
@@ -189,86 +175,6 @@ class Waiter {
 export function denialOf(error: unknown): Decision | undefined {
   const isRefusal = error instanceof SluiceError && (error.code === 'WAIT_TOO_LONG' || error.code === 'NEVER_ADMITTED')
   return isRefusal ? (error.cause as Decision | undefined) : undefined
-}
-
-/** The waiters for one key under one limit, in the order of their arrival, and the cost of all of them. */
-interface Line {
-  readonly waiters: Set<Waiter>
-  cost: number
-}
-
-/** By the places of stores, then by limiter, limit and key. An empty line is removed. */
-const linesIn = shared('lines', () => new WeakMap<object, Map<string, Line>>())
-
-/** Puts a waiter at the end of a line for each limit that it is charged to. */
-function addToLines(waiter: Waiter): void {
-  for (const charge of waiter.charges) {
-    if (charge.cost === 0) continue
-    const { place } = charge.policy.store
-    const lines = linesIn.get(place) ?? new Map<string, Line>()
-    linesIn.set(place, lines)
-    const name = lineName(charge)
-    const line = lines.get(name) ?? { waiters: new Set(), cost: 0 }
-    lines.set(name, line)
-    line.waiters.add(waiter)
-    line.cost += charge.cost
-  }
-}
-
-/** Removes a waiter from its lines. Returns the waiters that are first in these lines now. */
-function removeFromLines(waiter: Waiter): Set<Waiter> {
-  const first = new Set<Waiter>()
-  for (const charge of waiter.charges) {
-    const line = lineOf(charge)
-    if (line === undefined) continue
-    line.waiters.delete(waiter)
-    line.cost -= charge.cost
-    const next = line.waiters.values().next().value
-    if (next !== undefined) first.add(next)
-    else removeLine(charge)
-  }
-  return first
-}
-
-/** True when no other waiter is to be served before this one. */
-function isFirst(waiter: Waiter): boolean {
-  return waiter.charges.every((charge) => {
-    const line = lineOf(charge)
-    return line === undefined || line.waiters.values().next().value === waiter
-  })
-}
-
-/** The first waiter in the line of each charge. */
-function firstIn(charges: readonly Charge[]): Set<Waiter> {
-  const first = new Set<Waiter>()
-  for (const charge of charges) {
-    const waiter = lineOf(charge)?.waiters.values().next().value
-    if (waiter !== undefined) first.add(waiter)
-  }
-  return first
-}
-
-/** True when any waiter is to be served before these charges. */
-function isAheadOf(charges: readonly Charge[]): boolean {
-  return charges.some((charge) => lineOf(charge) !== undefined)
-}
-
-/** Returns the cost of all waiters for the key of a charge under its limit. */
-function costInLine(charge: Charge): number {
-  return lineOf(charge)?.cost ?? 0
-}
-
-function lineOf(charge: Charge): Line | undefined {
-  return charge.cost === 0 ? undefined : linesIn.get(charge.policy.store.place)?.get(lineName(charge))
-}
-
-function removeLine(charge: Charge): void {
-  linesIn.get(charge.policy.store.place)!.delete(lineName(charge))
-}
-
-/** Lengths come first, so that no text can pass for a boundary. */
-function lineName({ policy: { limiter, limit }, key }: Charge): string {
-  return `${limiter.length}:${limiter}${limit.name.length}:${limit.name}${key}`
 }
 
 /** How many requests can wait on a store by default. */
@@ -288,13 +194,15 @@ export function waitQueueOf(store: Store): WaitQueue {
 }
 
 /**
- * Serves waiters first come, first served. The waiter that is first in all of its lines asks the store, sleeps until the
- * time that the store names, and asks again. The others only sleep.
+ * Serves waiters in turns: first come, first served for each key, and the keys of the first limiter in turn. The first waiter of a group asks the
+ * store, sleeps until the time that the store names, and asks again. The others only sleep.
  */
 export class WaitQueue {
-  /** In the order of their arrival. */
   readonly waiters: Set<Waiter> = new Set<Waiter>()
-  #warned = false
+  readonly #turns = new Turns<Waiter>()
+  readonly #marks = new Marks()
+  /** How often states have changed. */
+  #changes = 0
 
   /**
    * Resolves once the charges are admitted and their delay has passed. Rejects with `WAIT_QUEUE_FULL`.
@@ -307,27 +215,41 @@ export class WaitQueue {
     refund: Refund,
     waits: () => void,
   ): Promise<Decision> {
-    const { maxQueue = MAX_QUEUE } = options
+    const { maxQueue = MAX_QUEUE, maxPerKey = maxQueue } = options
     wholeNumber('maxQueue', maxQueue)
-    if (this.waiters.size >= maxQueue) throw queueFull(maxQueue)
+    wholeNumber('maxPerKey', maxPerKey)
+    if (this.#turns.sizeOf(charges) >= maxPerKey) throw queueFull(maxPerKey, 'maxPerKey')
     const waiter = new Waiter(store, charges, options, refund, (gone, reason) => this.#giveUp(gone, reason), waits)
+    if (this.waiters.size >= maxQueue && !this.#makeRoom(waiter, maxQueue)) return waiter.promise
     this.waiters.add(waiter)
-    addToLines(waiter)
-    if (isFirst(waiter)) void this.#serve(waiter)
-    else void this.#judge(waiter)
+    this.#turns.add(waiter)
+    if (waiter.group.first === waiter) void this.#serve(waiter.group)
+    else void this.#judge(waiter, waiter.group.costs)
     return waiter.promise
+  }
+
+  /**
+   * Rejects the newest waiter of the key that has the most of them, a new one included. Returns false if that is the new one: its key has as many
+   * waiters as any other.
+   */
+  #makeRoom(added: Waiter, maxQueue: number): boolean {
+    const longest = this.#turns.longest()
+    const isAdded = this.#turns.sizeOf(added.charges) + 1 >= longest.size
+    const newest = isAdded ? added : [...longest].at(-1)!
+    this.#giveUp(newest, queueFull(maxQueue, 'maxQueue'))
+    return !isAdded
   }
 
   /** True when a waiter is to be served before these charges. Without waiters, there is nothing to look up. */
   isAheadOf(charges: readonly Charge[]): boolean {
-    return isAheadOf(charges)
+    return charges.some((charge) => this.#turns.isAheadOf(charge))
   }
 
   /** Denies charges that waiters are ahead of, until those are served. Charges nothing. */
   deny(store: Store, charges: readonly Charge[]): MaybePromise<Decision> {
-    const behind = charges.map((charge) => withAhead(charge, costInLine(charge) + charge.cost))
+    const behind = charges.map((charge) => withAhead(charge, this.#turns.costAhead(charge) + charge.cost))
     return chain(decide(store, behind, 'peek'), ({ degraded }) => {
-      const verdicts = charges.map((charge, i) => verdictBehind(charge, behind[i]!))
+      const verdicts = charges.map((charge, i) => verdictBehind(charge, behind[i]!, this.#turns.isAheadOf(charge)))
       return combine(verdicts, degraded)
     })
   }
@@ -335,46 +257,119 @@ export class WaitQueue {
   /** Asks again for the first waiters, of these charges or of all: states have changed, so that they wait shorter or longer. */
   wake(charges?: readonly Charge[]): void {
     if (this.waiters.size === 0) return
-    for (const waiter of charges === undefined ? this.waiters : firstIn(charges)) if (isFirst(waiter)) waiter.wake()
+    this.#changes++
+    this.#turns.wake(charges)
   }
 
-  async #serve(waiter: Waiter): Promise<void> {
-    waiter.isServed = true
-    try {
-      while (this.waiters.has(waiter)) {
-        waiter.asks()
-        const asked = decide(waiter.store, sameCharges(waiter), 'consume')
-        const decision = isPromise(asked) ? await asked : asked
-        if (!this.waiters.has(waiter)) {
-          if (decision.allowed) await this.#giveBack(waiter, decision)
-        } else if (decision.allowed) this.#admit(waiter, decision)
-        else if (!this.#refused(waiter, promisedWait(decision), decision)) await waiter.sleep(pauseAfter(decision))
+  /** Serves a group until nobody waits in it. */
+  async #serve(group: Group<Waiter>): Promise<void> {
+    let isNew = true
+    for (let waiter = group.first; waiter !== undefined; waiter = group.first) {
+      if (!isNew) waiter.waits()
+      isNew = false
+      try {
+        await this.#askInTurn(group, waiter)
+      } catch (error) {
+        this.#giveUp(waiter, error)
       }
-    } catch (error) {
-      this.#giveUp(waiter, error)
     }
+  }
+
+  /** Asks for the first waiter of a group, unless others come before it. Then sleeps until it is time to ask again. */
+  async #askInTurn(group: Group<Waiter>, waiter: Waiter): Promise<void> {
+    group.begin()
+    const looked = group.place < 0 ? this.#marks.look(group.lines, waiter.charges, waiter) : undefined
+    if (looked !== undefined) {
+      await looked
+      if (!this.waiters.has(waiter)) return
+    }
+    const behind = this.#turns.placeBehind(group)
+    if (behind >= 0) {
+      this.#turns.stand(group, behind)
+      if (waiter.denied === undefined) void this.#judge(waiter, costsOf(waiter))
+      return group.sleep(Infinity, waiter.clock)
+    }
+    const place = this.#marks.placeBehind(group.lines, waiter)
+    if (place >= 0) return this.#standBack(group, waiter, place)
+    const changesBefore = group.place < 0 ? this.#changes : undefined
+    const asked = decide(waiter.store, sameCharges(waiter), 'consume')
+    const decision = isPromise(asked) ? await asked : asked
+    if (!this.waiters.has(waiter)) {
+      if (decision.allowed) await waiter.refund(decision)
+    } else if (decision.allowed) {
+      if (group.place < 0 && decision.degraded === undefined) this.#notice(group, waiter, decision)
+      this.#admit(waiter, decision)
+    } else if (!this.#refused(waiter, promisedWait(decision), decision)) {
+      this.#stand(group, waiter, decision.limits.indexOf(decision.binding!))
+      // `wake` does not find a group that stands in no line yet.
+      const isOutdated = changesBefore !== undefined && changesBefore !== this.#changes
+      if (isOutdated) return
+      // What is decided without the store says nothing about other processes.
+      if (decision.degraded === undefined && waitsForSlots(decision.binding!)) this.#mark(group, waiter)
+      const pause = decision.limits.some(waitsForSlots) ? this.#pause(group, waiter) : 0
+      return group.sleep(Math.max(promisedWait(decision), pause), waiter.clock)
+    }
+  }
+
+  /** Lets a request of another process go first that has waited longer. */
+  #standBack(group: Group<Waiter>, waiter: Waiter, place: number): Promise<void> {
+    this.#stand(group, waiter, place)
+    if (waiter.denied === undefined) void this.#judge(waiter, costsOf(waiter))
+    this.#mark(group, waiter)
+    return group.sleep(this.#pause(group, waiter), waiter.clock)
+  }
+
+  #mark({ lines, place }: Group<Waiter>, waiter: Waiter): void {
+    this.#marks.mark(lines[place]!, waiter.charges[place]!, waiter).catch(() => undefined)
+  }
+
+  /** A request that took the last slot at once may come before others that wait in another process. */
+  #notice({ lines }: Group<Waiter>, waiter: Waiter, { limits }: Decision): void {
+    for (const [i, charge] of waiter.charges.entries())
+      if (charge.policy.compiled.slots && limits[i]!.remaining === 0)
+        this.#marks.notice(lines[i]!, charge, waiter).catch(() => undefined)
+  }
+
+  /** Returns the milliseconds after which a waiter for a slot asks again. A release in this process wakes it at once. */
+  #pause({ lines, place }: Group<Waiter>, { now }: Waiter): number {
+    if (!this.#marks.isContested(lines[place]!, now)) return ASK_AGAIN + Math.random() * JITTER
+    return Math.min(ASK_AGAIN, Math.max(ASK_SOON, this.#turns.size)) + Math.random() * JITTER_SOON
+  }
+
+  /** Moves a group to one of its lines. */
+  #stand(group: Group<Waiter>, waiter: Waiter, place: number): void {
+    const left = group.place
+    this.#turns.stand(group, place)
+    if (left >= 0 && left !== place) this.#passMark(group.lines[left]!, waiter.charges[left]!, waiter)
+  }
+
+  /** The mark of a line is no longer that of a waiter. */
+  #passMark(line: string, charge: Charge, waiter: Waiter): void {
+    void this.#marks.pass(line, charge, waiter, this.#turns.firstIn(line)?.first)
   }
 
   #admit(waiter: Waiter, decision: Decision): void {
     const refusal = waiter.refusal(decision.delay, decision)
     if (refusal === undefined) waiter.hold(decision)
     else {
-      void this.#giveBack(waiter, decision)
+      void waiter.refund(decision)
       waiter.reject(refusal)
     }
+    this.#turns.served(waiter.group)
     this.#leave(waiter)
   }
 
   /**
    * Rejects a waiter behind others at once if its wait is surely too long. Asks when a request would be admitted that costs as much as the waiter
-   * and all before it. Where that is more than a limit ever admits at once, the rest of the wait is known when the turn of the waiter comes.
+   * and all before it in its group: other groups may be served later. Where that is more than a limit ever admits at once, the rest of the
+   * wait is known when the turn of the waiter comes.
    */
-  async #judge(waiter: Waiter): Promise<void> {
+  async #judge(waiter: Waiter, costs: readonly number[]): Promise<void> {
     try {
-      // The waiter is the last one in its lines.
-      const behind = waiter.charges.map((charge) => withAhead(charge, costInLine(charge)))
+      const behind = waiter.charges.map((charge, i) => withAhead(charge, costs[i]!))
       const decision = await decide(waiter.store, behind, 'peek')
-      if (this.waiters.has(waiter) && !waiter.isServed) this.#refused(waiter, promisedWait(decision), decision)
+      const isJudged = this.waiters.has(waiter) && waiter.denied === undefined && !decision.allowed
+      if (isJudged) this.#refused(waiter, promisedWait(decision), decision)
     } catch (error) {
       this.#giveUp(waiter, error)
     }
@@ -390,39 +385,30 @@ export class WaitQueue {
   }
 
   #giveUp(waiter: Waiter, reason: unknown): void {
-    if (waiter.held !== undefined) void this.#giveBack(waiter, waiter.held)
+    if (waiter.held !== undefined) void waiter.refund(waiter.held)
     waiter.waits()
     waiter.reject(reason)
     this.#leave(waiter)
   }
 
-  /** Refunds the charge of a waiter that has left. Its promise is settled, so a failure is a warning. */
-  async #giveBack(waiter: Waiter, decision: Decision): Promise<void> {
-    try {
-      await waiter.refund(decision)
-    } catch (error) {
-      if (!this.#warned)
-        warn('SLUICE_WAIT', `A wait ended early, and its charge could not be refunded: ${textOf(error)}`)
-      this.#warned = true
-    }
-  }
-
   #leave(waiter: Waiter): void {
     if (!this.waiters.delete(waiter)) return
-    for (const first of removeFromLines(waiter)) {
-      if (first.isServed || !isFirst(first)) continue
-      first.waits()
-      void this.#serve(first)
-    }
+    const { group } = waiter
+    const place = group.first === waiter ? group.place : -1
+    this.#turns.remove(waiter)
+    if (place >= 0) this.#passMark(group.lines[place]!, waiter.charges[place]!, waiter)
   }
 }
 
 /** Undoes a decision that nothing waits for any longer. */
 type Refund = (decision: Decision) => MaybePromise<void>
 
-/** Milliseconds after which the first waiter for a slot asks again, and what is added at random. A release in this process wakes it at once. */
+/** Milliseconds after which the first waiter for a slot asks again, and what is added at random. */
 const ASK_AGAIN = 50
 const JITTER = 25
+/** The same while another process waits, too. A process with more than 10 groups of waiters asks less often: 1,000 times a second for all. */
+const ASK_SOON = 10
+const JITTER_SOON = 10
 
 /** Returns the milliseconds that a denied request surely has to wait. Nobody knows when a slot is released. */
 function promisedWait({ limits }: Decision): number {
@@ -431,11 +417,6 @@ function promisedWait({ limits }: Decision): number {
     if (!status.allowed && status.limit.shadow !== true && !waitsForSlots(status))
       wait = Math.max(wait, status.retryAfter)
   return wait
-}
-
-/** Returns the milliseconds until a denied request asks again. */
-function pauseAfter(decision: Decision): number {
-  return Math.max(promisedWait(decision), decision.limits.some(waitsForSlots) ? ASK_AGAIN + Math.random() * JITTER : 0)
 }
 
 /** Decides charges. A wait can be long, so it never starts from an answer that a wrapper of the store remembers. */
@@ -448,16 +429,20 @@ function sameCharges({ charges }: Waiter): Charge[] {
   return charges.map((charge) => charge.copy())
 }
 
+function costsOf({ charges }: Waiter): number[] {
+  return charges.map(({ cost }) => cost)
+}
+
 /** Returns a charge with a cost that includes those ahead of it, as far as its limit ever admits them at once. */
 function withAhead({ policy, key, cost }: Charge, sum: number): Charge {
   return new Charge(policy, key, Math.max(cost, Math.min(sum, policy.compiled.capacity)))
 }
 
-/** Returns the verdict of a charge that waiters are ahead of. */
-function verdictBehind(charge: Charge, behind: Charge): Charge {
+/** Returns the verdict of a charge. `isBehind`: waiters are ahead of it. */
+function verdictBehind(charge: Charge, behind: Charge, isBehind: boolean): Charge {
   const verdict = charge.copy()
   verdict.adopt(behind)
-  if (!isAheadOf([charge])) return verdict
+  if (!isBehind) return verdict
   verdict.allowed = false
   verdict.remaining = 0
   verdict.delay = 0
@@ -466,9 +451,10 @@ function verdictBehind(charge: Charge, behind: Charge): Charge {
   return verdict
 }
 
-function queueFull(maxQueue: number): SluiceError {
+function queueFull(most: number, option: 'maxQueue' | 'maxPerKey'): SluiceError {
+  const which = option === 'maxQueue' ? 'requests' : 'requests of the key'
   return new SluiceError(
     'WAIT_QUEUE_FULL',
-    `${maxQueue} requests are already waiting, the most that \`maxQueue\` allows. Reject this request, or increase \`maxQueue\``,
+    `${most} ${which} are already waiting, the most that \`${option}\` allows. Reject this request, or increase \`${option}\``,
   )
 }

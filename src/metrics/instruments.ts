@@ -18,7 +18,7 @@ export interface Collection {
 }
 
 export function checkedSeries(owner: string, options: MetricsOptions, most: number): number {
-  knownOptions(owner, options, ['maxSeries'])
+  options = knownOptions(owner, options, ['maxSeries'])
   return wholeNumber('maxSeries', options.maxSeries ?? most)
 }
 
@@ -121,8 +121,19 @@ export const INSTRUMENTS: readonly Instrument[] = [
     name: 'store_up',
     kind: 'state',
     unit: '1',
-    help: '1 while every guarded store answers, 0 while one of them, or one server of a cluster, is down.',
-    samples: (recorder) => [{ labels: {}, value: recorder.isStoreUp ? 1 : 0 }],
+    help: '1 while every guarded store decides, 0 while one of them, or one server of a cluster, is slow or away.',
+    samples: (recorder) => [{ labels: {}, value: recorder.storeState === 'healthy' ? 1 : 0 }],
+  },
+  {
+    name: 'store_state',
+    kind: 'state',
+    unit: '1',
+    help: '1 for the worst state of all guarded stores, 0 for the others.',
+    samples: (recorder) =>
+      (['healthy', 'slow', 'away'] as const).map((state) => ({
+        labels: { state },
+        value: recorder.storeState === state ? 1 : 0,
+      })),
   },
 ]
 

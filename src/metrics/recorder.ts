@@ -8,6 +8,7 @@ import {
 } from '../limiter/decision.ts'
 import { Charge, type Degraded, isCharge, type LimitStatus, type Policy, type Store } from '../stores/store.ts'
 import { warn } from '../util/warn.ts'
+import type { StoreState } from '../stores/guard/health.ts'
 import { storeChanges, type StoreEvent } from '../stores/guard/reporter.ts'
 import { isMemoryPlace, type KeyCount, keyCounts } from '../stores/memory/key-counts.ts'
 import { slotsHeld } from '../limiter/slots.ts'
@@ -166,11 +167,14 @@ class WeakList<Value extends object> {
 
 /** What metrics know about stores: which guarded ones are lost, and how many keys the memory stores have. */
 class StoreWatch {
-  readonly #degraded = new WeakList<Store>()
+  readonly #slow = new WeakList<Store>()
+  readonly #away = new WeakList<Store>()
   readonly #inMemory = new WeakList<Store>()
   readonly #changed = ({ store, state }: StoreEvent): void => {
-    if (state === 'degraded') this.#degraded.add(store)
-    else this.#degraded.delete(store)
+    this.#slow.delete(store)
+    this.#away.delete(store)
+    if (state === 'slow') this.#slow.add(store)
+    else if (state === 'away') this.#away.add(store)
   }
 
   constructor() {
@@ -182,9 +186,10 @@ class StoreWatch {
     if (isMemoryPlace(store.place)) this.#inMemory.add(store)
   }
 
-  /** False while a guarded store, or a part of one, is not asked. */
-  get isUp(): boolean {
-    return this.#degraded.values().length === 0
+  /** The worst state of all guarded stores. */
+  get state(): StoreState {
+    if (this.#away.values().length > 0) return 'away'
+    return this.#slow.values().length > 0 ? 'slow' : 'healthy'
   }
 
   keyCounts(): KeyCount[] {
@@ -243,8 +248,8 @@ export class Recorder {
     return this.#series.ofLimiter(limiter).limiter
   }
 
-  get isStoreUp(): boolean {
-    return this.#stores.isUp
+  get storeState(): StoreState {
+    return this.#stores.state
   }
 
   /** How many requests wait now, for every limiter. */

@@ -262,7 +262,7 @@ const LARGEST = 10_000
  * setInterval(() => console.log(denied.list().keys), 60_000)
  */
 export function topDenied(options: TopDeniedOptions = {}): TopDenied {
-  knownOptions('topDenied', options, ['size', 'window', 'clock'])
+  options = knownOptions('topDenied', options, ['size', 'window', 'clock'])
   const { size = 100, window = '5m', clock = steadyClock } = options
   if (wholeNumber('size', size) > LARGEST) refuse('size', `at most ${LARGEST}`, size)
   const sketch = new RecentSketch(COUNTERS * size, milliseconds('window', window))

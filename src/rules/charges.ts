@@ -16,7 +16,7 @@ import {
 import { type LeaseOptions, leaseSettings, NOT_LEASED } from '../stores/lease.ts'
 import type { LeaseRule } from './document.ts'
 import { chain, type MaybePromise } from '../util/maybe-promise.ts'
-import { refusePromises } from '../util/validate.ts'
+import { refuse, refusePromises } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
 import type { CompiledPolicy, CompiledRules } from './dimensions.ts'
 import { type Attributes, Facts, NO_ATTRIBUTES } from './facts.ts'
@@ -59,6 +59,10 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
 
   get home(): object {
     return this.place.home
+  }
+
+  get receipts(): RulePlace<Input>['receipts'] {
+    return this.place.receipts
   }
 
   get startsFromZero(): boolean {
@@ -116,7 +120,9 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
     const rules = this.#rules.compiled
     const attributes = rules.attributes.size > 0 ? this.#rules.attributes(input, this.place) : NO_ATTRIBUTES
     return chain(attributes, (known) => {
-      if (known !== NO_ATTRIBUTES) refusePromises('attributes', known)
+      if (typeof known !== 'object' || known === null)
+        refuse('attributes', 'an object with the attributes of the request, such as { tenant }', known)
+      refusePromises('attributes', known)
       this.#rules.watch.see(rules.attributes, known)
       const facts = new Facts<Input>(this.place.reader, input, known)
       const now = rules.usesTime ? this.store.clock.now() : 0

@@ -1,3 +1,4 @@
+import { ownOptions } from '../util/validate.ts'
 import type { Limit } from '../engine/limit.ts'
 import { shown } from '../util/errors.ts'
 import { type CompiledPolicy, type CompiledRules, type Condition, type Dimension, Dimensions } from './dimensions.ts'
@@ -56,7 +57,7 @@ function readPolicies(value: unknown, ipv6Subnet: number, limits: LimitReader, r
     if (path === 'policies') isList = false
     report(path, message)
   })
-  const given: unknown = isObject(value) ? value['policies'] : undefined
+  const given: unknown = isObject(value) ? ownOptions(value)['policies'] : undefined
   if (!isList || !Array.isArray(given)) return []
   const names = new Map<string, number>()
   const policies: ReadPolicy[] = []
@@ -69,7 +70,7 @@ function readPolicies(value: unknown, ipv6Subnet: number, limits: LimitReader, r
 }
 
 function checkName(policy: unknown, index: number, names: Map<string, number>, report: Report): void {
-  const name = isObject(policy) ? policy['name'] : undefined
+  const name = isObject(policy) ? ownOptions(policy)['name'] : undefined
   if (typeof name !== 'string') return
   const first = names.get(name)
   if (first === undefined) names.set(name, index)
@@ -105,7 +106,7 @@ function frozenCopy(value: unknown): unknown {
   if (Array.isArray(value)) return Object.freeze(value.map(frozenCopy))
   if (!isObject(value)) return value
   const entries = Object.entries(value).filter(([, each]) => each !== undefined)
-  return Object.freeze(Object.fromEntries(entries.map(([name, each]) => [name, frozenCopy(each)])))
+  return Object.freeze(ownOptions(Object.fromEntries(entries.map(([name, each]) => [name, frozenCopy(each)]))))
 }
 
 /**
@@ -151,7 +152,7 @@ function index(read: readonly ReadPolicy[], limits: LimitReader): CompiledRules 
 
 function compilePolicy(read: ReadPolicy, place: number, dimensions: Dimensions): CompiledPolicy {
   const { rule, key, limits, overrides } = read
-  const conditions = dimensions.conditions(rule.match ?? {})
+  const conditions = dimensions.conditions(rule.match ?? ownOptions({}))
   return { rule, index: place, conditions, key, limits, overrides, until: untilOf(rule.until) }
 }
 

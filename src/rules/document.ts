@@ -1,3 +1,4 @@
+import type { Degraded } from '../stores/store.ts'
 import { SluiceError } from '../util/errors.ts'
 
 /** A document of rules: limits as data. JSON and YAML files have the same content. */
@@ -29,7 +30,7 @@ export interface PolicyRule {
   /** What a request costs: a whole number from 0, or the name of an attribute with the cost. Default: the limiter's cost. */
   readonly cost?: number | string
   /** What happens while the store cannot answer. Default: what the store's guard does. */
-  readonly onOutage?: OnOutage
+  readonly onOutage?: Degraded
   /**
    * Charges a part of its limits ahead and spends it in the process, with `true` or options of `lease`. False: never. Default: what the limiter's
    * store does.
@@ -48,9 +49,6 @@ export interface LeaseRule {
   /** Decisions within `for` before a key is leased. Default 4. */
   readonly from?: number
 }
-
-/** What happens to requests while the store does not answer: see the option `onOutage` of `guard`. */
-export type OnOutage = 'local' | 'open' | 'closed'
 
 /** The conditions of a policy. All that are given must hold. */
 export interface MatchRule {
@@ -78,7 +76,7 @@ export interface LimitRule {
   readonly algorithm?: string
   /** Units per window. */
   readonly quota: number
-  /** Milliseconds, or a text such as `1m`. Required, except for `concurrent`, which has a `lease` instead. */
+  /** Milliseconds, or a text such as `1m`. Required, except for `concurrent`, which has `expiresAfter` instead. */
   readonly window?: number | string
   /** Identifies the state of the limit. Default: the policy's name, as above. */
   readonly name?: string
@@ -99,7 +97,7 @@ export interface LimitRule {
 }
 
 /** Lock-outs that begin after several denials, or grow with each. Durations are milliseconds, or texts such as `1m`. */
-interface BlockRule {
+export interface BlockRule {
   /** Denials before each lock-out. Default 1. */
   readonly after?: number
   /** The first lock-out. */

@@ -8,7 +8,7 @@ import { decode, formatOf, LARGEST, parseText, requireYaml, type RulesFormat, to
 import { builtin } from '../util/builtin.ts'
 import { SluiceError } from '../util/errors.ts'
 import type { Duration } from '../engine/limit.ts'
-import { milliseconds, refuse } from '../util/validate.ts'
+import { milliseconds, refuse, ownOptions } from '../util/validate.ts'
 import type { Rules } from './rules.ts'
 
 const fs = builtin('node:fs') as typeof Fs | undefined
@@ -207,7 +207,7 @@ class DirectoryWatch {
   }
 }
 
-/** Options of `rulesFile`. */
+/** Options of `rulesFromFile`. */
 export interface FileOptions<Input> extends SourceOptions<Input> {
   /**
    * How often the file is read again where the system does not report changes, such as on a network drive. Default `'2s'`. It is
@@ -230,24 +230,24 @@ export interface FileOptions<Input> extends SourceOptions<Input> {
  * `NOT_APPLICABLE` in a runtime without files, such as a Worker. JSON may have
  * 1 MiB, YAML 128 KiB.
  * @example
- * const rules = await rulesFile('rules.yaml', {
+ * const rules = await rulesFromFile('rules.yaml', {
  *   attributes: (request: express.Request) => ({ tenant: request.get('x-tenant') }),
  * })
  * app.use(rateLimit({ rules, store }))
  */
-export async function rulesFile<Input = unknown>(
+export async function rulesFromFile<Input = unknown>(
   path: string | URL,
   options: FileOptions<Input> = {},
 ): Promise<Rules<Input>> {
   if (fs === undefined)
     throw new SluiceError(
       'NOT_APPLICABLE',
-      'rulesFile needs files, and this runtime has none. Use createRules or rulesFrom',
+      'rulesFromFile needs files, and this runtime has none. Use createRules or rulesFrom',
     )
   const file = path instanceof URL ? (builtin('node:url') as typeof Url).fileURLToPath(path) : path
   const format = typeof file === 'string' ? formatOf(file) : undefined
-  if (format === undefined) refuse('rulesFile', 'the name of a file that ends in .json, .yaml or .yml', path)
-  const { pollInterval = '2s', ...rest } = options
+  if (format === undefined) refuse('rulesFromFile', 'the name of a file that ends in .json, .yaml or .yml', path)
+  const { pollInterval = '2s', ...rest } = ownOptions(options)
   const interval = milliseconds('pollInterval', pollInterval)
   if (format === 'yaml') await requireYaml()
   return startRules(rest, (feed) => {

@@ -12,10 +12,11 @@
 export { checkRules } from './compile.ts'
 export type {
   AttributeValue,
+  BlockRule,
   KeyText,
+  LeaseRule,
   LimitRule,
   MatchRule,
-  OnOutage,
   OverrideLimitRule,
   OverrideRule,
   PolicyRule,
@@ -23,7 +24,7 @@ export type {
   RulesProblem,
   RulesVersion,
 } from './document.ts'
-export { type FileOptions, rulesFile } from './file.ts'
+export { type FileOptions, rulesFromFile } from './file.ts'
 export { type Documents, rulesFrom } from './start.ts'
 export {
   createRules,
@@ -34,5 +35,6 @@ export {
   type RulesOptions,
 } from './rules.ts'
 export { rulesSchema } from './shapes.ts'
+export type { JsonSchema } from './shape.ts'
 export type { ShadowDenial, ShadowLimit, ShadowOptions, ShadowReport, ShadowRules } from './shadow.ts'
 export type { SourceOptions } from './start.ts'

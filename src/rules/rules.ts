@@ -20,8 +20,8 @@ import { type ShadowOptions, ShadowRules } from './shadow.ts'
 export interface RulesOptions<Input> {
   /**
    * Returns the attributes of an input. Documents match them, and use them as keys and costs. It is called once for each request, and
-   * only if the document names an attribute.
-   * @example rulesFile('rules.yaml', { attributes: (request: express.Request) => ({ tenant: request.get('x-tenant') }) })
+   * only if the document names an attribute. Anything but an object is the error `INVALID_OPTION` at the request.
+   * @example rulesFromFile('rules.yaml', { attributes: (request: express.Request) => ({ tenant: request.get('x-tenant') }) })
    */
   readonly attributes?: (input: Input, ...rest: readonly never[]) => MaybePromise<Readonly<Record<string, unknown>>>
   /** Returns the client's address. Default: what the framework reports. */
@@ -38,9 +38,20 @@ export interface RulesEvents {
   change: [{ readonly before: RulesVersion; readonly after: RulesVersion }]
   /** A document had mistakes. The current rules stay. */
   invalid: [{ readonly problems: readonly RulesProblem[]; readonly error: SluiceError }]
-  /** The source could not be read. The current rules stay. Emitted once until it can be read again. */
+  /**
+   * The source could not be read, or has no document. The current rules stay. Emitted at once for each of the two, and again each minute
+   * while it lasts.
+   */
   unreachable: [{ readonly error: unknown }]
+  /** A valid document was read after `invalid` or `unreachable`, also if it is the same as before. */
+  recovered: [{ readonly current: RulesVersion }]
 }
+
+/** Why a source gives no document: it cannot be read, or it has none. */
+export type Loss = 'unreachable' | 'missing'
+
+/** Milliseconds after which a loss that lasts is reported again. */
+const REPORT_EVERY = 60_000
 
 /** The message on the channel `sluice:rules`: the name of an event, its rules, and what listeners of the event receive. */
 export type RulesEvent = {
@@ -113,7 +124,7 @@ const Emitter: typeof EventEmitter = events?.EventEmitter ?? (SmallEmitter as un
  * Current rules, for the option `rules` of `rateLimit` and `createLimiter`. Requests read one version of them in this process,
  * never the source.
  * @example
- * const rules = await rulesFile('rules.yaml')
+ * const rules = await rulesFromFile('rules.yaml')
  * rules.on('change', ({ after }) => console.log(`version ${after.version}`))
  * app.use(rateLimit({ rules }))
  */
@@ -122,7 +133,8 @@ export class Rules<Input = unknown> extends Emitter<RulesEvents> implements Rule
   #current: RulesVersion
   #compiled: CompiledRules
   #shadow: ShadowRules<Input> | undefined
-  #isReachable = true
+  /** When each problem of the source was last reported, in milliseconds of `performance.now()`. Empty if there is none. */
+  readonly #problems = new Map<Loss | 'invalid', number>()
   #stop: (() => MaybePromise<void>) | undefined
   readonly #inForce: RulesInForce<Input>
 
@@ -150,14 +162,25 @@ export class Rules<Input = unknown> extends Emitter<RulesEvents> implements Rule
    */
   replace(document: RulesDocument, options: ReplaceOptions = {}): boolean {
     const compiled = compileRules(document, this.#options, this.#compiled)
-    this.#isReachable = true
     const before = this.#current
     const after = versionOf(compiled, options.version ?? before.version + 1)
-    if (isEqual(before.policies, after.policies)) return false
-    this.#compiled = compiled
-    this.#current = after
-    Rules.#report(this, { event: 'change', rules: this, before, after })
-    return true
+    const isChanged = !isEqual(before.policies, after.policies)
+    if (isChanged) {
+      this.#compiled = compiled
+      this.#current = after
+      Rules.#report(this, { event: 'change', rules: this, before, after })
+    }
+    this.#recover()
+    return isChanged
+  }
+
+  /** Reports that no problem is left, if there was one. */
+  #recover(): void {
+    if (this.#problems.size === 0) return
+    this.#problems.clear()
+    const current = this.#current
+    warn('SLUICE_RULES_RECOVERY', `The rules are read again. Version ${current.version} applies.`)
+    Rules.#report(this, { event: 'recovered', rules: this, current })
   }
 
   /**
@@ -192,15 +215,17 @@ export class Rules<Input = unknown> extends Emitter<RulesEvents> implements Rule
   /** Reports a document with mistakes. */
   static refuse<Input>(rules: Rules<Input>, problems: readonly RulesProblem[]): void {
     const error = invalidRules(problems)
-    rules.#isReachable = true
+    rules.#problems.clear()
+    rules.#problems.set('invalid', performance.now())
     warn('SLUICE_RULES_INVALID', `${reasonOf(error)}\nThe current rules stay.`)
     Rules.#report(rules, { event: 'invalid', rules, problems, error })
   }
 
-  /** Reports that the source cannot be read, once until it can be. */
-  static lose<Input>(rules: Rules<Input>, error: unknown): void {
-    if (!rules.#isReachable) return
-    rules.#isReachable = false
+  /** Reports that the source gives no document: at once, and again each minute. */
+  static lose<Input>(rules: Rules<Input>, error: unknown, loss: Loss): void {
+    const now = performance.now()
+    if (now - (rules.#problems.get(loss) ?? -Infinity) < REPORT_EVERY) return
+    rules.#problems.set(loss, now)
     warn('SLUICE_RULES_UNREACHABLE', `The rules could not be read. The current rules stay. ${textOf(error)}`)
     Rules.#report(rules, { event: 'unreachable', rules, error })
   }
@@ -270,7 +295,7 @@ export interface ReplaceOptions {
  * rules.replace(tightened)
  */
 export function createRules<Input = unknown>(document: RulesDocument, options: RulesOptions<Input> = {}): Rules<Input> {
-  knownOptions('createRules', options, RULES_OPTIONS)
+  options = knownOptions('createRules', options, RULES_OPTIONS)
   validateRulesOptions(options)
   return new Rules(document, options)
 }

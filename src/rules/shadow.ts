@@ -82,7 +82,7 @@ export class ShadowRules<Input> {
     rules: RulesInForce<Input>,
     forget: (shadow: ShadowRules<Input>) => void,
   ) {
-    knownOptions('shadow', options, ['onDenied'])
+    options = knownOptions('shadow', options, ['onDenied'])
     const { onDenied } = options
     if (onDenied !== undefined && typeof onDenied !== 'function') refuse('onDenied', 'a function', onDenied)
     this.#compiled = compiled

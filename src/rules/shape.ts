@@ -134,7 +134,9 @@ export function requireFields(
   path: string,
   report: Report,
 ): void {
-  for (const name of names) if (value[name] === undefined) report(join(path, name), 'expected a value, got nothing')
+  for (const name of names)
+    if (!Object.hasOwn(value, name) || value[name] === undefined)
+      report(join(path, name), 'expected a value, got nothing')
 }
 
 /** Returns the path of a name in an object. */

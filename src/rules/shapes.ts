@@ -1,5 +1,5 @@
 import { knownAlgorithms } from '../engine/limit.ts'
-import { HEADER_NAME, nearest } from '../util/validate.ts'
+import { HEADER_NAME, nearest, ownOptions } from '../util/validate.ts'
 import { shown } from '../util/errors.ts'
 import { parseDuration } from '../util/duration.ts'
 import {
@@ -148,7 +148,7 @@ const overrideLimitShape: Shape = {
 /** Checks the options that are given. An algorithm of the application's own checks its options when the limit is made. */
 function checkLimit(value: unknown, path: string, report: Report, isWhole: boolean): void {
   if (!isObject(value)) return report(path, `expected a limit such as { quota, window }, got ${shown(value)}`)
-  const { algorithm = isWhole ? DEFAULT_ALGORITHM : undefined } = value
+  const { algorithm = isWhole ? DEFAULT_ALGORITHM : undefined } = ownOptions(value)
   const known = knownAlgorithms()
   const found = known.find(({ name }) => name === algorithm)
   if (algorithm !== undefined && found === undefined) return report(`${path}.algorithm`, unknownAlgorithm(algorithm))
@@ -182,7 +182,7 @@ function unknownAlgorithm(given: unknown): string {
 function fieldsOf(algorithms: readonly Algorithm[]): Readonly<Record<string, Field>> {
   const { window: _, ...common } = COMMON
   const hasWindow = algorithms.some(({ windowOption }) => windowOption === undefined)
-  const fields: Record<string, Field> = hasWindow ? { ...COMMON } : { ...common }
+  const fields: Record<string, Field> = ownOptions(hasWindow ? COMMON : common)
   if (algorithms.some(({ windowUnit }) => windowUnit !== undefined)) fields['window'] = WINDOW_OR_UNIT
   for (const { options, optionFields, windowOption } of algorithms) {
     if (windowOption !== undefined) {
@@ -190,7 +190,7 @@ function fieldsOf(algorithms: readonly Algorithm[]): Readonly<Record<string, Fie
       fields[name] = { shape: duration, description: `${meaning} Default: ${fallback}.` }
     }
     for (const name of options) {
-      const described = optionFields?.[name]
+      const described = Object.hasOwn(optionFields ?? {}, name) ? optionFields![name] : undefined
       const own = described === undefined ? ANY : fieldOf(described)
       const other = fields[name] ?? own
       fields[name] = JSON.stringify(other.shape.schema) === JSON.stringify(own.shape.schema) ? other : ANY

@@ -5,7 +5,7 @@ import { knownOptions, milliseconds, refuse } from '../util/validate.ts'
 import type { Duration } from '../engine/limit.ts'
 import { compileRules } from './compile.ts'
 import { invalidRules, type RulesDocument, type RulesProblem } from './document.ts'
-import { Rules, RULES_OPTIONS, type RulesOptions, validateRulesOptions } from './rules.ts'
+import { type Loss, Rules, RULES_OPTIONS, type RulesOptions, validateRulesOptions } from './rules.ts'
 
 /** The options of every source. */
 export interface SourceOptions<Input> extends RulesOptions<Input> {
@@ -29,8 +29,11 @@ export interface RulesFeed {
   document(value: unknown, version?: number, located?: Locate): boolean
   /** Reports a text that is no document, such as YAML with a syntax error. */
   invalid(problems: readonly RulesProblem[]): void
-  /** Reports that the source cannot be read. One event is emitted until it can be read again. */
-  unreachable(error: unknown): void
+  /**
+   * Reports that the source cannot be read. One event is emitted each minute until it can be read again.
+   * @param loss `'missing'` for a source that can be read and has no document. Default `'unreachable'`
+   */
+  unreachable(error: unknown, loss?: Loss): void
 }
 
 /** Starts a source. Returns what stops it: no timer, listener or socket may be left then. */
@@ -43,7 +46,7 @@ const LONGEST_START = '10s'
  * `INVALID_RULES` or `RULES_UNREACHABLE` without a fallback; the source is stopped then.
  */
 export function startRules<Input>(options: SourceOptions<Input>, connect: ConnectSource): Promise<Rules<Input>> {
-  knownOptions('rules', options, [...RULES_OPTIONS, 'fallback', 'timeout'])
+  options = knownOptions('rules', options, [...RULES_OPTIONS, 'fallback', 'timeout'])
   validateRulesOptions(options)
   const timeout = milliseconds('timeout', options.timeout ?? LONGEST_START)
   if (options.fallback !== undefined) compileRules(options.fallback, options)
@@ -91,13 +94,13 @@ class Start<Input> implements RulesFeed {
     else Rules.refuse(this.#rules, problems)
   }
 
-  unreachable(error: unknown): void {
+  unreachable(error: unknown, loss: Loss = 'unreachable'): void {
     if (this.#isOver) return
-    if (this.#rules !== undefined) return Rules.lose(this.#rules, error)
+    if (this.#rules !== undefined) return Rules.lose(this.#rules, error, loss)
     const failure = new SluiceError('RULES_UNREACHABLE', `The rules could not be read. ${textOf(error)}`, {
       cause: error,
     })
-    this.#beginWithout(failure, (rules) => Rules.lose(rules, error))
+    this.#beginWithout(failure, (rules) => Rules.lose(rules, error, loss))
   }
 
   async #connect(connect: ConnectSource): Promise<void> {

@@ -92,7 +92,7 @@ export function durableObjectStore(
   storage: DurableObjectStorageLike,
   options: DurableObjectStoreOptions = {},
 ): DurableObjectStore {
-  knownOptions('durableObjectStore', options, ['clock'])
+  options = knownOptions('durableObjectStore', options, ['clock'])
   const clock = options.clock && clockGiven(options.clock)
   if (typeof (storage as Partial<DurableObjectStorageLike> | undefined)?.transaction !== 'function')
     refuse('durableObjectStore', 'the storage of a Durable Object, ctx.storage', storage)

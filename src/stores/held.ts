@@ -1,4 +1,11 @@
-import { type Algorithm, createOutcome, MAX_CELLS, type Outcome, type Parameters } from '../algorithms/algorithm.ts'
+import { capacityIn } from '../engine/compiled-limit.ts'
+import {
+  type Algorithm,
+  createOutcome,
+  type LimitParameters,
+  MAX_CELLS,
+  type Outcome,
+} from '../algorithms/algorithm.ts'
 import { EntryArray } from '../algorithms/entries.ts'
 import { knownAlgorithms, withVariants } from '../engine/limit.ts'
 
@@ -70,7 +77,7 @@ interface HeldVerdict {
   /** Units that a key without a state has. */
   readonly capacity: number
   readonly resetAfter: number
-  /** True for a limit of slots: `resetAfter` is the end of the newest lease, which is renewed while its request runs. */
+  /** True for a limit of slots: `resetAfter` is when the newest slot expires, which is renewed while its request runs. */
   readonly slots: boolean
 }
 
@@ -100,7 +107,7 @@ function heldBy(
     span: spanOf(entries, algorithm?.entryTicks, parameters),
     lockedFor: Math.max(0, lock - now) / 1000,
     denials,
-    verdict: algorithm && verdict(algorithm, parameters as Parameters, cells, entries, now),
+    verdict: algorithm && verdict(algorithm, parameters as LimitParameters, cells, entries, now),
   }
 }
 
@@ -139,20 +146,20 @@ function named(algorithm: Algorithm | undefined, numbers: readonly number[]): Re
 
 function verdict(
   algorithm: Algorithm,
-  parameters: Parameters,
+  parameters: LimitParameters,
   cells: readonly number[],
   list: readonly Entry[],
   now: number,
 ): HeldVerdict {
   const { remaining, reset } = outcomeOf(algorithm, parameters, cells, list, now)
-  const capacity = algorithm.capacity?.(parameters) ?? outcomeOf(algorithm, parameters, [], [], now).remaining
+  const capacity = capacityIn(algorithm, parameters) ?? outcomeOf(algorithm, parameters, [], [], now).remaining
   const used = Math.max(0, capacity - remaining)
   return { remaining, used, capacity, resetAfter: reset / parameters['perMs']!, slots: algorithm.renew !== undefined }
 }
 
 function outcomeOf(
   algorithm: Algorithm,
-  parameters: Parameters,
+  parameters: LimitParameters,
   cells: readonly number[],
   list: readonly Entry[],
   now: number,

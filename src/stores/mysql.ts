@@ -12,16 +12,21 @@
 import type { Clock } from '../util/clock.ts'
 import { shown, SluiceError, veiled } from '../util/errors.ts'
 import { knownOptions, refuse } from '../util/validate.ts'
+import { type Connections, connectionsOf, type SharedPool } from './connections.ts'
+import { mysqlProblems, mysqlTableName, type RunMysql } from './mysql-setup.ts'
 import { type Change, type ListedDatabase, rowStore, type RowWrite } from './rows.ts'
+import { type Check, CHECKING, refusedBy, verifySetup } from './setup.ts'
 import {
   type Commit,
+  connectionsGiven,
   type Fault,
+  type Faults,
   inSession,
+  lockTimeOf,
   MANY,
   MOST_REPEATS,
   PATIENCE,
   placeOf,
-  quoted,
   repeated,
   SEED_TTL,
   type Session,
@@ -30,12 +35,20 @@ import {
 } from './sql.ts'
 import type { AsyncStore } from './store.ts'
 
+export type { ListedDatabase }
+
 /** What `createPool` of `mysql2` returns. */
 export interface MysqlPool {
   /** Calls back with a connection that is free. */
   getConnection(callback: (error: Error | null, connection: MysqlConnection) => void): void
   /** Returns the same pool with promises. Only pools of mysql2 have this method. */
   promise(): unknown
+  /** Listens to a call of `getConnection` that has to wait. */
+  once?(event: 'enqueue', listener: () => void): unknown
+  /** Ends that. */
+  off?(event: 'enqueue', listener: () => void): unknown
+  /** Its options: the most connections, 0 for any number. */
+  readonly config?: { readonly connectionLimit?: number | undefined }
 }
 
 /** What `createPool` of `mysql2/promise` returns. */
@@ -55,6 +68,8 @@ export interface MysqlConnection {
   ): unknown
   /** Listens to a lost connection. */
   on(event: 'error', listener: () => void): unknown
+  /** Ends that. */
+  off(event: 'error', listener: () => void): unknown
   /** Returns who listens. */
   listeners(event: 'error'): readonly unknown[]
   /** Returns it to the pool. */
@@ -74,10 +89,15 @@ export interface MysqlTable {
 /** Options of `mysqlStore`. */
 export interface MysqlStoreOptions extends MysqlTable {
   /**
-   * The time after which the server ends a statement, such as one that waits for locks: milliseconds, or a text such as `'200ms'`. Default:
-   * 40, less than the 50 that a decision waits for the store. Change it together with the `deadline` of `guard`.
+   * The most time that a transaction has on the server: milliseconds, or a text such as `'200ms'`. If a guard waits for a shorter time, the
+   * transaction has this time. Three quarters of it are for locks. Default: 1000.
    */
   readonly timeout?: number | string
+  /**
+   * The most connections that the store keeps while it decides, so that decisions do not wait for other queries of the pool: at most half of the
+   * pool, and none of a pool with fewer than four. They go back to the pool after five seconds without a decision. 0: none. Default: 2.
+   */
+  readonly connections?: number
   /** Uses this clock instead of the server's: for tests. */
   readonly clock?: Clock
 }
@@ -90,15 +110,21 @@ interface Statements extends Session<Found> {
   run(statements: readonly string[]): Promise<readonly Found[]>
 }
 
-/** Deadlocks, time-outs of locks, and a transaction that was open in a connection of the pool: the server has changed nothing. */
-const UNDONE: ReadonlySet<unknown> = new Set([1213, 1205, 1568])
+/** Deadlocks, and a transaction that was open in a connection of the pool: the server has changed nothing. */
+const UNDONE: ReadonlySet<unknown> = new Set([1213, 1568])
+/** Time-outs of locks and of statements, and `NOWAIT`. */
+const LOCKED: ReadonlySet<unknown> = new Set([1205, 1969, 3024, 3572])
 /** The server ends, has ended the connection or the statement, or does not accept writes. */
 const BROKEN: ReadonlySet<unknown> = new Set([1053, 1290, 1317, 1792, 1836, 1927, 3169, 4031])
-const NO_TABLE: ReadonlySet<unknown> = new Set([1146, 1049])
+/** The user, the password or the database of the connection is wrong. */
+const REFUSED: ReadonlySet<unknown> = new Set([1044, 1045, 1049, 1130, 1698])
+/** A statement that the table, its columns or the rights of the user do not allow. */
+const WRONG: ReadonlySet<unknown> = new Set([...REFUSED, 1054, 1142, 1143, 1146, 1176, 1264, 1364, 1406])
+/** Seconds after which MySQL ends a kept connection that does nothing. It goes back to the pool before. */
+const LONGEST_IDLE = 10
 /** Rows that one step of the sweeper reads, and deletes. */
 const PAGE = 5000
 const MOST_DELETED = 1000
-const LONGEST_NAME = 64
 /** Bytes of a key: more than the longest name of a limiter and the longest key need in JSON. */
 const LONGEST_KEY = 1024
 /** Characters of a statement that has several rows. The default of `max_allowed_packet` is 16 MiB. */
@@ -118,11 +144,13 @@ const TIME = `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))`
  *
  * The table must exist: `npx sluice migrate mysql` prints or creates it. The user of the pool needs `SELECT`, `INSERT`, `UPDATE` and `DELETE`
  * on it. A decision takes two trips to the server if the pool has `multipleStatements: true`, and else five; a key that has no row takes three,
- * or nine. Settings of the pool's sessions stay as they are. Rows of expired keys are deleted in small steps. A process that stops in the middle
- * of a transaction keeps its locks until the server ends the connection, after `wait_timeout`, or `idle_transaction_timeout` of MariaDB.
+ * or nine. Rows of expired keys are deleted in small steps. If a process stops in the middle of a transaction, the server ends a connection that
+ * the store keeps (option `connections`), and with it the locks: MariaDB a second after the `timeout`, MySQL after ten seconds. Settings of
+ * sessions are as before when the pool gets them back.
  *
- * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. A decision rejects with `STORE_FAILED` if the database failed. If the connection ended during
- * `COMMIT`, nobody knows whether the request was charged; it is never charged twice.
+ * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. A decision rejects with `STORE_FAILED` if the database failed, with `STORE_BUSY` if another program
+ * has locked the row of its key, and with `STORE_SETUP` if the table cannot be used. If the connection ended during `COMMIT`, nobody knows
+ * whether the request was charged; it is never charged twice.
  * @example
  * import { createPool } from 'mysql2/promise'
  *
@@ -130,7 +158,7 @@ const TIME = `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))`
  * app.use(rateLimit({ keyer: byIP, limits: perMinute(100), store: mysqlStore(pool) }))
  */
 export function mysqlStore(pool: MysqlPool | MysqlPromisePool, options: MysqlStoreOptions = {}): AsyncStore {
-  knownOptions('mysqlStore', options, ['table', 'schema', 'timeout', 'clock'])
+  options = knownOptions('mysqlStore', options, ['table', 'schema', 'timeout', 'connections', 'clock'])
   const { clock } = options
   return rowStore(mysqlDatabase(pool, options), clock === undefined ? {} : { clock })
 }
@@ -140,8 +168,8 @@ export function mysqlStore(pool: MysqlPool | MysqlPromisePool, options: MysqlSto
  * @example await pool.query(mysqlTable())
  */
 export function mysqlTable(options: MysqlTable = {}): string {
-  knownOptions('mysqlTable', options, ['table', 'schema'])
-  return `CREATE TABLE IF NOT EXISTS ${tableOf(options)} (
+  options = knownOptions('mysqlTable', options, ['table', 'schema'])
+  return `CREATE TABLE IF NOT EXISTS ${mysqlTableName(options)} (
   \`key\` VARBINARY(${LONGEST_KEY}) NOT NULL PRIMARY KEY,
   state MEDIUMBLOB,
   expires_at BIGINT NOT NULL
@@ -156,36 +184,47 @@ export function mysqlTable(options: MysqlTable = {}): string {
  */
 export function mysqlDatabase(pool: MysqlPool | MysqlPromisePool, options: MysqlStoreOptions = {}): ListedDatabase {
   const inner = poolOf(pool)
-  const table = tableOf(options)
+  const table = mysqlTableName(options)
   const timeout = timeoutOf(options.timeout)
-  // MariaDB executes the first comment, and MySQL the second one. MySQL has no such limit for an `INSERT`.
-  const limited = `/*M! SET STATEMENT max_statement_time = ${timeout / 1000} FOR */`
-  const select = `${limited} SELECT /*+ MAX_EXECUTION_TIME(${timeout}) */ \`key\`, state, ${TIME}, TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))
-FROM ${table} FORCE INDEX (PRIMARY) WHERE \`key\` IN`
+  const own = connectionsOf(inner, () => sharedPool(inner, timeout), connectionsGiven(options.connections))
+  const select = (keys: readonly string[], ms: number): string =>
+    `${limited(ms)} SELECT /*+ MAX_EXECUTION_TIME(${ms}) */ \`key\`, state, ${TIME}, TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))
+${rowsOf(table, keys)}`
   const { clock } = options
   const now = (): string => (clock === undefined ? 'UNIX_TIMESTAMP() * 1000' : String(Math.floor(clock.now())))
 
-  const session = <Result>(work: (session: Statements, commit: Commit) => Promise<Result>): Promise<Result> =>
-    inSession(() => open(inner), timeout + PATIENCE, work, isBroken)
-  const missing = `The table ${table} does not exist. Create it: npx sluice migrate mysql://… --apply`
-  const sweeper = new Sweeper(sweepOf(table, now, session))
+  const session = <Result>(
+    ms: number,
+    work: (session: Statements, commit: Commit) => Promise<Result>,
+  ): Promise<Result> =>
+    inSession(async (isOver) => sessionOf(own, await own.take(isOver)), ms + PATIENCE, work, isBroken)
+  const check: Check = {
+    problems: () =>
+      session(CHECKING, ({ query }) => mysqlProblems(query as RunMysql, numberOf, table, options, LONGEST_KEY)),
+    isRefused: (error) => REFUSED.has(numberOf(error)),
+  }
+  const sweeper = new Sweeper(sweepOf(table, now, (work) => session(timeout, work)))
 
-  const attempt = <Result>(keys: readonly string[], change: Change<Result>, readOnly: boolean): Promise<Result> =>
-    session(async ({ run }, commit) => {
-      const rows = `${select} (${keys.map(bytes).join()}) ORDER BY \`key\` LIMIT ${keys.length}`
+  const attempt = <Result>(
+    keys: readonly string[],
+    change: Change<Result>,
+    readOnly: boolean,
+    ms: number,
+  ): Promise<Result> =>
+    session(ms, async ({ run }, commit) => {
       const apply = async (found: readonly Found[]): Promise<ReturnType<Change<Result>>> => {
         const states = new Map(found.map(([key, state]) => [String(key), state]))
         const [, , began, late] = found.at(-1) ?? []
         // No difference: the server has `--sysdate-is-now`. A wrong one: the clock or the time zone of the session has jumped. None: there is no row.
-        const isKnown = Number(late) > 0 && Number(late) < (timeout + PATIENCE) * 1000
+        const isKnown = Number(late) > 0 && Number(late) < (ms + PATIENCE) * 1000
         const now = isKnown ? Number(began) + Number(late) : Number((await run([`SELECT NULL, NULL, ${TIME}`]))[0]![2])
         return change(
           keys.map((key) => states.get(key) ?? undefined),
           now,
         )
       }
-      if (readOnly) return (await apply(await run([...READ, rows, END]))).result
-      const lock = `${rows} FOR UPDATE`
+      if (readOnly) return (await apply(await run([...READ, select(keys, ms), END]))).result
+      const lock = `${select(keys, lockTimeOf(ms))} FOR UPDATE`
       let found = await run([...BEGIN, lock])
       // `FOR UPDATE` locks only rows that exist. They are inserted before, since two transactions that insert and lock could wait for each other.
       for (let i = 0; found.length < keys.length; i++) {
@@ -193,12 +232,12 @@ FROM ${table} FORCE INDEX (PRIMARY) WHERE \`key\` IN`
         const present = new Set(found.map(([key]) => String(key)))
         const seeds = keys.filter((key) => !present.has(key)).map((key) => `(${bytes(key)}, ${now()} + ${SEED_TTL})`)
         // In the order of bytes, as the index: with surrogates, that of texts differs.
-        const seed = `${limited} INSERT IGNORE INTO ${table} (\`key\`, expires_at) VALUES ${seeds.toSorted().join()}`
+        const seed = `${limited(lockTimeOf(ms))} INSERT IGNORE INTO ${table} (\`key\`, expires_at) VALUES ${seeds.toSorted().join()}`
         found = await run(['ROLLBACK AND CHAIN NO RELEASE', seed, 'COMMIT AND CHAIN NO RELEASE', lock])
       }
       const { writes, result } = await apply(found)
       const inserts = texts(writes).map(
-        (values) => `${limited} INSERT INTO ${table} (\`key\`, state, expires_at) VALUES ${values}`,
+        (values) => `${limited(ms)} INSERT INTO ${table} (\`key\`, state, expires_at) VALUES ${values}`,
       )
       const stored = inserts.map(
         (each) => `${each} ON DUPLICATE KEY UPDATE state = VALUES(state), expires_at = VALUES(expires_at)`,
@@ -207,29 +246,67 @@ FROM ${table} FORCE INDEX (PRIMARY) WHERE \`key\` IN`
       return result
     })
 
+  /** Rows that exist are locked if they can only be skipped; others, if another transaction has inserted them. */
+  const lockedOf = async (keys: readonly string[], ms: number): Promise<readonly string[]> => {
+    const locked: string[] = []
+    let absent: string[] = []
+    try {
+      await session(ms, async ({ run, query }) => {
+        const keysOf = async (statements: readonly string[]): Promise<ReadonlySet<string>> =>
+          new Set((await run(statements)).map(([key]) => String(key)))
+        const column = `${limited(ms)} SELECT \`key\``
+        const known = await keysOf([...BEGIN, `${column} ${rowsOf(table, keys)}`])
+        const free = await keysOf([`${column} ${rowsOf(table, keys)} FOR UPDATE SKIP LOCKED`])
+        absent = keys.filter((key) => !known.has(key))
+        locked.push(...keys.filter((key) => known.has(key) && !free.has(key)))
+        if (absent.length > 0) await run([`${column} ${rowsOf(table, absent)} FOR UPDATE NOWAIT`])
+        await query('ROLLBACK')
+      })
+    } catch (error) {
+      if (faultOf(error) !== 'locked') throw error
+      locked.push(...absent)
+    }
+    return locked
+  }
+  const faults: Faults = { faultOf, lockedOf, explained: (error) => refusedBy(check, error) }
+
   return {
+    ...(own.most !== undefined && { mostTransactions: own.most }),
     place: placeOf(inner, `the table ${table} of MySQL`),
     keysAfter: async (key, most) => {
       const after = `FROM ${table} WHERE \`key\` > ${bytes(key)} ORDER BY \`key\` LIMIT ${most}`
-      const found = await session(({ run }) => run([...READ, `SELECT \`key\` ${after}`, END]))
+      const found = await session(timeout, ({ run }) => run([...READ, `SELECT \`key\` ${after}`, END]))
       return found.map(([each]) => String(each))
     },
     size: async () =>
-      Number((await session(({ run }) => run([...READ, `SELECT NULL, NULL, COUNT(*) FROM ${table}`, END])))[0]![2]),
-    async transact(keys, change, { readOnly }) {
+      Number(
+        (await session(timeout, ({ run }) => run([...READ, `SELECT NULL, NULL, COUNT(*) FROM ${table}`, END])))[0]![2],
+      ),
+    ready: () => verifySetup(check),
+    async transact(keys, change, { readOnly, within = timeout }) {
       const long = keys.find((key) => Buffer.byteLength(key) > LONGEST_KEY)
       if (long !== undefined)
         throw new SluiceError('STORE_REJECTED', `The key is longer than ${LONGEST_KEY} bytes: ${shown(long)}`)
-      const result = await repeated(() => attempt(keys, change, readOnly), faultOf, missing)
+      const result = await repeated(
+        keys,
+        Math.min(timeout, within),
+        (ms) => attempt(keys, change, readOnly, ms),
+        faults,
+      )
       if (!readOnly) void sweeper.tick()
       return result
     },
   }
 }
 
-function tableOf({ table = 'sluice', schema }: MysqlTable): string {
-  const name = quoted('table', table, '`', LONGEST_NAME)
-  return schema === undefined ? name : `${quoted('schema', schema, '`', LONGEST_NAME)}.${name}`
+/** MariaDB executes the comment. MySQL has no such limit for an `INSERT`. */
+function limited(ms: number): string {
+  return `/*M! SET STATEMENT max_statement_time = ${ms / 1000} FOR */`
+}
+
+/** The rows of keys, in the order of the keys. Sessions can be set to return fewer rows by default. */
+function rowsOf(table: string, keys: readonly string[]): string {
+  return `FROM ${table} FORCE INDEX (PRIMARY) WHERE \`key\` IN (${keys.map(bytes).join()}) ORDER BY \`key\` LIMIT ${keys.length}`
 }
 
 /** A constant of bytes. It does not depend on settings of the server. */
@@ -285,7 +362,8 @@ function isBroken(error: unknown): boolean {
 
 function faultOf(error: unknown): Fault | undefined {
   const number = numberOf(error)
-  return NO_TABLE.has(number) ? 'missing' : UNDONE.has(number) ? 'undone' : undefined
+  if (LOCKED.has(number)) return 'locked'
+  return WRONG.has(number) ? 'wrong' : UNDONE.has(number) ? 'undone' : undefined
 }
 
 /** The number of an error that the server has sent. */
@@ -302,27 +380,61 @@ function poolOf(given: MysqlPool | MysqlPromisePool): MysqlPool {
 
 const ignore = (): void => undefined
 
-async function open(pool: MysqlPool): Promise<Statements> {
-  const connection = await new Promise<MysqlConnection>((resolve, reject) => {
-    pool.getConnection((error, given) => (error ? reject(error) : resolve(given)))
+function sharedPool(pool: MysqlPool, timeout: number): SharedPool<MysqlConnection> {
+  const limit = pool.config?.connectionLimit
+  /** The statement that sets a session as it was. */
+  const former = new WeakMap<MysqlConnection, string>()
+  // MariaDB has a time for a connection that does nothing in a transaction. It executes the comments.
+  const idle = '/*M! , SESSION idle_transaction_timeout'
+  const settings = `SET SESSION wait_timeout = ${LONGEST_IDLE} ${idle} = ${Math.ceil((timeout + PATIENCE) / 1000)} */`
+  return {
+    size: limit === 0 ? Infinity : (limit ?? 0),
+    // `end` of the pool waits for no connection.
+    isEnding: false,
+    async take(onFull) {
+      const taken = new Promise<MysqlConnection>((resolve, reject) => {
+        pool.once?.('enqueue', onFull)
+        pool.getConnection((error, given) => (error ? reject(error) : resolve(given)))
+        pool.off?.('enqueue', onFull)
+      })
+      const connection = await taken
+      // The pool listens to one error. A second one without a listener ends the process.
+      if (!connection.listeners('error').includes(ignore)) connection.on('error', ignore)
+      return connection
+    },
+    putBack: (connection, isBroken) => (isBroken ? connection.destroy() : connection.release()),
+    async keep(connection, onLost) {
+      connection.on('error', onLost)
+      const text = 'SELECT @@SESSION.wait_timeout /*M! , @@SESSION.idle_transaction_timeout */'
+      const [[wait, within]] = (await call(connection, text)) as [[number, number?]]
+      former.set(connection, `SET SESSION wait_timeout = ${wait} ${idle} = ${within ?? 0} */`)
+      await call(connection, settings)
+    },
+    async leave(connection, onLost) {
+      connection.off('error', onLost)
+      await call(connection, former.get(connection)!)
+    },
+  }
+}
+
+function call(connection: MysqlConnection, sql: string): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    const options = { sql, rowsAsArray: true, typeCast: true, nestTables: false }
+    connection.query(options, (error, answer) => (error ? reject(error) : resolve(answer)))
   })
-  // The pool listens to one error. A second one without a listener ends the process.
-  if (!connection.listeners('error').includes(ignore)) connection.on('error', ignore)
-  const call = (sql: string): Promise<unknown> =>
-    new Promise((resolve, reject) => {
-      const options = { sql, rowsAsArray: true, typeCast: true, nestTables: false }
-      connection.query(options, (error, answer) => (error ? reject(error) : resolve(answer)))
-    })
+}
+
+function sessionOf(own: Connections<MysqlConnection>, connection: MysqlConnection): Statements {
   const run = async (statements: readonly string[]): Promise<readonly Found[]> => {
     const length = statements.reduce((sum, each) => sum + each.length, 0)
     const isOne = statements.length > 1 && connection.config.multipleStatements === true && length < 2 * LONGEST_TEXT
-    const answers = isOne ? ((await call(statements.join('; '))) as unknown[]) : []
-    if (!isOne) for (const each of statements) answers.push(await call(each))
+    const answers = isOne ? ((await call(connection, statements.join('; '))) as unknown[]) : []
+    if (!isOne) for (const each of statements) answers.push(await call(connection, each))
     return answers.flatMap((each) => (Array.isArray(each) ? (each as Found[]) : []))
   }
   return {
     run,
     query: (text) => run([text === 'ROLLBACK' ? UNDO : text]),
-    release: (isUseless) => (isUseless ? connection.destroy() : connection.release()),
+    release: (isUseless) => own.give(connection, isUseless),
   }
 }

@@ -9,19 +9,25 @@
  * const store = postgresStore(new Pool({ connectionString: 'postgres://localhost:5432/shop' }))
  * @module
  */
+import { builtin } from '../util/builtin.ts'
 import type { Clock } from '../util/clock.ts'
 import { SluiceError, veiled } from '../util/errors.ts'
 import { knownOptions, refuse } from '../util/validate.ts'
-import { type Change, type ListedDatabase, rowStore, type RowWrite } from './rows.ts'
+import { type Connections, connectionsOf, DEFAULT_KEPT, type SharedPool } from './connections.ts'
+import { postgresProblems, postgresTableName } from './postgres-setup.ts'
+import { type Change, type Changes, type ListedDatabase, rowStore, type RowWrite } from './rows.ts'
+import { type Check, CHECKING, refusedBy, verifySetup } from './setup.ts'
 import {
   type Commit,
+  connectionsGiven,
   type Fault,
+  type Faults,
   hexOf,
   inSession,
+  lockTimeOf,
   MANY,
   PATIENCE,
   placeOf,
-  quoted,
   repeated,
   SEED_TTL,
   type Session,
@@ -30,12 +36,20 @@ import {
 } from './sql.ts'
 import type { AsyncStore } from './store.ts'
 
+export type { ListedDatabase }
+
 /** A `Pool` of `pg`. */
 export interface PgPool {
   /** Returns a client that is free. */
   connect(): Promise<PgClient>
   /** The number of its clients: a `Client` has none. */
   readonly totalCount: number
+  /** The number of its clients that nobody uses. */
+  readonly idleCount?: number
+  /** True once `end` was called. */
+  readonly ending?: boolean
+  /** Its options: the most clients. */
+  readonly options?: { readonly max?: number }
   /** Listens to connections that are lost while nobody uses them. */
   on(event: 'error', listener: () => void): unknown
   /** Returns the number of listeners. */
@@ -74,13 +88,25 @@ export interface PostgresTable {
   readonly schema?: string
 }
 
+/** A database that the store connects to by itself. */
+export interface PostgresAddress {
+  /** The address, such as `'postgres://localhost:5432/shop'`. */
+  readonly connectionString: string
+}
+
 /** Options of `postgresStore`. */
 export interface PostgresStoreOptions extends PostgresTable {
   /**
-   * The time after which the server ends a statement, such as one that waits for locks: milliseconds, or a text such as `'200ms'`. Default:
-   * 40, less than the 50 that a decision waits for the store. Change it together with the `deadline` of `guard`.
+   * The most time that a transaction has on the server: milliseconds, or a text such as `'200ms'`. If a guard waits for a shorter time, the
+   * transaction has this time. Three quarters of it are for locks. Default: 1000.
    */
   readonly timeout?: number | string
+  /**
+   * The most connections that the store keeps while it decides, so that decisions do not wait for other queries of the pool: at most half of the
+   * pool, and none of a pool with fewer than four. They go back to the pool after five seconds without a decision. 0: none. With
+   * `connectionString`, the size of the store's own pool. postgres.js cannot keep connections. Default: 2.
+   */
+  readonly connections?: number
   /** Uses this clock instead of the server's: for tests. */
   readonly clock?: Clock
 }
@@ -93,33 +119,45 @@ interface Found {
   readonly value: string
 }
 
+/** A row that is not deleted. */
+type StoredRow = RowWrite & { readonly row: Uint8Array }
+
 /** Other levels fail instead of waiting for a lock. A role can have another level by default, or be read-only. */
 const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE'
 /** Serialization failures and deadlocks: the server has changed nothing. */
 const REPEATABLE = new Set(['40001', '40P01'])
 /** Errors after which the connection cannot be used, or is one to a server that does not accept writes. */
 const BROKEN = /^(?:08|0A|25|57P|F0|XX)/
+/** `lock_timeout`. */
+const LOCKED = '55P03'
 /** Pages of the table that one step of the sweeper reads. */
 const PAGES = 128
-const LONGEST_NAME = 63
+/** A statement that the table, its columns or the rights of the user do not allow. */
+const WRONG = /^(?:42P01|42P10|42501|42703|42804|42809|42883|3F000|23502|22003)$/
+/** The user, the password or the database of the connection is wrong. */
+const REFUSED = /^(?:28|3D)/
 
 /**
- * Makes a store of a PostgreSQL database, from a `Pool` of `pg` or from `postgres()` of postgres.js. All decisions are exact, for all
- * processes that use the table. The clock is the server's.
+ * Makes a store of a PostgreSQL database, from a `Pool` of `pg`, from `postgres()` of postgres.js, or with a pool of its own from a
+ * `connectionString`. All decisions are exact, for all processes that use the table. The clock is the server's.
  *
  * The table must exist: `npx sluice migrate postgres` prints or creates it. The user of the pool needs `SELECT`, `INSERT`, `UPDATE` and
  * `DELETE` on it. A decision takes two trips to the server. Rows of expired keys are deleted in small steps.
  *
- * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. A decision rejects with `STORE_FAILED` if the database failed. If the connection ended during
- * `COMMIT`, nobody knows whether the request was charged; it is never charged twice.
+ * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. A decision rejects with `STORE_FAILED` if the database failed, with `STORE_BUSY` if another program
+ * has locked the row of its key, with `STORE_SETUP` if the table cannot be used, and with `MISSING_PACKAGE` if a `connectionString` is given and
+ * `pg` is not installed. If the connection ended during `COMMIT`, nobody knows whether the request was charged; it is never charged twice.
  * @example
  * import { Pool } from 'pg'
  *
  * const pool = new Pool({ connectionString: 'postgres://localhost:5432/shop' })
  * app.use(rateLimit({ keyer: byIP, limits: perMinute(100), store: postgresStore(pool) }))
  */
-export function postgresStore(client: PgPool | PostgresJs, options: PostgresStoreOptions = {}): AsyncStore {
-  knownOptions('postgresStore', options, ['table', 'schema', 'timeout', 'clock'])
+export function postgresStore(
+  client: PgPool | PostgresJs | PostgresAddress,
+  options: PostgresStoreOptions = {},
+): AsyncStore {
+  options = knownOptions('postgresStore', options, ['table', 'schema', 'timeout', 'connections', 'clock'])
   const { clock } = options
   return rowStore(postgresDatabase(client, options), clock === undefined ? {} : { clock })
 }
@@ -130,8 +168,8 @@ export function postgresStore(client: PgPool | PostgresJs, options: PostgresStor
  * @example await pool.query(postgresTable())
  */
 export function postgresTable(options: PostgresTable & { readonly unlogged?: boolean } = {}): string {
-  knownOptions('postgresTable', options, ['table', 'schema', 'unlogged'])
-  return `CREATE ${options.unlogged === true ? 'UNLOGGED ' : ''}TABLE IF NOT EXISTS ${tableOf(options)} (
+  options = knownOptions('postgresTable', options, ['table', 'schema', 'unlogged'])
+  return `CREATE ${options.unlogged === true ? 'UNLOGGED ' : ''}TABLE IF NOT EXISTS ${postgresTableName(options)} (
   key bytea PRIMARY KEY,
   state bytea,
   expires_at bigint NOT NULL
@@ -144,68 +182,139 @@ export function postgresTable(options: PostgresTable & { readonly unlogged?: boo
  * const database = postgresDatabase(pool)
  * console.log(await database.size(), await database.keysAfter('', 100))
  */
-export function postgresDatabase(client: PgPool | PostgresJs, options: PostgresStoreOptions = {}): ListedDatabase {
-  const open = opener(client)
-  const table = tableOf(options)
+export function postgresDatabase(
+  client: PgPool | PostgresJs | PostgresAddress,
+  options: PostgresStoreOptions = {},
+): ListedDatabase {
+  const { open, most, close } = opener(client, connectionsGiven(options.connections))
+  const table = postgresTableName(options)
   const timeout = timeoutOf(options.timeout)
-  const begin = `${BEGIN}; SET LOCAL statement_timeout TO ${timeout};
-SET LOCAL idle_in_transaction_session_timeout TO ${timeout + PATIENCE};`
-  const session = <Result>(work: (session: Session<Found>, commit: Commit) => Promise<Result>): Promise<Result> =>
-    inSession(open, timeout + PATIENCE, work, (error) => {
+  const session = <Result>(
+    ms: number,
+    work: (session: Session<Found>, commit: Commit) => Promise<Result>,
+  ): Promise<Result> =>
+    inSession(open, ms + PATIENCE, work, (error) => {
       const state = stateOf(error)
       return !(error instanceof SluiceError) && (state === undefined || BROKEN.test(state))
     })
   const { clock } = options
   const now = (): string => (clock === undefined ? 'extract(epoch FROM clock_timestamp()) * 1000' : String(clock.now()))
-  const missing = `The table ${table} does not exist. Create it: npx sluice migrate postgres://… --apply`
-  const sweeper = new Sweeper(sweepOf(table, now, session))
+  const check: Check = {
+    problems: () => session(CHECKING, ({ query }) => postgresProblems(query, table, options)),
+    isRefused: (error) => REFUSED.test(stateOf(error) ?? ''),
+  }
+  const sweeper = new Sweeper(sweepOf(table, now, (work) => session(timeout, work)))
 
-  const attempt = <Result>(keys: readonly string[], change: Change<Result>, readOnly: boolean): Promise<Result> =>
-    session(async ({ query }, commit) => {
+  /** Returns nothing if another transaction has inserted or deleted a row meanwhile. */
+  const attempt = <Result>(
+    keys: readonly string[],
+    change: Change<Result>,
+    readOnly: boolean,
+    ms: number,
+  ): Promise<Changes<Result> | undefined> =>
+    session(ms, async ({ query }, commit) => {
       const hex = keys.map(hexOf)
       if (readOnly) {
         const found = await query(
-          `BEGIN READ ONLY; SET LOCAL statement_timeout TO ${timeout}; ${select(table, hex)}; COMMIT`,
+          `BEGIN READ ONLY; SET LOCAL statement_timeout TO ${ms}; ${select(table, hex)}; COMMIT`,
         )
-        return apply(hex, found, change).result
+        return apply(hex, found, change)
       }
-      // `FOR UPDATE` locks only rows that exist, so missing ones are inserted before. All transactions do both in the order of keys, the inserts first:
-      // no two of them wait for each other.
-      const found = await query(`${begin} ${seed(table, now(), hex)}; ${select(table, hex, 'FOR UPDATE')}`)
-      if (!isComplete(hex, found)) throw swept()
-      const { writes, result } = apply(hex, found, change)
+      // `FOR UPDATE` locks only rows that exist. A single row that is missing is inserted at the end. Several are inserted before, in the order of
+      // keys, as they are locked: so no two transactions wait for each other.
+      const isSingle = hex.length === 1
+      const seeds = isSingle ? '' : `${seed(table, now(), hex)};`
+      const found = await query(`${begin(ms)} ${seeds} ${select(table, hex, 'FOR UPDATE')}`)
+      const isComplete = found.length === hex.length && found[0]!.key !== null
+      if (!isComplete && !isSingle) return rolledBack(query, undefined)
+      const changes = apply(hex, found, change)
+      const writes = changes.writes.filter((each) => isComplete || isStored(each))
       // Without a write, the rows that were inserted go away.
-      await commit(query(writes.length === 0 ? 'ROLLBACK' : `${write(table, writes)} COMMIT`))
-      return result
+      if (writes.length === 0) return rolledBack(query, changes)
+      const statement = isComplete ? write(table, writes) : insert(table, writes[0] as StoredRow)
+      const stored = await commit(query(`${statement}; COMMIT`))
+      return isComplete || stored.length > 0 ? changes : undefined
     })
+
+  /** Rows that exist are locked if they can only be skipped; others, if they cannot be inserted. */
+  const lockedOf = async (keys: readonly string[], ms: number): Promise<readonly string[]> => {
+    if (keys.length === 1) return keys
+    const locked: string[] = []
+    const absent: string[] = []
+    try {
+      await session(ms, async ({ query }) => {
+        const hex = keys.map(hexOf)
+        const known = new Map((await query(`${begin(ms)} ${skip(table, hex)}`)).map(({ key, value }) => [key, value]))
+        for (const [i, key] of keys.entries()) {
+          const isFree = known.get(hex[i]!)
+          if (isFree === undefined) absent.push(key)
+          else if (isFree === '0') locked.push(key)
+        }
+        if (absent.length > 0) await query(seed(table, now(), absent.map(hexOf)))
+        await query('ROLLBACK')
+      })
+    } catch (error) {
+      if (stateOf(error) !== LOCKED) throw error
+      locked.push(...absent)
+    }
+    return locked
+  }
+  const faults: Faults = { faultOf, lockedOf, explained: (error) => refusedBy(check, error) }
 
   return {
     place: placeOf(client, `the table ${table} of PostgreSQL`),
-    keysAfter: (key, most) =>
-      session(async ({ query }) => {
-        const after = `${table} WHERE key > decode('${hexOf(key)}', 'hex') ORDER BY key LIMIT ${most}`
+    ...(most !== undefined && { mostTransactions: most }),
+    ...(close && { close }),
+    keysAfter: (key, count) =>
+      session(timeout, async ({ query }) => {
+        const after = `${table} WHERE key > decode('${hexOf(key)}', 'hex') ORDER BY key LIMIT ${count}`
         const found = await query(`SELECT encode(key, 'hex') AS value FROM ${after}`)
         return found.map(({ value }) => Buffer.from(value, 'hex').toString())
       }),
     size: () =>
-      session(async ({ query }) => Number((await query(`SELECT count(*)::text AS value FROM ${table}`))[0]!.value)),
-    async transact(keys, change, { readOnly }) {
-      const result = await repeated(() => attempt(keys, change, readOnly), faultOf, missing)
+      session(timeout, async ({ query }) =>
+        Number((await query(`SELECT count(*)::text AS value FROM ${table}`))[0]!.value),
+      ),
+    ready: () => verifySetup(check),
+    async transact(keys, change, { readOnly, within = timeout }) {
+      const { result } = await repeated(
+        keys,
+        Math.min(timeout, within),
+        async (ms) => (await attempt(keys, change, readOnly, ms)) ?? overtaken(),
+        faults,
+      )
       if (!readOnly) void sweeper.tick()
       return result
     },
   }
 }
 
-function tableOf({ table = 'sluice', schema }: PostgresTable): string {
-  const name = quoted('table', table, '"', LONGEST_NAME)
-  return schema === undefined ? name : `${quoted('schema', schema, '"', LONGEST_NAME)}.${name}`
+async function rolledBack<Result>(query: Session<Found>['query'], result: Result): Promise<Result> {
+  await query('ROLLBACK')
+  return result
+}
+
+/** Begins a transaction that the server ends by itself if its process stops. */
+function begin(ms: number): string {
+  return `${BEGIN}; SET LOCAL statement_timeout TO ${ms}; SET LOCAL lock_timeout TO ${lockTimeOf(ms)};
+SET LOCAL idle_in_transaction_session_timeout TO ${ms + PATIENCE};`
 }
 
 /** Rows in the order of their keys. The time of the last row is after all locks. */
 function select(table: string, hex: readonly string[], lock = ''): string {
   return `SELECT encode(key, 'hex') AS key, encode(state, 'hex') AS state, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint::text AS value
-FROM (SELECT) AS one LEFT JOIN (SELECT key, state FROM ${table} WHERE key = ANY (ARRAY(${listOf(hex)})) ORDER BY key ${lock}) AS found ON true`
+FROM (SELECT) AS one LEFT JOIN (SELECT key, state FROM ${table} WHERE ${isAmong(hex)} ORDER BY key ${lock}) AS found ON true`
+}
+
+/** Rows that exist, and whether no other transaction has locked them. */
+function skip(table: string, hex: readonly string[]): string {
+  return `WITH free AS (SELECT key FROM ${table} WHERE ${isAmong(hex)} ORDER BY key FOR UPDATE SKIP LOCKED)
+SELECT encode(key, 'hex') AS key, NULL AS state, (key IN (SELECT key FROM free))::int::text AS value FROM ${table} WHERE ${isAmong(hex)}`
+}
+
+/** A single key is planned faster without an array. */
+function isAmong(hex: readonly string[]): string {
+  return hex.length === 1 ? `key = ${bytea(hex[0]!)}` : `key = ANY (ARRAY(${listOf(hex)}))`
 }
 
 function seed(table: string, now: string, hex: readonly string[]): string {
@@ -213,18 +322,36 @@ function seed(table: string, now: string, hex: readonly string[]): string {
 SELECT key, (${now})::bigint + ${SEED_TTL} FROM (${listOf(hex)}) AS given (key) ORDER BY key ON CONFLICT (key) DO NOTHING`
 }
 
+/** Inserts the row of a key. Returns nothing if there is one. */
+function insert(table: string, { key, row, expiresAt }: StoredRow): string {
+  return `INSERT INTO ${table} (key, state, expires_at) VALUES (${bytea(hexOf(key))}, ${bytea(hexOf(row))}, ${Math.ceil(expiresAt)})
+ON CONFLICT (key) DO NOTHING RETURNING 1::text AS value`
+}
+
 function write(table: string, writes: readonly RowWrite[]): string {
-  const stored = writes.filter(({ row }) => row !== undefined)
-  const deleted = writes.filter(({ row }) => row === undefined)
+  const stored = writes.filter(isStored)
+  const deleted = writes.filter((each) => !isStored(each)).map(({ key }) => hexOf(key))
+  const statements = deleted.length > 0 ? [`DELETE FROM ${table} WHERE ${isAmong(deleted)}`] : []
+  if (stored.length > 0) statements.push(update(table, stored))
+  return statements.join('; ')
+}
+
+function update(table: string, stored: readonly StoredRow[]): string {
+  const [first] = stored
+  if (stored.length === 1)
+    return `UPDATE ${table} SET state = ${bytea(hexOf(first!.row))}, expires_at = ${Math.ceil(first!.expiresAt)} WHERE ${isAmong([hexOf(first!.key)])}`
   const columns = [
     stored.map(({ key }) => hexOf(key)),
-    stored.map(({ row }) => Buffer.from(row!).toString('hex')),
+    stored.map(({ row }) => hexOf(row)),
     stored.map(({ expiresAt }) => Math.ceil(expiresAt)),
   ]
-  const update = `UPDATE ${table} AS old SET state = decode(new.state, 'hex'), expires_at = new.expires_at::bigint
-FROM unnest(${columns.map(texts).join()}) AS new (key, state, expires_at) WHERE old.key = decode(new.key, 'hex');`
-  const keys = listOf(deleted.map(({ key }) => hexOf(key)))
-  return `${stored.length > 0 ? update : ''}${deleted.length > 0 ? `DELETE FROM ${table} WHERE key IN (${keys});` : ''}`
+  return `UPDATE ${table} AS old SET state = decode(new.state, 'hex'), expires_at = new.expires_at::bigint
+FROM unnest(${columns.map(texts).join()}) AS new (key, state, expires_at) WHERE old.key = decode(new.key, 'hex')`
+}
+
+/** A constant of bytes. It does not depend on settings of the server. */
+function bytea(hex: string): string {
+  return `decode('${hex}', 'hex')`
 }
 
 /** A query for bytes that are given in hexadecimal digits. One constant is parsed faster than many. */
@@ -235,10 +362,6 @@ function listOf(hex: readonly string[]): string {
 /** An array of texts without commas and quotes. */
 function texts(values: readonly (string | number)[]): string {
   return `string_to_array('${values.join()}', ',')`
-}
-
-function isComplete(hex: readonly string[], found: readonly Found[]): boolean {
-  return found.length === hex.length && found[0]!.key !== null
 }
 
 function apply<Result>(
@@ -284,15 +407,21 @@ AND expires_at < ${now()} FOR UPDATE SKIP LOCKED`
     })
 }
 
-/** A sweeper has deleted a row after it was found, and before it was locked. The transaction is repeated. */
-function swept(): Error {
-  return Object.assign(new Error('a row was deleted before it was locked'), { code: '40001' })
+/** Another transaction has inserted or deleted a row after it was looked for, and before it was locked. The transaction is repeated. */
+function overtaken(): never {
+  throw Object.assign(new Error('another transaction inserted or deleted a row'), { code: '40001' })
+}
+
+function isStored(write: RowWrite): write is StoredRow {
+  return write.row !== undefined
 }
 
 function faultOf(error: unknown): Fault | undefined {
   const state = stateOf(error)
-  if (state === '42P01') return 'missing'
-  return state !== undefined && REPEATABLE.has(state) ? 'undone' : undefined
+  if (state === undefined) return undefined
+  if (state === LOCKED) return 'locked'
+  if (WRONG.test(state) || REFUSED.test(state)) return 'wrong'
+  return REPEATABLE.has(state) ? 'undone' : undefined
 }
 
 function stateOf(error: unknown): string | undefined {
@@ -300,30 +429,97 @@ function stateOf(error: unknown): string | undefined {
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && code !== 'EPIPE' ? code : undefined
 }
 
-/** How to get a connection, known by the methods of the client. */
-function opener(client: PgPool | PostgresJs): () => Promise<Session<Found>> {
-  const { connect, totalCount, begin } = (client ?? {}) as Partial<PgPool & PostgresJs>
+/** How to get connections, known by the methods of the client. */
+interface Opener {
+  open(isOver: () => boolean): Promise<Session<Found>>
+  /** The most transactions at a time. */
+  readonly most?: number | undefined
+  readonly close?: () => Promise<void>
+}
+
+function opener(client: PgPool | PostgresJs | PostgresAddress, connections: number | undefined): Opener {
+  const { connect, totalCount, begin, connectionString } = (client ?? {}) as Partial<
+    PgPool & PostgresJs & PostgresAddress
+  >
   if (typeof connect === 'function' && typeof totalCount === 'number') {
     const pool = client as PgPool
-    // Without a listener, a connection that is lost ends the process. The next decision reports the error.
-    if (pool.listenerCount('error') === 0) pool.on('error', ignore)
-    return () => openPg(pool)
+    const own = connectionsOf(pool, () => sharedPool(pool), connections)
+    return { most: own.most, open: async (isOver) => pgSession(own, await own.take(isOver)) }
   }
-  if (typeof begin === 'function') return () => openPostgresJs(client as PostgresJs)
-  return refuse('postgresStore', 'a Pool of pg, or what postgres() of postgres.js returns', veiled(client))
+  if (typeof begin === 'function') return { open: () => openPostgresJs(client as PostgresJs) }
+  if (typeof connectionString === 'string') return ownPool(connectionString, connections)
+  return refuse(
+    'postgresStore',
+    'a Pool of pg, what postgres() of postgres.js returns, or { connectionString }',
+    veiled(client),
+  )
+}
+
+/** A pool that the store makes for its first transaction, and ends. */
+function ownPool(connectionString: string, connections: number | undefined): Opener {
+  const max = Math.max(1, connections ?? DEFAULT_KEPT)
+  let pool: OwnPool | undefined
+  return {
+    most: max,
+    async open(isOver) {
+      const made = (pool ??= new (pg().Pool)({ connectionString, max, allowExitOnIdle: true }))
+      const own = connectionsOf(made, () => sharedPool(made, true), 0)
+      return pgSession(own, await own.take(isOver))
+    },
+    async close() {
+      await pool?.end()
+    },
+  }
+}
+
+interface OwnPool extends PgPool {
+  end(): Promise<void>
+}
+
+interface Pg {
+  readonly Pool: new (options: object) => OwnPool
+}
+
+function pg(): Pg {
+  try {
+    const { createRequire } = builtin('node:module') as { createRequire(from: string): (name: string) => unknown }
+    return createRequire(import.meta.url)('pg') as Pg
+  } catch (cause) {
+    throw new SluiceError('MISSING_PACKAGE', 'postgresStore needs the package pg: npm install pg', { cause })
+  }
 }
 
 const ignore = (): void => undefined
 
-async function openPg(pool: PgPool): Promise<Session<Found>> {
-  const client = await pool.connect()
-  client.on('error', ignore)
+/** A pool of pg. Without a listener, a connection that is lost ends the process. The next decision reports the error. */
+function sharedPool(pool: PgPool, isOwn = false): SharedPool<PgClient> {
+  if (pool.listenerCount('error') === 0) pool.on('error', ignore)
+  const size = pool.options?.max ?? 0
   return {
-    query: async (text) => rowsOf(await client.query(text)),
-    release(isBroken) {
-      client.off('error', ignore)
+    size,
+    get isEnding() {
+      return pool.ending === true
+    },
+    async take(onFull) {
+      if (!isOwn && pool.idleCount === 0 && pool.totalCount >= size) onFull()
+      const client = await pool.connect()
+      client.on('error', ignore)
+      return client
+    },
+    putBack(client, isBroken) {
+      // One that is being closed may still report an error.
+      if (!isBroken && pool.ending !== true) client.off('error', ignore)
       client.release(isBroken)
     },
+    keep: async (client, onLost) => void client.on('error', onLost),
+    leave: async (client, onLost) => void client.off('error', onLost),
+  }
+}
+
+function pgSession(own: Connections<PgClient>, client: PgClient): Session<Found> {
+  return {
+    query: async (text) => rowsOf(await client.query(text)),
+    release: (isBroken) => own.give(client, isBroken),
   }
 }
 

@@ -7,7 +7,9 @@ import { brand, shared } from '../util/copies.ts'
 import { messageOf, shown, SluiceError } from '../util/errors.ts'
 import { isPromise } from '../util/maybe-promise.ts'
 import { knownOptions, refuse, wholeNumber } from '../util/validate.ts'
+import { decodeNote, encodeNote, type Note, noteKey, performOnce } from './note.ts'
 import {
+  type Adjusting,
   type AsyncStore,
   type Charge,
   copiesOf,
@@ -15,6 +17,7 @@ import {
   isDeciding,
   type Operation,
   type Place,
+  type Renewing,
   type Reply,
   STORE,
   type Store,
@@ -45,6 +48,14 @@ export interface RowWrite {
 /** What the engine does with the rows of some keys. It is pure: a transaction that is repeated calls it again. */
 export type Change<Result> = (rows: readonly (Uint8Array | undefined)[], now: number) => Changes<Result>
 
+/** What a transaction is for. */
+export interface TransactionInfo {
+  /** True if `change` returns no writes. */
+  readonly readOnly: boolean
+  /** Milliseconds for which somebody waits for the result. The database may end the transaction then. Default: its own time-out. */
+  readonly within?: number
+}
+
 /** A database, as far as `rowStore` needs it. */
 export interface RowDatabase {
   /**
@@ -53,29 +64,46 @@ export interface RowDatabase {
    * time in microseconds since 1970 by the database's own clock, taken after the rows are locked.
    *
    * Keys are different, sorted, well-formed texts without NUL. With `readOnly`, `change` returns no writes. An error means that nothing is
-   * stored.
+   * stored. Throw `BusyRows` if other transactions have locked some of the rows, and a `SluiceError` of code `STORE_SETUP` if the table or the
+   * rights are wrong. Any other error is `STORE_FAILED`: the database does not answer.
    */
-  transact<Result>(
-    keys: readonly string[],
-    change: Change<Result>,
-    options: { readonly readOnly: boolean },
-  ): Promise<Result> | Result
+  transact<Result>(keys: readonly string[], change: Change<Result>, options: TransactionInfo): Promise<Result> | Result
   /**
    * The most keys that `keys` may have, from 1. An operation that has more keys on its own is a transaction of its own. Default: no
    * limit; up to 256 operations share a transaction.
    */
   readonly mostKeys?: number
+  /** The most transactions at a time, from 1. They have no key in common. Default: 4. */
+  readonly mostTransactions?: number
+  /** Resolves when connection, table and rights are right. Rejects with `STORE_SETUP`, and what to do. Default: there is nothing to check. */
+  ready?(): Promise<void>
   /** Releases the resources of the database, if the store owns them. */
   close?(): Promise<void> | void
   /** Where the rows are, with a name for messages. Databases with the same object count in one place. Default: each database is a place. */
   readonly place?: { readonly name: string }
 }
 
+/**
+ * Other transactions have locked rows: thrown by `transact` of a `RowDatabase`. The operations on other rows are repeated without them, and the
+ * operations on a locked row are tried once more alone. Then they reject with this error, whose code is `STORE_BUSY`.
+ * @example throw new BusyRows(lockedKeys, { cause: error })
+ */
+export class BusyRows extends SluiceError {
+  /** The keys of the locked rows: some keys of the transaction, or all. */
+  readonly keys: readonly string[]
+
+  constructor(keys: readonly string[], options?: ErrorOptions) {
+    const others = keys.length > 1 ? ` and ${keys.length - 1} more` : ''
+    super('STORE_BUSY', `Another transaction has locked the row of ${keys[0] ?? 'a key'}${others}`, options)
+    this.keys = keys
+  }
+}
+
 /** A database whose `transact` returns its result at once. */
 export interface SyncRowDatabase extends RowDatabase {
   /** Says so: a function does not show it. */
   readonly sync: true
-  transact<Result>(keys: readonly string[], change: Change<Result>, options: { readonly readOnly: boolean }): Result
+  transact<Result>(keys: readonly string[], change: Change<Result>, options: TransactionInfo): Result
   close?(): void
 }
 
@@ -95,8 +123,14 @@ export interface RowStoreOptions {
 
 /** Operations in one transaction. */
 const MOST_GATHERED = 256
-/** Transactions at a time. They have no key in common. */
+/** Transactions at a time. */
 const MOST_IN_FLIGHT = 4
+/** Milliseconds for which a key has transactions of its own after its row was locked. */
+const APART_MS = 1000
+/** Keys that have transactions of their own. */
+const MOST_APART = 256
+/** Milliseconds for which a transaction of such a key waits while it has rows of other keys, too: it delays their other operations. */
+const SHORT_WAIT_MS = 10
 /** Clocks differ, so a row is kept a second longer than it counts. */
 const GRACE_MS = 1000
 /** The microseconds of 1973. A time before is one in other units. */
@@ -122,12 +156,13 @@ const EARLIEST = 1e14
 export function rowStore(database: SyncRowDatabase, options?: RowStoreOptions): SyncStore
 export function rowStore(database: RowDatabase, options?: RowStoreOptions): AsyncStore
 export function rowStore(database: RowDatabase, options: RowStoreOptions = {}): Store {
-  knownOptions('rowStore', options, ['clock'])
-  const { transact, sync, close, mostKeys } = (database ?? {}) as Partial<SyncRowDatabase>
+  options = knownOptions('rowStore', options, ['clock'])
+  const { transact, sync, close, mostKeys, mostTransactions } = (database ?? {}) as Partial<SyncRowDatabase>
   if (typeof transact !== 'function') refuse('rowStore', 'a database with the method `transact`', database)
   if (close !== undefined && typeof close !== 'function') refuse('close', 'a function', close)
   if (sync !== undefined && typeof sync !== 'boolean') refuse('sync', 'true or false', sync)
   if (mostKeys !== undefined) wholeNumber('mostKeys', mostKeys)
+  if (mostTransactions !== undefined) wholeNumber('mostTransactions', mostTransactions)
   const clock = options.clock && clockGiven(options.clock)
   return sync === true ? new SyncRows(database as SyncRowDatabase, clock) : new AsyncRows(database, clock)
 }
@@ -177,25 +212,31 @@ class Rows {
     this.clock = storeClock(given, () => steadyClock.now() + this.#ahead)
   }
 
-  /** Returns the error of each operation. One that fails, such as for a damaged row, changes nothing and stops no other. */
-  transact(operations: readonly HasOperation[]): Promise<unknown[]> | unknown[] {
+  /**
+   * Returns the error of each operation. One that fails, such as for a damaged row, changes nothing and stops no other.
+   * @param most the most milliseconds to wait
+   */
+  transact(operations: readonly Pending[], most = Infinity): Promise<unknown[]> | unknown[] {
     const keys = [...new Set(operations.flatMap(({ operation }) => keysOf(operation)))].toSorted()
     const readOnly = operations.every(({ operation }) => operation.kind === 'peek')
     const change: Change<unknown[]> = (stored, given) => {
       const now = this.#given === undefined ? checkedTime(given) : microseconds(this.#given)
       this.#ahead = now / 1000 - steadyClock.now()
-      const records = new Map(keys.map((key, i) => [key, new KeyRecord(stored[i])]))
+      const rows = new Map(keys.map((key, i) => [key, checkedRow(stored[i])]))
+      const records = new Records(rows)
       const result = operations.map(({ operation }) => attempt(operation, records, now))
-      const writes = [...records].flatMap(([key, record]) => record.write(key, now))
-      return { writes, result }
+      return { writes: records.writes(now), result }
     }
-    return this.database.transact(keys, change, { readOnly })
+    const within = Math.min(most, Math.max(...operations.map((each) => each.within ?? Infinity)))
+    return this.database.transact(keys, change, within === Infinity ? { readOnly } : { readOnly, within })
   }
 }
 
 /** The operation is read when it happens, because it may have been given up by then. */
-interface HasOperation {
+interface Pending {
   readonly operation: Operation
+  /** Milliseconds for which somebody still waits; `undefined` if the operation does not say. */
+  readonly within?: number | undefined
 }
 
 class SyncRows implements SyncStore {
@@ -203,12 +244,14 @@ class SyncRows implements SyncStore {
   readonly answersAlways = false
   readonly place: Place
   readonly clock: StoreClock
+  readonly ready: (() => Promise<void>) | undefined
   readonly #rows: Rows
 
   constructor(database: SyncRowDatabase, clock: Clock | undefined) {
     this.#rows = new Rows(database, clock)
     this.place = this.#rows.place
     this.clock = this.#rows.clock
+    this.ready = database.ready?.bind(database)
   }
 
   readonly run = (operation: Operation, reply: Reply): undefined => {
@@ -225,7 +268,7 @@ class SyncRows implements SyncStore {
 
   #transact(operation: Operation): unknown {
     try {
-      const failures = this.#rows.transact([{ operation }])
+      const failures = this.#rows.transact([{ operation, within: operation.within }])
       if (!isPromise(failures)) return failures[0]
       void failures.catch(() => undefined)
     } catch (error) {
@@ -236,18 +279,31 @@ class SyncRows implements SyncStore {
 }
 
 /** An operation that waits for its transaction, or runs in it. */
-class Waiting implements HasOperation {
+class Waiting implements Pending {
   operation: Operation
   readonly keys: readonly string[]
   readonly #reply: Reply
   readonly #undo: (charges: readonly Charge[]) => Promise<void>
+  readonly #arrived = performance.now()
   #isGivenUp = false
+  #isRepeated = false
 
   constructor(operation: Operation, reply: Reply, undone: (charges: readonly Charge[]) => Promise<void>) {
     this.operation = operation
     this.keys = [...new Set(keysOf(operation))]
     this.#reply = reply
     this.#undo = undone
+  }
+
+  get within(): number | undefined {
+    const { within } = this.operation
+    return within === undefined ? undefined : Math.max(1, Math.ceil(within + this.#arrived - performance.now()))
+  }
+
+  /** Returns true once: if a transaction with other keys has failed because of locked rows, and somebody waits. */
+  mayRepeat(keys: ReadonlySet<string>): boolean {
+    if (this.#isRepeated || this.#isGivenUp || this.keys.length === keys.size) return false
+    return (this.#isRepeated = true)
   }
 
   /** Verdicts go into copies from now on. */
@@ -270,17 +326,22 @@ class AsyncRows implements AsyncStore {
   readonly answersAlways = false
   readonly place: Place
   readonly clock: StoreClock
+  readonly ready: (() => Promise<void>) | undefined
   readonly #rows: Rows
   #waiting = new Set<Waiting>()
   #isScheduled = false
   #inFlight = 0
   /** The keys of the transactions that run. */
-  readonly #busy = new Set<string>()
+  readonly #taken = new Set<string>()
+  readonly #apart = new KeysApart()
+  /** True while a transaction of a key that is apart runs: one at a time, so that locked rows hold up one connection. */
+  #isApart = false
 
   constructor(database: RowDatabase, clock: Clock | undefined) {
     this.#rows = new Rows(database, clock)
     this.place = this.#rows.place
     this.clock = this.#rows.clock
+    this.ready = database.ready?.bind(database)
   }
 
   readonly run = (operation: Operation, reply: Reply): (() => void) | undefined => {
@@ -312,26 +373,32 @@ class AsyncRows implements AsyncStore {
   /** Starts transactions of what waits. Operations on a key keep their order. */
   readonly #start = (): void => {
     this.#isScheduled = false
-    while (this.#inFlight < MOST_IN_FLIGHT) {
+    const { mostTransactions = MOST_IN_FLIGHT } = this.#rows.database
+    while (this.#inFlight < mostTransactions) {
       const batch = this.#nextBatch()
       if (batch.length === 0) return
       void this.#run(batch)
     }
   }
 
-  /** Removes and returns operations whose keys are free. */
+  /** Removes and returns operations whose keys are free: either of one key that is apart, or of keys that are not. */
   #nextBatch(): Waiting[] {
     const { mostKeys = Infinity } = this.#rows.database
     const batch: Waiting[] = []
     const keys = new Set<string>()
-    const taken = new Set(this.#busy)
+    const taken = new Set(this.#taken)
+    let common: string | undefined
     for (const each of this.#waiting) {
-      const isFree = batch.length < MOST_GATHERED && !each.keys.some((key) => taken.has(key))
+      const apart = this.#apart.among(each.keys)
+      const fits = batch.length === 0 ? apart === undefined || !this.#isApart : apart === common
+      const isFree = fits && batch.length < MOST_GATHERED && !each.keys.some((key) => taken.has(key))
       const added = each.keys.filter((key) => !keys.has(key))
       if (isFree && (batch.length === 0 || keys.size + added.length <= mostKeys)) {
+        common = apart
         batch.push(each)
         for (const key of added) keys.add(key)
-      } else for (const key of each.keys) taken.add(key)
+        // What waits for a locked row does not delay operations on its other keys.
+      } else for (const key of apart === undefined ? each.keys : [apart]) taken.add(key)
     }
     for (const each of batch) this.#waiting.delete(each)
     return batch
@@ -339,28 +406,112 @@ class AsyncRows implements AsyncStore {
 
   async #run(batch: readonly Waiting[]): Promise<void> {
     const keys = new Set(batch.flatMap((each) => each.keys))
-    for (const key of keys) this.#busy.add(key)
+    const isApart = this.#apart.among(batch[0]!.keys) !== undefined
+    for (const key of keys) this.#taken.add(key)
+    if (isApart) this.#isApart = true
     this.#inFlight++
-    await this.#settle(batch)
+    await this.#settle(batch, keys, isApart && keys.size > 1 ? SHORT_WAIT_MS : Infinity)
     this.#inFlight--
-    for (const key of keys) this.#busy.delete(key)
+    if (isApart) this.#isApart = false
+    for (const key of keys) this.#taken.delete(key)
     this.#start()
   }
 
-  async #settle(batch: readonly Waiting[]): Promise<void> {
+  async #settle(batch: readonly Waiting[], keys: ReadonlySet<string>, most: number): Promise<void> {
     try {
-      const failures = await this.#rows.transact(batch)
+      const failures = await this.#rows.transact(batch, most)
       batch.forEach((each, i) => void each.settle(failures[i]))
     } catch (error) {
       // A row that would be too large fails its own operation, not those that share the transaction.
-      if (isRejection(error) && batch.length > 1) for (const each of batch) await this.#settle([each])
-      else for (const each of batch) void each.settle(failed(error))
+      if (isRejection(error) && batch.length > 1)
+        for (const each of batch) await this.#settle([each], new Set(each.keys), most)
+      else this.#fail(batch, keys, failed(error))
     }
+  }
+
+  /** All operations of a transaction get the same error. Those that may succeed without the locked rows are repeated first. */
+  #fail(batch: readonly Waiting[], keys: ReadonlySet<string>, failure: SluiceError): void {
+    const locked = lockedKeys(failure)
+    this.#apart.add(locked)
+    const repeated = locked.length === 0 || this.#rows.isClosed ? [] : batch.filter((each) => each.mayRepeat(keys))
+    this.#waiting = new Set([...repeated, ...this.#waiting])
+    for (const each of batch) if (!repeated.includes(each)) void each.settle(failure)
+    if (repeated.length > 0) return
+    // The row was waited for alone. Whatever has come for it meanwhile waits no longer.
+    for (const each of this.#waiting)
+      if (each.keys.some((key) => locked.includes(key)) && this.#waiting.delete(each)) void each.settle(failure)
+  }
+}
+
+/** Keys whose rows were locked in the last second. They have transactions of their own, so that they do not delay others. */
+class KeysApart {
+  readonly #until = new Map<string, number>()
+
+  add(keys: readonly string[]): void {
+    for (const key of keys) {
+      this.#until.delete(key)
+      this.#until.set(key, performance.now() + APART_MS)
+    }
+    for (const key of this.#until.keys())
+      if (this.#until.size > MOST_APART) this.#until.delete(key)
+      else break
+  }
+
+  /** Returns the first of `keys` that is apart. */
+  among(keys: readonly string[]): string | undefined {
+    if (this.#until.size === 0) return undefined
+    return keys.find((key) => {
+      const until = this.#until.get(key)
+      if (until !== undefined && until <= performance.now()) this.#until.delete(key)
+      return this.#until.has(key)
+    })
   }
 }
 
 brand(SyncRows, STORE)
 brand(AsyncRows, STORE)
+
+/** The rows of a transaction: records of keys, and notes of receipts. */
+class Records {
+  readonly #rows: ReadonlyMap<string, Uint8Array | undefined>
+  readonly #records = new Map<string, KeyRecord>()
+  readonly #notes = new Map<string, Note>()
+
+  constructor(rows: ReadonlyMap<string, Uint8Array | undefined>) {
+    this.#rows = rows
+  }
+
+  of(limiter: string, key: string): KeyRecord {
+    const place = recordKey(limiter, key)
+    const record = this.#records.get(place) ?? new KeyRecord(this.#rows.get(place))
+    this.#records.set(place, record)
+    return record
+  }
+
+  /** Returns what is noted of a receipt. Throws `DAMAGED_ROW`. */
+  noteOf(id: string): Note | undefined {
+    const row = this.#rows.get(noteKey(id))
+    return this.#notes.get(id) ?? (row && decodeNote(row))
+  }
+
+  keep(id: string, note: Note): void {
+    this.#notes.set(id, note)
+  }
+
+  /** Returns the writes of what has changed. */
+  writes(now: number): RowWrite[] {
+    const notes = [...this.#notes].map(([id, note]): RowWrite => {
+      return { key: noteKey(id), row: encodeNote(note), expiresAt: note.until + GRACE_MS }
+    })
+    return [...[...this.#records].flatMap(([key, record]) => record.write(key, now)), ...notes]
+  }
+}
+
+function checkedRow(stored: unknown): Uint8Array | undefined {
+  if (stored === undefined || stored === null) return undefined
+  if (stored instanceof Uint8Array) return stored
+  throw new SluiceError('STORE_FAILED', `transact: expected rows as Uint8Array or undefined, got ${shown(stored)}`)
+}
 
 /** The rows of one key under one limiter, in a transaction. */
 class KeyRecord {
@@ -369,10 +520,8 @@ class KeyRecord {
   readonly #rows = new Map<string, Row>()
   #isDeleted = false
 
-  constructor(stored: unknown) {
-    if (stored !== undefined && stored !== null && !(stored instanceof Uint8Array))
-      throw new SluiceError('STORE_FAILED', `transact: expected rows as Uint8Array or undefined, got ${shown(stored)}`)
-    this.#bytes = stored ?? undefined
+  constructor(bytes: Uint8Array | undefined) {
+    this.#bytes = bytes
   }
 
   rowOf({ limit, policy: { compiled } }: Charge): Row {
@@ -425,23 +574,35 @@ export function recordKey(limiter: string, key: string): string {
 
 function keysOf(operation: Operation): string[] {
   if (operation.kind === 'forget') return [recordKey(operation.limiter, operation.key)]
-  return operation.charges.map(({ policy, key }) => recordKey(policy.limiter, key))
+  const keys = operation.charges.map(({ policy, key }) => recordKey(policy.limiter, key))
+  return isNoted(operation) ? [...keys, noteKey(operation.receipt!.id)] : keys
 }
 
-function attempt(operation: Operation, records: ReadonlyMap<string, KeyRecord>, now: number): unknown {
+function isNoted(operation: Operation): operation is Adjusting | Renewing {
+  return (operation.kind === 'adjust' || operation.kind === 'renew') && operation.receipt !== undefined
+}
+
+function attempt(operation: Operation, records: Records, now: number): unknown {
   try {
-    execute(operation, records, now)
+    if (isNoted(operation)) executeOnce(operation, records, now)
+    else execute(operation, records, now)
     return undefined
   } catch (error) {
     return error
   }
 }
 
+function executeOnce(operation: Adjusting | Renewing, records: Records, now: number): void {
+  const { id } = operation.receipt!
+  const note = performOnce(operation, records.noteOf(id), now, (each) => execute(each, records, now))
+  if (note !== undefined) records.keep(id, note)
+}
+
 /** Reads every row before anything is changed, so that an operation fails as a whole. */
-function execute(operation: Operation, records: ReadonlyMap<string, KeyRecord>, now: number): void {
-  if (operation.kind === 'forget') return records.get(recordKey(operation.limiter, operation.key))!.forget(now)
+function execute(operation: Operation, records: Records, now: number): void {
+  if (operation.kind === 'forget') return records.of(operation.limiter, operation.key).forget(now)
   const { charges } = operation
-  const rows = charges.map((charge) => records.get(recordKey(charge.policy.limiter, charge.key))!.rowOf(charge))
+  const rows = charges.map((charge) => records.of(charge.policy.limiter, charge.key).rowOf(charge))
   if (operation.kind === 'adjust') {
     const { units } = operation
     rows.forEach((row, i) => units[i] === 0 || adjust(row, charges[i]!, units[i]!, now))
@@ -467,6 +628,11 @@ function checkedTime(given: unknown): number {
 
 function isRejection(error: unknown): boolean {
   return error instanceof SluiceError && (error.code === 'STORE_REJECTED' || error.code === 'DAMAGED_ROW')
+}
+
+/** The keys of the rows that other transactions have locked. The error may be of another copy of the package. */
+function lockedKeys(failure: SluiceError): readonly string[] {
+  return failure.code === 'STORE_BUSY' ? ((failure as Partial<BusyRows>).keys ?? []) : []
 }
 
 function failed(error: unknown): SluiceError {

@@ -1,5 +1,6 @@
 import { shared } from '../util/copies.ts'
-import { milliseconds, refuse } from '../util/validate.ts'
+import { milliseconds, refuse, wholeNumber } from '../util/validate.ts'
+import { BusyRows } from './rows.ts'
 
 // What the stores in SQL databases share.
 
@@ -22,8 +23,8 @@ export function quoted(option: string, name: unknown, quote: string, longest: nu
 }
 
 /** Returns the hexadecimal digits of a key. A statement with nothing but digits in it cannot be changed by a client. */
-export function hexOf(key: string): string {
-  return Buffer.from(key).toString('hex')
+export function hexOf(key: string | Uint8Array): string {
+  return Buffer.from(key as string).toString('hex')
 }
 
 /** A connection that one transaction has for itself. */
@@ -40,7 +41,7 @@ export const PATIENCE = 1000
 const LONGEST = 2 ** 31 - 1 - PATIENCE
 
 /** Returns the milliseconds of the option `timeout`. */
-export function timeoutOf(given: number | string = 40): number {
+export function timeoutOf(given: number | string = 1000): number {
   const ms = milliseconds('timeout', given)
   return ms <= LONGEST ? ms : refuse('timeout', `at most ${LONGEST} milliseconds`, given)
 }
@@ -52,23 +53,55 @@ export const MANY = 500
 /** How often a transaction is repeated. */
 export const MOST_REPEATS = 5
 
-/** What an error says: the server has undone the transaction, or the table does not exist. */
-export type Fault = 'undone' | 'missing'
+/** Checks the option `connections`. */
+export function connectionsGiven(given: number | undefined): number | undefined {
+  return given === undefined ? undefined : wholeNumber('connections', given, 0)
+}
 
-/** Repeats a transaction that the server has undone, such as one of two that wait for each other. `missing` says how to create the table. */
+/** Returns the part of a time-out for which a statement waits for locks. The rest is for the rows that are not locked. */
+export function lockTimeOf(ms: number): number {
+  return Math.ceil((ms * 3) / 4)
+}
+
+/**
+ * What an error says. `'undone'`: the server has undone the transaction, such as one of two that wait for each other. `'locked'`: it may have waited for
+ * a lock for too long. `'wrong'`: the table, its columns or the rights are wrong.
+ */
+export type Fault = 'undone' | 'locked' | 'wrong'
+
+/** What `repeated` needs to know about a database. */
+export interface Faults {
+  faultOf(error: unknown): Fault | undefined
+  /** Returns those of `keys` whose rows other transactions have locked now. Takes at most so many milliseconds. */
+  lockedOf(keys: readonly string[], ms: number): Promise<readonly string[]>
+  /** Returns the error of a transaction that the table or the rights do not allow. It says what to do. */
+  explained(error: unknown): Promise<Error>
+}
+
+/**
+ * Repeats a transaction that the server has undone, for at most `ms` milliseconds. Rejects with `STORE_BUSY` if others have locked the rows, and with
+ * `STORE_SETUP` if the table cannot be used.
+ * @param attempt receives the milliseconds that are left
+ */
 export async function repeated<Result>(
-  attempt: () => Promise<Result>,
-  faultOf: (error: unknown) => Fault | undefined,
-  missing: string,
+  keys: readonly string[],
+  ms: number,
+  attempt: (left: number) => Promise<Result>,
+  { faultOf, lockedOf, explained }: Faults,
 ): Promise<Result> {
+  const end = performance.now() + ms
   for (let i = 0; ; i++) {
     try {
-      return await attempt()
+      return await attempt(Math.max(1, Math.ceil(end - performance.now())))
     } catch (error) {
       const fault = faultOf(error)
-      if (fault === 'undone' && i < MOST_REPEATS) continue
-      if (fault !== 'missing') throw error
-      throw new Error(missing, { cause: error })
+      if (fault === 'wrong') throw await explained(error)
+      const left = end - performance.now()
+      // A server may wait for locks for a shorter time than the transaction has.
+      const locked = fault === 'locked' && left < ms / 2 ? await lockedOf(keys, Math.max(1, Math.ceil(left / 2))) : []
+      if (locked.length > 0) throw new BusyRows(locked, { cause: error })
+      if (fault === undefined || (fault === 'locked' && left < 1)) throw error
+      if (i === MOST_REPEATS) throw new BusyRows(keys, { cause: error })
     }
   }
 }
@@ -77,17 +110,18 @@ export async function repeated<Result>(
 export type Commit = <Result>(answer: Promise<Result>) => Promise<Result>
 
 /**
- * Runs `work` with a session. Rejects if no answer comes for `ms`, and closes the connection: a network that swallows packets reports no error.
+ * Runs `work` with a session. `open` gets a function that says whether the session comes too late. Rejects if no answer comes for `ms`, and closes the connection: a network that swallows packets reports no error.
  * After any other error, the transaction ends. `isBrokenBy` says which errors make a connection useless.
  */
 export async function inSession<Own extends Session<unknown>, Result>(
-  open: () => Promise<Own>,
+  open: (isOver: () => boolean) => Promise<Own>,
   ms: number,
   work: (session: Own, commit: Commit) => Promise<Result>,
   isBrokenBy: (error: unknown) => boolean,
 ): Promise<Result> {
   let session: Own | undefined
   let isLate = false
+  let isOver = false
   let isCommitting = false
   const release = (isBroken: boolean): void => {
     session?.release(isBroken)
@@ -104,7 +138,7 @@ export async function inSession<Own extends Session<unknown>, Result>(
     }
   }
   const done = async (): Promise<Result> => {
-    const own = (session = await open())
+    const own = (session = await open(() => isLate))
     if (isLate) {
       release(false)
       throw lost(ms)
@@ -121,15 +155,19 @@ export async function inSession<Own extends Session<unknown>, Result>(
   }
   let timer: ReturnType<typeof setTimeout> | undefined
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
+    const expire = (): void => {
+      if (isOver) return
       isLate = true
       release(true)
       reject(isCommitting ? unknownOutcome(lost(ms)) : lost(ms))
-    }, ms)
+    }
+    // A process that was busy for so long reads first what has arrived.
+    timer = setTimeout(() => setImmediate(expire), ms)
   })
   try {
     return await Promise.race([done(), late])
   } finally {
+    isOver = true
     clearTimeout(timer)
   }
 }

@@ -10,11 +10,16 @@
 import { builtin } from '../util/builtin.ts'
 import { type Clock, clockGiven } from '../util/clock.ts'
 import { shared, WeakValues } from '../util/copies.ts'
-import { messageOf, SluiceError, veiled } from '../util/errors.ts'
+import { messageOf, SluiceError, type SluiceErrorCode, veiled } from '../util/errors.ts'
 import { knownOptions, milliseconds, refuse } from '../util/validate.ts'
+import { rareWarning } from '../util/warn.ts'
+import { RepeatingStore } from './repeating.ts'
 import { type ListedDatabase, rowStore, type SyncRowDatabase } from './rows.ts'
 import { placeOf, quoted } from './sql.ts'
 import type { SyncStore } from './store.ts'
+import { WaitBudget } from './wait-budget.ts'
+
+export type { ListedDatabase }
 
 /** A `DatabaseSync` of `node:sqlite`, or a `Database` of better-sqlite3. */
 export interface SqliteDatabase {
@@ -39,18 +44,25 @@ export interface SqliteStoreOptions {
   /** The name of the table, which is created if it does not exist. Default: `'sluice'`. */
   readonly table?: string
   /**
-   * How long a decision waits while other processes write to the file: milliseconds, or a text such as `'200ms'`. The process does nothing
-   * else meanwhile. Default: 50.
+   * How long one decision waits at most while other processes write to the file: milliseconds, or a text such as `'200ms'`. The process does
+   * nothing else meanwhile, so all waits for a file together take at most a second, of which 100 ms come back in each second. Default: 1000.
    */
   readonly timeout?: number | string
   /** Uses this clock instead of the system's: for tests. */
   readonly clock?: Clock
 }
 
-/** Milliseconds that a process waits for others that open the file. */
-const OPENING = 5000
+/** How long a decision waits by default, in milliseconds. */
+const TIMEOUT = 1000
 /** The longest pause, in milliseconds, before a locked file is tried again. A transaction takes less than a tenth of it. */
 const PAUSE = 0.5
+/** Milliseconds by which a pause is usually too long on a machine that does nothing else. */
+const LATE = 0.1
+/** The first milliseconds of a wait for a file that is in use, and the part of them that the budget gets back. */
+const SHORT = 10
+const GIVEN_BACK = 0.9
+/** Milliseconds between two looks at whether a file was replaced. */
+const LOOK_EVERY = 1000
 /** The decisions before a step that deletes expired rows, and the rows that a step looks at: more than these decisions can insert. */
 const EVERY = 16
 const STEP = 100
@@ -70,23 +82,54 @@ const RESULTS: Readonly<Record<number, string>> = {
   14: 'CANTOPEN',
   26: 'NOTADB',
 }
+
+/** What an error means, and what to do. */
+type Advice = readonly [code: SluiceErrorCode, text: string]
+
 const DAMAGED =
   'The file is damaged, or is no database. While no process uses it, delete it and the files with -wal and -shm at the end of its name. Counts start from zero then'
-const ADVICE: Readonly<Record<string, string>> = {
-  BUSY: 'Another process has locked the file for longer than the `timeout`',
-  READONLY: 'The file, or its folder, may not be written by this user',
-  IOERR: 'The disk has failed, or is full',
-  CORRUPT: DAMAGED,
-  FULL: 'The disk is full, or the file has reached its largest size',
-  CANTOPEN: 'The folder of the file does not exist, or this user may not use it',
-  NOTADB: DAMAGED,
+const ADVICE: Readonly<Record<string, Advice>> = {
+  BUSY: ['STORE_BUSY', 'Another process has locked the file for longer than this process may wait'],
+  READONLY: ['STORE_SETUP', 'The file, or its folder, may not be written by this user'],
+  IOERR: ['STORE_FAILED', 'The disk has failed, or is full'],
+  CORRUPT: ['STORE_FAILED', DAMAGED],
+  FULL: ['STORE_FAILED', 'The disk is full, or the file has reached its largest size'],
+  CANTOPEN: ['STORE_SETUP', 'The folder of the file does not exist, or this user may not use it'],
+  NOTADB: ['STORE_SETUP', DAMAGED],
 }
+const OTHER_TABLE: Advice = [
+  'STORE_SETUP',
+  'The table has other columns, or was deleted. Choose another name with the option `table`. If it is a table of sluice, run DROP TABLE on it and start again',
+]
+
+/** What the warning says. */
+const IS_BUSY =
+  'another process has locked the file for longer than this process may wait: for the `timeout`, and for a second in all, of which 100 ms come back ' +
+  'in each second. Until the file is free, decisions fail, and a guard makes them in this process. Look for a program that keeps a transaction open, ' +
+  'and for a slow disk. If there are only very many decisions, use a server such as Redis'
+
+/** A statement does not fit the table. Only messages say so. */
+const UNFIT =
+  /no such (?:column|table)|has no column|ON CONFLICT clause does not match|cannot modify|may not be (?:dropped|modified)/
 
 /** Nothing changes it: to wait for it is to pause. */
 const never = new Int32Array(new SharedArrayBuffer(4))
 
 /** The places of files, by their names. */
 const files = shared('SQLite files', () => new WeakValues<{ readonly name: string }>())
+/** How long this process may still wait for files, by their names, and for open databases. */
+const budgets = shared('SQLite budgets', () => new WeakValues<WaitBudget>())
+const ownBudgets = shared('SQLite budgets of databases', () => new WeakMap<SqliteDatabase, WaitBudget>())
+
+/** How long an attempt is repeated: milliseconds, and never longer than a budget has left. */
+interface Patience {
+  readonly ms: number
+  readonly budget?: WaitBudget
+}
+
+/** For others that open the file at the start. */
+const AT_START: Patience = { ms: 5000 }
+const NONE: Patience = { ms: 0 }
 
 /**
  * Makes a store of a file of SQLite: opened by `node:sqlite` where Node has it (22.13 or later), else by the package better-sqlite3. The file and the
@@ -94,18 +137,25 @@ const files = shared('SQLite files', () => new WeakValues<{ readonly name: strin
  * not work. The clock is the system's.
  *
  * A decision is a transaction of about 30 µs. It returns at once. While other processes decide, it waits for the `timeout` at most, and the
- * process does nothing else meanwhile. Adapters guard the store: after that time, they decide in the process.
+ * process does nothing else meanwhile. All waits for a file together take at most a second, of which 100 ms come back in each second. Time in which
+ * the system gives the processor to other processes does not count. Then a decision fails at once with `STORE_BUSY`, and the process warns. Adapters
+ * guard the store: they decide in the process then. The `deadline` of a guard does not shorten a wait, because nothing can end it.
+ *
+ * A refund, a settlement or a release that finds the file locked does not wait. It is repeated in the background for up to a minute.
+ *
+ * If the file is deleted or replaced, a decision at most a second later opens the new one, with a warning.
  *
  * It also takes an open database of either package, which stays open when the store is closed. Its settings are not changed: set its journal to WAL, and
  * its busy time-out to 0.
  *
- * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`; `MISSING_PACKAGE` if there is no way to open the file; `STORE_FAILED` if the file cannot be opened. A
- * decision throws `STORE_FAILED` if SQLite failed. It has changed nothing then.
+ * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`; `MISSING_PACKAGE` if there is no way to open the file. The file, and each decision, throws
+ * `STORE_SETUP` if it cannot be opened or written, or is no database; `STORE_BUSY` if another process has locked it; and `STORE_FAILED` for other
+ * errors, such as of the disk. A decision has changed nothing then.
  * @example app.use(rateLimit({ keyer: byIP, limits: perMinute(100), store: sqliteStore('limits.db') }))
  */
 export function sqliteStore(file: string | SqliteDatabase, options: SqliteStoreOptions = {}): SyncStore {
   const { clock } = options
-  return rowStore(sqliteDatabase(file, options), clock && { clock })
+  return new RepeatingStore(rowStore(sqliteDatabase(file, options), clock && { clock }))
 }
 
 /**
@@ -115,14 +165,19 @@ export function sqliteStore(file: string | SqliteDatabase, options: SqliteStoreO
  * console.log(database.size(), database.keysAfter('', 100))
  */
 export function sqliteDatabase(file: string | SqliteDatabase, options: SqliteStoreOptions = {}): SqliteRows {
-  knownOptions('sqliteStore', options, ['table', 'timeout', 'clock'])
+  options = knownOptions('sqliteStore', options, ['table', 'timeout', 'clock'])
   const { table = 'sluice', clock } = options
   const name = quoted('table', table, '"', LONGEST_NAME)
-  const settings = { name, timeout: milliseconds('timeout', options.timeout ?? 50), clock: clock && clockGiven(clock) }
+  const settings = {
+    name,
+    timeout: milliseconds('timeout', options.timeout ?? TIMEOUT),
+    clock: clock && clockGiven(clock),
+  }
   return typeof file === 'string' ? rowsIn(file, settings) : rowsOf(checked(file), settings)
 }
 
-type SqliteRows = SyncRowDatabase & ListedDatabase
+/** Rows in a file of SQLite, whose keys can be listed. */
+export type SqliteRows = SyncRowDatabase & ListedDatabase
 
 interface Settings {
   /** The name of the table, quoted. */
@@ -131,33 +186,101 @@ interface Settings {
   readonly clock: Clock | undefined
 }
 
-/** Opens a file. */
+/** Returns the rows of a table in a file. Opens the file again when it was replaced. */
 function rowsIn(file: string, settings: Settings): SqliteRows {
   if (file === '' || file.includes('\0')) refuse('sqliteStore', 'the name of a file, such as limits.db', file)
-  const path = file === ':memory:' ? file : (builtin('node:path') as { resolve(file: string): string }).resolve(file)
+  const isFile = file !== ':memory:'
+  const path = isFile ? (builtin('node:path') as { resolve(file: string): string }).resolve(file) : file
   const name = `SQLite at ${path}, table ${settings.name}`
-  const database = explained(name, () => open(path))
-  try {
-    explained(name, () => patiently(OPENING, () => database.exec(SETTINGS)))
-    const place = file === ':memory:' ? { name } : files.of(name, () => ({ name }))
-    return { ...rowsOf(database, settings, place), close: () => void database.close() }
-  } catch (error) {
-    database.close()
-    throw error
+  const place = isFile ? files.of(name, () => ({ name })) : { name }
+  const budget = isFile ? budgets.of(path, () => new WaitBudget()) : new WaitBudget()
+  const warnReplaced = rareWarning('SLUICE_FILE_REPLACED')
+
+  const opened = (patience: Patience): { id: string | undefined; rows: SqliteRows; close(): unknown } => {
+    const before = idOf(path)
+    const database = explained(name, () => open(path))
+    try {
+      explained(name, () => patiently(patience, () => database.exec(SETTINGS)))
+      const rows = rowsOf(database, settings, { place, budget, patience })
+      return { id: before ?? idOf(path), rows, close: () => database.close() }
+    } catch (error) {
+      database.close()
+      throw error
+    }
   }
+
+  let current: ReturnType<typeof opened> | undefined = opened(AT_START)
+  let nextLook = performance.now() + LOOK_EVERY
+  const look = (): void => {
+    if (!isFile || current === undefined || performance.now() < nextLook) return
+    nextLook = performance.now() + LOOK_EVERY
+    if (idOf(path) === current.id) return
+    warnReplaced(
+      () =>
+        `${name}: the file was deleted or replaced while this process used it. The process opens the new file, and its counts apply. Stop all processes before you replace the file.`,
+    )
+    const { close } = current
+    current = undefined
+    quietly(close)
+  }
+  const rows = (): SqliteRows => {
+    look()
+    return (current ??= opened({ ms: settings.timeout, budget })).rows
+  }
+
+  return {
+    sync: true,
+    place,
+    keysAfter: (key, most) => rows().keysAfter(key, most),
+    ready: async () => rows().ready?.(),
+    size: () => rows().size(),
+    transact: (keys, change, options) => rows().transact(keys, change, options),
+    close: () => void current?.close(),
+  }
+}
+
+/** The part of `node:fs` that is used. */
+interface FileSystem {
+  statSync(
+    path: string,
+    options: { bigint: true; throwIfNoEntry: false },
+  ): { readonly dev: bigint; readonly ino: bigint } | undefined
+}
+
+/** Identifies a file on this machine, whatever its name is; `undefined` if there is none. */
+function idOf(path: string): string | undefined {
+  const { statSync } = builtin('node:fs') as FileSystem
+  const found = statSync(path, { bigint: true, throwIfNoEntry: false })
+  return found && `${found.dev}:${found.ino}`
+}
+
+/** How a table is used. */
+interface Use {
+  readonly place: { readonly name: string }
+  readonly budget: WaitBudget
+  /** For others that create the table. */
+  readonly patience: Patience
+}
+
+/** How an open database is used. */
+function useOf(database: SqliteDatabase, { name }: Settings): Use {
+  const budget = ownBudgets.get(database) ?? new WaitBudget()
+  ownBudgets.set(database, budget)
+  return { place: placeOf(database, `SQLite, table ${name}`), budget, patience: AT_START }
 }
 
 /** Returns the rows of a table. Creates it if it does not exist. */
 function rowsOf(
   database: SqliteDatabase,
-  { name, timeout, clock = Date }: Settings,
-  place: { readonly name: string } = placeOf(database, `SQLite, table ${name}`),
+  settings: Settings,
+  { place, budget, patience }: Use = useOf(database, settings),
 ): SqliteRows {
+  const { name, timeout, clock = Date } = settings
   const prepare = (text: string): SqliteStatement => explained(place.name, () => database.prepare(text))
   const [begin, beginReading, commit, rollback] = BRACKETS.map(prepare) as [SqliteStatement, ...SqliteStatement[]]
   /** All of it is stored, or nothing. */
-  const transaction = <Result>(ms: number, start: SqliteStatement, work: () => Result): Result =>
-    patiently(ms, () => {
+  const transaction = <Result>(patience: Patience, start: SqliteStatement, work: () => Result): Result =>
+    patiently(patience, () => {
       // A transaction that has begun elsewhere is not rolled back: this fails then.
       start.run()
       try {
@@ -170,7 +293,7 @@ function rowsOf(
         throw error
       }
     })
-  explained(place.name, () => transaction(OPENING, begin, () => database.exec(tableOf(name))))
+  explained(place.name, () => transaction(patience, begin, () => database.exec(tableOf(name))))
   const read = prepare(`SELECT state FROM ${name} WHERE key = ?`)
   const remove = prepare(`DELETE FROM ${name} WHERE key = ?`)
   const write = prepare(`INSERT INTO ${name} (key, state, expires_at) VALUES (?, ?, ?)
@@ -178,6 +301,7 @@ ON CONFLICT (key) DO UPDATE SET state = excluded.state, expires_at = excluded.ex
   const last = prepare(`SELECT key FROM ${name} WHERE key > ? ORDER BY key LIMIT 1 OFFSET ${STEP - 1}`)
   const removeExpired = prepare(`DELETE FROM ${name} WHERE key > ? AND key <= ? AND expires_at < ?`)
 
+  const warnBusy = rareWarning('SLUICE_FILE_BUSY')
   let decisions = 0
   let swept = ''
   /** Deletes the expired ones of the next rows, in the order of keys. An index on the expiry would be written by each decision. */
@@ -196,8 +320,12 @@ ON CONFLICT (key) DO UPDATE SET state = excluded.state, expires_at = excluded.ex
       )
       return JSON.parse(valueOf(list.get(key, most)) as string) as string[]
     },
+    ready: async () =>
+      explained(place.name, () =>
+        transaction({ ms: timeout, budget }, begin, () => void database.exec(`DELETE FROM ${name} WHERE key = ''`)),
+      ),
     size: () => Number(valueOf(prepare(`SELECT count(*) FROM ${name}`).get())),
-    transact(keys, change, { readOnly }) {
+    transact(keys, change, { readOnly, within }) {
       const decide = (): ReturnType<typeof change>['result'] => {
         const found = keys.map((key) => valueOf(read.get(key)) as Uint8Array | undefined)
         const { writes, result } = change(found, Date.now() * 1000)
@@ -207,7 +335,13 @@ ON CONFLICT (key) DO UPDATE SET state = excluded.state, expires_at = excluded.ex
         return result
       }
       const start = readOnly ? beginReading! : begin
-      const result = explained('SQLite could not decide', () => transaction(timeout, start, decide))
+      // Nothing can end a wait that has begun, so `within` says only whether somebody waits at all.
+      const patience = within === 0 ? NONE : { ms: timeout, budget }
+      const result = explained(
+        'SQLite could not decide',
+        () => transaction(patience, start, decide),
+        (code) => code === 'STORE_BUSY' && patience !== NONE && warnBusy(() => `${place.name}: ${IS_BUSY}`),
+      )
       if (!readOnly && ++decisions % EVERY === 0) quietly(sweep)
       return result
     },
@@ -252,15 +386,26 @@ function checked(given: SqliteDatabase): SqliteDatabase {
 /**
  * Tries again while another process has locked the file. The pauses are random and short: those of SQLite grow, so that a process that has waited
  * for long waits longer than one that comes later.
+ *
+ * A pause that takes longer than it should, because the system runs other processes, counts no more. A lock that is soon free costs the
+ * budget little: then the file is only in use, and it gets most of the wait back.
  */
-function patiently<Result>(ms: number, attempt: () => Result): Result {
-  const last = performance.now() + ms
+function patiently<Result>({ ms, budget }: Patience, attempt: () => Result): Result {
+  let waited = 0
   for (;;) {
+    const since = performance.now()
     try {
-      return attempt()
+      const result = attempt()
+      if (waited > 0) budget?.spend(-Math.min(waited, SHORT) * GIVEN_BACK)
+      return result
     } catch (error) {
-      if (resultOf(error) !== 'BUSY' || performance.now() >= last) throw error
-      Atomics.wait(never, 0, 0, Math.random() * PAUSE)
+      const isOver = waited >= ms || (budget !== undefined && budget.left < PAUSE)
+      if (resultOf(error) !== 'BUSY' || isOver) throw error
+      const pause = Math.random() * PAUSE
+      Atomics.wait(never, 0, 0, pause)
+      const cost = Math.min(performance.now() - since, pause + LATE)
+      waited += cost
+      budget?.spend(cost)
     }
   }
 }
@@ -273,17 +418,25 @@ function quietly(work: () => unknown): void {
   }
 }
 
-/** Runs work, and throws `STORE_FAILED` with a remedy for an error of SQLite. */
-function explained<Result>(what: string, work: () => Result): Result {
+/** Runs work. Throws a `SluiceError` with a remedy for an error of SQLite, after a call of `observe` with its code. */
+function explained<Result>(what: string, work: () => Result, observe?: (code: SluiceErrorCode) => unknown): Result {
   try {
     return work()
   } catch (error) {
     if (error instanceof SluiceError) throw error
-    const advice = ADVICE[resultOf(error) ?? '']
     const message = messageOf(error)
+    const [code, advice] = adviceFor(error, message)
+    observe?.(code)
     const reason = advice === undefined ? message : `${advice} (${message})`
-    throw new SluiceError('STORE_FAILED', `${what}: ${reason}`, { cause: error })
+    throw new SluiceError(code, `${what}: ${reason}`, { cause: error })
   }
+}
+
+/** Errors of the name of a table, and of a folder that better-sqlite3 does not find, have no code of their own. */
+function adviceFor(error: unknown, message: string): Advice | readonly ['STORE_FAILED'] {
+  if (UNFIT.test(message)) return OTHER_TABLE
+  if (/directory does not exist/.test(message)) return ADVICE['CANTOPEN']!
+  return ADVICE[resultOf(error) ?? ''] ?? ['STORE_FAILED']
 }
 
 /** The result code of SQLite, such as `BUSY`, without its extension. */

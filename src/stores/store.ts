@@ -33,8 +33,8 @@ export function cached<Entry extends CacheEntry, Policy extends Cache>(
 export type DecisionMode = 'consume' | 'peek'
 
 /**
- * How a decision was made when the store could not decide. `'local'`: by limits in this process. `'open'`: admitted and not
- * counted. `'closed'`: denied.
+ * How requests are decided while the store cannot decide: what the option `onOutage` asks for, and what a decision reports. `'local'`: by
+ * limits in this process. `'open'`: admitted and not counted. `'closed'`: denied.
  */
 export type Degraded = 'open' | 'closed' | 'local'
 
@@ -226,16 +226,27 @@ export function isCharge(status: LimitStatus | undefined): status is Charge {
  * What a store does at once, as data. All of it happens, or none.
  * - `'consume'` and `'peek'` decide charges and write each verdict into its charge. `fresh`: the answer must be the store's own, and not
  *   one that a wrapper remembers.
- * - `'adjust'` adds `units[i]` to the key of `charges[i]`, past any limit. Negative units are refunded.
- * - `'renew'` moves the slots that limits of `concurrent` have charged to now. Writes `renewed[i]` for `charges[i]`.
+ * - `'adjust'` adds `units[i]` to the key of `charges[i]`, past any limit. Negative units are refunded. With `receipt`, only what was not done
+ *   before.
+ * - `'renew'` moves the slots that limits of `concurrent` have charged to now. Writes `renewed[i]` for `charges[i]`. With `receipt`, it finds them
+ *   where another process has moved them.
  * - `'lock'` locks the key of each charge out under its limit, as a denial by a limit with `block` does, for milliseconds from 0.
  *   `'set'` replaces a lock-out, and 0 ends it. `'extend'` keeps the one that ends later.
  * - `'forget'` deletes the state of a key under every limit of a limiter. What was charged before is not refunded later.
  */
 export type Operation = Deciding | Adjusting | Renewing | Locking | Forgetting
 
+/** What every operation can have. */
+interface OperationBase {
+  /**
+   * Milliseconds for which the caller waits for the answer. A store may end its statements then. `guard` sets it to its deadline. Default: the
+   * store's own time-out.
+   */
+  readonly within?: number
+}
+
 /** Decides charges, all or nothing. */
-export interface Deciding {
+export interface Deciding extends OperationBase {
   /** What happens. */
   readonly kind: DecisionMode
   /** What is decided. */
@@ -250,27 +261,47 @@ export function isDeciding(operation: Operation): operation is Deciding {
 }
 
 /** Adds units to keys. */
-export interface Adjusting {
+export interface Adjusting extends OperationBase {
   /** What happens. */
   readonly kind: 'adjust'
   /** What was charged before. */
   readonly charges: readonly Charge[]
   /** Units for each charge. */
   readonly units: readonly number[]
+  /** The receipt of the decision. Absent: nobody else adjusts it. */
+  readonly receipt?: ReceiptUse | undefined
+}
+
+/** How an operation uses the receipt of a decision, so that each part happens once, whichever process asks. */
+export interface ReceiptUse {
+  /** Identifies the decision: 16 characters of base64url. */
+  readonly id: string
+  /** Epoch milliseconds from which on nothing is done. */
+  readonly until: number
+  /** Epoch milliseconds until which it is known what was done: `until` or later. */
+  readonly keep: number
+  /** Whether it replaces what limits have charged, except slots. */
+  readonly settles: boolean
+  /** Whether it gives slots back. */
+  readonly releases: boolean
+  /** Written by the store: true if the receipt was settled before, or is over. */
+  isRepeated: boolean
 }
 
 /** Renews slots. */
-export interface Renewing {
+export interface Renewing extends OperationBase {
   /** What happens. */
   readonly kind: 'renew'
   /** What was charged before, by limits of slots. */
   readonly charges: readonly Charge[]
   /** Written by the store: what became of each charge. */
   readonly renewed: Renewed[]
+  /** The receipt of the decision. Absent: nobody else renews it. */
+  readonly receipt?: ReceiptUse | undefined
 }
 
 /** Locks keys out. */
-export interface Locking {
+export interface Locking extends OperationBase {
   /** What happens. */
   readonly kind: 'lock'
   /** Charges of the keys. */
@@ -282,7 +313,7 @@ export interface Locking {
 }
 
 /** Deletes a key. */
-export interface Forgetting {
+export interface Forgetting extends OperationBase {
   /** What happens. */
   readonly kind: 'forget'
   /** The name of the limiter. */
@@ -299,8 +330,12 @@ export interface Reply {
    */
   answered(by?: Degraded | 'remembered'): void
   /**
-   * The operation is not done. An error with a code other than `STORE_FAILED` says that the request was wrong. Any other error counts as an
-   * outage: see `guard`.
+   * The operation is not done. The code of a `SluiceError` says why:
+   * - `STORE_FAILED`: the store does not answer. Any other error counts as this one.
+   * - `STORE_BUSY`: another process has locked what this operation needs. Other operations may succeed.
+   * - `STORE_SETUP`: the store is not set up, such as a table that does not exist.
+   * - `DAMAGED_ROW`: what is stored for this key cannot be read.
+   * - Other codes: the request was wrong.
    */
   failed(error: unknown): void
 }
@@ -338,6 +373,11 @@ interface StoreBase {
    * refunds what it has admitted. It then calls `reply`, too. Other operations continue.
    */
   run(operation: Operation, reply: Reply): (() => void) | undefined
+  /**
+   * Resolves when the store is set up: a connection, the table, and the rights to use it. Rejects with `STORE_SETUP`, and a message that says what
+   * to do, and with `STORE_FAILED` when it does not answer. Adapters call it once. Absent: there is nothing to set up.
+   */
+  readonly ready?: (() => Promise<void>) | undefined
   /**
    * Decides a `consume` from units that were charged before, and writes the verdicts. Returns false, and writes nothing, when `run` has to decide.
    * `lease` has it, and a wrapper around it: it asks the store inside before it denies from memory. Absent: nothing is charged before.
@@ -472,6 +512,24 @@ function attempted(giveUp: () => unknown): void {
   } catch (error) {
     warn('SLUICE_OUTCOME', `The function that gives a decision of a store up failed: ${textOf(error)}`)
   }
+}
+
+/** The short way of a memory store to decide: without an operation and a reply. */
+export const DIRECT: unique symbol = Symbol.for('sluice.direct')
+
+/** Decides charges as `run` does, and throws the error of the store. */
+export interface Direct {
+  /** The store itself. A wrapper, or a proxy, is another object, so its `run` is used. */
+  readonly store: SyncStore
+  decide(charges: readonly Charge[], mode: DecisionMode): void
+}
+
+/** Decides charges of a store that answers at once. Returns how the store was replaced if it could not decide. Throws its error. */
+export function decideAtOnce(store: SyncStore, charges: readonly Charge[], mode: DecisionMode): Degraded | undefined {
+  const direct = (store as { readonly [DIRECT]?: Direct })[DIRECT]
+  if (direct?.store !== store) return answerOf(store, { kind: mode, charges, fresh: false })
+  direct.decide(charges, mode)
+  return undefined
 }
 
 function answerOf(store: SyncStore, operation: Operation): Degraded | undefined {

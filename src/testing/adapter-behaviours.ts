@@ -1,4 +1,4 @@
-import { abortCases, delayCases, endCases } from './adapter/connection-cases.ts'
+import { abortCases, delayCases, endCases, uploadCases } from './adapter/connection-cases.ts'
 import { allowCases, checkCases, limitCases, rulesCases } from './adapter/limit-cases.ts'
 import { bodyCases, decisionCases, denialCases } from './adapter/denial-cases.ts'
 import { faultCases, optionCases, outageCases } from './adapter/fault-cases.ts'
@@ -34,6 +34,7 @@ export function adapterBehaviours(harness: AdapterHarness): readonly Behaviour[]
     'an outage of the store': outageCases,
     'the options': optionCases,
     'a delay': delayCases,
+    ...(can('unread-bodies') && { 'the body of a denied request': uploadCases }),
     'a refund or settlement': { ...settlementCases, ...endCases, ...abortCases },
     'a reset': resetCases,
   }

@@ -109,7 +109,7 @@ function traces(fc: Fc): Arbitrary<Trace> {
 type Input = Pick<Step, 'key' | 'version'>
 
 function limiterOn(store: Store, { limits: [mine, others] }: Trace): Limiter<Input> {
-  return stack<Input>(
+  return stack(
     createLimiter<Input>({ name: 'mine', store, keyer: ({ key }) => key, limits: ({ version }) => mine[version] }),
     createLimiter<Input>({ name: 'others', store, keyer: () => 'all', limits: ({ version }) => others[version] }),
   )

@@ -15,10 +15,13 @@ export type SluiceErrorCode =
   | 'INVALID_CLOCK'
   | 'INVALID_RECEIPT'
   | 'FOREIGN_RECEIPT'
+  | 'EXPIRED_RECEIPT'
   | 'STORE_MISMATCH'
   | 'VERSION_MISMATCH'
   | 'STORE_CLOSED'
   | 'STORE_FAILED'
+  | 'STORE_BUSY'
+  | 'STORE_SETUP'
   | 'STORE_REJECTED'
   | 'DAMAGED_ROW'
   | 'WAIT_TOO_LONG'
@@ -75,9 +78,16 @@ export function reasonOf(error: SluiceError): string {
   return error.message.slice(0, -` (${helpFor(error.code)})`.length)
 }
 
+const STORE_CODES: ReadonlySet<SluiceErrorCode> = new Set([
+  'STORE_FAILED',
+  'STORE_BUSY',
+  'STORE_SETUP',
+  'STORE_REJECTED',
+])
+
 /** True for an error of a store. Its message may name servers and keys, so it is not for clients. */
 export function isStoreError(error: unknown): error is SluiceError {
-  return error instanceof SluiceError && (error.code === 'STORE_FAILED' || error.code === 'STORE_REJECTED')
+  return error instanceof SluiceError && STORE_CODES.has(error.code)
 }
 
 /** Like `shown`, but never shows a string: it may contain a password. */
@@ -97,6 +107,11 @@ export function textOf(thrown: unknown): string {
 /** Returns the message of an error, or what was thrown as a text. */
 export function messageOf(thrown: unknown): string {
   return textOf((thrown as Error | undefined)?.message || thrown)
+}
+
+/** Returns a text without the full stop at its end, so that it can be a part of a sentence. */
+export function withoutStop(text: string): string {
+  return text.endsWith('.') ? text.slice(0, -1) : text
 }
 
 /**

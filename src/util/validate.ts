@@ -20,19 +20,28 @@ const EQUALS: readonly Equal[] = [
   ['limits', 'limits: perMinute(100, { exact: true })', ['exact']],
   ['limits', 'limits: perMinute(100, { notifyAt: [0.8, 1] })', ['notifyAt']],
   ['limits', "limits: gcra({ quota: 100, window: '1m', burst: 20 })", ['burst']],
+  ['limits', "limits: tokenBucket({ quota: 10, window: '1s', capacity: 50 })", ['capacity']],
+  ['capacity', 'capacity', ['burst']],
+  ['burst', 'burst', ['capacity']],
+  ['quota', 'gcra({ quota, window, burst }) or tokenBucket({ quota, window, capacity })', ['burst', 'capacity']],
+  ['deadline', "deadline: { most: '500ms' }", ['timeout', 'timeoutMs', 'commandTimeout']],
   ['limits', "block: '15m' in a limit", ['blockDuration', 'ban']],
   ['limits', 'name in a limit', ['identifier']],
+  ['limiters', 'limiters: [{ keyer, limits }, { keyer, limits }]', ['keyer', 'limits', 'cost']],
+  ['limiter', 'limiter: stack({ limiters: [{ keyer, limits }, { keyer, limits }] })', ['limiters', 'stack']],
+  ['limits', 'stack({ limiters: [{ keyer, limits }, { keyer, limits }] })', ['limiters']],
   ['quota', 'quota', ['max', 'limit', 'points']],
   ['window', 'window', ['windowMs', 'timeWindow', 'duration', 'ttl', 'interval']],
   ['block', 'block', ['blockDuration', 'ban']],
+  ['expiresAfter', 'expiresAfter', ['lease', 'ttl', 'timeout', 'window']],
   ['keyer', 'keyer', ['keyGenerator', 'getTracker', 'generateKey', 'id']],
   ['keyer', 'keyer: ipKeyer({ ipv6Subnet: 64 })', ['ipv6Subnet']],
   ['onDenied', 'message, statusCode or onDenied', ['handler', 'errorResponseBuilder']],
   ['onDecision', 'onDecision', ['onLimitReached', 'onLimited', 'onExceeding', 'onExceeded', 'onBanReach']],
   ['message', 'message', ['errorMessage']],
   ['statusCode', 'statusCode', ['status']],
-  ['refundWhen', "refundWhen: 'success'", ['skipSuccessfulRequests']],
-  ['refundWhen', "refundWhen: 'failure'", ['skipFailedRequests']],
+  ['count', "count: 'failures'", ['skipSuccessfulRequests']],
+  ['count', "count: 'successes'", ['skipFailedRequests']],
   ['refundWhen', 'refundWhen', ['requestWasSuccessful']],
   ['headers', "headers: 'standard', 'draft-8', 'draft-7' or 'draft-6'", ['standardHeaders', 'enableDraftSpec']],
   ['headers', "headers: 'github' or 'legacy'", ['legacyHeaders']],
@@ -103,6 +112,18 @@ export function oneOf<const Word extends string>(option: string, given: unknown,
   return word ?? refuse(option, words.map((each) => `'${each}'`).join(' or '), given)
 }
 
+/**
+ * Returns what a function of the user has answered: true or false. `undefined` and other values that JavaScript takes for false are false.
+ * Throws `INVALID_OPTION` for one that it takes for true, such as an empty list: it may mean anything, and true leaves a request uncounted.
+ */
+export function isTrue(option: string, answer: unknown): boolean {
+  if (answer === true || !answer) return answer === true
+  throw new SluiceError(
+    'INVALID_OPTION',
+    `${option}: expected true or false from the function, got ${shown(answer)}. Return a comparison, such as rows.length > 0`,
+  )
+}
+
 /** Checks for a function, or nothing. */
 export function optionalFunction(option: string, given: unknown): void {
   if (given !== undefined && typeof given !== 'function') refuse(option, 'a function', given)
@@ -115,8 +136,21 @@ export function boolean(option: string, given: unknown): boolean {
 /** Longer names are not compared whole. */
 const LONGEST_NAME = 64
 
-/** Throws if options are not an object, or have a name that is not known. The error lists the known names. */
-export function knownOptions(owner: string, given: object, known: readonly string[]): void {
+/**
+ * Returns the own options of an object, without what a program has added to `Object.prototype`. Throws if they are not an object, or
+ * have a name that is not known. The error lists the known names.
+ */
+export function knownOptions<Options extends object>(owner: string, given: Options, known: readonly string[]): Options {
+  refuseUnknown(owner, given, known)
+  return ownOptions(given)
+}
+
+/** Returns a copy of the own properties of an object, which inherits nothing. */
+export function ownOptions<Options extends object>(given: Options): Options {
+  return Object.assign(Object.create(null) as Options, given)
+}
+
+function refuseUnknown(owner: string, given: object, known: readonly string[]): void {
   if (typeof given !== 'object' || given === null) refuse(owner, `options such as { ${known.join(', ')} }`, given)
   const names = Object.keys(given)
   // `app.use(rateLimit)` passes a request here instead of options.

@@ -13,6 +13,20 @@ export function warn(code: string, reason: string): void {
   else process.emitWarning(message, { type: 'SluiceWarning', code })
 }
 
+/** Milliseconds between two warnings about one fault. */
+const WARN_EVERY = 60_000
+
+/** Returns a function that emits a process warning at most once a minute. Its text is made only then. */
+export function rareWarning(code: string): (reason: () => string) => void {
+  let next = -Infinity
+  return function warnRarely(reason) {
+    const now = performance.now()
+    if (now < next) return
+    next = now + WARN_EVERY
+    warn(code, reason())
+  }
+}
+
 /**
  * Returns a function that calls a function of the user whose result is not used. It never throws, and does not wait for a promise. The
  * first error, thrown or rejected, becomes a warning with the code `SLUICE_OUTCOME`.

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import http from 'node:http'
 import http2 from 'node:http2'
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
@@ -16,6 +16,7 @@ import {
   leakyBucket,
   type Limiter,
   memoryStore,
+  stack,
 } from '../../src/index.ts'
 import type { Served } from '../../src/testing.ts'
 import { slotsHeld } from '../../src/limiter/slots.ts'
@@ -186,7 +187,7 @@ describe('a server of node:http', () => {
   })
 
   test('renews a slot while the response is open, and not when it has ended', async () => {
-    const limiter = limiterOf({ quota: 1, lease: '300ms' })
+    const limiter = limiterOf({ quota: 1, expiresAfter: '300ms' })
     const { url } = await serveLimited({ limiter }, (request, response) => {
       response.write('a')
       request.on('close', () => response.end())
@@ -296,24 +297,134 @@ describe('a server of node:http', () => {
 
   test('forgets a request whose client hangs up in the queue', async () => {
     const limiter = limiterOf(1)
-    let calls = 0
-    const { url } = await serveLimited({ limiter, queue: {} }, (_request, response) => {
-      if (++calls > 1) response.end('ok')
-    })
+    const responses: http.ServerResponse[] = []
+    const { url } = await serveLimited({ limiter, queue: {} }, (_request, response) => void responses.push(response))
     const first = await dial({ url })
-    await until(() => calls === 1)
+    await until(() => responses.length === 1)
     const waiting = await dial({ url })
     await until(() => waitersOf(limiter) === 1)
     waiting.destroy()
     await until(() => waitersOf(limiter) === 0)
     first.destroy()
+    responses[0]!.end('ok')
     await until(() => usedBy(limiter as never) === 0)
-    expect(calls).toBe(1)
+    expect(responses.length).toBe(1)
   })
 
-  test.each([[{ max: 0 }], [{ maxWait: 'soon' }], [{ least: 1 }], [5]])('refuses the queue %o', (queue) => {
-    expect(() => rateLimit({ limiter: limiterOf(1), queue } as never)).toThrow(/queue|least/)
+  /** Serves one request at a time, of two tenants. Returns how many wait, and sends a request of a tenant. */
+  async function serveTenants(queue: object): Promise<{
+    send(tenant: string): Promise<number>
+    waiting(): number
+    end(): void
+  }> {
+    const store = memoryStore()
+    const tenant = createLimiter<http.IncomingMessage>({
+      name: 'tenant of a queue',
+      keyer: (request) => request.url!,
+      limits: concurrent(1000),
+      store,
+    })
+    const site = createLimiter<http.IncomingMessage>({ name: 'site', keyer: everyone, limits: concurrent(1), store })
+    const limiter = stack(tenant, site)
+    const open: (() => void)[] = []
+    let isOver = false
+    const { url } = await serveLimited({ limiter, queue }, (_request, response) => {
+      open.push(() => response.end('ok'))
+      if (isOver) response.end('ok')
+    })
+    const agent = new http.Agent({ maxSockets: Infinity })
+    return {
+      send: (path) =>
+        new Promise((resolve, reject) => {
+          http
+            .get(`${url}/${path}`, { agent }, (response) => resolve(response.resume().statusCode!))
+            .on('error', reject)
+        }),
+      waiting: () => waitersOf(limiter as never),
+      end() {
+        isOver = true
+        for (const each of open) each()
+      },
+    }
+  }
+
+  test('a key that fills its places in the queue denies no other key', async () => {
+    const { send, waiting, end } = await serveTenants({ max: 3, maxWait: '20s' })
+    const busy = Array.from({ length: 10 }, () => send('busy'))
+    await until(() => waiting() === 3)
+    const others = [send('other'), send('other')]
+    await until(() => waiting() === 5)
+    end()
+    expect(await Promise.all(others)).toEqual([200, 200])
+    expect((await Promise.all(busy)).filter((status) => status === 429)).toHaveLength(6)
   })
+
+  test('a full queue denies the newest request of the longest key', async () => {
+    const { send, waiting, end } = await serveTenants({ max: 50, maxTotal: 6, maxWait: '20s' })
+    let denied = 0
+    const busy = Array.from({ length: 12 }, async () => {
+      const status = await send('busy')
+      if (status === 429) denied++
+      return status
+    })
+    await until(() => denied === 5)
+    const others = [send('other'), send('other')]
+    await until(() => denied === 7)
+    expect(waiting()).toBe(6)
+    end()
+    expect(await Promise.all(others)).toEqual([200, 200])
+    expect((await Promise.all(busy)).filter((status) => status === 200)).toHaveLength(5)
+  })
+
+  test('forgets upgrades whose client leaves in the queue, and keeps what the others have sent', async () => {
+    const limiter = limiterOf(1)
+    const handed: string[] = []
+    const limit = rateLimit({ limiter, queue: { maxWait: '20s' } } as never)
+    const server = http.createServer()
+    server.on(
+      'upgrade',
+      limit.upgrade((_request, socket, head) => {
+        socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n')
+        if (head.length > 0) socket.unshift(head)
+        socket.on('data', (chunk: Buffer) => handed.push(String(chunk)))
+        socket.on('end', () => socket.end())
+      }),
+    )
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as { port: number }
+    const dialled = async (): Promise<Socket> => {
+      const socket = connect(port, '127.0.0.1').on('error', () => undefined)
+      await once(socket, 'connect')
+      socket.write('GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n')
+      return socket
+    }
+    const first = await dialled()
+    await once(first, 'data')
+    const left = await Promise.all([dialled(), dialled(), dialled()])
+    await until(() => waitersOf(limiter) === 3)
+    const stays = await dialled()
+    await until(() => waitersOf(limiter) === 4)
+    stays.write('early')
+    for (const each of left) each.write('lost')
+    for (const each of left) each.end()
+    await until(() => waitersOf(limiter) === 1)
+    first.destroy()
+    await once(stays, 'data')
+    stays.write(' late')
+    await until(() => handed.join('') === 'early late')
+    stays.destroy()
+    await until(() => usedBy(limiter as never) === 0)
+    server.close()
+    await once(server, 'close')
+  })
+
+  test.each([[{ max: 0 }], [{ maxTotal: 0 }], [{ maxWait: 'soon' }], [{ least: 1 }], [5]])(
+    'refuses the queue %o',
+    (queue) => {
+      expect(() => rateLimit({ limiter: limiterOf(1), queue } as never)).toThrow(/queue|least/)
+    },
+  )
 })
 
 function waitersOf(limiter: Limiter<unknown>): number {

@@ -13,6 +13,7 @@ import * as forNode from '../../adapters/node/index.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { keyers } from '../../src/limiter/keyers.ts'
 import { createLimiter, stack } from '../../src/limiter/limiter.ts'
+import { unlimited } from '../../src/limiter/options.ts'
 import { perMinute, perSecond } from '../../src/engine/factories.ts'
 
 // The compiler checks these types. The code does not have to run.
@@ -21,7 +22,7 @@ test('options have the types of the framework’s requests', () => {
     { keyer: forExpress.byIP, limits: [perSecond(10), perMinute(100)] },
     {
       keyer: (request) => request.get('x-user'),
-      limits: (request) => (request.method === 'POST' ? perSecond(1) : undefined),
+      limits: (request) => (request.method === 'POST' ? perSecond(1) : unlimited),
       cost: (request, limit) => request.url.length + limit.quota,
       skip: async (request) => request.path === '/health',
       onDenied(request, response, next, decision) {
@@ -52,7 +53,7 @@ test('options have the types of the framework’s requests', () => {
     keyer: (context) => context.ip,
     limits: perSecond(1),
     onDenied(context, next, decision) {
-      expectTypeOf(context).toEqualTypeOf<ParameterizedContext>()
+      expectTypeOf(context.state).toEqualTypeOf<{ rateLimit?: Decision }>()
       expectTypeOf(next).toEqualTypeOf<Next>()
       expectTypeOf(decision).toEqualTypeOf<Decision>()
     },
@@ -206,7 +207,7 @@ test('a Hono app with its own environment takes the middleware, and its context 
   app.use(
     forHono.rateLimit<Env>({
       keyer: (context) => context.get('user').id,
-      limits: (context) => (context.env.KEY === 'x' ? perSecond(1) : undefined),
+      limits: (context) => (context.env.KEY === 'x' ? perSecond(1) : unlimited),
       skip: (context) => context.var.user.id === 'root',
       onDenied: (context, _next, decision) => context.json({ user: context.var.user.id, wait: decision.retryAfter }),
     }),

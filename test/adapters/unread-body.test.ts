@@ -1,18 +1,20 @@
 import { once } from 'node:events'
+import http, { type RequestListener } from 'node:http'
 import http2 from 'node:http2'
 import { type AddressInfo, connect } from 'node:net'
-import type { RequestListener } from 'node:http'
 import express5 from 'express'
 import express4 from 'express4'
+import Fastify from 'fastify'
 import Koa3 from 'koa'
 import Koa2 from 'koa2'
 import { describe, expect, test } from 'vitest'
 import * as forExpress from '../../adapters/express/index.ts'
+import * as forFastify from '../../adapters/fastify/index.ts'
 import * as forKoa from '../../adapters/koa/index.ts'
 import { rateLimit } from '../../adapters/node/index.ts'
 import { everyone } from '../../src/limiter/keyers.ts'
 import { fixedWindow } from '../../src/engine/factories.ts'
-import { ask, serve } from '../support/http.ts'
+import { ask, serve, until } from '../support/http.ts'
 import { everyFramework } from './frameworks.ts'
 
 const one = { keyer: everyone, limits: fixedWindow({ quota: 1, window: '1h' }) }
@@ -70,6 +72,29 @@ function koaApp(Koa: typeof Koa3): App {
   }
 }
 
+const none = { keyer: everyone, limits: fixedWindow({ quota: 0, window: '1h' }) }
+
+/** Listeners for servers of HTTP/2 that deny every request. */
+const http2Apps: readonly (readonly [string, () => unknown])[] = [
+  ['node:http2', () => rateLimit(none)((_request, response) => void response.end('ok'))],
+  ['Koa 3', () => new Koa3().use(forKoa.rateLimit(none)).callback()],
+  [
+    'Fastify 5',
+    async () => {
+      const handlers: unknown[] = []
+      const serverFactory = (handler: unknown): http.Server => {
+        handlers.push(handler)
+        return http.createServer()
+      }
+      const app = Fastify({ serverFactory })
+      await app.register(forFastify.rateLimit, none)
+      app.all('/', () => 'ok')
+      await app.ready()
+      return handlers[0]
+    },
+  ],
+]
+
 describe('the body of a denied request', () => {
   test.each(onNode.map((each) => [each.name, each] as const))('is not read to its end: %s', async (_, framework) => {
     const server = await framework.serve({ limits: [one], routes: [], handler: () => ({ text: 'ok' }) })
@@ -118,25 +143,44 @@ describe('the body of a denied request', () => {
     }
   })
 
-  test('is not read to its end in HTTP/2: the stream is reset', async () => {
-    const server = http2.createServer(
-      rateLimit({ ...one, limits: fixedWindow({ quota: 1, window: '1h' }) })(
-        (_request, response) => void response.end('ok'),
-      ) as never,
-    )
+  test.each(http2Apps)('is not read to its end in HTTP/2, and the connection stays: %s', async (_, app) => {
+    const server = http2.createServer((await app()) as never)
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
     const client = http2.connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
-    const first = client.request({})
-    await once(first.resume(), 'close')
-    const second = client.request({ ':method': 'POST' })
-    let status: unknown
-    second.on('response', (headers) => (status = headers[':status'])).on('error', () => {})
-    const closed = once(second, 'close')
-    second.resume().write(CHUNK)
-    await closed
-    expect([status, second.rstCode]).toEqual([429, 0])
+    const seen: unknown[] = []
+    for (let i = 0; i < 5; i++) {
+      const stream = client.request({ ':method': 'POST', 'content-type': 'text/plain' })
+      let status: unknown
+      stream.on('response', (headers) => (status = headers[':status'])).on('error', () => {})
+      const closed = once(stream, 'close')
+      stream.resume().write(CHUNK)
+      await closed
+      seen.push([status, stream.rstCode])
+    }
+    expect(seen).toEqual(Array.from({ length: 5 }, () => [429, http2.constants.NGHTTP2_NO_ERROR]))
+    expect([client.closed, client.destroyed]).toEqual([false, false])
     client.destroy()
+    server.close()
+  })
+
+  test('is not asked for by a server that listens to checkContinue', async () => {
+    const limit = rateLimit(none)
+    const server = http.createServer().listen(0, '127.0.0.1')
+    server.on(
+      'checkContinue',
+      limit((_request, response) => response.writeContinue()),
+    )
+    await once(server, 'listening')
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
+    let text = ''
+    socket.on('data', (data) => (text += String(data)))
+    socket.write('PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\nExpect: 100-continue\r\n\r\n')
+    await until(() => text.includes('\r\n\r\n'), 'an answer')
+    expect(text).toMatch(/^HTTP\/1\.1 429 /)
+    // Nobody knows whether the client sends the body now, so the connection cannot stay.
+    expect(text.toLowerCase()).toContain('\r\nconnection: close\r\n')
+    socket.destroy()
     server.close()
   })
 })

@@ -164,7 +164,7 @@ const honoIpKeyer = (options: object = {}): unknown => forHono.ipKeyer({ address
 const honoElsewhere = honoWith(
   {
     name: 'Hono 4, not on Node',
-    lacks: ['proxy-trust'],
+    lacks: ['proxy-trust', 'unread-bodies'],
     keyers: { ...forHono, ipKeyer: honoIpKeyer, byIP: honoIpKeyer() },
     address: honoAddress,
   },

@@ -9,22 +9,22 @@ import { redisForAll } from '../support/redis-tests.ts'
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 180_000 })
 
 /** Windows on the clock, with some units more than the quota. */
-const steps = `import type { Algorithm, Outcome, Parameters } from './algorithm.ts'
+const steps = `import type { Algorithm, LimitParameters, Outcome } from './algorithm.ts'
 import { rescale } from './arithmetic.ts'
 import { refuse, wholeNumber } from '../util/validate.ts'
 
 type Name = 'units' | 'window'
 
-function usedAt(params: Parameters<Name>, cells: Float64Array, offset: number, time: number): number {
+function usedAt(params: LimitParameters<Name>, cells: Float64Array, offset: number, time: number): number {
   return cells[offset] === Math.floor(time / params.window) ? cells[offset + 1]! : 0
 }
 
 /** A clock that steps back does not leave the window. */
-function timeOf(params: Parameters<Name>, cells: Float64Array, offset: number, now: number): number {
+function timeOf(params: LimitParameters<Name>, cells: Float64Array, offset: number, now: number): number {
   return cells[offset + 1]! > 0 ? Math.max(now, cells[offset]! * params.window) : now
 }
 
-function step(params: Parameters<Name>, cells: Float64Array, offset: number, now: number, cost: number, out: Outcome): void {
+function step(params: LimitParameters<Name>, cells: Float64Array, offset: number, now: number, cost: number, out: Outcome): void {
   const time = timeOf(params, cells, offset, now)
   const used = usedAt(params, cells, offset, time)
   const number = Math.floor(time / params.window)
@@ -130,7 +130,8 @@ const yaml = `policies:
 /** Makes random decisions, refunds and changes in memory, on Redis and in a row store. Prints how many there were and how many differ. */
 const comparison = `
 import { Redis } from 'ioredis'
-import { createLimiter, memoryStore, probe, rowStore } from 'sluice'
+import { createLimiter, memoryStore, probe } from 'sluice'
+import { rowStore } from 'sluice/extend'
 import { redisStore } from 'sluice/redis'
 import { virtualClock } from 'sluice/testing'
 

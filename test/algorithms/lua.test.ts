@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Algorithm, createOutcome, isCompatible, type Parameters } from '../../src/algorithms/algorithm.ts'
+import { type Algorithm, createOutcome, isCompatible, type LimitParameters } from '../../src/algorithms/algorithm.ts'
 import { clearEdit } from '../../src/algorithms/entries.ts'
 import arithmetic from '../../src/algorithms/arithmetic.lua?raw'
 import { rescale } from '../../src/algorithms/arithmetic.ts'
@@ -51,7 +51,10 @@ for i, case in ipairs(cjson.decode(ARGV[1])) do
   local results
   if case.verb == 'step' then results = { twins.step(case.p, cells, 1, case.now, case.cost, E) }
   elseif case.verb == 'adjust' then results = { twins.adjust(case.p, cells, 1, case.now, case.when, case.cost, E) }
-  else results = { twins.convert(case.p, case.from, cells, 1, case.now, E) } end
+  else
+    results = { twins.convert(case.p, case.from, cells, 1, case.now, E) }
+    results[case.count] = results[case.count] or 0
+  end
   local said = {}
   for k = 1, case.count do
     local x = results[k]
@@ -76,8 +79,8 @@ const FIELDS = {
 interface Case extends State {
   readonly verb: keyof typeof FIELDS
   readonly algorithm: Algorithm
-  readonly p: Parameters
-  readonly from: Parameters
+  readonly p: LimitParameters
+  readonly from: LimitParameters
   readonly now: number
   readonly when: number
   readonly cost: number
@@ -86,6 +89,7 @@ interface Case extends State {
 /** The same words as the twin finds for what it has written. */
 function said({ verb, algorithm, p, from, now, when, cost, cells, entries }: Case): string {
   const out = createOutcome()
+  out.charged = 0
   clearEdit(out.edit)
   const s = Float64Array.from(cells)
   const list = new EntryList()
@@ -96,6 +100,7 @@ function said({ verb, algorithm, p, from, now, when, cost, cells, entries }: Cas
   const words: (number | boolean)[] = [
     ...FIELDS[verb].map((name) => out[name]),
     ...out.next.subarray(0, algorithm.initialState.length),
+    ...(verb === 'convert' ? [out.charged] : []),
   ]
   const { drop, takeTime, takeCost, pushTime, pushCost } = out.edit
   if (algorithm.entries) words.push(drop, takeCost, pushCost)
@@ -117,7 +122,7 @@ function json(cases: readonly Case[]): string {
   const written = cases.map(({ algorithm, ...each }) => ({
     ...each,
     cells: each.cells.map((x) => (Number.isFinite(x) ? x : x > 0 ? 'inf' : '-inf')),
-    count: FIELDS[each.verb].length + algorithm.initialState.length,
+    count: FIELDS[each.verb].length + algorithm.initialState.length + (each.verb === 'convert' ? 1 : 0),
     keeps: algorithm.entries === true,
   }))
   return JSON.stringify(written)

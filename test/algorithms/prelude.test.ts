@@ -2,11 +2,11 @@ import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import arithmetic from '../../src/algorithms/arithmetic.lua?raw'
 import { LARGEST, rescale } from '../../src/algorithms/arithmetic.ts'
-import type { Parameters } from '../../src/algorithms/algorithm.ts'
+import type { LimitParameters } from '../../src/algorithms/algorithm.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 
-const micro: Parameters = { perMs: 1000, strict: 0 }
-const milli: Parameters = { perMs: 1, strict: 0 }
+const micro: LimitParameters = { perMs: 1000, strict: 0 }
+const milli: LimitParameters = { perMs: 1, strict: 0 }
 
 describe('the Lua prelude', () => {
   let server: RedisServer

@@ -11,7 +11,7 @@ import { byIP, rateLimit, type RateLimitOptions } from '../../adapters/express/i
 import { ExactLog, type Report } from '../../src/cli/replay/replay.ts'
 import { parseLimit } from '../../src/cli/replay/expression.ts'
 import { Tally, Timeline } from '../../src/cli/replay/tally.ts'
-import { type Decision, gcra, memoryStore, slidingWindowLog } from '../../src/index.ts'
+import { type Decision, gcra, memoryStore, slidingWindowLog, unlimited } from '../../src/index.ts'
 import { createRules } from '../../src/rules/index.ts'
 import { CommandLine, type Result } from '../support/command-line.ts'
 import { clfLine } from '../support/logs.ts'
@@ -139,7 +139,7 @@ describe('replay decides as a server', () => {
     const login = slidingWindowLog({ quota: 3, window: '1m', name: 'login' })
     const served = await sentOverHttp(sent, {
       keyer: byIP,
-      limits: [all, (request) => (request.path === '/login' && request.method === 'POST' ? login : undefined)],
+      limits: [all, (request) => (request.path === '/login' && request.method === 'POST' ? login : unlimited)],
     })
     expect(decisionsIn('clf.jsonl')).toEqual(served)
     expect(served.filter(({ allowed }) => !allowed).length).toBeGreaterThan(50)
@@ -251,7 +251,7 @@ describe('sluice replay', () => {
     const found = await report('slots.log', '--limit', 'concurrent 3', ...words)
     expect(found.limits[0]).toMatchObject({ limit: 'concurrent 3', admitted, denied: sent.length - admitted })
     // A request that takes longer than the lease keeps its slot: an adapter renews it.
-    const short = await report('slots.log', '--limit', 'concurrent 3 lease=5s', ...words)
+    const short = await report('slots.log', '--limit', 'concurrent 3 expiresAfter=5s', ...words)
     expect(short.limits[0]).toMatchObject({ admitted, denied: sent.length - admitted })
     const document = 'policies: [{ name: jobs, key: ip, limits: [{ algorithm: concurrent, quota: 3 }] }]'
     const rules = await report('slots.log', '--rules', cli.file('slots.yaml', document), ...words)

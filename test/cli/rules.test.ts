@@ -167,19 +167,19 @@ describe('sluice rules diff', () => {
   it('describes limits of how many requests run at the same time', async () => {
     const rule = (limit: string): string =>
       `policies: [{ name: a, key: ip, limits: [{ algorithm: concurrent, ${limit} }] }]`
-    cli.file('ten.yaml', rule("quota: 10, lease: '1m'"))
+    cli.file('ten.yaml', rule("quota: 10, expiresAfter: '1m'"))
     expect((await rules('check', 'ten.yaml')).out).toBe('ten.yaml: no mistakes\n')
-    cli.file('five.yaml', rule("quota: 5, lease: '1m'"))
-    cli.file('longer.yaml', rule("quota: 10, lease: '5m', retryAfter: '2s'"))
+    cli.file('five.yaml', rule("quota: 5, expiresAfter: '1m'"))
+    cli.file('longer.yaml', rule("quota: 10, expiresAfter: '5m', retryAfter: '2s'"))
     expect((await rules('diff', 'ten.yaml', 'five.yaml')).out).toBe(
-      'tightened  a, limit a: 10 at the same time, concurrent, lease 1m → 5 at the same time, concurrent, lease 1m\n',
+      'tightened  a, limit a: 10 at the same time, concurrent, expiresAfter 1m → 5 at the same time, concurrent, expiresAfter 1m\n',
     )
     expect((await rules('diff', 'ten.yaml', 'longer.yaml')).out).toBe(
-      'changed    a, limit a: 10 at the same time, concurrent, lease 1m → 10 at the same time, concurrent, lease 5m, retryAfter 2s\n',
+      'changed    a, limit a: 10 at the same time, concurrent, expiresAfter 1m → 10 at the same time, concurrent, expiresAfter 5m, retryAfter 2s\n',
     )
     cli.file('window.yaml', rule("quota: 10, window: '1m'"))
     expect((await rules('check', 'window.yaml')).out).toMatch(
-      /limits\[0\]\.window: is not known here; expected one of .*lease/,
+      /limits\[0\]\.window: is not known here; expected one of .*expiresAfter/,
     )
   })
 
@@ -217,9 +217,9 @@ describe('sluice rules push and pull', () => {
     const program = cli.file(
       'follow.mjs',
       `import { createRequire } from 'node:module'
-       import { redisRules } from ${JSON.stringify(entry)}
+       import { rulesFromRedis } from ${JSON.stringify(entry)}
        const { Redis } = createRequire(${JSON.stringify(entry)})('ioredis')
-       const rules = await redisRules(new Redis(${server.port}), { name: 'fleet' })
+       const rules = await rulesFromRedis(new Redis(${server.port}), { name: 'fleet' })
        process.send(rules.current.version)
        rules.on('change', ({ after }) => process.send(after.version))`,
     )

@@ -102,13 +102,13 @@ describe('sluice top', () => {
     expect(lines.at(-1)).toMatch(/^ *5 {2}█{5}░{5} {2}10 +k139999 +l +api +1 s/)
   })
 
-  it('shows slots with the end of their leases', async () => {
-    const jobs = limiterOf('jobs', [concurrent({ quota: 10, lease: '1h' })])
+  it('shows when slots expire', async () => {
+    const jobs = limiterOf('jobs', [concurrent({ quota: 10, expiresAfter: '1h' })])
     for (let i = 0; i < 3; i++) await jobs.consume('ann')
     const table = await top(...here(), '--limiter', 'jobs')
-    expect(table).toMatch(/ 3 {2}███░{7} {2}10 +ann +10-at-once +jobs +lease (59 min|1 h)/)
+    expect(table).toMatch(/ 3 {2}███░{7} {2}10 +ann +10-at-once +jobs +expires (59 min|1 h)/)
     expect(await cli.output('inspect', server.url, 'jobs', 'ann', '--prefix', 'top:')).toMatch(
-      /10-at-once +10 +3 +7 +lease (59 min|1 h).* concurrent\n/,
+      /10-at-once +10 +3 +7 +expires (59 min|1 h).* concurrent\n/,
     )
   })
 

@@ -180,8 +180,8 @@ describe('the counters of the dashboard', () => {
       ['1000 per calendar month, fixedWindow, anchor calendar, timeZone Europe/Berlin', monthly],
       ['1 per 2 seconds, spacing, block 1 hour', spacing('2s', { block: '1h' })],
       [
-        '10 at the same time, concurrent, lease 1 minute, retryAfter 5s',
-        concurrent({ quota: 10, lease: '1m', retryAfter: '5s' }),
+        '10 at the same time, concurrent, expiresAfter 1 minute, retryAfter 5s',
+        concurrent({ quota: 10, expiresAfter: '1m', retryAfter: '5s' }),
       ],
       ['3 per hour, slidingWindowLog, block 1 minute to 1 day', growing],
     ]

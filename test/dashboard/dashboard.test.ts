@@ -286,7 +286,7 @@ describe('a key', () => {
   })
 
   it('with slots has no time after which it is surely allowed', async () => {
-    const limiter = createLimiter({ name: 'api', keyer, limits: concurrent({ quota: 2, lease: '1h', block: '1m' }) })
+    const limiter = createLimiter({ name: 'api', keyer, limits: concurrent({ quota: 2, expiresAfter: '1h', block: '1m' }) })
     const served = await started({ limiters: [limiter] })
     const first = limiter.consume('ann')
     limiter.consume('ann')
@@ -439,15 +439,15 @@ describe('the stream of events', () => {
     const store = memoryStore()
     const messages = await listen(await started({ stores: { orders: store }, rules }))
     expect(messages()[0]).toMatchObject({ stores: [{ name: 'orders', state: 'healthy' }], rules: [{ version: 1 }] })
-    channel('sluice:store').publish({ store, state: 'degraded', reason: 'no answer' })
+    channel('sluice:store').publish({ store, state: 'away', reason: 'no answer' })
     rules.replace({ policies: [{ name: 'one', key: 'ip', limits: [{ quota: 1, window: '1m' }] }] })
     const found = {
-      stores: [{ name: 'orders', state: 'degraded', reason: 'no answer' }],
+      stores: [{ name: 'orders', state: 'away', reason: 'no answer' }],
       rules: [{ version: 2, policies: 1 }],
     }
     await until(() =>
       messages().some(
-        (each) => Array.isArray(each['stores']) && (each['stores'] as { state: string }[])[0]!.state === 'degraded',
+        (each) => Array.isArray(each['stores']) && (each['stores'] as { state: string }[])[0]!.state === 'away',
       ),
     )
     expect(

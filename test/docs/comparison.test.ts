@@ -23,7 +23,7 @@ import { createLimiter, gcra, type Limit, memoryStore, slidingWindowLog } from '
 import { bundleSizes } from '../support/bundle-sizes.ts'
 import { packedPackage } from '../support/package-projects.ts'
 import { anchorsOf } from '../support/pages.ts'
-import { root } from '../support/programs.ts'
+import { blocksOf, root } from '../support/programs.ts'
 import { build as buildPackage } from '../support/redis-built.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { type RestProxy, startRestProxy } from '../support/upstash.ts'
@@ -36,9 +36,15 @@ const page = (): string => readFileSync(join(root, PAGE), 'utf8')
 
 type Cells = readonly string[]
 
-/** The rows of all tables by the text in their first column. The first of the cells belongs to sluice. */
+/** The part of the page that compares programs, up to the next part. */
+const TASKS = /^## Seven tasks\n[^]*?(?=^## )/m
+
+/** The rows of all tables of packages by the text in their first column. The first of the cells belongs to sluice. */
 function tables(text: string): ReadonlyMap<string, Cells> {
-  const lines = text.split('\n').filter((line) => line.startsWith('|') && !/^\| -|^\| +\| sluice /.test(line))
+  const lines = text
+    .replace(TASKS, '')
+    .split('\n')
+    .filter((line) => line.startsWith('|') && !/^\| -|^\| +\| sluice /.test(line))
   return new Map(
     lines.map((line) => {
       const [title, ...cells] = line.slice(1, -1).split('|')
@@ -123,6 +129,43 @@ describe('the comparison', () => {
     expect(found('limiter-flexible@11.4.0/index.js', 'limiter-flexible@11.4.0/indices.js')).toHaveLength(1)
     expect(found('/blob/731354a7e244bbbfc070dc39c46868b92ba0d204/README.md', '/blob/master/README.md')).toHaveLength(1)
     expect(found('\n[test]:', '\n[spare]: ../README.md\n[test]:')).toEqual(['[spare] is not used'])
+  })
+})
+
+describe('the seven tasks', () => {
+  const part = TASKS.exec(page())![0]
+  const rows = [...part.matchAll(/^\| \[(.+?)\]\(#.*?\) +\| (\d+) +\| (\d+) +\| (\S+) +\|$/gm)].map(
+    ([, task, ours, theirs, peer]) => ({ task: task!, said: [Number(ours), Number(theirs)], peer: peer! }),
+  )
+
+  /** Returns the programs below the heading of a task: that with sluice, and that with the peer. */
+  function programsOf(task: string): string[] {
+    const below = part.slice(part.indexOf(`### ${task}\n`)).split(/^### /m)[1]!
+    return blocksOf(below).map(({ code }) => code)
+  }
+
+  /** Returns the characters of a program without imports, white space and trailing commas. */
+  function lengthOf(program: string): number {
+    const body = program.replaceAll(/^import [^;]*? from '.*'\n/gm, '')
+    return body.replaceAll(/\s/g, '').replaceAll(/,(?=[}\])])/g, '').length
+  }
+
+  it('are seven', () => {
+    expect(rows).toHaveLength(7)
+  })
+
+  it.each(rows)('$task: sluice is no longer than $peer', ({ task, said, peer }) => {
+    const [ours, theirs, ...others] = programsOf(task) as [string, string]
+    expect(others).toEqual([])
+    expect(ours).toContain(`from 'sluice'`)
+    expect(theirs).toContain(`from '${peer}'`)
+    expect(theirs).not.toContain('sluice')
+    expect([ours, theirs].map(lengthOf)).toEqual(said)
+    expect(lengthOf(ours)).toBeLessThanOrEqual(lengthOf(theirs))
+  })
+
+  it('have a length that does not depend on imports and on how lines are broken', () => {
+    expect(lengthOf("import {\n  a,\n} from 'a'\nimport b from 'b'\n\na(\n  b,\n)\n")).toBe('a(b)'.length)
   })
 })
 

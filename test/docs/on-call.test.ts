@@ -2,7 +2,7 @@
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createLimiter } from '../../src/index.ts'
-import { redisRules, redisStore } from '../../src/rules/redis/index.ts'
+import { rulesFromRedis, redisStore } from '../../src/rules/redis/index.ts'
 import { CommandLine } from '../support/command-line.ts'
 import { readPage } from '../support/pages.ts'
 import { blocksOf } from '../support/programs.ts'
@@ -27,7 +27,7 @@ beforeAll(async () => {
   cli.file('edited.yaml', edited!)
   cli.file('wrong.yaml', edited!.replace('quota: 1000', 'qouta: 1000'))
   const client = new Redis(server.url)
-  const rules = await redisRules(client)
+  const rules = await rulesFromRedis(client)
   const limiter = createLimiter({ rules, store: redisStore(client) })
   const request = (key: string) => ({ method: 'GET', path: '/api/items', headers: { 'x-api-key': key } })
   await Promise.all(Array.from({ length: 320 }, () => limiter.consume(request('shop-batch'))))

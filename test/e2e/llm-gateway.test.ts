@@ -4,7 +4,13 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { Server } from 'node:http'
 import OpenAI from 'openai'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { estimate, type FakeModel, type Gateway, startGateway, startModel } from '../../examples/llm-gateway.ts'
+import {
+  type FakeModel,
+  type Gateway,
+  promptTokens as countTokens,
+  startGateway,
+  startModel,
+} from '../../examples/llm-gateway.ts'
 import type { ThresholdEvent } from '../../src/limiter/thresholds.ts'
 import {
   createLimiter,
@@ -151,7 +157,7 @@ const pro = { requests: 600, tokens: 200_000, budget: 50_000_000, running: 50 }
 
 /** The tokens of a prompt, as the model counts them. */
 function promptTokens(prompt: string): number {
-  return estimate(JSON.stringify(messagesOf(prompt)).length)
+  return countTokens(JSON.stringify(messagesOf(prompt)))
 }
 
 describe.each(Object.entries(clients))('%s', (name, connect) => {
@@ -216,7 +222,7 @@ describe.each(Object.entries(clients))('%s', (name, connect) => {
     expect(await left('key-of-ann')).toMatchObject({ requests: 19, tokens: free.tokens - used, running: 2 })
   })
 
-  test('hangs up in the middle of a stream, and pays the words until then', async () => {
+  test('hangs up in the middle of a stream, and pays what was reserved', async () => {
     const client = connect('key-of-ann')
     const prompt = 'Say 20 words and wait'
     let isModelDone = false
@@ -239,12 +245,10 @@ describe.each(Object.entries(clients))('%s', (name, connect) => {
     expect(held).toHaveLength(1)
     expect(held[0]).toMatchObject({ requests: 19, running: 1 })
     expect(held[0]!.tokens).toBeLessThan(free.tokens - 1000)
-    const known = await leftAtEnd('key-of-ann', 2)
-    const used = free.tokens - known.tokens
-    expect(known).toEqual({ ...free, requests: 19, tokens: free.tokens - used, budget: free.budget - used })
-    // OpenAI's API says the tokens of the prompt at the end of a stream only, so that the estimate of the whole body counts.
-    const body = { model: 'large', messages: messagesOf(prompt), max_completion_tokens: 1000, stream: true }
-    expect(used - 20).toBe(name === 'openai' ? estimate(JSON.stringify(body).length) : promptTokens(prompt))
+    await leftAtEnd('key-of-ann', 2)
+    const known = await left('key-of-ann')
+    // The model may have written more than the client has got. Its usage, at the end of the stream, did not come.
+    expect(known).toEqual({ ...held[0]!, running: 2 })
   })
 
   test('gets an answer of another model, and pays it once', async () => {
@@ -254,6 +258,17 @@ describe.each(Object.entries(clients))('%s', (name, connect) => {
     expect(model.asked).toEqual(['large', 'small'])
     const expected = { requests: 19, tokens: free.tokens - tokens!, budget: free.budget - tokens!, running: 2 }
     expect(await leftAtEnd('key-of-ann', 2)).toEqual(expected)
+  })
+
+  test('gets answers of another model while the first one wants no requests', async () => {
+    model.busy.add('large')
+    const client = connect('key-of-ann')
+    for (const words of [1, 2, 3]) expect((await client.whole(`Say ${words} words`)).text).toBe(WORD.repeat(words))
+    expect(model.asked).toEqual(['large', 'small', 'small', 'small'])
+    model.busy.clear()
+    await new Promise((resolve) => setTimeout(resolve, 1100))
+    await client.whole('Say 4 words')
+    expect(model.asked.at(-1)).toBe('large')
   })
 
   test('is charged once when it tries again after all models have failed', async () => {
@@ -290,12 +305,12 @@ describe.each(Object.entries(clients))('%s', (name, connect) => {
     })
     const ended = await Promise.allSettled(kinds)
     const statuses = ended.flatMap((each) => (each.status === 'rejected' ? [(each.reason as Error).message] : []))
-    for (const message of statuses) expect(message).toMatch(/^429 .*Too many running/s)
+    for (const message of statuses) expect(message).toMatch(/^429 .*Rate limit reached: running/s)
     const known = await leftAtEnd('key-of-bob', 50)
     expect(known.requests).toBe(pro.requests - 150 + statuses.length)
     expect(pro.tokens - known.tokens).toBe(pro.budget - known.budget)
-    // Nothing of the reservations of 1,000 tokens is left.
-    expect(pro.tokens - known.tokens).toBeLessThan(150 * 150)
+    // Only the streams that were aborted keep their reservations of 1,000 tokens and a prompt.
+    expect(pro.tokens - known.tokens).toBeLessThan(50 * 1150 + 100 * 150)
   })
 })
 
@@ -308,7 +323,7 @@ test('a request above the running limit waits, and goes on when a slot is free',
     }),
   )
   while (controllers.length < 2) await new Promise((resolve) => setTimeout(resolve, 5))
-  await expect(client.whole('Say 1 word')).rejects.toThrow('429 Too many running. Try again later.')
+  await expect(client.whole('Say 1 word')).rejects.toThrow('429 Rate limit reached: running. Try again in 1 second.')
   change('running', { quota: 3 })
   expect((await client.whole('Say 2 words')).text).toBe(WORD.repeat(2))
   change('running', { quota: 2 })

@@ -25,7 +25,8 @@ export interface Timeline {
 const WORDS: Record<Event['what'], string> = {
   begin: 'Redis is frozen',
   end: 'Redis is thawed',
-  degraded: 'the guard opens',
+  away: 'the guard opens',
+  slow: 'answers come late',
   healthy: 'the guard closes',
 }
 

@@ -279,13 +279,17 @@ const starts: Record<string, (when: When) => Promise<Running>> = {
 }
 
 async function nest(when: When, isOnFastify: boolean): Promise<Running> {
-  const [{ Controller, Get, Module, UseGuards }, { NestFactory }, { FastifyAdapter }, { rateLimit: create }] =
-    await Promise.all([
-      import('@nestjs/common'),
-      import('@nestjs/core'),
-      import('@nestjs/platform-fastify'),
-      import('../../adapters/nestjs/index.ts'),
-    ])
+  const [
+    { Controller, Get, Module, UseGuards },
+    { NestFactory },
+    { FastifyAdapter },
+    { createRateLimitGuard: create },
+  ] = await Promise.all([
+    import('@nestjs/common'),
+    import('@nestjs/core'),
+    import('@nestjs/platform-fastify'),
+    import('../../adapters/nestjs/index.ts'),
+  ])
   const limit = source(() => create(options), when)
   class Cats {
     all(): string {

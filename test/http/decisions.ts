@@ -41,7 +41,7 @@ export function linear(name: string, quota: number, window: number, more: Partia
 
 /** Returns a limit of how many requests run at the same time. */
 export function slots(quota: number, more: Partial<LimitInput> = {}): Limit {
-  return limit({ algorithm: 'concurrent', name: 'slots', quota, lease: '1m', ...more })
+  return limit({ algorithm: 'concurrent', name: 'slots', quota, expiresAfter: '1m', ...more })
 }
 
 /** Returns the headers that are written, by name. */

@@ -15,6 +15,7 @@ import {
   stack,
 } from '../../src/index.ts'
 import { preflightLimiterOf } from '../../src/limiter/limiter.ts'
+import { unlimited } from '../../src/limiter/options.ts'
 import { createRules } from '../../src/rules/index.ts'
 import { type VirtualClock, virtualClock } from '../../src/testing.ts'
 
@@ -88,7 +89,7 @@ describe('block', () => {
 
   it('of an input without limits warns once, and changes nothing', () => {
     const emit = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
-    const { limiter } = setup((key) => (key === 'free' ? undefined : hundred))
+    const { limiter } = setup((key) => (key === 'free' ? unlimited : hundred))
     for (let i = 0; i < 3; i++) limiter.block('free', '1m')
     limiter.penalize('free', 5)
     expect(limiter.consume('free').allowed).toBe(true)
@@ -117,7 +118,7 @@ describe('block', () => {
     const store = memoryStore({ clock: virtualClock() })
     const user = createLimiter({ name: 'user', keyer: (key: string) => key, limits: hundred, store })
     const all = createLimiter({ name: 'all', keyer: everyone, limits: hundred, store })
-    stack<string>(user, all).block('a', '1m')
+    stack(user, all).block('a', '1m')
     expect(user.consume('a').allowed).toBe(false)
     expect(user.consume('b').allowed).toBe(true)
     expect(all.consume({}).allowed).toBe(false)

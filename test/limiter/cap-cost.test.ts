@@ -14,13 +14,13 @@ import {
   memoryStore,
   perMinute,
   quotaLinear,
-  rowStore,
   slidingWindowBuckets,
   slidingWindowCounter,
   slidingWindowLog,
   type Store,
   tokenBucket,
 } from '../../src/index.ts'
+import { rowStore } from '../../src/extend.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { createRules } from '../../src/rules/index.ts'
 import { virtualClock } from '../../src/testing.ts'

@@ -92,7 +92,7 @@ describe('the channel sluice:store', () => {
     const limiter = createLimiter({ keyer, limits: perSecond(5), store: guard(inner) })
     for (let i = 0; i < 3; i++) await limiter.consume('ann')
     const reason = expect.stringContaining('down') as string
-    expect(received).toEqual([{ store: inner, state: 'degraded', reason, name: 'A store of rate limits' }])
+    expect(received).toEqual([{ store: inner, state: 'away', reason, name: 'A store of rate limits' }])
     isDown = false
     await expect.poll(() => received.length, { timeout: 5000 }).toBe(2)
     expect(received[1]).toMatchObject({ store: inner, state: 'healthy' })

@@ -1,5 +1,6 @@
 // A limiter for one key, by its text.
 import { describe, expect, it } from 'vitest'
+import { unlimited } from '../../src/limiter/options.ts'
 import {
   createLimiter,
   everyone,
@@ -81,7 +82,7 @@ describe('key', () => {
   })
 
   it('throws INPUT_NEEDED for a limit that is a function, except in reset', () => {
-    const plans = createLimiter({ keyer: byId, limits: [five, ({ plan }: User) => plan] })
+    const plans = createLimiter({ keyer: byId, limits: [five, ({ plan }: User) => plan ?? unlimited] })
     const ann = plans.key('ann')
     for (const work of [() => ann.consume(), () => ann.peek(), () => ann.block('1m'), () => ann.penalize(1)])
       expect(codeOf(work)).toBe('INPUT_NEEDED')
@@ -99,7 +100,7 @@ describe('key', () => {
     const store = memoryStore()
     const user = createLimiter({ name: 'user', keyer: byId, limits: five, store })
     const all = createLimiter({ name: 'all', keyer: everyone, limits: five, store })
-    expect(codeOf(() => stack<User>(user, all).key('ann'))).toBe('NO_SINGLE_KEY')
+    expect(codeOf(() => stack(user, all).key('ann'))).toBe('NO_SINGLE_KEY')
     expect(codeOf(() => stack(user).key('ann'))).toBe('none')
     const rules = createRules({ policies: [{ name: 'all', key: 'ip', limits: [{ quota: 5, window: '1m' }] }] })
     expect(codeOf(() => createLimiter({ rules }).key('192.0.2.1'))).toBe('NO_SINGLE_KEY')

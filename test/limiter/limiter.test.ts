@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, expectTypeOf, it, vi } from 'vitest'
+import { unlimited } from '../../src/limiter/options.ts'
 import {
   createLimiter,
   type Decision,
@@ -87,7 +88,7 @@ describe('consume', () => {
   })
 
   it('admits inputs without a limit', () => {
-    const limiter = createLimiter({ keyer: byName, limits: () => undefined })
+    const limiter = createLimiter({ keyer: byName, limits: () => unlimited })
     expect(limiter.consume(ada)).toEqual({
       allowed: true,
       delay: 0,
@@ -209,7 +210,7 @@ describe('stack', () => {
   it('refuses any other value', () => {
     expect(() => stack()).toThrow('stack: expected one limiter or more, got undefined')
     expect(() => stack([perUser()] as never)).toThrow(
-      'stack: expected limiters of createLimiter or stack, as separate arguments, got an array of 1',
+      'stack: expected limiters of createLimiter or stack, as separate arguments, or { limiters: [{ keyer, limits }, { keyer, limits }] }, got an array of 1',
     )
   })
 })
@@ -417,9 +418,9 @@ describe('keys', () => {
       const one = limiter()
       expect([undefined, '', undefined].map((key) => one.consume(key).allowed)).toEqual([true, false, false])
       expect(warnings).toEqual([
-        `SLUICE_UNIDENTIFIED: The keyer of limiter "default" returned undefined or ''. All requests without a key share one bucket, ` +
+        `SLUICE_UNIDENTIFIED: The keyer of limiter "default" returned undefined, null or ''. All requests without a key share one bucket, ` +
           'so one client can use the quota of all others. Fix the keyer, or exempt such requests with `skip` or with a LimitFunc ' +
-          'that returns undefined. (sluice/docs/reference/errors-and-warnings.md#sluice_unidentified)',
+          'that returns `unlimited`. (sluice/docs/reference/errors-and-warnings.md#sluice_unidentified)',
       ])
     })
   })

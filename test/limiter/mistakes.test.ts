@@ -1,15 +1,25 @@
 import { rateLimit } from '../../adapters/express/index.ts'
+import { rateLimit as fastifyRateLimit } from '../../adapters/fastify/index.ts'
+import { rateLimit as fetchRateLimit } from '../../adapters/fetch/index.ts'
+import { rateLimit as honoRateLimit } from '../../adapters/hono/index.ts'
+import { rateLimit as koaRateLimit } from '../../adapters/koa/index.ts'
+import { RateLimitModule } from '../../adapters/nestjs/index.ts'
+import { rateLimit as nodeRateLimit } from '../../adapters/node/index.ts'
+import { fastify } from 'fastify'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import {
+  concurrent,
   createLimiter,
   fixedWindow,
   gcra,
+  guard,
   type Limit,
   limit,
   memoryStore,
   perMinute,
   perSecond,
   type SyncKeyer,
+  tokenBucket,
 } from '../../src/index.ts'
 
 const byName: SyncKeyer<{ name: string }> = (user) => user.name
@@ -163,8 +173,8 @@ describe('an unknown option', () => {
     ['handler', 'message, statusCode or onDenied'],
     ['standardHeaders', "headers: 'standard', 'draft-8', 'draft-7' or 'draft-6'"],
     ['legacyHeaders', "headers: 'github' or 'legacy'"],
-    ['skipSuccessfulRequests', "refundWhen: 'success'"],
-    ['skipFailedRequests', "refundWhen: 'failure'"],
+    ['skipSuccessfulRequests', "count: 'failures'"],
+    ['skipFailedRequests', "count: 'successes'"],
     ['requestWasSuccessful', 'refundWhen'],
     ['passOnStoreError', "onOutage: 'open'"],
     ['allowList', "allow: ['10.0.0.0/8'], or skip"],
@@ -181,8 +191,21 @@ describe('an unknown option', () => {
     [() => gcra({ limit: 5, window: '1s' } as never), 'Instead of "limit", write quota'],
     [() => gcra({ quota: 5, windowMs: 1000 } as never), 'Instead of "windowMs", write window'],
     [() => limit({ algorithm: 'gcra', points: 5, window: '1s' }), 'Instead of "points", write quota'],
+    [() => tokenBucket({ quota: 5, window: '1s', burst: 9 } as never), 'Instead of "burst", write capacity'],
+    [() => limit({ algorithm: 'leakyBucket', quota: 5, window: '1s', burst: 9 }), 'Instead of "burst", write capacity'],
+    [() => gcra({ quota: 5, window: '1s', capacity: 9 } as never), 'Instead of "capacity", write burst'],
+    [
+      () => fixedWindow({ quota: 5, window: '1s', burst: 9 } as never),
+      'Instead of "burst", write gcra({ quota, window, burst }) or tokenBucket({ quota, window, capacity })',
+    ],
+    [() => concurrent({ quota: 5, lease: '1m' } as never), 'Instead of "lease", write expiresAfter'],
   ])('suggests the equal of an option of a limit: %s', (make, expected) => {
     expect(make).toThrow(expected)
+  })
+
+  it('suggests the equal of a `timeout` of a guard', () => {
+    const make = (): unknown => guard(memoryStore(), { timeout: 50 } as never)
+    expect(make).toThrow(`Instead of "timeout", write deadline: { most: '500ms' }`)
   })
 
   it('names the functions that an option accepts', () => {
@@ -190,6 +213,17 @@ describe('an unknown option', () => {
     expect(() => rateLimit(options as never)).toThrow(
       "resetWhen: expected 'success', 'failure' or a function, got \"ok\"",
     )
+  })
+
+  it('is not needed for a limiter: it stands in the options', async () => {
+    const limiter = createLimiter({ keyer: byName, limits: perMinute(5) })
+    const expected = 'rateLimit: expected options such as { limiter }, got the limiter itself'
+    for (const adapter of [rateLimit, koaRateLimit, fetchRateLimit, honoRateLimit, nodeRateLimit])
+      expect(() => (adapter as (options: unknown) => unknown)(limiter)).toThrow(expected)
+    expect(() => RateLimitModule.forRoot(limiter as never)).toThrow(
+      expected.replace('rateLimit', 'RateLimitModule.forRoot'),
+    )
+    await expect(fastify().register(fastifyRateLimit, limiter as never)).rejects.toThrow(expected)
   })
 
   it('names the argument that is wrong', () => {

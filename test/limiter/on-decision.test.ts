@@ -68,7 +68,7 @@ it('is called by each limiter of a stack with the decision of the stack', () => 
   const [one, two] = [vi.fn(), vi.fn()]
   const first = createLimiter({ name: 'one', keyer: () => 'k', limits: perMinute(5), store, onDecision: one })
   const second = createLimiter({ name: 'two', keyer: () => 'k', limits: perMinute(1), store, onDecision: two })
-  const both = stack<object>(first, second, first)
+  const both = stack(first, second, first)
   const decision = both.consume({})
   expect(decision.limits).toHaveLength(2)
   expect(one).toHaveBeenCalledExactlyOnceWith(decision, {})

@@ -9,9 +9,8 @@ import {
   lease,
   type Limiter,
   memoryStore,
-  type Operation,
-  type Reply,
 } from '../../src/index.ts'
+import type { Operation, Reply } from '../../src/extend.ts'
 import { virtualClock } from '../../src/testing.ts'
 
 const LIMIT = gcra({ quota: 1000, window: '1h' })

@@ -1,8 +1,11 @@
+import { createHmac } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   concurrent,
   createLimiter,
+  type Decision,
+  type Duration,
   fixedWindow,
   gcra,
   guard,
@@ -10,12 +13,12 @@ import {
   type Limiter,
   memoryStore,
   perMinute,
-  rowStore,
   SluiceError,
   slidingWindowLog,
   stack,
   tokenBucket,
 } from '../../src/index.ts'
+import { rowStore } from '../../src/extend.ts'
 import { LONGEST_RECEIPT } from '../../src/limiter/receipt.ts'
 import { createRules } from '../../src/rules/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
@@ -61,7 +64,7 @@ describe('a receipt', () => {
   it('is a short text of letters, digits, - and _ that JSON and headers keep', () => {
     const limiter = createLimiter({ keyer, limits: [perMinute(100), concurrent(5)] })
     const receipt = limiter.receipt(limiter.consume('Ä "\u{1F600}" \u0000'))
-    expect(receipt).toMatch(/^sluice1_[\w-]+$/)
+    expect(receipt).toMatch(/^sluice2_[\w-]+$/)
     expect(receipt.length).toBeLessThan(500)
     expect(Object.keys(limiter.consume('ann'))).not.toContain('receipt')
   })
@@ -124,8 +127,8 @@ describe('a receipt', () => {
     expect(await used(here)).toEqual([20, 1])
   })
 
-  it('releases and renews slots in another process, which keeps track of them', async () => {
-    const { clock, limiter } = processes([concurrent({ quota: 5, lease: '1m' }), perMinute(10)])
+  it('releases and renews slots in other processes, also with the receipt from before a renewal', async () => {
+    const { clock, limiter } = processes([concurrent({ quota: 5, expiresAfter: '1m' }), perMinute(10)])
     const there = limiter()
     const receipt = there.receipt(await there.consume('ann', { cost: 2 }))
     otherProcess()
@@ -139,26 +142,21 @@ describe('a receipt', () => {
     expect(newer).not.toBe(receipt)
     otherProcess()
     await limiter().release(receipt)
-    expect((await used(here))[0]).toBe(2)
-    otherProcess()
-    await limiter().release(newer)
     expect((await used(here))[0]).toBe(0)
-    expect(await here.renew(newer)).toBe(false)
+    otherProcess()
+    expect(await limiter().renew(newer)).toBe(false)
   })
 
-  it('finds slots that another process has renewed by the newer receipt', async () => {
-    const { clock, limiter } = processes(concurrent({ quota: 5, lease: '1m' }))
+  it('finds slots that another process has renewed', async () => {
+    const { clock, limiter } = processes(concurrent({ quota: 5, expiresAfter: '1m' }))
     const there = limiter()
     const decision = await there.consume('ann')
     const old = there.receipt(decision)
     clock.advance(30_000)
     otherProcess()
     await limiter().renew(old)
-    const newer = limiter().receipt(old)
-    expect(newer).not.toBe(old)
     otherProcess()
-    there.receipt(decision)
-    await there.release(newer)
+    await there.release(decision)
     expect(await used(there)).toEqual([0])
   })
 
@@ -184,13 +182,13 @@ describe('a receipt', () => {
   })
 
   it('settles nothing for a denial, a peek, and a decision without the store', async () => {
-    const { limiter } = processes(perMinute(3))
+    const { clock, limiter } = processes(perMinute(3))
     const there = limiter()
     const denied = await there.consume('ann', { cost: 5 })
     const peeked = await there.peek('ann', { cost: 2 })
     const receipts = [there.receipt(denied), there.receipt(peeked)]
     const dead = {
-      ...laterStore(memoryStore()),
+      ...laterStore(memoryStore({ clock })),
       run: (_: unknown, reply: { failed(error: unknown): void }) => reply.failed(new Error('away')),
     }
     const without = createLimiter({ name: 'api', keyer, limits: perMinute(3), store: guard(dead as never) })
@@ -270,15 +268,16 @@ describe('a receipt', () => {
     const decision = limiter.consume('ann')
     expect(() => limiter.receipt(decision)).toThrow(/with 200 charges, has \d+ characters, and at most 16384/)
     expect(codeOf(() => limiter.receipt(decision))).toBe('INVALID_RECEIPT')
-    expect(() => limiter.refund(`sluice1_${'a'.repeat(LONGEST_RECEIPT)}`)).toThrow('at most 16384 are read')
+    expect(() => limiter.refund(`sluice2_${'a'.repeat(LONGEST_RECEIPT)}`)).toThrow('at most 16384 are read')
   })
 
-  it('is refused with VERSION_MISMATCH if a newer version wrote it', () => {
+  it('is refused with VERSION_MISMATCH if a newer or an older version wrote it', () => {
     const limiter = createLimiter({ keyer, limits: perMinute(3) })
     const receipt = limiter.receipt(limiter.consume('ann'))
-    expect(codeOf(() => limiter.refund(receipt.replace('sluice1_', 'sluice2_')))).toBe('VERSION_MISMATCH')
+    expect(codeOf(() => limiter.refund(receipt.replace('sluice2_', 'sluice3_')))).toBe('VERSION_MISMATCH')
+    expect(() => limiter.refund(receipt.replace('sluice2_', 'sluice1_'))).toThrow('format 1 of an older sluice')
     expect(codeOf(() => limiter.refund('sluice12_x'))).toBe('VERSION_MISMATCH')
-    expect(codeOf(() => limiter.refund(receipt.replace('sluice1_', 'sluice01_')))).toBe('INVALID_RECEIPT')
+    expect(codeOf(() => limiter.refund(receipt.replace('sluice2_', 'sluice02_')))).toBe('INVALID_RECEIPT')
   })
 
   it('is forgotten by its process after 10,000 others', () => {
@@ -293,7 +292,7 @@ describe('a receipt', () => {
       createLimiter({
         name: 'jobs',
         keyer,
-        limits: [perMinute(1000, { name: 'tokens', capCost: true }), concurrent({ quota: 3, lease: '1m' })],
+        limits: [perMinute(1000, { name: 'tokens', capCost: true }), concurrent({ quota: 3, expiresAfter: '1m' })],
         cost: (_, { name }) => (name === 'tokens' ? 5000 : 1),
         store: redisStore(client),
       })
@@ -313,9 +312,14 @@ describe('a receipt', () => {
 
 /** Returns a text with a right checksum. */
 function forged(body: string): string {
-  const sum = Buffer.from(sha256(new TextEncoder().encode(`sluice1_${body}`)).subarray(0, 8)).toString('base64url')
-  return `sluice1_${sum}${body}`
+  const sum = Buffer.from(sha256(new TextEncoder().encode(`sluice2_${body}`)).subarray(0, 8)).toString('base64url')
+  return `sluice2_${sum}${body}`
 }
+
+const START = 1_700_000_000_000
+const ID = 'abcdefghijklmnop'
+/** A time at which a receipt may end. */
+const LATER = START + 60_000
 
 const inBase64 = (text: string): string => Buffer.from(text).toString('base64url')
 
@@ -324,7 +328,7 @@ describe('a hostile receipt', () => {
     name: 'api',
     keyer,
     limits: [perMinute(30), concurrent(5)],
-    store: memoryStore({ clock: virtualClock() }),
+    store: memoryStore({ clock: virtualClock(START) }),
   })
   const good = limiter.receipt(limiter.consume('ann'))
 
@@ -344,7 +348,7 @@ describe('a hostile receipt', () => {
       fc.property(
         fc.oneof(
           fc.string({ unit: 'binary', maxLength: 300 }),
-          fc.base64String().map((each) => `sluice1_${each}`),
+          fc.base64String().map((each) => `sluice2_${each}`),
         ),
         (text) => {
           expect(new Set(outcomes(text))).toEqual(new Set(['INVALID_RECEIPT']))
@@ -384,12 +388,19 @@ describe('a hostile receipt', () => {
     )
     const content = fc.oneof(
       fc.json(),
-      fc.tuple(fc.string(), charge, charge).map((each) => JSON.stringify(each)),
+      fc
+        .tuple(
+          fc.oneof(fc.constant(ID), fc.string()),
+          fc.oneof(fc.constant(LATER), fc.nat(), fc.double(), fc.string()),
+          charge,
+          charge,
+        )
+        .map((each) => JSON.stringify(each)),
     )
     fc.assert(
       fc.property(content, (text) => {
         for (const code of outcomes(forged(inBase64(text))))
-          expect(code).toMatch(/^(none|INVALID_RECEIPT|FOREIGN_RECEIPT)$/)
+          expect(code).toMatch(/^(none|INVALID_RECEIPT|FOREIGN_RECEIPT|EXPIRED_RECEIPT)$/)
         expect(Object.keys(Object.prototype)).toEqual([])
       }),
     )
@@ -399,19 +410,148 @@ describe('a hostile receipt', () => {
     ['no UTF-8', forged(Buffer.from([255, 255]).toString('base64url'))],
     ['no JSON', forged(inBase64('{'))],
     ['deep JSON', forged(inBase64('['.repeat(5000) + ']'.repeat(5000)))],
-    ['a deep limit', forged(inBase64(`["a",["api",${'{"block":'.repeat(1000)}1${'}'.repeat(1000)},"k",1,1,1]]`))],
+    [
+      'a deep limit',
+      forged(inBase64(`["${ID}",${LATER},["api",${'{"block":'.repeat(1000)}1${'}'.repeat(1000)},"k",1,1,1]]`)),
+    ],
     [
       'a prototype',
-      forged(inBase64('["a",["api",{"__proto__":{"algorithm":"gcra"},"quota":1,"window":60000},"k",1,1,1]]')),
+      forged(
+        inBase64(`["${ID}",${LATER},["api",{"__proto__":{"algorithm":"gcra"},"quota":1,"window":60000},"k",1,1,1]]`),
+      ),
     ],
     [
       'an algorithm that is not known',
-      forged(inBase64('["a",["api",{"algorithm":"mine","quota":1,"window":60000},"k",1,1,1]]')),
+      forged(inBase64(`["${ID}",${LATER},["api",{"algorithm":"mine","quota":1,"window":60000},"k",1,1,1]]`)),
     ],
-    ['a long key', forged(inBase64(JSON.stringify(['a', ['api', perMinute(1), 'k'.repeat(5000), 1, 1, 1]])))],
-    ['a long identity', forged(inBase64(JSON.stringify(['a'.repeat(5000)])))],
+    ['a long key', forged(inBase64(JSON.stringify([ID, LATER, ['api', perMinute(1), 'k'.repeat(5000), 1, 1, 1]])))],
+    ['a long identity', forged(inBase64(JSON.stringify(['a'.repeat(5000), LATER])))],
+    ['an identity that could be another key', forged(inBase64(JSON.stringify(['{user}:someone:1', LATER])))],
+    ['no end', forged(inBase64(JSON.stringify([ID])))],
+    ['an end in 400 days', forged(inBase64(JSON.stringify([ID, START + 400 * 86_400_000])))],
     ['one character of base64', forged('a')],
   ])('is refused: %s', (_, text) => {
     expect(codeOf(() => limiter.refund(text))).toBe('INVALID_RECEIPT')
   })
+})
+
+describe('the end of a receipt', () => {
+  const make = (options: object, window: Duration = '1m') => {
+    const clock = virtualClock(1_700_000_000_000)
+    const limits = fixedWindow({ quota: 100, window })
+    const limiter = createLimiter<string>({ keyer, limits, store: memoryStore({ clock }), ...options })
+    return { clock, limiter, receipt: limiter.receipt(limiter.consume('ann', { cost: 10 })) }
+  }
+
+  it.each<[string, object, Duration, number]>([
+    ['after an hour', {}, '1m', 3_600_000],
+    ['after the window', {}, '2h', 7_200_000],
+    ['after a day', {}, '30d', 86_400_000],
+    ['after receiptFor', { receiptFor: '5m' }, '30d', 300_000],
+  ])('is %s', (_, options, window, life) => {
+    const { clock, limiter, receipt } = make(options, window)
+    clock.advance(life - 1)
+    expect(limiter.receipt(receipt)).toBe(receipt)
+    clock.advance(1)
+    for (const work of [
+      () => limiter.settle(receipt, 1),
+      () => limiter.refund(receipt),
+      () => limiter.renew(receipt),
+      () => limiter.receipt(receipt),
+    ])
+      expect(codeOf(work)).toBe('EXPIRED_RECEIPT')
+  })
+
+  it('is the longest of a stack', () => {
+    const clock = virtualClock(1_700_000_000_000)
+    const store = memoryStore({ clock })
+    const part = (name: string, receiptFor: Duration) =>
+      createLimiter<string>({ name, keyer, limits: perMinute(9), store, receiptFor })
+    const both = stack(part('one', '1m'), part('other', '3m'))
+    const receipt = both.receipt(both.consume('ann'))
+    clock.advance(179_999)
+    expect(codeOf(() => both.refund(receipt))).toBe('none')
+  })
+
+  it('is also that of its decision, with a warning', () => {
+    const clock = virtualClock(1_700_000_000_000)
+    const limits = fixedWindow({ quota: 100, window: '2h' })
+    const limiter = createLimiter({ keyer, limits, store: memoryStore({ clock }), receiptFor: '1m' })
+    const [decision, other] = [limiter.consume('ann', { cost: 10 }), limiter.consume('ann', { cost: 10 })]
+    limiter.receipt(decision)
+    clock.advance(60_000)
+    limiter.refund(decision)
+    limiter.refund(other)
+    expect(limiter.peek('ann', { cost: 0 }).limits[0]!.used).toBe(10)
+  })
+
+  it.each([0, '1 fortnight', '367d', -1, 1.5])('is no time such as %s', (receiptFor) => {
+    expect(codeOf(() => make({ receiptFor }))).toBe('INVALID_OPTION')
+  })
+})
+
+describe('a signed receipt', () => {
+  const [one, other] = ['the first secret of all', 'another secret of all']
+  const make = (...[receiptSecret]: readonly (string | readonly string[])[]) =>
+    limiterWith(receiptSecret === undefined ? {} : { receiptSecret })
+  const limiterWith = (options: { readonly receiptSecret?: string | readonly string[] }) =>
+    createLimiter({
+      name: 'api',
+      keyer,
+      limits: perMinute(100),
+      store: memoryStore({ clock: virtualClock(START) }),
+      ...options,
+    })
+  const written = (limiter: Limiter<string, Decision>) => limiter.receipt(limiter.consume('ann', { cost: 10 }))
+
+  it('is read with its secret, also by hand-written SHA-256', () => {
+    const receipt = written(make(one))
+    expect(receipt).toMatch(/^sluice2s_[\w-]{23,}$/)
+    const body = receipt.slice('sluice2s_'.length + 22)
+    const digest = createHmac('sha256', one).update(`sluice2s_${body}`).digest().subarray(0, 16).toString('base64url')
+    expect(receipt).toBe(`sluice2s_${digest}${body}`)
+    expect(codeOf(() => make(one).settle(receipt, 1))).toBe('none')
+  })
+
+  it('is refused with another secret, and without one', () => {
+    const receipt = written(make(one))
+    expect(() => make(other).settle(receipt, 1)).toThrow('signed with another secret')
+    expect(() => make().settle(receipt, 1)).toThrow('has no `receiptSecret`')
+    expect(() => make(one).settle(written(make()), 1)).toThrow('is not signed')
+    expect(codeOf(() => make(one).settle(receipt.replace('sluice2s_', 'sluice2_'), 1))).toBe('INVALID_RECEIPT')
+  })
+
+  it('is read while its secret changes', () => {
+    const [before, after] = [written(make(one)), written(make([other, one]))]
+    expect(codeOf(() => make([other, one]).settle(before, 1))).toBe('none')
+    expect(codeOf(() => make(other).settle(after, 1))).toBe('none')
+    expect(codeOf(() => make(one).settle(after, 1))).toBe('INVALID_RECEIPT')
+  })
+
+  it('is refused with any change of a character', () => {
+    const limiter = make(one)
+    const receipt = written(limiter)
+    for (let i = 0; i < receipt.length; i++) {
+      for (const character of ['', 'A', '_']) {
+        const text = receipt.slice(0, i) + character + receipt.slice(i + 1)
+        if (text !== receipt)
+          expect(['INVALID_RECEIPT', 'VERSION_MISMATCH']).toContain(codeOf(() => limiter.refund(text)))
+      }
+    }
+  })
+
+  it('has no secret that is undefined, such as an environment variable that is not set', () => {
+    expect(codeOf(() => limiterWith({ receiptSecret: process.env['SLUICE_NO_SUCH_SECRET'] as never }))).toBe(
+      'INVALID_OPTION',
+    )
+    expect(codeOf(() => limiterWith({ receiptSecret: [undefined] as never }))).toBe('INVALID_OPTION')
+  })
+
+  it.each([['short'], [[]], [['a secret of all times', 'short']], [7], [Array.from({ length: 11 }, () => one)]])(
+    'has no secret such as %j',
+    (secret) => {
+      expect(codeOf(() => make(secret as never))).toBe('INVALID_OPTION')
+      expect(() => make(secret as never)).not.toThrow('short')
+    },
+  )
 })

@@ -189,7 +189,7 @@ describe('the channel sluice:threshold', () => {
 
   it('has the slots of concurrent, also after they were released', () => {
     const received = events()
-    const { limiter } = limiterOf(concurrent({ quota: 2, lease: '1m', notifyAt: [1] }))
+    const { limiter } = limiterOf(concurrent({ quota: 2, expiresAfter: '1m', notifyAt: [1] }))
     const first = limiter.consume('ann')
     limiter.consume('ann')
     limiter.release(first)

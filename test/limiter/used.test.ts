@@ -58,7 +58,7 @@ describe.each(stores)('used in %s', (_, storeOn) => {
     const store = storeOn(virtualClock())
     const one = createLimiter({ name: 'one', keyer: () => 'k', limits: perMinute(5), store })
     const two = createLimiter({ name: 'two', keyer: () => 'k', limits: perMinute(9), store })
-    const decision = await stack<object>(one, two).consume({}, { cost: 2 })
+    const decision = await stack(one, two).consume({}, { cost: 2 })
     expect(structuredClone(decision.limits)).toMatchObject([
       { limiter: 'one', used: 2, remaining: 3 },
       { limiter: 'two', used: 2, remaining: 7 },

@@ -294,7 +294,8 @@ describe('a store of the user', () => {
     ['whose function to give a decision up throws', () => broken, ['SLUICE_OUTCOME']],
     ['whose `run` returns nothing and never replies', () => undefined, []],
     ['whose `run` is an async function that never settles', () => new Promise(() => undefined), []],
-    ['whose `run` is an async function that rejects', async () => broken(), []],
+    // The first failure of a store that has not answered yet is an outage.
+    ['whose `run` is an async function that rejects', async () => broken(), ['SLUICE_OUTAGE']],
   ])('%s is replaced behind a guard', async (_, run, expected) => {
     const found = unhandled()
     for (const wrap of [(store: AsyncStore) => store, (store: AsyncStore) => denyCache(store)]) {

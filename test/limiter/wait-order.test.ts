@@ -15,6 +15,7 @@ import {
   stack,
   type SyncStore,
 } from '../../src/index.ts'
+import { heldRequests } from '../../src/limiter/wait.ts'
 import { remoteStore } from '../../src/testing/adapter/world.ts'
 import { virtualClock } from '../../src/testing/virtual-clock.ts'
 import { methodsOf, methodStore } from '../support/method-store.ts'
@@ -196,9 +197,53 @@ describe('a full queue', () => {
     const limiter = limiterOf(perSecond(1))
     const waits = Array.from({ length: 3 }, () => limiter.wait(key, { maxQueue: 2 }).catch((error: unknown) => error))
     await vi.advanceTimersByTimeAsync(0)
-    await expect(limiter.wait('bob', { maxQueue: 2 })).rejects.toMatchObject({ code: 'WAIT_QUEUE_FULL' })
+    await expect(limiter.wait(key, { maxQueue: 2 })).rejects.toMatchObject({ code: 'WAIT_QUEUE_FULL' })
     await vi.advanceTimersByTimeAsync(2000)
     expect((await Promise.all(waits)).every((each) => (each as Decision).allowed)).toBe(true)
+  })
+
+  it('rejects the newest waiter of the longest key for one of a shorter key', async () => {
+    const limiter = limiterOf(perSecond(1))
+    const left: string[] = []
+    const enter = (key: string, name: string): void =>
+      void limiter
+        .wait(key, { maxQueue: 3 })
+        .catch((error: unknown) => left.push(`${name} ${(error as { code: string }).code}`))
+    for (const each of [key, 'bob']) limiter.consume(each)
+    for (const name of ['ada 1', 'ada 2', 'ada 3']) enter(key, name)
+    enter('bob', 'bob 1')
+    await vi.advanceTimersByTimeAsync(0)
+    expect(left).toEqual(['ada 3 WAIT_QUEUE_FULL'])
+    enter('bob', 'bob 2')
+    await vi.advanceTimersByTimeAsync(0)
+    expect(left).toEqual(['ada 3 WAIT_QUEUE_FULL', 'bob 2 WAIT_QUEUE_FULL'])
+    await vi.advanceTimersByTimeAsync(2000)
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('rejects one more of a key than maxPerKey, and no other key', async () => {
+    const limiter = limiterOf(perSecond(1))
+    for (const each of [key, 'bob']) limiter.consume(each)
+    const waits = Array.from({ length: 2 }, () => limiter.wait(key, { maxPerKey: 2 }))
+    await expect(limiter.wait(key, { maxPerKey: 2 })).rejects.toMatchObject({ code: 'WAIT_QUEUE_FULL' })
+    waits.push(limiter.wait('bob', { maxPerKey: 2 }))
+    await vi.advanceTimersByTimeAsync(2000)
+    expect((await Promise.all(waits)).map(({ allowed }) => allowed)).toEqual([true, true, true])
+  })
+
+  it('keeps at most maxQueue waiters, however many keys ask', async () => {
+    const limiter = limiterOf(perSecond(1))
+    const rejected = { count: 0 }
+    for (let i = 0; i < 300; i++) {
+      limiter.consume(`key ${i}`)
+      for (let each = 0; each < 3; each++)
+        void limiter.wait(`key ${i}`, { maxQueue: 50 }).catch(() => void rejected.count++)
+    }
+    await vi.advanceTimersByTimeAsync(0)
+    expect(rejected.count).toBe(900 - 50)
+    expect(heldRequests().get('default')).toBe(50)
+    await vi.advanceTimersByTimeAsync(5000)
+    expect([heldRequests().get('default'), vi.getTimerCount()]).toEqual([undefined, 0])
   })
 
   it('has ten thousand places by default', async () => {
@@ -250,7 +295,7 @@ describe('a wait that ends early', () => {
     await vi.advanceTimersByTimeAsync(0)
     expect(warnings).toHaveBeenCalledWith(expect.stringContaining('down'), {
       type: 'SluiceWarning',
-      code: 'SLUICE_WAIT',
+      code: 'SLUICE_OUTCOME',
     })
     warnings.mockRestore()
   })

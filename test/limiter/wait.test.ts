@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import {
   type AsyncStore,
-  type Charge,
   createLimiter,
   type Decision,
   fixedWindow,
@@ -14,6 +13,7 @@ import {
   type SyncStore,
   tokenBucket,
 } from '../../src/index.ts'
+import type { Charge } from '../../src/extend.ts'
 import { perform } from '../../src/stores/store.ts'
 import { remoteStore } from '../../src/testing/adapter/world.ts'
 import { warningsOf } from '../support/http.ts'

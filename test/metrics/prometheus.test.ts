@@ -167,7 +167,7 @@ describe('sluice_held_requests', () => {
     const waiting = [0, 1, 2].map(() => limiter.wait('ann'))
     await waiting[0]
     expect(await lines(registry, 'sluice_held_requests{')).toEqual(['sluice_held_requests{limiter="slow"} 2'])
-    await clock.advance(5000)
+    clock.advance(5000)
     await Promise.all(waiting)
     expect(await lines(registry, 'sluice_held_requests{')).toEqual(['sluice_held_requests{limiter="slow"} 0'])
   })
@@ -288,6 +288,72 @@ describe('sluice_wait_duration_seconds', () => {
 })
 
 describe('sluice_keys', () => {
+  it('falls to 0 without traffic when keys have expired', async () => {
+    const registry = collected()
+    const clock = virtualClock()
+    const limiter = createLimiter({ name: 'api', keyer, limits: one, store: memoryStore({ clock }) })
+    for (let i = 0; i < 1000; i++) limiter.consume(`old ${i}`)
+    clock.advance('50s')
+    for (let i = 0; i < 10; i++) limiter.consume(`new ${i}`)
+    expect(await lines(registry, 'sluice_keys{')).toEqual(['sluice_keys{limiter="api",limit="one"} 1010'])
+    clock.advance('60s')
+    const [some] = await lines(registry, 'sluice_keys{')
+    expect(some).toBe('sluice_keys{limiter="api",limit="one"} 10')
+    clock.advance('5m')
+    expect(await lines(registry, 'sluice_keys{')).toEqual(['sluice_keys{limiter="api",limit="one"} 0'])
+  })
+
+  it('is counted in a bounded time, and further scrapes continue the search for expired keys', async () => {
+    const registry = collected()
+    const clock = virtualClock()
+    const store = memoryStore({ clock, maxKeys: 300_000 })
+    const limiter = createLimiter({ name: 'api', keyer, limits: one, store })
+    for (let i = 0; i < 300_000; i++) limiter.consume(`old ${i}`)
+    clock.advance('5m')
+    const counts: number[] = []
+    for (let scrapes = 0; scrapes < 1000 && counts.at(-1) !== 0; scrapes++)
+      counts.push(Number((await lines(registry, 'sluice_keys{'))[0]!.split(' ')[1]))
+    expect(counts.at(-1)).toBe(0)
+    // More than one scrape is necessary, and each of them makes progress.
+    expect(counts.length).toBeGreaterThan(1)
+    expect(counts).toEqual([...new Set(counts)].toSorted((a, b) => b - a))
+  })
+
+  it('shows the keys that are there when the clock of a store fails', async () => {
+    const registry = collected()
+    let ms = 0
+    const store = memoryStore({ clock: { now: () => ms } })
+    createLimiter({ name: 'api', keyer, limits: one, store }).consume('ann')
+    ms = Number.NaN
+    expect(await lines(registry, 'sluice_keys{')).toEqual(['sluice_keys{limiter="api",limit="one"} 1'])
+  })
+
+  it('changes no decision when onFull reads the metrics', async () => {
+    const registry = collected()
+    const clock = virtualClock()
+    const scrapes: Promise<string>[] = []
+    const store = memoryStore({ clock, maxKeys: 2, onFull: () => scrapes.push(registry.metrics()) })
+    interface Request {
+      readonly user: string
+      readonly ip: string
+    }
+    const both = stack(
+      createLimiter<Request>({ name: 'user', keyer: ({ user }) => user, limits: perMinute(2), store }),
+      createLimiter<Request>({
+        name: 'ip',
+        keyer: ({ ip }) => ip,
+        limits: fixedWindow({ quota: 9, window: '1d' }),
+        store,
+      }),
+    )
+    both.consume({ user: 'old', ip: 'a' })
+    clock.advance('5m')
+    both.consume({ user: 'ann', ip: 'b' })
+    const decisions = [both.consume({ user: 'ann', ip: 'c' }), both.consume({ user: 'ann', ip: 'a' })]
+    expect((await Promise.all(decisions)).map(({ allowed }) => allowed)).toEqual([true, false])
+    expect(await Promise.all(scrapes)).toHaveLength(1)
+  })
+
   it('counts the keys of memory stores, by limit', async () => {
     const registry = collected()
     const limiter = createLimiter({ name: 'api', keyer, limits: [one, five] })

@@ -170,7 +170,7 @@ describe('docs/grafana.json', () => {
     expect(variables).toEqual(['datasource', 'limiter'])
     const names = (await registry.getMetricsAsJSON()).map(({ name }) => name)
     expect(names.filter((name) => !queries.some(({ expr }) => expr.includes(name)))).toEqual([])
-    expect(names).toHaveLength(12)
+    expect(names).toHaveLength(13)
   })
 
   it('counts each request once, whatever the number of its limits', { timeout: 60_000 }, async () => {

@@ -4,36 +4,41 @@ const decisions = {
   files: ['test/stores/guard/guard.test.ts'],
   name: 'deadline|breaker|onOutage|decided without|closes',
 }
-const deadlines = { files: ['test/stores/guard/deadlines.test.ts'] }
+const calls = { files: ['test/stores/guard/calls.test.ts'] }
+const waits = { files: ['test/stores/guard/waits.test.ts'] }
+const learned = { files: ['test/stores/guard/deadline.test.ts'] }
+const kinds = { files: ['test/stores/guard/failures.test.ts'] }
 const shares = { files: ['test/stores/guard/share.test.ts'], name: 'scales|exists|together' }
 const busy = { files: ['test/stores/guard/busy.test.ts'], name: 'does not answer' }
 const penalties = { files: ['test/stores/guard/locks.test.ts'], name: 'penalty|backlog' }
+const slots = { files: ['test/stores/guard/held-slots.test.ts'] }
+const heldHere = inFile('src/stores/guard/local.ts', slots)
+const heldInStore = inFile('src/stores/guard/guarded-store.ts', slots)
 const log = { files: ['test/stores/guard/log.test.ts'] }
 const variants = { files: ['test/limiter/variants.test.ts'] }
 
 const core = inFile('src/stores/guard/guarded-store.ts', decisions)
 const breaker = inFile('src/stores/guard/health.ts', decisions)
 const local = inFile('src/stores/guard/local.ts', decisions)
-const deadline = inFile('src/stores/guard/deadlines.ts', deadlines)
+const call = inFile('src/stores/guard/calls.ts', calls)
+const deadline = inFile('src/stores/guard/deadline.ts', learned)
+const failure = inFile('src/stores/guard/guarded-store.ts', kinds)
+const part = inFile('src/stores/guard/health.ts', kinds)
 
 /** Small mistakes in what a guard decides and when it asks its store. */
 export const guard = [
-  core('a decision that is not given up', 'if (!this.#isGivenUp) this.#giveUp?.()', ''),
-  core('a wrong request taken for an outage', 'else this.#reply.failed(error)', 'else this.decideWithout()'),
-  core(
-    'what a cache remembers taken for the health of the store',
-    "if (by !== 'remembered') health",
-    'if (by === undefined || by !== undefined) health',
-  ),
-  core(
-    'requests that wait on after the breaker has opened',
-    '({ charges }) => this.health.isOutFor(charges)',
-    '({ charges }) => charges.length > 99',
-  ),
+  core('a decision that is not given up', '      this.#giveUp()\n', ''),
+  core('a wrong request taken for an outage', 'else reply.failed(error)', 'else this.#decideHere(operation, reply)'),
+  core('what a cache remembers taken for the health of the store', "if (by !== 'remembered' && !", 'if (!'),
+  core('requests that wait on after the breaker has opened', '(call as Call).isDecidedBy(part)', 'call.deadline < 0'),
   core('a backlog that is never sent', 'this.#backlog.send()', 'Promise.resolve()'),
-  core('a probe that is late and closes the breaker', "? 'answered' : 'late'", "? 'answered' : 'answered'"),
-  core('a key of the probe that is left behind', 'if (charge.charged > 0) ask', 'if (charge.charged < 0) ask'),
-  breaker('a breaker that opens at the first failure', '++this.#failures < FAILURES', '++this.#failures < 1'),
+  breaker(
+    'a probe that is late and closes the breaker',
+    '        this.#probeLater()\n      },\n    })',
+    '        this.#close()\n      },\n    })',
+  ),
+  core('a key of the probe that is left behind', 'if (charge.charged > 0) start', 'if (charge.charged < 0) start'),
+  breaker('a breaker that opens at the first failure', 'this.#failures < FAILURES && ', 'this.#failures < 1 && '),
   breaker('probes that follow one another at once', 'Math.max(1, PROBE_EVERY', 'Math.min(1, PROBE_EVERY'),
   breaker('probes after close', '    this.#isStopped = true\n    this.#cancel()', '    this.#isStopped = false'),
   local(
@@ -42,48 +47,75 @@ export const guard = [
     "}\n    return 'open'",
   ),
   local('a local denial for ever because of a share', 'this.#share < 1 && charge', 'this.#share < 0 && charge'),
-  deadline('time in which the process did not run counted', 'this.#lose(late, now)', 'void late'),
-  deadline(
-    'a call that gets time which was lost before it came',
-    'call !== undefined && call.since > now - this.#lost',
-    'call !== undefined && call.since > now',
+  call('an answer that waits and is not read', 'soon(() => {', 'void [soon].forEach(() => {'),
+  call('a busy process that gives up after one turn', 'this.#turn - turn >= TURNS', 'this.#turn - turn >= 1'),
+  call('a call that was busy not marked', '>= call.deadline / 2', '< 0'),
+  call('a busy process that is not noticed', 'this.#lost += this.#late(now)', 'void now'),
+  deadline('a deadline that follows the median', 'const PART = 0.95', 'const PART = 0.5'),
+  deadline('a deadline that follows the slowest', 'const PART = 0.95', 'const PART = 1'),
+  deadline('a deadline that rises without a bound', ', LONGEST_RAISED)', ', 1e9)'),
+  deadline('a deadline that rises at once', 'this.#before * Math.SQRT2', '1e9'),
+  deadline('a deadline that does not fall', 'if (wanted <= this.ms || ', 'if (wanted === this.ms || '),
+  deadline('a busy process taken for a slow store', '(isUnsure && took * FACTOR > least)', 'took < 0'),
+  deadline('twenty answers that are too few', 'const ENOUGH = 20', 'const ENOUGH = 21'),
+  deadline('few answers that are trusted', 'const FIRST_FACTOR = 10', 'const FIRST_FACTOR = 2'),
+  inFile('src/stores/guard/calls.ts', waits)(
+    'a call that waits longer than its deadline',
+    'now - sent >= deadline &&',
+    'now - sent >= deadline + 10 &&',
   ),
-  deadline('credit without end', 'this.#lost += ms', 'this.#lost += ms + this.#wait'),
-  deadline('a call that was busy not marked', 'this.#lost - call.lost >= this.#deadline', 'this.#deadline < 0'),
+  inFile('src/stores/guard/calls.ts', waits)(
+    'a call that is given up before its deadline',
+    'now - sent >= deadline &&',
+    'now - sent >= deadline - 10 &&',
+  ),
+  deadline('few answers that change the deadline', 'if (count < ENOUGH && this.#isKnown) return', ''),
+  failure('a locked row taken for an outage', "|| error.code === 'STORE_SETUP'", "|| error.code !== 'DAMAGED_ROW'"),
+  failure('a damaged row that is asked about again at once', 'performance.now() < until', 'performance.now() < 0'),
+  failure('damaged rows without a bound', 'if (this.#damaged.size >= MOST_DAMAGED) this.#damaged.clear()', ''),
+  failure('a reset that leaves a damaged key alone', '    this.#damaged.clear()\n    const part', '    const part'),
+  failure('an operation without its deadline', '{ ...operation, within: call.deadline }', 'operation'),
+  part('each operation of a transaction is a failure', 'causeOf(error) === this.#cause', 'this.#cause === this'),
+  part('an answer in between that does not count', 'failure.sent < this.#answeredAt', 'failure.sent < -Infinity'),
+  part(
+    'a first failure that does not open the breaker',
+    'this.#failures < FAILURES && !isNew',
+    'this.#failures < FAILURES',
+  ),
   inFile('src/stores/guard/health.ts', busy)(
     'late calls of a busy process that open the breaker',
-    "(kind === 'busy' && !this.#isSilent())",
-    "(kind === 'error' && this.#isOpen)",
+    'if (this.#wasBusy && now - this.#firstSent < SILENCE) return',
+    '',
   ),
   inFile('src/stores/guard/health.ts', busy)(
     'late calls of a busy process that never open the breaker',
-    'now - this.#silentSince >= SILENCE',
-    'now - this.#silentSince < 0',
+    'now - this.#firstSent < SILENCE',
+    'now - this.#firstSent < Infinity',
   ),
   inFile('src/stores/guard/health.ts', log)(
     'a cause that is the latest late answer',
-    'this.#hooks.opened(this.#error ?? reason)',
-    'this.#hooks.opened(reason)',
+    'this.#error ?? failure.reason',
+    'failure.reason',
   ),
   inFile('src/stores/guard/guarded-store.ts', log)(
     'a store that is not asked for its trouble',
-    'this.inner.place.trouble ?? this.#late',
-    'this.#late',
+    'error === undefined ? this.place.trouble :',
+    'error === undefined ? undefined :',
   ),
   inFile('src/stores/guard/reporter.ts', log)(
     'each change in the log',
-    'if (!this.#logged.has(this.#latest.state)) this.#log()',
-    'this.#log()',
+    'if (this.#logged.has(change.state)) this.#missed++',
+    'if (this.#missed < 0) this.#missed++',
   ),
   inFile('src/stores/guard/reporter.ts', log)(
     'changes that are never in the log',
-    'if (this.#changes === 0) return',
-    'if (this.#changes >= 0) return',
+    '(this.#missed === 0 || !this.#isProven)',
+    '(this.#missed >= 0 || !this.#isProven)',
   ),
   inFile('src/stores/guard/reporter.ts', log)(
     'a timer of the log that is left behind',
-    '  close(): void {\n    this.#cancel()',
-    '  close(): void {',
+    '    this.lost()\n    this.#cancel()',
+    '    this.lost()',
   ),
   inFile('src/stores/redis/place.ts', log)(
     'a listener that is left behind',
@@ -93,8 +125,8 @@ export const guard = [
   inFile('src/stores/redis/place.ts', log)('a password in the log', '{ host: hostname, port:', '{ host: url, port:'),
   inFile('src/stores/guard/guarded-store.ts', penalties)(
     'a penalty that does not hold in an outage',
-    'this.local.penalize(charge, units[i]!)',
-    'void this.local',
+    'this.#local.penalize(charge, units[i]!)',
+    'void this.#local',
   ),
   inFile('src/stores/guard/backlog.ts', penalties)(
     'a penalty of a key that was reset',
@@ -116,4 +148,13 @@ export const guard = [
     'return first?.policy.store ?? store',
     'return store ?? first?.policy.store',
   ),
+  heldHere('slots that count up to the share alone', 'MOST_SLOTS / policy.limit.quota', 'this.#share'),
+  heldHere('slots whose copy is not renewed', ' ?? this.#held.get(charge)', ''),
+  heldInStore(
+    'slots of the store that do not count in an outage',
+    "if (!isGivenUp && operation.kind === 'consume') this.#hold(charges)",
+    '',
+  ),
+  heldInStore('slots that count after their release', 'else this.#local.free(charge)', ''),
+  heldInStore('slots that count after they were lost', '.units === 0) this.#local', '.units < 0) this.#local'),
 ]

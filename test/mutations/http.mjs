@@ -35,6 +35,7 @@ const draft6And7 = inTests('src/http/headers/styles.ts', ...headers)
 const policyList = inTests('src/http/headers/styles.ts', ...headers)
 const standard = inTests('src/http/headers/styles.ts', ...headers)
 const address = inTests('src/http/keys/address.ts', 'test/http/keys/address.test.ts')
+const ip = inTests('src/http/keys/ip.ts', 'test/http/keys/ip.test.ts')
 const setAddress = (file, test) => inTests(file, `test/adapters/${test}/keyers.test.ts`)
 const parentheses = (file) => inTests(file, 'test/adapters/mistakes.test.ts')
 const closedEarly = inFile('src/http/response/node.ts', { files: everywhere, name: 'a delay' })
@@ -61,13 +62,24 @@ const userAddress = inFile('src/http/keys/address.ts', {
   name: "'Koa 3' address",
 })
 const expressIndex = inTests('adapters/express/express.ts', 'test/adapters/express/keyers.test.ts')
-const onDeniedCall = inTests('src/http/response/on-denied.ts', 'test/adapters/unread-body.test.ts')
+const expressErrors = inTests('adapters/express/express.ts', 'test/adapters/unread-body.test.ts')
+const uploads = (text) =>
+  inFile('src/http/response/unread-body.ts', { files: ['test/adapters/adapters.test.ts'], name: text })
+const smallUploads = uploads('is read and thrown away where it is small')
+const largeUploads = uploads('is read for a while where it is large')
+const slotRelease = inTests('src/http/settlement.ts', 'test/adapters/slots-attack.test.ts')
+const slotAttack = inTests('src/http/work.ts', 'test/adapters/slots-attack.test.ts')
+const goneClients = inTests('src/http/request-limiter.ts', 'test/adapters/slots-attack.test.ts')
+const smuggled = inTests('src/http/response/unread-body.ts', 'test/adapters/smuggling.test.ts')
+const uploadFlood = inTests('src/http/response/unread-body.ts', 'test/adapters/upload-flood.test.ts')
 const begunDenial = inTests('src/http/response/on-denied.ts', 'test/adapters/on-denied.test.ts')
 const registration = inTests('src/limiter/limiter.ts', 'test/http/checks.test.ts')
 const createdLate = inTests('src/http/checks.ts', 'test/http/checks.test.ts')
 const addressWarning = inTests('src/http/checks.ts', 'test/http/keys/address-warning.test.ts')
 const proxyWarning = inTests('src/http/checks.ts', 'test/http/keys/proxy-warning.test.ts')
 const checksOff = ['test/adapters/checks.test.ts']
+const madeByHand = inTests('src/http/checks.ts', 'test/adapters/handmade-apps.test.ts')
+const returnedIn = (file) => inTests(file, 'test/adapters/returned-values.test.ts')
 const gate = inTests('src/http/request-limiter.ts', ...checksOff)
 const silenced = (file) => inTests(file, ...checksOff)
 const reads = inFile('src/http/keys/address.ts', { files: everywhere, name: 'the address' })
@@ -88,6 +100,10 @@ const nestDelay = inFile('adapters/nestjs/adapter.ts', { files: everywhere, name
 
 /** Mistakes in what clients and frameworks see. */
 export const http = [
+  inFile('adapters/nestjs/exceptions.ts', {
+    files: ['test/adapters/nestjs/messages.test.ts'],
+    name: 'acknowledgement',
+  })('an acknowledgement that never comes', "typeof answer === 'function'", "typeof answer === 'symbol'"),
   requestLimiter(
     'counts a preflight like other requests',
     'isPreflightOf(adapter, request) ? preflights : requests',
@@ -179,14 +195,20 @@ export const http = [
     'adapter.getStatus',
   ),
   inherited('inherits a message beside onDenied', "['onDenied', 'message', 'statusCode'],", ''),
+  inherited('inherits a refund beside a count', "['count', 'refundWhen'],", ''),
+  settlement('counts the others', "return count === 'failures' ?", "return count === 'successes' ?"),
   inherited('inherits the keyer beside a limiter', 'isWhole ? LIMITER_OPTIONS : []', '[]'),
   routeHook('takes a hook of a response', 'OTHER_HOOKS.includes(name) &&', 'name === "" &&'),
   settlement('leaves the status of an aborted response', 'adapter.markAborted?.(response)', ''),
-  reset('refunds in addition to a reset', "if (reset) return 'reset'", 'if (reset) void limiter.reset(request)'),
+  reset(
+    'refunds in addition to a reset',
+    "if (isTrue('resetWhen', reset)) return 'reset'",
+    'if (reset) void limiter.reset(request)',
+  ),
   body('loses a Vary of the application', 'known === undefined ? value : withNames(String(known), [value])', 'value'),
   body('sends the message in an outage', " && decision.degraded !== 'closed'", ''),
   allow('limits nobody without an address', 'known !== undefined &&', 'known === undefined ||'),
-  address('takes a private address out of NAT64', "range() === 'unicast'", "range() !== 'unknown'"),
+  address('takes a private address out of NAT64', ' && isPublicIPv4(groups[6]! * 0x1_0000 + groups[7]!)', ''),
   networks(
     'takes a network of NAT64 for IPv6',
     "carrier === 'mapped' ? 96 : Infinity",
@@ -197,36 +219,30 @@ export const http = [
     "carrier === 'mapped' ? 96 :",
     "carrier === 'mapped' ? 0 :",
   ),
-  settlement(
-    'settles in addition to a refund',
-    '(known ? 0 : settleWith',
-    '(known && settleWith === undefined ? 0 : settleWith',
-  ),
+  settlement('settles in addition to a refund', "isTrue('refundWhen', known) ?", 'known && settleWith === undefined ?'),
   closedEarly(
     'misses that a response has already ended',
-    'if (response.destroyed || response.stream?.destroyed || connection?.destroyed)',
-    'if (response.destroyed === undefined)',
+    'return Boolean(response.destroyed || response.stream?.destroyed || connectionOf(response)?.destroyed)',
+    'return response.destroyed === undefined',
   ),
   nodeEnd('misses the end of a response that waits', 'connection === undefined ? [response]', 'true ? [response]'),
   nodeEnd('keeps the listener of a response that has ended', "emitter.off('close', call)", 'emitter'),
   nodeEnd('misses a stream that was cancelled', ' || response.stream?.destroyed', ''),
-  nodeEnd('misses a connection that is closed', ' || connection?.destroyed', ''),
+  nodeEnd('misses a connection that is closed', ' || connectionOf(response)?.destroyed', ''),
   webEnd('misses a body that is cancelled', '      end()\n      return reader.cancel', '      return reader.cancel'),
   webEnd(
     'misses the end of a response without a body',
     '      queueMicrotask(() => this.#ended(response))\n      return response',
     '      return response',
   ),
-  address('takes a mapped address for IPv6', 'if (isOfIPv4(address.parts))', 'if (network === undefined)'),
+  address('takes a mapped address for IPv6', 'if (isOfIPv4(groups))', 'if (subnet === undefined)'),
   address('takes a NAT64 address for IPv6', 'return a === 0x64 &&', 'return a === 0x65 &&'),
-  address(
-    'takes a number for an address',
-    'if (IPV4.test(tail)) return tail',
-    'if (ipaddr.IPv4.isValid(tail)) return tail',
-  ),
-  address('takes a group of five digits', '{1,4}$/i.test(group)', '{1,5}$/i.test(group)'),
-  address('takes eight groups and a gap', 'groups < 8', 'groups <= 8'),
-  address('leaves an IPv4 tail to the library', 'ipaddr.IPv6.parse(hexadecimal(text))', 'ipaddr.IPv6.parse(text)'),
+  ip('takes a number of two digits with a zero before it', '[1-9]?\\d)', '\\d?\\d)'),
+  ip('takes a group of five digits', '{1,4}$/i.test(group)', '{1,5}$/i.test(group)'),
+  ip('takes eight groups and a gap', 'gap > 0)', 'gap >= 0)'),
+  ip('takes two gaps', ' && more.length === 0', ''),
+  ip('shortens the last of two equal runs of zeros', 'run.length > longest.length', 'run.length >= longest.length'),
+  ip('takes a network of documents for public', ' 203.0.113.0/24', ''),
   address('takes the last group for a port', "if (colon === -1 || text.includes(':', colon + 1))", 'if (colon === -1)'),
   setAddress('src/http/keys/address.ts', 'fastify')(
     'overlooks an address of the app that is that of the socket',
@@ -405,8 +421,30 @@ export const http = [
   checksOf('checks a request for the limits that follow', 'readsOfChecked.delete(request)', ''),
   silenced('src/http/checks.ts')(
     'warns of a route although checks are off',
-    'if (isChecked(request)) warnOfNoRoute(app)',
-    'warnOfNoRoute(app)',
+    'if (isChecked(request)) attempt(',
+    'attempt(',
+  ),
+  madeByHand('fails a request whose app cannot be read', 'attempt(() => appOf(given))', 'appOf(given)'),
+  madeByHand('takes null for an app', '(app ?? undefined)', '(app as object)'),
+  madeByHand('fails a request where no place in an app is found', 'attempt(() => checkApp?.(app))', 'checkApp?.(app)'),
+  madeByHand(
+    'fails a request whose proxies cannot be read',
+    'attempt(() => checkProxies(client as ClientInfo<object>, request))',
+    'checkProxies(client as ClientInfo<object>, request)',
+  ),
+  madeByHand('fails a request by route without an app', 'attempt(() => warnOfNoRoute(app))', 'warnOfNoRoute(app)'),
+  returnedIn('src/http/request-limiter.ts')(
+    'skips for any object',
+    "isTrue('skip', known) ||",
+    '(known ? true : undefined) ??',
+  ),
+  returnedIn('src/http/settlement.ts')('refunds for any object', "isTrue('refundWhen', known) ?", 'known ?'),
+  returnedIn('src/http/settlement.ts')('resets for any object', "isTrue('resetWhen', reset)", 'reset'),
+  returnedIn('src/http/settlement.ts')('takes a text for an actual cost', ', checkedActual)', ', (cost) => cost)'),
+  returnedIn('src/util/validate.ts')(
+    'takes undefined for a mistake',
+    'answer === true || !answer',
+    "typeof answer === 'boolean'",
   ),
   silenced('src/http/passes.ts')('compares styles although checks are off', 'if (isChecked(request)) ', ''),
   silenced('src/http/checks.ts')(
@@ -419,7 +457,7 @@ export const http = [
     "scopeLimit.options['checks'] === false",
     'false',
   ),
-  inTests('adapters/nestjs/rate-limits.ts', 'test/adapters/nestjs/module.test.ts')(
+  inTests('adapters/nestjs/service.ts', 'test/adapters/nestjs/module.test.ts')(
     'warns of a missing guard although checks are off',
     ' && this.#options.checks !== false',
     '',
@@ -438,7 +476,33 @@ export const http = [
     'readsRoute(options.keyer) && isMountedWithUse(app as Application, limitRate)',
     'false',
   ),
-  onDeniedCall('lets Express read the body of a denied request', 'if (isError === true) beforeError?.()', ''),
+  expressErrors('lets Express read the body of a denied request', 'if (hasFailed) skipLargeBody(request)', ''),
+  expressErrors(
+    'lets Express read a body after an error',
+    'skipLargeBody(request as unknown as Request)\n      next(error)',
+    'next(error)',
+  ),
+  smallUploads('ends the connection of a small upload', 'return !(bytesLeft(request) <= SMALL)', 'return true'),
+  largeUploads('closes a connection during an upload', 'connection.destroySoon = lingerFirst', ''),
+  largeUploads('keeps the connection of a large upload', 'return !(bytesLeft(request) <= SMALL)', 'return false'),
+  slotAttack(
+    'gives slots back with the response',
+    'return this.#isClosed && (this.#isTracked ? this.#pending === 0 : this.#isAnswered)',
+    'return this.#isClosed',
+  ),
+  slotAttack('gives slots back with the first promise', 'this.#pending === 0', 'true'),
+  slotAttack(
+    'renews the slots of a handler that never ends',
+    '!this.#isClosed || (this.#pending > 0 && this.#renewals++ < MOST_RENEWALS)',
+    'true',
+  ),
+  slotRelease("ignores release: 'response'", "release === 'response' ||\n", ''),
+  goneClients('calls handlers for clients that are gone', 'isLate && adapter.isGone?.(request, response)', 'false'),
+  smuggled('reads requests after a large body', "connection.removeAllListeners('data')\n", ''),
+  uploadFlood('reads any number of bytes', 'bytes >= LINGER_BYTES || !mayRead(length)', 'false'),
+  uploadFlood('keeps any number of connections', 'connections.size >= MOST', 'false'),
+  uploadFlood('keeps no place for a body that has arrived', 'connections.delete(connection)', ''),
+  uploadFlood('lingers for ever', 'held(connection, LINGER_MS, end)', 'held(connection, 2 ** 30, end)'),
   begunDenial('sends a thrown denial with the Cache-Control of the application', 'if (isError) return', ''),
   registration('takes no memory store for a new one', ' && !homes.has(given.place)', ' && false'),
   registration('takes every memory store for a new one', ' && !homes.has(given.place)', ''),
@@ -582,6 +646,6 @@ export const http = [
     '  if (limitsOf(handler) !== undefined) return false\n',
     '',
   ),
-  nest('rate-limits', 'decorators')('ignores the cost of a handler', 'currentExchange()?.cost ?? common', 'common'),
+  nest('service', 'decorators')('ignores the cost of a handler', 'currentExchange()?.cost ?? common', 'common'),
   nestDelay('reports a client that hung up as an error', '    if (hasClientGone(exchange)) await never()\n', ''),
 ]

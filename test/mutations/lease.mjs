@@ -6,6 +6,9 @@ const both = { files: ['test/stores/lease.test.ts', 'test/stores/lease-bounds.te
 const lease = inFile('src/stores/lease.ts', single)
 const bounded = inFile('src/stores/lease.ts', bounds)
 const either = inFile('src/stores/lease.ts', both)
+const spots = inFile('src/stores/lease-spots.ts', both)
+const reports = inFile('src/stores/lease-spots.ts', bounds)
+const sightings = inFile('src/stores/lease-sightings.ts', single)
 const fixed = inFile('src/algorithms/fixed-window.ts', bounds)
 const counter = inFile('src/algorithms/sliding-window-counter.ts', bounds)
 const buckets = inFile('src/algorithms/sliding-window-buckets.ts', bounds)
@@ -25,23 +28,19 @@ export const leases = [
   // The end.
   bounded(
     'a lease that runs from its answer',
-    'endOf(charges, sent.now, spot.settings.span)',
-    'endOf(charges, time.now, spot.settings.span)',
+    'endOf(charges, sent, spot.settings.span)',
+    'endOf(charges, this.#now, spot.settings.span)',
   ),
   bounded('a lease that no window ends', 'if (until < Infinity) end', 'if (until < -Infinity) end'),
-  lease('a lease that the wall clock does not end', ' || wall >= this.wallEnd', ''),
-  bounded('a frozen process that goes on with its lease', ' || wall >= this.wallEnd', ''),
+  lease('a lease that the wall clock does not end', ' || this.#wall >= wallEnd', ''),
+  bounded('a frozen process that goes on with its lease', ' || this.#wall >= wallEnd', ''),
   lease(
     'a lease that goes on when a given clock steps back',
-    '      for (const batch of this.#batches) this.#end(batch)\n    }\n    return {',
-    '    }\n    return {',
+    '      this.#backSteps++\n      for (const batch of this.#batches) this.#end(batch)\n',
+    '      this.#backSteps++\n',
   ),
   lease('a lease that a cost of 0 ends', '    if (cost === 0) continue\n', ''),
-  bounded(
-    'an answer after `for` that is used',
-    '!isWhole || !isCurrent || this.#isClosed || batch.isOver(time)',
-    '!isWhole || !isCurrent || this.#isClosed',
-  ),
+  bounded('an answer after `for` that is used', '!this.#isClosed && !this.#isOver(batch)', '!this.#isClosed'),
   fixed('a lease of a window that is not over with it', 'at + reset,', 'Infinity,'),
   counter(
     'a lease over two windows of the counter',
@@ -54,10 +53,10 @@ export const leases = [
   // The size.
   lease(
     'a lease that ignores `share`',
-    'part = Math.min(part, (settings.share * spot.remaining[i]!) / spot.used(i))',
-    'part = Math.min(part, spot.remaining[i]! / spot.used(i))',
+    '(settings.share * tallies[i]!.said) / spot.used(i)',
+    'tallies[i]!.said / spot.used(i)',
   ),
-  lease('one row for both cells of a key', 'CELLS + (hash >>> 16)', 'hash & (CELLS - 1)'),
+  sightings('one row for both cells of a key', 'CELLS + (hash >>> 16)', 'hash & (CELLS - 1)'),
   lease('a lease after one decision', 'if (seen < Math.min(settings.from, MOST_SEEN) || ', 'if ('),
   bounded('a lease of more than was used', 'let part = 1 - 1 / Math.sqrt(asks)', 'let part = 100'),
   lease('a key that takes room for good', 'if (isUnused && ', 'if (false && '),
@@ -73,17 +72,17 @@ export const leases = [
     'return true',
   ),
   // What is spent.
-  either(
+  spots(
     'a lease that is spent without a count',
-    'const left = (this.left[i]! -= charge.cost)',
-    'const left = this.left[i]! - charge.cost',
+    'if ((this.left[i]! -= charge.cost) <=',
+    'if (this.left[i]! - charge.cost <=',
   ),
-  either(
+  spots(
     'a lease that has less than the cost',
     'if (this.left[i]! < charges[i]!.cost) return false',
     'if (this.left[i]! < 0) return false',
   ),
-  either(
+  spots(
     'a decision with the time of its use',
     'charge.markCharged(own.at, charge.cost',
     'charge.markCharged(now, charge.cost',
@@ -101,16 +100,16 @@ export const leases = [
   // What ends it.
   either('a lease that a change does not end', '    this.#dropAll(places)\n    return start(', '    return start('),
   either('a lease that was asked for before a change', '    spot.epoch++\n', ''),
-  lease('a changed limit that ends no lease', 'if (this.#all.size > 0) this.#endChanged(charges)', ''),
+  lease('a changed limit that ends no lease', '    this.#endChanged(charges)\n', ''),
   lease('a penalty that ends no lease', 'if (penalized.length > 0) return', 'if (penalized.length < 0) return'),
   lease('a second transaction that is leased', '!spot.isOneTransaction || ', ''),
-  lease('two limiters of one name taken for one', 'limiter === policy.limiter && limit.name', 'limit.name'),
+  lease('two limiters of one name taken for one', 'return `${limiter}\\0${key}`', 'return key'),
   lease(
     'a key that is cold and leased for a hot one beside it',
-    'see(nameOf(charges), this.#longest, now)',
+    'see(name, this.#longest, now)',
     'see(first!.key, this.#longest, now)',
   ),
-  lease('a cost of 0 that makes a lease low', 'this.charges[i]!.cost > 0 && this.left', 'this.left'),
+  spots('a cost of 0 that makes a lease low', '(cost > 0 ? LOW * cost : -1)', 'LOW * cost'),
   lease(
     'a key without requests that is kept for the longest lease',
     '> spot.settings.span || now <',
@@ -126,15 +125,36 @@ export const leases = [
     'if (seen < Math.min(settings.from, MOST_SEEN)',
     'if (seen < settings.from',
   ),
-  lease('units of the process that count as used', '    this.#addHeld(spot, charges, time)\n', ''),
-  guard('a settlement that no lease finds', 'later.charges.length === 0 ? { charges, units } : now', 'now'),
+  lease(
+    'units of the process that count as used',
+    'if (charge.lockedFor === 0) charge.remaining =',
+    'if (charge.lockedFor < 0) charge.remaining =',
+  ),
+  // What is reported.
+  spots('a use that nothing reports', 'tallies[i]!.hold(-charge.cost)', ''),
+  spots(
+    'a settlement beyond the limit that hides a lease',
+    'return Math.max(0, this.said) + this.#held',
+    'return Math.max(0, this.said + this.#held)',
+  ),
+  reports('an older answer taken for the newest', 'if (request > this.#latest) {', 'if (request > 0) {'),
+  reports('units on their way back that nobody counts', 'this.#returning += returning', 'this.#returning += 0'),
+  lease(
+    'a peek that counts own leases as used',
+    'return this.#ask(operation, reply, this.#talliesOf(operation.charges))',
+    'return start(this.#inner, operation, reply)',
+  ),
+  lease(
+    'a denial for units that the process holds',
+    'spot !== undefined && this.#givesWay(spot, charges)',
+    'spot === null',
+  ),
+  lease('a lease that is larger than `share` by then', 'else if (part < 1) this.#giveBack(batch, part)', ''),
+  lease('leases over a slow network', 'if (!isSlow) this.#consider(spot)', 'this.#consider(spot)'),
+  guard('a settlement that no lease finds', 'later.charges.length === 0 ? { charges, units, receipt } : now', 'now'),
   // What is given back.
   either('units that are not given back', '      units.push(refund)\n', '      units.push(0)\n'),
-  either(
-    'a refund of all units of a lease',
-    'const left = batch.left[i]!\n      batch.left[i] = 0',
-    'const left = batch.charges[i]!.cost\n      batch.left[i] = 0',
-  ),
+  either('a refund of all units of a lease', 'const left = batch.left[i]!', 'const left = batch.charges[i]!.cost'),
   either(
     'a refund that finds no lease',
     'charged > 0 && at === batch.charges[i]!.at',
@@ -155,8 +175,8 @@ export const leases = [
   lease('a store in a cache', ' && !isDenyCache(store)', ''),
   guard(
     'a lease that is spent during an outage',
-    ' && this.health.out === 0 && this.inner.recall',
-    ' && this.inner.recall',
+    'this.#health.out === 0 && inner.recall!(charges)',
+    'inner.recall!(charges)',
   ),
   first(
     'a denial that hides a lease from a wrapper',
@@ -168,7 +188,7 @@ export const leases = [
   room('unused keys that are never looked at again', '        this.#hand = this.#all.values()\n', ''),
   room(
     'unused keys that are never dropped',
-    '!this.#isAsking(spot, now)) this.#remove(spot)',
-    '!this.#isAsking(spot, now)) continue',
+    '!this.#isAsking(spot)) this.#remove(spot)',
+    '!this.#isAsking(spot)) continue',
   ),
 ]

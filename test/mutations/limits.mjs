@@ -20,6 +20,7 @@ const observers = inFile('src/limiter/limiter.ts', { files: ['test/limiter/on-de
 
 const clock = inFile('src/testing/virtual-clock.ts', { files: ['test/testing/virtual-clock.test.ts'] })
 
+const returned = inFile('src/limiter/charge-builder.ts', { files: ['test/limiter/returned-values.test.ts'] })
 const alternation = inFile('src/limiter/charge-builder.ts', { files: ['test/limiter/mistakes.test.ts'] })
 
 const calendarTests = { files: ['test/util/calendar.test.ts'] }
@@ -29,6 +30,7 @@ const calendarWindow = inFile('src/algorithms/fixed-window.ts', windowTests)
 const calendarWindowInLua = inFile('src/algorithms/fixed-window.lua', windowTests, 'Lua')
 const store = inFile('src/stores/store.ts', windowTests)
 const settlement = inFile('src/limiter/limiter.ts', windowTests)
+const stackOptions = inFile('src/limiter/stack.ts', { files: ['test/limiter/stack-options.test.ts'] })
 const share = inFile('src/stores/guard/local.ts', windowTests)
 
 const capped = { files: ['test/limiter/cap-cost.test.ts'] }
@@ -36,13 +38,42 @@ const thresholdTests = { files: ['test/limiter/thresholds.test.ts'] }
 const receiptTests = { files: ['test/limiter/receipt.test.ts'] }
 const thresholds = inFile('src/limiter/thresholds.ts', thresholdTests)
 const receipts = inFile('src/limiter/receipt.ts', receiptTests)
+const onceTests = { files: ['test/limiter/receipts-once.test.ts'] }
+const notes = inFile('src/stores/note.ts', onceTests)
+const luaNotes = inFile('src/stores/redis/lua/notes.lua', onceTests)
 
 /** Mistakes in the options of limits and in what a decision reports. */
 export const limits = [
+  stackOptions('one name for all limiters of a stack', '`${name}-${i + 1}`', '`${name}-1`'),
+  stackOptions(
+    'a store in a limiter of a stack',
+    "const COMMON_OPTIONS = ['store', 'lease',",
+    "const COMMON_OPTIONS = ['lease',",
+  ),
+  inFile('src/util/validate.ts', { files: ['test/util/own-options.test.ts'] })(
+    'options that are inherited',
+    'return Object.assign(Object.create(null) as Options, given)',
+    'return given',
+  ),
+  inFile('src/engine/limit.ts', { files: ['test/util/own-options.test.ts'] })(
+    'a limit that inherits options',
+    'Object.assign(Object.create(absentOptions(algorithm)) as Limit, data)',
+    'data',
+  ),
   clock('a duration that is not read', "typeof given === 'string' ? parseDuration(given) : given", 'given'),
   clock('an advance by no time', 'Number.isFinite(ms) ? (ms as number)', 'Number.isNaN(0) ? 0 : true ? (ms as number)'),
   clock('a start at no time', "time('start', start)", 'start'),
   clock('a clock that is set to no time', "moveTo(time('set', ms))", 'moveTo(ms)'),
+  returned(
+    'exempts an input whose limits are undefined',
+    'if (!Array.isArray(answer)) addDistinct',
+    'if (answer === undefined) continue\n      if (!Array.isArray(answer)) addDistinct',
+  ),
+  returned(
+    'exempts an input whose list of limits has undefined',
+    'of answer as readonly Limit[]) addDistinct',
+    'of answer as readonly Limit[]) if (each !== undefined) addDistinct',
+  ),
   alternation(
     'a change of a plan taken for a mistake',
     'if (watched.earlier.includes(signature)) countReturn',
@@ -52,7 +83,7 @@ export const limits = [
   alternation('keys that are watched without a bound', 'if (this.#keys.size === MOST_KEYS)', 'if (this.#isWarned)'),
   closed('a quota of 0 that denies a cost of 0', 'const allowed = cost === 0', 'const allowed = cost < 0'),
   closedInLua('a quota of 0 with a retry time in Lua', 'or huge', 'or 1'),
-  compiled('a capacity of 0 not looked for', ' || algorithm.capacity?.(parameters) === 0', ''),
+  compiled('a capacity of 0 not looked for', ' || capacityIn(algorithm, parameters) === 0', ''),
   local('a retry of a limit that admits nothing', ' && charge.policy.compiled.capacity > 0', ''),
   values(
     'a quota of 0 that returns at once',
@@ -106,7 +137,7 @@ export const limits = [
   calendar('weeks that start on Sunday', 'date.getUTCDay() + 6', 'date.getUTCDay() + 7'),
   calendar('a skipped day taken for a window', 'if (starts.at(-1) !== start) starts', 'starts'),
   calendar('zones remembered without a bound', 'map.size >= MOST_REMEMBERED', 'map.size < 0'),
-  settlement('windows of an old month for a settlement', '      renewParameters(charge.policy)\n', ''),
+  settlement('windows of an old month for a settlement', '    renewParameters(charge.policy)\n', ''),
   calendarWindow(
     'windows that are not derived anew',
     'first + before + current) * 1000',
@@ -171,7 +202,19 @@ export const limits = [
     'thresholds',
   ),
   receipts('a receipt that is settled twice', 'known.decisions.get(id)\n  if', 'known.decisions.get(text)\n  if'),
-  receipts('a changed receipt', 'rest.slice(0, CHECKSUM) !== checksum(body)', 'rest.length < CHECKSUM'),
+  receipts('a changed receipt', 'given === digestOf(body, undefined)', 'given.length > 0'),
+  receipts('a signature of nobody', 'if (isEqualText(given, digestOf(body, secret)))', 'if (given.length > 0)'),
+  receipts(
+    'a receipt that is not signed',
+    "(mark === 's') !== secrets.length > 0",
+    "mark === 's' && secrets.length === 0",
+  ),
+  inFile('src/limiter/receipt-settings.ts', receiptTests)(
+    'a secret that is not set',
+    "!Object.hasOwn(options, 'receiptSecret')",
+    'receiptSecret === undefined',
+  ),
+  receipts('a receipt that never ends', 'if (until <= now) throw', 'if (until < 0) throw'),
   receipts(
     'a receipt of any length',
     'if (text.length > LONGEST_RECEIPT)\n    throw invalid(`it',
@@ -182,7 +225,7 @@ export const limits = [
     'own === undefined && charges.length > 0',
     'own === undefined && charges.length < 0',
   ),
-  receipts('a newer format that is read', 'Number(version) > FORMAT', 'Number(version) > 1e9'),
+  receipts('a newer format that is read', 'Number(version) !== FORMAT) throw', 'Number(version) > 1e9) throw'),
   receipts('a denial that is settled elsewhere', '!decision.allowed || decision.degraded', 'decision.degraded'),
   receipts(
     'a local decision that is settled elsewhere',
@@ -195,6 +238,18 @@ export const limits = [
     'known.decisions.size >= MOST_DECISIONS',
     'known.decisions.size < 0',
   ),
-  receipts('a renewal elsewhere that is not seen', 'if (newer !== undefined)', 'if (newer === null)'),
+  notes('a receipt that settles twice', 'receipt.settles && !note.settled', 'receipt.settles'),
+  notes('a receipt that releases twice', 'receipt.releases && !note.released', 'receipt.releases'),
+  notes('slots that are not found after a renewal', 'if (place === undefined) return charge', 'return charge'),
+  notes('slots that are renewed after their release', 'if (note.released || now', 'if (now'),
+  notes(
+    'a note that ends too early',
+    'until: Math.max(note.until, receipt.keep),\n    settled',
+    'until: receipt.keep,\n    settled',
+  ),
+  luaNotes('a receipt that settles twice on Redis', '(isOver or note.settled)', 'isOver'),
+  luaNotes('a receipt that releases twice on Redis', '(isOver or note.released)', 'isOver'),
+  luaNotes('slots that are not found after a renewal on Redis', 'if moved then', 'if false then'),
+  luaNotes('a note on Redis that ends too early', "max(kept, (note['until'] or 0) + 0)", 'kept'),
   receipts('a key of any length', 'shortText(key, LONGEST_KEY)', 'shortText(key, LONGEST_RECEIPT)'),
 ]

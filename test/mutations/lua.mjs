@@ -49,6 +49,11 @@ const reply = inFile('src/stores/redis/lua/call.lua', decisions, 'Lua')
 const state = inFile('src/stores/redis/lua/state.lua', decisions, 'Lua')
 const records = inFile('src/stores/redis/lua/records.lua', decisions, 'Lua')
 const names = inFile('src/stores/redis/lua/records.lua', logs, 'Lua')
+const alternating = inFile(
+  'src/stores/redis/lua/records.lua',
+  { files: ['test/engine/alternating.test.ts'], name: 'in redis' },
+  'Lua',
+)
 const manyNames = inFile('src/stores/redis/lua/records.lua', { files: ['test/stores/redis/names.test.ts'] }, 'Lua')
 const failures = inFile(
   'src/stores/redis/lua/requests.lua',
@@ -125,17 +130,13 @@ export const lua = [
     'mode ~= FRESH and chargedAt >= start',
     'mode ~= FRESH and (isSmooth or chargedAt >= start)',
   ),
-  hybrid(
-    'the smaller of two penalties',
-    'local left = max(params.quota - used, 1 - params.quota)',
-    'local left = min(params.quota - used, 1 - params.quota)',
-  ),
+  hybrid('the smaller of two penalties', 'or used - cut * params.unit)', 'or max(used, most) - cut * params.unit)'),
   exponentialMath('a life rounded up', 'and 0 or floor(p.window * ln', 'and 0 or ceil(p.window * ln'),
   measured('the smaller of two rates', 'isFresh and cost or max(cost,', 'isFresh and cost or min(cost,'),
   exponentialMath('a logarithm of another half', 'while y > 1.4142135623730951 do', 'while y > 0.6931471805599453 do'),
 
   lint('a variable that is not used', 'local lag = time - now', 'local lag, left = time - now, 0'),
-  lint('a name that nothing has', 'return kept, debt == 0 and -huge', 'return kept, debt == 0 and -hugh'),
+  lint('a name that nothing has', 'params.unit, debt == 0 and -huge', 'params.unit, debt == 0 and -hugh'),
   inFile('.luacheckrc', linted, 'Lua')(
     'a global that Redis does not have',
     "'unpack', 'xpcall',",
@@ -228,6 +229,18 @@ export const lua = [
   reply('a charge without its own tick', 'addReply(isCharged and attempt.at or 0)', 'addReply(0)'),
 
   records('compatible algorithms not converted', 'from.family == kind.family then', 'from.family ~= kind.family then'),
+  alternating(
+    'what a smaller capacity cuts off forgotten',
+    'attempt.cut = state[attempt.kind.cells + 1] or 0',
+    'attempt.cut = 0',
+  ),
+  alternating('what was cut off counted for ever', 'record.change > now and record.cut', 'record.cut'),
+  alternating('a charge that does not prolong what was cut off', '(after - before) * 1000', '0'),
+  alternating(
+    'what was cut off added to no state',
+    'if attempt.cut > 0 then\n    local tick',
+    'if attempt.cut < 0 then\n    local tick',
+  ),
   records('a state of another algorithm read', 'if from == kind or', 'if from ~= kind or'),
   records('a charge not written', 'attempt.isCharged and group.next or group.cells', 'group.cells'),
   records(

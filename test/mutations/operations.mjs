@@ -28,18 +28,41 @@ const build = inFile('build/build.mjs', { files: ['test/package/packaging.test.t
 
 const gateway = inFile('examples/llm-gateway.ts', { files: ['test/e2e/llm-gateway.test.ts'] })
 
-/** Small mistakes in metrics, in the dashboard and in the build. */
+const meter = inFile('src/llm/meter.ts', { files: ['test/llm/meter.test.ts'] })
+const llmUsage = inFile('src/llm/usage.ts', { files: ['test/llm/meter.test.ts', 'test/llm/tokens.test.ts'] })
+
+/** Small mistakes in metrics, in the dashboard, in the build and in the meter of language models. */
 export const operations = [
-  gateway('never settles', 'settleWith: (request) => actualCost(calls.get(request)!),', ''),
-  gateway('charges nothing of an aborted stream', 'call.characters += text.length', 'call.characters += 0'),
+  gateway('never settles', 'settleWith: (request) => settled(calls.get(request)!),', ''),
   gateway('charges an answer that failed', "if (state === 'failed' || state === 'waiting') return () => 0", ''),
   gateway('charges the tokens of a cached answer', "const tokens = state === 'free' ? 0 : ", 'const tokens = '),
   gateway('shows one customer the answer of another', 'JSON.stringify([call.customer, ', 'JSON.stringify(['),
   gateway('lets the model work when the client has gone', "response.on('close', () => gone.abort())", ''),
-  gateway('reserves nothing for the answer', 'tokens: input + most', 'tokens: input'),
-  gateway('counts the first number of a stream', "if (answer.type !== 'message_start') ", ''),
+  gateway('reserves nothing for the answer', ' + answerTokens(body, MOST_TOKENS)', ''),
+  gateway('asks a model that wants no requests', 'limiter.pause(model, pauseOf(answer))', '{}'),
   gateway('sends events that the client did not ask for', 'if (isData && !api.isAsked(data, call.body)) continue', ''),
   gateway('takes several choices for one', "if (n !== 1) return 'expected one choice'", ''),
+  meter(
+    'charges less than the reservation',
+    'Math.max(left, reported.output, seen)',
+    'Math.max(reported.output, seen)',
+  ),
+  meter('charges nothing of what was seen', 'this.#seen += Math.max(1, tokens)', 'this.#seen += 0'),
+  meter(
+    'counts the first choice only',
+    'for (const each of Array.isArray(choices) ? (choices as unknown[]) : [])',
+    'for (const each of Array.isArray(choices) ? (choices as unknown[]).slice(0, 1) : [])',
+  ),
+  meter('keeps a usage that came too early', '    this.#isReported = false\n', ''),
+  meter('holds lines of any length', 'size <= LONGEST', 'size <= Infinity'),
+  meter('holds any number of lines', 'this.#lines++', ''),
+  llmUsage('takes the first number of Anthropic for the last', "if (type === 'message_start') return false", ''),
+  llmUsage(
+    'leaves out what Anthropic has read from a cache',
+    " + of('cache_read_input_tokens') + written",
+    ' + written',
+  ),
+  llmUsage('rounds a price down', 'Math.ceil(parts / PARTS)', 'Math.floor(parts / PARTS)'),
   board('takes a store for stores by their names', "!('run' in stores)", 'true'),
   build('a library that is neither built in nor installed', "'leven', ", ''),
   build('no licenses of the libraries', 'licenses.join(', '[].join('),
@@ -76,7 +99,7 @@ export const operations = [
   counters('a window of slots', "countsSlots(limit) ? 'at the same time' :", ''),
   recorder('forgets limits of slots while none is held', 'this.#ofSlots.add(known.counts)', 'this.#ofSlots'),
   recorder('measures requests that did not wait', 'if (waited > 0) whole', 'whole'),
-  waiting('does not measure the first in a line', '    this.waits()\n    if (this.#isWoken)', '    if (this.#isWoken)'),
+  waiting('does not measure the first in a line', 'if (!isNew) waiter.waits()', 'void isNew'),
   waiting('does not measure a delay', '    this.waits()\n    this.#cancelHold', '    this.#cancelHold'),
   feed('never authorizes a visitor again', 'else if (now > visitor.until) visitor.response.end()\n', ''),
   counters(

@@ -9,12 +9,29 @@ const verdicts = {
   name: 'settled|gcra|leakyBucket|fixedWindow',
 }
 
+const silence = { files: ['test/stores/redis/silence.test.ts'] }
+const failover = { files: ['test/stores/redis/failover.test.ts'], name: 'cluster|sentinel' }
+const rest = { files: ['test/stores/redis/upstash.test.ts'], name: 'by the text|sends the text' }
+
 const runner = inFile('src/stores/redis/queue.ts', functions)
+const causesOf = { files: ['test/stores/redis/causes.test.ts'] }
+const causes = inFile('src/stores/redis/failure.ts', causesOf)
+const text = inFile('src/stores/redis/queue.ts', rest)
+const watch = inFile('src/stores/redis/silence.ts', silence)
+const client = inFile('src/stores/redis/clients.ts', failover)
 const failure = inFile('src/stores/redis/failure.ts', functions)
 const reply = inFile('src/stores/redis/request.ts', verdicts)
 
 /** Small mistakes in how a Redis store calls its program and reads the reply. */
 export const redis = [
+  causes('an outage without its cause', 'lost ?? message', 'message ?? lost'),
+  causes('the words of ioredis about a cluster', 'if (lastNodeError instanceof Error)', 'if (lastNodeError === 1)'),
+  inFile('src/stores/redis/place.ts', causesOf)(
+    'no cause without a listener',
+    '?.stream?.errored',
+    '?.stream?.constructor',
+  ),
+  inFile('src/util/errors.ts', causesOf)('two full stops', "text.endsWith('.')", "text.endsWith('..')"),
   runner('a missing library that is never loaded', 'void this.#load(program)', 'void program'),
   runner('functions called again without the right to', 'this.#hasFunctions = false\n    else', 'void this\n    else'),
   runner(
@@ -23,6 +40,15 @@ export const redis = [
     '    else return false\n    return false',
   ),
   runner('functions never called again after a refusal', 'performance.now() + REFUSED', 'Infinity'),
+  text('a text that is sent each time', 'this.#sentText = sha', 'void sha'),
+  text('a first call by the hash', 'this.#client.sendsText && this.#sentText !== sha', 'false'),
+  watch('an answer that does not end a silence', 'if (isAnswered) server.looks = 0', 'void isAnswered'),
+  watch('a failure of the client taken for an answer', 'if (isAnswered) server.looks = 0', 'server.looks = 0'),
+  watch('a search for a server that is not asked', 'server.isAsked = false', 'void server.isAsked'),
+  watch('searches without a bound', 'this.#searches === SEARCHES', 'this.#searches < 0'),
+  watch('a search for a server that was replaced', ' && this.#serverOf(server.key) === name', ''),
+  client('a sentinel that is not asked again', 'client.disconnect?.(true)', 'void client'),
+  client('a redirect that is not provoked', "code !== 'MOVED' || server === silent", "code === 'MOVED'"),
   failure('a full server taken for another failure', '/\\b(OOM|READONLY', '/\\b(READONLY'),
   reply('a wait in ticks', 'numberIn(reply[at + 3]) / charge', 'numberIn(reply[at + 3]) * charge'),
   reply('the tick of a charge in microseconds', 'perMs === 1000 ? now :', 'perMs !== 1 ? 0 :'),

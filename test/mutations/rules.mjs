@@ -1,5 +1,6 @@
 import { inFile } from './mutation.mjs'
 
+const lostRules = { files: ['test/rules/redis.test.ts'], name: 'restarted empty|each minute' }
 const inTests = (file, ...tests) =>
   inFile(`src/rules/${file}`, { files: tests.map((test) => `test/rules/${test}.test.ts`) })
 
@@ -101,10 +102,30 @@ export const rules = [
   shape('an unknown name is accepted', 'if (shape === undefined) report(', 'if (shape === null) report('),
   replacement(
     'a document that says the same is a change',
-    'if (isEqual(before.policies, after.policies)) return false',
-    '',
+    'const isChanged = !isEqual(before.policies, after.policies)',
+    'const isChanged = before !== after',
   ),
-  replacement('every failure of the source is an event', 'if (!rules.#isReachable) return', ''),
+  replacement(
+    'a problem that stays after the same document',
+    'this.#recover()\n    return isChanged',
+    'if (isChanged) this.#recover()\n    return isChanged',
+  ),
+  inFile('src/rules/rules.ts', lostRules)(
+    'missing rules that are reported once',
+    '< REPORT_EVERY) return',
+    '< Infinity) return',
+  ),
+  inFile('src/rules/redis/source.ts', lostRules)(
+    'missing rules after an outage that are not reported',
+    "this.#fail(this.#missing(), 'missing')",
+    'this.#fail(this.#missing())',
+  ),
+  inFile('src/rules/redis/source.ts', lostRules)(
+    'a failed read that is repeated late',
+    'Math.min(RETRY, this.#interval)',
+    'this.#interval',
+  ),
+  replacement('every failure of the source is an event', '< REPORT_EVERY) return', '< 0) return'),
   shadow('a document in shadow counts with the one in force', "const SHADOW = 'shadow:'", "const SHADOW = ''"),
   file('a half-written file is reported', 'if (!isGood && age >= 0 && age < PATIENCE) return PATIENCE - age', ''),
   file('a replaced directory is not watched', 'identity === this.#watched && this.#watcher', 'this.#watcher'),

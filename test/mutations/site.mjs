@@ -28,7 +28,7 @@ export const site = [
   forms('a text that becomes a number', 'Number(text) : text', 'Number(text) : Number(text)'),
   compareFile('a mistake next to no field', 'field: field?.name', 'field: undefined'),
   compareFile('limits that are wrong only together', 'simulate(limits, [0])\n', ''),
-  migrating('express-rate-limit')('a success that is counted', "  refundWhen: 'success',\n", ''),
+  migrating('express-rate-limit')('a success that is counted', "  count: 'failures',\n", ''),
   migrating('koa-ratelimit')(
     'a request less',
     "quota: 100, window: '1m' }),\n    message",

@@ -25,12 +25,12 @@ const wait = inFile('src/limiter/wait.ts', served)
 /** Mistakes in what runs at the same time, and in what waits for it. */
 export const slots = [
   others('a reset of one limit that ends the renewal of others', ' && !holdsSlots(decision)', ''),
-  guarded('a late renewal that is lost', 'return answeredLate()', 'return'),
-  guarded('a late renewal that is not given back', '        void undo(this.inner, [moved])\n', ''),
+  guarded('a late renewal that is lost', 'late: (error) => error === undefined && this.#renewedLate(operation),', ''),
+  guarded('a late renewal that is not given back', '        void undo(this.#inner, [moved])\n', ''),
   limiter(
     'slots that are lost when their release fails',
-    'if (releases && isPromise(done))',
-    'if (false && isPromise(done))',
+    '// They can be given back again.\n      if (releases) charges',
+    'if (!releases) charges',
   ),
   algorithm('a wait for a slot that is a promise', 'out.retry = params.hint', 'out.retry += 1'),
   algorithm('a smaller quota that frees slots', 'out.next[0] = kept\n', 'out.next[0] = Math.min(kept, params.quota)\n'),
@@ -82,8 +82,8 @@ export const slots = [
   ),
   limiter(
     'slots that a settlement gives back',
-    'return releases && charge.allowed ? -charge.charged : 0',
-    'return charge.allowed ? -charge.charged : 0',
+    'releases && charge.allowed ? -charge.charged : 0',
+    'charge.allowed ? -charge.charged : 0',
   ),
   limiter(
     'a penalty that takes slots',
@@ -93,7 +93,7 @@ export const slots = [
   decision('a hint that comes before a promise', 'isHint === waitsForSlots(before) ?', 'isHint === isHint ?'),
   local('a renewal that a guard forgets', 'copy.markCharged(at, units)', ''),
   denials('a denial by slots that is remembered', 'if (policy.compiled.slots) return -Infinity', ''),
-  keeper('slots that nobody renews', 'if (lease / PART < timer.every) start(lease / PART)', ''),
+  keeper('slots that nobody renews', 'if (everyOf(lease) < timer.every) start(everyOf(lease))', ''),
   settlement(
     'slots of a client that hangs up while it waits',
     'void attempted(() => end(decision, undefined))',
@@ -110,7 +110,9 @@ export const slots = [
     'if (isReleased) await attempted',
   ),
   requests('slots that nobody gives back', 'charged.hasOutcome || holdsSlots(decision)', 'charged.hasOutcome'),
-  requests('a queue without a bound', 'waiting < queue.max', 'waiting < Infinity'),
+  requests('a queue without a bound', 'maxPerKey: max', 'maxPerKey: 1_000_000'),
+  requests('a queue of all keys without a bound', 'maxQueue: maxTotal', 'maxQueue: 1_000_000'),
+  wait('a full queue that denies the newcomer of a short key', 'isAdded ? added', 'true ? added'),
   requests('a client that hangs up in the queue and keeps its place', '() => gone.abort()', '() => undefined'),
   wait('a wait for a slot that ends with its hint', '!waitsForSlots(status)', 'status !== undefined'),
 ]

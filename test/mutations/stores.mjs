@@ -2,7 +2,7 @@ import { inFile } from './mutation.mjs'
 
 const rows = {
   files: ['test/stores/sql/sqlite.test.ts'],
-  name: 'locked|fails|clocks|is open|sqliteStore|killed|wait for each other',
+  name: 'locked|replaced|fails|clocks|is open|sqliteStore|killed|wait for each other',
 }
 const processes = { files: ['test/stores/sql/sqlite.test.ts'], name: 'of this Node' }
 const objects = {
@@ -29,11 +29,20 @@ export const stores = [
     "['PRAGMA user_version = 0', 'PRAGMA user_version = 0', 'PRAGMA user_version = 0', 'PRAGMA user_version = 0']",
   ),
   sqlite('a lock that is not waited for', "resultOf(error) !== 'BUSY' || ", "resultOf(error) === 'BUSY' || "),
+  sqlite('waits without a budget', 'budget?.spend(cost)', 'void cost'),
+  sqlite('a budget for each store', 'budgets.of(path, () => new WaitBudget())', 'new WaitBudget()'),
   sqlite(
-    'a lock that is waited for much longer',
-    'performance.now() >= last) throw',
-    'performance.now() >= last + 9000) throw',
+    'a file that is replaced in silence',
+    'if (idOf(path) === current.id) return',
+    'if (current !== undefined) return',
   ),
+  inFile('src/stores/repeating.ts', rows)('a release that is not repeated', 'this.#repeatLater()\n    }', '}'),
+  inFile('src/stores/repeating.ts', rows)(
+    'a refund that waits for a lock',
+    '{ ...operation, within: 0 })\n    } catch',
+    'operation)\n    } catch',
+  ),
+  sqlite('a lock that is waited for much longer', 'waited >= ms ||', 'waited >= ms + 9000 ||'),
   sqlite('a failed transaction that stays open', 'quietly(() => rollback!.run())', ''),
   sqlite('a peek that waits for writers', 'readOnly ? beginReading! : begin', 'readOnly ? begin : begin'),
   sqlite(
@@ -46,9 +55,9 @@ export const stores = [
   sqlite('a sweep of everything at once', 'next ?? AFTER_ALL, Math', 'AFTER_ALL, Math'),
   sqlite('an error of SQLite without a remedy', 'advice === undefined ? message', 'advice !== undefined ? message'),
   sqlite('one file as two places', 'files.of(name, () => ({ name }))', '{ name }'),
-  sqlite('a file that stays open', 'close: () => void database.close()', 'close: () => undefined'),
+  sqlite('a file that stays open', 'close: () => void current?.close()', 'close: () => undefined'),
   sqlite('results of better-sqlite3 not understood', '/^SQLITE_([A-Z]+)/', '/^SQLITE_([a-z]+)/'),
-  guard('a failure at once that does not count', 'this.failed(charges, error)\n      throw error', 'throw error'),
+  guard('a failure that does not count', 'this.#guard.failed(part, this.sent, error)', 'void part'),
   inFile('src/stores/guard/backlog.ts', guarded)(
     'a backlog that is sent to a store which fails again',
     'if (isOutFor(charges)) return this.adjust(adjustment)',

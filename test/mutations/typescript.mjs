@@ -13,7 +13,7 @@ const log = inFile('src/algorithms/sliding-window-log.ts', algorithm('slidingWin
 const buckets = inFile('src/algorithms/sliding-window-buckets.ts', algorithm('slidingWindowBuckets|buckets'))
 const hashes = { files: ['test/util/sha256.test.ts'] }
 const bytesOfKeys = { files: ['test/stores/memory/keys.test.ts', 'test/util/bounded-key.test.ts'] }
-const threads = inFile('src/stores/memory/index.ts', {
+const threads = inFile('src/stores/memory/cluster-warning.ts', {
   files: ['test/stores/memory/cluster-warning.test.ts'],
 })
 const entries = inFile('src/algorithms/entries.ts', { files: ['test/algorithms/entries.test.ts'] })
@@ -25,6 +25,7 @@ const exponentialMath = inFile('src/algorithms/exponential.ts', algorithm('expon
 const engine = (file, files) => inFile(`src/engine/${file}.ts`, { files })
 const row = engine('row', ['test/stores/memory/clock-fault.test.ts', 'test/stores/redis/clock-fault.test.ts'])
 const equalRow = engine('row', ['test/stores/redis/equality.test.ts'])
+const alternating = (file) => inFile(file, { files: ['test/engine/alternating.test.ts'] })
 const changedRow = engine('row', ['test/stores/redis/adjust.test.ts', 'test/stores/memory/refund.test.ts'])
 const adjusted = engine('adjust', [
   'test/stores/redis/adjust.test.ts',
@@ -43,6 +44,14 @@ const deciding = engine('decide', [
 const shared = inFile('src/stores/memory/shared-rows.ts', {
   files: ['test/stores/memory/overflow.test.ts', 'test/stores/memory/locker.test.ts'],
 })
+const keysOfMetrics = { files: ['test/metrics/prometheus.test.ts'], name: 'sluice_keys' }
+const keyCount = inFile('src/stores/memory/tables.ts', keysOfMetrics)
+const plain = {
+  files: ['test/stores/memory', 'test/limiter/limiter.test.ts', 'test/limiter/block.test.ts', 'test/engine'],
+}
+const cursor = inFile('src/stores/memory/table.ts', plain)
+const storeFile = inFile('src/stores/store.ts', plain)
+const cursors = inFile('src/stores/memory/cursor.ts', plain)
 const memoryStore = inFile('src/stores/memory/index.ts', { files: ['test/stores/memory/overflow.test.ts'] })
 const table = inFile('src/stores/memory/table.ts', {
   files: ['test/stores/memory/clock-fault.test.ts', 'test/stores/memory/memory-store.test.ts'],
@@ -54,6 +63,7 @@ const registered = { files: ['test/limiter/registration.test.ts', 'test/stores/r
 const registration = inFile('src/limiter/limiter.ts', registered)
 const definitions = inFile('src/limiter/keyers.ts', registered)
 const waiter = inFile('src/limiter/wait.ts', { files: ['test/limiter/wait.test.ts'] })
+const marks = inFile('src/limiter/marks.ts', { files: ['test/limiter/wait-processes.test.ts'] })
 const decision = inFile('src/limiter/decision.ts', {
   files: ['test/limiter/decision.test.ts', 'test/limiter/limiter.test.ts'],
 })
@@ -77,7 +87,11 @@ export const typescript = [
     'const drained = Math.max(0, now - chargedAt) * params.drain',
     'const drained = 0',
   ),
-  linear('a conversion rounded in favour of the client', 'Math.ceil(debt / from.unit)', 'Math.floor(debt / from.unit)'),
+  linear(
+    'a conversion rounded in favour of the client',
+    'convertDebt(debt, from.unit, params.unit)',
+    'Math.floor(debt / from.unit) * params.unit',
+  ),
   linear(
     'a clock that steps back and drains again',
     'now > last ? (now - last) * params.drain : 0',
@@ -206,12 +220,12 @@ export const typescript = [
   ),
   inFile('src/limiter/limiter.ts', { files: ['test/limiter/limiter.test.ts'] })(
     'wrong options ignored',
-    "  knownOptions(mode === 'peek' ? 'peek' : 'consume', options, CONSUME_OPTIONS)\n",
-    '',
+    "knownOptions(mode === 'peek' ? 'peek' : 'consume', options, CONSUME_OPTIONS).cost",
+    'options.cost',
   ),
   charged('a refund of a value that is no decision', 'limits.every(isCharge)', 'limits.length > 0'),
   waiter('maxWait as a text is no bound', "return milliseconds('maxWait', maxWait)", 'return Infinity'),
-  waiter('a wait measured from now on', 'this.#now() - this.#since + ms >=', 'ms >='),
+  waiter('a wait measured from now on', 'this.waited + ms >=', 'ms >='),
   decision('a shadow limit that binds', 'if (!isEnforced(status)) continue', 'if (isEnforced(status)) continue'),
   decision('the largest remainder reported', 'remaining = Math.min(', 'remaining = Math.max('),
   decision('further requests rounded up', 'Math.floor(remaining / cost)', 'Math.ceil(remaining / cost)'),
@@ -293,14 +307,64 @@ export const typescript = [
     'if (this.isShared) compiled.algorithm.toShared',
     'if (!this.isShared) compiled.algorithm.toShared',
   ),
+  alternating('src/engine/row.ts')(
+    'what a smaller capacity cuts off forgotten',
+    'this.cut = outcome.charged',
+    'this.cut = 0',
+  ),
+  alternating('src/engine/row.ts')(
+    'what was cut off counted for ever',
+    'this.hasRare && this.changeUntil > now ? this.rare[CUT]! : 0',
+    'this.hasRare ? this.rare[CUT]! : 0',
+  ),
+  alternating('src/engine/row.ts')(
+    'a charge that does not prolong what was cut off',
+    'this.changeUntil + longer',
+    'this.changeUntil',
+  ),
+  alternating('src/algorithms/arithmetic.ts')(
+    'a debt rounded up to whole units',
+    'Math.ceil((debt - units * from) * (to / from))',
+    '(debt > units * from ? to : 0)',
+  ),
+  alternating('src/algorithms/fixed-window.ts')(
+    'a count cut off at a smaller quota',
+    'isSame ? used : Math.min(used, params.quota)',
+    'Math.min(used, params.quota)',
+  ),
+  alternating('src/algorithms/sliding-window-log.ts')(
+    'entries cut off at a smaller quota',
+    'isSame && from.life === params.life ? sum : ',
+    '',
+  ),
+  alternating('src/algorithms/sliding-window-counter.ts')(
+    'a count cut off and forgotten',
+    'isSame ? current - used + Math.ceil(',
+    'isSame ? Math.ceil(',
+  ),
+  alternating('src/algorithms/token-bucket-interval.ts')(
+    'tokens cut off and forgotten',
+    'isSame ? used - out.next[0] : 0',
+    '0',
+  ),
+  alternating('src/algorithms/exponential.ts')(
+    'a rate cut off and forgotten',
+    'isSameWindow ? Math.max(0, held - full(params)) : 0',
+    '0',
+  ),
+  alternating('src/algorithms/quota-linear.ts')('a penalty cut off and forgotten', 'isSame ? cut : 0', '0'),
   codec('a row that is not checked', ' || reader.u32() !== hash(bytes)', ' || reader.u32() < 0'),
   codec('a row that is read beyond its end', 'if (at + length > this.#bytes.length) throw damaged()', ''),
   codec('a row that may be of any size', 'if (row.length > MOST_BYTES)', 'if (row.length > 2 * MOST_BYTES)'),
-  rows('two transactions on one key', 'const taken = new Set(this.#busy)', 'const taken = new Set<string>()'),
+  rows('two transactions on one key', 'const taken = new Set(this.#taken)', 'const taken = new Set<string>()'),
   rows('a transaction with too many keys', 'keys.size + added.length <= mostKeys', 'keys.size <= mostKeys'),
   rows('an operation with too many keys that never runs', '(batch.length === 0 || keys.size', '(keys.size'),
   rows('a limit of keys that is not checked', "if (mostKeys !== undefined) wholeNumber('mostKeys', mostKeys)", ''),
-  rows('an operation that overtakes another one', 'for (const key of each.keys) taken.add(key)', 'void taken'),
+  rows(
+    'an operation that overtakes another one',
+    'for (const key of apart === undefined ? each.keys : [apart]) taken.add(key)',
+    'void taken',
+  ),
   rows(
     'a read-only transaction that is not marked',
     "every(({ operation }) => operation.kind === 'peek')",
@@ -338,9 +402,65 @@ export const typescript = [
     'if (isShared) row.noteChange(now, until)',
     'if (isShared) row.until = until',
   ),
+  keyCount('keys that have expired and are counted', 'this.#sweepAll()\n', '\n'),
+  keyCount(
+    'a count that moves slots under a decision',
+    'this.#full.push({ limiter, limit, maxKeys: this.#maxKeys })',
+    'this.#onFull({ limiter, limit, maxKeys: this.#maxKeys })',
+  ),
+  cursor('in place a state of a changed limit', 'this.#writerOf(slot)?.signature === compiled.signature && ', ''),
+  cursor('in place a key that is locked out', ' && !(this.#hasRare && this.#isRare(slot))', ''),
+  cursor(
+    'in place the keys that have rare parts, as before',
+    '    this.#hasRare = true\n    this.#plainFor = undefined',
+    '    this.#hasRare = true',
+  ),
+  cursor(
+    'a new key in a full table',
+    'this.beyond.rows === undefined && !this.isFull ? NOWHERE : undefined',
+    'NOWHERE',
+  ),
+  storeFile('passes a wrapper by', 'if (direct?.store !== store)', 'if (direct === undefined)'),
+  cursors(
+    'in place a state of a clock that ran ahead',
+    '    if (isAhead(compiled, cells, at, tick)) return false\n',
+    '',
+  ),
+  cursors('a denial that begins a lock-out', '    if (compiled.block > 0) return undefined\n', ''),
+  cursors('strict limits among others, one by one', ' || (compiled.strict && charges.length > 1)', ''),
+  cursors('a shadow limit as an enforced one', 'if (compiled.enforced) admitted = false', 'admitted = false'),
+  cursors('a verdict of a charge that another limit has denied', '      report(outcome, charge)\n', ''),
+  cursors('no sweep', 'if (--table.untilSweep <= 0) sweepIsDue = true', '--table.untilSweep'),
+  keyCount(
+    'metrics that fail with a clock',
+    'return undefined\n    }\n  }\n\n  /** Sweeps',
+    'throw new Error()\n    }\n  }\n\n  /** Sweeps',
+  ),
+  inFile('src/stores/memory/table.ts', keysOfMetrics)(
+    'a count of keys that takes any time',
+    'left > 0 && performance.now() < end',
+    'left > 0 && now < end + Infinity',
+  ),
   memoryStore('two keys of a decision in a row, and one pays', 'row.ahead += other.cost', 'row.ahead += 0'),
-  waiter('a waiter that misses what comes while it asks', '    if (this.#isWoken) return Promise.resolve()\n', ''),
-  waiter('a denial that is refunded', 'if (decision.allowed) await this.#giveBack', 'await this.#giveBack'),
+  waiter('a waiter that misses what comes while it asks', 'if (isOutdated) return', ''),
+  marks(
+    'a request that never waits, and does not look',
+    'if (line.due > now) return\n    line.due = now + MARK_AGAIN\n',
+    'return\n',
+  ),
+  marks('a mark that does not grow', 'Math.log2(1 + Math.max(0, waited))', '4'),
+  marks('a mark that stays after its request', 'if (line === undefined || line.own <= line.other) return', 'return'),
+  inFile('src/limiter/turns.ts', { files: ['test/limiter/wait-fair.test.ts'] })(
+    'a turn that stays with one key',
+    'tenant.turn = ++this.#count',
+    'tenant.turn += 0',
+  ),
+  inFile('src/limiter/wait.ts', { files: ['test/limiter/wait-fair.test.ts'] })(
+    'waiters in a line that did not deny them',
+    'decision.limits.indexOf(decision.binding!)',
+    'group.lines.length - 1',
+  ),
+  waiter('a denial that is refunded', 'if (decision.allowed) await waiter.refund', 'await waiter.refund'),
   inFile('src/limiter/wait.ts', { files: ['test/limiter/wait-order.test.ts'] })(
     'a queue for each guard of a store',
     'queues.get(store.place) ?? new WaitQueue()\n  queues.set(store.place, queue)',

@@ -17,8 +17,10 @@ const entries: Readonly<Record<string, string>> = {
   sluice: 'src/index.ts',
   'sluice/adapter': 'src/http/index.ts',
   'sluice/cloudflare': 'src/stores/cloudflare.ts',
+  'sluice/extend': 'src/extend.ts',
   'sluice/fetch': 'adapters/fetch/index.ts',
   'sluice/hono': 'adapters/hono/index.ts',
+  'sluice/llm': 'src/llm/index.ts',
   'sluice/rules': 'src/rules/index.ts',
 }
 
@@ -54,7 +56,7 @@ describe('a bundle for a Worker', () => {
 const worker = `
   import { keyers, slidingWindowLog } from 'sluice'
   import { byHeader, ipKeyer, rateLimit } from 'sluice/fetch'
-  import { createRules, rulesFile } from 'sluice/rules'
+  import { createRules, rulesFromFile } from 'sluice/rules'
 
   const address = ipKeyer({ address: (request) => request.headers.get('x-address') ?? undefined })
   const limited = rateLimit({
@@ -76,7 +78,7 @@ const worker = `
     rules.replace(document(5))
     rules.replace(document(6))
     await ask()
-    const { code } = await rulesFile('rules.json').catch((error) => error)
+    const { code } = await rulesFromFile('rules.json').catch((error) => error)
     return Response.json({ statuses, heard, code, process: typeof process })
   }
 

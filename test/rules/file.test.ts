@@ -17,7 +17,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import type { Duration } from '../../src/index.ts'
-import { type FileOptions, type Rules, rulesFile } from '../../src/rules/index.ts'
+import { type FileOptions, type Rules, rulesFromFile } from '../../src/rules/index.ts'
 import { problemText } from '../../src/rules/document.ts'
 import { warningsOf } from '../support/http.ts'
 import { build, type Built } from '../support/redis-built.ts'
@@ -47,7 +47,7 @@ interface Watched {
 }
 
 async function watched(path: string | URL, options: FileOptions<unknown> = {}): Promise<Watched> {
-  const rules = await rulesFile(path, options)
+  const rules = await rulesFromFile(path, options)
   onTestFinished(() => rules.close())
   const events: string[] = []
   rules.on('change', ({ before, after }) => {
@@ -78,7 +78,7 @@ async function started(
   return { ...(await watched(path, { pollInterval })), path, home }
 }
 
-describe('rulesFile reads', () => {
+describe('rulesFromFile reads', () => {
   it.each([
     ['rules.yaml', yaml(7)],
     ['rules.yml', yaml(7)],
@@ -93,18 +93,18 @@ describe('rulesFile reads', () => {
   })
 
   it.each(['rules', 'rules.txt', 'yaml', 7])('no file named %s', async (name) => {
-    await expect(rulesFile(name as string)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+    await expect(rulesFromFile(name as string)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
   })
 
   it('its own options, and refuses wrong ones', async () => {
-    await expect(rulesFile('a.json', { pollInterval: 'often' as '1s' })).rejects.toMatchObject({
+    await expect(rulesFromFile('a.json', { pollInterval: 'often' as '1s' })).rejects.toMatchObject({
       code: 'INVALID_OPTION',
     })
-    await expect(rulesFile('a.json', { pool: 1 } as object)).rejects.toMatchObject({ code: 'UNKNOWN_OPTION' })
+    await expect(rulesFromFile('a.json', { pool: 1 } as object)).rejects.toMatchObject({ code: 'UNKNOWN_OPTION' })
   })
 })
 
-describe('rulesFile notices', () => {
+describe('rulesFromFile notices', () => {
   it('a file that is renamed over it', async () => {
     const file = await started()
     writeFileSync(`${file.path}.new`, yaml(2))
@@ -234,7 +234,7 @@ describe('rulesFile notices', () => {
   })
 })
 
-describe('rulesFile keeps the last good rules', () => {
+describe('rulesFromFile keeps the last good rules', () => {
   it('while the file has mistakes, and reports them once with their lines', async () => {
     const file = await started('100ms')
     const codes = await warningsOf(async () => {
@@ -269,17 +269,17 @@ describe('rulesFile keeps the last good rules', () => {
   })
 })
 
-describe('rulesFile at the start', () => {
+describe('rulesFromFile at the start', () => {
   it('rejects at once without a file, and with one that has mistakes', async () => {
     const path = join(folder(), 'rules.json')
-    await expect(rulesFile(path)).rejects.toMatchObject({ code: 'RULES_UNREACHABLE' })
+    await expect(rulesFromFile(path)).rejects.toMatchObject({ code: 'RULES_UNREACHABLE' })
     writeFileSync(path, '{')
-    await expect(rulesFile(path)).rejects.toMatchObject({
+    await expect(rulesFromFile(path)).rejects.toMatchObject({
       code: 'INVALID_RULES',
       message: expect.stringContaining(`  ${path}: expected JSON. `),
     })
     writeFileSync(path, `{\n"policies": [\n{ "name": "a" }]}`)
-    await expect(rulesFile(path)).rejects.toMatchObject({
+    await expect(rulesFromFile(path)).rejects.toMatchObject({
       message: expect.stringContaining(`\n  ${path}:3: policies[0].key: expected a value, got nothing\n`),
       cause: [
         { path: 'policies[0].key', file: path, line: 3 },
@@ -291,7 +291,7 @@ describe('rulesFile at the start', () => {
   it('waits for a file that is being written', async () => {
     const path = join(folder(), 'rules.yaml')
     writeFileSync(path, yaml(9).slice(0, 60))
-    const starting = rulesFile(path)
+    const starting = rulesFromFile(path)
     await pause(100)
     writeFileSync(path, yaml(9))
     const rules = await starting
@@ -309,7 +309,7 @@ describe('rulesFile at the start', () => {
   })
 })
 
-describe('rulesFile and its process', () => {
+describe('rulesFromFile and its process', () => {
   let built: Built
   beforeAll(() => {
     built = build()
@@ -321,8 +321,8 @@ describe('rulesFile and its process', () => {
     writeFileSync(path, yaml(1))
     const entry = pathToFileURL(join(built.directory, 'src', 'rules', 'index.js')).href
     const program = `
-      import { rulesFile } from ${JSON.stringify(entry)}
-      const rules = await rulesFile(${JSON.stringify(path)})
+      import { rulesFromFile } from ${JSON.stringify(entry)}
+      const rules = await rulesFromFile(${JSON.stringify(path)})
       ${end}
       process.on('exit', () => console.log(rules.current.policies.length))`
     const words = ['--input-type=module', '--eval', program]

@@ -189,7 +189,10 @@ describe('rulesFrom', () => {
       expect([quotaOf(rules), rules.current.version]).toEqual([1, 1])
       await rules.close()
     })
-    expect(codes.filter((code) => code !== 'SLUICE_SHORT_DURATION')).toEqual(['SLUICE_RULES_UNREACHABLE'])
+    expect(codes.filter((code) => code !== 'SLUICE_SHORT_DURATION')).toEqual([
+      'SLUICE_RULES_UNREACHABLE',
+      'SLUICE_RULES_RECOVERY',
+    ])
   })
 
   it('starts with the fallback when the first document has mistakes', async () => {

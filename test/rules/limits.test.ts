@@ -39,7 +39,7 @@ function shownLimits({ limits }: Decision): unknown[] {
 
 describe('a limit of slots', () => {
   const slots = (quota: number): RulesDocument =>
-    document(policy({ limits: [{ algorithm: 'concurrent', quota, lease: '1m' }] }))
+    document(policy({ limits: [{ algorithm: 'concurrent', quota, expiresAfter: '1m' }] }))
 
   it('keeps the slots that are taken when its quota changes, and denies until enough are released', () => {
     const rules = createRules(slots(3))
@@ -309,7 +309,7 @@ describe('a limiter with rules', () => {
     const store = memoryStore({ clock })
     const rules = createLimiter({ rules: createRules(document(policy())), store })
     const all = createLimiter<RulesInput>({ name: 'all', keyer: everyone, limits: perMinute(5), store })
-    const decision = stack<RulesInput>(rules, all).consume({ attributes: { tenant: 'a' } }) as Decision
+    const decision = stack(rules, all).consume({ attributes: { tenant: 'a' } }) as Decision
     expect(shownLimits(decision)).toEqual([
       ['api', 'a', 9],
       ['5-per-1m', 'everyone', 4],

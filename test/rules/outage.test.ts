@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { createLimiter, type Decision, guard, type GuardOptions } from '../../src/index.ts'
-import { createRules, type OnOutage, type PolicyRule } from '../../src/rules/index.ts'
+import { createLimiter, type Decision, type Degraded, guard, type GuardOptions } from '../../src/index.ts'
+import { createRules, type PolicyRule } from '../../src/rules/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { connect, server } from '../support/redis-tests.ts'
 
-function policy(name: string, quota: number, onOutage?: OnOutage): PolicyRule {
+function policy(name: string, quota: number, onOutage?: Degraded): PolicyRule {
   const limits = [{ algorithm: 'fixedWindow', quota, window: '1h' }]
   return { name, key: 'attribute:tenant', limits, ...(onOutage && { onOutage }) }
 }

@@ -3,13 +3,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createClient } from 'redis'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { createLimiter, guard } from '../../src/index.ts'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { States } from '../../src/dashboard/feed.ts'
+import { createLimiter, type Duration, guard } from '../../src/index.ts'
 import {
   pullRules,
   pushRules,
   type RedisClient,
-  redisRules,
+  rulesFromRedis,
   type RedisRulesOptions,
   redisStore,
 } from '../../src/rules/redis/index.ts'
@@ -42,7 +43,7 @@ beforeAll(async () => {
 afterAll(() => cluster.stop())
 
 async function rulesOf(client: RedisClient, options: RedisRulesOptions<unknown>): Promise<Rules> {
-  const rules = await redisRules(client, options)
+  const rules = await rulesFromRedis(client, options)
   onTestFinished(() => rules.close())
   return rules
 }
@@ -139,7 +140,7 @@ describe('a push to Redis', () => {
   })
 })
 
-describe.each(families)('redisRules with $name', (family) => {
+describe.each(families)('rulesFromRedis with $name', (family) => {
   it.each(['single', 'cluster'] as const)('has a push within a second: %s', async (kind) => {
     const port = kind === 'single' ? redis.server.port : cluster.nodes[0]!.port
     const [one, other] = [await family[kind](port), await family[kind](port)]
@@ -162,7 +163,7 @@ describe.each(families)('redisRules with $name', (family) => {
   })
 })
 
-describe('redisRules', () => {
+describe('rulesFromRedis', () => {
   it('works with the prefixes of clients, and with its own', async () => {
     const name = anyName()
     const ioredis = connect(redis.server.port, { keyPrefix: 'team:' })
@@ -232,7 +233,7 @@ describe('redisRules', () => {
 
   it('starts with the fallback while there is no document, and has it once it is pushed', async () => {
     const name = anyName()
-    await expect(redisRules(redis.client, { name })).rejects.toMatchObject({
+    await expect(rulesFromRedis(redis.client, { name })).rejects.toMatchObject({
       code: 'RULES_UNREACHABLE',
       message: expect.stringContaining(`Redis has no rules named "${name}"`),
     })
@@ -253,11 +254,11 @@ describe('redisRules', () => {
     const before = await connections()
     for (const client of [redis.client, node]) {
       await pushRules(client as RedisClient, api(1), { name })
-      const rules = await redisRules(client as RedisClient, { name })
+      const rules = await rulesFromRedis(client as RedisClient, { name })
       await until(async () => (await connections()) === before + 1)
       await rules.close()
       await until(async () => (await connections()) === before)
-      await expect(redisRules(client as RedisClient, { name: 'none' })).rejects.toThrow('no rules')
+      await expect(rulesFromRedis(client as RedisClient, { name: 'none' })).rejects.toThrow('no rules')
       await until(async () => (await connections()) === before)
       await pushRules(client as RedisClient, api(2), { name })
       await pause(200)
@@ -302,6 +303,86 @@ describe('redisRules', () => {
     expect(await limiter.consume({ ip })).toMatchObject({ allowed: true, remaining: 1, degraded: undefined })
   })
 
+  describe('whose Redis is restarted empty', () => {
+    /** Returns rules of a server, what they report, and what the dashboard shows about them. */
+    async function lost(name: string, pollInterval: Duration = '10s') {
+      const started = await startServer()
+      const client = connect(started.port)
+      await pushRules(client, api(2), { name })
+      const rules = await rulesOf(client, { name, pollInterval })
+      const events: string[] = []
+      rules.on('unreachable', ({ error }) => void events.push(String(error)))
+      rules.on('recovered', ({ current }) => void events.push(`recovered: version ${current.version}`))
+      rules.on('change', ({ after }) => void events.push(`change to ${after.version}`))
+      const states = new States({}, [rules])
+      onTestFinished(() => states.close())
+      return { started, client, rules, events, problem: () => states.rules[0]!.problem }
+    }
+    const missing = (name: string): string =>
+      `Error: Redis has no rules named "${name}". Push them with \`npx sluice rules push\``
+
+    it.each([
+      ['was not noticed', '10s'],
+      ['was reported', '100ms'],
+    ] as const)('warn after an outage that %s, until the same document is pushed', async (_, interval) => {
+      const name = anyName()
+      const { started, rules, events, problem } = await lost(name, interval)
+      const codes = await warningsOf(async () => {
+        await started.kill()
+        if (interval === '100ms') await until(async () => events.length > 0)
+        await started.restart()
+        const back = performance.now()
+        await until(async () => events.includes(missing(name)))
+        expect(problem()).toContain('The source cannot be read.')
+        expect(performance.now() - back).toBeLessThan(4000)
+        expect(quotaOf(rules)).toBe(2)
+        await pushRules(connect(started.port), api(2), { name })
+        const pushed = performance.now()
+        await until(async () => problem() === '')
+        expect(performance.now() - pushed).toBeLessThan(1500)
+      })
+      expect(events.slice(-2)).toEqual([missing(name), 'recovered: version 1'])
+      const codesOfRules = codes.filter((code) => code.startsWith('SLUICE_RULES'))
+      expect(codesOfRules.slice(-2)).toEqual(['SLUICE_RULES_UNREACHABLE', 'SLUICE_RULES_RECOVERY'])
+      // A read may fail before the server is back.
+      expect(codesOfRules.length).toBeLessThan(4)
+    })
+
+    it('are read again within seconds after an outage that the subscription has not seen', async () => {
+      const name = anyName()
+      const { started, client } = await lost(name)
+      const rare = await rulesOf(client, { name, pollInterval: '2s' })
+      const events: string[] = []
+      rare.on('unreachable', () => void events.push('unreachable'))
+      // One read fails on the server that still answers.
+      await client.call('RENAME', `sluice::rules:${name}`, 'elsewhere')
+      await until(async () => events.length > 0)
+      await client.call('RENAME', 'elsewhere', `sluice::rules:${name}`)
+      const back = performance.now()
+      rare.on('recovered', () => void events.push('recovered'))
+      await until(async () => events.includes('recovered'))
+      expect(performance.now() - back).toBeLessThan(1500)
+      await started.stop()
+    })
+  })
+
+  it('reports missing rules again each minute, and an outage at most once a minute', async () => {
+    const name = anyName()
+    await pushRules(redis.client, api(2), { name })
+    const rules = await rulesOf(redis.client, { name, pollInterval: '50ms' })
+    let reports = 0
+    rules.on('unreachable', () => void reports++)
+    vi.useFakeTimers({ toFake: ['performance'] })
+    onTestFinished(() => void vi.useRealTimers())
+    await redis.client.del(`sluice::rules:${name}`)
+    for (const expected of [1, 2, 3]) {
+      await vi.waitUntil(() => reports === expected, { timeout: 3000 })
+      await pause(300)
+      expect(reports).toBe(expected)
+      vi.advanceTimersByTime(60_000)
+    }
+  })
+
   it('reports a server that does not answer once, and its documents once it does', async () => {
     const name = anyName()
     await pushRules(redis.client, api(1), { name })
@@ -322,8 +403,8 @@ describe('redisRules', () => {
   })
 
   it('refuses what is no client, and wrong options', async () => {
-    await expect(redisRules({} as RedisClient)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
-    await expect(redisRules(redis.client, { poll: 1 } as object)).rejects.toMatchObject({ code: 'UNKNOWN_OPTION' })
-    await expect(redisRules(redis.client, { pollInterval: 0 })).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+    await expect(rulesFromRedis({} as RedisClient)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+    await expect(rulesFromRedis(redis.client, { poll: 1 } as object)).rejects.toMatchObject({ code: 'UNKNOWN_OPTION' })
+    await expect(rulesFromRedis(redis.client, { pollInterval: 0 })).rejects.toMatchObject({ code: 'INVALID_OPTION' })
   })
 })

@@ -309,10 +309,10 @@ describe('without the package yaml', () => {
     expect((error as Error).cause).toBeInstanceOf(Error)
   })
 
-  it('rulesFile fails at once for YAML, even with a fallback', async () => {
+  it('rulesFromFile fails at once for YAML, even with a fallback', async () => {
     await withoutYaml()
-    const { rulesFile } = await import('../../src/rules/file.ts')
-    await expect(rulesFile('none.yaml', { fallback: { policies: [] } })).rejects.toMatchObject({
+    const { rulesFromFile } = await import('../../src/rules/file.ts')
+    await expect(rulesFromFile('none.yaml', { fallback: { policies: [] } })).rejects.toMatchObject({
       code: 'MISSING_PACKAGE',
     })
   })

@@ -52,7 +52,7 @@ export class Fleet {
   }
 
   get isDegraded() {
-    return this.#members.every(({ state }) => state === 'degraded')
+    return this.#members.every(({ state }) => state !== 'healthy')
   }
 
   /** Ends all. Returns what is wrong with how they ended. */

@@ -17,7 +17,8 @@ const names = storeBehaviours(() => memoryStore()).map(({ name }) => name)
 /** A Durable Object whose methods tests call by URL. */
 const program = `
   import { DurableObject } from 'cloudflare:workers'
-  import { createLimiter, fixedWindow, rowStore, slidingWindowLog, stack } from 'sluice'
+  import { createLimiter, fixedWindow, slidingWindowLog, stack } from 'sluice'
+  import { rowStore } from 'sluice/extend'
   import { durableObjectStore } from 'sluice/cloudflare'
   import { storeBehaviours } from 'sluice/testing'
 

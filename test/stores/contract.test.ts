@@ -8,10 +8,10 @@ import {
   guard,
   memoryStore,
   perMinute,
-  rowStore,
   type Store,
   type SyncStore,
 } from '../../src/index.ts'
+import { rowStore } from '../../src/extend.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 
 type Member = 'sync' | 'run' | 'place' | 'clock' | 'answersAlways' | 'close'
@@ -23,9 +23,9 @@ const transact = (): never => {
 }
 
 describe('a store', () => {
-  it('has six members, and `recall` if it leases', () => {
-    expectTypeOf<keyof SyncStore>().toEqualTypeOf<Member | 'recall'>()
-    expectTypeOf<keyof AsyncStore>().toEqualTypeOf<Member | 'recall'>()
+  it('has six members, `ready` if it is set up, and `recall` if it leases', () => {
+    expectTypeOf<keyof SyncStore>().toEqualTypeOf<Member | 'ready' | 'recall'>()
+    expectTypeOf<keyof AsyncStore>().toEqualTypeOf<Member | 'ready' | 'recall'>()
   })
 
   it.each<[string, Store]>([

@@ -10,9 +10,9 @@ import {
   limit,
   memoryStore,
   quotaLinear,
-  rowStore,
   type Store,
 } from '../../src/index.ts'
+import { rowStore } from '../../src/extend.ts'
 import { names } from '../support/harness.ts'
 import { mapRows } from '../support/map-rows.ts'
 import {
@@ -20,6 +20,7 @@ import {
   EVERYTHING,
   LEASED,
   LeaseWorld,
+  ORDERED,
   type Trace,
   traces,
   type Versions,
@@ -41,7 +42,7 @@ const NEVER_LEASED = [
 ]
 
 describe('a lease', () => {
-  const counts: Counts = { decisions: 0, leased: 0, bounds: 0, returned: 0 }
+  const counts: Counts = { decisions: 0, leased: 0, bounds: 0, returned: 0, reports: 0, waits: 0 }
   const searchOn = (makeStore: (clock: Clock) => Store, numRuns: number): Promise<void> => {
     const any = fc.constantFrom(...LEASED).chain((algorithm) => traces({ algorithm, kinds: EVERYTHING, steps: 30 }))
     const run = async (trace: Trace): Promise<void> => new LeaseWorld(trace, counts, makeStore).run()
@@ -61,12 +62,27 @@ describe('a lease', () => {
     it(`of ${algorithm} uses what was charged, in its time, whatever happens`, () =>
       search(algorithm, EVERYTHING, Math.ceil(runs / 2)))
   }
+  for (const algorithm of LEASED)
+    it(`of ${algorithm} reports what remains, and how long to wait`, async () => {
+      const windows = [1000, 7000, 3_600_000, 3_600_000]
+      const any = traces({ algorithm, kinds: ORDERED, steps: 20, window: windows })
+      await fc.assert(
+        fc.asyncProperty(any, async (trace) => {
+          const world = new LeaseWorld(trace, counts, (clock) => memoryStore({ clock }))
+          world.checksRemaining = true
+          await world.run()
+        }),
+        { numRuns: Math.ceil(RUNS / 2) },
+      )
+    })
   it('keeps the bounds over rows of a database', async () => {
     await searchOn((clock) => rowStore(mapRows(clock), { clock }), Math.ceil(RUNS / 6))
   })
   it('was used often in the search', () => {
-    expect(counts.leased).toBeGreaterThan(counts.decisions / 15)
+    expect(counts.leased).toBeGreaterThan(counts.decisions / 20)
     expect(counts.returned).toBeGreaterThan(RUNS / 10)
+    expect(counts.reports).toBeGreaterThan(10 * RUNS)
+    expect(counts.waits).toBeGreaterThan(RUNS / 3)
   })
   it('is no part of a decision with `for: 0`, or about limits that are never leased', async () => {
     const kinds = WHOLE.filter((kind) => kind !== 'lose')

@@ -8,16 +8,14 @@ import {
   gcra,
   guard,
   lease,
-  type LeaseStoreOptions,
   type Limit,
   memoryStore,
-  type Operation,
   perSecond,
-  type Place,
   stack,
   type Store,
   tokenBucket,
 } from '../../src/index.ts'
+import type { Operation, Place } from '../../src/extend.ts'
 import { leaseCounts } from '../../src/stores/lease-counts.ts'
 import { Charge, createPolicy } from '../../src/stores/store.ts'
 import { storeBehaviours, type VirtualClock, virtualClock } from '../../src/testing.ts'
@@ -71,6 +69,8 @@ class TestStore implements AsyncStore {
 }
 
 let names = 0
+
+type LeaseStoreOptions = NonNullable<Parameters<typeof lease>[1]>
 
 interface WorldOptions extends LeaseStoreOptions {
   /** False: the store has no clock of a test. */
@@ -131,6 +131,42 @@ describe('lease', () => {
     expect(held).toBeLessThanOrEqual(0.1 * (1000 - 200) + 1)
     await limiter.consume('k', { cost: 700 })
     expect((await charged()) - 900).toBeLessThanOrEqual(0.1 * 100 + held)
+  })
+  it('keeps at most `share` of what remains when the store answers, whatever others have used meanwhile', async () => {
+    const { heat, charged, exact, inner, limiter } = world(hour, { share: 0.1, from: 2 })
+    await heat(30)
+    inner.mode = 'held'
+    while (inner.held.length === 0) void limiter.consume('k')
+    inner.mode = 'now'
+    await exact.consume('k', { cost: 850 })
+    const before = inner.count('adjust')
+    inner.answer()
+    expect(inner.count('adjust')).toBe(before + 1)
+    const used = leaseCounts().at(-1)!
+    expect(used.leased - used.used - used.returned).toBeLessThanOrEqual(0.1 * 120)
+    expect(await charged()).toBeLessThan(1000)
+  })
+  it('asks for none while a round trip takes longer than `for`, and warns after ten seconds', async () => {
+    const warned: string[] = []
+    const warning = vi.spyOn(process, 'emitWarning').mockImplementation((_, options) => {
+      warned.push((options as { code: string }).code)
+    })
+    const { clock, inner, limiter, isLocal } = world(gcra({ quota: 1_000_000, window: '1s' }), { from: 2 })
+    const ask = async (trip: number): Promise<void> => {
+      inner.mode = 'held'
+      const asked = limiter.consume('k')
+      await Promise.resolve()
+      clock.advance(trip)
+      inner.mode = 'now'
+      inner.answer()
+      await asked
+    }
+    for (let i = 0; i < 100; i++) await ask(260)
+    expect([inner.count('consume'), inner.count('adjust')]).toEqual([100, 0])
+    expect(warned).toEqual(['SLUICE_SHORT_LEASE'])
+    for (let i = 0; i < 40; i++) await limiter.consume('k')
+    expect(await isLocal()).toBe(true)
+    warning.mockRestore()
   })
   it('asks for no lease before `from` decisions within `for`', async () => {
     const { heat, charged, clock } = world(hour, { from: 30 })
@@ -438,16 +474,49 @@ describe('a decision of a lease', () => {
     expect([decision.allowed, decision.remaining]).toEqual([true, Math.floor((700 - held) / (held + 100))])
     expect(decision.limits[0]!.used).toBe(300 + held)
   })
-  it('that is denied because the process holds units need not wait longer than the lease', async () => {
-    const { heat, limiter, clock } = world(hour, { share: 0.1 })
+  it('is not a denial because the process holds units: it gives them back', async () => {
+    const { heat, limiter } = world(hour, { share: 0.1 })
     await heat(201)
     const decision = await limiter.consume('k', { cost: 790 })
-    expect(decision.allowed).toBe(false)
-    expect(decision.retryAfter).toBeGreaterThan(0)
-    expect(decision.retryAfter).toBeLessThanOrEqual(250)
-    clock.advance(decision.retryAfter)
-    expect((await limiter.consume('k', { cost: 790 })).allowed).toBe(true)
+    expect([decision.allowed, decision.limits[0]!.remaining]).toEqual([true, 9])
     expect((await limiter.consume('k', { cost: 790 })).retryAfter).toBeGreaterThan(1000)
+  })
+  it('counts down what remains, whatever the costs, and so does a peek', async () => {
+    const { limiter } = world(hour, { share: 0.5 })
+    let used = 0
+    for (let i = 0; used < 950; i++) {
+      const cost = i % 7 === 6 ? 20 : (i % 3) + 1
+      const { allowed, limits } = await limiter.consume('k', { cost })
+      if (allowed) used += cost
+      expect(limits[0]!.remaining).toBe(1000 - used)
+      expect((await limiter.peek('k', { cost: 0 })).limits[0]!.remaining).toBe(1000 - used)
+    }
+  })
+  it('has what the process holds, and no more, after a settlement beyond the limit', async () => {
+    const { heat, limiter, charged, clock } = world(hour)
+    await heat(200)
+    const held = (await charged()) - 200
+    const decision = await limiter.consume('k')
+    await limiter.settle(decision, 5000)
+    expect((await limiter.consume('k')).limits[0]!.remaining).toBe(held - 2)
+    expect((await limiter.peek('k', { cost: 0 })).limits[0]!.remaining).toBe(held - 2)
+    clock.advance(300)
+    expect((await limiter.peek('k', { cost: 0 })).limits[0]!.remaining).toBe(0)
+  })
+  it('counts what other kinds of decisions have used of the same key', async () => {
+    const inner = new TestStore(virtualClock())
+    const store = lease(inner, { share: 0.5 })
+    const on = (name: string, keyer: (key: string) => string) => createLimiter({ name, keyer, limits: hour, store })
+    const all = on('all of both', () => 'all')
+    const both = stack(
+      on('each', (key) => key),
+      all,
+    )
+    for (let i = 1; i < 300; i++) {
+      const limits = i % 3 === 0 ? (await all.consume('k')).limits : (await both.consume(`k${i % 2}`)).limits
+      expect(limits.at(-1)!.remaining).toBe(1000 - i)
+    }
+    expect(inner.count('consume')).toBeLessThan(150)
   })
   it('that costs more than the lease is the decision of the store, and the lease stays', async () => {
     const { heat, isLocal } = world(hour)
@@ -550,11 +619,11 @@ describe('guard(denyCache(lease(store)))', () => {
     const degraded = new Set<unknown>()
     for (let i = 0; i < 100; i++) degraded.add((await limiter.consume('k', { cost: 30 })).degraded)
     expect(degraded).toContain('local')
-    expect(states).toEqual(['degraded'])
+    expect(states).toEqual(['away'])
     await vi.waitFor(() => expect(inner.asked.filter(({ kind }) => kind === 'consume').length).toBeGreaterThan(5), 5000)
     expect((await limiter.consume('k')).degraded).toBe('local')
     inner.mode = 'now'
-    await vi.waitFor(() => expect(states).toEqual(['degraded', 'healthy']), 5000)
+    await vi.waitFor(() => expect(states).toEqual(['away', 'healthy']), 5000)
     expect((await limiter.consume('k')).degraded).toBeUndefined()
     expect(await isLocal()).toBe(true)
     const probes = inner.asked

@@ -69,19 +69,17 @@ function namesIn(list: string): string[] {
 export function bareMembers({ kind, body }: Declaration): string[] {
   if (kind !== 'interface' && kind !== 'class') return []
   const members = body.matchAll(/(?<!\*\/)\n {2}(?:(?:readonly|protected|override|static|get|async) )*(\w+)\??[(:<]/g)
-  const bases = /^[^{]*\b(?:extends|implements) ([^{]*)/.exec(body)?.[1] ?? ''
-  return [...members].map(([, name]) => name!).filter((name) => name !== 'constructor' && !inheritsComment(name, bases))
+  return [...members].map(([, name]) => name!).filter((name) => name !== 'constructor' && !inheritsComment(name, body))
 }
 
-/** True if an interface or a class that is named in the text documents the member. */
-function inheritsComment(member: string, bases: string): boolean {
-  return (bases.match(/\w+/g) ?? []).some((base) =>
+/** True if a base of an interface or a class, or a base of that one, documents the member. */
+function inheritsComment(member: string, ofBody: string): boolean {
+  const bases = /^[^{]*\b(?:extends|implements) ([^{]*)/.exec(ofBody)?.[1]?.match(/\w+/g) ?? []
+  const documented = new RegExp(String.raw`\*/\n {2}(?:readonly )?${member}\??[(:<]`)
+  return bases.some((base) =>
     [...sources.keys()]
       .flatMap(declarationsIn)
-      .some(
-        ({ name, body }) =>
-          name === base && new RegExp(String.raw`\*/\n {2}(?:readonly )?${member}\??[(:<]`).test(body),
-      ),
+      .some(({ name, body }) => name === base && (documented.test(body) || inheritsComment(member, body))),
   )
 }
 

@@ -4,7 +4,7 @@ import {
   createOutcome,
   type OptionField,
   type Outcome,
-  type Parameters,
+  type LimitParameters,
 } from '../../src/algorithms/algorithm.ts'
 import { clearEdit } from '../../src/algorithms/entries.ts'
 import { compiled, knownAlgorithms, type Limit, limit, type LimitInput } from '../../src/engine/limit.ts'
@@ -23,7 +23,7 @@ export interface State {
 export class Subject {
   readonly limit: Limit
   readonly algorithm: Algorithm
-  readonly parameters: Parameters
+  readonly parameters: LimitParameters
   /** The window in ticks. */
   readonly window: number
   readonly cells: Float64Array
@@ -103,7 +103,7 @@ export class Subject {
   }
 }
 
-function inMilliseconds(made: Limit, algorithm: Algorithm): Parameters {
+function inMilliseconds(made: Limit, algorithm: Algorithm): LimitParameters {
   const own = algorithm.deriveParameters({
     quota: made.quota,
     window: made.window,

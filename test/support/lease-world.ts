@@ -1,15 +1,6 @@
 import fc from 'fast-check'
-import {
-  type AsyncStore,
-  type Clock,
-  lease,
-  type Limit,
-  limit,
-  memoryStore,
-  type Operation,
-  type Reply,
-  type Store,
-} from '../../src/index.ts'
+import { type AsyncStore, type Clock, lease, type Limit, limit, memoryStore, type Store } from '../../src/index.ts'
+import type { Operation, Reply } from '../../src/extend.ts'
 import { Charge, copiesOf, createPolicy, perform, type Policy, undo } from '../../src/stores/store.ts'
 import { isPromise, type MaybePromise } from '../../src/util/maybe-promise.ts'
 import { limits, names, Subject } from './harness.ts'
@@ -31,6 +22,8 @@ type Kind =
   | 'lose'
   | 'pass'
   | 'network'
+  | 'peek'
+  | 'retry'
 
 export interface Step {
   readonly kind: Kind
@@ -59,6 +52,8 @@ export interface Trace {
   readonly given: boolean
   /** True: limits are made anew for each request. */
   readonly fresh: boolean
+  /** Microseconds on the way there and back, until a step changes them. */
+  readonly trips: readonly [number, number]
   readonly steps: readonly Step[]
 }
 
@@ -91,6 +86,9 @@ export const EVERYTHING: readonly Kind[] = [
 
 /** What keeps a history whole, so that bounds of intervals apply. */
 export const WHOLE: readonly Kind[] = EVERYTHING.filter((kind) => !['reset', 'deploy'].includes(kind))
+
+/** What leaves the order of messages as it is, so that a process knows what remains. */
+export const ORDERED: readonly Kind[] = ['ask', 'ask', 'ask', 'ask', 'ask', 'pass', 'refund', 'settle', 'peek', 'retry']
 
 /** The algorithms of which some limits are leased. */
 export const LEASED: readonly string[] = names().filter(
@@ -145,6 +143,7 @@ export function traces(ranges: Ranges): fc.Arbitrary<Trace> {
     from: fc.constantFrom(1, 2, 4),
     given: fc.boolean(),
     fresh: fc.constantFrom(false, false, false, true),
+    trips: fc.constantFrom([0, 0] as const, [0, 0] as const, [400, 600] as const, [5000, 20_000] as const),
     steps: fc.array(step, { minLength: 4, maxLength: ranges.steps, size: 'max' }),
   })
 }
@@ -197,13 +196,28 @@ interface Record {
   readonly until: number
   readonly charged: number
   net: number
+  /** Units that decisions have used. */
+  used: number
 }
 
 /** An admission. */
 interface Use {
+  readonly record: Record
   readonly time: number
   readonly until: number
   net: number
+}
+
+/** What a process was told about a key. */
+interface Heard {
+  /** When the store gave the latest answer. */
+  at: number
+  /** What remains, as of the latest report. */
+  remaining: number
+  /** When the store gave the answer of that report. */
+  reportedAt: number
+  /** Units that have come back to a lease since. */
+  back: number
 }
 
 interface Lock {
@@ -220,6 +234,16 @@ class Place {
   readonly micros: number
   readonly records: Record[] = []
   readonly uses: Use[] = []
+  /** Units that processes have added in the store. */
+  readonly added: {
+    readonly process: Process
+    readonly time: number
+    readonly units: number
+    readonly settled: number
+  }[] = []
+  /** Units that have come back to the store, except for a process whose lease they were. */
+  readonly back: { readonly time: number; readonly units: number; readonly but: Process | undefined }[] = []
+  readonly heard: Map<Process, Heard> = new Map()
   locks: Lock[] = []
   mirror: Subject | undefined
   charged = 0
@@ -233,6 +257,11 @@ class Place {
     this.capacity = policy.compiled.capacity
     this.micros = policy.compiled.micros
     if (isWhole && hasWindows(policy.limit)) this.mirror = new Subject(policy.limit)
+  }
+
+  /** Notes units that another process, or a refund, has brought back. */
+  cameBack(time: number, units: number, but?: Process): void {
+    this.back.push({ time, units, but })
   }
 }
 
@@ -250,6 +279,9 @@ export interface Counts {
   bounds: number
   /** Keys whose units were all used or given back in the end. */
   returned: number
+  /** Reports of what remains, and clients that waited. */
+  reports: number
+  waits: number
 }
 
 /** The process whose code runs. */
@@ -293,7 +325,7 @@ class Process {
   readonly policies: Map<string, Policy> = new Map()
   readonly clock: Clock & { readonly given: boolean }
   /** Microseconds on the way there and back. */
-  trips: readonly [number, number] = [0, 0]
+  trips: readonly [number, number]
   outage: 'none' | 'fails' | 'silent' | 'mute' = 'none'
   frozenUntil = 0
   /** Microseconds by which clocks differ from true time. */
@@ -307,6 +339,7 @@ class Process {
 
   constructor(world: LeaseWorld) {
     this.world = world
+    this.trips = world.trace.trips
     this.#given = world.trace.given
     const after = (ms: number, wake: () => void): (() => void) =>
       world.time.at(world.time.now + Math.round(ms * 1000), this, () => this.enter(wake))
@@ -354,9 +387,11 @@ class Process {
       world.time.at(sent + trips[0], undefined, () => {
         const done = perform(world.server as AsyncStore, own)
         const answer = (): void => {
+          const at = world.time.now
           world.served(own, this, sent)
           if (outage === 'mute' || this.isLost) return
-          world.time.at(world.time.now + trips[1], this, () => {
+          world.time.at(at + trips[1], this, () => {
+            world.heard(own, this, at)
             if (isGivenUp) {
               world.undone(copies)
               const undoing = undo(world.server, copies)
@@ -383,6 +418,8 @@ export class LeaseWorld {
   readonly trace: Trace
   readonly isLeased: boolean
   keepsAnswers = false
+  /** Reports of what remains are checked: messages keep their order. */
+  checksRemaining = false
   readonly time: Timeline = new Timeline()
   readonly server: Store
   readonly counts: Counts
@@ -391,6 +428,11 @@ export class LeaseWorld {
   readonly #places = new Map<string, Place>()
   readonly #processes: (Process | undefined)[] = []
   readonly #requests: Request[] = []
+  /** The order in which decisions and settlements were asked for. */
+  #order = 0
+  /** False once windows may have passed. */
+  #isShort = true
+  readonly #settled = new WeakMap<readonly Charge[], number>()
   readonly #life: number
   /** False once messages or processes were lost: then units stay charged that nobody has used. */
   #isReliable = true
@@ -440,6 +482,12 @@ export class LeaseWorld {
       case 'refund':
       case 'settle':
         this.#adjust(step)
+        break
+      case 'peek':
+        this.#ask(process, step, false, 'peek')
+        break
+      case 'retry':
+        await this.#retry(process, step)
         break
       case 'reset':
         this.#note(process, step.key, (place) => {
@@ -527,18 +575,58 @@ export class LeaseWorld {
       if (charge.policy.limiter === 'keyed') note(this.#place(charge))
   }
 
-  #ask(process: Process, { key, cost, elsewhere }: Step, isGivenUp: boolean): void {
+  /** A client asks, waits as long as it is told to, and asks again. Nobody else does anything meanwhile. */
+  async #retry(process: Process, step: Step): Promise<void> {
+    const decided = async (): Promise<readonly Charge[]> => {
+      let charges: readonly Charge[] | undefined
+      this.#ask(process, step, false, 'consume', (answer) => (charges = answer))
+      for (let i = 0; i < 1000 && charges === undefined; i++) await this.time.pass(100)
+      if (charges === undefined) throw new Error('no answer')
+      return charges
+    }
+    const deniedBy = (charges: readonly Charge[]): readonly Charge[] =>
+      charges.filter(({ allowed, policy }) => !allowed && policy.compiled.enforced)
+    await this.time.pass(100_000)
+    const denied = deniedBy(await decided())
+    const wait = Math.max(0, ...denied.map(({ retryAfter }) => retryAfter))
+    // A slot is free when somebody releases it: that time is a guess. A bucket with `initial` begins anew when another limit has a longer wait.
+    const isGuess = denied.some(({ policy, limit: { initial } }) => policy.compiled.slots || initial !== undefined)
+    if (wait === 0 || wait === Infinity || isGuess) return
+    this.counts.waits++
+    await this.time.pass(Math.ceil(wait * 1000))
+    this.#isShort = false
+    const again = deniedBy(await decided())
+    if (again.length > 0) throw new Error(`denied again after ${wait} ms, for ${again[0]!.retryAfter} ms`)
+  }
+
+  #ask(
+    process: Process,
+    { key, cost, elsewhere }: Step,
+    isGivenUp: boolean,
+    kind: 'consume' | 'peek' = 'consume',
+    told?: (charges: readonly Charge[]) => void,
+  ): void {
     const charges = this.#charges(process, key, cost)
     this.counts.decisions++
+    const order = this.#order++
     let isDecided = false
     const answered = (by: unknown): void => {
       isDecided = true
-      if (!isGivenUp || by === 'remembered') this.#decided(process, charges, by)
+      if (isGivenUp && by !== 'remembered') return
+      if (kind === 'consume') this.#decided(process, charges, by)
+      const isAdmitted = charges.every(({ allowed, policy }) => allowed || !policy.compiled.enforced)
+      if (this.checksRemaining)
+        for (const charge of charges) {
+          // A peek reports what a request would leave.
+          const unpaid = kind === 'peek' && isAdmitted && charge.allowed ? charge.cost : 0
+          this.#checkRemaining(process, charge, charge.remaining + unpaid, order)
+        }
+      told?.(charges)
     }
     process.enter(() => {
-      if (elsewhere && process.store.recall?.(charges) === true) return answered('remembered')
+      if (kind === 'consume' && elsewhere && process.store.recall?.(charges) === true) return answered('remembered')
       const giveUp = process.store.run(
-        { kind: 'consume', charges, fresh: false },
+        { kind, charges, fresh: false },
         { answered, failed: () => void this.answers.push('failed') },
       )
       if (isGivenUp && !isDecided) giveUp?.()
@@ -555,7 +643,8 @@ export class LeaseWorld {
       if (charge.charged === 0) return undefined
       const place = this.#place(charge)
       const record = this.#record(place, charge, process)
-      const use = { time: isLeased ? this.time.now : record.time, until: record.until, net: charge.charged }
+      const use = { record, time: isLeased ? this.time.now : record.time, until: record.until, net: charge.charged }
+      record.used += charge.charged
       place.uses.push(use)
       place.used += charge.charged
       this.#checkPaid(place)
@@ -620,18 +709,31 @@ export class LeaseWorld {
     })
     for (const [i, use] of request.uses.entries()) {
       if (use === undefined) continue
-      this.#place(charges[i]!).used += units[i]!
+      const place = this.#place(charges[i]!)
+      place.used += units[i]!
       use.net = Math.max(0, use.net + Math.min(0, units[i]!))
+      use.record.used += Math.min(0, units[i]!)
     }
+    this.#settled.set(charges, this.#order++)
     // What is charged past the limit is charged before it counts as used.
     for (const [i, charge] of charges.entries()) if (units[i]! > 0) this.#place(charge).charged += units[i]!
     const before = process.inner
     process.enter(() => {
       process.store.run({ kind: 'adjust', charges, units }, { answered: () => undefined, failed: () => undefined })
     })
-    // A lease has paid what was not sent.
+    // A lease has paid, or taken, what was not sent: one of this process, also where another process has used the units at the same time.
     if (process.inner === before)
-      for (const [i, charge] of charges.entries()) if (units[i]! > 0) this.#place(charge).charged -= units[i]!
+      for (const [i, charge] of charges.entries()) {
+        if (units[i] === 0) continue
+        const place = this.#place(charge)
+        const own = this.#record(place, charge, process)
+        own.used += units[i]!
+        if (units[i]! > 0) place.charged -= units[i]!
+        else {
+          place.heard.get(process)!.back -= units[i]!
+          request.uses[i]!.record.used -= units[i]!
+        }
+      }
     for (const charge of charges) this.#checkPaid(this.#place(charge))
   }
 
@@ -664,6 +766,7 @@ export class LeaseWorld {
       if (charge.charged === 0) continue
       const place = this.#place(charge)
       place.refunded += charge.charged
+      place.cameBack(this.time.now, charge.charged)
       place.mirror?.adjust(Math.floor(this.time.now / place.micros), charge.at, -charge.charged)
       this.#returned(place, charge, charge.charged)
     }
@@ -684,6 +787,10 @@ export class LeaseWorld {
         const units = operation.units[i]!
         const place = this.#place(charge)
         place.mirror?.adjust(Math.floor(this.time.now / place.micros), charge.at, units)
+        const settled = this.#settled.get(operation.charges)
+        const time = this.time.now
+        if (units > 0) place.added.push({ process, time, units, settled: settled ?? -1 })
+        else place.cameBack(time, -units, settled === undefined ? process : undefined)
         if (units < 0 && charge.allowed) this.#returned(place, charge, -units)
       }
     } else if (operation.kind === 'lock') {
@@ -729,17 +836,57 @@ export class LeaseWorld {
       until,
       charged: charge.charged,
       net: charge.charged,
+      used: 0,
     }
     place.records.push(record)
+    place.added.push({ process, time: this.time.now, units: charge.charged, settled: -1 })
+  }
+
+  /** An answer reaches a process. */
+  heard(operation: Operation, process: Process, at: number): void {
+    if (operation.kind !== 'consume' && operation.kind !== 'peek') return
+    for (const charge of operation.charges) {
+      const { heard } = this.#place(charge)
+      const known = heard.get(process) ?? { at, remaining: Infinity, reportedAt: at, back: 0 }
+      known.at = Math.max(known.at, at)
+      heard.set(process, known)
+    }
+  }
+
+  /** A report is at most what remains: in the store, in leases of the process, and in what it cannot know of yet. It rises only by what came back. */
+  #checkRemaining(process: Process, charge: Charge, report: number, order: number): void {
+    const place = this.#place(charge)
+    const heard = place.heard.get(process)
+    if (heard === undefined || charge.lockedFor > 0 || !LEASED.includes(place.limit.algorithm)) return
+    const { now } = this.time
+    const { capacity } = charge.policy.compiled
+    const inStore = new Charge({ ...charge.policy, store: this.server, cache: undefined }, charge.key, 0)
+    void perform(this.server, { kind: 'peek', charges: [inStore], fresh: false })
+    if (inStore.lockedFor > 0) return
+    // Until it has come back, and a timer of a millisecond has seen its end.
+    const way = process.trips[0] + process.trips[1] + 2000
+    let held = 0
+    for (const { process: by, sent, until, net, used } of place.records)
+      if (by === process && now < Math.min(sent + this.#life, until) + way) held += Math.max(0, net - used)
+    let truth = inStore.remaining + held
+    for (const { process: by, time, units, settled } of place.added)
+      if ((by !== process && time >= heard.at) || (by === process && settled > order)) truth += units
+    this.counts.reports++
+    if (report > Math.min(truth, capacity)) throw new Error(`${report} are reported, and ${truth} remain`)
+    let most = heard.remaining - (charge.charged > 0 ? charge.cost : 0) + heard.back
+    for (const { time, units, but } of place.back) if (time >= heard.reportedAt - way && but !== process) most += units
+    // After a settlement beyond the limit, what the process holds is all that remains.
+    if (this.#isShort && keepsUnits(place.limit) && report > Math.max(held, most))
+      throw new Error(`${report} are reported, and it was ${heard.remaining}`)
+    heard.remaining = report
+    heard.reportedAt = heard.at
+    heard.back = 0
   }
 
   /** Nothing is charged any more but what was used, as far as a refund gives something back. */
   #checkReturned(place: Place): void {
     const { limit, isWhole } = place
-    const returnsLater =
-      limit.window >= 3_600_000 && (limit.algorithm === 'fixedWindow' || limit.algorithm.startsWith('sliding'))
-    // A window with an offset may end in the history.
-    if (!isWhole || !returnsLater || Number(limit['offset'] ?? 0) > 0) return
+    if (!isWhole || !keepsUnits(limit)) return
     this.counts.returned++
     if (place.charged - place.refunded !== place.used)
       throw new Error(`${place.charged} charged, ${place.refunded} given back, ${place.used} used`)
@@ -773,6 +920,14 @@ export class LeaseWorld {
 function verdictOf(charge: Charge): unknown {
   const { cost, allowed, remaining, retryAfter, resetAfter, delay, at, charged, lockedFor } = charge
   return { cost, allowed, remaining, retryAfter, resetAfter, delay, at, charged, lockedFor }
+}
+
+/** True for limits that return no unit by themselves during a history. */
+function keepsUnits(limit: Limit): boolean {
+  const returnsLater =
+    limit.window >= 3_600_000 && (limit.algorithm === 'fixedWindow' || limit.algorithm.startsWith('sliding'))
+  // A window with an offset may end in the history.
+  return returnsLater && Number(limit['offset'] ?? 0) === 0
 }
 
 /** True for limits whose windows begin with a request. */

@@ -1,4 +1,5 @@
-import type { Clock, RowDatabase } from '../../src/index.ts'
+import type { Clock } from '../../src/index.ts'
+import type { RowDatabase } from '../../src/extend.ts'
 
 /** A database of rows in a `Map`, which answers later. Several stores can use it, as several processes do. */
 export function mapRows(clock: Clock = Date): RowDatabase {

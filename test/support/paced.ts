@@ -1,4 +1,4 @@
-import type { Algorithm, Outcome, ParameterInput, Parameters } from '../../src/algorithms/algorithm.ts'
+import type { Algorithm, LimitParameters, Outcome, ParameterInput } from '../../src/algorithms/algorithm.ts'
 import { rescale } from '../../src/algorithms/arithmetic.ts'
 import { refuse, wholeNumber } from '../../src/util/validate.ts'
 
@@ -12,7 +12,7 @@ function deriveParameters({ quota, window, own }: ParameterInput): Record<Name, 
 }
 
 function step(
-  params: Parameters<Name>,
+  params: LimitParameters<Name>,
   cells: Float64Array,
   offset: number,
   now: number,
@@ -38,7 +38,7 @@ function step(
 }
 
 function adjust(
-  params: Parameters<Name>,
+  params: LimitParameters<Name>,
   cells: Float64Array,
   offset: number,
   now: number,
@@ -55,8 +55,8 @@ function adjust(
 }
 
 function convert(
-  params: Parameters<Name>,
-  from: Parameters<Name>,
+  params: LimitParameters<Name>,
+  from: LimitParameters<Name>,
   cells: Float64Array,
   offset: number,
   now: number,

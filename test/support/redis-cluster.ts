@@ -25,14 +25,19 @@ export function redisCli(port: number, ...command: readonly string[]): string {
 /**
  * Starts nodes that share the slots, and waits until all of them agree.
  * @param announced the port that clients connect to, for each node, such as that of a proxy
+ * @param options of each server
  */
-export async function startCluster(size = 3, announced: readonly (number | undefined)[] = []): Promise<RedisCluster> {
+export async function startCluster(
+  size = 3,
+  announced: readonly (number | undefined)[] = [],
+  options: readonly string[] = [],
+): Promise<RedisCluster> {
   const nodes: RedisServer[] = []
   const stop = async (): Promise<void> => {
     await Promise.all(nodes.map((each) => each.stop()))
   }
   try {
-    for (let i = 0; i < size; i++) nodes.push(await startNode(announced[i]))
+    for (let i = 0; i < size; i++) nodes.push(await startNode(announced[i], options))
     for (const [i, { port }] of nodes.entries()) {
       const first = Math.floor((i * SLOTS) / size)
       const last = Math.floor(((i + 1) * SLOTS) / size) - 1
@@ -50,9 +55,9 @@ export async function startCluster(size = 3, announced: readonly (number | undef
 }
 
 /** Starts a server that can be part of a cluster. */
-export function startNode(announced?: number): Promise<RedisServer> {
+export function startNode(announced?: number, options: readonly string[] = []): Promise<RedisServer> {
   const ports = announced === undefined ? [] : ['--cluster-announce-port', String(announced)]
-  return startRedis('--cluster-enabled', 'yes', '--cluster-node-timeout', '5000', ...ports)
+  return startRedis('--cluster-enabled', 'yes', '--cluster-node-timeout', '5000', ...ports, ...options)
 }
 
 /** Makes one node known to the cluster of another. */

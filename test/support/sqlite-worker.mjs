@@ -1,10 +1,10 @@
 // A process that uses a file of SQLite: see test/stores/sql/sqlite.test.ts.
-import { writeFileSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 
 const { package: home, task, file, ...given } = JSON.parse(process.argv[2])
 const { createLimiter, fixedWindow } = await import(`${home}/src/index.js`)
 const { sqliteStore } = await import(`${home}/src/stores/sqlite.js`)
-const tasks = { suite, ask, stop, hold, openWithout }
+const tasks = { suite, ask, stop, hold, replace, openWithout }
 await tasks[task]()
 
 /** Prints the behaviours that the store does not have, with `node:sqlite`. */
@@ -24,17 +24,31 @@ async function suite() {
 
 /** Asks again and again, once the parent says so, and sends how many were admitted. */
 async function ask() {
-  const store = sqliteStore(file, { timeout: '30s' })
+  const store = sqliteStore(file, given.options)
   const limits = fixedWindow({ quota: given.quota, window: '1h' })
   const limiter = createLimiter({ keyer: (key) => key, limits, store })
   process.send('ready')
   await new Promise((resolve) => process.once('message', resolve))
-  let admitted = 0
+  let [admitted, busy] = [0, 0]
   for (let i = 0; i < given.asks; i++) {
-    if (limiter.consume('one').allowed) admitted++
+    try {
+      if (limiter.consume('one').allowed) admitted++
+    } catch (error) {
+      if (error.code !== 'STORE_BUSY') throw error
+      busy++
+    }
     if (i % 10 === 0) await new Promise(setImmediate)
   }
-  process.send({ admitted }, () => process.disconnect())
+  process.send({ admitted, busy }, () => process.disconnect())
+}
+
+/** Deletes the file and makes a new one, in which one decision is made. */
+async function replace() {
+  for (const end of ['', '-wal', '-shm']) rmSync(`${file}${end}`, { force: true })
+  const limits = fixedWindow({ quota: given.quota, window: '1h' })
+  const limiter = createLimiter({ keyer: (key) => key, limits, store: sqliteStore(file) })
+  limiter.consume('ann')
+  process.send('replaced', () => process.disconnect())
 }
 
 /** Stops before the COMMIT of its second decision. */

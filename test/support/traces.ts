@@ -82,11 +82,21 @@ function versions(name: string, algorithm: string): fc.Arbitrary<Versions> {
   const one = limits(algorithm, { quota, window })
   const other = fc.oneof(
     { weight: 3, arbitrary: one },
+    { weight: 3, arbitrary: fc.integer({ min: 1, max: 20 }) },
     { weight: 1, arbitrary: fc.constantFrom(...names()).chain((any) => limits(any, { quota, window })) },
   )
   return fc
     .tuple(fc.tuple(one, flags), fc.tuple(other, flags))
-    .map(([a, b]) => [written(name, ...a), written(name, ...b)] as const)
+    .map(([a, [b, own]]) => [written(name, ...a), written(name, typeof b === 'number' ? scaled(a[0], b) : b, own)])
+}
+
+/** The same limit with another quota, and with as much of its capacity more or less. */
+function scaled(base: Limit, quota: number): Limit {
+  if (base.algorithm === 'spacing' || base.quota === 0) return base
+  const own = ['burst', 'capacity'].filter((option) => base[option] !== undefined)
+  const scaled = own.map((option) => [option, Math.ceil(((base[option] as number) * quota) / base.quota)] as const)
+  const options = Object.entries({ ...base, ...Object.fromEntries(scaled), quota })
+  return limit(Object.fromEntries(options.filter(([option]) => option !== 'initial')) as LimitInput)
 }
 
 /** Limits of which the first is under this algorithm. */
@@ -110,25 +120,33 @@ const passing = fc.oneof(
   { weight: 1, arbitrary: fc.integer({ min: -900_000, max: 0 }).map((micros) => micros / 1000) },
 )
 
-const step: fc.Arbitrary<Step> = fc.record({
-  kind: fc.oneof(
-    { weight: 12, arbitrary: fc.constant('consume' as const) },
-    { weight: 2, arbitrary: fc.constantFrom('peek', 'refund', 'settle', 'release', 'renew') },
-    { weight: 1, arbitrary: fc.constantFrom('reset', 'block', 'pause', 'penalize') },
-  ) as fc.Arbitrary<Step['kind']>,
-  after: passing,
-  key: fc.constantFrom('a', 'a', 'a', 'b', '\ud800"'),
-  version: fc.oneof(
-    { weight: 6, arbitrary: fc.constant(0 as const) },
-    { weight: 1, arbitrary: fc.constant(1 as const) },
-  ),
-  cost: fc.oneof({ weight: 4, arbitrary: fc.constant(1) }, { weight: 2, arbitrary: fc.nat({ max: 12 }) }),
-  which: fc.nat({ max: 6 }),
-  lasting: fc.constantFrom(0, 1, 250, 3000, 60_000),
-})
+const stepsOf = (version: fc.Arbitrary<0 | 1>): fc.Arbitrary<Step> =>
+  fc.record({
+    kind: fc.oneof(
+      { weight: 12, arbitrary: fc.constant('consume' as const) },
+      { weight: 2, arbitrary: fc.constantFrom('peek', 'refund', 'settle', 'release', 'renew') },
+      { weight: 1, arbitrary: fc.constantFrom('reset', 'block', 'pause', 'penalize') },
+    ) as fc.Arbitrary<Step['kind']>,
+    after: passing,
+    key: fc.constantFrom('a', 'a', 'a', 'b', '\ud800"'),
+    version,
+    cost: fc.oneof({ weight: 4, arbitrary: fc.constant(1) }, { weight: 2, arbitrary: fc.nat({ max: 12 }) }),
+    which: fc.nat({ max: 6 }),
+    lasting: fc.constantFrom(0, 1, 250, 3000, 60_000),
+  })
 
 const STEPS = 40
-export const traces: fc.Arbitrary<readonly Step[]> = fc.array(step, { minLength: STEPS / 2, maxLength: STEPS })
+/** Traces in which a limit changes now and then, and others in which it alternates. */
+export const traces: fc.Arbitrary<readonly Step[]> = fc
+  .constantFrom(6, 1)
+  .chain((weight) =>
+    fc.array(
+      stepsOf(
+        fc.oneof({ weight, arbitrary: fc.constant(0 as const) }, { weight: 1, arbitrary: fc.constant(1 as const) }),
+      ),
+      { minLength: STEPS / 2, maxLength: STEPS },
+    ),
+  )
 
 /** Makes the limiters of a setup on a store. */
 export function limiterOn(store: Store, run: string, { members }: Setup): Limiter<Input> {

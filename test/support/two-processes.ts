@@ -10,11 +10,11 @@ import {
   limit,
   type Limiter,
   memoryStore,
-  type Operation,
   stack,
   type Store,
   type SyncStore,
 } from '../../src/index.ts'
+import type { Operation } from '../../src/extend.ts'
 import { Charge, isDeciding, perform } from '../../src/stores/store.ts'
 import { remoteStore } from '../../src/testing/adapter/world.ts'
 import { limits, names } from './harness.ts'

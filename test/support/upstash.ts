@@ -10,6 +10,8 @@ export interface RestProxy {
   readonly token: string
   /** The paths of the requests. */
   readonly paths: string[]
+  /** The names of the commands in these requests. */
+  readonly commands: string[]
   /** Answers the next requests with these texts, and the status 500, without Redis. */
   readonly failures: string[]
   close(): Promise<void>
@@ -28,6 +30,7 @@ const TOKEN = 'test-token'
 export async function startRestProxy(port: number): Promise<RestProxy> {
   const redis = new Redis(port, '127.0.0.1', { maxRetriesPerRequest: 1 }).on('error', () => undefined)
   const paths: string[] = []
+  const commands: string[] = []
   const failures: string[] = []
 
   async function answer(request: IncomingMessage): Promise<readonly [status: number, body: string]> {
@@ -53,6 +56,7 @@ export async function startRestProxy(port: number): Promise<RestProxy> {
   }
 
   function run([name, ...args]: Command): Promise<Answer> {
+    commands.push(name.toLowerCase())
     return redis.call(name, ...args.map(understood)).then(
       (result) => ({ result }),
       (error: unknown) => ({ error: (error as Error).message }),
@@ -78,6 +82,7 @@ export async function startRestProxy(port: number): Promise<RestProxy> {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     token: TOKEN,
     paths,
+    commands,
     failures,
     async close() {
       redis.disconnect()

@@ -1,7 +1,8 @@
 // The suites of the package: its own algorithms, stores and adapters pass them, and broken ones fail.
 import type { Server } from 'node:http'
 import { describe, expect, it, test, vi } from 'vitest'
-import { memoryStore, type Operation, type SyncStore } from '../../src/index.ts'
+import { memoryStore, type SyncStore } from '../../src/index.ts'
+import type { Operation } from '../../src/extend.ts'
 import { defineAlgorithm, knownAlgorithms, type Limit, limit, type LimitInput } from '../../src/engine/limit.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { isDeciding, perform } from '../../src/stores/store.ts'

@@ -1,4 +1,4 @@
-import type { Algorithm, OptionField } from 'sluice'
+import type { Algorithm, OptionField } from 'sluice/extend'
 import { builtIn } from '../../../src/algorithms/index.ts'
 
 /** An option of a limit, as the form shows it. */

@@ -1,5 +1,6 @@
 import { copyText } from '../../util/bounded-key.ts'
 import { createLimiter, type Limiter } from '../../limiter/limiter.ts'
+import { unlimited } from '../../limiter/options.ts'
 import { type Decision, holdsSlots } from '../../limiter/decision.ts'
 import type { RulesInput } from '../../limiter/rule-source.ts'
 import { countsSlots, knownAlgorithms, type Limit, limit, type LimitInput, windowText } from '../../engine/limit.ts'
@@ -211,7 +212,7 @@ function limitsDecider(
   const limits = expressions.map(({ limit, matches }) =>
     matches === undefined
       ? limit
-      : ({ request }: LogEntry): Limit | undefined => (matches(request) ? limit : undefined),
+      : ({ request }: LogEntry): Limit | readonly Limit[] => (matches(request) ? limit : unlimited),
   )
   const keyer = ({ key }: LogEntry): string => key || NO_KEY
   const cost = ({ cost: units }: LogEntry): number => units

@@ -17,7 +17,7 @@ export interface Row {
   /** Units that can be used back to back. */
   readonly capacity: number | undefined
   readonly resetAfter: number | undefined
-  /** True for a limit of slots: `resetAfter` is the end of the newest lease. */
+  /** True for a limit of slots: `resetAfter` is when the newest slot expires. */
   readonly slots: boolean
   readonly lockedFor: number
 }

@@ -58,7 +58,7 @@ function stateRow({ limit, allowed, used, remaining, retryAfter, resetAfter, slo
   const row = make('tr')
   const denied = retryAfter === null ? 'denied' : 'denied for ' + duration(retryAfter)
   const reset =
-    resetAfter === null ? 'never' : resetAfter === 0 ? '–' : (slots ? 'lease ends in ' : 'in ') + duration(resetAfter)
+    resetAfter === null ? 'never' : resetAfter === 0 ? '–' : (slots ? 'expires in ' : 'in ') + duration(resetAfter)
   const cells = [makeCell('Used', count(used)), makeCell('Left', count(remaining)), makeCell('Resets', reset)]
   row.append(makeHead(limit), makeCell('State', allowed ? 'allowed' : denied, allowed ? '' : 'bad'), ...cells)
   return row

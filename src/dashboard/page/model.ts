@@ -27,7 +27,7 @@ export interface DeniedKey {
 
 export interface StoreState {
   readonly name: string
-  readonly state: 'healthy' | 'degraded'
+  readonly state: 'healthy' | 'slow' | 'away'
   readonly reason: string
   readonly since?: number
 }

@@ -178,7 +178,7 @@ export function showStates({ stores, rules }: Message): string | undefined {
   element('no-state').hidden = stores.length + rules.length > 0
   element('stores').replaceChildren(...stores.map(storeItem))
   element('rules').replaceChildren(...rules.map(rulesItem))
-  const lost = stores.filter(({ state }) => state === 'degraded')
+  const lost = stores.filter(({ state }) => state !== 'healthy')
   const wrong = rules.filter(({ problem }) => problem !== '')
   const problems = [...lost.map(outageText), ...wrong.map(({ problem }) => ['Rules: ' + problem])]
   showProblems(problems)
@@ -186,10 +186,12 @@ export function showStates({ stores, rules }: Message): string | undefined {
   return wrong.length > 0 ? 'Problem with rules' : ''
 }
 
-function outageText({ name, reason, since = 0 }: StoreState): string[] {
-  const effect = 'Until it answers, limits decide without it.'
+const EFFECTS = { healthy: 'answers', slow: 'answers too late', away: 'does not answer' }
+
+function outageText({ name, state, reason, since = 0 }: StoreState): string[] {
+  const effect = 'Until it answers in time, limits decide without it.'
   return [
-    'Outage: ' + name + ' does not answer.',
+    'Outage: ' + name + ' ' + EFFECTS[state] + '.',
     reason === '' ? '' : 'Cause: ' + reason,
     'Since ' + timeOf(since) + '. ' + effect,
   ]
@@ -212,9 +214,8 @@ function showProblems(problems: readonly (readonly string[])[]): void {
 
 function storeItem({ name, state, reason, since }: StoreState): HTMLElement {
   const item = make('li', name + ': ')
-  const isDegraded = state === 'degraded'
-  const known = (isDegraded ? 'does not answer' : 'answers') + ', since ' + timeOf(since ?? 0)
-  item.append(make('span', since === undefined ? 'no outage seen' : known, isDegraded ? 'bad' : ''))
+  const known = EFFECTS[state] + ', since ' + timeOf(since ?? 0)
+  item.append(make('span', since === undefined ? 'no outage seen' : known, state === 'healthy' ? '' : 'bad'))
   if (reason !== '') item.append(make('p', reason, 'quiet'))
   return item
 }

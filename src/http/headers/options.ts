@@ -21,7 +21,7 @@ const CACHE_SIZE = 1000
 function partitioner(options: { readonly secret: string }): (key: string) => string {
   if (typeof options !== 'object' || options === null)
     throw wrongOption('partitionKey', 'options such as { secret }', options)
-  knownOptions('partitionKey', options, ['secret'])
+  options = knownOptions('partitionKey', options, ['secret'])
   const { secret } = options
   if (typeof secret !== 'string' || secret === '')
     throw wrongOption('partitionKey.secret', 'a secret text that is not empty', secret)

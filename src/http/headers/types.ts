@@ -28,6 +28,7 @@ export const HEADER_STYLES = [
   'openai',
   'anthropic',
 ] as const
+/** A set of headers: see the option `headers`. */
 export type HeaderStyle = (typeof HEADER_STYLES)[number]
 
 /** One style, several styles, or no headers. */
@@ -128,7 +129,7 @@ export function partNames<Part extends keyof HeaderNames>(
   names: HeaderNames,
 ): PartNames<Part> {
   const parts = Object.keys(defaults) as Part[]
-  knownOptions('headerNames', names, parts)
+  names = knownOptions('headerNames', names, parts)
   const chosen = parts.map((part) => [part, partName(part, names[part], defaults[part])] as const)
   const used = chosen.flatMap(([, name]) => (name === false ? [] : [name.toLowerCase()]))
   const repeated = used.find((name, i) => used.indexOf(name) !== i)

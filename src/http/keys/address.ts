@@ -1,9 +1,9 @@
-import ipaddr from 'ipaddr.js'
 import { copyText } from '../../util/bounded-key.ts'
 import { define, type SyncKeyer } from '../../limiter/keyers.ts'
 import { isPromise } from '../../util/maybe-promise.ts'
 import { knownOptions, refuse, refuseOwnCall } from '../../util/validate.ts'
 import { shared } from '../../util/copies.ts'
+import { isPublicIPv4, readIPv4, readIPv6, writeIPv6 } from './ip.ts'
 
 /** Results for longer texts are not cached, so that clients cannot fill the memory with them. */
 const MAX_TEXT_LENGTH = 64
@@ -69,8 +69,7 @@ export function addressKeyer(ipv6Subnet = 56): (raw: string | undefined) => stri
   if (!Number.isInteger(ipv6Subnet) || ipv6Subnet < 32 || ipv6Subnet > 128) {
     refuse('ipv6Subnet', 'a whole number from 32 to 128', ipv6Subnet)
   }
-  const network: Network = { bits: ipv6Subnet, mask: ipaddr.IPv6.subnetMaskFromPrefixLength(ipv6Subnet).parts }
-  const cachedKey = recentCache(CACHE_SIZE, (raw) => keyOf(raw, network))
+  const cachedKey = recentCache(CACHE_SIZE, (raw) => keyOf(raw, ipv6Subnet))
   return define('addressKeyer', [ipv6Subnet], function addressKey(raw) {
     return typeof raw === 'string' ? cachedKey(raw) : noAddress(raw)
   })
@@ -81,45 +80,21 @@ function noAddress(raw: unknown): undefined {
   if (isPromise(raw)) refuse('address', 'a function that returns a text or undefined', raw)
 }
 
-interface Network {
-  readonly bits: number
-  readonly mask: readonly number[]
-}
-
-function keyOf(raw: string | undefined, network: Network | undefined): string | undefined {
+function keyOf(raw: string | undefined, ipv6Subnet: number | undefined): string | undefined {
   if (typeof raw !== 'string') return noAddress(raw)
   const text = withoutPort(raw.trim())
   // A socket that accepts both families reports nearly every address as '::ffff:…'.
   const tail = text.startsWith(MAPPED) ? text.slice(MAPPED.length) : text
-  if (IPV4.test(tail)) return tail
-  return isIPv6(text) ? keyOfIPv6(text, network) : undefined
+  if (readIPv4(tail) !== undefined) return tail
+  const groups = readIPv6(text)
+  return groups && keyOfIPv6(groups, ipv6Subnet)
 }
 
-const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/
-
-/** Returns true for what `isIPv6` of `node:net` accepts, without a zone. Workers have no such module. */
-function isIPv6(text: string): boolean {
-  const tail = text.lastIndexOf(':') + 1
-  const hasIPv4 = text.includes('.', tail)
-  if (tail === 0 || (hasIPv4 && !IPV4.test(text.slice(tail)))) return false
-  const halves = (hasIPv4 ? `${text.slice(0, tail)}0:0` : text).split('::')
-  let groups = 0
-  for (const half of halves) {
-    if (half === '') continue
-    for (const group of half.split(':')) {
-      if (!/^[\da-f]{1,4}$/i.test(group)) return false
-      groups++
-    }
-  }
-  return halves.length === 1 ? groups === 8 : halves.length === 2 && groups < 8
-}
-
-function keyOfIPv6(text: string, network: Network | undefined): string {
-  const address = ipaddr.IPv6.parse(hexadecimal(text))
-  if (isOfIPv4(address.parts)) return ipv4Of(address.parts)
-  if (network === undefined) return address.toString()
-  const prefix = address.parts.map((part, i) => part & network.mask[i]!)
-  return `${new ipaddr.IPv6(prefix).toString()}/${network.bits}`
+function keyOfIPv6(groups: readonly number[], subnet: number | undefined): string {
+  if (isOfIPv4(groups)) return ipv4Of(groups)
+  if (subnet === undefined) return writeIPv6(groups)
+  const network = groups.map((group, i) => group & (0xffff << Math.min(16, Math.max(0, 16 * (i + 1) - subnet))))
+  return `${writeIPv6(network)}/${subnet}`
 }
 
 /**
@@ -137,13 +112,13 @@ export function carrierOf([a, b, c, d, e, f]: readonly number[]): 'mapped' | 'tr
  * A translator only carries public addresses (RFC 6052, section 3.1). With a private one inside, anybody on the way could
  * pretend to be in an allowed network, so such an address stays IPv6. A mapped one is what a socket reports for any client.
  */
-function isOfIPv4(parts: readonly number[]): boolean {
-  const carrier = carrierOf(parts)
-  return carrier === 'mapped' || (carrier === 'translated' && ipaddr.IPv4.parse(ipv4Of(parts)).range() === 'unicast')
+function isOfIPv4(groups: readonly number[]): boolean {
+  const carrier = carrierOf(groups)
+  return carrier === 'mapped' || (carrier === 'translated' && isPublicIPv4(groups[6]! * 0x1_0000 + groups[7]!))
 }
 
-function ipv4Of(parts: readonly number[]): string {
-  const [high, low] = [parts[6]!, parts[7]!]
+function ipv4Of(groups: readonly number[]): string {
+  const [high, low] = [groups[6]!, groups[7]!]
   return `${high >> 8}.${high & 255}.${low >> 8}.${low & 255}`
 }
 
@@ -167,17 +142,10 @@ function isPort(text: string): boolean {
   return /^:\d{1,5}$/.test(text)
 }
 
-function withoutZone(text: string): string {
+/** Returns the part of an IPv6 address before its zone, such as `%eth0`. */
+export function withoutZone(text: string): string {
   const zone = text.indexOf('%')
   return zone !== -1 && text.includes(':') ? text.slice(0, zone) : text
-}
-
-/** Writes an IPv4 tail in hexadecimal. `ipaddr.js` reads `::1.2.3.4` as `::ffff:1.2.3.4`, which is another address. */
-export function hexadecimal(text: string): string {
-  const tail = text.lastIndexOf(':') + 1
-  if (!text.includes('.', tail)) return text
-  const [a, b, c, d] = ipaddr.IPv4.parse(text.slice(tail)).octets as [number, number, number, number]
-  return `${text.slice(0, tail)}${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`
 }
 
 /** What a framework knows about the client of a request. */
@@ -242,7 +210,7 @@ export interface AddressOptions<Arguments extends readonly unknown[]> extends Ip
 /** Checks options with an `address`, and returns a function from such an address to its key. */
 export function givenAddressKey(options: AddressOptions<never>): (address: string | undefined) => string | undefined {
   if (typeof options !== 'object' || options === null) refuse('ipKeyer', 'options such as { address }', options)
-  knownOptions('ipKeyer', options, ['address', 'ipv6Subnet'])
+  options = knownOptions('ipKeyer', options, ['address', 'ipv6Subnet'])
   if (typeof options.address !== 'function')
     refuse('address', 'a function that returns the address of a client', options.address)
   return addressKeyer(options.ipv6Subnet)
@@ -271,7 +239,7 @@ export function givenAddressKeyer<Request>(options: AddressOptions<[request: Req
  * })
  */
 export function clientKeyer<Request>(client: ClientInfo<Request>, options: IpKeyerOptions = {}): SyncKeyer<Request> {
-  knownOptions('ipKeyer', options, ['ipv6Subnet'])
+  options = knownOptions('ipKeyer', options, ['ipv6Subnet'])
   const key = addressKeyer(options.ipv6Subnet)
   const address = addressReader(client)
   return define('ipKeyer', [client, key], function ipKey(request: Request) {

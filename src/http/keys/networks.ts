@@ -1,5 +1,5 @@
-import ipaddr from 'ipaddr.js'
-import { carrierOf, clientAddress, hexadecimal, recentCache } from './address.ts'
+import { carrierOf, clientAddress, recentCache, withoutZone } from './address.ts'
+import { readIPv4, readIPv6 } from './ip.ts'
 import { refuse } from '../../util/validate.ts'
 import type { HttpAdapter } from '../adapter.ts'
 
@@ -67,29 +67,28 @@ export class NetworkMap<Value> {
 function parsed(text: string): Network | undefined {
   const slash = text.indexOf('/')
   const written = slash === -1 ? text : text.slice(0, slash)
-  if (!ipaddr.IPv4.isValidFourPartDecimal(written) && !ipaddr.IPv6.isValid(written)) return undefined
-  const address = clientAddress(written)
+  const groups = readIPv6(withoutZone(written))
+  const address = groups !== undefined || readIPv4(written) !== undefined ? clientAddress(written) : undefined
   if (address === undefined) return undefined
   const { parts, width } = bitsOf(address)
   const most = parts.length * width
   const length = slash === -1 ? String(most) : text.slice(slash + 1)
-  const prefix = /^\d{1,3}$/.test(length) ? Number(length) - hiddenBits(written, slash) : Infinity
+  const hidden = slash === -1 || groups === undefined ? 0 : hiddenBits(groups)
+  const prefix = /^\d{1,3}$/.test(length) ? Number(length) - hidden : Infinity
   return prefix >= 0 && prefix <= most ? { parts, width, prefix } : undefined
 }
 
 /** Returns the bits of a network that its IPv4 address does not have: 96 for an IPv4-mapped network, otherwise none. */
-function hiddenBits(written: string, slash: number): number {
-  if (slash === -1 || !written.includes(':')) return 0
-  const carrier = carrierOf(ipaddr.IPv6.parse(hexadecimal(written)).parts)
+function hiddenBits(groups: readonly number[]): number {
+  const carrier = carrierOf(groups)
   if (carrier === undefined) return 0
   // Clients in networks that carry IPv4 in other ways are known by their IPv4 address.
   return carrier === 'mapped' ? 96 : Infinity
 }
 
 function bitsOf(address: string): Bits {
-  if (address.includes(':')) return { parts: ipaddr.IPv6.parse(address).parts, width: 16 }
-  const [a, b, c, d] = ipaddr.IPv4.parse(address).octets as [number, number, number, number]
-  return { parts: [((a << 24) | (b << 16) | (c << 8) | d) >>> 0], width: 32 }
+  const groups = readIPv6(address)
+  return groups === undefined ? { parts: [readIPv4(address)!], width: 32 } : { parts: groups, width: 16 }
 }
 
 /** Writes the first bits of an address. */

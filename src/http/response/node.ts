@@ -24,11 +24,11 @@ interface Closing {
  * @example const stop = whenClosed(response, () => console.log('sent or aborted'))
  */
 export function whenClosed(response: NodeResponse, listener: () => void): () => void {
-  const connection = response.socket === null ? response.req?.socket : undefined
-  if (response.destroyed || response.stream?.destroyed || connection?.destroyed) {
+  if (isClosed(response)) {
     queueMicrotask(listener)
     return () => undefined
   }
+  const connection = connectionOf(response)
   function closed(): void {
     stop()
     listener()
@@ -40,6 +40,32 @@ export function whenClosed(response: NodeResponse, listener: () => void): () => 
     for (const each of stops) each()
   }
   return stop
+}
+
+/**
+ * The `isGone` of an `HttpAdapter` for Node responses: returns true once the response has closed.
+ * @example isClosed(response) // true after the client has gone
+ */
+export function isClosed(response: NodeResponse): boolean {
+  return Boolean(response.destroyed || response.stream?.destroyed || connectionOf(response)?.destroyed)
+}
+
+/** Returns the connection of a response that waits for others on it. */
+function connectionOf({ socket, req }: NodeResponse): Closing | undefined {
+  return socket === null ? req?.socket : undefined
+}
+
+/**
+ * The `onAnswer` of an `HttpAdapter` for Node responses: calls `listener` when a handler calls `end`, also after the client has gone. A response
+ * that is gone then emits nothing.
+ * @example whenAnswered(response, () => console.log('the handler is done'))
+ */
+export function whenAnswered(response: { end(...given: never[]): unknown }, listener: () => void): void {
+  const { end } = response
+  response.end = function endAnswered(this: unknown, ...given) {
+    listener()
+    return end.apply(this, given)
+  }
 }
 
 /**
@@ -55,19 +81,3 @@ const onClose = sharedListener<Closing>(
   (emitter, call) => emitter.once('close', call),
   (emitter, call) => emitter.off('close', call),
 )
-
-/** The parts of a Node request that tell whether its body has arrived. */
-export interface NodeRequest {
-  readonly httpVersionMajor: number
-  readonly complete?: boolean
-  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
-}
-
-/**
- * Returns true for an HTTP/1 request whose body has not arrived. Node reads it to its end after the response, unless the
- * connection closes. In HTTP/2 Node resets the stream by itself.
- */
-export function hasUnreadBody({ httpVersionMajor, complete, headers }: NodeRequest): boolean {
-  if (httpVersionMajor >= 2 || complete === true) return false
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
-}

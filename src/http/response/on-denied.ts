@@ -47,8 +47,6 @@ interface DenialCall {
   readonly onDenied: object
   readonly response: NodeHead
   readonly status: number
-  /** Called before an error of `onDenied` goes to the error handling of the framework. */
-  readonly beforeError?: () => void
 }
 
 /**
@@ -56,14 +54,13 @@ interface DenialCall {
  * for a request that continues. When it throws, only the status is undone. If the request is checked, it warns when `onDenied` does not answer.
  */
 export function callStarted(
-  { request, onDenied, response, status, beforeError }: DenialCall,
+  { request, onDenied, response, status }: DenialCall,
   call: (undo: Undo) => unknown,
 ): unknown {
   let isOver = false
   const undoHead = beginDenial(response, status)
   function undo(isError?: boolean): void {
     if (!isOver) undoHead(isError)
-    if (isError === true) beforeError?.()
     isOver = true
   }
   return undoneByError(

@@ -77,6 +77,11 @@ export class ResponseEnd {
   }
 }
 
+/** Returns true when the client of a request has gone. Some runtimes have no signal. */
+export function isAborted({ signal }: { readonly signal?: Pick<AbortSignal, 'aborted'> | undefined }): boolean {
+  return signal?.aborted === true
+}
+
 /** Returns the same bytes as a stream that calls `end` when it was read completely or is cancelled. */
 function withEnd(body: ReadableStream<Uint8Array>, end: () => void): ReadableStream<Uint8Array> {
   const reader = body.getReader()

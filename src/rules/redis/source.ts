@@ -1,7 +1,7 @@
 import type { RedisClient } from '../../stores/redis/clients.ts'
 import type { Duration } from '../../engine/limit.ts'
-import { milliseconds } from '../../util/validate.ts'
-import type { Rules } from '../rules.ts'
+import { milliseconds, ownOptions } from '../../util/validate.ts'
+import type { Loss, Rules } from '../rules.ts'
 import { type RulesFeed, type SourceOptions, startRules } from '../start.ts'
 import { LARGEST, parseText } from '../text.ts'
 import { RedisDocument, type RedisPlace } from './stored.ts'
@@ -74,7 +74,7 @@ function subscribeNodeRedis(client: CanDuplicate, channel: string, heard: () => 
   return end
 }
 
-/** Options of `redisRules`. */
+/** Options of `rulesFromRedis`. */
 export interface RedisRulesOptions<Input> extends SourceOptions<Input>, RedisPlace {
   /**
    * How often Redis is asked for another version, for pushes whose announcement did not arrive. Default `'10s'`, and
@@ -85,6 +85,8 @@ export interface RedisRulesOptions<Input> extends SourceOptions<Input>, RedisPla
 
 /** Milliseconds after which a call without an answer counts as a failure. */
 const ANSWER = 5000
+/** Milliseconds after a failure until Redis is asked again, at most. */
+const RETRY = 1000
 /** Milliseconds over which the processes of a fleet spread their reads of a new document. */
 const SPREAD = 100
 
@@ -96,17 +98,17 @@ const SPREAD = 100
  * Rejects with `INVALID_RULES` or `RULES_UNREACHABLE` if there are no rules at the start and no `fallback`, `INVALID_OPTION`,
  * `UNKNOWN_OPTION`.
  * @example
- * const rules = await redisRules(client, {
+ * const rules = await rulesFromRedis(client, {
  *   name: 'api',
  *   attributes: (request: express.Request) => ({ tenant: request.get('x-tenant') }),
  * })
  * app.use(rateLimit({ rules, store: redisStore(client) }))
  */
-export async function redisRules<Input = unknown>(
+export async function rulesFromRedis<Input = unknown>(
   client: RedisClient,
   options: RedisRulesOptions<Input> = {},
 ): Promise<Rules<Input>> {
-  const { name = 'rules', prefix, cluster, pollInterval, ...rest } = options
+  const { name = 'rules', prefix, cluster, pollInterval, ...rest } = ownOptions(options)
   const place = { name, ...(prefix !== undefined && { prefix }), ...(cluster !== undefined && { cluster }) }
   const document = new RedisDocument(client, place)
   const hears = canSubscribe(client)
@@ -175,12 +177,13 @@ class RedisSource {
     }
     clearTimeout(late)
     this.#isReading = false
-    this.#readIn(this.#heardMeanwhile ? Math.random() * SPREAD : this.#interval)
+    const wait = this.#identity === '' ? Math.min(RETRY, this.#interval) : this.#interval
+    this.#readIn(this.#heardMeanwhile ? Math.random() * SPREAD : wait)
   }
 
   async #report(found: Awaited<ReturnType<RedisDocument['read']>>): Promise<void> {
     if (this.#isStopped || found === 'same') return
-    if (found === undefined) return this.#fail(new Error(`Redis has no rules named "${this.#name}". Push them first`))
+    if (found === undefined) return this.#fail(this.#missing(), 'missing')
     const { version, identity, json } = found
     this.#identity = identity
     if (json === undefined) return this.#feed.invalid([tooLarge])
@@ -189,10 +192,15 @@ class RedisSource {
     else this.#feed.document(parsed.value, version)
   }
 
-  #fail(error: unknown): void {
+  #fail(error: unknown, loss?: Loss): void {
     if (this.#isStopped) return
     this.#identity = ''
-    this.#feed.unreachable(error)
+    this.#feed.unreachable(error, loss)
+  }
+
+  /** They were never pushed, or Redis has lost its data. */
+  #missing(): Error {
+    return new Error(`Redis has no rules named "${this.#name}". Push them with \`npx sluice rules push\``)
   }
 }
 

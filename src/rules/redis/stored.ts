@@ -3,7 +3,7 @@ import { type RedisClient, scriptClient, type ScriptClient } from '../../stores/
 import { isScriptMissing } from '../../stores/redis/failure.ts'
 import { PREFIX } from '../../stores/redis/keys.ts'
 import { messageOf, SluiceError } from '../../util/errors.ts'
-import { boolean, knownOptions, oneOf, refuse, wholeNumber } from '../../util/validate.ts'
+import { boolean, knownOptions, oneOf, ownOptions, refuse, wholeNumber } from '../../util/validate.ts'
 import { LARGEST, parseText, type RulesFormat } from '../text.ts'
 import { hostname, userInfo } from 'node:os'
 import script from './stored.lua?raw'
@@ -63,7 +63,8 @@ export class RedisDocument {
   readonly #client: ScriptClient
   readonly #key: string
 
-  constructor(client: RedisClient, { name = 'rules', prefix = PREFIX, cluster }: RedisPlace) {
+  constructor(client: RedisClient, place: RedisPlace) {
+    const { name = 'rules', prefix = PREFIX, cluster } = ownOptions(place)
     if (typeof name !== 'string' || !/^[\x21-\x7e]{1,128}$/.test(name))
       refuse('name', 'one to 128 printable ASCII characters', name)
     if (typeof prefix !== 'string') refuse('prefix', 'a string', prefix)
@@ -132,7 +133,7 @@ export interface PushOptions extends RedisPlace {
 }
 
 /**
- * Replaces the document in Redis, as one transaction, and announces it to all processes with `redisRules`. Returns its version. A
+ * Replaces the document in Redis, as one transaction, and announces it to all processes with `rulesFromRedis`. Returns its version. A
  * text is kept as it is, with its comments.
  *
  * Throws `INVALID_RULES` with all mistakes as `cause`; `RULES_CONFLICT` if another `version` is there, with its `RulesPush` as
@@ -146,7 +147,7 @@ export async function pushRules(
   document: string | RulesDocument,
   options: PushOptions = {},
 ): Promise<RulesPush> {
-  knownOptions('pushRules', options, ['name', 'prefix', 'cluster', 'version', 'format', 'writer'])
+  options = knownOptions('pushRules', options, ['name', 'prefix', 'cluster', 'version', 'format', 'writer'])
   const { version: expected, writer = writerHere(), ...place } = options
   if (expected !== undefined) wholeNumber('version', expected, 0)
   if (typeof writer !== 'string' || writer.length > 256) refuse('writer', 'at most 256 characters', writer)
@@ -165,7 +166,7 @@ export async function pushRules(
  * @example (await pullRules(new Redis()))?.text
  */
 export async function pullRules(client: RedisClient, options: RedisPlace = {}): Promise<PulledRules | undefined> {
-  knownOptions('pullRules', options, ['name', 'prefix', 'cluster'])
+  options = knownOptions('pullRules', options, ['name', 'prefix', 'cluster'])
   return answered(new RedisDocument(client, options).pull())
 }
 

@@ -61,7 +61,7 @@ export function denyCache(store: SyncStore, options?: DenyCacheOptions): SyncSto
 export function denyCache(store: Store, options?: DenyCacheOptions): Store
 export function denyCache(store: Store, options: DenyCacheOptions = {}): Store {
   assertStore('denyCache', store)
-  knownOptions('denyCache', options, ['maxKeys', 'maxAge'])
+  options = knownOptions('denyCache', options, ['maxKeys', 'maxAge'])
   const { maxKeys = 100_000, maxAge = '1s' } = options
   if (wholeNumber('maxKeys', maxKeys, 2) > MOST_KEYS)
     refuse('maxKeys', `at most ${MOST_KEYS}, the limit of two Maps`, maxKeys)
@@ -76,6 +76,7 @@ class DenyCache implements AsyncStore {
   readonly clock: StoreClock
   readonly answersAlways: boolean
   readonly recall: Store['recall']
+  readonly ready: Store['ready']
   readonly #inner: AsyncStore
   readonly #time: Clock
   readonly #denials: Denials
@@ -85,6 +86,7 @@ class DenyCache implements AsyncStore {
     this.clock = inner.clock
     this.answersAlways = inner.answersAlways
     this.recall = inner.recall
+    this.ready = inner.ready
     noteDenyCache(this)
     this.#inner = inner
     this.#time = inner.clock.given ? inner.clock : steadyClock

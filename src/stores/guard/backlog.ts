@@ -1,7 +1,7 @@
 import { copyText } from '../../util/bounded-key.ts'
 import { SluiceError } from '../../util/errors.ts'
 import type { LockMode } from '../../engine/adjust.ts'
-import { Charge, perform, type Store } from '../store.ts'
+import { Charge, perform, type ReceiptUse, type Store } from '../store.ts'
 
 /** The most charges whose adjustments are kept, and the most lock-outs. One takes 300 to 400 bytes, its key included. */
 const MOST = 10_000
@@ -12,6 +12,7 @@ const AT_ONCE = 100
 export interface Adjustment {
   readonly charges: Charge[]
   readonly units: number[]
+  readonly receipt?: ReceiptUse | undefined
 }
 
 /** A lock-out that was not yet sent to the store. Times are milliseconds of `performance.now()`. */
@@ -47,11 +48,11 @@ export class Backlog {
   }
 
   /** Throws `STORE_FAILED` when there is no room. */
-  adjust({ charges, units }: Adjustment): void {
+  adjust({ charges, units, receipt }: Adjustment): void {
     if (this.#charges + charges.length > MOST)
       throw full('refunds, settlements and penalties of charges', 'This one is lost in the store')
     this.#charges += charges.length
-    this.#adjustments.push({ charges: charges.map(keptCharge), units })
+    this.#adjustments.push({ charges: charges.map(keptCharge), units, receipt })
   }
 
   /** Keeps a lock-out in place of an earlier one. Throws `STORE_FAILED` when there is no room. */
@@ -128,14 +129,16 @@ export class Backlog {
   }
 
   async #sendAdjustment(adjustment: Adjustment): Promise<void> {
-    const { charges, units } = adjustment
+    const { charges, units, receipt } = adjustment
     const { inner, isOutFor, failed } = this.#target
     // The store has failed again before this one was sent.
     if (isOutFor(charges)) return this.adjust(adjustment)
     try {
-      await perform(inner, { kind: 'adjust', charges, units })
+      await perform(inner, { kind: 'adjust', charges, units, receipt })
     } catch (error) {
       failed(charges, error)
+      // The store may have done it, and does what has a receipt only once.
+      if (receipt !== undefined && isOutFor(charges)) this.adjust(adjustment)
     }
   }
 }

@@ -1,5 +1,6 @@
 import { background } from '../../util/clock.ts'
 import type { Charge } from '../store.ts'
+import { type Bounds, Deadline } from './deadline.ts'
 
 /** Failures in a row after which nothing more is sent. */
 const FAILURES = 3
@@ -8,61 +9,144 @@ const PROBE_EVERY = 250
 /** Milliseconds after which an unanswered probe counts as lost, at first and at most. Each lost probe doubles them. */
 const PATIENCE = 5000
 const LONGEST_PATIENCE = 60_000
-/** Milliseconds without an answer after which late calls count although this process was busy. */
+/** Milliseconds without an answer after which calls of a busy process count. */
 const SILENCE = 1000
+/** Milliseconds after which clients close idle connections, so that the next call may have to make one. */
+const IDLE = 3000
 
-/**
- * Why a call is a failure: an error, no answer by the deadline (`'late'`), or no answer by the deadline in a process that was too busy
- * to read one (`'busy'`).
- */
-export type FailureKind = 'error' | 'late' | 'busy'
+/** What a store does: `'slow'` answers too late, and `'away'` does not answer or fails. */
+export type StoreState = 'healthy' | 'slow' | 'away'
 
-/** What a probe found: `'late'` is an answer after the deadline. */
-export type ProbeResult = 'answered' | 'late' | 'failed'
+/** A call that has failed. */
+export interface Failure {
+  /** When it was sent, in milliseconds of `performance.now()`. */
+  readonly sent: number
+  /** The error of the store; `undefined` if there was no answer in time. */
+  readonly error: unknown
+  readonly reason: string
+  /** Nothing says that the store is away: it may only be slow. */
+  readonly isSilent: boolean
+  /** This process was too busy to read an answer in time. */
+  readonly wasBusy: boolean
+}
 
-/** What a breaker does when it changes, and how it probes. */
-interface BreakerHooks {
-  /** Sends one request of the guard's own to this part of the store. */
-  probe(): Promise<ProbeResult>
-  opened(reason: string): void
-  closed(): void
+/** Receives what became of a call. */
+export interface Asker {
+  /** The store has answered in time. */
+  answered(by?: 'open' | 'closed' | 'local' | 'remembered'): void
+  /** It has failed, or `isLate`: it has not answered in time. */
+  failed(error: unknown, isLate: boolean): void
+  /** What a call that was late ended with, after so many milliseconds. */
+  late?(error: unknown, took: number): void
+}
+
+/** What parts of a store need of their guard. */
+interface Hooks {
+  /** The name of the part that decides about a key. */
+  partOf(limiter: string, key: string): string
+  /** Sends one request of the guard's own. */
+  probe(part: Part, asker: Asker): void
+  /** `isSilent`: it is not known yet whether answers come late. */
+  changed(part: Part, state: StoreState, reason: string, isSilent: boolean): void
+  /** It has failed, or not answered for seconds: it is not slow. */
+  lost(): void
+  /** It has decided again after an outage. */
+  proven(): void
+  textOf(error: unknown): string
 }
 
 /**
- * Decides whether a store, or a part of it, is asked. It opens after three failures in a row. While it is open, one probe at a
- * time goes out in the background, and the first that is answered within the deadline closes it.
+ * A part of a store that fails on its own: one server of a cluster, or the whole store. It knows for how long a call waits, and whether calls are
+ * sent at all: not after three failures in a row, or one before the first answer. One probe at a time goes out then, in the background. The first
+ * that is answered in time ends this.
  */
-export class Breaker {
-  readonly #hooks: BreakerHooks
+export class Part {
+  readonly name: string
+  /** What a decision of this part alone belongs to. */
+  readonly alone: readonly Part[] = [this]
+  state: StoreState = 'healthy'
+  readonly #hooks: Hooks
+  readonly #deadline: Deadline
+  readonly #most: number
+  /** A call may have to make a connection: it is the first one, or the first one for some time. */
+  isConnecting = true
+  #sentAt = -Infinity
+  #answeredAt = -Infinity
   #failures = 0
+  /** When the first failure in a row was sent, and whether this process was busy in one of them. */
+  #firstSent = 0
+  #wasBusy = false
+  /** The cause of the latest failure that counts, and when it was noticed. */
+  #cause: unknown
+  #latestAt = 0
   /** The latest error since the last answer. */
   #error: string | undefined
-  /** When the first call since the last answer was given up in a busy process. */
-  #silentSince: number | undefined
-  #isOpen = false
+  /** It has answered a probe, and no decision since. */
+  #isUnproven = false
   #isStopped = false
   #patience = PATIENCE
-  #lastProbe = 0
+  #probedAt = 0
+  #probes = 0
+  /** True after a probe that was answered too late. */
+  #hasBeenLate = false
   #cancel: () => void = () => undefined
 
-  constructor(hooks: BreakerHooks) {
+  constructor(name: string, bounds: Bounds, hooks: Hooks) {
+    this.name = name
     this.#hooks = hooks
+    this.#most = bounds.most
+    this.#deadline = new Deadline(bounds)
   }
 
-  get isOpen(): boolean {
-    return this.#isOpen
+  get isOut(): boolean {
+    return this.state !== 'healthy'
   }
 
-  /** A call failed or was not answered in time. Late calls of a busy process count only if nothing was answered for a second. */
-  failed(reason: string, kind: FailureKind): void {
-    if (kind === 'error') this.#error = reason
-    if (this.#isOpen || this.#isStopped || (kind === 'busy' && !this.#isSilent())) return
-    if (++this.#failures < FAILURES) return
-    this.#isOpen = true
+  /** Milliseconds that a call may take which is sent now. */
+  begin(now: number): number {
+    if (now - this.#sentAt > IDLE) this.isConnecting = true
+    this.#sentAt = now
+    return this.isConnecting ? this.#most : this.#deadline.ms
+  }
+
+  /** The store has answered in time, after so many milliseconds. */
+  answered(took: number, now: number, isUnsure: boolean): void {
+    if (this.isOut) return
+    this.learn(took, now, isUnsure)
+    this.isConnecting = false
+    this.#answeredAt = now
+    this.#failures = 0
+    this.#error = undefined
+    if (!this.#isUnproven) return
+    this.#isUnproven = false
+    this.#hooks.proven()
+  }
+
+  /** Nothing is learned while no calls are sent: a store that is slow must not be waited for. */
+  learn(took: number, now: number, isUnsure: boolean): void {
+    if (!this.isOut) this.#deadline.learn(took, now, isUnsure)
+  }
+
+  /** A call failed or was not answered in time. Calls of a busy process count only if nothing was answered for a second. */
+  failed(failure: Failure): void {
+    if (!failure.isSilent) this.#error = failure.reason
+    if (this.isOut || this.#isStopped || failure.sent < this.#answeredAt || this.#isCounted(failure)) return
+    const now = performance.now()
+    const isNew = this.#answeredAt === -Infinity
+    this.isConnecting = isNew
+    if (this.#failures++ === 0) {
+      this.#firstSent = failure.sent
+      this.#wasBusy = false
+    }
+    this.#cause = causeOf(failure.error)
+    this.#latestAt = now
+    this.#wasBusy ||= failure.wasBusy
+    if (this.#failures < FAILURES && !isNew) return
+    if (this.#wasBusy && now - this.#firstSent < SILENCE) return
     this.#patience = PATIENCE
-    this.#lastProbe = performance.now()
+    this.#probedAt = now
+    this.#become('away', this.#error ?? failure.reason, this.#error === undefined)
     this.#probeLater()
-    this.#hooks.opened(this.#error ?? reason)
   }
 
   /** Stops the probes. */
@@ -71,116 +155,143 @@ export class Breaker {
     this.#cancel()
   }
 
-  #isSilent(): boolean {
-    const now = performance.now()
-    this.#silentSince ??= now
-    return now - this.#silentSince >= SILENCE
+  /** One transaction of the store can carry many operations, which fail with one error. It is one failure. */
+  #isCounted({ sent, error }: Failure): boolean {
+    return this.#failures > 0 && sent < this.#latestAt && error !== undefined && causeOf(error) === this.#cause
+  }
+
+  #become(state: StoreState, reason: string, isSilent = false): void {
+    if (state === this.state) return
+    this.state = state
+    this.#hooks.changed(this, state, reason, isSilent)
   }
 
   #probeLater(): void {
     this.#cancel()
-    const wait = Math.max(1, PROBE_EVERY - (performance.now() - this.#lastProbe))
-    if (!this.#isStopped) this.#cancel = background(wait, () => void this.#probe())
+    const wait = Math.max(1, PROBE_EVERY - (performance.now() - this.#probedAt))
+    if (!this.#isStopped && this.isOut) this.#cancel = background(wait, () => this.#probe())
   }
 
   /** A probe without an answer stays with the client. Another is sent only when it must be lost. */
-  async #probe(): Promise<void> {
-    this.#lastProbe = performance.now()
-    let isLost = false
+  #probe(): void {
+    const number = ++this.#probes
+    this.#probedAt = performance.now()
     this.#cancel = background(this.#patience, () => {
-      isLost = true
+      // The first answer may take several trips.
+      if (this.#answeredAt > -Infinity || this.#patience > PATIENCE) this.#isAway('no answer')
       this.#patience = Math.min(this.#patience * 2, LONGEST_PATIENCE)
-      void this.#probe()
+      this.#probe()
     })
-    const result = await this.#hooks.probe().catch((): ProbeResult => 'failed')
-    if (!this.#isOpen || this.#isStopped || (isLost && result === 'failed')) return
-    if (result === 'answered') this.#close()
-    else this.#probeLater()
+    const failed = (error: unknown): void => {
+      if (number !== this.#probes || !this.isOut) return
+      this.#isAway(this.#hooks.textOf(error))
+      this.#probeLater()
+    }
+    this.#hooks.probe(this, {
+      answered: () => this.#close(),
+      failed: (error, isLate) => {
+        if (!isLate) failed(error)
+      },
+      late: (error, took) => {
+        if (error !== undefined) return failed(error)
+        // After a freeze, and while a connection is made, one answer is late. So this is known only with the second late answer.
+        if (this.#hasBeenLate && this.isOut) this.#become('slow', this.#slowness(took))
+        this.#hasBeenLate = true
+        this.#probeLater()
+      },
+    })
+  }
+
+  #isAway(reason: string): void {
+    this.#hasBeenLate = false
+    this.#become('away', reason)
+    this.#hooks.lost()
+  }
+
+  #slowness(took: number): string {
+    const { ms } = this.#deadline
+    const bound = ms < this.#most ? 'the deadline' : '`deadline.most`'
+    return `answers take ${shownTime(took)}, and ${bound} is ${shownTime(ms)}`
   }
 
   #close(): void {
+    if (!this.isOut || this.#isStopped) return
     this.#cancel()
-    this.#isOpen = false
     this.#failures = 0
-    this.#silentSince = undefined
     this.#error = undefined
-    this.#hooks.closed()
+    this.#hasBeenLate = false
+    this.isConnecting = false
+    this.#answeredAt = performance.now()
+    this.#isUnproven = true
+    this.#become('healthy', this.name === '' ? 'the store answers again' : 'answers again')
   }
 }
 
-/** The most parts of a store that are watched on their own. */
+function causeOf(error: unknown): unknown {
+  return (error as Error | undefined)?.cause ?? error
+}
+
+/** Such as 1.4 s or 60 ms. */
+export function shownTime(ms: number): string {
+  return ms < 1000 ? `${Math.round(ms)} ms` : `${Math.round(ms / 100) / 10} s`
+}
+
+/** Parts of which so many are known are forgotten while they are healthy. */
 const MOST_PARTS = 1000
 
-/** What happens when the health of a store changes. */
-interface HealthHooks {
-  /** The part of the store that decides about a key. */
-  partOf(limiter: string, key: string): string
-  probe(part: string): Promise<ProbeResult>
-  /** The guard stops asking a part. */
-  lost(part: string, reason: string): void
-  /** A part is asked again. */
-  regained(part: string): void
-}
-
-/** Tracks which parts of a store do not answer. It keeps nothing about the others. */
+/** The parts of a store. */
 export class Health {
-  readonly #hooks: HealthHooks
-  readonly #breakers = new Map<string, Breaker>()
-  #out = 0
+  /** How many parts are not asked. Written with each change. */
+  out = 0
+  readonly #bounds: Bounds
+  readonly #hooks: Hooks
+  readonly #parts = new Map<string, Part>()
 
-  constructor(hooks: HealthHooks) {
-    this.#hooks = hooks
+  constructor(bounds: Bounds, hooks: Hooks) {
+    this.#bounds = bounds
+    this.#hooks = {
+      ...hooks,
+      changed: (...change) => {
+        this.out = [...this.#parts.values()].filter(({ isOut }) => isOut).length
+        hooks.changed(...change)
+      },
+    }
   }
 
-  /** How many parts are not asked. */
-  get out(): number {
-    return this.#out
+  /** The worst state of all parts. */
+  get state(): StoreState {
+    const states = new Set(Array.from(this.#parts.values(), ({ state }) => state))
+    return states.has('away') ? 'away' : states.has('slow') ? 'slow' : 'healthy'
+  }
+
+  /** The part that decides about a key. */
+  part(limiter: string, key: string): Part {
+    const name = this.#hooks.partOf(limiter, key)
+    return this.#parts.get(name) ?? this.#add(name)
+  }
+
+  /** The parts that decide about charges. */
+  partsOf(charges: readonly Charge[]): readonly Part[] {
+    const first = this.part(charges[0]!.policy.limiter, charges[0]!.key)
+    if (charges.length === 1) return first.alone
+    const parts = new Set(charges.map(({ policy, key }) => this.part(policy.limiter, key)))
+    return parts.size === 1 ? first.alone : [...parts]
   }
 
   /** True if a part that decides about one of these charges is not asked. */
   isOutFor(charges: readonly Charge[]): boolean {
-    return this.#out > 0 && charges.some(({ policy, key }) => this.isOut(policy.limiter, key))
-  }
-
-  isOut(limiter: string, key: string): boolean {
-    return this.#out > 0 && this.#breakers.get(this.#hooks.partOf(limiter, key))?.isOpen === true
-  }
-
-  /** The store has answered about these charges in time. */
-  answered(charges: readonly Charge[]): void {
-    if (this.#breakers.size === 0) return
-    for (const { policy, key } of charges) {
-      const part = this.#hooks.partOf(policy.limiter, key)
-      if (this.#breakers.get(part)?.isOpen === false) this.#breakers.delete(part)
-    }
-  }
-
-  /** The store has failed, or has not answered in time. Of several parts it is not known which one it was. */
-  failed(charges: readonly Charge[], reason: string, kind: FailureKind): void {
-    const parts = new Set(charges.map(({ policy, key }) => this.#hooks.partOf(policy.limiter, key)))
-    for (const part of parts) this.#breakerOf(part)?.failed(reason, kind)
+    return this.out > 0 && charges.some(({ policy, key }) => this.part(policy.limiter, key).isOut)
   }
 
   stop(): void {
-    for (const breaker of this.#breakers.values()) breaker.stop()
+    for (const part of this.#parts.values()) part.stop()
   }
 
-  #breakerOf(part: string): Breaker | undefined {
-    const known = this.#breakers.get(part)
-    if (known !== undefined || this.#breakers.size >= MOST_PARTS) return known
-    const breaker = new Breaker({
-      probe: () => this.#hooks.probe(part),
-      opened: (reason) => {
-        this.#out++
-        this.#hooks.lost(part, reason)
-      },
-      closed: () => {
-        this.#out--
-        this.#breakers.delete(part)
-        this.#hooks.regained(part)
-      },
-    })
-    this.#breakers.set(part, breaker)
-    return breaker
+  #add(name: string): Part {
+    if (this.#parts.size >= MOST_PARTS)
+      for (const [known, { isOut }] of this.#parts) if (!isOut) this.#parts.delete(known)
+    const part = new Part(name, this.#bounds, this.#hooks)
+    this.#parts.set(name, part)
+    return part
   }
 }

@@ -4,15 +4,31 @@ import { knownOptions, milliseconds, oneOf, refuse } from '../../util/validate.t
 import { checkedMaxKeys } from '../memory/index.ts'
 import { assertStore, type AsyncStore, type Degraded, type Store, type SyncStore } from '../store.ts'
 import { leasing } from '../lease.ts'
+import type { Bounds } from './deadline.ts'
 import { GuardedStore } from './guarded-store.ts'
+import type { StoreState } from './health.ts'
 import { Reporter, type StoreChange, type StoreEvent } from './reporter.ts'
 
-export type { StoreChange, StoreEvent }
+export type { StoreChange, StoreEvent, StoreState }
+
+/** The bounds of a deadline that follows the store. */
+export interface DeadlineRange {
+  /** The shortest deadline. Default `'50ms'`. */
+  readonly least?: Duration
+  /** The longest one, at most an hour. Default `'1s'`, or `least` if that is longer. */
+  readonly most?: Duration
+}
 
 /** Options of `guard`. */
 export interface GuardOptions {
-  /** How long a decision waits for the store, at most an hour. It does not depend on time-outs of the client. Default `'50ms'`. */
-  readonly deadline?: Duration
+  /**
+   * How long a decision waits for the store, at most an hour. It does not depend on time-outs of the client. With `least` and `most`, it is twice what
+   * the store usually takes (the 95th percentile of the last minute), between them. Default `{ least: '50ms', most: '1s' }`.
+   *
+   * Before the first answer, and after three seconds without a decision, it is `most`: the client may have to connect. Until 20 answers have come
+   * within a minute, it is ten times the slowest. A duration is a fixed deadline.
+   */
+  readonly deadline?: Duration | DeadlineRange
   /**
    * How a limiter decides while the store does not answer. Default `'local'`.
    * - `'local'`: by the same limits, counted in this process.
@@ -39,12 +55,14 @@ const MODES = ['local', 'open', 'closed'] as const
 
 /**
  * Returns a store that decides within a deadline, even if the given store does not answer. After three failures or late answers in a
- * row, it sends only one probe at a time, at most every 250 ms, until the store answers a probe. `decision.degraded` says how a decision
- * was made without the store.
+ * row, or one before the first answer, it sends only one probe at a time, at most every 250 ms, until the store answers a probe in time. So a
+ * request waits for `deadline.most` at worst, and once three have waited, none does. `decision.degraded` says how a decision was made without the
+ * store.
  *
  * A late answer changes no decision, and its charge is refunded. Refunds and settlements of charges in the store are made when the store
  * answers again. Up to 10,000 are kept. `reset` rejects with `STORE_FAILED` if the store does not confirm it. Errors that are caused by
- * the request, such as `STORE_REJECTED`, are passed on.
+ * the request, such as `STORE_REJECTED`, are passed on. A decision
+ * about a key that another process has locked, or whose row cannot be read, is made without the store, and the store is asked about other keys.
  *
  * A store that decides at once, such as `sqliteStore`, also does so in a guard. Nothing can end a decision that it has begun, so it must keep to
  * a deadline itself. A store that cannot fail, such as `memoryStore()`, is returned unchanged. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`, also
@@ -55,8 +73,8 @@ export function guard(store: SyncStore, options?: GuardOptions): SyncStore
 export function guard(store: AsyncStore, options?: GuardOptions): AsyncStore
 export function guard(store: Store, options?: GuardOptions): Store
 export function guard(store: Store, options: GuardOptions = {}): Store {
-  knownOptions('guard', options, OPTIONS)
-  const { deadline = 50, onOutage = 'local', localShare = 1, maxKeys = 1_000_000, onChange } = options
+  options = knownOptions('guard', options, OPTIONS)
+  const { deadline = {}, onOutage = 'local', localShare = 1, maxKeys = 1_000_000, onChange } = options
   assertStore('store', store)
   if (store instanceof GuardedStore || (store.answersAlways && !store.sync))
     refuse('store', 'a store that is not guarded yet', store)
@@ -89,9 +107,21 @@ export function guarded(store: Store): Store {
 /** An hour in milliseconds. Timers of platforms have a maximum of 24 days. */
 const LONGEST_DEADLINE = 3_600_000
 
-function checkedDeadline(given: unknown): number {
-  const ms = milliseconds('deadline', given)
-  return ms <= LONGEST_DEADLINE ? ms : refuse('deadline', 'at most an hour', given)
+function checkedDeadline(given: unknown): Bounds {
+  if (typeof given !== 'object' || given === null) {
+    const ms = deadlineOf('deadline', given)
+    return { least: ms, most: ms }
+  }
+  knownOptions('deadline', given, ['least', 'most'])
+  const { least: shortest = '50ms', most: longest } = given as DeadlineRange
+  const least = deadlineOf('deadline.least', shortest)
+  const most = longest === undefined ? Math.max(1000, least) : deadlineOf('deadline.most', longest)
+  return least <= most ? { least, most } : refuse('deadline.most', 'at least `deadline.least`', longest)
+}
+
+function deadlineOf(option: string, given: unknown): number {
+  const ms = milliseconds(option, given)
+  return ms <= LONGEST_DEADLINE ? ms : refuse(option, 'at most an hour', given)
 }
 
 /** Returns a valid `onOutage`. Throws `INVALID_OPTION`. */

@@ -23,7 +23,7 @@ const CALENDAR = ['anchor', 'timeZone'] as const
 /**
  * Returns a limit with a share of the quota, and of `burst`, `capacity` and `initial`. Units are rounded down, and to at least
  * 1. A limit that admits nothing is returned itself. A quota below 1 becomes 1 in a window that is longer by a whole factor, so that no limit admits more than its share.
- * @param share more than 0, at most 1
+ * @param share more than 0. Above 1 for slots alone
  * @example shareOf(perMinute(5), 0.1) // 1 per 2 minutes
  */
 export function shareOf(given: Limit, share: number): Limit {
@@ -60,6 +60,8 @@ function atLeastOne(units: number): number {
 
 /** Milliseconds after which a denied request may come again: the store may be back by then. */
 const RETRY_AFTER = 1000
+/** The largest quota of a limit of slots. */
+const MOST_SLOTS = 100_000
 /** The longest time, in milliseconds, that a timer can be set to. */
 const LONGEST_TIMER = 2 ** 31 - 1
 
@@ -75,6 +77,10 @@ export class LocalDecisions {
   #cancelRelease: () => void = () => undefined
   /** Charges that were not decided by the store, with their copies in this process. */
   readonly #own = new WeakMap<Charge, Charge | undefined>()
+  /** Slots that the store has given to this process, with their copies here. */
+  readonly #held = new WeakMap<Charge, Charge>()
+  /** Policies of these copies, under which any number of slots fits. */
+  #roomy = new WeakMap<Policy, Policy>()
 
   /** @param share the part of each quota that this process admits, from 0 to 1 */
   constructor(share: number, maxKeys: number, inner: Store) {
@@ -136,12 +142,34 @@ export class LocalDecisions {
     this.#cancelRelease = background(Math.max(0, wait), () => {
       this.#store = undefined
       this.#policies = new WeakMap()
+      this.#roomy = new WeakMap()
     })
   }
 
   /** True if the store has not decided about this charge. */
   has(charge: Charge): boolean {
     return this.#own.has(charge)
+  }
+
+  /**
+   * Counts slots that the store has given to this process here, too, so that an outage does not admit as many again. They count beyond the
+   * share of this process.
+   */
+  hold(charge: Charge): void {
+    const { policy, key, charged } = charge
+    const roomy = this.#policyIn(this.#roomy, policy, MOST_SLOTS / policy.limit.quota)
+    const copy = new Charge(roomy, key, charged)
+    this.#perform({ kind: 'consume', charges: [copy], fresh: false })
+    this.#held.set(charge, copy)
+    this.#expires = Math.max(this.#expires, performance.now() + policy.limit.window)
+  }
+
+  /** Gives slots of the store back here. */
+  free(charge: Charge): void {
+    const copy = this.#held.get(charge)
+    if (copy === undefined) return
+    this.#held.delete(charge)
+    this.#perform({ kind: 'adjust', charges: [copy], units: [-copy.charged] })
   }
 
   /** Adds units to the key of a charge that was decided here. Nothing was counted where all requests were admitted. */
@@ -153,9 +181,9 @@ export class LocalDecisions {
     this.#perform({ kind: 'adjust', charges: [copy], units: [whole] })
   }
 
-  /** Renews slots that were taken here. Nothing was counted where all requests were admitted. */
+  /** Renews slots that are counted here. Nothing was counted where all requests were admitted. */
   renew(charge: Charge): Renewed {
-    const copy = this.#own.get(charge)
+    const copy = this.#own.get(charge) ?? this.#held.get(charge)
     if (copy === undefined) return { at: charge.at, units: charge.charged }
     const renewed: Renewed[] = []
     this.#perform({ kind: 'renew', charges: [copy], renewed })
@@ -221,12 +249,14 @@ export class LocalDecisions {
   }
 
   #copy({ policy, key, cost }: Charge): Charge {
-    let own = this.#policies.get(policy)
-    if (own === undefined) {
-      const limit: Limit = shareOf(policy.limit, this.#share)
-      own = createPolicy(policy.limiter, limit, this.#memory(), policy.home)
-      this.#policies.set(policy, own)
-    }
-    return new Charge(own, key, cost)
+    return new Charge(this.#policyIn(this.#policies, policy, this.#share), key, cost)
+  }
+
+  #policyIn(known: WeakMap<Policy, Policy>, policy: Policy, share: number): Policy {
+    const own = known.get(policy)
+    if (own !== undefined) return own
+    const made = createPolicy(policy.limiter, shareOf(policy.limit, share), this.#memory(), policy.home)
+    known.set(policy, made)
+    return made
   }
 }

@@ -1,134 +1,32 @@
-import { isTestRun, observer, type ProcessLike, warn } from '../../util/warn.ts'
-import { adjust, lock, renew, reset } from '../../engine/adjust.ts'
+import { adjust, lock, renew } from '../../engine/adjust.ts'
 import { commit, evaluate } from '../../engine/decide.ts'
 import { NOWHERE, Row } from '../../engine/row.ts'
-import type { Limit } from '../../engine/limit.ts'
 import { type Clock, clockGiven, microseconds, steadyClock } from '../../util/clock.ts'
-import { brand, shared } from '../../util/copies.ts'
+import { brand } from '../../util/copies.ts'
 import { knownOptions, refuse, wholeNumber } from '../../util/validate.ts'
+import { observer, warn } from '../../util/warn.ts'
 import {
-  cached,
   type Charge,
   type Deciding,
+  type DecisionMode,
+  type Direct,
+  DIRECT,
   type Forgetting,
   isDeciding,
   type Operation,
   type Place,
-  type Policy,
   type Reply,
   STORE,
   type StoreClock,
   storeClock,
   type SyncStore,
 } from '../store.ts'
-import { counts, isMemoryPlace, type KeyCount } from './key-counts.ts'
-import { deny, SharedRows } from './shared-rows.ts'
-import { type Beyond, Slab, Table as TableOf } from './table.ts'
+import { warnInCluster } from './cluster-warning.ts'
+import { type Cursor, keep, step } from './cursor.ts'
+import { deny } from './shared-rows.ts'
+import { type FullTable, Tables } from './tables.ts'
 
-let isChecked = false
-let hasWarned = false
-
-/** Warns once that a memory store counts only for its own process or thread, if the app has several. */
-function warnInCluster(): void {
-  const { process } = globalThis as { process?: ProcessLike }
-  if (isChecked || process === undefined) return
-  isChecked = true
-  if (isKnownAsOneOfSeveral(process)) warnOnce()
-  else if (!isTestRun(process)) watchThreads(process)
-}
-
-function warnOnce(): void {
-  if (hasWarned) return
-  hasWarned = true
-  warn(
-    'SLUICE_PER_PROCESS',
-    'An app with several processes or threads uses memoryStore(). Each process counts by itself, so together they admit a ' +
-      'multiple of each limit. Use a store that all processes share, such as ' +
-      "redisStore(client) from 'sluice/redis'. If each process should have its own limits, start node with " +
-      '--disable-warning=SLUICE_PER_PROCESS.',
-  )
-}
-
-/** Deno throws when the environment may not be read. That is no reason to fail. */
-export function isKnownAsOneOfSeveral(process: ProcessLike): boolean {
-  try {
-    return isOneOfSeveral(process)
-  } catch {
-    return false
-  }
-}
-
-/**
- * True in a worker of `node:cluster`, and in an instance of several under pm2. Test runners start neither.
- *
- * Node removes `NODE_UNIQUE_ID` from a worker's environment before the application runs, so `node:cluster` itself has to be
- * asked. It is not loaded in a process without a channel to a parent.
- */
-export function isOneOfSeveral(process: ProcessLike): boolean {
-  const { env = {} } = process
-  if (env['pm_id'] !== undefined && Number(env['NODE_APP_INSTANCE']) > 0) return true
-  // A single instance in pm2's cluster mode is a worker, too.
-  if (env['pm_id'] !== undefined && env['exec_mode'] === 'cluster_mode') return env['instances'] !== '1'
-  if (env['NODE_UNIQUE_ID'] !== undefined) return true
-  if (typeof process.send !== 'function') return false
-  const cluster = process.getBuiltinModule?.('node:cluster') as { readonly isWorker?: boolean } | undefined
-  return cluster?.isWorker === true
-}
-
-/** The part of `node:worker_threads` that lets threads find each other. */
-interface Threads {
-  readonly isMainThread: boolean
-  readonly threadId: number
-  readonly BroadcastChannel: new (name: string) => {
-    onmessage: ((message: { readonly data: ThreadMessage }) => void) | null
-    postMessage(data: ThreadMessage): void
-    unref(): void
-  }
-}
-
-interface ThreadMessage {
-  readonly file: string
-  readonly from: number | undefined
-  readonly isReply: boolean
-}
-
-/**
- * Warns in a worker thread once another thread that runs the same file has a memory store, too. Threads of different files are parts of one
- * app that need not have the same limits.
- */
-function watchThreads(process: ProcessLike): void {
-  const threads = process.getBuiltinModule?.('node:worker_threads') as Partial<Threads> | undefined
-  const file = process.argv?.[1]
-  if (threads?.isMainThread !== false || threads.BroadcastChannel === undefined || file === undefined) return
-  const { threadId: from } = threads
-  const channel = new threads.BroadcastChannel('sluice: memory stores of threads')
-  function send(isReply: boolean): void {
-    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a channel between threads has no origin
-    channel.postMessage({ file: file!, from, isReply })
-  }
-  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the channel has only this listener
-  channel.onmessage = function foundThread({ data }) {
-    // A second copy of this package in the same thread.
-    if (data.file !== file || data.from === from) return
-    if (!data.isReply) send(true)
-    warnOnce()
-  }
-  channel.unref()
-  send(false)
-}
-
-/** The keys of one limit. Those beyond `maxKeys` are in shared rows. */
-type Table = TableOf<SharedRows>
-
-/** Which limit has reached `maxKeys`. */
-export interface FullTable {
-  /** The name of the limiter. */
-  readonly limiter: string
-  /** The name of the limit. */
-  readonly limit: Limit
-  /** The option `maxKeys` of the store. */
-  readonly maxKeys: number
-}
+export type { FullTable }
 
 /** Options of `memoryStore`. */
 export interface MemoryStoreOptions {
@@ -154,7 +52,7 @@ export interface MemoryStoreOptions {
  * @example createLimiter({ keyer, limits, store: memoryStore({ maxKeys: 100_000 }) })
  */
 export function memoryStore(options: MemoryStoreOptions = {}): SyncStore {
-  knownOptions('memoryStore', options, ['maxKeys', 'onFull', 'clock'])
+  options = knownOptions('memoryStore', options, ['maxKeys', 'onFull', 'clock'])
   const { maxKeys = 1_000_000, onFull = warnFull, clock = steadyClock } = options
   if (typeof onFull !== 'function') refuse('onFull', 'a function', onFull)
   warnInCluster()
@@ -194,15 +92,19 @@ class MemoryStore implements SyncStore {
   readonly place: Place
   readonly #time: Clock
   readonly #tables: Tables
-  /** One for each charge of a decision, used again by the next one. */
+  // One for each charge of a decision, used again by the next one.
+  readonly #cursors: Cursor[] = []
   readonly #rows: Row[] = []
+
+  readonly [DIRECT]: Direct
 
   constructor(maxKeys: number, onFull: (full: FullTable) => void, clock: Clock) {
     this.#time = clock
     // Its own clock never steps back and may differ from the time of day that clients use.
     this.clock = storeClock(clock === steadyClock ? undefined : clock)
-    this.#tables = new Tables(maxKeys, onFull)
+    this.#tables = new Tables(maxKeys, onFull, clock)
     this.place = this.#tables
+    this[DIRECT] = { store: this, decide: this.#decide }
   }
 
   readonly run = (operation: Operation, reply: Reply): undefined => {
@@ -216,30 +118,44 @@ class MemoryStore implements SyncStore {
   }
 
   #perform(operation: Operation): void {
-    if (isDeciding(operation)) return this.#decide(operation.charges, operation.kind === 'consume')
+    if (isDeciding(operation)) return this.#decide(operation.charges, operation.kind)
     const now = microseconds(this.#time)
     if (operation.kind === 'forget') return this.#tables.forget(operation.limiter, operation.key, now)
+    if (operation.kind === 'lock' || operation.receipt === undefined) return this.#change(operation, now)
+    this.#tables.notes.perform(operation, now, (each) => this.#change(each, now))
+  }
+
+  #change(operation: Exclude<Operation, Deciding | Forgetting>, now: number): void {
     const row = (this.#rows[0] ??= new Row())
-    operation.charges.forEach((charge, i) => {
+    for (let i = 0; i < operation.charges.length; i++) {
+      if (operation.kind === 'adjust' && operation.units[i] === 0) continue
+      const charge = operation.charges[i]!
       this.#tables.aim(row, charge, now)
       if (!change(row, operation, i, now)) this.#tables.warnShared()
       if (row.changed) this.#tables.save(row, charge, now)
-    })
+    }
+    this.#tables.reportFull()
+  }
+
+  /** Steps the state of each key in its place. If one is a rare case, nothing was written yet, and rows decide all of them. */
+  readonly #decide = (charges: readonly Charge[], mode: DecisionMode): void => {
+    const now = microseconds(this.#time)
+    const cursors = this.#cursors
+    const admitted = step(cursors, charges, this.#tables, now)
+    if (admitted === undefined) this.#decideRows(charges, mode === 'consume', now)
+    else if (keep(cursors, charges, now, admitted, mode === 'consume')) this.#tables.sweep(charges, now)
   }
 
   /** Aims a row at the key of each charge, evaluates and commits, saves what has changed, and sweeps if that is due. */
-  #decide(charges: readonly Charge[], isCharged: boolean): void {
-    const now = microseconds(this.#time)
+  #decideRows(charges: readonly Charge[], isCharged: boolean, now: number): void {
     const tables = this.#tables
     const rows = this.#rows
-    const { count } = moves
-    let sweepIsDue = this.#aim(charges, now)
-    // A limit with more cells has moved those that rows were aimed at.
-    if (moves.count !== count) sweepIsDue = this.#aim(charges, now)
+    const sweepIsDue = this.#aim(charges, now)
     const admitted = evaluate(rows, charges, now)
     commit(rows, charges, now, admitted, isCharged)
     for (let i = 0; i < charges.length; i++) if (rows[i]!.changed) tables.save(rows[i]!, charges[i]!, now)
     if (sweepIsDue) tables.sweep(charges, now)
+    tables.reportFull()
   }
 
   /** Returns whether a table is to be swept after the decision. */
@@ -278,183 +194,7 @@ brand(MemoryStore, STORE)
 function change(row: Row, operation: Exclude<Operation, Deciding | Forgetting>, i: number, now: number): boolean {
   const charge = operation.charges[i]!
   if (operation.kind === 'lock') return lock(row, now, Math.round(operation.ms * 1000), operation.mode)
-  if (operation.kind === 'adjust') return operation.units[i] === 0 || adjust(row, charge, operation.units[i]!, now)
+  if (operation.kind === 'adjust') return adjust(row, charge, operation.units[i]!, now)
   operation.renewed[i] = renew(row, charge, now)
   return true
-}
-
-/** The most limits of a store that have their own table. An empty table takes about 3 kB. */
-const MOST_TABLES = 10_000
-/** Other tables that are swept after a sweep, so that unused ones are released. */
-const SWEPT_BESIDE = 2
-/** The owner of a table that no policy may find. */
-const NOBODY = {}
-
-/** How often cells have moved, so that rows have to be aimed again. */
-const moves = shared('moves', () => ({ count: 0 }))
-
-/** The tables of one store, by name of limiter and limit: where it counts. */
-class Tables implements Place {
-  readonly #tables = new Map<string, Map<string, Table>>()
-  /** All tables, in no order. */
-  readonly #all: Table[] = []
-  #sweepCursor = 0
-  /** A row for sweeps and resets. */
-  readonly #probe = new Row()
-  /** The rows of the keys of all limits beyond the most tables. */
-  readonly #common: Beyond<SharedRows> = { rows: undefined }
-  readonly #noSlab = new Slab(1)
-  readonly #maxKeys: number
-  readonly #onFull: (full: FullTable) => void
-  #warned = false
-
-  constructor(maxKeys: number, onFull: (full: FullTable) => void) {
-    this.#maxKeys = maxKeys
-    this.#onFull = onFull
-    counts.set(this, this)
-  }
-
-  partOf(): string {
-    return ''
-  }
-
-  joins(other: Place): boolean {
-    return isMemoryPlace(other)
-  }
-
-  get keyCounts(): KeyCount[] {
-    return this.#all.map(({ limiter, limit, slots }) => ({ limiter, limit, count: slots.size }))
-  }
-
-  /** Returns the table of a policy. */
-  of(policy: Policy): Table {
-    const { cache } = policy
-    if (cache !== undefined && cache.owner === this) return cache as Table
-    // Stores that decide together use each other's tables.
-    const { place } = policy.store
-    return (isMemoryPlace(place) ? (place as Tables) : this).own(policy)
-  }
-
-  own(policy: Policy): Table {
-    return cached(policy, this, (given) => this.#open(given))
-  }
-
-  #open({ limiter, limit, compiled }: Policy): Table {
-    const table = this.#tables.get(limiter)?.get(limit.name) ?? this.#add({ limiter, limit: limit.name })
-    if (table.slab.fit(compiled)) moves.count++
-    return table
-  }
-
-  /** A limit beyond the most tables has no slots. It stays without them until nothing counts that was counted so. */
-  #add(names: { readonly limiter: string; readonly limit: string }): Table {
-    if (this.#all.length >= MOST_TABLES || this.#common.rows !== undefined)
-      return new TableOf<SharedRows>(NOBODY, names, 0, this.#common, this.#noSlab)
-    const table = new TableOf<SharedRows>(this, names, this.#maxKeys)
-    const tables = this.#tables.get(names.limiter) ?? new Map<string, Table>()
-    this.#tables.set(names.limiter, tables.set(names.limit, table))
-    this.#all.push(table)
-    return table
-  }
-
-  /** Aims a row at the key of a charge. */
-  aim(row: Row, { policy, key }: Charge, now: number): Table {
-    const table = this.of(policy)
-    if (!table.aim(row, key)) this.#aimShared(row, policy, table, key, now)
-    return table
-  }
-
-  /** Aims at a shared row. When there is room, the key gets a slot from now on, with what is known of it. */
-  #aimShared(row: Row, { limiter, limit, compiled }: Policy, table: Table, key: string, now: number): void {
-    const { beyond } = table
-    if (beyond.rows?.hasExpired(now)) beyond.rows = undefined
-    if (beyond.rows === undefined) {
-      if (!table.isFull) return
-      if (beyond === this.#common) warnCrowded()
-      else this.#onFull({ limiter, limit, maxKeys: this.#maxKeys })
-      beyond.rows = new SharedRows(this.#maxKeys, now)
-    }
-    // Perhaps a slot can be freed.
-    table.untilSweep = 0
-    beyond.rows.aim(row, table.sharedKey(key), compiled, now)
-    if (!table.isFull) beyond.rows.promote(row, compiled, now)
-  }
-
-  /** Writes what has changed in a row. */
-  save(row: Row, { policy, key }: Charge, now: number): void {
-    const table = this.of(policy)
-    if (row.slot < NOWHERE) table.beyond.rows!.save(row, table.sharedKey(key), now)
-    else table.save(row, key, now)
-  }
-
-  /** Frees what has expired, here and in a few other tables. Comes after a decision, because it moves slots. */
-  sweep(charges: readonly Charge[], now: number): void {
-    for (const { policy } of charges) {
-      const table = this.of(policy)
-      if (table.untilSweep <= 0) table.sweep(now, this.#probe)
-    }
-    if (this.#common.rows?.hasExpired(now)) this.#common.rows = undefined
-    for (let looks = Math.min(SWEPT_BESIDE, this.#all.length); looks > 0; looks--) this.#sweepNext(now)
-  }
-
-  /** Sweeps one table after another, and releases those that are empty and were not used since the last time. */
-  #sweepNext(now: number): void {
-    if (this.#sweepCursor >= this.#all.length) this.#sweepCursor = 0
-    const table = this.#all[this.#sweepCursor]!
-    table.sweep(now, this.#probe)
-    if (table.isEmpty && !table.isUsed) return this.#release(this.#sweepCursor)
-    table.isUsed = false
-    this.#sweepCursor++
-  }
-
-  forget(limiter: string, key: string, now: number): void {
-    let isForgotten = this.#common.rows === undefined
-    for (const table of this.#tables.get(limiter)?.values() ?? [])
-      if (!this.#forgetIn(table, key, now)) isForgotten = false
-    if (!isForgotten) this.warnShared()
-  }
-
-  #forgetIn(table: Table, key: string, now: number): boolean {
-    const row = this.#probe
-    const shared = table.beyond.rows
-    if (!table.slots.has(key)) return shared?.forget(row, table.sharedKey(key), now) ?? true
-    table.aim(row, key)
-    reset(row, now)
-    if (row.expiry() > now) table.save(row, key, now)
-    else table.remove(key)
-    return true
-  }
-
-  clear(): void {
-    for (const table of this.#all) table.clear()
-    this.#common.rows = undefined
-  }
-
-  /** Warns once that what a key has used cannot be refunded. */
-  warnShared(): void {
-    if (this.#warned) return
-    this.#warned = true
-    warn(
-      'SLUICE_SHARED_COUNTERS',
-      'reset, refund, settle or block was called for a key beyond `maxKeys`. The key shares its counters with other keys, so nothing is ' +
-        'refunded, and no lock-out becomes shorter. If the keys are real, increase `maxKeys`.',
-    )
-  }
-
-  #release(at: number): void {
-    const table = this.#all[at]!
-    table.owner = NOBODY
-    const tables = this.#tables.get(table.limiter)!
-    tables.delete(table.limit)
-    if (tables.size === 0) this.#tables.delete(table.limiter)
-    const last = this.#all.pop()!
-    if (last !== table) this.#all[at] = last
-  }
-}
-
-function warnCrowded(): void {
-  warn(
-    'SLUICE_MANY_LIMITS',
-    `A memory store has ${MOST_TABLES} limits with different names. The keys of further limits share counters and may be limited too ` +
-      'early. Put user data into the key, not into the name of a limiter or limit.',
-  )
 }

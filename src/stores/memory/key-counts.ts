@@ -10,7 +10,8 @@ export interface KeyCount {
 
 /** What a memory store says of itself to code that does not load it, such as metrics. */
 interface Counts {
-  readonly keyCounts: KeyCount[]
+  /** Forgets keys that have expired, for at most a few milliseconds, and counts the others. */
+  countKeys(): KeyCount[]
 }
 
 /** The places of all memory stores. */
@@ -21,7 +22,7 @@ export function isMemoryPlace(place: Place): boolean {
   return counts.has(place)
 }
 
-/** Returns how many keys each limit of a memory store remembers; nothing for another store. */
+/** Returns how many keys that have not expired each limit of a memory store remembers; nothing for another store. */
 export function keyCounts({ place }: Store): KeyCount[] {
-  return counts.get(place)?.keyCounts ?? []
+  return counts.get(place)?.countKeys() ?? []
 }

@@ -1,4 +1,5 @@
-import type { EntryArray } from '../../algorithms/entries.ts'
+import type { Outcome } from '../../algorithms/algorithm.ts'
+import { type Entries, EntryArray } from '../../algorithms/entries.ts'
 import { NOWHERE, RARE, type Row, TOLERANCE_MS } from '../../engine/row.ts'
 import type { CompiledLimit } from '../../engine/compiled-limit.ts'
 import { copyText } from '../../util/bounded-key.ts'
@@ -13,6 +14,8 @@ const FIRST_CAPACITY = 16
 /** Slots that one sweep looks at, to free those that have expired. */
 const SWEPT = 16
 const SWEPT_WHEN_FULL = 32
+/** Slots between two looks at the time, in a sweep of all slots. */
+const SWEPT_AT_ONCE = 256
 /** Decisions between two sweeps. A table is swept at once after a key has found no room. */
 const SWEEP_INTERVAL = 16
 
@@ -35,6 +38,8 @@ export class Slab {
   /** The rare parts of rows: one number for each slot. Each is absent until a row has it. */
   readonly #rare: (Float64Array | undefined)[] = new Array<undefined>(RARE).fill(undefined)
   #hasRare = false
+  /** The limit that wrote all slots, while no slot has a rare part. */
+  #plainFor: CompiledLimit | undefined
   /** The epoch second in which each slot may have expired. Decisions in place do not write it: a sweep looks again then. */
   #expiries: Uint32Array
   /** The microseconds for which the most lasting row was kept. */
@@ -47,9 +52,43 @@ export class Slab {
     this.#expiries = new Uint32Array(capacity)
   }
 
+  /** Returns true if a limit wrote the state of a slot and the slot has no rare part. */
+  isPlain(slot: number, compiled: CompiledLimit): boolean {
+    if (this.#plainFor === compiled) return true
+    return this.#writerOf(slot)?.signature === compiled.signature && !(this.#hasRare && this.#isRare(slot))
+  }
+
+  #isRare(slot: number): boolean {
+    for (const part of this.#rare) if (part !== undefined && part[slot] !== 0) return true
+    return false
+  }
+
+  /** Returns the entries of a slot whose limit keeps entries. */
+  entriesOf(slot: number): Entries {
+    return this.#entries![slot]!
+  }
+
+  /** Writes the first state of a limit into a slot that is clear. */
+  begin(slot: number, compiled: CompiledLimit, outcome: Outcome, now: number): void {
+    this.#setWriter(slot, compiled)
+    this.#setExpiry(slot, now, now + outcome.reset * compiled.micros)
+    if (compiled.hasEntries) this.#entries![slot] = new EntryArray()
+    this.write(slot, compiled, outcome)
+  }
+
+  /** Writes the next state of a limit over its own. */
+  write(slot: number, compiled: CompiledLimit, { next, edit }: Outcome): void {
+    const { cells } = this
+    const at = slot * this.stride
+    for (let i = 0; i < compiled.cells; i++) cells[at + i] = next[i]!
+    if (compiled.hasEntries) this.#entries![slot]!.apply(edit)
+  }
+
   /** Aims a row at a slot. */
   aim(row: Row, slot: number): void {
-    row.aim(slot, this.cells, slot * this.stride, this.#entries?.[slot], this.#writerOf(slot))
+    const { cells, stride } = this
+    row.aim(slot, this.#entries?.[slot], this.#writerOf(slot))
+    for (let i = 0; i < stride; i++) row.cells[i] = cells[slot * stride + i]!
     if (this.#hasRare) this.#aimRare(row, slot)
   }
 
@@ -63,9 +102,8 @@ export class Slab {
 
   /** Writes what has changed in a row, which may have been elsewhere, into a slot. */
   save(row: Row, slot: number, now: number): void {
-    const { writer, own } = row
-    if (row.home === own && writer !== undefined)
-      for (let i = 0; i < writer.cells; i++) this.cells[slot * this.stride + i] = own[i]!
+    const { writer, cells } = row
+    for (let i = 0; i < (writer?.cells ?? 0); i++) this.cells[slot * this.stride + i] = cells[i]!
     if (this.#entries !== undefined) this.#entries[slot] = row.entries
     this.#setWriter(slot, writer)
     if (row.hasRare || this.#hasRare) this.#saveRare(row, slot)
@@ -74,6 +112,7 @@ export class Slab {
 
   #saveRare(row: Row, slot: number): void {
     this.#hasRare = true
+    this.#plainFor = undefined
     for (let i = 0; i < RARE; i++) {
       const value = row.rare[i]!
       if (value !== 0 || this.#rare[i] !== undefined) (this.#rare[i] ??= new Float64Array(this.capacity))[slot] = value
@@ -111,16 +150,15 @@ export class Slab {
     return Math.min(expiry, second + Math.ceil(this.#longest * 1e-6) + 2)
   }
 
-  /** Makes room for the states of a limit. Returns true if cells have moved. */
-  fit({ cells, hasEntries }: CompiledLimit): boolean {
+  /** Makes room for the states of a limit. */
+  fit({ cells, hasEntries }: CompiledLimit): void {
     if (hasEntries) this.#entries ??= new Array<undefined>(this.capacity).fill(undefined)
-    if (cells <= this.stride) return false
+    if (cells <= this.stride) return
     const wider = new Float64Array(this.capacity * cells)
     for (let slot = 0; slot < this.capacity; slot++)
       for (let i = 0; i < this.stride; i++) wider[slot * cells + i] = this.cells[slot * this.stride + i]!
     this.cells = wider
     this.stride = cells
-    return true
   }
 
   clear(slot: number): void {
@@ -160,7 +198,12 @@ export class Slab {
 
   #setWriter(slot: number, writer: CompiledLimit | undefined): void {
     if (this.#writers === undefined) {
-      if (writer !== undefined && (this.#writer ??= writer).signature === writer.signature) return
+      if (writer !== undefined && this.#writer === undefined) {
+        this.#writer = writer
+        if (!this.#hasRare) this.#plainFor = writer
+      }
+      if (writer !== undefined && this.#writer?.signature === writer.signature) return
+      this.#plainFor = undefined
       this.#limits = new NumberedLimits(this.#writer)
       this.#writers = new Uint32Array(this.capacity).fill(FIRST_LIMIT)
     }
@@ -288,6 +331,22 @@ export class Table<Rows extends Expiring = Expiring> implements CacheEntry {
     return true
   }
 
+  /**
+   * Returns the slot of a key, and `NOWHERE` for a new key. `undefined` if a limit cannot step the state in its place, since it has rare parts or
+   * another limit wrote it, and if there is no room for a new key.
+   */
+  find(key: string, compiled: CompiledLimit): number | undefined {
+    this.isUsed = true
+    const slot = this.slots.get(key)
+    if (slot !== undefined) return this.slab.isPlain(slot, compiled) ? slot : undefined
+    return this.beyond.rows === undefined && !this.isFull ? NOWHERE : undefined
+  }
+
+  /** Writes the first state of a key. */
+  begin(key: string, compiled: CompiledLimit, outcome: Outcome, now: number): void {
+    this.slab.begin(this.#add(key), compiled, outcome, now)
+  }
+
   /** Writes what has changed in a row. */
   save(row: Row, key: string, now: number): void {
     if (row.slot === NOWHERE) row.slot = this.#add(key)
@@ -319,15 +378,30 @@ export class Table<Rows extends Expiring = Expiring> implements CacheEntry {
 
   /** Looks at a few slots, and forgets the keys whose states have expired at a microsecond. Frees memory that is idle. */
   sweep(now: number, probe: Row): void {
-    for (let looks = Math.min(this.#count, this.isFull ? SWEPT_WHEN_FULL : SWEPT); looks > 0; looks--) {
-      if (this.#sweepCursor >= this.#count) this.#sweepCursor = 0
-      if (this.slab.hasExpired(this.#sweepCursor, probe, now)) this.#remove(this.#sweepCursor)
-      else this.#sweepCursor++
-    }
+    this.#look(this.isFull ? SWEPT_WHEN_FULL : SWEPT, now, probe)
     // It refers to no entries of a key that is gone.
     probe.begin()
     this.untilSweep = SWEEP_INTERVAL
     if (this.beyond.rows?.hasExpired(now)) this.beyond.rows = undefined
+  }
+
+  /** Looks at all slots, until a time of `performance.now()`. Returns false if the time did not suffice. */
+  sweepAll(now: number, probe: Row, end: number): boolean {
+    let left = this.#count
+    while (left > 0 && performance.now() < end) {
+      this.#look(SWEPT_AT_ONCE, now, probe)
+      left -= SWEPT_AT_ONCE
+    }
+    this.sweep(now, probe)
+    return left <= 0
+  }
+
+  #look(slots: number, now: number, probe: Row): void {
+    for (let looks = Math.min(this.#count, slots); looks > 0; looks--) {
+      if (this.#sweepCursor >= this.#count) this.#sweepCursor = 0
+      if (this.slab.hasExpired(this.#sweepCursor, probe, now)) this.#remove(this.#sweepCursor)
+      else this.#sweepCursor++
+    }
   }
 
   /** Forgets a slot's key; the last slot moves into the gap. */

@@ -1,6 +1,12 @@
-import { messageOf, SluiceError } from '../../util/errors.ts'
+import { messageOf, SluiceError, withoutStop } from '../../util/errors.ts'
 import type { Charge } from '../store.ts'
 import { kindName } from './keys.ts'
+
+/** The commands that the program calls. */
+export const RIGHTS = '+evalsha +eval +time +hget +hmget +hset +hdel +hkeys +del +pttl +pexpire'
+
+/** The server refuses this user. No later time would help. */
+const REFUSED = /\bNOPERM\b|\bPermissionDenied\b|can't run this command|\bNOAUTH\b|\bWRONGPASS\b/
 
 /** Messages with which Redis refuses a call, as servers and valkey-glide write them, and the remedy for each. */
 const ADVICE: readonly (readonly [RegExp, string])[] = [
@@ -14,8 +20,9 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /\bNOPERM\b|\bPermissionDenied\b|can't run this command|\bACL\b/,
-    'This user of Redis may not do what the script does. sluice/docs/guides/redis.md#a-user-with-few-rights lists the commands it needs',
+    `This user of Redis may not do what the script does. Run: ACL SETUSER <user> ~<prefix of the store>* ${RIGHTS}. On Redis 7 and Valkey also: ACL SETUSER <user> +fcall +function|load. See sluice/docs/guides/redis.md#a-user-with-few-rights`,
   ],
+  [/\bNOAUTH\b|\bWRONGPASS\b/, 'The name or the password of the user is wrong. Correct the options of the client'],
   [/\bREADONLY\b|\bReadOnly\b/, 'This is a replica. Connect to the primary'],
   [
     /\bCROSSSLOT\b|\bCrossSlot\b/,
@@ -40,22 +47,35 @@ const REJECTED =
   /^SLUICE_MANY_LIMITS$|\bWRONGTYPE\b|\bCROSSSLOT\b|\bCrossSlot\b|\bunknown (sub)?command\b|(^|[^@])\buser_(script|function):\s?\d+:/
 
 /**
- * Returns the error of a decision that could not be made: `STORE_REJECTED` when the request was wrong, else `STORE_FAILED`. Its
- * message names the remedy.
+ * Returns the error of a decision that could not be made: `STORE_REJECTED` when the request was wrong, `STORE_SETUP` when the server refuses the
+ * user, else `STORE_FAILED`. Its message names the remedy.
+ * @param lost why the client has no connection, if it is known. Clients fail commands with other words, such as `Connection is closed.`
  */
-export function failure(cause: unknown): SluiceError {
-  const message = messageOf(cause)
-  const advice = ADVICE.find(([sign]) => sign.test(message))?.[1]
-  const text =
-    advice ??
-    (isFromClient(cause)
-      ? 'The client got no answer to a script. Check the URL it was given, and that it is connected'
-      : undefined)
+export function failure(cause: unknown, lost?: string): SluiceError {
   return new SluiceError(
-    isRejection(cause) ? 'STORE_REJECTED' : 'STORE_FAILED',
-    `Redis could not decide: ${text === undefined ? message : `${text} (${message})`}`,
+    isRejection(cause) ? 'STORE_REJECTED' : REFUSED.test(causeOf(cause)) ? 'STORE_SETUP' : 'STORE_FAILED',
+    `Redis could not decide: ${explained(cause, lost)}`,
     { cause },
   )
+}
+
+function explained(cause: unknown, lost: string | undefined): string {
+  const message = causeOf(cause)
+  const advice = ADVICE.find(([sign]) => sign.test(message))?.[1]
+  if (advice !== undefined) return `${advice} (${message})`
+  if (!isFromClient(cause)) return message
+  return `The client got no answer to a script. Check the URL it was given, and that it is connected (${lost ?? message})`
+}
+
+/**
+ * Returns the message of an error, as a part of a sentence. Some errors stand for others and have no message of their own, or, of a
+ * cluster of ioredis, one that does not say why.
+ */
+export function causeOf(error: unknown): string {
+  const { message, errors, lastNodeError } = Object(error) as Partial<AggregateError> & { lastNodeError?: unknown }
+  if (lastNodeError instanceof Error) return causeOf(lastNodeError)
+  if (!message && errors?.length) return causeOf(errors[0])
+  return withoutStop(messageOf(error))
 }
 
 /**
@@ -105,6 +125,7 @@ export function isScriptMissing(error: unknown): boolean {
   return /NOSCRIPT|NoScriptError/.test(messageOf(error))
 }
 
-function isFromClient(error: unknown): boolean {
+/** The client has failed, and the server has not answered. */
+export function isFromClient(error: unknown): boolean {
   return NO_ANSWER.test(messageOf(error))
 }

@@ -1,15 +1,18 @@
 import type { Renewed } from '../../engine/adjust.ts'
+import { perSecond } from '../../engine/factories.ts'
 import { type Clock, clockGiven, microseconds } from '../../util/clock.ts'
 import { SluiceError } from '../../util/errors.ts'
 import { brand } from '../../util/copies.ts'
 import {
   type AsyncStore,
-  type Charge,
+  Charge,
   copiesOf,
+  createPolicy,
   type Deciding,
   type DecisionMode,
   isDeciding,
   type Operation,
+  type ReceiptUse,
   type Reply,
   STORE,
   type StoreClock,
@@ -45,19 +48,23 @@ export interface RedisStoreOptions {
  *
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. A decision rejects with `STORE_FAILED` if Redis could not decide, with the client's error
  * as its `cause`. Nothing is charged then, unless the server has decided and its answer was lost. A decision rejects with
- * `STORE_REJECTED` if the request was invalid, such as for a key of another type.
+ * `STORE_REJECTED` if the request was invalid, such as for a key of another type, and with `STORE_SETUP` if the user of the client has too few rights.
+ * `ready()` makes one decision, and rejects with the same codes.
  * @example createLimiter({ name: 'api', keyer, limits, store: redisStore(new Redis()) })
  */
 export function redisStore(client: RedisClient, options: RedisStoreOptions = {}): AsyncStore {
-  knownOptions('redisStore', options, ['prefix', 'clock', 'cluster'])
+  options = knownOptions('redisStore', options, ['prefix', 'clock', 'cluster'])
   const { prefix = PREFIX, clock, cluster } = options
   if (typeof prefix !== 'string') refuse('prefix', 'a string', prefix)
   if (clock !== undefined) clockGiven(clock)
   const scripts = scriptClient(client, cluster === undefined ? undefined : boolean('cluster', cluster))
   const connection = connectionOf(client, prefix, scripts)
-  const queue = new RedisQueue(scripts, clock && (() => microseconds(clock)), () => connection.errors.clear())
-  return new RedisStore(queue, prefix, connection, clock)
+  const queueOf = (): RedisQueue => new RedisQueue(scripts, clock && (() => microseconds(clock)), connection.errors)
+  return new RedisStore(queueOf, prefix, connection, clock)
 }
+
+/** The limiter of the decision that checks the set-up. No limiter of a user has this name, which is not ASCII. Its key expires after a second. */
+const CHECK = '·ready'
 
 /** The most limiters whose start of keys a store remembers. Others are computed each time. */
 const MOST_STARTS = 1000
@@ -68,12 +75,15 @@ class RedisStore implements AsyncStore {
   readonly clock: StoreClock
   readonly place: Connection
   readonly #queue: RedisQueue
+  readonly #queueOf: () => RedisQueue
   readonly #prefix: string
   readonly #starts = new Map<string, string>()
   readonly #release: () => void
   #closed = false
 
-  constructor(queue: RedisQueue, prefix: string, place: Connection, clock?: Clock) {
+  constructor(queueOf: () => RedisQueue, prefix: string, place: Connection, clock?: Clock) {
+    const queue = queueOf()
+    this.#queueOf = queueOf
     this.clock = storeClock(clock, () => queue.now())
     this.place = place
     this.#release = place.errors.use()
@@ -94,9 +104,17 @@ class RedisStore implements AsyncStore {
     return undefined
   }
 
+  /** Makes a decision that no limiter makes, in a queue of its own: the program of the store then has no algorithm besides those of its limiters. */
+  readonly ready = (): Promise<void> => {
+    if (this.#closed) return Promise.reject(closed())
+    const charge = new Charge(createPolicy(CHECK, perSecond(1), this, this), '', 1)
+    return this.#queueOf().send(transactionOf('consume', this.#keys([charge]), [charge]))
+  }
+
   readonly close = async (): Promise<void> => {
     this.#closed = true
     this.#release()
+    this.#queue.close()
   }
 
   #decide({ kind, charges }: Deciding, reply: Reply): () => void {
@@ -123,15 +141,21 @@ class RedisStore implements AsyncStore {
     }
     const { charges } = operation
     if (operation.kind === 'adjust') {
+      const { receipt } = operation
+      const changes = charges.map((charge, i) => [charge, operation.units[i]!] as const)
+      if (receipt !== undefined) {
+        receipt.isRepeated = false
+        return this.#change('adjust', new Map(changes), receipt)
+      }
       // All limits of a key, also those of which nothing changes: their states are in one field.
       const keys = this.#keys(charges)
       const changed = new Set(keys.filter((_, i) => operation.units[i] !== 0))
-      const changes = charges.map((charge, i) => [charge, operation.units[i]!] as const)
       return this.#change('adjust', new Map(changes.filter((_, i) => changed.has(keys[i]!))))
     }
     if (operation.kind === 'renew') {
       const renewed = new Map<Charge, Renewed>()
-      await this.#change('renew', new Map(charges.map((charge) => [charge, charge.charged])), renewed)
+      const units = new Map(charges.map((charge) => [charge, charge.charged]))
+      await this.#change('renew', units, operation.receipt, renewed)
       charges.forEach((charge, i) => (operation.renewed[i] = renewed.get(charge)!))
       return
     }
@@ -140,14 +164,20 @@ class RedisStore implements AsyncStore {
     return this.#change(mode, new Map(charges.map((charge) => [charge, length])))
   }
 
-  /** Changes states without a decision, by the units of each charge. */
-  async #change(mode: ChangeMode, units: ReadonlyMap<Charge, number>, renewed?: Map<Charge, Renewed>): Promise<void> {
+  /** Changes states without a decision, by the units of each charge. In a cluster, each slot has a note of the receipt. */
+  async #change(
+    mode: ChangeMode,
+    units: ReadonlyMap<Charge, number>,
+    receipt?: ReceiptUse,
+    renewed?: Map<Charge, Renewed>,
+  ): Promise<void> {
     const changed = [...units.keys()]
     if (changed.length === 0) return
     const sent: Transaction[] = []
     for (const { keys, charges } of bySlot(this.#queue, this.#keys(changed), changed)) {
       const unitsOf = charges.map((charge) => units.get(charge)!)
-      sent.push({ ...transactionOf(mode, keys, charges, unitsOf), renewed })
+      const once = receipt && { receipt, key: this.#queue.besides(keys[0]!, this.#prefix, `receipt-${receipt.id}`) }
+      sent.push({ ...transactionOf(mode, keys, charges, unitsOf), renewed, once })
     }
     await this.#queue.sendAll(sent)
   }

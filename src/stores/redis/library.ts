@@ -10,6 +10,7 @@ import call from './lua/call.lua?raw'
 import decide from './lua/decide.lua?raw'
 import entries from './lua/entries.lua?raw'
 import register from './lua/library.lua?raw'
+import notes from './lua/notes.lua?raw'
 import records from './lua/records.lua?raw'
 import requests from './lua/requests.lua?raw'
 import state from './lua/state.lua?raw'
@@ -50,11 +51,11 @@ function libraryOf(name: string, text: string): string {
 /**
  * Puts the files in `lua/` around the Lua texts of algorithms.
  *
- * KEYS: for each transaction its hashes, one for each (limiter, key).
+ * KEYS: for each transaction its hashes, one for each (limiter, key), then the hash of the note if it has a receipt.
  *
  * ARGV: `@` and the time in microseconds, if it is by a clock of our own; then for each run of transactions that differ in their keys
- * alone its plan, how many they are, and for adjustments and locks the units and the time of each charge. A run that is the only one needs no
- * number.
+ * alone its plan, how many they are, and for adjustments and locks the units and the time of each charge, then the three numbers of a receipt. A run that
+ * is the only one needs no number.
  *
  * The reply is flat: the time, then for each transaction 0, or what its charges came to, or what went wrong.
  */
@@ -65,7 +66,7 @@ function textOf(algorithms: readonly Algorithm[]): string {
   // In one order, so that all processes share one program.
   const sorted = [...distinct.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1))
   const hasEntries = sorted.some((each) => each.entries)
-  const parts = [call, hasEntries ? entries : '', records, state, adjust, decide, requests]
+  const parts = [call, hasEntries ? entries : '', records, state, adjust, notes, decide, requests]
   return [arithmetic, kindTable(sorted), NUMBERS, ...parts].join('\n')
 }
 

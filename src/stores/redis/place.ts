@@ -1,8 +1,8 @@
 import { type EventEmitter, errorMonitor } from 'node:events'
-import calculateSlot from 'cluster-key-slot'
 import { brand, hasBrand, shared } from '../../util/copies.ts'
 import type { Place, Store } from '../store.ts'
-import type { RedisClient, ScriptClient } from './clients.ts'
+import { type RedisClient, type ScriptClient, serverOf } from './clients.ts'
+import { causeOf } from './failure.ts'
 import { redisKey } from './keys.ts'
 
 interface Address {
@@ -35,18 +35,17 @@ interface Placed extends Partial<Pick<EventEmitter, 'on' | 'off'>> {
   readonly startupNodes?: readonly unknown[]
   /** Of ioredis: `'end'` once it is closed. */
   readonly status?: string
+  /** Of ioredis: the latest socket. */
+  readonly stream?: { readonly errored?: Error | null }
   /** Of node-redis. */
   readonly isOpen?: boolean
   readonly isReady?: boolean
 }
 
-/** Servers own ranges of slots, so most parts of this size are on one server. */
-const SLOTS_IN_PART = 256
-
 const known = shared('places of Redis', () => new WeakMap<RedisClient, Map<string, Connection>>())
 
 /** Remembers the latest error of a client since its last answer, while a store uses the client. */
-class ClientErrors {
+export class ClientErrors {
   readonly #client: WeakRef<Placed>
   /** Stores that are not closed. */
   #users = 0
@@ -71,9 +70,17 @@ class ClientErrors {
     this.#error = undefined
   }
 
+  /** The error of the connection; `undefined` if there is none since the last answer. */
+  get lost(): string | undefined {
+    // ioredis emits no error if the application does not listen to errors.
+    this.#error ??= this.#client.deref()?.stream?.errored ?? undefined
+    return this.#error === undefined ? undefined : causeOf(this.#error)
+  }
+
   /** Why the client has no answer; `undefined` if it does not know. */
   get trouble(): string | undefined {
-    if (this.#error !== undefined) return textOf(this.#error)
+    const { lost } = this
+    if (lost !== undefined) return lost
     const { status, isReady } = this.#client.deref() ?? {}
     if (status !== undefined && status !== 'ready') return `the client is not connected (${status})`
     return isReady === false ? 'the client is not connected' : undefined
@@ -114,13 +121,8 @@ export class Connection implements Place {
     return this.errors.trouble
   }
 
-  /** The server of a cluster that decides about a key, or its slots if the client names no servers. */
   partOf(limiter: string, key: string): string {
-    const { scripts } = this
-    if (!scripts.cluster) return ''
-    const slot = calculateSlot(scripts.keyPrefix + redisKey(this.prefix, limiter, key))
-    const first = slot - (slot % SLOTS_IN_PART)
-    return scripts.nodeOf(slot) ?? `slots ${first} to ${first + SLOTS_IN_PART - 1}`
+    return serverOf(this.scripts, redisKey(this.prefix, limiter, key))
   }
 
   joins(other: Place): boolean {
@@ -165,12 +167,6 @@ function nodeName(node: unknown): string {
   if (typeof url !== 'string') return addressOf(socket as Address)
   const { hostname, port } = URL.canParse(url) ? new URL(url) : { hostname: 'an unknown address', port: '' }
   return addressOf({ host: hostname, port: Number(port || 6379) })
-}
-
-/** The message of an error. Errors that stand for several others have none of their own. */
-function textOf(error: unknown): string {
-  const { message, errors } = error as Partial<AggregateError>
-  return message || (errors?.length ? textOf(errors[0]) : String(error))
 }
 
 function addressOf({ host = 'localhost', port = 6379, path }: Address): string {

@@ -1,7 +1,8 @@
 import calculateSlot from 'cluster-key-slot'
-import type { ScriptClient } from './clients.ts'
+import { type ScriptClient, serverOf } from './clients.ts'
 import {
   failure,
+  isFromClient,
   isFunctionMissing,
   isLibraryThere,
   isRefusedForNow,
@@ -10,9 +11,12 @@ import {
   isWithoutFunctions,
 } from './failure.ts'
 import { type Program, programFor } from './library.ts'
+import type { ClientErrors } from './place.ts'
 import type { Algorithm } from '../../algorithms/algorithm.ts'
 import { steadyClock } from '../../util/clock.ts'
+import { shown, SluiceError } from '../../util/errors.ts'
 import { ScriptRequest, type Transaction, transactionOf } from './request.ts'
+import { Silence } from './silence.ts'
 import { Charge, type DecisionMode } from '../store.ts'
 
 /** Milliseconds for which scripts replace functions after the server has refused every function that may write. */
@@ -38,6 +42,8 @@ class Runner {
   #lastLoad = -Infinity
   /** Loads that followed one another. */
   #loads = 0
+  /** The script whose text a server has been sent, by its hash. */
+  #sentText: string | undefined
 
   constructor(client: ScriptClient) {
     this.#client = client
@@ -92,6 +98,11 @@ class Runner {
   }
 
   async #evaluate({ sha, script }: Program, keys: readonly string[], args: readonly string[]): Promise<unknown> {
+    if (this.#client.sendsText && this.#sentText !== sha) {
+      const reply = await this.#client.eval(script, keys, args)
+      this.#sentText = sha
+      return reply
+    }
     try {
       return await this.#client.evalsha(sha, keys, args)
     } catch (error) {
@@ -121,6 +132,8 @@ export interface Pending {
 
 /** Transactions in one call: Redis does nothing else while it runs. */
 const LARGEST_CALL = 64
+/** Numbers that are tried as a tag: one in 16,384 is in a slot. */
+const MOST_TAGS = 1_000_000
 /** Calls that share what is asked: this process and Redis then work at the same time. */
 const CALLS = 2
 
@@ -128,10 +141,14 @@ const CALLS = 2
 export class RedisQueue {
   readonly #client: ScriptClient
   readonly #runner: Runner
+  /** `undefined` for a client that cannot look for its servers. */
+  readonly #silence: Silence | undefined
   readonly #clock: (() => number) | undefined
-  readonly #reached: () => void
+  readonly #errors: ClientErrors
   readonly #algorithms = new Set<Algorithm>()
   #program: Program | undefined
+  /** The tags that put a key into a slot. */
+  readonly #tags = new Map<number, number>()
   #pending: Pending[] = []
   #underWay = 0
   /** The server's time minus that of this process, in milliseconds, as of the latest reply. */
@@ -140,13 +157,19 @@ export class RedisQueue {
 
   /**
    * `clock`, where given, gives the time in microseconds instead of the server.
-   * @param reached is called when the server has answered
+   * @param errors those of the client's connection, which an answer ends
    */
-  constructor(client: ScriptClient, clock: (() => number) | undefined, reached: () => void) {
-    this.#reached = reached
+  constructor(client: ScriptClient, clock: (() => number) | undefined, errors: ClientErrors) {
+    this.#errors = errors
     this.#client = client
     this.#runner = new Runner(client)
+    this.#silence = client.lookAgain && new Silence((key) => serverOf(client, key), client.lookAgain)
     this.#clock = clock
+  }
+
+  /** Ends what watches the calls that are under way. */
+  close(): void {
+    this.#silence?.close()
   }
 
   /** Returns the time by which the server decides, in epoch milliseconds. Before the first reply it is that of this process. */
@@ -162,6 +185,22 @@ export class RedisQueue {
   /** The cluster slot of a key. */
   slotOf(key: string): number {
     return calculateSlot(this.#client.keyPrefix + key)
+  }
+
+  /**
+   * Returns the key of what is written together with another key. It contains no colon behind the prefix, so it is that of no limiter. In a cluster
+   * it has a tag that puts it into the same slot: one of few numbers, found by trying.
+   */
+  besides(key: string, prefix: string, name: string): string {
+    if (!this.inCluster) return `${prefix}${name}`
+    const slot = this.slotOf(key)
+    for (let tag = this.#tags.get(slot) ?? 0; tag < MOST_TAGS; tag++) {
+      const beside = `${prefix}{${tag.toString(36)}}${name}`
+      if (this.slotOf(beside) !== slot) continue
+      this.#tags.set(slot, tag)
+      return beside
+    }
+    throw new SluiceError('STORE_REJECTED', `No key of slot ${slot} begins with ${shown(prefix)}`)
   }
 
   shareSlot(keys: readonly string[]): boolean {
@@ -220,18 +259,22 @@ export class RedisQueue {
   async #run(group: readonly Pending[]): Promise<void> {
     this.#underWay++
     this.#asked += group.length
+    const ended = this.#silence?.sent(group[0]!.transaction.keys[0]!)
+    let isAnswered = true
     try {
       const request = new ScriptRequest(group.map(({ transaction }) => transaction))
       const reply = await this.#call(request)
       this.#ahead = Number(reply[0]) / 1000 - steadyClock.now()
-      this.#reached()
+      this.#errors.clear()
       request.settle(reply, (i, failed) => {
         if (failed === undefined) group[i]!.resolve()
         else group[i]!.reject(failed)
       })
     } catch (error) {
-      for (const pending of group) pending.reject(failure(error))
+      isAnswered = !isFromClient(error)
+      for (const pending of group) pending.reject(failure(error, this.#errors.lost))
     } finally {
+      ended?.(isAnswered)
       this.#underWay--
       this.#asked -= group.length
     }

@@ -1,4 +1,4 @@
-import { cached, type Charge, type DecisionMode, type Policy } from '../store.ts'
+import { cached, type Charge, type DecisionMode, type Policy, type ReceiptUse } from '../store.ts'
 import type { Algorithm } from '../../algorithms/algorithm.ts'
 import type { Renewed } from '../../engine/adjust.ts'
 import type { SluiceError } from '../../util/errors.ts'
@@ -102,6 +102,8 @@ export interface Transaction {
   readonly units: readonly number[]
   /** What a renewal came to. */
   readonly renewed?: Map<Charge, Renewed> | undefined
+  /** The receipt of an adjustment or a renewal, and the key of its note. */
+  readonly once?: { readonly key: string; readonly receipt: ReceiptUse } | undefined
 }
 
 /** Many transactions as the arguments of one call. */
@@ -131,8 +133,10 @@ export class ScriptRequest {
     const now = Number(reply[0])
     let at = 1
     for (let i = 0; i < this.transactions.length; i++) {
-      const { mode, charges, renewed } = this.transactions[i]!
+      const { mode, charges, renewed, once } = this.transactions[i]!
       const failure = failureIn(reply[at], charges)
+      if (failure === undefined && once !== undefined && mode === 'adjust')
+        once.receipt.isRepeated ||= numberIn(reply[at]) === 1
       if (failure !== undefined || mode === 'forget' || changes(mode)) at++
       else for (const charge of charges) at = readVerdict(charge, mode, reply, at, now)
       if (failure === undefined && mode === 'renew')
@@ -147,20 +151,28 @@ export class ScriptRequest {
     let next = first + 1
     while (next < this.transactions.length && sameShape(pattern, this.transactions[next]!)) next++
     for (let i = first; i < next; i++) addDistinct(this.keys, this.transactions[i]!.keys)
+    if (pattern.once !== undefined) this.keys.push(pattern.once.key)
     this.#runs.push(planOf(pattern), String(next - first))
     for (const { policy } of pattern.charges) this.algorithms.add(policy.compiled.algorithm)
     if (changes(pattern.mode)) {
       for (const [i, charge] of pattern.charges.entries()) this.#runs.push(String(pattern.units[i]), String(charge.at))
     }
+    if (pattern.once !== undefined) this.#runs.push(...useOf(pattern.once.receipt))
     return next
   }
 }
 
-/** What a transaction asks, as text: its mode, and for each charge which of the transaction's keys, the cost, and the policy. */
-function planOf({ mode, keys, charges }: Transaction): string {
-  const cost = (charge: Charge): number => (changes(mode) ? 0 : charge.cost)
+/** Until when a receipt can be used and its note is kept, in microseconds, and what it does: 1 settles, 2 releases. */
+function useOf({ until, keep, settles, releases }: ReceiptUse): string[] {
+  return [until * 1000, keep * 1000, (settles ? 1 : 0) + (releases ? 2 : 0)].map(String)
+}
+
+/** What a transaction asks, as text: its mode, with a star if it has a receipt, and for each charge which of the transaction's keys, the cost, and the policy. */
+function planOf({ mode: named, keys, charges, once }: Transaction): string {
+  const mode = once === undefined ? named : `${named}*`
+  const cost = (charge: Charge): number => (changes(named) ? 0 : charge.cost)
   if (charges.length === 1) return `${mode}\n1\t${cost(charges[0]!)}\t${encodePolicy(charges[0]!.policy)}`
-  let [plan, key] = [mode as string, 0]
+  let [plan, key] = [mode, 0]
   for (let i = 0; i < charges.length; i++) {
     if (i === 0 || keys[i] !== keys[i - 1]) key++
     plan += `\n${key}\t${cost(charges[i]!)}\t${encodePolicy(charges[i]!.policy)}`

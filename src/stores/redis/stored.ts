@@ -35,15 +35,16 @@ function storedStates(fields: Fields): StoredState[] {
 
 /**
  * Reads a line of the header: the limit's name, the number of its cells, `+` for a log, `!` for a lock, `~` for a change, `#` for denials,
- * the signature.
+ * `^` for units that were cut off, the signature.
  */
 function stateOf(line: string, read: () => number, fields: Fields): StoredState {
-  const parts = /^([^\t]+)\t(\d)(\+?)(!?)(~?)(#?)(.*)$/.exec(line)!
-  const [, limit = '', width, log, mark, change, denied, text = ''] = parts
+  const parts = /^([^\t]+)\t(\d)(\+?)(!?)(~?)(#?)(\^?)(.*)$/.exec(line)!
+  const [, limit = '', width, log, mark, change, denied, cut, text = ''] = parts
   const { name: algorithm, numbers } = text === '' ? { name: '', numbers: [] } : readSignature(text)
   const [lock] = mark === '!' ? [read(), read()] : [0]
   if (change === '~') for (let i = 0; i < 2; i++) read()
   const [denials] = denied === '#' ? [read(), read(), read()] : [0]
+  if (cut === '^') read()
   const count = Number(width)
   if (log === '+') return { limit, algorithm, numbers, lock, denials, ...logState(`log:${limit}`, count, fields) }
   return { limit, algorithm, numbers, lock, denials, cells: Array.from({ length: count }, read), entries: [] }

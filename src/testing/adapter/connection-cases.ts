@@ -3,10 +3,12 @@ import { equal, holds } from '../behaviour.ts'
 import {
   type AnyOptions,
   ask,
+  beginUpload,
   type Cases,
   dial,
   fault,
   one,
+  outageStore,
   type Sink,
   statuses,
   until,
@@ -79,6 +81,51 @@ export const delayCases: Cases = {
     equal([ran, server.errors], [1, []])
   },
 }
+
+/** Fills the windows of a connection. */
+const PART = 500_000
+
+export const uploadCases: Cases = {
+  'is read and thrown away where it is small, and the connection stays': async ({ limit, serve }) => {
+    const server = await serve({ limits: [limit(one)] })
+    await ask(server)
+    const client = await beginUpload(server, 1000)
+    try {
+      await until(() => client.received().includes('\r\n\r\n'), 'an answer')
+      holds(client.received().startsWith('HTTP/1.1 429 '), 'the upload was not denied')
+      holds(!/\r\nconnection: close\r\n/i.test(client.received()), 'the answer ends the connection')
+      equal([await client.write(500), await client.write(500)], [true, true])
+      client.send('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+      await until(() => client.received().split('HTTP/1.1 429 ').length === 3, 'a second answer on the connection')
+    } finally {
+      client.close()
+    }
+  },
+  'is read for a while where it is large, so that the client gets the whole answer': async (world) => {
+    const { limit, serve, harness } = world
+    const tooMany = { onDenied: harness.onDenied(() => ({ status: 429, text: 'no' })) }
+    const closed = { store: outageStore(world, 'closed') }
+    for (const [options, status] of [
+      [{}, 429] as const,
+      [tooMany, 429] as const,
+      [closed, 503] as const,
+      [{ keyer: fault }, 500] as const,
+    ]) {
+      const server = await serve({ limits: [limit(none, options)] })
+      const client = await beginUpload(server, 100_000_000)
+      try {
+        await until(() => client.received().includes('\r\n\r\n'), 'an answer')
+        holds(client.received().startsWith(`HTTP/1.1 ${status} `), `the answer is not ${status}`)
+        holds(/\r\nconnection: close\r\n/i.test(client.received()), 'the answer does not end the connection')
+        for (let i = 0; i < 8; i++) holds(await client.write(PART), 'the connection was closed during the upload')
+      } finally {
+        client.close()
+      }
+    }
+  },
+}
+
+const none = fixedWindow({ quota: 0, window: '1h' })
 
 /** Returns the timers of at least `ms` that are started from now on and not cleared. Frameworks start shorter ones. */
 function watchTimers(ms: number): { readonly set: ReadonlySet<unknown>; stop(): void } {
@@ -198,8 +245,13 @@ function statusOf(response: unknown): unknown {
 
 export const abortCases: Cases = {
   'that is a word does not follow a request that is aborted before it is answered': async (world) => {
-    for (const outcome of ['refundWhen', 'resetWhen'])
-      for (const when of ['success', 'failure']) {
+    const words = {
+      refundWhen: ['success', 'failure'],
+      resetWhen: ['success', 'failure'],
+      count: ['successes', 'failures'],
+    }
+    for (const [outcome, each] of Object.entries(words))
+      for (const when of each) {
         const limiter = limiterOf(world)
         const rest = await abort(world, 'before', { limiter, [outcome]: when })
         await settled()

@@ -1,4 +1,5 @@
 import { fixedWindow } from '../../engine/factories.ts'
+import { unlimited } from '../../limiter/options.ts'
 import { equal, like } from '../behaviour.ts'
 import { ask, type Cases, hundred, limitHeaders, one, outageStore } from './world.ts'
 
@@ -125,7 +126,7 @@ export const headerCases: Cases = {
     }
   },
   'are absent when no limit applies': async ({ limit, serve }) => {
-    const reply = await ask(await serve({ limits: [limit(() => undefined)] }))
+    const reply = await ask(await serve({ limits: [limit(() => unlimited)] }))
     equal([reply.status, limitHeaders(reply)], [200, {}])
   },
   'do not expose names on a response without CORS headers': async ({ limit, serve }) => {

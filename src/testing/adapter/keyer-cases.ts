@@ -131,7 +131,7 @@ export const preflightCases: Cases = {
     const limiter = createLimiter({ keyer: everyone, limits: three, store })
     const other = createLimiter({ name: 'other', keyer: everyone, limits: one, store })
     equal(await statuses(await serve({ limits: [limit(three), { limiter: other }] }), 2, preflight), [200, 429])
-    const stacked = await serve({ limits: [{ limiter: stack<unknown>(limiter, other) }] })
+    const stacked = await serve({ limits: [{ limiter: stack(limiter, other) }] })
     equal(await statuses(stacked, 1, preflight), [429])
     equal(await statuses(stacked, 2), [200, 429])
     other.reset({})

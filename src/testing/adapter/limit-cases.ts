@@ -1,6 +1,7 @@
 import type { Limit } from '../../engine/limit.ts'
 import { createLimiter, stack } from '../../limiter/limiter.ts'
 import { everyone } from '../../limiter/keyers.ts'
+import { unlimited } from '../../limiter/options.ts'
 import { memoryStore } from '../../stores/memory/index.ts'
 import { equal, fails, holds, like } from '../behaviour.ts'
 import {
@@ -24,7 +25,8 @@ import { createRules, type Rules, type RulesOptions } from '../../rules/rules.ts
 
 export const limitCases: Cases = {
   'can depend on the method': async ({ limit, serve, harness }) => {
-    const writes = (request: unknown): Limit | undefined => (harness.method(request) === 'POST' ? one : undefined)
+    const writes = (request: unknown): Limit | readonly Limit[] =>
+      harness.method(request) === 'POST' ? one : unlimited
     const server = await serve({ limits: [limit(writes)] })
     equal(await statuses(server, 2), [200, 200])
     equal(await statuses(server, 2, { method: 'POST' }), [200, 429])
@@ -76,7 +78,7 @@ export const limitCases: Cases = {
     const keyer = (request: unknown): string => byUser((known = request))
     const user = createLimiter({ name: 'user', keyer, limits: three, store })
     const all = createLimiter({ name: 'all', keyer: everyone, limits: one, store })
-    const server = await serve({ limits: [{ limiter: stack<unknown>(user, all) }] })
+    const server = await serve({ limits: [{ limiter: stack(user, all) }] })
     const ann = { headers: { 'x-user': 'a' } }
     equal(limitHeaders(await ask(server, '/', ann)), {
       'ratelimit-policy': '"three";q=3;w=60, "one";q=1;w=60',
@@ -100,7 +102,7 @@ export const limitCases: Cases = {
     const user = createLimiter({ name: 'user', keyer: by('x-user'), limits: hundred, store })
     const all = createLimiter({ name: 'all', keyer: everyone, limits: { ...hundred, quota: 1 }, store })
     const names = { policy: '"user:default";q=100;w=60, "all:default";q=1;w=60', state: '"user:default";r=' }
-    for (const limits of [[{ limiter: user }, { limiter: all }], [{ limiter: stack<unknown>(user, all) }]]) {
+    for (const limits of [[{ limiter: user }, { limiter: all }], [{ limiter: stack(user, all) }]]) {
       const server = await serve({ limits })
       const reply = await ask(server)
       like(limitHeaders(reply), { 'ratelimit-policy': names.policy })

@@ -31,6 +31,17 @@ export const settlementCases: Cases = {
     equal(await statuses(failures, 3, good), [200, 200, 200])
     equal(await statuses(failures, 2, failed), [401, 429])
   },
+  'counts failures only, or successes only': async ({ limit, serve, by }) => {
+    const handler: Handler = ({ request }) => ({ status: Number(by('x-status')(request)), text: '' })
+    const failed = { headers: { 'x-status': '400' } }
+    const good = { headers: { 'x-status': '307' } }
+    const failures = await serve({ limits: [limit(one, { count: 'failures' })], handler })
+    equal(await statuses(failures, 3, good), [307, 307, 307])
+    equal(await statuses(failures, 2, failed), [400, 429])
+    const successes = await serve({ limits: [limit(one, { count: 'successes' })], handler })
+    equal(await statuses(successes, 3, failed), [400, 400, 400])
+    equal(await statuses(successes, 2, good), [307, 429])
+  },
   'counts a handler that throws as a failure': async ({ limit, serve }) => {
     const server = await serve({ limits: [limit(one, { refundWhen: 'failure' })], handler: fault })
     equal(await statuses(server, 3), [500, 500, 500])
@@ -254,7 +265,7 @@ export const resetCases: Cases = {
     const user = createLimiter<unknown>({ name: 'user', keyer: everyone, limits: three, store })
     const all = createLimiter<unknown>({ name: 'all', keyer: everyone, limits: hundred, store })
     const server = await serve({
-      limits: [{ limiter: stack<unknown>(user, all), resetWhen: 'success' }, limit(three)],
+      limits: [{ limiter: stack(user, all), resetWhen: 'success' }, limit(three)],
     })
     equal(await statuses(server, 4), [200, 200, 200, 429])
     equal([user.consume({}).remaining, all.consume({}).remaining], [1, 98])

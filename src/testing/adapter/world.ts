@@ -121,9 +121,10 @@ export interface Served {
 
 /**
  * Something that a framework cannot do. Behaviours that need it are omitted. `'early-headers'`: setting headers before there is a
- * response. `'proxy-trust'`: exposing whether a proxy is trusted. `'rules'`: reading the path of a request (`getPath`).
+ * response. `'proxy-trust'`: exposing whether a proxy is trusted. `'rules'`: reading the path of a request (`getPath`). `'unread-bodies'`:
+ * answering before the body of a request has arrived, or saying what happens to it (`discardBody`).
  */
-export type Lack = 'early-headers' | 'proxy-trust' | 'rules'
+export type Lack = 'early-headers' | 'proxy-trust' | 'rules' | 'unread-bodies'
 
 /** A framework with its adapter, for the behaviours. */
 export interface AdapterHarness {
@@ -223,6 +224,41 @@ export async function dial({ url }: Pick<Served, 'url'>, path = '/'): Promise<So
   socket.on('error', () => undefined)
   socket.write(`GET ${path} HTTP/1.1\r\nHost: ${hostname}\r\n\r\n`)
   return socket
+}
+
+/** A client that writes a body by hand. */
+export interface Upload {
+  /** All that the server has sent. */
+  received(): string
+  /** Writes bytes of the body. Returns false if the server has closed or reset the connection. */
+  write(bytes: number): Promise<boolean>
+  /** Writes a text. */
+  send(text: string): void
+  close(): void
+}
+
+/** Begins an upload of so many bytes, and writes none of them. */
+export async function beginUpload({ url }: Pick<Served, 'url'>, bytes: number): Promise<Upload> {
+  const { port, hostname } = new URL(url)
+  const socket = connect(Number(port), hostname)
+  await once(socket, 'connect')
+  let received = ''
+  socket.on('data', (data) => (received += String(data))).on('error', () => undefined)
+  socket.write(`POST / HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: ${bytes}\r\n\r\n`)
+  return {
+    received: () => received,
+    async write(count) {
+      const written = new Promise<boolean>((resolve) => {
+        socket.write('x'.repeat(count), (error) => resolve(error === undefined || error === null))
+      })
+      const isWritten = await written
+      // A reset comes a little later.
+      await new Promise((resolve) => setTimeout(resolve, 5))
+      return isWritten && !socket.destroyed && !socket.readableEnded
+    },
+    send: (text) => void socket.write(text),
+    close: () => void socket.destroy(),
+  }
 }
 
 /** Waits until a condition is true. For events on the other side of a socket. */

@@ -65,6 +65,23 @@ describe('a route with config.rateLimit', () => {
     expect([statusCode, body, headers['x-quota']]).toEqual([429, 'route', undefined])
   })
 
+  test('has its own count in place of a refund, and a refund in place of a count', async () => {
+    const app = create()
+    await app.register(rateLimit, times(9, { refundWhen: 'failure' }))
+    app.get('/count', { config: { rateLimit: { limits: quota(1), count: 'failures' } } }, handler)
+    await app.register(async (scope) => {
+      await scope.register(rateLimit, times(9, { count: 'successes' }))
+      scope.get('/refund', { config: { rateLimit: { limits: quota(1), refundWhen: 'success' } } }, handler)
+      scope.get('/inherited', { config: { rateLimit: { limits: quota(1) } } }, handler)
+    })
+    for (const [url, statuses] of Object.entries({
+      '/count': [200, 200],
+      '/refund': [200, 200],
+      '/inherited': [200, 429],
+    }))
+      expect([await status(app, url), await status(app, url)], url).toEqual(statuses)
+  })
+
   test('inherits the store, and counts there under the name of the route', async () => {
     const store = memoryStore()
     const app = create()

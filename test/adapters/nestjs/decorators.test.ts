@@ -97,9 +97,21 @@ describe('@RateLimit', () => {
     expect(await statuses(url, '/cats/first', '/cats/first', '/cats/first')).toEqual([200, 200, 200])
   })
 
+  test('replace what the module refunds, in either way to say it', async () => {
+    for (const [module, refund] of [
+      [{ refundWhen: 'failure' }, { count: 'failures' }],
+      [{ count: 'successes' }, { refundWhen: 'success' }],
+    ] as const) {
+      const own = { first: [RateLimit({ limits: of(1), ...refund })] }
+      const url = await start(limitedModule({ ...common, ...module }, { controllers: controllers(own) }))
+      expect(await statuses(url, '/cats/first', '/cats/first', '/cats/first')).toEqual([200, 200, 200])
+    }
+  })
+
   test.each([
     ['UNKNOWN_OPTION', { limits: of(1), max: 5 }],
     ['INVALID_OPTION', { limits: of(1), refundWhen: 'never' }],
+    ['INVALID_OPTION', { limits: of(1), count: 'failures', refundWhen: 'success' }],
     ['INVALID_OPTION', { keyer: everyone }],
     ['INVALID_OPTION', { cost: 3 }],
     ['INVALID_OPTION', { limiter: {} }],

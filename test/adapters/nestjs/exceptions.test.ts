@@ -13,7 +13,7 @@ import { describe, expect, test } from 'vitest'
 import {
   type Decorator,
   RateLimit,
-  rateLimit,
+  createRateLimitGuard,
   RateLimitException,
   RateLimitFilter,
   type RateLimitOptions,
@@ -88,7 +88,7 @@ describe.each(Object.keys(platforms))('on %s', (platform) => {
       [undefined, 'application/json; charset=utf-8'],
       [new RateLimitFilter(), 'application/problem+json'],
     ] as const) {
-      const own = { first: [UseGuards(rateLimit(one)) as Decorator] }
+      const own = { first: [UseGuards(createRateLimitGuard(one)) as Decorator] }
       const url = await start(moduleOf({ controllers: controllers(own) }), {
         platform,
         prepare: (app) => void (filter && app.useGlobalFilters(filter)),

@@ -1,7 +1,15 @@
 import { type CanActivate, Controller, Get } from '@nestjs/common'
 import { APP_GUARD } from '@nestjs/core'
 import { describe, expect, test } from 'vitest'
-import { byHandler, byHeader, byIP, byMethod, byRoute, ipKeyer, rateLimit } from '../../../adapters/nestjs/index.ts'
+import {
+  byHandler,
+  byHeader,
+  byIP,
+  byMethod,
+  byRoute,
+  createRateLimitGuard,
+  ipKeyer,
+} from '../../../adapters/nestjs/index.ts'
 import { type Decision, fixedWindow } from '../../../src/index.ts'
 import { controllers, decorate, decorateClass, moduleOf, platforms, start, statuses } from './app.ts'
 
@@ -23,7 +31,11 @@ describe.each(Object.keys(platforms))('on %s', (platform) => {
   ])('%s returns the key of a request', async (_, keyer, key) => {
     const keys: (string | undefined)[] = []
     const onDecision = ({ limits: [first] }: Decision): void => void keys.push(first?.key)
-    const guard: CanActivate = rateLimit({ keyer, limits: fixedWindow({ quota: 9, window: '1h' }), onDecision })
+    const guard: CanActivate = createRateLimitGuard({
+      keyer,
+      limits: fixedWindow({ quota: 9, window: '1h' }),
+      onDecision,
+    })
     const app = moduleOf({
       controllers: [Users, ...controllers({})],
       providers: [{ provide: APP_GUARD, useValue: guard }],

@@ -135,9 +135,14 @@ describe.each(Object.entries(transports))('a gateway on %s', (_, [Adapter, conne
     expect(seen).toEqual([true, 'echo'])
   })
 
+  test.each([{ refundWhen: 'success' }, { count: 'failures' }] as const)('are not refunded: %o', async (refund) => {
+    const { ask } = await connect(await serve({ keyer: everyone, limits: of(1), ...refund }), 'a')
+    expect([(await ask('echo')).event, (await ask('echo')).event]).toEqual(['echo', 'exception'])
+  })
+
   test('delays messages of a leaky bucket', async () => {
     const limits = leakyBucket({ quota: 20, window: '1s', capacity: 2 })
-    const { ask } = await connect(await serve({ keyer: everyone, limits, refundWhen: 'success' }), 'a')
+    const { ask } = await connect(await serve({ keyer: everyone, limits }), 'a')
     const started = performance.now()
     expect([(await ask('echo')).event, (await ask('echo')).event]).toEqual(['echo', 'echo'])
     expect(performance.now() - started).toBeGreaterThan(40)
@@ -170,6 +175,45 @@ test('a gateway on socket.io reads headers of the request that opened the connec
     'exception',
     'echo',
   ])
+})
+
+describe('an acknowledgement of a message on socket.io', () => {
+  class Answers {
+    answer(_client: unknown, data: unknown): unknown {
+      return { data }
+    }
+  }
+  decorate(Answers, 'answer', SubscribeMessage('answer'))
+
+  async function socketOf(options: RateLimitOptions): Promise<Socket> {
+    const Gateway = decorateClass(Answers, WebSocketGateway(), UseGuards(RateLimitGuard))
+    const app = moduleOf({ imports: [RateLimitModule.forRoot(options)], providers: [Gateway] })
+    const url = await start(app, { prepare: (each) => each.useWebSocketAdapter(new IoAdapter(each)) })
+    const socket = io(url, { transports: ['websocket'] })
+    open.push(socket)
+    await new Promise<void>((resolve) => void socket.once('connect', resolve))
+    return socket
+  }
+
+  const problem = { status: 429, 'violated-policies': ['messages'], event: 'answer', retryAfter: 3600 }
+
+  test('has the payload of the exception if the message is denied', async () => {
+    const socket = await socketOf({ keyer: everyone, limits: of(1) })
+    const exceptions: unknown[] = []
+    socket.on('exception', (payload: unknown) => void exceptions.push(payload))
+    const ask = async (...data: unknown[]): Promise<unknown> =>
+      socket.timeout(2000).emitWithAck('answer', ...data) as Promise<unknown>
+    // An admitted message is acknowledged by its handler, or by Nest.
+    socket.emit('answer', 1)
+    const denied = [await ask(2), await ask()]
+    for (const each of denied) expect(each).toMatchObject(problem)
+    expect(exceptions).toEqual(denied)
+  })
+
+  test('is that of the handler if the message is admitted', async () => {
+    const socket = await socketOf({ keyer: everyone, limits: of(1) })
+    expect(await socket.timeout(2000).emitWithAck('answer', 1)).toEqual({ data: 1 })
+  })
 })
 
 describe('a microservice', () => {

@@ -10,7 +10,7 @@ import { APP_GUARD } from '@nestjs/core'
 import { describe, expect, test } from 'vitest'
 import {
   byIP,
-  rateLimit,
+  createRateLimitGuard,
   RateLimitGuard,
   RateLimitModule,
   type RateLimitOptions,
@@ -99,7 +99,7 @@ describe('forRoot', () => {
     const everywhere = moduleOf({ imports: [RateLimitModule.forRoot(options), other] })
     expect(await statuses(await start(everywhere), '/cats/first', '/cats/second')).toEqual([200, 429])
     const local = moduleOf({ imports: [RateLimitModule.forRoot({ ...options, global: false }), other] })
-    await expect(start(local)).rejects.toThrow(/RateLimits/)
+    await expect(start(local)).rejects.toThrow(/RateLimitService/)
   })
 
   test('causes a warning when there is no guard', async () => {
@@ -159,8 +159,24 @@ describe.each(Object.keys(platforms))('the guard on %s', (platform) => {
     expect(await statuses(url, '/dogs/only', '/dogs/only')).toEqual([200, 429])
   })
 
-  test('of `rateLimit` counts in addition to the module, with one list of headers', async () => {
-    const strict = rateLimit({
+  test('whose `shouldSkip` returns an object admits nobody', async () => {
+    class OwnGuard extends RateLimitGuard {
+      protected override shouldSkip(): never {
+        return {} as never
+      }
+    }
+    Injectable()(OwnGuard)
+    const app = moduleOf({
+      imports: [RateLimitModule.forRoot({ keyer: everyone, limits: of(1) })],
+      controllers: controllers({}),
+      providers: [{ provide: APP_GUARD, useClass: OwnGuard }],
+    })
+    const url = await start(app, { platform })
+    expect(await statuses(url, '/dogs/only', '/dogs/only')).toEqual([500, 500])
+  })
+
+  test('of `createRateLimitGuard` counts in addition to the module, with one list of headers', async () => {
+    const strict = createRateLimitGuard({
       keyer: keyers(byIP, everyone),
       limits: fixedWindow({ name: 'strict', quota: 1, window: '1h' }),
     })

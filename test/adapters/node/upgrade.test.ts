@@ -136,17 +136,20 @@ describe('an upgrade', () => {
     expect(codes).toEqual(['SLUICE_FAULT'])
   })
 
-  test('can be skipped, and does not call onDenied and refundWhen', async () => {
-    const limit = rateLimit(
-      times(1, { onDenied: () => expect.unreachable(), refundWhen: 'success', skip: ({ url }) => url === '/free' }),
-    )
-    const port = await listen(limit)
-    await greeting(port)
-    expect((await refusal(port)).statusCode).toBe(429)
-    const free = new WebSocket(`ws://127.0.0.1:${port}/free`)
-    await once(free, 'open')
-    free.terminate()
-  })
+  test.each([{ refundWhen: 'success' }, { count: 'failures' }] as const)(
+    'can be skipped, and calls no onDenied and is not refunded: %o',
+    async (refund) => {
+      const limit = rateLimit(
+        times(1, { onDenied: () => expect.unreachable(), ...refund, skip: ({ url }) => url === '/free' }),
+      )
+      const port = await listen(limit)
+      await greeting(port)
+      expect((await refusal(port)).statusCode).toBe(429)
+      const free = new WebSocket(`ws://127.0.0.1:${port}/free`)
+      await once(free, 'open')
+      free.terminate()
+    },
+  )
 
   test('is closed after a denial even if the client keeps its side open', async () => {
     const port = await listen(rateLimit(times(1)))

@@ -5,9 +5,8 @@ import OpenAI from 'openai'
 import { afterEach, describe, expect, test } from 'vitest'
 import { rateLimit } from '../../../adapters/node/index.ts'
 import { fixedWindow } from '../../../src/engine/factories.ts'
-import type { HeaderStyle } from '../../../src/http/headers/types.ts'
-import type { Decision } from '../../../src/limiter/decision.ts'
 import { everyone } from '../../../src/limiter/keyers.ts'
+import { denialBody, type ModelApi } from '../../../src/llm/index.ts'
 import { serve, type Served, until } from '../../support/http.ts'
 
 let server: Served | undefined
@@ -25,7 +24,7 @@ interface Attempt {
 }
 
 /** Starts a server that answers like a model's API. It admits one request in each window. */
-async function gateway(style: HeaderStyle, answer: object, window: '2s' | '1h'): Promise<readonly Attempt[]> {
+async function gateway(style: ModelApi, answer: object, window: '2s' | '1h'): Promise<readonly Attempt[]> {
   const attempts: Attempt[] = []
   const limit = rateLimit({
     keyer: everyone,
@@ -34,10 +33,7 @@ async function gateway(style: HeaderStyle, answer: object, window: '2s' | '1h'):
       fixedWindow({ name: 'tokens', quota: 1000, window: '1h' }),
     ],
     headers: style,
-    message: ({ allowed }: Decision) => ({
-      type: 'error',
-      error: { type: 'rate_limit_error', message: 'slow', allowed },
-    }),
+    message: denialBody(style),
   })
   const handler = limit((_request: IncomingMessage, response: ServerResponse) => {
     response.setHeader('Content-Type', 'application/json')
@@ -54,12 +50,16 @@ async function gateway(style: HeaderStyle, answer: object, window: '2s' | '1h'):
 }
 
 interface Client {
-  readonly style: HeaderStyle
+  readonly style: ModelApi
   readonly answer: object
   /** Returns a function that asks the model and returns its text. */
   connect(url: string, maxRetries: number): () => Promise<string | null | undefined>
   /** The error of the client for status 429. */
-  readonly error: new (...rest: never) => { readonly status: number; readonly headers: Headers }
+  readonly error: new (...rest: never) => {
+    readonly status: number
+    readonly message: string
+    readonly headers: Headers
+  }
   readonly headers: Readonly<Record<string, unknown>>
 }
 
@@ -151,6 +151,8 @@ describe.each(Object.entries(clients))('%s', (_, { style, answer, connect, error
     expect(thrown).toBeInstanceOf(error)
     const denied = thrown as InstanceType<typeof error>
     expect(denied.status).toBe(429)
+    // The client finds the error in the body. Otherwise its message is "429 status code (no body)".
+    expect(denied.message).toMatch(/^429 .*Rate limit reached: requests\. Try again in \d+ (minutes|hour)/s)
     expect(Object.fromEntries(denied.headers)).toMatchObject(headers)
     const [ms, seconds] = [Number(denied.headers.get('retry-after-ms')), Number(denied.headers.get('retry-after'))]
     expect(Math.ceil(ms / 1000)).toBe(seconds)

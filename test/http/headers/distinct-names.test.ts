@@ -16,7 +16,7 @@ function decide(limiters: Readonly<Record<string, readonly Limit[]>>, cost = 1):
   const parts = Object.entries(limiters).map(([name, limits]) =>
     createLimiter({ name, keyer: everyone, limits, store }),
   )
-  return stack<unknown>(...parts).consume({}, { cost })
+  return stack(...parts).consume({}, { cost })
 }
 
 const namesIn = (limiters: Readonly<Record<string, readonly Limit[]>>): unknown =>

@@ -1,8 +1,12 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import calculateSlot from 'cluster-key-slot'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { gcra } from '../../../src/index.ts'
+import { redisKey } from '../../../src/stores/redis/keys.ts'
 import { guardedLimiter, recordWarnings, timed } from '../../support/guarded.ts'
 import { families } from '../../support/redis-clients.ts'
-import { startCluster } from '../../support/redis-cluster.ts'
+import { redisCli, startCluster } from '../../support/redis-cluster.ts'
+import type { RedisServer } from '../../support/redis.ts'
 import { leftovers, until } from '../../support/redis-tests.ts'
 
 let warnings: ReturnType<typeof recordWarnings>
@@ -41,5 +45,51 @@ describe.each(families)('a cluster of which one server is frozen, asked by $name
         ({ degraded }) => degraded === undefined,
       ),
     )
+  })
+})
+
+/**
+ * Freezes a server that has no replica. Returns the part of the decisions about keys of the other servers that was local from then on, by client.
+ */
+async function localOfOthers(coverage: 'yes' | 'no'): Promise<Record<string, number>> {
+  const options = ['--cluster-node-timeout', '1000', '--cluster-require-full-coverage', coverage]
+  const servers = await startCluster(3, [], options)
+  leftovers.push(() => servers.stop())
+  const [first, , frozen] = servers.nodes as [RedisServer, RedisServer, RedisServer]
+  const limiters = await Promise.all(
+    families.map(async ({ name, cluster }) => {
+      const { client, close } = await cluster(first.port)
+      leftovers.push(close)
+      return { name, ...guardedLimiter(client, gcra({ quota: 100_000, window: '1d' })) }
+    }),
+  )
+  for (const { limiter } of limiters) for (const key of KEYS) await limiter.consume(key)
+  frozen.process.kill('SIGSTOP')
+  await until(async () => redisCli(first.port, 'CLUSTER', 'NODES').includes('fail'))
+  await pause(1500)
+  const others = KEYS.filter((key) => calculateSlot(redisKey('sluice:', 'test', key)) < 10_000)
+  const parts: Record<string, number> = {}
+  for (const { name, limiter } of limiters) {
+    let local = 0
+    for (let round = 0; round < 10; round++) {
+      const decisions = await Promise.all(others.map(async (key) => limiter.consume(key)))
+      local += decisions.filter(({ degraded }) => degraded === 'local').length
+    }
+    parts[name] = local / others.length / 10
+  }
+  return parts
+}
+
+function eachClient(part: number): Record<string, number> {
+  return Object.fromEntries(families.map(({ name }) => [name, part]))
+}
+
+describe('keys of the other servers, when a server of a cluster is frozen and not replaced', () => {
+  it('are decided by the cluster without `cluster-require-full-coverage`', { timeout: 60_000 }, async () => {
+    expect(await localOfOthers('no')).toEqual(eachClient(0))
+  })
+
+  it('are all decided locally with `cluster-require-full-coverage`', { timeout: 60_000 }, async () => {
+    expect(await localOfOthers('yes')).toEqual(eachClient(1))
   })
 })

@@ -110,7 +110,7 @@ describe('a guard and a cache of denials', () => {
     const late = methodStore({
       ...inner.methods,
       take: async (charges, mode, fresh) => {
-        const isFirst = inner.asked.length === 0
+        const isFirst = inner.asked.length === 1
         const answer = await inner.methods.take(charges, mode, fresh)
         if (isFirst) await new Promise<void>((resolve) => (release = resolve))
         return answer
@@ -118,10 +118,12 @@ describe('a guard and a cache of denials', () => {
     })
     const store = guard(denyCache(late, { maxAge: '1h' }), { deadline: '20ms' })
     const limiter = createLimiter<string>({ keyer: (key) => key, limits: one, store })
+    // Before the first answer one failure opens the breaker.
+    await limiter.consume('first')
     expect(await limiter.consume('k')).toMatchObject({ allowed: true, degraded: 'local' })
     // No denial is kept until the store has refunded the late charge.
     for (let i = 0; i < 3; i++) expect((await limiter.consume('k')).allowed).toBe(false)
-    expect(inner.asked.length).toBe(4)
+    expect(inner.asked.length).toBe(5)
     release()
     await new Promise((resolve) => setImmediate(resolve))
     expect(await limiter.consume('k')).toMatchObject({ allowed: true, degraded: undefined })

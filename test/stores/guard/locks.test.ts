@@ -111,6 +111,7 @@ describe('a lock-out', () => {
 
   it('that the store does not confirm while it is asked is rejected, and applies here', async () => {
     const { store, limiter } = world()
+    await limiter.peek('a')
     store.isDown = true
     await expect(limiter.block('a', '1h')).rejects.toThrow('down')
     for (let i = 0; i < 3; i++) await limiter.peek('probe')

@@ -50,20 +50,24 @@ async function lines(): Promise<string[]> {
 }
 
 describe('the log of an outage', () => {
-  const OUTAGE = 'Limiters decide without it until it answers: see `onOutage`.'
-  const AGAIN = 'the store answers again. Limiters use it again.'
+  const OUTAGE = 'Limiters decide without it until it answers: see `onOutage`. Decisions without it: '
+  const AGAIN = 'the store answers again. Limiters use it again. Decisions without it: '
 
   beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }))
   afterEach(() => void vi.useRealTimers())
 
-  it('names the store, the cause and the recovery', async () => {
+  it('names the store, the cause, the recovery and the number of decisions without the store', async () => {
     const reporter = new Reporter(named('Redis at a:1'), undefined)
-    reporter.changed('degraded', 'refused', false)
+    reporter.countLocal()
+    reporter.changed('away', 'refused')
+    for (let i = 0; i < 41; i++) reporter.countLocal()
     vi.advanceTimersByTime(5000)
-    reporter.changed('healthy', 'the store answers again', false)
+    reporter.changed('healthy', 'the store answers again')
+    expect((await lines()).length).toBe(1)
+    reporter.proven()
     expect(await lines()).toEqual([
-      `SLUICE_OUTAGE Redis at a:1: refused. ${OUTAGE}`,
-      `SLUICE_RECOVERY Redis at a:1: ${AGAIN}`,
+      `SLUICE_OUTAGE Redis at a:1: refused. ${OUTAGE}1`,
+      `SLUICE_RECOVERY Redis at a:1: ${AGAIN}42`,
     ])
     reporter.close()
   })
@@ -71,42 +75,76 @@ describe('the log of an outage', () => {
   it('has one line a minute for a store that fails again and again, with the number of changes', async () => {
     const reporter = new Reporter(named('db'), undefined)
     for (let i = 0; i < 18; i++) {
-      reporter.changed('degraded', `freeze ${i}`, false)
+      reporter.changed('away', `freeze ${i}`)
+      reporter.countLocal()
       vi.advanceTimersByTime(5000)
-      reporter.changed('healthy', 'the store answers again', false)
+      reporter.changed('healthy', 'the store answers again')
+      reporter.proven()
       vi.advanceTimersByTime(5000)
     }
     expect(await lines()).toEqual([
-      `SLUICE_OUTAGE db: freeze 0. ${OUTAGE}`,
-      `SLUICE_RECOVERY db: ${AGAIN}`,
-      `SLUICE_RECOVERY db: 10 changes in the last minute. The latest: ${AGAIN}`,
-      `SLUICE_RECOVERY db: 12 changes in the last minute. The latest: ${AGAIN}`,
-      `SLUICE_RECOVERY db: 12 changes in the last minute. The latest: ${AGAIN}`,
+      `SLUICE_OUTAGE db: freeze 0. ${OUTAGE}0`,
+      `SLUICE_RECOVERY db: ${AGAIN}1`,
+      `SLUICE_RECOVERY db: 10 changes in the last minute. The latest: ${AGAIN}5`,
+      `SLUICE_RECOVERY db: 12 changes in the last minute. The latest: ${AGAIN}6`,
+      `SLUICE_RECOVERY db: 12 changes in the last minute. The latest: ${AGAIN}6`,
     ])
     // A minute without changes: the next outage is logged at once.
     vi.advanceTimersByTime(60_000)
     expect(vi.getTimerCount()).toBe(0)
-    reporter.changed('degraded', 'next', false)
-    expect((await lines()).at(-1)).toBe(`SLUICE_OUTAGE db: next. ${OUTAGE}`)
+    reporter.changed('away', 'next')
+    expect((await lines()).at(-1)).toBe(`SLUICE_OUTAGE db: next. ${OUTAGE}0`)
     reporter.close()
     expect(vi.getTimerCount()).toBe(0)
   })
 
+  it('has one line a minute while a store is slow, and no recovery before it decides again', async () => {
+    const reporter = new Reporter(named('db'), undefined)
+    reporter.changed('away', 'no answer within 1 s', true)
+    reporter.changed('slow', 'answers take 1.4 s, and `deadline.most` is 1 s')
+    for (let i = 0; i < 3; i++) {
+      reporter.countLocal()
+      vi.advanceTimersByTime(60_000)
+    }
+    reporter.changed('healthy', 'the store answers again')
+    reporter.changed('slow', 'answers take 1.4 s, and `deadline.most` is 1 s')
+    reporter.close()
+    const slow = 'SLUICE_SLOW_STORE db: answers take 1.4 s, and `deadline.most` is 1 s.'
+    const effect = 'Limiters decide without it. Raise `deadline`, or move the store nearer. Decisions without it: '
+    expect(await lines()).toEqual([0, 1, 2, 3].map((count) => `${slow} ${effect}${count}`))
+  })
+
+  it('has an outage without an error once it is known that the store is not slow', async () => {
+    for (const known of ['lost', 'proven', 'close'] as const) {
+      const reporter = new Reporter(named(known), undefined)
+      reporter.changed('away', 'no answer within 50 ms', true)
+      expect((await lines()).filter((line) => line.includes(known))).toEqual([])
+      if (known === 'proven') reporter.changed('healthy', 'the store answers again')
+      reporter[known]()
+      reporter.close()
+      const own = (await lines()).filter((line) => line.includes(known))
+      expect(own[0]).toBe(`SLUICE_OUTAGE ${known}: no answer within 50 ms. ${OUTAGE}0`)
+      expect(own.length).toBe(known === 'proven' ? 2 : 1)
+    }
+  })
+
   it('has one line for several servers that are lost at once, and one when all are back', async () => {
     const reporter = new Reporter(named('cluster'), undefined)
-    for (let lost = 1; lost <= 3; lost++) reporter.changed('degraded', `server ${lost}: refused`, lost > 1)
-    for (let left = 2; left >= 0; left--) reporter.changed('healthy', `server ${left} answers again`, left > 0)
+    for (let lost = 1; lost <= 3; lost++) reporter.changed('away', `server ${lost}: refused`)
+    for (let left = 2; left >= 0; left--)
+      reporter.changed(left > 0 ? 'away' : 'healthy', `server ${left} answers again`)
+    reporter.proven()
     expect(await lines()).toEqual([
-      `SLUICE_OUTAGE cluster: server 1: refused. ${OUTAGE}`,
-      'SLUICE_RECOVERY cluster: 5 changes in the last minute. The latest: server 0 answers again. Limiters use it again.',
+      `SLUICE_OUTAGE cluster: server 1: refused. ${OUTAGE}0`,
+      'SLUICE_RECOVERY cluster: server 0 answers again. Limiters use it again. Decisions without it: 0',
     ])
     reporter.close()
   })
 
   it('says so if the store has no name', async () => {
     const reporter = new Reporter(named(), undefined)
-    reporter.changed('degraded', 'refused', false)
-    expect(await lines()).toEqual([`SLUICE_OUTAGE A store of rate limits: refused. ${OUTAGE}`])
+    reporter.changed('away', 'refused')
+    expect(await lines()).toEqual([`SLUICE_OUTAGE A store of rate limits: refused. ${OUTAGE}0`])
     reporter.close()
   })
 })
@@ -125,11 +163,12 @@ describe('the cause of an outage', () => {
     const changes: StoreChange[] = []
     const guarded = guard(denyCache(store), { deadline: 100, onChange: (change) => void changes.push(change) })
     const limiter = createLimiter<string>({ keyer: (key) => key, limits: perMinute(9), store: guarded })
+    await limiter.consume('first')
     store.error = new SluiceError('STORE_FAILED', 'refused')
     for (let i = 0; i < 2; i++) await limiter.consume('k')
     store.isSilent = true
     await lose(limiter, changes)
-    expect(changes).toEqual([{ state: 'degraded', reason: 'refused', name: 'mine' }])
+    expect(changes).toEqual([{ state: 'away', reason: 'refused', name: 'mine' }])
     expect(guarded.place.name).toBe('mine')
     await guarded.close()
   })
@@ -141,7 +180,7 @@ describe('the cause of an outage', () => {
     const guarded = guard(store, { deadline: 50, onChange: (change) => void changes.push(change) })
     const limiter = createLimiter<string>({ keyer: (key) => key, limits: perMinute(9), store: guarded })
     await lose(limiter, changes)
-    expect(changes).toEqual([{ state: 'degraded', reason: 'refused', name: 'mine' }])
+    expect(changes).toEqual([{ state: 'away', reason: 'refused', name: 'mine' }])
     await guarded.close()
   })
 
@@ -160,11 +199,13 @@ describe('the cause of an outage', () => {
     expect(changes[0]!.name).toBe(`Redis at 127.0.0.1:${port}`)
     // valkey-glide emits no errors.
     expect(changes[0]!.reason).toMatch(name === 'valkey-glide' ? /refused|no answer within/ : /ECONNREFUSED/)
-    expect((await lines())[0]).toContain(`SLUICE_OUTAGE Redis at 127.0.0.1:${port}: ${changes[0]!.reason}`)
+    const own = async (): Promise<string[]> => (await lines()).filter((line) => line.includes(String(port)))
+    await until(async () => (await own()).length > 0)
+    expect((await own())[0]).toContain(`SLUICE_OUTAGE Redis at 127.0.0.1:${port}: ${changes[0]!.reason}`)
     const running = await startRedis('--port', String(port))
     leftovers.push(() => running.stop())
-    await until(async () => changes.length > 1)
-    expect((await lines()).at(-1)).toContain('SLUICE_RECOVERY')
+    await until(async () => (await limiter.consume('k')).degraded === undefined)
+    expect((await own()).at(-1)).toContain('SLUICE_RECOVERY')
   })
 })
 

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { isKnownAsOneOfSeveral, isOneOfSeveral } from '../../../src/stores/memory/index.ts'
+import { isKnownAsOneOfSeveral, isOneOfSeveral } from '../../../src/stores/memory/cluster-warning.ts'
 
 vi.setConfig({ hookTimeout: 120_000, testTimeout: 60_000 })
 

@@ -11,7 +11,7 @@ import {
   perSecond,
   slidingWindowLog,
 } from '../../../src/index.ts'
-import type { Charge } from '../../../src/stores/store.ts'
+import type { Charge, SyncStore } from '../../../src/stores/store.ts'
 import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
 
 interface Setup {
@@ -239,5 +239,28 @@ describe('a key that one limit has seen before', () => {
       return limiter.consume('a').allowed
     })
     expect(admitted).toEqual([true, true, true, false])
+  })
+})
+
+describe('a wrapper around a memory store', () => {
+  const wrappers: Record<string, (store: SyncStore, run: SyncStore['run']) => SyncStore> = {
+    'made by a spread': (store, run) => ({ ...store, run }),
+    'that is a proxy': (store, run) =>
+      new Proxy(store, {
+        get: (target, name) => (name === 'run' ? run : (Reflect.get(target, name) as unknown)),
+      }),
+  }
+
+  it.each(Object.entries(wrappers))('%s receives each decision', (_, wrap) => {
+    const store = memoryStore()
+    const kinds: string[] = []
+    const wrapper = wrap(store, (operation, reply) => {
+      kinds.push(operation.kind)
+      return store.run(operation, reply)
+    })
+    const limiter = createLimiter({ keyer: (key: string) => key, limits: perSecond(1), store: wrapper })
+    expect([limiter.consume('a').allowed, limiter.consume('a').allowed]).toEqual([true, false])
+    limiter.peek('a')
+    expect(kinds).toEqual(['consume', 'consume', 'peek'])
   })
 })

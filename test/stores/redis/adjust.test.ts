@@ -1,8 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import {
-  type Algorithm,
   createLimiter,
-  defineAlgorithm,
   fixedWindow,
   gcra,
   type Limit,
@@ -10,6 +8,7 @@ import {
   slidingWindowCounter,
   type Store,
 } from '../../../src/index.ts'
+import { type Algorithm, defineAlgorithm } from '../../../src/extend.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { virtualClock } from '../../../src/testing.ts'
 import { redisForAll } from '../../support/redis-tests.ts'

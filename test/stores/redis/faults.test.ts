@@ -17,6 +17,7 @@ import { reasonOf } from '../../../src/util/errors.ts'
 import { type RedisClient, redisStore } from '../../../src/stores/redis/index.ts'
 import { singleFamilies } from '../../support/redis-clients.ts'
 import { startCluster } from '../../support/redis-cluster.ts'
+import { freePort } from '../../support/redis.ts'
 import { connect, leftovers, limiterOn, server, until } from '../../support/redis-tests.ts'
 
 const YEAR = 31_536_000_000
@@ -155,10 +156,34 @@ describe('a user with few rights', () => {
     expect(await left(limiter, 'k')).toEqual([3, 3])
   })
 
-  it('gets an error that names the missing command', async () => {
+  it('gets an error that names the missing command, before and at the first decision', async () => {
     const client = await setup(COMMANDS.replace('+hset', ''))
-    const error = await failureOf(limiterOn(client, gcra({ quota: 3, window: '1m' })).consume('k'))
-    expect(error.message).toMatch(/docs\/guides\/redis\.md#a-user-with-few-rights/)
+    const limiter = limiterOn(client, gcra({ quota: 3, window: '1m' }))
+    for (const ask of [(): unknown => redisStore(client).ready!(), (): unknown => limiter.consume('k')]) {
+      const error: unknown = await Promise.resolve(ask()).catch((reason: unknown) => reason)
+      expect(error).toMatchObject({ code: 'STORE_SETUP' })
+      expect((error as Error).message).toContain(`ACL SETUSER <user> ~<prefix of the store>* ${COMMANDS}`)
+      expect((error as Error).message).toMatch(/docs\/guides\/redis\.md#a-user-with-few-rights/)
+    }
+  })
+
+  it('is ready with exactly the commands that are documented, and for its own keys', async () => {
+    const client = await setup(COMMANDS)
+    await redisStore(client).ready!()
+    await expect(redisStore(client, { prefix: 'other:' }).ready!()).rejects.toMatchObject({ code: 'STORE_SETUP' })
+  })
+
+  it('is ready when the key of the check has expired, and leaves none', async () => {
+    const { port } = await server()
+    const client = connect(port)
+    await redisStore(client).ready!()
+    await expect.poll(() => client.dbsize(), { timeout: 5000 }).toBe(0)
+    await redisStore(client).ready!()
+  })
+
+  it('is not ready on a server that does not answer: that is no mistake of the set-up', async () => {
+    const client = connect(await freePort(), { maxRetriesPerRequest: 0 })
+    await expect(redisStore(client).ready!()).rejects.toMatchObject({ code: 'STORE_FAILED' })
   })
 })
 
@@ -291,7 +316,7 @@ it.each([
 ])('a client that says "%s" is to be looked at', (message) => {
   expect(reasonOf(failure(new Error(message)))).toBe(
     'Redis could not decide: The client got no answer to a script. ' +
-      `Check the URL it was given, and that it is connected (${message || 'Error'})`,
+      `Check the URL it was given, and that it is connected (${message.replace(/\.$/, '') || 'Error'})`,
   )
 })
 
@@ -326,14 +351,19 @@ it.each([
   'MASTERDOWN Link with MASTER is down',
   'TRYAGAIN Multiple keys request during rehashing of slot',
   'BUSY Redis is busy running a script.',
-  'NOAUTH Authentication required.',
-  'WRONGPASS invalid username-password pair or user is disabled.',
-  'NOPERM User limiter has no permissions',
-  'PermissionDenied: User limiter has no permissions',
   'connect ECONNREFUSED 127.0.0.1:6379',
   'Socket closed unexpectedly',
 ])('"%s" says that the server cannot decide', (message) => {
   expect(failure(new Error(message)).code).toBe('STORE_FAILED')
+})
+
+it.each([
+  'NOAUTH Authentication required.',
+  'WRONGPASS invalid username-password pair or user is disabled.',
+  'NOPERM User limiter has no permissions',
+  'PermissionDenied: User limiter has no permissions',
+])('"%s" says that the user or its rights are wrong', (message) => {
+  expect(failure(new Error(message)).code).toBe('STORE_SETUP')
 })
 
 it('a refusal of Redis 6.2, which is a text, says the same as one of Redis 7', () => {

@@ -4,16 +4,10 @@ import calculateSlot from 'cluster-key-slot'
 import { describe, expect, it } from 'vitest'
 import { builtIn } from '../../../src/algorithms/index.ts'
 import { luaOf } from '../../../src/algorithms/lua.ts'
-import {
-  createLimiter,
-  defineAlgorithm,
-  fixedWindow,
-  gcra,
-  type Limiter,
-  slidingWindowLog,
-} from '../../../src/index.ts'
+import { createLimiter, fixedWindow, gcra, type Limiter, slidingWindowLog } from '../../../src/index.ts'
+import { defineAlgorithm } from '../../../src/extend.ts'
 import { type RedisClient, redisStore } from '../../../src/stores/redis/index.ts'
-import { families, singleFamilies } from '../../support/redis-clients.ts'
+import { families } from '../../support/redis-clients.ts'
 import { startCluster } from '../../support/redis-cluster.ts'
 import { connect, leftovers, server, until } from '../../support/redis-tests.ts'
 
@@ -57,7 +51,7 @@ async function functionsCalled(client: Redis, limiter: Limiter<string>): Promise
   })
 }
 
-describe.each(singleFamilies)('by $name', ({ single }) => {
+describe.each(families)('by $name', ({ single }) => {
   it('decisions are made by a function, and a flush of functions and scripts loses none', async () => {
     const { port } = await server()
     const admin = connect(port)

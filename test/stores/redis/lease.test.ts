@@ -22,7 +22,7 @@ afterAll(async () => {
 })
 
 it('leases keep their bounds over Redis, whatever happens', { timeout: 30_000 + 1000 * RUNS }, async () => {
-  const counts: Counts = { decisions: 0, leased: 0, bounds: 0, returned: 0 }
+  const counts: Counts = { decisions: 0, leased: 0, bounds: 0, returned: 0, reports: 0, waits: 0 }
   let runs = 0
   const any = fc
     .tuple(fc.constantFrom(...LEASED), fc.constantFrom(EVERYTHING, WHOLE))

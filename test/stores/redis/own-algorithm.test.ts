@@ -1,14 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import {
-  type Algorithm,
-  createLimiter,
-  defineAlgorithm,
-  fixedWindow,
-  guard,
-  type Limit,
-  type Limiter,
-} from '../../../src/index.ts'
+import { unlimited } from '../../../src/limiter/options.ts'
+import { createLimiter, fixedWindow, guard, type Limit, type Limiter } from '../../../src/index.ts'
+import { type Algorithm, defineAlgorithm } from '../../../src/extend.ts'
 import { type IoredisLike, type RedisClient, redisStore } from '../../../src/stores/redis/index.ts'
 import { connect, server } from '../../support/redis-tests.ts'
 
@@ -56,7 +50,7 @@ function limiterWith(client: RedisClient, limits: readonly Limit[]): Limiter<str
   return createLimiter<string>({
     name: 'own',
     keyer: (key) => key,
-    limits: limits.map((each, i) => (key: string) => (i === 0 || key === 'bad' ? each : undefined)),
+    limits: limits.map((each, i) => (key: string) => (i === 0 || key === 'bad' ? each : unlimited)),
     store,
   })
 }

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import {
   createLimiter,
-  defineAlgorithm,
   fixedWindow,
   gcra,
   type Limit,
@@ -9,6 +8,7 @@ import {
   slidingWindowCounter,
   tokenBucket,
 } from '../../../src/index.ts'
+import { defineAlgorithm } from '../../../src/extend.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { virtualClock } from '../../../src/testing.ts'
 import { redisForAll } from '../../support/redis-tests.ts'

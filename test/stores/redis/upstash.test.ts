@@ -4,7 +4,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createLimiter, denyCache, fixedWindow, gcra, guard, type Limiter } from '../../../src/index.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { storeBehaviours } from '../../../src/testing.ts'
+import { redisCli } from '../../support/redis-cluster.ts'
 import { type RedisServer, startRedis } from '../../support/redis.ts'
+import { leftovers, server as emptyServer } from '../../support/redis-tests.ts'
 import { type RestProxy, startRestProxy } from '../../support/upstash.ts'
 
 let server: RedisServer
@@ -59,15 +61,45 @@ describe.each(Object.entries(settings))('redisStore with @upstash/redis, %s', (_
     expect(first.map(({ remaining }) => remaining)).toEqual(keys.map(() => 49))
   })
 
-  it('loads the function, and calls scripts until then', async () => {
-    const limiter = limiterOf(connect(options))
+  /** Returns a limiter on a server of its own, without scripts, and what it is sent. */
+  async function alone(): Promise<{ limiter: Limiter<string>; port: number; commands: string[]; paths: string[] }> {
+    const { port } = await emptyServer()
+    const { url, token, commands, paths, close } = await startRestProxy(port)
+    leftovers.push(close)
+    return { limiter: limiterOf(connect({ ...options, url, token })), port, commands, paths }
+  }
+
+  it('decides by the text of the script first, then by its hash: one call each, also on a server that has no script', async () => {
+    const { limiter, commands, paths } = await alone()
+    expect((await limiter.consume('ann')).remaining).toBe(49)
+    expect(commands).toEqual(['eval'])
+    for (let i = 0; i < 3; i++) await limiter.consume('ann')
+    await limiter.peek('ann')
+    await pause(100)
+    expect(commands).toEqual(['eval', ...Array<string>(4).fill('evalsha')])
+    expect(paths).toHaveLength(5)
+  })
+
+  it('sends the text again when the server has lost the script, and loses no decision', async () => {
+    const { limiter, port, commands } = await alone()
+    await limiter.consume('ann')
+    redisCli(port, 'SCRIPT', 'FLUSH')
+    commands.length = 0
+    expect((await limiter.consume('ann')).remaining).toBe(48)
+    expect((await limiter.consume('ann')).remaining).toBe(47)
+    expect(commands).toEqual(['evalsha', 'eval', 'evalsha'])
+  })
+
+  it('counts exactly when the first decisions are made at once', async () => {
+    const { limiter, commands } = await alone()
     const admitted = await Promise.all(Array.from({ length: 80 }, async () => (await limiter.consume('ann')).allowed))
     expect(admitted.filter(Boolean)).toHaveLength(50)
+    expect(new Set(commands)).toEqual(new Set(['eval']))
   })
 
   it('reports an error without the script that was sent', async () => {
     const limiter = limiterOf(connect(options))
-    proxy.failures.push(...Array<string>(3).fill('{"error":"ERR max requests limit exceeded"}'))
+    proxy.failures.push('{"error":"ERR max requests limit exceeded"}')
     const error: unknown = await Promise.resolve(limiter.consume('ann')).catch((failed: unknown) => failed)
     proxy.failures.length = 0
     expect(error).toMatchObject({ code: 'STORE_FAILED' })
@@ -78,11 +110,7 @@ describe.each(Object.entries(settings))('redisStore with @upstash/redis, %s', (_
 
 it('sends decisions that are made together in one HTTP request', async () => {
   const limiter = limiterOf(connect())
-  // The library is loaded, and the function called.
-  for (let i = 0; i < 3; i++) {
-    await limiter.consume('warm')
-    await pause(100)
-  }
+  await limiter.consume('warm')
   proxy.paths.length = 0
   await Promise.all(Array.from({ length: 300 }, (_, i) => limiter.consume(`key ${i}`)))
   expect(proxy.paths).toEqual(['/pipeline'])

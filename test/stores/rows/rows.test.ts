@@ -1,20 +1,17 @@
 import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import {
-  type Changes,
-  type Charge,
   createLimiter,
   fixedWindow,
   gcra,
   type Limiter,
   memoryStore,
-  type RowDatabase,
-  rowStore,
   slidingWindowCounter,
   slidingWindowLog,
   stack,
   type Store,
 } from '../../../src/index.ts'
+import { type Changes, type Charge, type RowDatabase, rowStore } from '../../../src/extend.ts'
 import { decodeRecord, decodeRow, encodeRecord, MOST_BYTES } from '../../../src/engine/codec.ts'
 import { compiled as compiledOf, type Limit } from '../../../src/engine/limit.ts'
 import { storeBehaviours, type VirtualClock, virtualClock } from '../../../src/testing.ts'
@@ -483,6 +480,17 @@ describe('a damaged row', () => {
     await limiter.reset('ada')
     expect(rows.rows.size).toBe(0)
     expect((await limiter.consume('ada')).allowed).toBe(true)
+  })
+
+  it.each([0, 2, 255])('rejects if version %i of the format wrote it, alone in its transaction', async (version) => {
+    const rows = await written()
+    // The hash does not cover the version.
+    rows.rows.get(RECORD)![0] = version
+    const limiter = on(rows)
+    const outcomes = await Promise.allSettled(['ada', 'bob', 'ada', 'eve'].map((key) => limiter.consume(key)))
+    expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'rejected', 'fulfilled'])
+    expect(outcomes[0]).toMatchObject({ reason: { code: 'DAMAGED_ROW' } })
+    expect(rows.rows.get(RECORD)![0]).toBe(version)
   })
 
   it('rejects wherever it is cut off, and for bytes that are random', async () => {

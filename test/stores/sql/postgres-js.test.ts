@@ -106,7 +106,7 @@ it('a transaction that the server has aborted is not given back to the applicati
   const { sql, table } = await world({ max: 1 })
   await sql.unsafe(`CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql
 AS $$ BEGIN RAISE EXCEPTION 'corrupt' USING ERRCODE = 'XX001'; END $$;
-CREATE TRIGGER fail BEFORE UPDATE ON ${table} FOR EACH ROW EXECUTE FUNCTION fail()`)
+CREATE TRIGGER fail BEFORE INSERT OR UPDATE ON ${table} FOR EACH ROW EXECUTE FUNCTION fail()`)
   await expect(limiterOn(sql, table).consume('k')).rejects.toMatchObject({ code: 'STORE_FAILED' })
   expect(await sql`SELECT 1 AS x`).toHaveLength(1)
   await sql.end({ timeout: 1 })

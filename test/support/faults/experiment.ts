@@ -158,7 +158,7 @@ class Experiment {
 
   /** True while the guard sends nothing. */
   get #isOpen(): boolean {
-    return this.#changes.at(-1)?.state === 'degraded'
+    return (this.#changes.at(-1)?.state ?? 'healthy') !== 'healthy'
   }
 
   /** Waits until the client and the functions are there. */

@@ -3,7 +3,7 @@ import { connect, createServer, type Server, type Socket } from 'node:net'
 
 /**
  * What a proxy does with bytes:
- * - `'pass'`: forwards them, after `delay` milliseconds if they come from the server.
+ * - `'pass'`: forwards them, after `delay` milliseconds and a part of `jitter` if they come from the server.
  * - `'hold'`: forwards nothing until later, as a network that drops packets: TCP sends them again.
  * - `'lose'`: drops them for good and leaves the connections open, as a firewall that has forgotten them. They are reset
  *   when the mode changes.
@@ -17,6 +17,10 @@ interface Link {
   readonly far: Socket
   /** Its bytes are dropped for good. */
   isLost: boolean
+  /** When the latest delayed bytes are forwarded. Later ones do not overtake them. */
+  due: number
+  /** Delayed bytes that are not forwarded yet. Their timers may be late. */
+  delayed: number
 }
 
 /** A TCP proxy in front of a server on this machine. */
@@ -28,6 +32,7 @@ export class Proxy {
   #target = 0
   #mode: ProxyMode = 'pass'
   #delay = 0
+  #jitter = 0
 
   private constructor(server: Server) {
     this.#server = server
@@ -51,10 +56,11 @@ export class Proxy {
     return this
   }
 
-  /** @param delay milliseconds that each reply waits */
-  set(mode: ProxyMode, delay = 0): void {
+  /** @param delay milliseconds that each reply waits, and at random up to `jitter` more */
+  set(mode: ProxyMode, delay = 0, jitter = 0): void {
     this.#mode = mode
     this.#delay = delay
+    this.#jitter = jitter
     for (const link of this.#links) this.#apply(link)
   }
 
@@ -65,7 +71,13 @@ export class Proxy {
   }
 
   #accept(near: Socket): void {
-    const link: Link = { near, far: connect({ port: this.#target, host: '127.0.0.1', noDelay: true }), isLost: false }
+    const link: Link = {
+      near,
+      far: connect({ port: this.#target, host: '127.0.0.1', noDelay: true }),
+      isLost: false,
+      due: 0,
+      delayed: 0,
+    }
     this.#links.add(link)
     for (const each of [near, link.far]) {
       each.on('error', () => undefined)
@@ -92,8 +104,16 @@ export class Proxy {
   #reply(link: Link, bytes: Buffer): void {
     if (link.isLost) return
     if (this.#mode === 'cut') return void link.near.end(bytes.subarray(0, bytes.length >> 1), () => link.near.destroy())
-    if (this.#delay === 0) link.near.write(bytes)
-    else setTimeout(() => link.near.destroyed || link.near.write(bytes), this.#delay)
+    const now = performance.now()
+    link.due = Math.max(link.due, now + this.#delay + Math.random() * this.#jitter)
+    const write = (): void => void (link.near.destroyed || link.near.write(bytes))
+    if (link.delayed === 0 && link.due <= now + 1) return write()
+    link.delayed++
+    const writeLater = (): void => {
+      link.delayed--
+      write()
+    }
+    setTimeout(writeLater, Math.max(1, Math.ceil(link.due - now)))
   }
 
   #end(link: Link): void {

@@ -110,7 +110,7 @@ local function writtenState(attempt, key)
 end
 
 -- Notes an adjusted state. Returns its cells.
-local function keepAdjusted(group, attempt, kind, signature, state)
+local function keepAdjusted(group, attempt, kind, signature, before, state)
   noteChange(group, attempt, signature)
   local isLog, cells = attempt.own, { unpack(state, 2, kind.cells + 1) }
   if isLog then
@@ -122,6 +122,7 @@ local function keepAdjusted(group, attempt, kind, signature, state)
   attempt.record = {
     name = attempt.name, width = kind.cells, isLog = isLog, signature = signature, cells = isLog and {} or cells,
   }
+  keepCut(attempt, kind, parametersOf(kind, signature, ''), before, cells, 0, attempt.record)
   return cells
 end
 
@@ -147,7 +148,9 @@ local function adjust(group, attempt, units, chargedAt)
   local kind, signature, cells = writtenState(attempt, group.key)
   if units < 0 and not isCertain(attempt, kind, signature, chargedAt) then return end
   if not kind then
-    kind, signature, cells = attempt.kind, attempt.signature, attempt.kind.blank
+    local from = attempt.cut > 0 and attempt.record.signature ~= attempt.signature and writerOf(attempt)
+    kind, signature = attempt.kind, attempt.signature
+    cells = from and convertState(attempt, from, attempt.record.cells) or kind.blank
     if attempt.own then openCleared(attempt, group.key) end
   end
   local params = parametersOf(kind, signature, '')
@@ -158,7 +161,7 @@ local function adjust(group, attempt, units, chargedAt)
     twinOf(kind).adjust(params, cells, 0, tick, chargedAt, units, attempt.entries),
   }
   if not state[1] then return end
-  cells = keepAdjusted(group, attempt, kind, signature, state)
+  cells = keepAdjusted(group, attempt, kind, signature, cells, state)
   local _, _, _, _, reset = step(params, cells, 0, tick, 0, attempt.entries)
   group.changes, group.lasting = true, max(group.lasting, reset / params.perMs / 1000)
 end
@@ -173,7 +176,7 @@ local function renew(group, attempt, units, chargedAt)
   local state = { twinOf(kind).renew(params, cells, 0, tick, chargedAt, units, attempt.entries) }
   if not state[1] then return end
   attempt.heldAt, attempt.held = state[kind.cells + 2], state[kind.cells + 3]
-  cells = keepAdjusted(group, attempt, kind, signature, state)
+  cells = keepAdjusted(group, attempt, kind, signature, cells, state)
   local _, _, _, _, reset = twinOf(kind).step(params, cells, 0, tick, 0, attempt.entries)
   group.changes, group.lasting = true, max(group.lasting, reset / params.perMs / 1000)
 end
@@ -268,7 +271,7 @@ local function reset(group)
     isHeld = isHeld or record.signature ~= '' or record.lock > now
     if ending > now then
       notes[#notes + 1] = {
-        name = record.name, width = 0, isLog = false, signature = '', cells = {}, lock = 0, change = ending, changedAt = now, denials = 0,
+        name = record.name, width = 0, isLog = false, signature = '', cells = {}, lock = 0, change = ending, changedAt = now, denials = 0, cut = 0,
       }
       group.lasting = max(group.lasting, (ending - now) / 1000000)
     end

@@ -56,7 +56,7 @@ local function dropExpired(group)
   group.records = kept
 end
 
--- The most limits of a key to which a new name is added. All of them are read and written together, at most 15 numbers for each, and Lua
+-- The most limits of a key to which a new name is added. All of them are read and written together, at most 16 numbers for each, and Lua
 -- passes less than 8,000 at once.
 local MOST_NAMES = 256
 
@@ -71,10 +71,10 @@ end
 -- of line, as they are rare.
 
 -- A limit in the header: its name, the number of its cells, + for a log, ! for one that is locked, ~ for one that has changed, # for one
--- with denials that count, and what wrote it.
-local function heading(name, width, isLog, isLocked, isChanged, isDenied, signature)
+-- with denials that count, ^ for one of which units were cut off, and what wrote it.
+local function heading(name, width, isLog, isLocked, isChanged, isDenied, isCut, signature)
   return name .. '\t' .. width .. (isLog and '+' or '') .. (isLocked and '!' or '') .. (isChanged and '~' or '')
-    .. (isDenied and '#' or '') .. signature
+    .. (isDenied and '#' or '') .. (isCut and '^' or '') .. signature
 end
 
 -- The first eight bytes of a header's SHA-1.
@@ -93,14 +93,17 @@ local function layoutOf(header)
   local layout = layouts.values[header]
   if layout then return layout end
   layout = { format = '<I4' }
-  for name, width, log, lock, change, denied, signature in gmatch(header, '([^\t\n]+)\t(%d)(%+?)(!?)(~?)(#?)([^\n]*)') do
-    local isLog, isLocked, isChanged, isDenied = log == '+', lock == '!', change == '~', denied == '#'
+  for name, width, log, lock, change, denied, cut, signature in
+    gmatch(header, '([^\t\n]+)\t(%d)(%+?)(!?)(~?)(#?)(%^?)([^\n]*)')
+  do
+    local isLog, isLocked, isChanged, isDenied, isCut = log == '+', lock == '!', change == '~', denied == '#', cut == '^'
     local cells = isLog and 0 or tonumber(width)
     layout[#layout + 1] = {
       name = name, width = tonumber(width), cells = cells, isLog = isLog, isLocked = isLocked,
-      isChanged = isChanged, isDenied = isDenied, signature = signature,
+      isChanged = isChanged, isDenied = isDenied, isCut = isCut, signature = signature,
     }
-    layout.format = layout.format .. rep('d', cells + (isLocked and 2 or 0) + (isChanged and 2 or 0) + (isDenied and 3 or 0))
+    local others = (isLocked and 2 or 0) + (isChanged and 2 or 0) + (isDenied and 3 or 0) + (isCut and 1 or 0)
+    layout.format = layout.format .. rep('d', cells + others)
   end
   return #layout > MOST_REMEMBERED and layout or remember(layouts, header, layout)
 end
@@ -116,13 +119,14 @@ local function openRecords(group)
     for i, each in ipairs(layout) do
       local record = {
         name = each.name, width = each.width, isLog = each.isLog, signature = each.signature, lock = 0, change = 0, denials = 0,
-        cells = {},
+        cut = 0, cells = {},
       }
       if each.isLocked then record.lock, record.lockedSince, at = numbers[at + 1], numbers[at + 2], at + 2 end
       if each.isChanged then record.change, record.changedAt, at = numbers[at + 1], numbers[at + 2], at + 2 end
       if each.isDenied then
         record.denials, record.deniedAt, record.denialsUntil, at = numbers[at + 1], numbers[at + 2], numbers[at + 3], at + 3
       end
+      if each.isCut then record.cut, at = numbers[at + 1], at + 1 end
       for k = 1, each.cells do record.cells[k] = numbers[at + k] end
       at = at + each.cells
       records[i], named[each.name] = record, record
@@ -138,7 +142,7 @@ local function openRecords(group)
     local isDenied = record and record.denials > 0
     attempt.denials, attempt.counts = isDenied and record.denials or 0, false
     attempt.deniedAt, attempt.denialsUntil = isDenied and record.deniedAt or 0, isDenied and record.denialsUntil or 0
-    attempt.isCarriedOver = false
+    attempt.isCarriedOver, attempt.cut = false, record and record.change > now and record.cut or 0
     if not record then group.isNew = true end
   end
   if group.isNew then makeRoom(group) end
@@ -153,15 +157,19 @@ local function writerOf(attempt)
   if from == kind or from.family and from.family == kind.family then return from end
 end
 
--- Carries over what another configuration of a limit wrote. Returns the cells.
+-- Carries over what another configuration of a limit wrote, with the units that this one has cut off. Returns the cells, and notes what is cut
+-- off now.
 local function convertState(attempt, from, cells, entries)
   current, attempt.isCarriedOver = attempt, true
-  local params = attempt.params
-  return {
-    twinOf(attempt.kind).convert(
-      params, parametersOf(from, attempt.record.signature, ''), cells, 0, tickOf(params), entries
-    ),
-  }
+  local params, old = attempt.params, parametersOf(from, attempt.record.signature, '')
+  if attempt.cut > 0 then
+    local tick = rescale(tickOf(params), params, old)
+    cells = { select(2, twinOf(from).adjust(old, cells, 0, tick, tick, attempt.cut, entries)) }
+  end
+  local state = { twinOf(attempt.kind).convert(params, old, cells, 0, tickOf(params), entries) }
+  attempt.cut = state[attempt.kind.cells + 1] or 0
+  state[attempt.kind.cells + 1] = nil
+  return state
 end
 
 -- Gives all limits of a key the state of a key that was never seen.
@@ -178,7 +186,8 @@ local function readOther(group)
   for i = group.first, group.last do
     local attempt = group.attempts[i]
     local from = not attempt.own and writerOf(attempt)
-    if from then
+    if not from then attempt.cut = 0
+    else
       local record = attempt.record
       local state = record.signature == attempt.signature and record.cells or convertState(attempt, from, record.cells)
       for k, cell in ipairs(state) do cells[attempt.offset + k] = cell end
@@ -224,6 +233,17 @@ local function noteChange(group, attempt, signature)
   if ending > now then attempt.change, attempt.changedAt = max(attempt.change, ending), now end
 end
 
+-- Keeps what was cut off. A charge prolongs it as it prolongs the state, from some cells to others: the definition that would count all of it
+-- is busy for no longer.
+local function keepCut(attempt, kind, params, from, to, offset, record)
+  record.cut = attempt.cut
+  if attempt.cut == 0 then return end
+  local step, tick = twinOf(kind).step, tickOf(params)
+  local _, _, _, _, before = step(params, from, offset, tick, 0, noEntries)
+  local _, _, _, _, after = step(params, to, offset, tick, 0, noEntries)
+  attempt.change = attempt.change + (after - before) * 1000 / params.perMs
+end
+
 -- The record that a limit leaves. One that is not charged keeps its own; where there is none, it is the state of a key that was never seen.
 local function recordOf(group, attempt)
   local record, kind = attempt.record, attempt.kind
@@ -233,7 +253,8 @@ local function recordOf(group, attempt)
     if record and record.isLog and isFixed then dropLogs(group, { [attempt.name] = true }) end
     local cells, from = {}, attempt.isCharged and group.next or group.cells
     for k = 1, isFixed and kind.cells or 0 do cells[k] = from[attempt.offset + k] end
-    record = { name = attempt.name, width = kind.cells, isLog = attempt.own, signature = attempt.signature, cells = cells }
+    record = { name = attempt.name, width = kind.cells, isLog = attempt.own, signature = attempt.signature, cells = cells, cut = 0 }
+    if attempt.isCharged then keepCut(attempt, kind, attempt.params, attempt.cells, attempt.next, attempt.offset, record) end
   end
   -- A lock that has ended is kept for the time that a clock may step back.
   record.lock = attempt.lock > now - slack * 1000000 and attempt.lock or 0
@@ -251,15 +272,16 @@ local function setRecords(group, kept)
   if group.isNew or kept ~= group.cells[1] then dropExpired(group) end
   local headings, numbers, own = {}, { kept }, {}
   local function add(record)
-    local isLocked, isChanged, isDenied = record.lock ~= 0, record.change ~= 0, record.denials > 0
+    local isLocked, isChanged, isDenied, isCut = record.lock ~= 0, record.change ~= 0, record.denials > 0, record.cut ~= 0
     headings[#headings + 1] =
-      heading(record.name, record.width, record.isLog, isLocked, isChanged, isDenied, record.signature)
+      heading(record.name, record.width, record.isLog, isLocked, isChanged, isDenied, isCut, record.signature)
     if isLocked then numbers[#numbers + 1], numbers[#numbers + 2] = record.lock, record.lockedSince end
     if isChanged then numbers[#numbers + 1], numbers[#numbers + 2] = record.change, record.changedAt end
     if isDenied then
       local at = #numbers
       numbers[at + 1], numbers[at + 2], numbers[at + 3] = record.denials, record.deniedAt, record.denialsUntil
     end
+    if isCut then numbers[#numbers + 1] = record.cut end
     for _, cell in ipairs(record.cells) do numbers[#numbers + 1] = cell end
   end
   for i = group.first, group.last do

@@ -26,9 +26,10 @@ end
 local function readPlan(text)
   local plan = { attempts = {}, groups = {}, width = 0, isReady = false }
   for line in gmatch(text, '[^\n]+') do
-    if not plan.mode then plan.mode = line else plan.attempts[#plan.attempts + 1] = readCharge(line) end
+    if not plan.mode then plan.mode, plan.isOnce = match(line, '^(%a+)(%*?)$') else plan.attempts[#plan.attempts + 1] = readCharge(line) end
   end
   plan.admits, plan.writes = plan.mode ~= 'refuse', plan.mode ~= 'peek'
+  plan.isOnce = plan.isOnce == '*'
   plan.changes = changesOf[plan.mode]
   plan.decides = not plan.changes and plan.mode ~= 'forget'
   for i, attempt in ipairs(plan.attempts) do
@@ -36,6 +37,7 @@ local function readPlan(text)
     plan.groups[attempt.key], group.last, plan.width = group, i, max(plan.width, attempt.key)
   end
   if plan.mode == 'forget' then plan.width = 1 end
+  plan.span = plan.width + (plan.isOnce and 1 or 0)
   return remember(plans, text, plan)
 end
 
@@ -55,7 +57,7 @@ end
 
 -- The run that is carried out: how many keys are used, how many are used when it ends, the place of the next argument, that of
 -- its units, and where the reply of its transaction begins.
-local used, last, place, units, began
+local used, last, place, units, began, span
 
 local function readRun()
   local text = args[place]
@@ -63,14 +65,18 @@ local function readRun()
   if not plan then return end
   attempts, groups, width, admits, writes = plan.attempts, plan.groups, plan.width, plan.admits, plan.writes
   total = #attempts
-  last = args[place + 1] and used + args[place + 1] * width or #keys
+  span = plan.span
+  last = args[place + 1] and used + args[place + 1] * span or #keys
   place = place + 2
-  if plan.changes then units, place = place, place + 2 * #attempts end
+  if plan.changes then units, place = place, place + 2 * #attempts + (plan.isOnce and 3 or 0) end
 end
 
 local function perform(first)
-  if plan.changes then changeAll(first, units) end
-  addReply(plan.changes and 0 or forget(keys[first + 1]))
+  local result = 0
+  if plan.isOnce then result = changeOnce(first, units)
+  elseif plan.changes then changeAll(first, units)
+  else result = forget(keys[first + 1]) end
+  addReply(result)
   if plan.mode ~= 'renew' then return end
   for i = 1, total do
     addReply(attempts[i].heldAt)
@@ -83,7 +89,7 @@ local function work()
     local isReady, decides = plan.isReady, plan.decides
     while used < last do
       local first = used
-      used = first + width
+      used = first + span
       began = replied
       if not isReady then
         prepare(plan)

@@ -44,7 +44,7 @@ local function arrange(group, attempts)
     local attempt = attempts[i]
     local kind = attempt.kind
     attempt.opens, attempt.closes = false, false
-    headings[#headings + 1] = heading(attempt.name, kind.cells, kind.entries, false, false, false, attempt.signature)
+    headings[#headings + 1] = heading(attempt.name, kind.cells, kind.entries, false, false, false, false, attempt.signature)
     if kind.entries then
       fields[#fields + 1] = attempt.entries.field
       attempt.own, attempt.next, attempt.offset = attempt.entries, {}, 0

@@ -19,12 +19,12 @@ interface Applied {
  * The limits of the module, and those of classes and handlers. The constructor of a custom guard passes it on.
  * @example
  * class OwnGuard extends RateLimitGuard {
- *   constructor(limits: RateLimits, readonly users: Users) {
+ *   constructor(limits: RateLimitService, readonly users: Users) {
  *     super(limits)
  *   }
  * }
  */
-export class RateLimits implements OnModuleInit, OnApplicationBootstrap {
+export class RateLimitService implements OnModuleInit, OnApplicationBootstrap {
   readonly #options: RateLimitOptions
   readonly #modules: ModulesContainer
   readonly #common: ContextLimiter
@@ -112,9 +112,14 @@ export class RateLimits implements OnModuleInit, OnApplicationBootstrap {
 }
 
 /** Returns the names of options of the module that cannot be together with others. */
-function replacedBy({ onDenied, message, statusCode }: OwnLimits['options']): readonly string[] {
-  if (onDenied !== undefined) return ['message', 'statusCode']
-  return message === undefined && statusCode === undefined ? [] : ['onDenied']
+function replacedBy(own: OwnLimits['options']): readonly string[] {
+  const { onDenied, message, statusCode, count, refundWhen } = own
+  const replaced: string[] = []
+  if (onDenied !== undefined) replaced.push('message', 'statusCode')
+  if (message !== undefined || statusCode !== undefined) replaced.push('onDenied')
+  if (count !== undefined) replaced.push('refundWhen')
+  if (refundWhen !== undefined) replaced.push('count')
+  return replaced
 }
 
 /** Returns options whose `cost` is that of the handler or class, if it has one but no limits. */

@@ -1,0 +1,38 @@
+/**
+ * For authors of algorithms and of stores. The page on algorithms, `docs/extending/algorithm.md`, and the page on stores,
+ * `docs/extending/store.md`, have complete examples. Adapters are made with `sluice/adapter`, and `sluice/testing` has the suites for
+ * all three.
+ * @module
+ */
+
+export type { Algorithm, Cell, LimitParameters, OptionField, Outcome, ParameterInput } from './algorithms/algorithm.ts'
+export type { Edit, Entries } from './algorithms/entries.ts'
+export { gcd, rescale } from './algorithms/arithmetic.ts'
+export type { LockMode, Renewed } from './engine/adjust.ts'
+export { type Growth, lockLength } from './engine/compiled-limit.ts'
+export { defineAlgorithm } from './engine/limit.ts'
+export {
+  BusyRows,
+  type Change,
+  type Changes,
+  type RowDatabase,
+  rowStore,
+  type RowStoreOptions,
+  type RowWrite,
+  type SyncRowDatabase,
+  type TransactionInfo,
+} from './stores/rows.ts'
+export type {
+  Adjusting,
+  Charge,
+  Deciding,
+  DecisionMode,
+  Forgetting,
+  Locking,
+  Operation,
+  Place,
+  Policy,
+  Renewing,
+  Reply,
+  StoreClock,
+} from './stores/store.ts'

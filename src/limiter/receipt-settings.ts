@@ -1,0 +1,48 @@
+import type { Duration, Limit } from '../engine/limit.ts'
+import { SluiceError } from '../util/errors.ts'
+import { milliseconds, refuse } from '../util/validate.ts'
+
+const HOUR = 3_600_000
+const DAY = 24 * HOUR
+/** The longest `receiptFor`. Longer than a year of any calendar. */
+export const LONGEST_LIFE: number = 366 * DAY
+/** The characters of a secret, at least, and how many secrets there may be. */
+const SHORTEST_SECRET = 16
+const MOST_SECRETS = 10
+
+/** How a limiter writes and reads receipts. */
+export interface ReceiptSettings {
+  /** Milliseconds for which a receipt can be used; `undefined` for the default. */
+  readonly life: number | undefined
+  /** The first one signs. A receipt with a digest of any of them is read. Without any, receipts are not signed. */
+  readonly secrets: readonly string[]
+}
+
+/** The options about receipts, as they are given. */
+interface ReceiptOptions {
+  readonly receiptFor?: Duration | undefined
+  readonly receiptSecret?: string | readonly string[] | undefined
+}
+
+/** Checks the options about receipts. Throws `INVALID_OPTION`, which does not show a secret. */
+export function receiptSettings(options: ReceiptOptions): ReceiptSettings {
+  const { receiptFor, receiptSecret } = options
+  const life = receiptFor === undefined ? undefined : milliseconds('receiptFor', receiptFor)
+  if (life !== undefined && life > LONGEST_LIFE) refuse('receiptFor', "at most '366d'", receiptFor)
+  // A secret that is `undefined`, such as one of an environment variable that is not set, is a mistake.
+  if (!Object.hasOwn(options, 'receiptSecret')) return { life, secrets: [] }
+  const secrets: readonly unknown[] = Array.isArray(receiptSecret) ? receiptSecret : [receiptSecret]
+  const isRight = (each: unknown): boolean => typeof each === 'string' && each.length >= SHORTEST_SECRET
+  if (secrets.length === 0 || secrets.length > MOST_SECRETS || !secrets.every(isRight)) {
+    const expected = `a text of ${SHORTEST_SECRET} characters or more, or a list of 1 to ${MOST_SECRETS} of them`
+    throw new SluiceError('INVALID_OPTION', `receiptSecret: expected ${expected}`)
+  }
+  return { life, secrets: secrets as readonly string[] }
+}
+
+/** Returns the longest time that the parts of a limiter say. By default it is an hour, or up to a day for limits with longer windows. */
+export function lifeOf(parts: readonly ReceiptSettings[], limits: readonly Limit[]): number {
+  const longest = limits.reduce((window, limit) => Math.max(window, limit.window), 0)
+  const usual = Math.min(Math.max(HOUR, longest), DAY)
+  return Math.max(...parts.map(({ life }) => life ?? usual))
+}

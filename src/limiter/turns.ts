@@ -1,0 +1,251 @@
+import type { Charge } from '../stores/store.ts'
+import { type Clock, sleep } from '../util/clock.ts'
+
+/** A request that waits. */
+export interface Waiting {
+  readonly charges: readonly Charge[]
+  /** The group that it waits in. */
+  group: Group<this>
+}
+
+/** The waiters with one key of the first limiter. Turns go round by tenant. */
+export interface Tenant<Waiter extends Waiting> {
+  readonly name: string
+  /** Grows with each admitted waiter, so that the tenant that was served longest ago comes first. */
+  turn: number
+  /** In the order of their arrival. */
+  readonly waiters: Set<Waiter>
+  readonly groups: Set<Group<Waiter>>
+}
+
+/** The waiters that are charged to the same keys under the same limits. Only the first one asks the store. */
+export class Group<Waiter extends Waiting> {
+  readonly name: string
+  readonly tenant: Tenant<Waiter>
+  /** The names of the lines in which it can stand: one for each charge. */
+  readonly lines: readonly string[]
+  /** The cost of all waiters, for each charge. */
+  readonly costs: number[]
+  /** In the order of their arrival. */
+  readonly waiters: Set<Waiter> = new Set<Waiter>()
+  /** When its first waiter arrived. */
+  arrival = 0
+  /** The index of the line in which it stands; -1 for none. */
+  place = -1
+  #wake: () => void = () => undefined
+  /** True if it was woken since `begin`. */
+  #isWoken = false
+
+  constructor(name: string, tenant: Tenant<Waiter>, lines: readonly string[]) {
+    this.name = name
+    this.tenant = tenant
+    this.lines = lines
+    this.costs = lines.map(() => 0)
+  }
+
+  /** The waiter that is served first. */
+  get first(): Waiter | undefined {
+    return this.waiters.values().next().value
+  }
+
+  /** From now on, `wake` ends the next sleep. */
+  begin(): void {
+    this.#isWoken = false
+  }
+
+  /** Sleeps for so many milliseconds, or until `wake` is called. */
+  sleep(ms: number, clock: Clock | undefined): Promise<void> {
+    if (this.#isWoken) return Promise.resolve()
+    return new Promise((resolve) => {
+      const cancel = ms === Infinity ? () => undefined : sleep(ms, resolve, clock)
+      this.#wake = () => {
+        cancel()
+        resolve()
+      }
+    })
+  }
+
+  wake(): void {
+    this.#isWoken = true
+    this.#wake()
+  }
+}
+
+/** The groups that wait for one key under one limit, and the cost of all of their waiters. */
+interface Line<Waiter extends Waiting> {
+  readonly groups: Set<Group<Waiter>>
+  cost: number
+}
+
+/**
+ * The order of waiters. A group stands in one line: that of the limit that has denied it last, or of a limit that others wait for before it.
+ * So a tenant at its own limit delays nobody else under a limit that they share. Empty lines, groups and tenants are removed.
+ */
+export class Turns<Waiter extends Waiting> {
+  readonly #lines = new Map<string, Line<Waiter>>()
+  readonly #groups = new Map<string, Group<Waiter>>()
+  readonly #tenants = new Map<string, Tenant<Waiter>>()
+  readonly #arrivals = new WeakMap<Waiter, number>()
+  #count = 0
+
+  /** How many groups wait. */
+  get size(): number {
+    return this.#groups.size
+  }
+
+  /** How many waiters the tenant of these charges has. */
+  sizeOf(charges: readonly Charge[]): number {
+    return this.#tenants.get(tenantName(charges))?.waiters.size ?? 0
+  }
+
+  /** Returns the waiters of the tenant that has the most of them. */
+  longest(): ReadonlySet<Waiter> {
+    let longest: ReadonlySet<Waiter> = new Set()
+    for (const { waiters } of this.#tenants.values()) if (waiters.size > longest.size) longest = waiters
+    return longest
+  }
+
+  /** Adds a waiter to the end of its group. */
+  add(waiter: Waiter): void {
+    const { charges } = waiter
+    const lines = charges.map(lineName)
+    const name = lines.join('\0')
+    const arrival = ++this.#count
+    const group = this.#groups.get(name) ?? this.#newGroup(name, tenantName(charges), lines, arrival)
+    this.#arrivals.set(waiter, arrival)
+    waiter.group = group
+    group.waiters.add(waiter)
+    group.tenant.waiters.add(waiter)
+    this.#countCosts(group, charges, 1)
+  }
+
+  /** Removes a waiter. The next one in its line is woken. */
+  remove(waiter: Waiter): void {
+    const { group } = waiter
+    const { tenant } = group
+    const isFirst = group.first === waiter
+    group.waiters.delete(waiter)
+    tenant.waiters.delete(waiter)
+    this.#countCosts(group, waiter.charges, -1)
+    if (!isFirst) return
+    const next = group.first
+    if (next === undefined) {
+      this.stand(group, -1)
+      this.#groups.delete(group.name)
+      tenant.groups.delete(group)
+    } else {
+      group.arrival = this.#arrivals.get(next)!
+      if (group.place >= 0) this.firstIn(group.lines[group.place]!)?.wake()
+    }
+    if (tenant.waiters.size === 0) this.#tenants.delete(tenant.name)
+    group.wake()
+  }
+
+  /** A waiter of the tenant was admitted: the turn goes to others. */
+  served({ tenant }: Group<Waiter>): void {
+    tenant.turn = ++this.#count
+    const names = new Set<string>()
+    for (const { lines, place } of tenant.groups) if (place >= 0) names.add(lines[place]!)
+    for (const name of names) this.firstIn(name)?.wake()
+  }
+
+  /** Returns the index of a line in which others come before a group; -1 if there is none. */
+  placeBehind(group: Group<Waiter>): number {
+    const isBehind = (name: string): boolean => {
+      const first = this.firstIn(name)
+      return first !== undefined && first !== group && comesBefore(first, group)
+    }
+    if (group.place >= 0 && isBehind(group.lines[group.place]!)) return group.place
+    return group.lines.findIndex(isBehind)
+  }
+
+  /** Moves a group to one of its lines; -1 for none. The first group of the line that it leaves is woken. */
+  stand(group: Group<Waiter>, place: number): void {
+    if (group.place === place) return
+    const left = group.lines[group.place]
+    if (left !== undefined) {
+      const line = this.#lines.get(left)!
+      line.groups.delete(group)
+      line.cost -= group.costs[group.place]!
+      if (line.groups.size === 0) this.#lines.delete(left)
+    }
+    group.place = place
+    const entered = group.lines[place]
+    if (entered !== undefined) {
+      const line = this.#lines.get(entered) ?? { groups: new Set(), cost: 0 }
+      this.#lines.set(entered, line)
+      line.groups.add(group)
+      line.cost += group.costs[place]!
+    }
+    if (left !== undefined) this.firstIn(left)?.wake()
+  }
+
+  /** True when a group waits for the key of a charge under its limit. */
+  isAheadOf(charge: Charge): boolean {
+    return this.#lines.has(lineName(charge))
+  }
+
+  /** Returns the cost of all who wait for the key of a charge under its limit. */
+  costAhead(charge: Charge): number {
+    return this.#lines.get(lineName(charge))?.cost ?? 0
+  }
+
+  /** Wakes the first group in the line of each charge, or all groups, in the order in which they are served. */
+  wake(charges?: readonly Charge[]): void {
+    const groups =
+      charges === undefined
+        ? [...this.#groups.values()]
+        : [...new Set(charges.flatMap((charge) => this.firstIn(lineName(charge)) ?? []))]
+    groups.sort((a, b) => (comesBefore(a, b) ? -1 : 1))
+    for (const group of groups) group.wake()
+  }
+
+  #newGroup(name: string, tenantKey: string, lines: readonly string[], arrival: number): Group<Waiter> {
+    const tenant = this.#tenants.get(tenantKey) ?? {
+      name: tenantKey,
+      turn: arrival,
+      waiters: new Set<Waiter>(),
+      groups: new Set<Group<Waiter>>(),
+    }
+    const group = new Group<Waiter>(name, tenant, lines)
+    group.arrival = arrival
+    this.#tenants.set(tenantKey, tenant)
+    this.#groups.set(name, group)
+    tenant.groups.add(group)
+    return group
+  }
+
+  #countCosts(group: Group<Waiter>, charges: readonly Charge[], sign: 1 | -1): void {
+    for (const [i, { cost }] of charges.entries()) {
+      group.costs[i]! += sign * cost
+      if (group.place === i) this.#lines.get(group.lines[i]!)!.cost += sign * cost
+    }
+  }
+
+  /** Returns the group that is served first in a line. */
+  firstIn(name: string): Group<Waiter> | undefined {
+    let first: Group<Waiter> | undefined
+    for (const group of this.#lines.get(name)?.groups ?? [])
+      if (first === undefined || comesBefore(group, first)) first = group
+    return first
+  }
+}
+
+function comesBefore<Waiter extends Waiting>(one: Group<Waiter>, other: Group<Waiter>): boolean {
+  if (one.tenant !== other.tenant) return one.tenant.turn < other.tenant.turn
+  return one.arrival < other.arrival
+}
+
+/** Requests without a cost have lines of their own: they wait for the end of a lock-out only. */
+function lineName(charge: Charge): string {
+  return `${charge.cost === 0 ? 'free ' : ''}${bucketName(charge)}`
+}
+
+function tenantName([first]: readonly Charge[]): string {
+  return first === undefined ? '' : `${first.policy.limiter.length}:${first.policy.limiter}${first.key}`
+}
+
+/** Lengths come first, so that no text can pass for a boundary. */
+function bucketName({ policy: { limiter, limit }, key }: Charge): string {
+  return `${limiter.length}:${limiter}${limit.name.length}:${limit.name}${key}`
+}

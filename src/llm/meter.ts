@@ -1,0 +1,233 @@
+import type { Duration } from '../engine/limit.ts'
+import { knownOptions, milliseconds, wholeNumber } from '../util/validate.ts'
+import { membersOf, textTokens } from './tokens.ts'
+import { report, type Reported, type Usage, usageOf } from './usage.ts'
+
+/** The options of `usageMeter`. */
+export interface MeterOptions {
+  /** The tokens that were charged before the request: of the prompt and of the longest answer, or the sum of both. */
+  readonly reserved: number | Pick<Usage, 'input' | 'output'>
+}
+
+/** The body of a response of a model. */
+export type ModelBody = ReadableStream<Uint8Array> | AsyncIterable<Uint8Array> | null | undefined
+
+/** Counts the tokens of one answer. Nothing in the answer makes it throw, and it holds at most 4 MB of text. */
+export interface UsageMeter {
+  /** The tokens to charge: the sum of `usage`. Right at every moment, also for an answer that was cut off. */
+  readonly cost: number
+  /**
+   * The tokens to charge by their kinds. It is what the provider reported, if it has reported all. If not, it is the larger of the reservation
+   * and of what was seen until now, for the prompt and for the answer.
+   */
+  readonly usage: Usage
+  /** Whether the provider has reported all tokens. */
+  readonly isReported: boolean
+  /** Reads an answer, and yields its bytes. The loop that reads it decides how fast. To stop, leave the loop. */
+  read(body: ModelBody): AsyncGenerator<Uint8Array, void, void>
+  /** Returns a stream that counts the bytes that pass, and does not change them. */
+  transform(): TransformStream<Uint8Array, Uint8Array>
+  /**
+   * Resolves when the answer has ended, or is no longer read, at the latest after a duration: milliseconds, or a text. Default `'10s'`. Abort the
+   * request to the model when the client has gone, and settle after this. Rejects with `INVALID_OPTION` for a wrong duration.
+   */
+  ended(within?: Duration): Promise<void>
+}
+
+/**
+ * Creates a meter for one answer of OpenAI (chat completions, responses) or Anthropic (messages), as JSON or as a stream of events.
+ *
+ * If the answer is cut off before its usage, the cost is the larger of the reservation and of what was seen: text, tool calls, reasoning and
+ * refusals of all choices, estimated by their bytes. For a streamed answer of OpenAI's chat completions, add
+ * `stream_options: { include_usage: true }` to the request: without it there is no usage. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
+ * @example
+ * const meter = usageMeter({ reserved: 1200 })
+ * for await (const chunk of meter.read(upstream.body)) response.write(chunk)
+ * await limiter.settle(decision, meter.cost)
+ */
+export function usageMeter(options: MeterOptions): UsageMeter {
+  knownOptions('usageMeter', options, ['reserved'])
+  const { reserved } = options
+  if (typeof reserved !== 'object' || reserved === null) wholeNumber('reserved', reserved, 0)
+  else for (const name of ['input', 'output'] as const) wholeNumber(`reserved.${name}`, reserved[name], 0)
+  return new Meter(reserved)
+}
+
+/** The most characters that are held of an event, or of an answer that is not streamed. */
+const LONGEST = 4 * 2 ** 20
+/** Each line of an event takes some memory, however short it is. */
+const LINE_SIZE = 64
+
+/** What an event says in words of the API, and not of the model. */
+const API_WORDS: ReadonlySet<string> = new Set(['role', 'type', 'id', 'call_id', 'index'])
+
+class Meter implements UsageMeter {
+  readonly #reserved: MeterOptions['reserved']
+  readonly #decoder = new TextDecoder()
+  readonly #reported: Reported = {}
+  #isReported = false
+  /** The tokens that were seen, as a fraction. */
+  #seen = 0
+  #format: 'json' | 'events' | undefined
+  /** The data of an event that has not ended, and a line that has not ended. An answer as JSON is one line. */
+  #event = ''
+  #lines = 0
+  #line = ''
+  /** What is read is longer than what is held, so that its text is counted as it comes. */
+  #isTooLong = false
+  /** The last line has ended with a carriage return. A line feed may follow. */
+  #isReturn = false
+  #resolve!: () => void
+  readonly #end = new Promise<void>((resolve) => (this.#resolve = resolve))
+
+  constructor(reserved: MeterOptions['reserved']) {
+    this.#reserved = reserved
+  }
+
+  get isReported(): boolean {
+    return this.#isReported
+  }
+
+  get cost(): number {
+    const { input, output } = this.usage
+    return input + output
+  }
+
+  get usage(): Usage {
+    const reported = usageOf(this.#reported)
+    if (this.#isReported) return reported
+    const reserved = this.#reserved
+    const input = Math.max(reported.input, typeof reserved === 'number' ? 0 : reserved.input)
+    const left = typeof reserved === 'number' ? reserved - input : reserved.output
+    const seen = Math.ceil(this.#seen + textTokens(this.#event) + textTokens(this.#line))
+    const output = Math.max(left, reported.output, seen)
+    return { input, cachedInput: 0, cacheWrite: 0, cacheWriteHour: 0, output, reasoning: 0 }
+  }
+
+  async *read(body: ModelBody): AsyncGenerator<Uint8Array, void, void> {
+    try {
+      for await (const chunk of (body ?? []) as AsyncIterable<Uint8Array>) {
+        this.#add(this.#decoder.decode(chunk, { stream: true }))
+        yield chunk
+      }
+    } finally {
+      this.#close()
+    }
+  }
+
+  transform(): TransformStream<Uint8Array, Uint8Array> {
+    const transformer = {
+      transform: (chunk: Uint8Array, controller: TransformStreamDefaultController<Uint8Array>) => {
+        this.#add(this.#decoder.decode(chunk, { stream: true }))
+        controller.enqueue(chunk)
+      },
+      flush: () => this.#close(),
+      cancel: () => this.#close(),
+    }
+    return new TransformStream(transformer)
+  }
+
+  async ended(within: Duration = '10s'): Promise<void> {
+    const ms = milliseconds('within', within)
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const bound = new Promise<void>((resolve) => (timer = setTimeout(resolve, ms)))
+    await Promise.race([this.#end, bound])
+    clearTimeout(timer)
+  }
+
+  #add(text: string): void {
+    if (this.#format === undefined) {
+      const first = text.trimStart()
+      if (first === '') return
+      this.#format = first.startsWith('{') ? 'json' : 'events'
+    }
+    if (this.#format === 'json') this.#hold(text)
+    else this.#addLines(text)
+  }
+
+  #addLines(text: string): void {
+    const lines = (this.#isReturn ? text.replace(/^\n/, '') : text).split(/\r\n|\r|\n/)
+    if (text !== '') this.#isReturn = text.endsWith('\r')
+    for (const [i, line] of lines.entries()) {
+      if (i > 0) this.#endLine()
+      this.#hold(line)
+    }
+  }
+
+  /** Holds a part of a line. What is too long is counted as text. */
+  #hold(text: string): void {
+    this.#line += text
+    const size = this.#event.length + this.#line.length + this.#lines * LINE_SIZE
+    if (!this.#isTooLong && size <= LONGEST) return
+    this.#isTooLong = true
+    this.#see(textTokens(this.#event) + textTokens(this.#line))
+    this.#event = ''
+    this.#line = ''
+  }
+
+  /** An empty line ends an event. */
+  #endLine(): void {
+    const line = this.#line
+    this.#line = ''
+    this.#lines++
+    if (line.startsWith('data:')) this.#event += `${line.slice('data:'.length)}\n`
+    else if (line === '') this.#endEvent()
+  }
+
+  #endEvent(): void {
+    this.#isTooLong = false
+    this.#lines = 0
+    const text = this.#event.trim()
+    this.#event = ''
+    if (text === '' || text === '[DONE]') return
+    let json: unknown
+    try {
+      json = JSON.parse(text)
+    } catch {
+      // An event that cannot be read may be any text of the model.
+      this.#see(textTokens(text))
+      return
+    }
+    this.#take(json)
+  }
+
+  #take(json: unknown): void {
+    const event = membersOf(json)
+    const { type, choices, delta, content_block: block, content, output } = event
+    for (const each of Array.isArray(choices) ? (choices as unknown[]) : [])
+      this.#see(wordTokens(membersOf(each).delta ?? membersOf(each).message ?? membersOf(each).text))
+    this.#see(wordTokens(delta) + wordTokens(block) + wordTokens(content) + wordTokens(output))
+    // The name of a function, whose arguments follow.
+    if (type === 'response.output_item.added') this.#see(wordTokens(membersOf(event.item).name))
+    this.#isReported = report(this.#reported, event) ?? this.#isReported
+  }
+
+  /** A usage that came before the end of an answer is not all of it. What a model sends is at least one token. */
+  #see(tokens: number): void {
+    if (tokens === 0) return
+    this.#seen += Math.max(1, tokens)
+    this.#isReported = false
+  }
+
+  #close(): void {
+    this.#add(this.#decoder.decode())
+    if (this.#format === 'json') this.#event = this.#line
+    else this.#endLine()
+    this.#line = ''
+    this.#endEvent()
+    this.#resolve()
+  }
+}
+
+/** Returns the tokens of what a model has said. */
+function wordTokens(said: unknown): number {
+  if (typeof said === 'string') return textTokens(said)
+  let tokens = 0
+  const rest = [said]
+  while (rest.length > 0) {
+    const value = rest.pop()
+    if (typeof value === 'string') tokens += textTokens(value)
+    else for (const [name, member] of Object.entries(membersOf(value))) if (!API_WORDS.has(name)) rest.push(member)
+  }
+  return tokens
+}

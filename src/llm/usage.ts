@@ -1,0 +1,116 @@
+import { refuse } from '../util/validate.ts'
+import { type Json, membersOf, tokenCount } from './tokens.ts'
+
+/** The tokens of a request and of its answer, as a provider bills them. */
+export interface Usage {
+  /** The tokens of the prompt. Those that were read from a cache or written to it are among them. */
+  readonly input: number
+  /** Of `input`: the tokens that were read from a cache. */
+  readonly cachedInput: number
+  /** Of `input`: the tokens that were written to a cache for five minutes. Only Anthropic reports them. */
+  readonly cacheWrite: number
+  /** Of `input`: the tokens that were written to a cache for an hour. Only Anthropic reports them. */
+  readonly cacheWriteHour: number
+  /** The tokens of the answer: of all choices, of tool calls and of reasoning that is not shown. */
+  readonly output: number
+  /** Of `output`: the tokens of reasoning, if the provider reports them. */
+  readonly reasoning: number
+}
+
+/** What `price` reads of a usage. What is missing is 0. */
+export type TokenCounts = Pick<Usage, 'input' | 'output'> & Partial<Usage>
+
+/** What providers have said about the tokens of an answer until now: the fields of their objects `usage`. */
+export type Reported = Record<string, number>
+
+/** The fields that are read, and where they are. */
+const FIELDS: readonly (readonly [name: string, inside?: string])[] = [
+  ['prompt_tokens'],
+  ['completion_tokens'],
+  ['total_tokens'],
+  ['cached_tokens', 'prompt_tokens_details'],
+  ['reasoning_tokens', 'completion_tokens_details'],
+  ['input_tokens'],
+  ['output_tokens'],
+  ['cached_tokens', 'input_tokens_details'],
+  ['reasoning_tokens', 'output_tokens_details'],
+  ['cache_read_input_tokens'],
+  ['cache_creation_input_tokens'],
+  ['ephemeral_1h_input_tokens', 'cache_creation'],
+]
+
+/**
+ * Adds what an answer or an event says about its tokens. Returns true if these are all tokens of the answer, and undefined if it says
+ * nothing.
+ */
+export function report(reported: Reported, event: Json): boolean | undefined {
+  const { type, choices, delta, message, response } = event
+  const usage = membersOf(event.usage ?? membersOf(response).usage ?? membersOf(message).usage)
+  let output: number | undefined
+  for (const [name, inside] of FIELDS) {
+    const value = tokenCount(inside === undefined ? usage[name] : membersOf(usage[inside])[name])
+    if (value === undefined) continue
+    reported[name] = value
+    if (name === 'completion_tokens' || name === 'output_tokens') output = value
+  }
+  if (output === undefined) return undefined
+  // Anthropic counts at the start of a stream, and at its end. Some servers with the API of OpenAI count in each event.
+  if (type === 'message_start') return false
+  if (type === 'message_delta') return typeof membersOf(delta).stop_reason === 'string'
+  return !Array.isArray(choices) || choices.every((each) => typeof membersOf(each).finish_reason === 'string')
+}
+
+/** Returns the usage that was reported. OpenAI counts the tokens of caches in those of the prompt. Anthropic does not. */
+export function usageOf(reported: Reported): Usage {
+  const of = (name: string): number => reported[name] ?? 0
+  const written = of('cache_creation_input_tokens')
+  const cacheWriteHour = Math.min(of('ephemeral_1h_input_tokens'), written)
+  const input = reported.prompt_tokens ?? of('input_tokens') + of('cache_read_input_tokens') + written
+  // Some servers count reasoning only in the total.
+  const output = Math.max(reported.completion_tokens ?? of('output_tokens'), of('total_tokens') - input)
+  const cachedInput = reported.cached_tokens ?? of('cache_read_input_tokens')
+  const cacheWrite = written - cacheWriteHour
+  return { input, cachedInput, cacheWrite, cacheWriteHour, output, reasoning: of('reasoning_tokens') }
+}
+
+/** The prices of a model, in dollars per million tokens. */
+export interface Prices {
+  /** The price of the prompt. */
+  readonly input: number
+  /** The price of the answer. */
+  readonly output: number
+  /** The price of tokens of the prompt that were read from a cache. Default: that of `input`. */
+  readonly cachedInput?: number
+  /** The price of tokens that were written to a cache for five minutes. Default: 1.25 × that of `input`. */
+  readonly cacheWrite?: number
+  /** The price of tokens that were written to a cache for an hour. Default: 2 × that of `input`. */
+  readonly cacheWriteHour?: number
+}
+
+/** Dollars per million tokens are micro-dollars per token. These are parts of a micro-dollar, so that the sum is exact. */
+const PARTS = 1e6
+const HIGHEST = 1e6
+
+/**
+ * Returns the price of a usage in micro-dollars, rounded up: 1,000,000 are a dollar. Use it as the cost under a limit such as
+ * `fixedWindow({ quota: 50_000_000, window: '1d', anchor: 'calendar' })`, which is 50 dollars a day. Throws `INVALID_OPTION` for a price that is
+ * not a number from 0 to 1,000,000.
+ * @example price({ input: 1000, output: 200 }, { input: 2.5, cachedInput: 0.25, output: 10 }) // 4500
+ */
+export function price(usage: TokenCounts, prices: Prices): number {
+  const { input, output, cachedInput = input, cacheWrite = 1.25 * input, cacheWriteHour = 2 * input } = prices
+  const { cachedInput: cached = 0, cacheWrite: written = 0, cacheWriteHour: writtenHour = 0 } = usage
+  const plain = Math.max(0, usage.input - cached - written - writtenHour)
+  const parts =
+    plain * partsOf('input', input) +
+    cached * partsOf('cachedInput', cachedInput) +
+    written * partsOf('cacheWrite', cacheWrite) +
+    writtenHour * partsOf('cacheWriteHour', cacheWriteHour) +
+    usage.output * partsOf('output', output)
+  return Math.min(Number.MAX_SAFE_INTEGER, Math.ceil(parts / PARTS))
+}
+
+function partsOf(name: string, given: number): number {
+  if (typeof given === 'number' && given >= 0 && given <= HIGHEST) return Math.round(given * PARTS)
+  return refuse(`prices.${name}`, 'dollars per million tokens, from 0 to 1,000,000', given)
+}

@@ -1,0 +1,199 @@
+import { shared } from '../util/copies.ts'
+import { warn } from '../util/warn.ts'
+
+/** A pool of an application, as far as a store uses it. */
+export interface SharedPool<Connection> {
+  /** The most connections that it opens. */
+  readonly size: number
+  /** True once it is being closed. It may wait for connections that are out. */
+  readonly isEnding: boolean
+  /** Takes a connection. Calls `onFull` if all of them are in use. */
+  take(onFull: () => void): Promise<Connection>
+  /** Puts it back. One that is broken is closed. */
+  putBack(connection: Connection, isBroken: boolean): void
+  /** Called for a connection that the store keeps, before its first use. `onLost`: listens to its loss. */
+  keep(connection: Connection, onLost: () => void): Promise<void>
+  /** Called before a connection that was kept is put back. Reverts what `keep` did. */
+  leave(connection: Connection, onLost: () => void): Promise<void>
+}
+
+/** Connections that a store keeps of a pool. */
+export const DEFAULT_KEPT = 2
+/** A pool with fewer connections needs all of them. */
+const LEAST_SIZE = 4
+/** Milliseconds after which a connection that is not used goes back to the pool. */
+const IDLE_MS = 5000
+/** Milliseconds between two looks at idle connections, and at whether the pool is ending. */
+const LOOK_MS = 250
+/** Milliseconds that a decision waits for a connection before a warning says so. */
+const SLOW_MS = 50
+
+/** Somebody who waits for a connection. */
+interface Waiter<Connection> {
+  /** True once the connection would come too late. */
+  isOver(): boolean
+  resolve(connection: Connection): void
+  reject(error: unknown): void
+}
+
+/**
+ * The connections that the stores of one pool use. Some of them are kept while the stores decide, so that decisions do not wait for queries of
+ * the application. They go back after five idle seconds, and as soon as the pool is ending.
+ */
+export class Connections<Connection> {
+  readonly #pool: SharedPool<Connection>
+  /** How many are kept at most. */
+  #most = 0
+  /** How many are out of the pool, or on their way. */
+  #held = 0
+  /** Who listens to the loss of each connection that is out. */
+  readonly #listeners = new Map<Connection, () => void>()
+  #idle: { readonly connection: Connection; readonly since: number }[] = []
+  #waiting: Waiter<Connection>[] = []
+  #look: ReturnType<typeof setInterval> | undefined
+  #hasWarned = false
+
+  constructor(pool: SharedPool<Connection>) {
+    this.#pool = pool
+  }
+
+  /** How many transactions of a store can run at a time; `undefined` if the connections are not kept. */
+  get most(): number | undefined {
+    return this.#most === 0 ? undefined : this.#most
+  }
+
+  /** Keeps so many, if the pool is large enough. */
+  keep(count: number = DEFAULT_KEPT): this {
+    if (this.#pool.size >= LEAST_SIZE)
+      this.#most = Math.max(this.#most, Math.min(count, Math.floor(this.#pool.size / 2)))
+    return this
+  }
+
+  /** @param isOver says whether the connection would come too late: then it may not come at all */
+  async take(isOver: () => boolean): Promise<Connection> {
+    if (this.#most === 0) return this.#taken()
+    const idle = this.#idle.pop()
+    if (idle !== undefined) return idle.connection
+    this.#waiting = this.#waiting.filter((each) => !each.isOver())
+    return new Promise((resolve, reject) => {
+      const waiter = { isOver, resolve, reject }
+      this.#waiting.push(waiter)
+      void this.#openFor(waiter)
+    })
+  }
+
+  give(connection: Connection, isBroken: boolean): void {
+    if (this.#most === 0) this.#pool.putBack(connection, isBroken)
+    else if (isBroken || this.#pool.isEnding) void this.#putBack(connection, isBroken)
+    else this.#offer(connection)
+  }
+
+  /** The first call that waits gets the connection. A failure is only for the one that has asked. */
+  async #openFor(waiter: Waiter<Connection> | undefined): Promise<void> {
+    if (waiter === undefined || this.#held >= this.#most) return
+    this.#held++
+    try {
+      this.#offer(await this.#kept())
+    } catch (error) {
+      this.#held--
+      this.#waiting = this.#waiting.filter((each) => each !== waiter)
+      waiter.reject(error)
+      void this.#openFor(this.#waiting[0])
+    }
+  }
+
+  async #kept(): Promise<Connection> {
+    const connection = await this.#taken()
+    const onLost = (): void => this.#lose(connection)
+    try {
+      await this.#pool.keep(connection, onLost)
+    } catch (error) {
+      this.#pool.putBack(connection, true)
+      throw error
+    }
+    this.#listeners.set(connection, onLost)
+    this.#look ??= setInterval(() => this.#putBackIdle(), LOOK_MS)
+    this.#look.unref()
+    return connection
+  }
+
+  async #taken(): Promise<Connection> {
+    let timer: ReturnType<typeof setTimeout> | undefined
+    try {
+      return await this.#pool.take(() => {
+        if (!this.#hasWarned) timer = setTimeout(() => this.#warn(), SLOW_MS)
+      })
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  #next(): Waiter<Connection> | undefined {
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift())
+      if (!next.isOver()) return next
+    return undefined
+  }
+
+  #offer(connection: Connection): void {
+    const next = this.#next()
+    if (next === undefined) this.#idle.push({ connection, since: performance.now() })
+    else next.resolve(connection)
+  }
+
+  /** A connection that is in use says by itself that it is lost. */
+  #lose(connection: Connection): void {
+    const others = this.#idle.filter((each) => each.connection !== connection)
+    if (others.length === this.#idle.length) return
+    this.#idle = others
+    void this.#putBack(connection, true)
+  }
+
+  #putBackIdle(): void {
+    const until = this.#pool.isEnding ? Infinity : performance.now() - IDLE_MS
+    const old = this.#idle.filter(({ since }) => since <= until)
+    this.#idle = this.#idle.filter(({ since }) => since > until)
+    for (const { connection } of old) void this.#putBack(connection, false)
+  }
+
+  async #putBack(connection: Connection, isBroken: boolean): Promise<void> {
+    const left = this.#pool.leave(connection, this.#listeners.get(connection)!)
+    this.#listeners.delete(connection)
+    const isUseless = await left.then(
+      () => isBroken,
+      () => true,
+    )
+    this.#held--
+    this.#pool.putBack(connection, isUseless)
+    void this.#openFor(this.#waiting[0])
+    if (this.#held > 0) return
+    clearInterval(this.#look)
+    this.#look = undefined
+  }
+
+  #warn(): void {
+    if (this.#hasWarned) return
+    this.#hasWarned = true
+    const { size } = this.#pool
+    const remedy =
+      size < LEAST_SIZE
+        ? `Give the pool at least ${LEAST_SIZE} connections, so that the store can keep some of them`
+        : 'The store keeps the connections that it gets while it decides. If this happens often, make the pool larger'
+    warn(
+      'SLUICE_POOL_FULL',
+      `A decision waits for a connection, because other queries use all ${size} connections of the pool. ${remedy}, or give the store a pool of its own.`,
+    )
+  }
+}
+
+const kept = shared('connections of pools', () => new WeakMap<object, Connections<unknown>>())
+
+/** Returns the connections of a pool: the same object for all stores of the pool. */
+export function connectionsOf<Connection>(
+  pool: object,
+  make: () => SharedPool<Connection>,
+  count: number | undefined,
+): Connections<Connection> {
+  const known = kept.get(pool) ?? new Connections<unknown>(make() as SharedPool<unknown>)
+  kept.set(pool, known)
+  return (known as Connections<Connection>).keep(count)
+}

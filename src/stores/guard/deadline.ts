@@ -1,0 +1,90 @@
+const MINUTE = 60_000
+/** Answers of a minute from which on the deadline is twice what they take. Of fewer, it is ten times the slowest. */
+const ENOUGH = 20
+const FACTOR = 2
+const FIRST_FACTOR = 10
+/** The part of the answers that take no longer than what is learned. */
+const PART = 0.95
+/** The longest deadline in milliseconds to which learning raises it after the first minute. */
+const LONGEST_RAISED = 250
+/** Milliseconds between two times at which the answers are looked at. */
+const EVERY = 100
+/** Eight for each power of two, so each is 9 % wide. The last one is for all answers after more than half an hour. */
+const BUCKETS = 170
+const PER_OCTAVE = 8
+
+/** The bounds of a deadline in milliseconds. They are equal for a fixed deadline. */
+export interface Bounds {
+  readonly least: number
+  readonly most: number
+}
+
+/**
+ * The deadline for one part of a store: twice the 95th percentile of what its answers took in the last minute, between the bounds. It falls at
+ * once. In the first minute it also rises at once. Later it rises by at most a factor of two in a minute, and to at most 250 ms, so that a store
+ * that becomes slow is not waited for.
+ */
+export class Deadline {
+  /** Milliseconds. */
+  ms: number
+  readonly #bounds: Bounds
+  /** How many answers took how long, in this half of a minute and in the one before. */
+  #younger = new Uint32Array(BUCKETS)
+  #older = new Uint32Array(BUCKETS)
+  #since = -Infinity
+  #first: number | undefined
+  #isKnown = false
+  #lookAt = -Infinity
+  /** The deadline before this half of a minute, or the shortest since. */
+  #before: number
+
+  constructor(bounds: Bounds) {
+    this.#bounds = bounds
+    this.ms = bounds.most
+    this.#before = bounds.most
+  }
+
+  /**
+   * The store has answered after so many milliseconds. `isUnsure`: for a reason that may have been another one, such as a busy process. Such an
+   * answer counts only if it was fast.
+   */
+  learn(took: number, now: number, isUnsure: boolean): void {
+    const { least, most } = this.#bounds
+    if (least === most || (isUnsure && took * FACTOR > least)) return
+    this.#first ??= now
+    if (now - this.#since > MINUTE / 2) this.#turn(now)
+    this.#younger[bucketOf(took)]!++
+    if (this.#isKnown && now < this.#lookAt) return
+    this.#lookAt = now + EVERY
+    const { count, usual } = this.#usual()
+    if (count < ENOUGH && this.#isKnown) return
+    this.#isKnown = count >= ENOUGH
+    const wanted = Math.min(most, Math.max(least, usual * (this.#isKnown ? FACTOR : FIRST_FACTOR)))
+    this.#before = Math.min(this.#before, wanted)
+    if (wanted <= this.ms || now - this.#first <= MINUTE) this.ms = wanted
+    else this.ms = Math.max(this.ms, Math.min(wanted, this.#before * Math.SQRT2, LONGEST_RAISED))
+  }
+
+  #turn(now: number): void {
+    const isGap = now - this.#since > MINUTE
+    this.#older = isGap ? new Uint32Array(BUCKETS) : this.#younger
+    this.#younger = new Uint32Array(BUCKETS)
+    this.#since = now
+    this.#before = this.ms
+  }
+
+  /** Returns how many answers there are, and what 95 of 100 take at most. */
+  #usual(): { readonly count: number; readonly usual: number } {
+    let count = 0
+    for (let i = 0; i < BUCKETS; i++) count += this.#younger[i]! + this.#older[i]!
+    let left = Math.ceil(count * PART)
+    let bucket = 0
+    while ((left -= this.#younger[bucket]! + this.#older[bucket]!) > 0) bucket++
+    return { count, usual: 2 ** (bucket / PER_OCTAVE) }
+  }
+}
+
+/** The bucket of which the milliseconds are at most the upper bound. */
+function bucketOf(ms: number): number {
+  return Math.min(BUCKETS - 1, Math.max(0, Math.ceil(Math.log2(ms) * PER_OCTAVE)))
+}

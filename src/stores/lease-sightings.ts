@@ -1,0 +1,47 @@
+/** A cell counts up to so many. */
+export const MOST_SEEN = 255
+
+/** A counter of keys has two rows of so many cells. Keys with one hash share a cell. */
+const CELLS = 65_536
+
+/**
+ * How often keys were asked about lately, in a fixed size: at least as often as it was. So nothing is kept of a key that is asked about seldom. Each
+ * key has a cell in each of two rows, and the smaller one counts: a count-min sketch (Cormode and Muthukrishnan, 2005).
+ */
+export class Sightings {
+  #now = new Uint8Array(2 * CELLS)
+  #before = new Uint8Array(2 * CELLS)
+  #since = -Infinity
+
+  /** Counts a key. Returns how often it was counted within a span of microseconds, or longer. */
+  see(key: string, span: number, now: number): number {
+    if (now - this.#since >= span || now < this.#since) this.#turn(span, now)
+    const hash = hashOf(key)
+    const [one, other] = [hash & (CELLS - 1), CELLS + (hash >>> 16)]
+    const counts = this.#now
+    const seen = Math.min(counts[one]!, counts[other]!)
+    if (seen < MOST_SEEN) {
+      if (counts[one] === seen) counts[one] = seen + 1
+      if (counts[other] === seen) counts[other] = seen + 1
+    }
+    return seen + 1 + Math.min(this.#before[one]!, this.#before[other]!)
+  }
+
+  #turn(span: number, now: number): void {
+    const isRecent = now - this.#since < 2 * span && now >= this.#since
+    const older = this.#before
+    if (!isRecent) this.#now.fill(0)
+    this.#before = this.#now
+    this.#now = older.fill(0)
+    this.#since = now
+  }
+}
+
+/** Returns 32 bits of which each half is a hash of the text. */
+function hashOf(text: string): number {
+  let hash = 0
+  for (let i = 0; i < text.length; i++) hash = (Math.imul(hash, 31) + text.charCodeAt(i)) | 0
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85_eb_ca_6b)
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2_b2_ae_35)
+  return hash ^ (hash >>> 16)
+}

@@ -1,0 +1,233 @@
+import { reset } from '../../engine/adjust.ts'
+import type { Limit } from '../../engine/limit.ts'
+import { NOWHERE, Row } from '../../engine/row.ts'
+import { type Clock, microseconds } from '../../util/clock.ts'
+import { warn } from '../../util/warn.ts'
+import { Notes } from '../note.ts'
+import { cached, type Charge, type Place, type Policy } from '../store.ts'
+import { counts, isMemoryPlace, type KeyCount } from './key-counts.ts'
+import { SharedRows } from './shared-rows.ts'
+import { type Beyond, Slab, Table as TableOf } from './table.ts'
+
+/** The keys of one limit. Those beyond `maxKeys` are in shared rows. */
+export type Table = TableOf<SharedRows>
+
+/** Which limit has reached `maxKeys`. */
+export interface FullTable {
+  /** The name of the limiter. */
+  readonly limiter: string
+  /** The name of the limit. */
+  readonly limit: Limit
+  /** The option `maxKeys` of the store. */
+  readonly maxKeys: number
+}
+
+/** The most limits of a store that have their own table. An empty table takes about 3 kB. */
+const MOST_TABLES = 10_000
+/** Other tables that are swept after a sweep, so that unused ones are released. */
+const SWEPT_BESIDE = 2
+/** Milliseconds for which a count of keys may look for expired ones. The next count continues where this one ends. */
+const COUNT_BUDGET = 10
+/** The owner of a table that no policy may find. */
+const NOBODY = {}
+
+/** The tables of one store, by name of limiter and limit: where it counts. */
+export class Tables implements Place {
+  /** What was done with receipts. */
+  readonly notes: Notes = new Notes()
+  readonly #tables = new Map<string, Map<string, Table>>()
+  /** All tables, in no order. */
+  readonly #all: Table[] = []
+  #sweepCursor = 0
+  /** The table at which the next count begins. */
+  #countCursor = 0
+  /** A row for sweeps and resets. */
+  readonly #probe = new Row()
+  /** The rows of the keys of all limits beyond the most tables. */
+  readonly #common: Beyond<SharedRows> = { rows: undefined }
+  readonly #noSlab = new Slab(1)
+  readonly #maxKeys: number
+  readonly #onFull: (full: FullTable) => void
+  readonly #time: Clock
+  #warned = false
+  /** What `onFull` receives after the operation. It may count keys, which moves slots. */
+  readonly #full: FullTable[] = []
+
+  constructor(maxKeys: number, onFull: (full: FullTable) => void, time: Clock) {
+    this.#maxKeys = maxKeys
+    this.#onFull = onFull
+    this.#time = time
+    counts.set(this, this)
+  }
+
+  partOf(): string {
+    return ''
+  }
+
+  joins(other: Place): boolean {
+    return isMemoryPlace(other)
+  }
+
+  countKeys(): KeyCount[] {
+    this.#sweepAll()
+    return this.#all.map(({ limiter, limit, slots }) => ({ limiter, limit, count: slots.size }))
+  }
+
+  /** Returns the table of a policy. */
+  of(policy: Policy): Table {
+    const { cache } = policy
+    if (cache !== undefined && cache.owner === this) return cache as Table
+    // Stores that decide together use each other's tables.
+    const { place } = policy.store
+    return (isMemoryPlace(place) ? (place as Tables) : this).own(policy)
+  }
+
+  own(policy: Policy): Table {
+    return cached(policy, this, (given) => this.#open(given))
+  }
+
+  #open({ limiter, limit, compiled }: Policy): Table {
+    const table = this.#tables.get(limiter)?.get(limit.name) ?? this.#add({ limiter, limit: limit.name })
+    table.slab.fit(compiled)
+    return table
+  }
+
+  /** A limit beyond the most tables has no slots. It stays without them until nothing counts that was counted so. */
+  #add(names: { readonly limiter: string; readonly limit: string }): Table {
+    if (this.#all.length >= MOST_TABLES || this.#common.rows !== undefined)
+      return new TableOf<SharedRows>(NOBODY, names, 0, this.#common, this.#noSlab)
+    const table = new TableOf<SharedRows>(this, names, this.#maxKeys)
+    const tables = this.#tables.get(names.limiter) ?? new Map<string, Table>()
+    this.#tables.set(names.limiter, tables.set(names.limit, table))
+    this.#all.push(table)
+    return table
+  }
+
+  /** Aims a row at the key of a charge. */
+  aim(row: Row, { policy, key }: Charge, now: number): Table {
+    const table = this.of(policy)
+    if (!table.aim(row, key)) this.#aimShared(row, policy, table, key, now)
+    return table
+  }
+
+  /** Aims at a shared row. When there is room, the key gets a slot from now on, with what is known of it. */
+  #aimShared(row: Row, { limiter, limit, compiled }: Policy, table: Table, key: string, now: number): void {
+    const { beyond } = table
+    if (beyond.rows?.hasExpired(now)) beyond.rows = undefined
+    if (beyond.rows === undefined) {
+      if (!table.isFull) return
+      if (beyond === this.#common) warnCrowded()
+      else this.#full.push({ limiter, limit, maxKeys: this.#maxKeys })
+      beyond.rows = new SharedRows(this.#maxKeys, now)
+    }
+    // Perhaps a slot can be freed.
+    table.untilSweep = 0
+    beyond.rows.aim(row, table.sharedKey(key), compiled, now)
+    if (!table.isFull) beyond.rows.promote(row, compiled, now)
+  }
+
+  /** Reports the tables that have become full. Comes last in an operation. */
+  reportFull(): void {
+    for (const full of this.#full.splice(0)) this.#onFull(full)
+  }
+
+  /** Writes what has changed in a row. */
+  save(row: Row, { policy, key }: Charge, now: number): void {
+    const table = this.of(policy)
+    if (row.slot < NOWHERE) table.beyond.rows!.save(row, table.sharedKey(key), now)
+    else table.save(row, key, now)
+  }
+
+  /** Frees what has expired, here and in a few other tables. Comes after a decision, because it moves slots. */
+  sweep(charges: readonly Charge[], now: number): void {
+    for (const { policy } of charges) {
+      const table = this.of(policy)
+      if (table.untilSweep <= 0) table.sweep(now, this.#probe)
+    }
+    if (this.#common.rows?.hasExpired(now)) this.#common.rows = undefined
+    for (let looks = Math.min(SWEPT_BESIDE, this.#all.length); looks > 0; looks--) this.#sweepNext(now)
+  }
+
+  /** Frees all that has expired, without decisions, for as long as the budget lasts. */
+  #sweepAll(): void {
+    const now = this.#now()
+    if (now === undefined) return
+    const end = performance.now() + COUNT_BUDGET
+    for (let tables = this.#all.length; tables > 0 && performance.now() < end; tables--) {
+      if (this.#countCursor >= this.#all.length) this.#countCursor = 0
+      if (this.#all[this.#countCursor]!.sweepAll(now, this.#probe, end)) this.#countCursor++
+    }
+  }
+
+  /** A clock that fails is reported by decisions, and takes no metrics away. */
+  #now(): number | undefined {
+    try {
+      return microseconds(this.#time)
+    } catch {
+      return undefined
+    }
+  }
+
+  /** Sweeps one table after another, and releases those that are empty and were not used since the last time. */
+  #sweepNext(now: number): void {
+    if (this.#sweepCursor >= this.#all.length) this.#sweepCursor = 0
+    const table = this.#all[this.#sweepCursor]!
+    table.sweep(now, this.#probe)
+    if (table.isEmpty && !table.isUsed) return this.#release(this.#sweepCursor)
+    table.isUsed = false
+    this.#sweepCursor++
+  }
+
+  forget(limiter: string, key: string, now: number): void {
+    let isForgotten = this.#common.rows === undefined
+    for (const table of this.#tables.get(limiter)?.values() ?? [])
+      if (!this.#forgetIn(table, key, now)) isForgotten = false
+    if (!isForgotten) this.warnShared()
+  }
+
+  #forgetIn(table: Table, key: string, now: number): boolean {
+    const row = this.#probe
+    const shared = table.beyond.rows
+    if (!table.slots.has(key)) return shared?.forget(row, table.sharedKey(key), now) ?? true
+    table.aim(row, key)
+    reset(row, now)
+    if (row.expiry() > now) table.save(row, key, now)
+    else table.remove(key)
+    return true
+  }
+
+  clear(): void {
+    for (const table of this.#all) table.clear()
+    this.#common.rows = undefined
+    this.notes.clear()
+  }
+
+  /** Warns once that what a key has used cannot be refunded. */
+  warnShared(): void {
+    if (this.#warned) return
+    this.#warned = true
+    warn(
+      'SLUICE_SHARED_COUNTERS',
+      'reset, refund, settle or block was called for a key beyond `maxKeys`. The key shares its counters with other keys, so nothing is ' +
+        'refunded, and no lock-out becomes shorter. If the keys are real, increase `maxKeys`.',
+    )
+  }
+
+  #release(at: number): void {
+    const table = this.#all[at]!
+    table.owner = NOBODY
+    const tables = this.#tables.get(table.limiter)!
+    tables.delete(table.limit)
+    if (tables.size === 0) this.#tables.delete(table.limiter)
+    const last = this.#all.pop()!
+    if (last !== table) this.#all[at] = last
+  }
+}
+
+function warnCrowded(): void {
+  warn(
+    'SLUICE_MANY_LIMITS',
+    `A memory store has ${MOST_TABLES} limits with different names. The keys of further limits share counters and may be limited too ` +
+      'early. Put user data into the key, not into the name of a limiter or limit.',
+  )
+}

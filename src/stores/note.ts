@@ -1,0 +1,168 @@
+import type { Renewed } from '../engine/adjust.ts'
+import { SluiceError } from '../util/errors.ts'
+import type { Adjusting, Charge, Renewing } from './store.ts'
+
+/**
+ * Notes: what was done with the charges of a receipt, whichever process did it. A store keeps a note in a row of its own, and writes it in the
+ * transaction that does it, so that it happens once. Only operations with a receipt read or write one.
+ */
+export interface Note {
+  /** Epoch milliseconds until which it is kept. */
+  readonly until: number
+  readonly settled: boolean
+  readonly released: boolean
+  /** Where renewals have moved slots, and how many were held then: by limiter, key and limit. */
+  readonly places: Readonly<Record<string, Renewed>>
+}
+
+const BLANK: Note = { until: 0, settled: false, released: false, places: Object.create(null) as Note['places'] }
+const NOT_HELD: Renewed = { at: 0, units: 0 }
+
+/** An operation, as far as it can have a receipt. */
+type Noted = Adjusting | Renewing
+
+/**
+ * Does what an operation with a receipt asks, as far as nobody did it before, and at the times that the slots have now.
+ * @param execute does an operation, whatever was done before
+ * @returns the note to keep; `undefined` if nothing is done
+ */
+export function performOnce(
+  operation: Noted,
+  stored: Note | undefined,
+  now: number,
+  execute: (operation: Noted) => void,
+): Note | undefined {
+  const note = stored !== undefined && stored.until * 1000 > now ? stored : BLANK
+  return operation.kind === 'adjust'
+    ? adjustOnce(operation, note, now, execute)
+    : renewNoted(operation, note, now, execute)
+}
+
+function adjustOnce(
+  operation: Adjusting,
+  note: Note,
+  now: number,
+  execute: (operation: Adjusting) => void,
+): Note | undefined {
+  const receipt = operation.receipt!
+  const isOver = now >= receipt.until * 1000
+  const settles = receipt.settles && !note.settled && !isOver
+  const releases = receipt.releases && !note.released && !isOver
+  receipt.isRepeated = receipt.settles && !settles
+  if (!settles && !releases) return undefined
+  const charges = operation.charges.map((charge) => moved(charge, note))
+  const units = operation.units.map((each, i) => {
+    const { policy } = charges[i]!
+    if (!policy.compiled.slots) return settles ? each : 0
+    // What a charge says may have changed by now: its slots are given back.
+    const held = note.places[placeOf(charges[i]!)]?.units ?? Infinity
+    return releases ? Math.max(each, -held) : 0
+  })
+  execute({ ...operation, charges, units })
+  return {
+    until: Math.max(note.until, receipt.keep),
+    settled: note.settled || settles,
+    released: note.released || releases,
+    places: note.places,
+  }
+}
+
+function renewNoted(
+  operation: Renewing,
+  note: Note,
+  now: number,
+  execute: (operation: Renewing) => void,
+): Note | undefined {
+  const { charges, renewed } = operation
+  const receipt = operation.receipt!
+  if (note.released || now >= receipt.until * 1000) {
+    for (let i = 0; i < charges.length; i++) renewed[i] = NOT_HELD
+    return undefined
+  }
+  execute({ ...operation, charges: charges.map((charge) => moved(charge, note)) })
+  const places: Record<string, Renewed> = Object.assign(Object.create(null) as object, note.places)
+  for (const [i, charge] of charges.entries()) places[placeOf(charge)] = renewed[i]!
+  return { ...note, until: Math.max(note.until, receipt.keep), places }
+}
+
+/** Returns a charge at the time that its slots have now. */
+function moved(charge: Charge, { places }: Note): Charge {
+  const place = places[placeOf(charge)]
+  if (place === undefined) return charge
+  const copy = charge.copy()
+  copy.adopt(charge)
+  copy.markCharged(place.at, Math.min(place.units, charge.charged))
+  return copy
+}
+
+function placeOf({ policy, key, limit }: Charge): string {
+  return JSON.stringify([policy.limiter, key, limit.name])
+}
+
+/** The most notes that a process keeps. One takes about 200 bytes. */
+const MOST_NOTES = 100_000
+/** Notes that are looked at for each new one, so that those whose time is over go. */
+const LOOKS = 2
+
+/** The notes of a store in memory. The oldest go first. */
+export class Notes {
+  readonly #notes = new Map<string, Note>()
+
+  get size(): number {
+    return this.#notes.size
+  }
+
+  /** Does an operation with a receipt once. */
+  perform(operation: Noted, now: number, execute: (operation: Noted) => void): void {
+    const { id } = operation.receipt!
+    const note = performOnce(operation, this.#notes.get(id), now, execute)
+    if (note === undefined) return
+    this.#notes.delete(id)
+    this.#sweep(now)
+    this.#notes.set(id, note)
+  }
+
+  clear(): void {
+    this.#notes.clear()
+  }
+
+  #sweep(now: number): void {
+    let looks = LOOKS
+    for (const [id, { until }] of this.#notes) {
+      if (looks-- === 0 || (until * 1000 > now && this.#notes.size < MOST_NOTES)) return
+      this.#notes.delete(id)
+    }
+  }
+}
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder()
+
+/** The key of the row of a note. No record has it: it is no JSON. */
+export function noteKey(id: string): string {
+  return `receipt ${id}`
+}
+
+/** The row of a note: JSON as UTF-8. */
+export function encodeNote({ until, settled, released, places }: Note): Uint8Array {
+  const moves = Object.entries(places).map(([place, { at, units }]) => [place, at, units])
+  return encoder.encode(JSON.stringify([until, settled, released, moves]))
+}
+
+/** Reads the row of a note. Throws `DAMAGED_ROW`. */
+export function decodeNote(row: Uint8Array): Note {
+  try {
+    const [until, settled, released, moves] = JSON.parse(decoder.decode(row)) as [number, boolean, boolean, Moved[]]
+    const places: Record<string, Renewed> = Object.create(null) as Note['places']
+    for (const [place, at, units] of moves) places[place] = { at, units }
+    if (typeof until === 'number') return { until, settled, released, places }
+  } catch {
+    // The same as any other text.
+  }
+  throw new SluiceError(
+    'DAMAGED_ROW',
+    'The row of a receipt in the database is damaged, or a later version of the package wrote it. It settles nothing',
+  )
+}
+
+type Moved = readonly [place: string, at: number, units: number]

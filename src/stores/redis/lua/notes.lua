@@ -1,0 +1,62 @@
+-- Notes of receipts: the twin of `stores/note.ts`. A note is a hash of its own: until when it is kept, what was done, and where renewals have moved
+-- slots, by their keys and the names of their limits.
+
+local function readNote(key)
+  local fields, note = call('HGETALL', key), {}
+  for i = 1, #fields, 2 do note[fields[i]] = fields[i + 1] end
+  if not note['until'] or note['until'] + 0 > now then return note end
+  call('DEL', key)
+  return {}
+end
+
+local function writeNote(key, note, set, kept)
+  local ending = max(kept, (note['until'] or 0) + 0)
+  set[#set + 1], set[#set + 2] = 'until', format('%.0f', ending)
+  inSlices('HSET', key, set)
+  prolong(key, (ending - now) / 1000000 + 2 * slack)
+end
+
+local function placeOf(attempt, first)
+  return 'at ' .. keys[first + attempt.key] .. '\n' .. attempt.name
+end
+
+-- Leaves of the arguments what was not done before, at the times that the slots have now.
+local function keepUndone(note, first, place, settles, changesSlots)
+  for i = 1, total do
+    local attempt = attempts[i]
+    local moved = note[placeOf(attempt, first)]
+    if moved then
+      local time, held = match(moved, '^(%S+) (%S+)$')
+      local units = args[place] + 0
+      args[place + 1], args[place] = time + 0, units < 0 and max(units, -held) or min(units, held + 0)
+    end
+    local isDone = not settles
+    if attempt.kind.slots then isDone = not changesSlots end
+    if isDone then args[place] = 0 end
+    place = place + 2
+  end
+end
+
+-- Adjusts or renews what a receipt asks for, as far as nobody did it before. Returns 1 if it was settled before, or is over.
+local function changeOnce(first, place)
+  local asked = place + 2 * total
+  local isOver, kept, uses = now >= args[asked] + 0, args[asked + 1] + 0, args[asked + 2] + 0
+  local key, renews = keys[first + width + 1], plan.mode == 'renew'
+  local note = readNote(key)
+  local settles = uses % 2 == 1 and not (isOver or note.settled)
+  local changesSlots = (renews or uses >= 2) and not (isOver or note.released)
+  local isRepeated = uses % 2 == 1 and not settles and 1 or 0
+  for i = 1, total do attempts[i].heldAt, attempts[i].held = 0, 0 end
+  if not (settles or changesSlots) then return isRepeated end
+  keepUndone(note, first, place, settles, changesSlots)
+  changeAll(first, place)
+  local set = {}
+  if settles then set[1], set[2] = 'settled', '1' end
+  if changesSlots and not renews then set[#set + 1], set[#set + 2] = 'released', '1' end
+  for i = 1, renews and total or 0 do
+    local attempt = attempts[i]
+    set[#set + 1], set[#set + 2] = placeOf(attempt, first), format('%.17g %.17g', attempt.heldAt, attempt.held)
+  end
+  writeNote(key, note, set, kept)
+  return isRepeated
+end

@@ -1,0 +1,122 @@
+import { copyText } from '../util/bounded-key.ts'
+import { background } from '../util/clock.ts'
+import { brand } from '../util/copies.ts'
+import { reasonOf, SluiceError, textOf } from '../util/errors.ts'
+import { rareWarning } from '../util/warn.ts'
+import { type Adjusting, Charge, type Operation, perform, type Reply, STORE, type SyncStore } from './store.ts'
+
+/** The most charges whose adjustments are kept. One takes 300 to 400 bytes. */
+const MOST = 10_000
+/** Milliseconds for which an adjustment is repeated. */
+const LONGEST = 60_000
+/** Milliseconds before adjustments are repeated, at least and at most, and how many are sent then. */
+const PAUSE = 5
+const LONGEST_PAUSE = 15
+const AT_ONCE = 100
+
+/** An adjustment that found the store busy. `until`: milliseconds of `performance.now()`. */
+interface Kept {
+  readonly operation: Adjusting
+  readonly until: number
+}
+
+/**
+ * Repeats refunds, settlements and releases of a store that decides at once and was busy. Nobody waits for them: they are tried once, without a
+ * wait, and then in the background for a minute. At most 10,000 charges are kept. Penalties fail at once, since a reset would have to end them.
+ */
+export class RepeatingStore implements SyncStore {
+  readonly sync = true
+  readonly answersAlways = false
+  readonly place: SyncStore['place']
+  readonly clock: SyncStore['clock']
+  readonly ready: SyncStore['ready']
+  readonly #inner: SyncStore
+  readonly #kept = new Set<Kept>()
+  /** Charges in the adjustments. */
+  #charges = 0
+  #cancel: (() => void) | undefined
+  readonly #warn = rareWarning('SLUICE_FILE_BUSY')
+
+  constructor(inner: SyncStore) {
+    this.#inner = inner
+    this.place = inner.place
+    this.clock = inner.clock
+    this.ready = inner.ready
+  }
+
+  readonly run = (operation: Operation, reply: Reply): undefined => {
+    if (operation.kind !== 'adjust' || hasPenalty(operation)) this.#inner.run(operation, reply)
+    else this.#adjust(operation, reply)
+  }
+
+  /** Sends what is left, and waits for the lock as a decision does. */
+  readonly close = (): void => {
+    this.#cancel?.()
+    this.#send(this.#kept)
+    this.#kept.clear()
+    this.#inner.close()
+  }
+
+  #adjust(operation: Adjusting, reply: Reply): void {
+    try {
+      perform(this.#inner, { ...operation, within: 0 })
+    } catch (error) {
+      const { charges, units, receipt } = operation
+      if (!isBusy(error) || this.#charges + charges.length > MOST) return reply.failed(error)
+      // Its caller may change the charges from now on.
+      const kept: Adjusting = { kind: 'adjust', charges: charges.map(keptCharge), units: [...units], receipt }
+      this.#kept.add({ operation: kept, until: performance.now() + LONGEST })
+      this.#charges += charges.length
+      this.#repeatLater()
+    }
+    reply.answered()
+  }
+
+  #repeatLater(): void {
+    const ms = PAUSE + Math.random() * (LONGEST_PAUSE - PAUSE)
+    if (this.#kept.size > 0) this.#cancel ??= background(ms, this.#repeat)
+  }
+
+  readonly #repeat = (): void => {
+    this.#cancel = undefined
+    this.#send([...this.#kept].slice(0, AT_ONCE), 0)
+    this.#repeatLater()
+  }
+
+  /** Sends adjustments in their order, until the store is busy. What is too old, or fails otherwise, is lost with a warning. */
+  #send(all: Iterable<Kept>, within?: number): void {
+    for (const kept of all) {
+      const { operation, until } = kept
+      try {
+        perform(this.#inner, within === undefined ? operation : { ...operation, within })
+      } catch (error) {
+        if (isBusy(error) && performance.now() < until) return
+        this.#warn(() => `A refund, a settlement or a release of slots is lost: ${whyOf(error)}`)
+      }
+      this.#kept.delete(kept)
+      this.#charges -= operation.charges.length
+    }
+  }
+}
+
+brand(RepeatingStore, STORE)
+
+/** No store has decided the charge of a penalty. */
+function hasPenalty({ charges, units }: Adjusting): boolean {
+  return charges.some(({ allowed }, i) => !allowed && units[i]! > 0)
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof SluiceError && error.code === 'STORE_BUSY'
+}
+
+function whyOf(error: unknown): string {
+  return error instanceof SluiceError ? reasonOf(error) : textOf(error)
+}
+
+/** Returns the same charge, whose key shares no memory with a header of the request. */
+function keptCharge(charge: Charge): Charge {
+  const kept = new Charge(charge.policy, copyText(charge.key), charge.cost)
+  kept.adopt(charge)
+  return kept
+}

@@ -1,0 +1,95 @@
+import { shared } from '../util/copies.ts'
+import { messageOf, reasonOf, SluiceError } from '../util/errors.ts'
+import { detached } from '../util/maybe-promise.ts'
+import { warn } from '../util/warn.ts'
+import type { Store } from './store.ts'
+
+// What stores do about a server that is not set up for them: `ready`, and the error of a decision that the server refuses.
+
+/** Returns the error of a store that is not set up. The problems say what to do. */
+export function setupError(problems: readonly string[], cause?: unknown): SluiceError {
+  return new SluiceError('STORE_SETUP', problems.join('. '), cause === undefined ? {} : { cause })
+}
+
+/** The names of a table, as stores take them. */
+export interface TableNames {
+  readonly table?: string | undefined
+  readonly schema?: string | undefined
+}
+
+/** Milliseconds for which a check waits for the server. */
+export const CHECKING = 10_000
+
+/** The rights that a store needs in its table. */
+export const RIGHTS = ['SELECT', 'INSERT', 'UPDATE', 'DELETE'] as const
+
+/** How the driver of a database checks its set-up. */
+export interface Check {
+  /** Returns a sentence for each problem, with the statement that solves it. */
+  problems(): Promise<readonly string[]>
+  /** Returns true for an error of a connection that no later time would help: the user, the password or the database is wrong. */
+  isRefused(error: unknown): boolean
+}
+
+/** Resolves when the set-up is right. Rejects with `STORE_SETUP`, and with `STORE_FAILED` when the server does not answer. */
+export async function verifySetup({ problems, isRefused }: Check): Promise<void> {
+  let found: readonly string[]
+  try {
+    found = await problems()
+  } catch (cause) {
+    const reason = messageOf(cause)
+    if (isRefused(cause))
+      throw setupError([`The server refused the connection: ${reason}. Correct the user, password or database`], cause)
+    throw new SluiceError('STORE_FAILED', `The database could not be checked: ${reason}`, { cause })
+  }
+  if (found.length > 0) throw setupError(found)
+}
+
+/** Returns the error of a decision that the server has refused. It has the text of `ready`, or that of the server if `ready` finds nothing. */
+export async function refusedBy(check: Check, cause: unknown): Promise<SluiceError> {
+  try {
+    await verifySetup(check)
+  } catch (error) {
+    if (error instanceof SluiceError && error.code === 'STORE_SETUP') return setupError([reasonOf(error)], cause)
+  }
+  return setupError(
+    [`The server refused a statement: ${messageOf(cause)}. Correct the table, or the rights of the user`],
+    cause,
+  )
+}
+
+/** Returns the command that creates a table. `scheme`: what URLs of the database begin with. */
+export function migrateCommand(scheme: string, { table, schema }: TableNames): string {
+  const options = [
+    ...(table === undefined ? [] : ['--table', word(table)]),
+    ...(schema === undefined ? [] : ['--schema', word(schema)]),
+  ]
+  return [`npx sluice migrate ${scheme}://… --apply`, ...options].join(' ')
+}
+
+/** Writes a word for a shell. */
+function word(text: string): string {
+  return /^[\w-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
+}
+
+/** What to do about a table that has wrong columns. It may belong to another program, so nothing is changed without its owner. */
+export function wrongColumns(table: string, differences: readonly string[], create: string): string {
+  return (
+    `The table ${table} has other columns: ${differences.join('; ')}. If it is a table of sluice, delete it and create it again; ` +
+    `counts start from zero then: DROP TABLE ${table}; then ${create}. If it belongs to another program, choose another name with the option \`table\``
+  )
+}
+
+const checked = shared('checked stores', () => new WeakSet<() => Promise<void>>())
+
+/**
+ * Checks the set-up of a store in the background, once. What is wrong becomes the warning `SLUICE_SETUP`. Other errors are ignored: a guard
+ * reports a store that does not answer.
+ */
+export function checkInBackground({ ready }: Store): void {
+  if (ready === undefined || checked.has(ready)) return
+  checked.add(ready)
+  detached(ready, (error) => {
+    if (error instanceof SluiceError && error.code === 'STORE_SETUP') warn('SLUICE_SETUP', reasonOf(error))
+  })
+}

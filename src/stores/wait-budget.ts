@@ -1,0 +1,32 @@
+/** Milliseconds that may be waited at once, and that come back in each millisecond. */
+const MOST = 1000
+const REFILL = 0.1
+
+/**
+ * Bounds the time for which waits may block the event loop: a second, of which 100 milliseconds come back in each second. So no more than two
+ * seconds of any ten are waited.
+ */
+export class WaitBudget {
+  readonly #now: () => number
+  #rest = MOST
+  #at: number
+
+  /** @param now a clock in milliseconds that never steps back. Default: `performance.now` */
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now
+    this.#at = now()
+  }
+
+  /** Milliseconds that may be waited now, from 0. */
+  get left(): number {
+    const now = this.#now()
+    this.#rest = Math.min(MOST, this.#rest + (now - this.#at) * REFILL)
+    this.#at = now
+    return this.#rest
+  }
+
+  /** Notes that a wait took so many milliseconds. A negative number gives time back. */
+  spend(ms: number): void {
+    this.#rest = Math.min(MOST, Math.max(0, this.left - ms))
+  }
+}

@@ -1,0 +1,173 @@
+// Checks of the set-up never throw, also where an app or a request was made by hand and lacks what a check reads.
+import { IncomingMessage, type ServerResponse } from 'node:http'
+import type { ExecutionContext } from '@nestjs/common'
+import express from 'express'
+import Fastify, { type FastifyInstance } from 'fastify'
+import Koa from 'koa'
+import { afterEach, describe, expect, test } from 'vitest'
+import * as forExpress from '../../adapters/express/index.ts'
+import * as forFastify from '../../adapters/fastify/index.ts'
+import * as forKoa from '../../adapters/koa/index.ts'
+import * as forNest from '../../adapters/nestjs/index.ts'
+import * as forNode from '../../adapters/node/index.ts'
+import { fixedWindow } from '../../src/engine/factories.ts'
+import { everyone, keyers, type SyncKeyer } from '../../src/limiter/keyers.ts'
+import { ask, serve, type Served, warningsOf } from '../support/http.ts'
+
+const servers: { close(): unknown }[] = []
+afterEach(async () => {
+  for (const server of servers.splice(0)) await server.close()
+})
+
+const limits = fixedWindow({ quota: 2, window: '1h' })
+const throws = (): never => {
+  throw new TypeError('read by a check')
+}
+
+/** Parts of an app, as it may be made by hand. */
+const parts: Readonly<Record<string, object>> = {
+  'that trusts no proxy, without anything else': { get: () => false },
+  'that has no function for its proxies': { get: () => true },
+  'without settings': {},
+  'with a router that has no stack': { get: () => false, router: {} },
+  'with a router of other entries': { get: () => false, router: { stack: [undefined, { handle: undefined }] } },
+  'with settings that throw': { get: throws },
+  'with properties that throw': Object.defineProperties(
+    {},
+    {
+      get: { get: throws },
+      router: { get: throws },
+      middleware: { get: throws },
+      proxyIpHeader: { get: throws },
+      server: { get: throws },
+    },
+  ),
+}
+
+/** Returns the statuses of three requests: two are admitted, and the third is denied. */
+async function statuses(server: Served): Promise<readonly number[]> {
+  const found: number[] = []
+  for (let i = 0; i < 3; i++)
+    found.push((await ask(server, '/', { headers: { 'x-forwarded-for': '203.0.113.7' } })).status)
+  return found
+}
+
+type Listener = (request: IncomingMessage, response: ServerResponse) => void
+
+async function listen(listener: Listener): Promise<Served> {
+  const server = await serve(listener)
+  servers.push(server)
+  return server
+}
+
+function end(response: ServerResponse, error?: unknown): void {
+  response.statusCode = error === undefined ? 200 : 500
+  response.end(String(error))
+}
+
+/** Sets properties, also those that a framework only lets be read. */
+function withProperties<Target extends object>(target: Target, properties: Readonly<Record<string, unknown>>): Target {
+  for (const [name, value] of Object.entries(properties))
+    Object.defineProperty(target, name, { value, configurable: true, writable: true })
+  return target
+}
+
+/** Makes a request look like one of Express, whose address is that of its socket. */
+function likeExpress(request: IncomingMessage, app: unknown): express.Request {
+  const prototype = { ip: '127.0.0.1', baseUrl: '', path: '/', originalUrl: '/', app }
+  Object.setPrototypeOf(request, Object.setPrototypeOf(prototype, IncomingMessage.prototype) as object)
+  return request as express.Request
+}
+
+function onExpress(app: unknown, keyer: SyncKeyer<express.Request>): Promise<Served> {
+  const limit = forExpress.rateLimit({ keyer, limits })
+  return listen((request, response) => {
+    const made = Object.setPrototypeOf(response, express.response) as express.Response
+    limit(likeExpress(request, app), made, (error) => end(response, error))
+  })
+}
+
+type Start = (app: unknown, isByRoute: boolean) => Promise<Served>
+
+const adapters: Readonly<Record<string, Start>> = {
+  express(app, isByRoute) {
+    const { byIP, byRoute } = forExpress
+    return onExpress(app, isByRoute ? keyers(byIP, byRoute) : byIP)
+  },
+  koa(app, isByRoute) {
+    const { byIP, byRoute } = forKoa
+    const real = new Koa({ proxy: false })
+    real.silent = true
+    const limit = forKoa.rateLimit({ keyer: isByRoute ? keyers(byIP, byRoute) : byIP, limits })
+    // The middleware needs an app with a prototype of contexts.
+    const made = withProperties(Object.create(Object(app) as object) as object, { context: {} })
+    real.use((context, next) => limit(withProperties(Object.create(context) as typeof context, { app: made }), next))
+    real.use((context) => void (context.body = 'ok'))
+    return listen(real.callback() as Listener)
+  },
+  async fastify(server, isByRoute) {
+    const app: FastifyInstance = Fastify()
+    servers.push(app)
+    const { byIP, byRoute, rateLimit } = forFastify
+    await app.register(rateLimit, { keyer: everyone, limits: fixedWindow({ quota: 100, window: '1h' }) })
+    const hook = app.rateLimit({ keyer: isByRoute ? keyers(byIP, byRoute) : byIP, limits, name: 'made by hand' })
+    app.addHook('onRequest', (request, reply, done) => {
+      const { routeOptions } = request
+      hook(withProperties(Object.create(request) as object, { server, ips: {}, routeOptions }), reply, done)
+    })
+    app.get('/', () => 'ok')
+    return { url: await app.listen({ port: 0, host: '127.0.0.1' }) } as Served
+  },
+  nestjs(app, isByRoute) {
+    const { byIP, byRoute } = forNest
+    const guard = forNest.createRateLimitGuard({ keyer: isByRoute ? keyers(byIP, byRoute) : byIP, limits })
+    return listen((request, response) => {
+      likeExpress(request, app)
+      const context = {
+        getType: () => 'http',
+        getHandler: () => end,
+        getClass: () => Object,
+        switchToHttp: () => ({ getRequest: () => request, getResponse: () => response }),
+      } as unknown as ExecutionContext
+      Promise.resolve(guard.canActivate(context) as Promise<boolean>).then(
+        () => end(response),
+        (error: unknown) => {
+          response.statusCode = error instanceof forNest.RateLimitException ? 429 : 500
+          response.end()
+        },
+      )
+    })
+  },
+  node(server) {
+    const limit = forNode.rateLimit({ keyer: everyone, limits })((_request, response) => response.end('ok'))
+    return listen((request, response) => {
+      limit(withProperties(request, { socket: server }), response)
+    })
+  },
+}
+
+describe.each(Object.entries(adapters))('%s', (_name, start) => {
+  test.each(Object.entries(parts))('an app %s is limited as any other', async (_, app) => {
+    await warningsOf(async () => expect(await statuses(await start(app, false))).toEqual([200, 200, 429]))
+  })
+
+  test('a request without an app is limited as any other', async () => {
+    for (const app of [undefined, null, 5, 'app'])
+      await warningsOf(async () => expect(await statuses(await start(app, false))).toEqual([200, 200, 429]))
+  })
+
+  test('a limit by route in such an app is limited as any other', async () => {
+    for (const app of [undefined, ...Object.values(parts)])
+      await warningsOf(async () => expect(await statuses(await start(app, true))).toEqual([200, 200, 429]))
+  })
+})
+
+test('a check that throws does not stop other checks', async () => {
+  const codesOf = async (app: object): Promise<readonly string[]> => {
+    const server = await onExpress(app, (request) => `${forExpress.byIP(request)} 2001:db8::7`)
+    return warningsOf(() => ask(server, '/', { headers: { 'x-forwarded-for': '203.0.113.7' } }))
+  }
+  // Without a router, and without settings.
+  expect(await codesOf({ get: () => false })).toEqual(['SLUICE_PROXY_UNTRUSTED', 'SLUICE_WHOLE_ADDRESS'])
+  expect(await codesOf({ get: throws })).toEqual(['SLUICE_WHOLE_ADDRESS'])
+})

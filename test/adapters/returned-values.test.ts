@@ -1,0 +1,155 @@
+// What a function in the options of `rateLimit` returns by mistake. It never leaves a request uncounted without an error or a warning.
+import { afterEach, describe, expect, test } from 'vitest'
+import { everyone } from '../../src/limiter/keyers.ts'
+import { createLimiter } from '../../src/limiter/limiter.ts'
+import { unlimited } from '../../src/limiter/options.ts'
+import { fixedWindow, type Limit } from '../../src/index.ts'
+import { createRules } from '../../src/rules/rules.ts'
+import type { AnyOptions, Served } from '../../src/testing.ts'
+import { ask, warningsOf } from '../support/http.ts'
+import { turns } from '../support/unhandled.ts'
+import { everyFramework } from './frameworks.ts'
+
+const servers: { close(): Promise<void> }[] = []
+afterEach(async () => {
+  for (const server of servers.splice(0)) await server.close()
+})
+
+const LIMIT = fixedWindow({ quota: 1, window: '1h' })
+const base: AnyOptions = { keyer: everyone, limits: LIMIT }
+const plans: Readonly<Record<string, Limit>> = { free: LIMIT }
+
+/** Options with a function that returns a mistake before a request is admitted, and the code of the error. */
+const refused: readonly (readonly [name: string, options: AnyOptions, code: string])[] = [
+  ['limits: undefined for an unknown plan', { ...base, limits: () => plans['enterprize'] }, 'INVALID_LIMIT'],
+  ['limits: null', { ...base, limits: () => null }, 'INVALID_LIMIT'],
+  ['limits: undefined in a list', { ...base, limits: () => [LIMIT, undefined] }, 'INVALID_LIMIT'],
+  ['limits: a promise of undefined', { ...base, limits: async () => plans['enterprize'] }, 'INVALID_LIMIT'],
+  ['limits: undefined beside a limit', { ...base, limits: [LIMIT, () => undefined] }, 'INVALID_LIMIT'],
+  ['cost: undefined', { ...base, cost: () => undefined }, 'INVALID_COST'],
+  ['cost: NaN', { ...base, cost: () => NaN }, 'INVALID_COST'],
+  ['cost: a negative number', { ...base, cost: async () => -1 }, 'INVALID_COST'],
+  ['skip: an object', { ...base, skip: () => ({}) }, 'INVALID_OPTION'],
+  ['skip: a promise of an empty list', { ...base, skip: async () => [] }, 'INVALID_OPTION'],
+  ['skip: a text', { ...base, skip: () => 'false' }, 'INVALID_OPTION'],
+  ['skip: a number', { ...base, skip: () => 1 }, 'INVALID_OPTION'],
+  ['skip: a function', { ...base, skip: () => () => false }, 'INVALID_OPTION'],
+  ['keyer: NaN', { ...base, keyer: () => NaN }, 'INVALID_KEY'],
+  ['keyer: an object', { ...base, keyer: async () => ({ id: 'ann' }) }, 'INVALID_KEY'],
+  [
+    'attributes of rules: undefined',
+    {
+      rules: createRules(
+        { policies: [{ name: 'api', key: 'attribute:tenant', limits: [{ quota: 1, window: '1h' }] }] },
+        { attributes: () => undefined as never },
+      ),
+    },
+    'INVALID_OPTION',
+  ],
+]
+
+/** Options with a function that returns nothing, or a value that JavaScript takes for false: the request is counted. */
+const counted: Readonly<Record<string, AnyOptions>> = {
+  'skip: undefined': { ...base, skip: () => undefined },
+  'skip: a promise of null': { ...base, skip: async () => null },
+  'skip: 0': { ...base, skip: () => 0 },
+  'allow with an address of undefined': { ...base, allow: ['0.0.0.0/0', '::/0'], address: () => undefined },
+  'refundWhen: undefined': { ...base, refundWhen: () => undefined },
+  'refundWhen: a promise of null': { ...base, refundWhen: async () => null },
+  'resetWhen: undefined': { ...base, resetWhen: () => undefined },
+  'settleWith: undefined': { ...base, settleWith: () => undefined },
+}
+
+/** Options with a function that returns a mistake after the response. The request stays charged. */
+const warned: Readonly<Record<string, AnyOptions>> = {
+  'refundWhen: an object': { ...base, refundWhen: () => ({}) },
+  'refundWhen: a promise of an empty list': { ...base, refundWhen: async () => [] },
+  'resetWhen: an object': { ...base, resetWhen: () => ({}) },
+  'resetWhen: a text': { ...base, resetWhen: async () => 'false' },
+  'settleWith: null': { ...base, settleWith: () => null },
+  'settleWith: NaN': { ...base, settleWith: () => NaN },
+  'settleWith: a negative number': { ...base, settleWith: async () => -1 },
+  'settleWith: a text': { ...base, settleWith: () => '0' },
+  'settleWith: the word reset': { ...base, settleWith: () => 'reset' },
+  'settleWith: a function that returns undefined': { ...base, settleWith: () => () => undefined },
+}
+
+describe.each(everyFramework)('$name', (harness) => {
+  async function served(options: AnyOptions): Promise<{ server: Served; ran: () => number }> {
+    let ran = 0
+    const server = await harness.serve({ limits: [options], routes: [], handler: () => ({ text: String(++ran) }) })
+    servers.push(server)
+    return { server, ran: () => ran }
+  }
+
+  async function statuses(server: Served, count: number): Promise<readonly number[]> {
+    const found: number[] = []
+    for (let i = 0; i < count; i++) {
+      found.push((await ask(server)).status)
+      await turns(10)
+    }
+    return found
+  }
+
+  test.each(refused)('%s admits nobody, and the error goes to the framework', async (_, options, code) => {
+    const { server, ran } = await served(options)
+    expect([await statuses(server, 3), ran()]).toEqual([[500, 500, 500], 0])
+    expect(server.errors).toEqual(Array(3).fill(expect.objectContaining({ name: 'SluiceError', code })))
+  })
+
+  test('unlimited and an empty list exempt a request', async () => {
+    for (const limits of [() => unlimited, async () => []]) {
+      const { server, ran } = await served({ ...base, limits })
+      expect([await statuses(server, 3), ran()]).toEqual([[200, 200, 200], 3])
+    }
+  })
+
+  test.each(Object.entries(counted))('%s leaves a request limited', async (_, options) => {
+    const codes = await warningsOf(async () => {
+      const { server } = await served(options)
+      expect(await statuses(server, 2)).toEqual([200, 429])
+    })
+    expect(codes).toEqual([])
+  })
+
+  test.each(Object.entries(warned))('%s leaves a request charged, with a warning', async (_, options) => {
+    const codes = await warningsOf(async () => {
+      const { server } = await served(options)
+      expect(await statuses(server, 2)).toEqual([200, 429])
+    })
+    expect(codes).toEqual(['SLUICE_OUTCOME'])
+  })
+
+  test('an attribute that no policy matches is limited by a policy without `match`', async () => {
+    const free = {
+      name: 'free',
+      key: 'ip',
+      match: { attributes: { plan: 'free' } },
+      limits: [{ quota: 1, window: '1h' }],
+    }
+    const all = { name: 'all', key: 'ip', limits: [{ quota: 2, window: '1h' }] }
+    const attributes = (): Record<string, string> => ({ plan: 'enterprize' })
+    const address = (): string => '192.0.2.1'
+    const { server: open } = await served({ rules: createRules({ policies: [free] }, { attributes, address }) })
+    expect(await statuses(open, 3)).toEqual([200, 200, 200])
+    const { server: closed } = await served({ rules: createRules({ policies: [free, all] }, { attributes, address }) })
+    expect(await statuses(closed, 3)).toEqual([200, 200, 429])
+  })
+
+  test('true skips, refunds and resets', async () => {
+    for (const option of ['skip', 'refundWhen', 'resetWhen']) {
+      for (const answer of [() => true, async () => true]) {
+        const { server } = await served({ ...base, [option]: answer })
+        expect(await statuses(server, 3), option).toEqual([200, 200, 200])
+      }
+    }
+  })
+
+  test('a limiter of the user that decides nothing admits nobody', async () => {
+    for (const decision of [undefined, null, {}]) {
+      const limiter = { ...createLimiter({ keyer: everyone, limits: LIMIT }), consume: () => decision }
+      const { server, ran } = await served({ limiter })
+      expect([await statuses(server, 1), ran()]).toEqual([[500], 0])
+    }
+  })
+})

@@ -1,0 +1,228 @@
+// Clients that send requests and hang up do not make more handlers run than `concurrent` allows.
+import { once } from 'node:events'
+import http from 'node:http'
+import http2 from 'node:http2'
+import { type AddressInfo, connect } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { rateLimit } from '../../adapters/node/index.ts'
+import {
+  concurrent,
+  createLimiter,
+  type Decision,
+  everyone,
+  type Limiter,
+  memoryStore,
+  type Store,
+} from '../../src/index.ts'
+import type { Served } from '../../src/testing.ts'
+import { remoteStore } from '../../src/testing/adapter/world.ts'
+import { everyFramework } from './frameworks.ts'
+
+const QUOTA = 2
+/** Milliseconds for which a handler works, and for which clients attack. */
+const WORK = 400
+const ATTACK = 1000
+
+// Koa prints each connection that breaks.
+vi.spyOn(console, 'error').mockImplementation(() => undefined)
+
+let served: Served | undefined
+afterEach(async () => {
+  await served?.close()
+  served = undefined
+})
+
+const usedBy = (limiter: Limiter<never, Decision>): number =>
+  limiter.peek(undefined as never, { cost: 0 }).limits[0]!.used
+
+/** Counts the handlers that run. */
+class Running {
+  now = 0
+  most = 0
+  total = 0
+
+  /** Returns a function that ends the work, however often it is called. */
+  begin(): () => void {
+    let isOver = false
+    this.total++
+    this.now++
+    this.most = Math.max(this.most, this.now)
+    return () => {
+      if (!isOver) this.now--
+      isOver = true
+    }
+  }
+
+  async work(): Promise<void> {
+    const stop = this.begin()
+    await pause(WORK)
+    stop()
+  }
+}
+
+/** Sends requests and hangs up, again and again. */
+async function attack(url: string, paths: readonly string[]): Promise<void> {
+  const { port, hostname } = new URL(url)
+  const end = Date.now() + ATTACK
+  while (Date.now() < end) {
+    const socket = connect(Number(port), hostname).on('error', () => undefined)
+    await once(socket, 'connect')
+    socket.write(`GET ${paths[Math.floor(Math.random() * paths.length)]!} HTTP/1.1\r\nHost: x\r\n\r\n`)
+    await pause(15)
+    socket.destroy()
+  }
+}
+
+/** The stores of the attack. The later one answers after a client has gone. */
+const STORES: readonly (readonly [string, () => Store])[] = [
+  ['at once', () => memoryStore()],
+  ['later', () => remoteStore(memoryStore(), () => pause(Math.random() * 20))],
+]
+
+describe.each(everyFramework)('$name', (framework) => {
+  describe.each(STORES)('a store that answers %s', (_, storeOf) => {
+    test.each([
+      ['denies', undefined],
+      ['holds', { max: 50, maxWait: '10s' }],
+    ] as const)(
+      '%s requests of clients that hang up while as many handlers run as the quota allows',
+      { timeout: 60_000 },
+      async (_name, queue) => {
+        const running = new Running()
+        const limiter = createLimiter<unknown>({ keyer: everyone, limits: concurrent(QUOTA), store: storeOf() })
+        served = await framework.serve({
+          limits: [{ limiter, checks: false, ...(queue && { queue }) } as never],
+          routes: [
+            {
+              path: '/stream',
+              handler: () => ({
+                stream(sink) {
+                  const stop = running.begin()
+                  sink.write('a')
+                  // Handlers of streams stop when the client has gone.
+                  sink.closed(stop)
+                },
+              }),
+            },
+          ],
+          async handler() {
+            await running.work()
+            return { text: 'ok' }
+          },
+        })
+        await Promise.all([attack(served.url, ['/']), attack(served.url, ['/', '/stream'])])
+        expect(running.most).toBeLessThanOrEqual(QUOTA)
+        expect(running.total).toBeGreaterThan(1)
+        // Each slot comes back when its handler has ended.
+        await vi.waitFor(() => expect(running.now).toBe(0), { timeout: 5000 })
+        await vi.waitFor(async () => expect((await limiter.peek(undefined, { cost: 0 })).limits[0]!.used).toBe(0), {
+          timeout: 5000,
+        })
+      },
+    )
+  })
+})
+
+describe('a server of node:http2', () => {
+  test('holds the slots of streams that were reset while their handlers run', async () => {
+    const running = new Running()
+    const limiter = createLimiter({ keyer: everyone, limits: concurrent(QUOTA), store: memoryStore() })
+    const limit = rateLimit({ limiter, checks: false })
+    const server = http2.createServer(
+      limit(async (_request, response) => {
+        await running.work()
+        response.end('ok')
+      }) as never,
+    )
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const client = http2.connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+    const end = Date.now() + ATTACK
+    while (Date.now() < end) {
+      const stream = client.request({}).on('error', () => undefined)
+      await pause(5)
+      stream.close(http2.constants.NGHTTP2_CANCEL)
+    }
+    expect(running.most).toBe(QUOTA)
+    await vi.waitFor(() => expect(usedBy(limiter as never)).toBe(0), { timeout: 5000 })
+    client.destroy()
+    server.close()
+  })
+})
+
+async function serveWith(
+  options: object,
+  listener: (...given: Parameters<http.RequestListener>) => unknown,
+): Promise<string> {
+  const server = http.createServer(rateLimit({ checks: false, ...options } as never)(listener)).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  served = {
+    url,
+    errors: [],
+    async close() {
+      server.closeAllConnections()
+      server.close()
+    },
+  }
+  return url
+}
+
+async function hangUp(url: string): Promise<void> {
+  const { port, hostname } = new URL(url)
+  const socket = connect(Number(port), hostname).on('error', () => undefined)
+  await once(socket, 'connect')
+  socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+  await pause(30)
+  socket.destroy()
+  await pause(30)
+}
+
+describe('a slot', () => {
+  test("ends with the response under release: 'response'", async () => {
+    const limiter = createLimiter({ keyer: everyone, limits: concurrent(QUOTA), store: memoryStore() })
+    const running = new Running()
+    const url = await serveWith({ limiter, release: 'response' }, async (_request, response) => {
+      await running.work()
+      response.end('ok')
+    })
+    await hangUp(url)
+    expect([usedBy(limiter as never), running.now]).toEqual([0, 1])
+  })
+
+  test('is held by a handler without a promise until it calls end', async () => {
+    const limiter = createLimiter({ keyer: everyone, limits: concurrent(QUOTA), store: memoryStore() })
+    const responses: http.ServerResponse[] = []
+    const url = await serveWith({ limiter }, (_request, response) => void responses.push(response))
+    await hangUp(url)
+    expect(usedBy(limiter as never)).toBe(1)
+    responses[0]!.end('ok')
+    await vi.waitFor(() => expect(usedBy(limiter as never)).toBe(0))
+  })
+
+  test('of a handler that never ends is free after its lease', async () => {
+    const limiter = createLimiter({
+      keyer: everyone,
+      limits: concurrent({ quota: QUOTA, expiresAfter: '1s' }),
+      store: memoryStore(),
+    })
+    const url = await serveWith({ limiter }, () => undefined)
+    await hangUp(url)
+    expect(usedBy(limiter as never)).toBe(1)
+    await vi.waitFor(() => expect(usedBy(limiter as never)).toBe(0), { timeout: 3000 })
+  })
+
+  test('is kept by a refund or settlement when the client hangs up', async () => {
+    const limiter = createLimiter({ keyer: everyone, limits: concurrent(QUOTA), store: memoryStore() })
+    const running = new Running()
+    const url = await serveWith({ limiter, settleWith: () => 0 }, async (_request, response) => {
+      await running.work()
+      response.end('ok')
+    })
+    await hangUp(url)
+    expect([usedBy(limiter as never), running.now]).toEqual([1, 1])
+    await vi.waitFor(() => expect(usedBy(limiter as never)).toBe(0))
+    expect(running.now).toBe(0)
+  })
+})

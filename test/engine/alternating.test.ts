@@ -1,0 +1,311 @@
+import fc from 'fast-check'
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import {
+  createLimiter,
+  type Decision,
+  type Limit,
+  limit,
+  type Limiter,
+  type LimitInput,
+  memoryStore,
+  type Store,
+} from '../../src/index.ts'
+import { rowStore } from '../../src/extend.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { type VirtualClock, virtualClock } from '../../src/testing.ts'
+import { names } from '../support/harness.ts'
+import { mapRows } from '../support/map-rows.ts'
+import { anyRedis } from '../support/redis.ts'
+
+const RUNS = { numRuns: Number(process.env['RUNS'] ?? 400) }
+
+/** Options of a limit. */
+type Options = Readonly<Record<string, unknown>>
+
+/** Two definitions of one name, the smaller one first. */
+type Pair = readonly [Limit, Limit]
+
+/** Options of each algorithm to try, besides those without options. Absent: none. */
+const VARIANTS: Readonly<Record<string, readonly Options[]>> = {
+  tokenBucket: [{ refill: 'interval' }, { initial: 3 }, { refill: 'interval', initial: 3 }],
+  fixedWindow: [{ anchor: 'clock' }, { anchor: 'calendar', window: '1d' }],
+  slidingWindowBuckets: [{ buckets: 4 }],
+}
+
+/** Algorithms that have one quota only. */
+const SINGLE = ['spacing']
+
+const cases = names()
+  .filter((name) => !SINGLE.includes(name))
+  .flatMap((algorithm) => [{}, ...(VARIANTS[algorithm] ?? [])].map((own): Options => Object.assign({ algorithm }, own)))
+  .map((json) => [Object.values(json).join(' '), json] as const)
+
+function made(json: Options, quota: number): Limit {
+  return limit({ name: 'calls', window: 60_000, quota, ...json } as LimitInput)
+}
+
+interface Input {
+  readonly limit: Limit
+}
+
+const stores: [string, (clock: VirtualClock) => Store][] = [
+  ['memory', (clock) => memoryStore({ clock })],
+  ['rows', (clock) => rowStore(mapRows(clock), { clock })],
+  ['redis', (clock) => redisStore(client, { clock, prefix: `${server.prefix}${runs++}:` })],
+]
+let server: Awaited<ReturnType<typeof anyRedis>>
+let client: Redis
+let runs = 0
+
+beforeAll(async () => {
+  vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
+  server = await anyRedis()
+  client = new Redis(server.url)
+})
+afterAll(async () => {
+  vi.restoreAllMocks()
+  const keys = await client.keys(`${server.prefix}*`)
+  if (keys.length > 0) await client.unlink(keys)
+  client.disconnect()
+  await server.stop()
+})
+
+function limiterOn(store: Store): Limiter<Input> {
+  return createLimiter<Input>({ name: 'alternating', store, keyer: () => 'ann', limits: ({ limit }) => limit })
+}
+
+/** Returns how many of 600 requests are admitted, one in each `every` milliseconds, by limits in turn. */
+async function admitted(
+  storeOn: (clock: VirtualClock) => Store,
+  limits: readonly Limit[],
+  every: number,
+): Promise<number> {
+  const clock = virtualClock()
+  const limiter = limiterOn(storeOn(clock))
+  let count = 0
+  for (let i = 0; i < 600; i++) {
+    const { allowed } = await limiter.consume({ limit: limits[i % limits.length]! })
+    if (allowed) count++
+    clock.advance(every)
+  }
+  return count
+}
+
+/** What the larger limit admits: where requests that come too early cost more than they take, its quota and what comes back. */
+async function mostAdmitted(storeOn: (clock: VirtualClock) => Store, json: Options, every: number): Promise<number> {
+  if (json['algorithm'] === 'quotaLinear') return 20 + Math.floor((20 * 600 * every) / 60_000)
+  // A new key starts with as many tokens as the limit that it meets first says.
+  const { initial: _, ...full } = json
+  return admitted(storeOn, [made(full, 20)], every)
+}
+
+describe.each(stores)('600 requests under 10 or 20 by turns, in %s', (_, storeOn) => {
+  it.each(cases)('are admitted no more often than under 20 alone: %s', async (_, json) => {
+    const [small, large] = [made(json, 10), made(json, 20)]
+    for (const every of [0, 0.05, 101, 1000]) {
+      const most = await mostAdmitted(storeOn, json, every)
+      const least = Number(json['initial'] ?? 10)
+      for (const limits of [
+        [large, small],
+        [small, large],
+        [large, large, large, small],
+      ]) {
+        const count = await admitted(storeOn, limits, every)
+        expect(count).toBeLessThanOrEqual(most)
+        expect(count).toBeGreaterThanOrEqual(least)
+      }
+    }
+  })
+})
+
+function memoryLimiter(clock: VirtualClock): Limiter<Input, Decision> {
+  const store = memoryStore({ clock })
+  return createLimiter<Input>({ name: 'alternating', store, keyer: () => 'ann', limits: ({ limit }) => limit })
+}
+
+/** A step of a random history: a pause as a part of the window, a cost, and which definition decides. */
+interface Step {
+  readonly after: number
+  readonly cost: number
+  readonly isLarge: boolean
+  /** Which earlier decision is refunded; -1 for none. */
+  readonly refund: number
+}
+
+const step: fc.Arbitrary<Step> = fc.record({
+  after: fc.oneof(
+    { weight: 4, arbitrary: fc.constant(0) },
+    { weight: 4, arbitrary: fc.double({ min: 0, max: 0.2, noNaN: true }) },
+    { weight: 1, arbitrary: fc.double({ min: 0, max: 1.5, noNaN: true }) },
+  ),
+  cost: fc.oneof({ weight: 3, arbitrary: fc.constant(1) }, { weight: 1, arbitrary: fc.integer({ min: 1, max: 20 }) }),
+  isLarge: fc.boolean(),
+  refund: fc.constantFrom(-1, -1, -1, -1, 0, 1),
+})
+
+function pairs(json: Options): fc.Arbitrary<Pair> {
+  const windows = fc.constantFrom(1, 100, 60_000, 86_400_000, 7001)
+  const quota = fc.integer({ min: 1, max: 40 })
+  const capacity = json['algorithm'] === 'gcra' ? 'burst' : 'capacity'
+  const hasCapacity = ['gcra', 'tokenBucket', 'leakyBucket'].includes(json['algorithm'] as string)
+  const own = fc.tuple(quota, quota, fc.boolean())
+  return fc
+    .tuple(own, own, json['window'] === undefined ? windows : fc.constant(json['window']))
+    .map(([[a, b, isOwn], [c, d], window]) => {
+      const limits = [
+        [Math.min(a, c), Math.min(b, d)],
+        [Math.max(a, c), Math.max(b, d)],
+      ] as const
+      const [small, large] = limits.map(([quota, most]) =>
+        made({ ...json, window, ...(hasCapacity && isOwn && { [capacity]: most }) }, quota),
+      )
+      return [small!, large!] as const
+    })
+}
+
+describe.each(cases.filter(([, json]) => json['initial'] === undefined && json['algorithm'] !== 'quotaLinear'))(
+  'a random history under two definitions by turns: %s',
+  (_, json) => {
+    it('admits nothing that the larger one alone would deny, refunds included', () => {
+      fc.assert(
+        fc.property(pairs(json), fc.array(step, { maxLength: 60 }), ([small, large], steps) => {
+          const clock = virtualClock()
+          const [both, alone] = [memoryLimiter(clock), memoryLimiter(clock)]
+          const decisions: (readonly [Decision, Decision])[] = []
+          for (const { after, cost, isLarge, refund } of steps) {
+            clock.advance(Math.round(after * large.window * 1000) / 1000)
+            const past = refund < 0 ? undefined : decisions.at(-1 - refund)
+            if (past !== undefined) {
+              both.refund(past[0])
+              alone.refund(past[1])
+            }
+            const decision = both.consume({ limit: isLarge ? large : small }, { cost })
+            if (!decision.allowed) continue
+            const same = alone.consume({ limit: large }, { cost })
+            expect(same.allowed).toBe(true)
+            decisions.push([decision, same])
+          }
+        }),
+        RUNS,
+      )
+    })
+  },
+)
+
+it('a debt that changes its limit each second drains all the same', async () => {
+  const [storeOn] = stores.map(([, storeOn]) => storeOn)
+  const [small, large] = [10, 20].map((quota) => made({ algorithm: 'gcra' }, quota))
+  const least = await admitted(storeOn!, [small!], 1000)
+  expect(least).toBe(109)
+  expect(await admitted(storeOn!, [large!, small!], 1000)).toBeGreaterThanOrEqual(least)
+})
+
+/** Returns the units that are left of a limit. */
+async function left(limiter: Limiter<Input>, limit: Limit): Promise<number> {
+  return (await limiter.peek({ limit }, { cost: 0 })).limits[0]!.remaining
+}
+
+describe.each(stores)('a limit that becomes smaller, in %s', (_, storeOn) => {
+  const linear = (quota: number, burst = quota): Limit => made({ algorithm: 'gcra', burst }, quota)
+
+  it('admits the first request as soon as a full smaller one would', async () => {
+    const clock = virtualClock()
+    const limiter = limiterOn(storeOn(clock))
+    await limiter.consume({ limit: linear(20) }, { cost: 20 })
+    expect((await limiter.consume({ limit: linear(10) })).retryAfter).toBe(6000)
+    clock.advance(6000)
+    expect((await limiter.consume({ limit: linear(10) })).allowed).toBe(true)
+  })
+
+  it('and larger again knows all that was used before, as long as it would count', async () => {
+    const clock = virtualClock()
+    const limiter = limiterOn(storeOn(clock))
+    await limiter.consume({ limit: linear(20) }, { cost: 20 })
+    await limiter.consume({ limit: linear(10) })
+    clock.advance(30_000)
+    // A peek changes nothing.
+    for (let i = 0; i < 2; i++) expect(await left(limiter, linear(20))).toBe(5)
+    clock.advance(30_000)
+    expect(await left(limiter, linear(20))).toBe(20)
+  })
+
+  it('keeps what was cut off for longer when more is charged, also of a burst', async () => {
+    const clock = virtualClock()
+    const limiter = limiterOn(storeOn(clock))
+    const [small, large] = [linear(60, 10), linear(60, 100)]
+    await limiter.consume({ limit: large }, { cost: 100 })
+    await limiter.consume({ limit: small })
+    // The larger limit alone would be full all the time.
+    for (let i = 0; i < 150; i++) {
+      clock.advance(1000)
+      expect((await limiter.consume({ limit: small })).allowed).toBe(true)
+    }
+    expect((await limiter.consume({ limit: large })).allowed).toBe(false)
+    clock.advance(100_000)
+    expect((await limiter.consume({ limit: large }, { cost: 100 })).allowed).toBe(true)
+  })
+
+  it('forgets what was cut off when the key is reset', async () => {
+    const clock = virtualClock()
+    const limiter = limiterOn(storeOn(clock))
+    await limiter.consume({ limit: linear(20) }, { cost: 20 })
+    await limiter.consume({ limit: linear(10) })
+    await limiter.reset({ limit: linear(10) })
+    expect((await limiter.consume({ limit: linear(10) })).remaining).toBe(9)
+    expect((await limiter.consume({ limit: linear(20) })).remaining).toBe(18)
+  })
+
+  it('keeps what was cut off when a later charge is refunded or settled', async () => {
+    const clock = virtualClock()
+    const limiter = limiterOn(storeOn(clock))
+    await limiter.consume({ limit: linear(20) }, { cost: 20 })
+    await limiter.consume({ limit: linear(10) })
+    clock.advance(30_000)
+    const [refunded, settled] = [
+      await limiter.consume({ limit: linear(10) }, { cost: 2 }),
+      await limiter.consume({ limit: linear(10) }),
+    ]
+    await limiter.refund(refunded)
+    await limiter.settle(settled, 3)
+    // 5 are left of the smaller one's 10, 10 were cut off, and 3 are new.
+    expect(await left(limiter, linear(20))).toBe(2)
+  })
+
+  it('forgets as before what another window or another algorithm has cut off', async () => {
+    const clock = virtualClock()
+    const limiter = limiterOn(storeOn(clock))
+    const window = (quota: number, window: number): Limit => made({ algorithm: 'fixedWindow', window }, quota)
+    await limiter.consume({ limit: window(20, 60_000) }, { cost: 20 })
+    await limiter.consume({ limit: window(10, 30_000) })
+    expect(await left(limiter, window(20, 60_000))).toBe(10)
+    expect(await left(limiter, linear(20))).toBe(20)
+  })
+})
+
+it('a row is kept no longer for what was cut off than the larger limit would count it', async () => {
+  const clock = virtualClock()
+  const database = mapRows(clock)
+  const ends: number[] = []
+  const store = rowStore(
+    {
+      transact: (keys, change, info) =>
+        database.transact(
+          keys,
+          (rows, now) => {
+            const changes = change(rows, now)
+            for (const { expiresAt } of changes.writes) ends.push(expiresAt - clock.now())
+            return changes
+          },
+          info,
+        ),
+    },
+    { clock },
+  )
+  const limiter = limiterOn(store)
+  const [small, large] = [1, 10_000].map((quota) => made({ algorithm: 'gcra' }, quota))
+  await limiter.consume({ limit: large! }, { cost: 10_000 })
+  await limiter.consume({ limit: small! })
+  expect(ends).toHaveLength(2)
+  expect(Math.max(...ends)).toBeLessThanOrEqual(62_000)
+})

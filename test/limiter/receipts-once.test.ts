@@ -1,0 +1,242 @@
+import fc from 'fast-check'
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import {
+  type Clock,
+  concurrent,
+  createLimiter,
+  type Decision,
+  fixedWindow,
+  type Limiter,
+  memoryStore,
+} from '../../src/index.ts'
+import { rowStore } from '../../src/extend.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import type { Store } from '../../src/stores/store.ts'
+import { virtualClock } from '../../src/testing.ts'
+import { shared } from '../../src/util/copies.ts'
+import { mapRows } from '../support/map-rows.ts'
+import { redisForAll } from '../support/redis-tests.ts'
+
+/**
+ * Several processes use receipts in any order, each as often as it likes, and what is used is compared with a model in which each decision is settled
+ * once and released once, and a renewal moves its slots.
+ */
+const START = 1_700_000_000_000
+const LEASE = 60_000
+const LIFE = 600_000
+const PROCESSES = 3
+const QUOTA = { tokens: 1_000_000, slots: 5 }
+
+const known = shared('receipts', () => ({ decisions: new Map<string, unknown>() }))
+
+const step = fc.record({
+  kind: fc.constantFrom('consume', 'settle', 'release', 'refund', 'renew', 'receipt', 'restart', 'advance', 'long'),
+  process: fc.nat({ max: PROCESSES - 1 }),
+  which: fc.nat({ max: 5 }),
+  text: fc.nat({ max: 3 }),
+  amount: fc.nat({ max: 9 }),
+})
+type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never
+
+/** What a decision should have come to. */
+class Held {
+  readonly decision: Decision
+  readonly texts: { readonly text: string; readonly until: number }[] = []
+  /** Until when each process can use it. Process 0 has decided. */
+  readonly until: (number | undefined)[] = []
+  tokens: number
+  slots: number
+  at: number
+  isSettled = false
+  isReleased = false
+
+  constructor(decision: Decision, cost: number, slots: number, at: number) {
+    this.decision = decision
+    this.tokens = cost
+    this.slots = slots
+    this.at = at
+  }
+
+  slotsAt(now: number): number {
+    if (now >= this.at + LEASE) this.slots = 0
+    return this.isReleased ? 0 : this.slots
+  }
+}
+
+/** Runs the steps in processes that count in one place. */
+async function run(
+  stores: readonly Store[],
+  clock: ReturnType<typeof virtualClock>,
+  steps: readonly Step[],
+): Promise<void> {
+  const limits = [
+    fixedWindow({ quota: QUOTA.tokens, window: '365d', name: 'tokens' }),
+    concurrent({ quota: QUOTA.slots, expiresAfter: LEASE, name: 'slots' }),
+  ]
+  const limiters: Limiter<string>[] = stores.map((store) =>
+    createLimiter({
+      name: 'api',
+      keyer: (key) => key,
+      limits,
+      cost: (key, { name }) => (name === 'tokens' ? 100 : 1 + (key.length % 2)),
+      store,
+      shared: true,
+      receiptFor: LIFE,
+    }),
+  )
+  const memories = limiters.map(() => new Map<string, unknown>())
+  const decisions: Held[] = []
+  const now = (): number => clock.now()
+
+  async function consume(key: string): Promise<void> {
+    const decision = await limiters[0]!.consume(key)
+    if (!decision.allowed) return
+    const [tokens, slots] = decision.limits
+    const held = new Held(decision, tokens!.cost, slots!.cost, now())
+    held.until[0] = now() + LIFE
+    held.texts.push({ text: limiters[0]!.receipt(decision), until: held.until[0] })
+    decisions.push(held)
+  }
+
+  async function use(each: Step, held: Held): Promise<void> {
+    const { kind, process, amount } = each
+    const { text, until } = held.texts[each.text % held.texts.length]!
+    const limiter = limiters[process]!
+    const given = process === 0 && amount % 2 === 0 ? held.decision : text
+    const isOver =
+      (typeof given === 'string' && until <= now()) || (kind === 'receipt' && (held.until[process] ?? until) <= now())
+    const work = async (): Promise<unknown> => {
+      if (kind === 'renew') return limiter.renew(given)
+      if (kind === 'receipt') return limiter.receipt(given)
+      if (kind === 'refund') return limiter.refund(given)
+      return kind === 'release' ? limiter.release(given) : limiter.settle(given, amount * 30)
+    }
+    if (isOver) return expect(work()).rejects.toMatchObject({ code: 'EXPIRED_RECEIPT' })
+    const answer = await work()
+    const usable = typeof given === 'string' ? Math.max(held.until[process] ?? 0, until) : held.until[process]!
+    held.until[process] = usable
+    if (usable <= now()) return
+    if (kind === 'receipt') {
+      held.texts.push({ text: answer as string, until: usable })
+    } else if (kind === 'renew') {
+      const isHeld = held.slotsAt(now()) > 0
+      expect(answer).toBe(isHeld)
+      if (!isHeld) return
+      held.at = now()
+      held.until[process] = Math.max(usable, now() + LIFE)
+    } else {
+      if (kind !== 'release' && !held.isSettled) {
+        held.isSettled = true
+        held.tokens = kind === 'refund' ? 0 : amount * 30
+      }
+      if (kind !== 'settle') held.isReleased = true
+    }
+  }
+
+  for (const each of steps) {
+    known.decisions = memories[each.process]!
+    if (each.kind === 'advance') clock.advance(7000 * each.amount)
+    else if (each.kind === 'long') clock.advance(LIFE / 2)
+    else if (each.kind === 'restart' && each.process > 0) {
+      memories[each.process] = new Map()
+      for (const held of decisions) held.until[each.process] = undefined
+    } else if (each.kind === 'consume') {
+      known.decisions = memories[0]!
+      await consume('ab'.slice(each.amount % 2))
+    } else if (each.kind !== 'restart' && decisions.length > 0)
+      await use(each, decisions[each.which % decisions.length]!)
+    await compare()
+  }
+
+  async function compare(): Promise<void> {
+    for (const key of ['ab', 'b']) {
+      const own = decisions.filter(({ decision }) => decision.limits[0]!.key === key)
+      const [tokens, slots] = (await limiters[0]!.peek(key, { cost: 0 })).limits
+      expect({ tokens: tokens!.used, slots: slots!.used }).toEqual({
+        tokens: own.reduce((sum, held) => sum + held.tokens, 0),
+        slots: own.reduce((sum, held) => sum + held.slotsAt(now()), 0),
+      })
+    }
+  }
+}
+
+const steps = fc.array(step, { minLength: 3, maxLength: 40 })
+const runs = Number(process.env['RUNS'] ?? 400)
+
+/** Orders that a search seldom finds. */
+const orders: Readonly<Record<string, readonly Partial<Step>[]>> = {
+  'a release with the receipt from before a renewal, beside a slot of the same tick': [
+    { kind: 'consume' },
+    { kind: 'consume' },
+    { kind: 'advance', amount: 2 },
+    { kind: 'renew', process: 1 },
+    { kind: 'release', process: 2 },
+    { kind: 'release', process: 1 },
+  ],
+  'two renewals with one receipt, beside a slot of the same tick': [
+    { kind: 'consume' },
+    { kind: 'consume' },
+    { kind: 'advance', amount: 2 },
+    { kind: 'renew', process: 1 },
+    { kind: 'advance', amount: 2 },
+    { kind: 'renew', process: 2 },
+    { kind: 'advance', amount: 5 },
+  ],
+  'a settlement after the end of the receipt from before a renewal': [
+    { kind: 'consume' },
+    { kind: 'advance', amount: 8 },
+    { kind: 'renew', process: 1 },
+    { kind: 'receipt', process: 1 },
+    { kind: 'settle', process: 2, amount: 3 },
+    { kind: 'restart', process: 2 },
+    { kind: 'long' },
+    { kind: 'advance', amount: 9 },
+    { kind: 'advance', amount: 9 },
+    { kind: 'advance', amount: 9 },
+    { kind: 'advance', amount: 9 },
+    { kind: 'settle', process: 2, text: 1, amount: 5 },
+  ],
+}
+
+const FIRST: Step = { kind: 'advance', process: 0, which: 0, text: 0, amount: 0 }
+
+describe('receipts that several processes use in any order', () => {
+  const redis = redisForAll()
+  const clients: Redis[] = []
+  beforeAll(() => {
+    for (let i = 0; i < PROCESSES; i++) clients.push(new Redis(redis.server.port))
+  })
+  afterAll(() => clients.forEach((client) => client.disconnect()))
+  let turn = 0
+
+  const places: Readonly<Record<string, (clock: Clock) => Store[]>> = {
+    memory: (clock) => {
+      const store = memoryStore({ clock })
+      return Array.from({ length: PROCESSES }, () => store)
+    },
+    rows: (clock) => {
+      const database = mapRows(clock)
+      return Array.from({ length: PROCESSES }, () => rowStore(database, { clock }))
+    },
+    Redis: (clock) => {
+      const prefix = `run ${turn++} `
+      return clients.map((client) => redisStore(client, { clock, prefix }))
+    },
+  }
+
+  describe.each(Object.keys(places))('in %s', (place) => {
+    const test = (list: readonly Step[]): Promise<void> => {
+      const clock = virtualClock(START)
+      return run(places[place]!(clock), clock, list)
+    }
+
+    it('settle and release once', async () => {
+      await fc.assert(fc.asyncProperty(steps, test), { numRuns: place === 'Redis' ? runs / 4 : runs })
+    })
+
+    it.each(Object.entries(orders))('%s', async (_, list) => {
+      await test(list.map((each) => ({ ...FIRST, ...each })))
+    })
+  })
+})

@@ -1,0 +1,248 @@
+// Limiters as the options of `stack`: their names, their one store, and what is refused.
+import { Redis } from 'ioredis'
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from 'vitest'
+import { rateLimit } from '../../adapters/express/index.ts'
+import {
+  createLimiter,
+  type Decision,
+  everyone,
+  fixedWindow,
+  type Limiter,
+  memoryStore,
+  perMinute,
+  perSecond,
+  stack,
+} from '../../src/index.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { virtualClock } from '../../src/testing.ts'
+import { type RedisServer, startRedis } from '../support/redis.ts'
+
+interface User {
+  readonly user: string
+}
+interface Page {
+  readonly page: string
+}
+const byUser = ({ user }: User): string => user
+const byPage = ({ page }: Page): string => page
+const ann = { user: 'ann' }
+const bob = { user: 'bob' }
+
+describe('a stack of options', () => {
+  it('counts a request for all of its limiters, or for none', () => {
+    const limiter = stack({
+      limiters: [
+        { keyer: everyone, limits: perMinute(3) },
+        { keyer: byUser, limits: perMinute(2) },
+      ],
+    })
+    const allowed = [ann, ann, ann, bob, bob].map((input) => limiter.consume(input).allowed)
+    expect(allowed).toEqual([true, true, false, true, false])
+    expect(limiter.peek(bob, { cost: 0 }).limits.map(({ key, used }) => [key, used])).toEqual([
+      ['everyone', 3],
+      ['bob', 1],
+    ])
+  })
+
+  it('decides as a stack of limiters that are created one by one', () => {
+    const request = fc.record({ user: fc.constantFrom('a', 'b', 'c'), cost: fc.nat(3), after: fc.nat(40_000) })
+    const quotas = fc.array(fc.tuple(fc.boolean(), fc.integer({ min: 1, max: 9 })), { minLength: 1, maxLength: 4 })
+    fc.assert(
+      fc.property(quotas, fc.array(request, { maxLength: 30 }), (given, requests) => {
+        const clock = virtualClock()
+        const parts = given.map(([isGlobal, quota]) => ({
+          keyer: isGlobal ? everyone : byUser,
+          limits: fixedWindow({ quota, window: '1m' }),
+        }))
+        const made = stack({ store: memoryStore({ clock }), limiters: parts })
+        const store = memoryStore({ clock })
+        const model = stack(...parts.map((each, i) => createLimiter<User>({ ...each, store, name: `part ${i}` })))
+        for (const { user, cost, after } of requests) {
+          clock.advance(after)
+          const [decision, expected] = [made, model].map((each) => each.consume({ user }, { cost }) as Decision)
+          expect(decision!.allowed).toBe(expected!.allowed)
+          expect(decision!.limits.map(({ remaining }) => remaining)).toEqual(
+            expected!.limits.map(({ remaining }) => remaining),
+          )
+        }
+      }),
+    )
+  })
+
+  it('names a limiter after the stack and its place, unless it has a name', () => {
+    const store = memoryStore()
+    stack({
+      store,
+      name: 'api',
+      limiters: [
+        { keyer: everyone, limits: perMinute(3) },
+        { keyer: byUser, limits: perMinute(2), name: 'users' },
+        { keyer: byUser, limits: perSecond(2) },
+      ],
+    }).consume(ann)
+    stack({ store, limiters: [{ keyer: byUser, limits: perMinute(9) }] }).consume(ann)
+    // Limiters of these names with equal definitions are the same limiters.
+    const used = (name: string, keyer: typeof byUser, limits: ReturnType<typeof perMinute>): unknown =>
+      createLimiter({ name, keyer, limits, store }).peek(ann, { cost: 0 }).limits[0]?.used
+    expect(used('api-1', everyone, perMinute(3))).toBe(1)
+    expect(used('users', byUser, perMinute(2))).toBe(1)
+    expect(used('api-3', byUser, perSecond(2))).toBe(1)
+    expect(used('stack-1', byUser, perMinute(9))).toBe(1)
+    expect(used('stack-2', byUser, perMinute(9))).toBe(0)
+  })
+
+  it('calls the cost and the observer of each limiter', () => {
+    const seen: unknown[] = []
+    const limiter = stack({
+      limiters: [
+        { keyer: everyone, limits: perMinute(9), cost: () => 2, onDecision: ({ allowed }) => seen.push(allowed) },
+        { keyer: byUser, limits: perMinute(9), cost: ({ user }) => user.length },
+      ],
+    })
+    expect(limiter.consume(ann).limits.map(({ cost }) => cost)).toEqual([2, 3])
+    expect(seen).toEqual([true])
+  })
+
+  it('can be stacked again', () => {
+    const limiters = [{ keyer: everyone, limits: perMinute(1) }]
+    const both = stack(stack({ limiters }), createLimiter<unknown>({ keyer: everyone, limits: perMinute(5) }))
+    expect(both.consume({}).limits).toHaveLength(2)
+  })
+
+  it('refuses a second stack with the same names on the store, unless it is shared', () => {
+    const store = memoryStore()
+    const limiters = [{ keyer: everyone, limits: perMinute(3) }]
+    const first = stack({ store, limiters })
+    const other = { store, limiters: [{ keyer: everyone, limits: perMinute(4) }] }
+    expect(() => stack(other)).toThrow(
+      expect.objectContaining({
+        code: 'DUPLICATE_LIMITER',
+        message: expect.stringMatching(
+          /^stack: limiters\[0\]: .*"stack-1".* named after the `name` of the stack/,
+        ) as string,
+      }) as Error,
+    )
+    expect(() => stack({ ...other, name: 'other' })).not.toThrow()
+    const again = stack({ ...other, shared: true })
+    first.consume({})
+    expect(again.peek({}, { cost: 0 }).limits[0]).toMatchObject({ key: 'everyone' })
+    expect(stack({ store, limiters }).peek({}, { cost: 0 }).limits[0]?.used).toBe(1)
+  })
+
+  it.each([
+    [{}, 'stack: limiters: expected a list such as'],
+    [{ limiters: [] }, 'stack: limiters: expected a list such as'],
+    [{ limiters: everyone }, 'stack: limiters: expected a list such as'],
+    [{ limiters: [undefined] }, 'stack: limiters[0]: it: expected options such as { keyer, limits }'],
+    [{ limiters: [createLimiter({ keyer: everyone, limits: perMinute(1) })] }, 'write stack(one, other)'],
+    [{ limiters: [{ keyer: everyone }] }, 'stack: limiters[0]: limits: expected a limit'],
+    [{ limiters: [{ keyer: everyone, limit: 1 }] }, 'Did you mean "limits"?'],
+    [
+      { limiters: [{ keyer: everyone, limits: perMinute(1) }, { limits: perMinute(1) }] },
+      'stack: limiters[1]: keyer: ',
+    ],
+    [{ limiters: [{ keyer: everyone, limits: perMinute(1), store: memoryStore() }] }, 'beside `limiters`'],
+    [{ limiters: [{ keyer: everyone, limits: perMinute(1), shared: true }] }, 'beside `limiters`'],
+    [{ limiters: [{ keyer: everyone, limits: perMinute(1), receiptFor: '1h' }] }, 'beside `limiters`'],
+    [{ limiters: [{ keyer: everyone, limits: perMinute(1) }], receiptSecret: 5 }, 'receiptSecret: expected'],
+    [{ limiters: [{ keyer: everyone, limits: perMinute(1), name: 'naïve' }] }, 'limiters[0]: name: expected'],
+    [{ limiters: [{ keyer: everyone, limits: perMinute(1) }], name: 5 }, 'stack: name: expected'],
+    [{ limiters: [{ keyer: everyone, limits: perMinute(1) }], store: 5 }, 'store: expected'],
+    [{ limiters: [{ keyer: everyone, limits: perMinute(1) }], lease: 5 }, 'lease: expected'],
+    [{ limiters: [{ keyer: everyone, limits: perMinute(1) }], stores: 5 }, 'Did you mean "store"?'],
+    [{ keyer: everyone, limits: perMinute(1) }, 'write limiters: [{ keyer, limits }, { keyer, limits }]'],
+  ])('refuses %o', (options, message) => {
+    expect(() => stack(options as never)).toThrow(message)
+  })
+
+  it('is what other functions suggest for a list of limiters', () => {
+    const options = { limiters: [{ keyer: everyone, limits: perMinute(1) }] } as never
+    expect(() => rateLimit(options)).toThrow('Instead of "limiters", write limiter: stack({ limiters: [')
+    expect(() => createLimiter(options)).toThrow('Instead of "limiters", write stack({ limiters: [')
+    expect(() => stack({ keyer: everyone } as never, { keyer: everyone } as never)).toThrow('or { limiters: [{ keyer')
+  })
+})
+
+describe('a stack of options on Redis', () => {
+  let server: RedisServer
+  beforeAll(async () => void (server = await startRedis()))
+  afterAll(() => server.stop())
+
+  it('counts together with the same stack of another process, also with leases', async () => {
+    const clients = [new Redis(server.url), new Redis(server.url)]
+    try {
+      for (const lease of [false, true]) {
+        const stacks = clients.map((client) =>
+          stack({
+            store: redisStore(client, { prefix: `lease ${lease}` }),
+            lease,
+            limiters: [
+              { keyer: everyone, limits: fixedWindow({ quota: 5, window: '1h' }) },
+              { keyer: byUser, limits: fixedWindow({ quota: 3, window: '1h' }) },
+            ],
+          }),
+        )
+        const allowed: boolean[] = []
+        for (let i = 0; i < 12; i++) allowed.push((await stacks[i % 2]!.consume(i < 6 ? ann : bob)).allowed)
+        // A lease holds units that the other process cannot use.
+        const admitted = allowed.filter(Boolean).length
+        expect(admitted).toBeLessThanOrEqual(5)
+        if (!lease) expect(admitted).toBe(5)
+      }
+    } finally {
+      for (const client of clients) client.disconnect()
+    }
+  })
+})
+
+describe('the types of a stack', () => {
+  it('take what all of its limiters take', () => {
+    const both = stack({
+      limiters: [
+        { keyer: byUser, limits: perMinute(1) },
+        { keyer: byPage, limits: perMinute(1) },
+      ],
+    })
+    expectTypeOf(both).toEqualTypeOf<Limiter<User & Page, Decision>>()
+    // @ts-expect-error without a page
+    expect(() => both.consume(ann)).not.toThrow()
+    const limits = stack({
+      limiters: [
+        { keyer: everyone, limits: ({ user }: User) => perMinute(user.length) },
+        { keyer: byPage, limits: perMinute(1) },
+      ],
+    })
+    expectTypeOf(limits).toEqualTypeOf<Limiter<User & Page, Decision>>()
+    const later = stack({
+      limiters: [
+        { keyer: async ({ user }: User) => user, limits: perMinute(1) },
+        { keyer: byPage, limits: perMinute(1) },
+      ],
+    })
+    expectTypeOf(later).toEqualTypeOf<Limiter<User & Page>>()
+    const store = redisStore({ evalsha: async () => [], eval: async () => [] })
+    const stored = stack({
+      store,
+      limiters: [
+        { keyer: byUser, limits: perMinute(1) },
+        { keyer: byPage, limits: perMinute(1) },
+      ],
+    })
+    expectTypeOf(stored).toEqualTypeOf<Limiter<User & Page, Promise<Decision>>>()
+    expectTypeOf(stack({ store, limiters: [{ keyer: byUser, limits: perMinute(1) }] })).toEqualTypeOf<
+      Limiter<User, Promise<Decision>>
+    >()
+  })
+
+  it('know the request of an adapter', () => {
+    rateLimit({
+      limiter: stack({
+        limiters: [
+          { keyer: everyone, limits: perMinute(1) },
+          { keyer: (request) => request.path, limits: perMinute(1) },
+        ],
+      }),
+    })
+  })
+})

@@ -1,0 +1,175 @@
+import { describe, expect, it } from 'vitest'
+import { concurrent, createLimiter, guard, type Limiter, type Store } from '../../src/index.ts'
+import { type RowDatabase, rowStore } from '../../src/extend.ts'
+import { type VirtualClock, virtualClock } from '../../src/testing/virtual-clock.ts'
+import { readRecordKey } from '../../src/stores/rows.ts'
+
+const settled = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve))
+
+/** A database of one process, which answers after a millisecond. It shares its rows with other processes. Rows that `isLost` names are not kept. */
+function databaseOf(rows: Map<string, Uint8Array>, clock: VirtualClock, isLost: (key: string) => boolean): RowDatabase {
+  return {
+    transact: (keys, change) =>
+      new Promise((resolve, reject) => {
+        clock.after(1, () => {
+          try {
+            const { writes, result } = change(
+              keys.map((key) => rows.get(key)),
+              Math.round(clock.now() * 1000),
+            )
+            for (const { key, row } of writes)
+              if (row === undefined) rows.delete(key)
+              else if (!isLost(key)) rows.set(key, row)
+            clock.after(1, () => resolve(result))
+          } catch (error) {
+            reject(error as Error)
+          }
+        })
+      }),
+  }
+}
+
+interface World {
+  /** How many clients each process has. Each sends its next request as soon as its last one has ended. */
+  readonly clients: readonly number[]
+  readonly quota?: number
+  /** How long a request runs, in milliseconds. */
+  readonly work?: number
+  readonly isLost?: (key: string) => boolean
+  readonly wrap?: (store: Store) => Store
+}
+
+/** Runs clients in several processes. Returns the longest wait in milliseconds, and how many requests have run. */
+async function run({
+  clients,
+  quota = 1,
+  work = 20,
+  isLost = () => false,
+  wrap = (store) => store,
+}: World): Promise<[number, number]> {
+  const clock = virtualClock()
+  const rows = new Map<string, Uint8Array>()
+  let longest = 0
+  let served = 0
+  let ends = false
+  const client = async (limiter: Limiter<string>): Promise<void> => {
+    while (!ends) {
+      const began = clock.now()
+      const decision = await limiter.wait('ada')
+      longest = Math.max(longest, clock.now() - began)
+      served++
+      await new Promise<void>((resolve) => void clock.after(work, resolve))
+      await limiter.release(decision)
+    }
+  }
+  const done = clients.flatMap((count) => {
+    const store = wrap(rowStore(databaseOf(rows, clock, isLost), { clock }))
+    const limiter = createLimiter({
+      name: 'jobs',
+      keyer: (key: string) => key,
+      limits: concurrent({ quota, name: 'running' }),
+      store,
+    })
+    return Array.from({ length: count }, () => client(limiter))
+  })
+  const pass = async (ms: number): Promise<void> => {
+    for (let passed = 0; passed < ms; passed++) {
+      clock.advance(1)
+      await settled()
+    }
+  }
+  await pass(200 * work)
+  ends = true
+  while ((await Promise.race([Promise.all(done), settled()])) === undefined) await pass(50)
+  return [longest, served]
+}
+
+const isMark = (key: string): boolean => readRecordKey(key)!.limiter === '·waiting'
+
+describe('the longest wait for a slot', () => {
+  it.each([[[4, 1]], [[1, 4]], [[4, 4]], [[4, 1, 1, 1, 1]], [[16, 1]]])(
+    'is at most three times that of one process, with %j clients',
+    async (clients) => {
+      const all = clients.reduce((sum, count) => sum + count)
+      for (const work of [20, 200]) {
+        const [fair, most] = await run({ clients: [all], work })
+        const [longest, served] = await run({ clients, work })
+        expect(longest / fair).toBeLessThanOrEqual(3)
+        // The order costs little: the slot is seldom free.
+        expect(served / most).toBeGreaterThan(0.85)
+      }
+    },
+    60_000,
+  )
+
+  it('is much longer without marks', async () => {
+    const [fair] = await run({ clients: [5] })
+    const [longest] = await run({ clients: [4, 1], isLost: isMark })
+    expect(longest / fair).toBeGreaterThan(3)
+  })
+
+  it('is as short through guard', async () => {
+    // The deadline is of real time, which this world does not need.
+    const wrap = (store: Store): Store => guard(store, { deadline: '1m' })
+    const [fair] = await run({ clients: [5], wrap })
+    const [longest] = await run({ clients: [4, 1], wrap })
+    expect(longest / fair).toBeLessThanOrEqual(3)
+    const [unmarked] = await run({ clients: [4, 1], wrap, isLost: isMark })
+    expect(unmarked / fair).toBeGreaterThan(3)
+  })
+})
+
+describe('marks', () => {
+  it('are written only while requests wait', async () => {
+    const keys: string[] = []
+    const isLost = (key: string): boolean => (keys.push(key), false)
+    await run({ clients: [2], quota: 2, isLost })
+    expect(keys.filter(isMark)).toEqual([])
+    await run({ clients: [2], quota: 1, isLost })
+    expect(keys.some(isMark)).toBe(true)
+  })
+
+  it.each([
+    ['whose client has gone delay nobody', false, 0, 60],
+    ['of a process that has died delay others for less than a second', true, 100, 1000],
+  ])('of a request %s', async (_, dies, least, most) => {
+    const clock = virtualClock()
+    const rows = new Map<string, Uint8Array>()
+    let isDead = false
+    const limiterOf = (isOther: boolean): Limiter<string> => {
+      const database = databaseOf(rows, clock, () => false)
+      const transact: RowDatabase['transact'] = (...given) =>
+        isDead && isOther ? new Promise(() => undefined) : database.transact(...given)
+      const limits = concurrent({ quota: 1, name: 'running' })
+      return createLimiter({
+        name: 'jobs',
+        keyer: (key: string) => key,
+        limits,
+        store: rowStore({ transact }, { clock }),
+      })
+    }
+    const pass = async (ms: number): Promise<void> => {
+      for (let passed = 0; passed < ms; passed++) {
+        clock.advance(1)
+        await settled()
+      }
+    }
+    const [one, other] = [limiterOf(false), limiterOf(true)]
+    const taken = one.wait('ada')
+    await pass(10)
+    const gone = new AbortController()
+    void other.wait('ada', { signal: gone.signal }).catch(() => undefined)
+    await pass(3000)
+    let served = 0
+    void one.wait('ada').then(() => (served = clock.now()))
+    await pass(100)
+    if (dies) isDead = true
+    else gone.abort()
+    await pass(20)
+    const released = clock.now()
+    void one.release(await taken)
+    await pass(1500)
+    expect(served - released).toBeGreaterThan(least)
+    expect(served - released).toBeLessThanOrEqual(most)
+  })
+})

@@ -1,0 +1,165 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
+import { describe, expect, it, vi } from 'vitest'
+import { Calls, type Pending } from '../../../src/stores/guard/calls.ts'
+
+function call(expired: string[], name: string, deadline: number): Pending {
+  const expire = (wasBusy: boolean): void => void expired.push(wasBusy ? `${name}, busy` : name)
+  return { sent: performance.now(), deadline, turn: 0, lost: 0, expire }
+}
+
+/** The names without a note that this process was busy, since that depends on the machine. */
+function namesOf(expired: readonly string[]): string[] {
+  return expired.map((each) => each.replace(', busy', ''))
+}
+
+/** Computes: nothing else runs in this process for so many milliseconds. */
+function compute(ms: number): void {
+  const end = performance.now() + ms
+  while (performance.now() < end);
+}
+
+async function elapsed(work: (done: () => void) => void): Promise<number> {
+  const since = performance.now()
+  await new Promise<void>((resolve) => work(resolve))
+  return performance.now() - since
+}
+
+/** Two ends of a connection on this machine. */
+async function connection(): Promise<[near: Socket, far: Socket, close: () => void]> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const near = connect((server.address() as AddressInfo).port, '127.0.0.1')
+  const [far] = (await once(server, 'connection')) as [Socket]
+  function close(): void {
+    near.destroy()
+    far.destroy()
+    server.close()
+  }
+  return [near, far, close]
+}
+
+describe('calls', () => {
+  it('expire in the order in which they were sent, unless they were answered', async () => {
+    const expired: string[] = []
+    const calls = new Calls(30)
+    const [a, b, c] = ['a', 'b', 'c'].map((name) => call(expired, name, 30))
+    for (const each of [a!, b!, c!]) calls.add(each)
+    expect(calls.remove(b!)).toBe(true)
+    await pause(20)
+    calls.add(call(expired, 'd', 30))
+    await vi.waitFor(() => expect(namesOf(expired)).toEqual(['a', 'c']), { interval: 1 })
+    expect(calls.remove(a!)).toBe(false)
+    await vi.waitFor(() => expect(namesOf(expired)).toEqual(['a', 'c', 'd']))
+  })
+
+  it('have a deadline each', async () => {
+    const expired: string[] = []
+    const calls = new Calls(10)
+    calls.add(call(expired, 'long', 600))
+    calls.add(call(expired, 'short', 10))
+    await vi.waitFor(() => expect(namesOf(expired)).toEqual(['short', 'long']), 5000)
+  })
+
+  it('do not expire while an answer waits to be read, however long this process was busy', async () => {
+    for (const ms of [15, 60, 120]) {
+      const expired: string[] = []
+      const calls = new Calls(10)
+      const [near, far, close] = await connection()
+      const read = new Promise<boolean>((resolve) => {
+        near.once('data', () => resolve(calls.remove(late)))
+      })
+      let late = call(expired, 'late', 10)
+      // After this phase of the event loop come its timers, and only then what was read.
+      setImmediate(() => {
+        late = call(expired, 'late', 10)
+        calls.add(late)
+        far.write('answer')
+        compute(ms)
+      })
+      expect(await read).toBe(true)
+      close()
+      await pause(20)
+      expect(expired).toEqual([])
+    }
+  })
+
+  it('wait for an answer that came with the last look', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+    try {
+      const expired: string[] = []
+      const calls = new Calls(40)
+      const late = call(expired, 'late', 40)
+      calls.add(late)
+      vi.advanceTimersByTime(45)
+      // What was read comes before the end of the turn.
+      expect([expired, calls.remove(late)]).toEqual([[], true])
+    } finally {
+      vi.useRealTimers()
+    }
+    await new Promise((resolve) => setImmediate(resolve))
+  })
+
+  it('leave no timer when nothing is pending', async () => {
+    const timers = (): number => process.getActiveResourcesInfo().filter((each) => each === 'Timeout').length
+    const before = timers()
+    const calls = new Calls(10)
+    for (let i = 0; i < 1000; i++) {
+      const answered = call([], '', 10)
+      calls.add(answered)
+      calls.remove(answered)
+    }
+    await pause(30)
+    expect(timers()).toBeLessThanOrEqual(before)
+  })
+
+  it('expire at once if they are lost, and the others later', async () => {
+    const expired: string[] = []
+    const calls = new Calls(20)
+    const all = ['a', 'b', 'c', 'd'].map((name) => call(expired, name, 20))
+    for (const each of all) calls.add(each)
+    calls.expireWhere((each) => each === all[1] || each === all[2])
+    expect(expired).toEqual(['b', 'c'])
+    await vi.waitFor(() => expect(namesOf(expired)).toEqual(['b', 'c', 'a', 'd']))
+  })
+
+  it('expire after a bounded number of turns, however long each is', async () => {
+    const expired: string[] = []
+    const calls = new Calls(20)
+    calls.add(call(expired, 'a', 20))
+    let turns = 0
+    for (; expired.length === 0 && turns < 50; turns++) {
+      compute(40)
+      await new Promise((resolve) => setTimeout(resolve))
+    }
+    expect(expired).toEqual(['a, busy'])
+    expect(turns).toBeGreaterThanOrEqual(4)
+    expect(turns).toBeLessThanOrEqual(16)
+  })
+
+  it('know when this process was busy', async () => {
+    const calls = new Calls(50)
+    const waiting = call([], 'a', 5000)
+    calls.add(waiting)
+    expect(calls.lostSince(waiting, performance.now())).toBe(0)
+    compute(60)
+    expect(calls.lostSince(waiting, performance.now())).toBeGreaterThan(50)
+    await pause(30)
+    expect(calls.lostSince(waiting, performance.now())).toBeGreaterThan(50)
+    const later = call([], 'b', 5000)
+    calls.add(later)
+    expect(calls.lostSince(later, performance.now())).toBeLessThan(50)
+    calls.close()
+  })
+
+  it.each([1, 5, 50])('of %i ms are over within 10 ms in a process that is not busy', async (ms) => {
+    const calls = new Calls(ms)
+    const times: number[] = []
+    // A busy machine delays some of them.
+    for (let i = 0; i < 40 && !(Math.min(...times) <= ms + 10); i++)
+      times.push(await elapsed((done) => calls.add({ ...call([], '', ms), expire: done })))
+    expect(Math.min(...times)).toBeLessThanOrEqual(ms + 10)
+    expect(Math.min(...times)).toBeGreaterThanOrEqual(ms - 1)
+  })
+})

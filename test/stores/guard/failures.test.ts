@@ -1,0 +1,190 @@
+// What kinds of failures mean: a store that is away, a key that is locked, a store that is not set up, a row that cannot be read.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import {
+  type AsyncStore,
+  createLimiter,
+  denyCache,
+  guard,
+  lease,
+  type Limiter,
+  memoryStore,
+  perMinute,
+  SluiceError,
+  type StoreChange,
+} from '../../../src/index.ts'
+import { rowStore } from '../../../src/extend.ts'
+import type { Operation } from '../../../src/stores/store.ts'
+import { recordWarnings } from '../../support/guarded.ts'
+import { laterStore } from '../../support/later.ts'
+
+let warnings: ReturnType<typeof recordWarnings>
+beforeEach(() => void (warnings = recordWarnings()))
+afterEach(() => warnings.stop())
+
+interface World {
+  readonly limiter: Limiter<string>
+  readonly changes: StoreChange[]
+  readonly asked: Operation[]
+  /** Returns the error of an operation; `undefined` if the store answers. */
+  fault: (operation: Operation) => unknown
+}
+
+function world(): World {
+  const inner = laterStore(memoryStore())
+  const changes: StoreChange[] = []
+  const asked: Operation[] = []
+  const store: AsyncStore = {
+    ...inner,
+    run(operation, reply) {
+      asked.push(operation)
+      const error = made.fault(operation)
+      if (error === undefined) return inner.run(operation, reply)
+      queueMicrotask(() => reply.failed(error))
+      return undefined
+    },
+  }
+  const guarded = guard(store, { deadline: '5s', onChange: (change) => void changes.push(change) })
+  const limiter = createLimiter<string>({ keyer: (key) => key, limits: perMinute(100), store: guarded })
+  const made: World = { limiter, changes, asked, fault: () => undefined }
+  return made
+}
+
+function isAbout(operation: Operation, key: string): boolean {
+  return operation.kind === 'forget' ? operation.key === key : operation.charges.some((charge) => charge.key === key)
+}
+
+/** Emitted warnings come a moment later. */
+async function settled(): Promise<void> {
+  await new Promise((resolve) => setImmediate(resolve))
+}
+
+describe('a key that another process has locked', () => {
+  it('is decided in this process, and others by the store, however often', async () => {
+    const it = world()
+    it.fault = (operation) => (isAbout(operation, 'busy') ? new SluiceError('STORE_BUSY', 'locked') : undefined)
+    for (let i = 0; i < 20; i++) {
+      expect((await it.limiter.consume('busy')).degraded).toBe('local')
+      expect((await it.limiter.consume('free')).degraded).toBeUndefined()
+    }
+    expect(it.changes).toEqual([])
+    await settled()
+    expect(warnings.codes).toEqual(['SLUICE_LOCAL'])
+    expect(warnings.messages[0]).toContain('locked')
+    it.fault = () => undefined
+    expect((await it.limiter.consume('busy')).degraded).toBeUndefined()
+  })
+})
+
+describe('a store that is not set up', () => {
+  it('is an outage from the first decision on, whose warning says what to do', async () => {
+    const it = world()
+    it.fault = () => new SluiceError('STORE_SETUP', 'The table does not exist. Create it: npx sluice migrate')
+    expect((await it.limiter.consume('a')).degraded).toBe('local')
+    expect(it.changes).toMatchObject([{ state: 'away' }])
+    await settled()
+    expect(warnings.codes).toEqual(['SLUICE_OUTAGE'])
+    expect(warnings.messages[0]).toContain('Create it: npx sluice migrate')
+  })
+
+  it('is known before by `ready`, also through wrappers', async () => {
+    const error = new SluiceError('STORE_SETUP', 'no table')
+    const store = rowStore({
+      transact(): never {
+        throw error
+      },
+      ready: async () => Promise.reject(error),
+    })
+    for (const each of [guard(store), denyCache(store), lease(store), guard(denyCache(lease(store)))]) {
+      await expect(each.ready!()).rejects.toMatchObject({ code: 'STORE_SETUP' })
+      await each.close()
+    }
+    expect(guard(laterStore(memoryStore())).ready).toBeUndefined()
+  })
+})
+
+describe('a row that cannot be read', () => {
+  const damaged = (operation: Operation): unknown =>
+    operation.kind !== 'forget' && isAbout(operation, 'bad') ? new SluiceError('DAMAGED_ROW', 'row of bad') : undefined
+
+  it('is decided in this process, and its key is not asked about for a while', async () => {
+    const it = world()
+    it.fault = damaged
+    for (let i = 0; i < 10; i++) {
+      expect((await it.limiter.consume('bad')).degraded).toBe('local')
+      expect((await it.limiter.consume('good')).degraded).toBeUndefined()
+    }
+    expect(it.asked.filter((operation) => isAbout(operation, 'bad')).length).toBe(1)
+    expect(it.changes).toEqual([])
+    await settled()
+    expect(warnings.codes).toEqual(['SLUICE_LOCAL'])
+    expect(warnings.messages[0]).toContain('row of bad')
+  })
+
+  it('is asked about again after a reset, which deletes it', async () => {
+    const it = world()
+    it.fault = damaged
+    await it.limiter.consume('bad')
+    await it.limiter.reset('bad')
+    it.fault = () => undefined
+    expect((await it.limiter.consume('bad')).degraded).toBeUndefined()
+  })
+
+  it('takes bounded memory, however many there are', async () => {
+    const it = world()
+    it.fault = () => new SluiceError('DAMAGED_ROW', 'all')
+    for (let i = 0; i < 1500; i++) await it.limiter.consume(String(i))
+    const { length } = it.asked
+    await it.limiter.consume('1499')
+    expect(it.asked.length).toBe(length)
+    await it.limiter.consume('3')
+    expect(it.asked.length).toBe(length + 1)
+  })
+})
+
+describe('the breaker', () => {
+  it('counts the operations of one transaction as one failure', async () => {
+    const it = world()
+    await it.limiter.consume('a')
+    const cause = new Error('timed out')
+    it.fault = () => new SluiceError('STORE_FAILED', 'failed', { cause })
+    await Promise.all(Array.from({ length: 20 }, async () => it.limiter.consume('a')))
+    expect(it.changes).toEqual([])
+    for (let i = 0; i < 2; i++) await it.limiter.consume('a')
+    expect(it.changes.length).toBe(1)
+  })
+
+  it('opens at errors that are different', async () => {
+    const it = world()
+    await it.limiter.consume('a')
+    it.fault = () => new Error('refused')
+    await Promise.all(Array.from({ length: 3 }, async () => it.limiter.consume('a')))
+    expect(it.changes.length).toBe(1)
+  })
+
+  it('does not open while other calls are answered: nothing may be answered since the first failure was sent', async () => {
+    const it = world()
+    await it.limiter.consume('a')
+    it.fault = (operation) => (isAbout(operation, 'slow') ? new Error('late') : undefined)
+    for (let i = 0; i < 20; i++) await Promise.all(['slow', 'slow', 'fast'].map(async (key) => it.limiter.consume(key)))
+    expect(it.changes).toEqual([])
+  })
+
+  it('opens at the first failure before the first answer', async () => {
+    const it = world()
+    it.fault = () => new Error('refused')
+    await it.limiter.consume('a')
+    expect(it.changes).toMatchObject([{ state: 'away', reason: 'refused' }])
+  })
+})
+
+it('an operation says how long the guard waits', async () => {
+  const it = world()
+  await it.limiter.consume('a')
+  await it.limiter.penalize('a', 1)
+  await it.limiter.reset('a')
+  expect(it.asked.map(({ kind, within }) => [kind, within])).toEqual([
+    ['consume', 5000],
+    ['adjust', 5000],
+    ['forget', 5000],
+  ])
+})

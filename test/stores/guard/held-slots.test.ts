@@ -1,0 +1,160 @@
+// While a store is away, decisions in this process count the slots that the store has given to this process.
+import fc from 'fast-check'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import {
+  type AsyncStore,
+  concurrent,
+  createLimiter,
+  type Decision,
+  guard,
+  memoryStore,
+  SluiceError,
+} from '../../../src/index.ts'
+import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
+import { remoteStore } from '../../../src/testing/adapter/world.ts'
+import { recordWarnings } from '../../support/guarded.ts'
+
+const RUNS = Number(process.env['RUNS'] ?? 200)
+const QUOTA = 3
+const LEASE = 10_000
+
+let warnings: ReturnType<typeof recordWarnings>
+beforeEach(() => {
+  warnings = recordWarnings()
+})
+afterEach(() => warnings.stop())
+
+type Step =
+  | { readonly kind: 'take' | 'turn' | 'reset' }
+  | { readonly kind: 'release' | 'renew'; readonly which: number }
+  | { readonly kind: 'pause'; readonly ms: number }
+
+const steps: fc.Arbitrary<Step[]> = fc.array(
+  fc.oneof(
+    { weight: 7, arbitrary: fc.constant<Step>({ kind: 'take' }) },
+    { weight: 2, arbitrary: fc.constant<Step>({ kind: 'turn' }) },
+    { weight: 1, arbitrary: fc.constant<Step>({ kind: 'reset' }) },
+    {
+      weight: 5,
+      arbitrary: fc.record({ kind: fc.constantFrom('release' as const, 'renew' as const), which: fc.nat({ max: 4 }) }),
+    },
+    { weight: 3, arbitrary: fc.record({ kind: fc.constant('pause' as const), ms: fc.nat({ max: LEASE }) }) },
+  ),
+  { maxLength: 40 },
+)
+
+/** The slots of one request: until when they count in the store, and in this process. */
+interface Slot {
+  inStore: number
+  here: number
+}
+
+/** A store that finds every key busy while `isAway` is true. Such a key is decided here, and the next one asks again, so no timer is needed. */
+function switchedStore(clock?: VirtualClock): { store: AsyncStore; isAway: boolean } {
+  const remote = remoteStore(memoryStore(clock && { clock }))
+  const state = { isAway: false }
+  const store: AsyncStore = {
+    ...remote,
+    run(operation, reply) {
+      if (!state.isAway || operation.kind === 'forget') return remote.run(operation, reply)
+      reply.failed(new SluiceError('STORE_BUSY', 'locked'))
+      return undefined
+    },
+  }
+  return Object.assign(state, { store })
+}
+
+/** Runs steps on a guarded store whose decisions fail by turns, and compares each with a list of slots. */
+async function compare(list: readonly Step[], localShare: number): Promise<void> {
+  const clock = virtualClock()
+  const inner = switchedStore(clock)
+  const store = guard(inner.store, { localShare, deadline: '1m', onChange: () => undefined })
+  const limits = concurrent({ quota: QUOTA, expiresAfter: LEASE })
+  const limiter = createLimiter<string>({ keyer: (key) => key, limits, store })
+  const slots = new Map<Decision, Slot>()
+  const share = Math.max(1, Math.floor(QUOTA * localShare))
+  const count = (where: keyof Slot): number => [...slots.values()].filter((slot) => slot[where] > clock.now()).length
+  for (const step of list) {
+    // The store and this process never see two steps in one microsecond.
+    clock.advance(0.001)
+    if (step.kind === 'pause') clock.advance(step.ms)
+    else if (step.kind === 'turn') inner.isAway = !inner.isAway
+    else if (step.kind === 'reset') {
+      await limiter.reset('a')
+      for (const slot of slots.values()) slot.inStore = slot.here = 0
+    } else if (step.kind === 'take') {
+      const isAdmitted = inner.isAway ? count('here') < share : count('inStore') < QUOTA
+      const decision = await limiter.consume('a')
+      expect([decision.allowed, decision.degraded]).toEqual([isAdmitted, inner.isAway ? 'local' : undefined])
+      const until = clock.now() + LEASE
+      if (isAdmitted) slots.set(decision, { inStore: inner.isAway ? 0 : until, here: until })
+    } else if ('which' in step) {
+      const [decision, slot] = [...slots].at(-1 - step.which) ?? []
+      if (decision === undefined || slot === undefined) continue
+      // What the store does during an outage is not the subject.
+      if (inner.isAway && decision.degraded === undefined && step.kind === 'release') continue
+      if (step.kind === 'release') {
+        await limiter.release(decision)
+        slots.delete(decision)
+      } else {
+        await (async () => limiter.renew(decision))().catch(() => undefined)
+        const until = clock.now() + LEASE
+        if (slot.here > clock.now()) slot.here = until
+        if (decision.degraded !== undefined || inner.isAway) continue
+        if (slot.inStore > clock.now()) slot.inStore = until
+        else slot.here = 0
+      }
+    }
+  }
+  await store.close()
+}
+
+it.each([1, 0.4])('decisions in this process count what it holds, with a local share of %d', async (localShare) => {
+  await fc.assert(
+    fc.asyncProperty(steps, (list) => compare(list, localShare)),
+    { numRuns: RUNS },
+  )
+})
+
+it('a process that holds all slots admits none in an outage, until one of its requests ends', async () => {
+  const remote = remoteStore(memoryStore())
+  let isAway = false
+  const inner: AsyncStore = {
+    ...remote,
+    run(operation, reply) {
+      if (!isAway) return remote.run(operation, reply)
+      reply.failed(new Error('no connection'))
+      return undefined
+    },
+  }
+  const store = guard(inner, { onChange: () => undefined })
+  const limiter = createLimiter<string>({ keyer: (key) => key, limits: concurrent(5), store })
+  const take = (): Promise<Decision[]> => Promise.all(Array.from({ length: 6 }, async () => limiter.consume('a')))
+  const first = await take()
+  expect(first.filter(({ allowed }) => allowed).length).toBe(5)
+  isAway = true
+  const second = await take()
+  expect(second.map(({ allowed, degraded }) => [allowed, degraded])).toEqual(
+    Array.from({ length: 6 }, () => [false, 'local']),
+  )
+  await limiter.release(first[0]!)
+  expect((await take()).filter(({ allowed }) => allowed).length).toBe(1)
+  await store.close()
+})
+
+it('slots of the store count beyond the quota, beside those that were taken in an outage', async () => {
+  const inner = switchedStore()
+  const store = guard(inner.store, { deadline: '1m' })
+  const limiter = createLimiter<string>({ keyer: (key) => key, limits: concurrent(2), store })
+  inner.isAway = true
+  const local = await limiter.consume('a')
+  inner.isAway = false
+  expect([await limiter.consume('a'), await limiter.consume('a')].map(({ degraded }) => degraded)).toEqual([
+    undefined,
+    undefined,
+  ])
+  inner.isAway = true
+  await limiter.release(local)
+  expect((await limiter.consume('a')).allowed).toBe(false)
+  await store.close()
+})

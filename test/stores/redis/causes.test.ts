@@ -1,0 +1,125 @@
+// Why a client has no connection: the cause is in the warning, also where the client fails commands with words of its own.
+import { createServer as createTlsServer } from 'node:tls'
+import type { AddressInfo } from 'node:net'
+import { Cluster, Redis } from 'ioredis'
+import { Cluster as IovalkeyCluster, Redis as Iovalkey } from 'iovalkey'
+import { setTimeout as pause } from 'node:timers/promises'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { createLimiter, guard, perMinute } from '../../../src/index.ts'
+import { type RedisClient, redisStore } from '../../../src/stores/redis/index.ts'
+import { failure } from '../../../src/stores/redis/failure.ts'
+import { expired } from '../../support/expired-certificate.ts'
+import { recordWarnings } from '../../support/guarded.ts'
+import { freePort } from '../../support/redis.ts'
+import { leftovers, server, until } from '../../support/redis-tests.ts'
+
+const host = '127.0.0.1'
+const ports = { refused: 0, password: 0, certificate: 0 }
+type Cause = keyof typeof ports
+const words: Record<Cause, RegExp> = {
+  refused: /connect ECONNREFUSED 127\.0\.0\.1:\d+/,
+  password: /WRONGPASS invalid username-password pair or user is disabled/,
+  certificate: /certificate has expired/,
+}
+
+const secure = createTlsServer(expired)
+beforeAll(async () => {
+  ports.refused = await freePort()
+  await new Promise<void>((resolve) => void secure.listen(0, host, resolve))
+  ports.certificate = (secure.address() as AddressInfo).port
+})
+afterAll(() => void secure.close())
+
+let warnings: ReturnType<typeof recordWarnings>
+let printed: ReturnType<typeof vi.spyOn>
+beforeEach(() => {
+  warnings = recordWarnings()
+  // Clients print errors that have no listener.
+  printed = vi.spyOn(console, 'error').mockReturnValue(undefined)
+})
+afterEach(() => {
+  warnings.stop()
+  printed.mockRestore()
+})
+
+/** Returns the warning about the outage of a client. */
+async function warningOf(client: RedisClient & { disconnect(): void }): Promise<string> {
+  leftovers.push(() => client.disconnect())
+  const store = guard(redisStore(client))
+  const limiter = createLimiter({
+    name: 'causes',
+    keyer: (key: string) => key,
+    limits: perMinute(9),
+    store,
+    shared: true,
+  })
+  // Without a queue of its own, the client fails a command at once, before it knows why it has no connection.
+  if ((client as { options?: { enableOfflineQueue?: boolean } }).options?.enableOfflineQueue === false) await pause(200)
+  await until(async () => {
+    await limiter.consume('k')
+    await pause(10)
+    return warnings.codes.includes('SLUICE_OUTAGE')
+  })
+  return warnings.messages[warnings.codes.indexOf('SLUICE_OUTAGE')]!
+}
+
+async function optionsFor(cause: Cause): Promise<object> {
+  if (cause === 'certificate') return { host, port: ports.certificate, tls: { ca: expired.cert } }
+  if (cause === 'refused') return { host, port: ports.refused }
+  const { port } = await server('--requirepass', 'right')
+  return { host, port, password: 'wrong' }
+}
+
+const modes = {
+  'its default options': {},
+  'maxRetriesPerRequest: 0': { maxRetriesPerRequest: 0 },
+  'maxRetriesPerRequest: 1': { maxRetriesPerRequest: 1 },
+  'enableOfflineQueue: false': { enableOfflineQueue: false },
+  'no retries': { retryStrategy: () => null },
+}
+
+describe.each([
+  ['ioredis', (options: object) => new Redis(options)],
+  ['iovalkey', (options: object) => new Iovalkey(options)],
+] as const)('the warning about %s', (_, connect) => {
+  describe.each(Object.entries(modes))('with %s', (__, options) => {
+    it.each(['refused', 'password', 'certificate'] as const)('says the cause: %s', async (cause) => {
+      const client = connect({ ...(await optionsFor(cause)), ...options })
+      client.on('error', () => undefined)
+      const warning = await warningOf(client)
+      expect(warning).toMatch(words[cause])
+      expect(warning).not.toMatch(/\.\.|\.\)\.|max retries|Stream isn't|Connection is closed/)
+    })
+
+    it.each(['refused', 'certificate'] as const)('says the cause without a listener for errors: %s', async (cause) => {
+      const warning = await warningOf(connect({ ...(await optionsFor(cause)), ...options }))
+      expect(warning).toMatch(words[cause])
+    })
+  })
+})
+
+it.each([
+  ['ioredis', Cluster],
+  ['iovalkey', IovalkeyCluster],
+])('the warning about a cluster of %s says why no server is asked', async (_, Client) => {
+  const { port } = await server('--requirepass', 'right')
+  const client = new Client([{ host, port }], { redisOptions: { password: 'wrong' }, clusterRetryStrategy: () => 20 })
+  client.on('error', () => undefined)
+  const warning = await warningOf(client)
+  expect(warning).toMatch(/WRONGPASS|NOAUTH/)
+  expect(warning).not.toMatch(/\.\.|Failed to refresh slots/)
+})
+
+it('an error with a full stop becomes a part of a sentence', () => {
+  expect(failure(new Error('WRONGPASS invalid password.')).message).toMatch(/\(WRONGPASS invalid password\) \(sluice/)
+  expect(failure(new Error('Connection is closed.')).message).toMatch(
+    /that it is connected \(Connection is closed\) \(sluice/,
+  )
+})
+
+it('an error of the server is not replaced by an older one of the connection', () => {
+  expect(failure(new Error('OOM command not allowed'), 'connect ECONNREFUSED').message).toMatch(/Redis is full/)
+  expect(failure(new Error('NOAUTH Authentication required.'), 'connect ECONNREFUSED').message).toMatch(
+    /\(NOAUTH Authentication required\)/,
+  )
+})

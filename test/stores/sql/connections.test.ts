@@ -1,0 +1,258 @@
+import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { createPool, type Pool as MysqlPool } from 'mysql2/promise'
+import { Pool } from 'pg'
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { type AsyncStore, createLimiter, fixedWindow, guard, type Limiter, type Store } from '../../../src/index.ts'
+import { mysqlStore, mysqlTable } from '../../../src/stores/mysql.ts'
+import { postgresStore, postgresTable } from '../../../src/stores/postgres.ts'
+import { type MysqlServer, startMysql } from '../../support/mysql.ts'
+import { type PostgresServer, startPostgres } from '../../support/postgres.ts'
+import { build } from '../../support/redis-built.ts'
+
+let postgres: PostgresServer
+let mysql: MysqlServer
+let admin: Pool
+let mysqlAdmin: MysqlPool
+beforeAll(async () => {
+  ;[postgres, mysql] = await Promise.all([startPostgres(), startMysql()])
+  admin = new Pool({ connectionString: postgres.url })
+  mysqlAdmin = createPool(mysql.url)
+}, 60_000)
+afterAll(async () => {
+  await Promise.all([admin.end(), mysqlAdmin.end()])
+  await pause(200) // A client of pg that is being closed reports an error of the server to nobody.
+  await Promise.all([postgres.remove(), mysql.remove()])
+})
+
+const warnings: (Error & { readonly code?: string })[] = []
+const listen = (warning: Error): void => void warnings.push(warning)
+beforeAll(() => void process.on('warning', listen))
+afterAll(() => void process.off('warning', listen))
+afterEach(() => void warnings.splice(0))
+
+/** A pool of an application, and a store that uses it. */
+interface App {
+  readonly table: string
+  store(options?: { readonly connections?: number; readonly table?: string }): AsyncStore
+  /** Runs a query that takes so many seconds. */
+  sleep(seconds: number): Promise<unknown>
+  /** How many connections are out of the pool. */
+  out(): number
+  /** Ends the connections of the pool on the server. */
+  cut(): Promise<unknown>
+  close(): Promise<unknown>
+}
+
+const tableName = (): string => `t${crypto.randomUUID().replaceAll('-', '')}`
+
+const kinds = {
+  async postgres(size: number, table = tableName()): Promise<App> {
+    await admin.query(postgresTable({ table }))
+    const pool = new Pool({ connectionString: postgres.url, max: size, application_name: `app ${table}` })
+    return {
+      table,
+      store: (options) => postgresStore(pool, { table, timeout: '5s', ...options }),
+      sleep: (seconds) => pool.query(`SELECT pg_sleep(${seconds})`),
+      out: () => pool.totalCount - pool.idleCount,
+      cut: () =>
+        admin.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1', [
+          `app ${table}`,
+        ]),
+      close: () => pool.end(),
+    }
+  },
+  async mysql(size: number, table = tableName()): Promise<App> {
+    await mysqlAdmin.query(mysqlTable({ table }))
+    const pool = createPool({ uri: mysql.url, connectionLimit: size, multipleStatements: true })
+    const ids = new Set<number>()
+    let out = 0
+    pool.pool.on('connection', ({ threadId }) => void ids.add(threadId))
+    pool.pool.on('acquire', (connection) => {
+      out++
+      // A connection that is lost is not released.
+      connection.once('error', () => out--)
+    })
+    pool.pool.on('release', () => out--)
+    return {
+      table,
+      store: (options) => mysqlStore(pool, { table, timeout: '5s', ...options }),
+      sleep: (seconds) => pool.query(`SELECT SLEEP(${seconds})`),
+      out: () => out,
+      cut: () => Promise.all([...ids].map((id) => mysqlAdmin.query(`KILL ${id}`))),
+      close: () => pool.end(),
+    }
+  },
+}
+
+function limiterOn(store: Store, quota = 1_000_000): Limiter<string> {
+  const limits = fixedWindow({ quota, window: '1d' })
+  return createLimiter({ name: 'api', keyer: (key: string) => key, limits, store, shared: true })
+}
+
+/** What two processes admit while their applications fill their pools with queries of two seconds. */
+async function admittedBeside(apps: readonly App[], connections: number): Promise<number> {
+  const limiters = apps.map((app) => limiterOn(guard(app.store({ connections }), { deadline: '700ms' }), 60))
+  let admitted = 0
+  const decide = async (limiter: Limiter<string>): Promise<void> => {
+    if ((await limiter.consume('k')).allowed) admitted++
+  }
+  for (const limiter of limiters) await decide(limiter)
+  const queries = apps.flatMap((app) => Array.from({ length: 12 }, () => app.sleep(2)))
+  await pause(50)
+  for (let i = 0; i < 50; i++) await Promise.all(limiters.flatMap((limiter) => [decide(limiter), decide(limiter)]))
+  await Promise.all(queries)
+  return admitted
+}
+
+describe.each(['postgres', 'mysql'] as const)('a pool of %s', { timeout: 60_000 }, (kind) => {
+  it('that the application fills with slow queries does not weaken limits', async () => {
+    const first = await kinds[kind](10)
+    const apps = [first, await kinds[kind](10, first.table)]
+    expect(await admittedBeside(apps, 2)).toBe(60)
+    for (const app of apps) await app.close()
+  })
+
+  it('delays decisions, which are local then, if the store keeps no connections', async () => {
+    const first = await kinds[kind](10)
+    const apps = [first, await kinds[kind](10, first.table)]
+    expect(await admittedBeside(apps, 0)).toBeGreaterThan(60)
+    for (const app of apps) await app.close()
+  })
+
+  it('gives two connections to the stores that decide, and has them back after five idle seconds', async () => {
+    const app = await kinds[kind](6)
+    const stores = [app.store(), app.store()]
+    const limiters = stores.map((store) => limiterOn(store))
+    const keys = Array.from({ length: 600 }, (_, i) => `k${i}`)
+    await Promise.all(limiters.flatMap((limiter) => keys.map((key) => limiter.consume(key))))
+    await pause(300)
+    expect(app.out()).toBe(2)
+    await pause(3700)
+    await limiters[0]!.consume('k')
+    await pause(2300)
+    // One of them was used.
+    expect(app.out()).toBe(1)
+    await pause(4000)
+    expect(app.out()).toBe(0)
+    await limiters[0]!.consume('k')
+    await app.close()
+  })
+
+  it.each([
+    [4, 9, 2],
+    [6, 1, 1],
+    [20, 3, 3],
+    [3, 2, 0],
+    [10, 0, 0],
+  ])('of %i gives at most half, for the option %i: %i', async (size, connections, expected) => {
+    const app = await kinds[kind](size)
+    const limiter = limiterOn(app.store({ connections }))
+    await Promise.all(Array.from({ length: 1500 }, (_, i) => limiter.consume(`k${i}`)))
+    await pause(300)
+    expect(app.out()).toBe(expected)
+    await app.close()
+  })
+
+  it('can end while the store has connections of it', async () => {
+    const app = await kinds[kind](5)
+    const limiter = limiterOn(app.store())
+    await limiter.consume('k')
+    await pause(200)
+    const began = performance.now()
+    await app.close()
+    expect(performance.now() - began).toBeLessThan(1500)
+    await expect(limiter.consume('k')).rejects.toMatchObject({ code: 'STORE_FAILED' })
+  })
+
+  it('may lose its connections while nobody decides', async () => {
+    const app = await kinds[kind](5)
+    const limiter = limiterOn(app.store())
+    await Promise.all(Array.from({ length: 600 }, (_, i) => limiter.consume(`k${i}`)))
+    await pause(200)
+    await app.cut()
+    await pause(200)
+    expect(app.out()).toBe(0)
+    expect((await limiter.consume('k1')).remaining).toBe(999_998)
+    await app.close()
+  })
+
+  it.each([
+    [6, 'make the pool larger'],
+    [2, 'at least 4 connections'],
+  ])('of %i that is full warns once, and says: %s', async (size, remedy) => {
+    const app = await kinds[kind](size)
+    const queries = Array.from({ length: size }, () => app.sleep(0.3))
+    await pause(100)
+    const limiter = limiterOn(app.store())
+    await limiter.consume('k')
+    await Promise.all(queries)
+    const more = Array.from({ length: 2 * size }, () => app.sleep(0.2))
+    await limiter.consume('other')
+    await Promise.all(more)
+    const full = warnings.filter(({ code }) => code === 'SLUICE_POOL_FULL')
+    expect(full.map(({ message }) => message)).toEqual([expect.stringContaining(remedy)])
+    await app.close()
+  })
+
+  it('that is not full does not warn', async () => {
+    const app = await kinds[kind](6)
+    const limiter = limiterOn(app.store())
+    await Promise.all(Array.from({ length: 1500 }, (_, i) => limiter.consume(`k${i}`)))
+    expect(warnings).toEqual([])
+    await app.close()
+  })
+})
+
+describe('a pool of postgresStore', { timeout: 30_000 }, () => {
+  it('comes from a connectionString, and ends with the store', async () => {
+    const table = tableName()
+    await admin.query(postgresTable({ table }))
+    const name = `own ${table}`
+    const connectionString = `${postgres.url}?application_name=${encodeURIComponent(name)}`
+    const count = async (): Promise<number> =>
+      (await admin.query('SELECT 1 FROM pg_stat_activity WHERE application_name = $1', [name])).rows.length
+    const store = postgresStore({ connectionString }, { table, connections: 3 })
+    const limiter = limiterOn(store)
+    expect(await count()).toBe(0)
+    await Promise.all(Array.from({ length: 1500 }, (_, i) => limiter.consume(`k${i}`)))
+    expect((await limiter.consume('k1')).remaining).toBe(999_998)
+    expect(await count()).toBeGreaterThan(1)
+    expect(await count()).toBeLessThanOrEqual(3)
+    await store.close()
+    await vi.waitFor(async () => expect(await count()).toBe(0), 3000)
+    // A store that has decided nothing has no pool.
+    await postgresStore({ connectionString }).close()
+  })
+
+  it('needs the package pg', async () => {
+    const built = build()
+    const elsewhere = mkdtempSync(join(tmpdir(), 'sluice-alone-'))
+    cpSync(built.directory, elsewhere, { recursive: true })
+    const module = (await import(`${elsewhere}/src/stores/postgres.js`)) as { postgresStore: typeof postgresStore }
+    const limiter = limiterOn(module.postgresStore({ connectionString: postgres.url }))
+    await expect(limiter.consume('k')).rejects.toMatchObject({
+      code: 'MISSING_PACKAGE',
+      message: expect.stringContaining('npm install pg') as string,
+    })
+    built.remove()
+    rmSync(elsewhere, { recursive: true })
+  })
+})
+
+it('sessions of MySQL have their settings back', { timeout: 30_000 }, async () => {
+  const app = createPool({ uri: mysql.url, connectionLimit: 4 })
+  const table = tableName()
+  await app.query(mysqlTable({ table }))
+  const text = `SHOW SESSION VARIABLES WHERE Variable_name IN ('wait_timeout', 'idle_transaction_timeout')`
+  const settings = async (): Promise<unknown> => (await app.query(text))[0]
+  app.pool.on('connection', (connection) => void connection.query('SET SESSION wait_timeout = 777'))
+  await app.query('SELECT 1')
+  const before = await settings()
+  await limiterOn(mysqlStore(app, { table, connections: 1 })).consume('k')
+  await pause(6000)
+  for (let i = 0; i < 4; i++) expect(await settings()).toEqual(before)
+  await app.end()
+})

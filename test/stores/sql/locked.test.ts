@@ -1,0 +1,244 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { createPool } from 'mysql2/promise'
+import { Pool } from 'pg'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type AsyncStore, createLimiter, fixedWindow, type Limiter, type Store } from '../../../src/index.ts'
+import type { Operation } from '../../../src/extend.ts'
+import { mysqlDatabase, mysqlStore, mysqlTable } from '../../../src/stores/mysql.ts'
+import { postgresDatabase, postgresStore, postgresTable } from '../../../src/stores/postgres.ts'
+import { type MysqlServer, startMysql } from '../../support/mysql.ts'
+import { type PostgresServer, startPostgres } from '../../support/postgres.ts'
+import { build, type Built } from '../../support/redis-built.ts'
+
+const WORKER = fileURLToPath(new URL('../../support/stopped-worker.mjs', import.meta.url))
+
+/** Another session of the database. */
+interface Rival {
+  /** Locks the row of a key, or inserts it, and keeps the transaction open. */
+  lock(key: string): Promise<void>
+  insert(key: string): Promise<void>
+  end(): Promise<void>
+}
+
+interface World {
+  readonly url: string
+  readonly table: string
+  readonly store: AsyncStore
+  readonly database: ReturnType<typeof postgresDatabase>
+  rival(): Promise<Rival>
+  close(): Promise<unknown>
+}
+
+let postgres: PostgresServer
+let mysql: MysqlServer
+let built: Built
+beforeAll(async () => {
+  built = build()
+  ;[postgres, mysql] = await Promise.all([startPostgres(), startMysql()])
+}, 60_000)
+afterAll(async () => {
+  await Promise.all([postgres.remove(), mysql.remove()])
+  built.remove()
+})
+
+const recordOf = (key: string): string => JSON.stringify(['api', key])
+const tableName = (): string => `t${crypto.randomUUID().replaceAll('-', '')}`
+
+const kinds = {
+  async postgres(): Promise<World> {
+    const [pool, table] = [new Pool({ connectionString: postgres.url }), tableName()]
+    await pool.query(postgresTable({ table }))
+    return {
+      url: postgres.url,
+      table,
+      store: postgresStore(pool, { table }),
+      database: postgresDatabase(pool, { table }),
+      async rival() {
+        const client = await pool.connect()
+        await client.query('BEGIN')
+        return {
+          lock: async (key) =>
+            void (await client.query(`SELECT 1 FROM ${table} WHERE key = $1 FOR UPDATE`, [Buffer.from(recordOf(key))])),
+          insert: async (key) =>
+            void (await client.query(`INSERT INTO ${table} VALUES ($1, NULL, 9e12)`, [Buffer.from(recordOf(key))])),
+          async end() {
+            await client.query('ROLLBACK')
+            client.release()
+          },
+        }
+      },
+      close: () => pool.end(),
+    }
+  },
+  async mysql(): Promise<World> {
+    const [pool, table] = [createPool({ uri: mysql.url, multipleStatements: true }), tableName()]
+    await pool.query(mysqlTable({ table }))
+    return {
+      url: mysql.url,
+      table,
+      store: mysqlStore(pool, { table }),
+      database: mysqlDatabase(pool, { table }),
+      async rival() {
+        const connection = await pool.getConnection()
+        await connection.query('SET TRANSACTION ISOLATION LEVEL READ COMMITTED; START TRANSACTION')
+        return {
+          lock: async (key) =>
+            void (await connection.query(`SELECT 1 FROM ${table} WHERE \`key\` = ? FOR UPDATE`, [recordOf(key)])),
+          insert: async (key) =>
+            void (await connection.query(`INSERT INTO ${table} VALUES (?, NULL, 9000000000000)`, [recordOf(key)])),
+          async end() {
+            await connection.query('ROLLBACK')
+            connection.release()
+          },
+        }
+      },
+      close: () => pool.end(),
+    }
+  },
+}
+
+/** The store as a guard asks it: somebody waits for so many milliseconds. */
+function within(ms: number, store: Store): Store {
+  return { ...store, run: (operation: Operation, reply) => store.run({ ...operation, within: ms }, reply) } as Store
+}
+
+function limiterOn(store: Store): Limiter<string> {
+  const limits = fixedWindow({ quota: 1_000_000, window: '1d' })
+  return createLimiter({ name: 'api', keyer: (key: string) => key, limits, store, shared: true })
+}
+
+const KEYS = Array.from({ length: 50 }, (_, i) => `k${i}`)
+
+interface Load {
+  readonly decisions: number
+  /** By key: the codes of what failed. */
+  readonly failures: ReadonlyMap<string, readonly string[]>
+  readonly failed: number
+}
+
+/** Makes about so many decisions a second on 50 keys. */
+async function load(limiter: Limiter<string>, ms: number, rate = 2000): Promise<Load> {
+  const failures = new Map<string, string[]>()
+  const running: Promise<unknown>[] = []
+  const began = performance.now()
+  let decisions = 0
+  while (performance.now() - began < ms) {
+    for (; decisions < ((performance.now() - began) * rate) / 1000; decisions++) {
+      const key = KEYS[decisions % KEYS.length]!
+      const failed = ({ code }: { code: string }): void => void failures.set(key, [...(failures.get(key) ?? []), code])
+      running.push(Promise.resolve(limiter.consume(key)).catch(failed))
+    }
+    await pause(2)
+  }
+  await Promise.all(running)
+  return { decisions, failures, failed: [...failures.values()].flat().length }
+}
+
+describe.each(['postgres', 'mysql'] as const)(
+  'a row of %s that another session has locked',
+  { timeout: 60_000 },
+  (kind) => {
+    it('fails decisions of its own key alone at 2,000 decisions a second on 50 keys', async () => {
+      const world = await kinds[kind]()
+      const limiter = limiterOn(within(200, world.store))
+      for (const key of KEYS) await limiter.consume(key)
+      const free = await load(limiter, 1500)
+      expect(free.failed).toBe(0)
+      const rival = await world.rival()
+      await rival.lock('k7')
+      const { decisions, failures, failed } = await load(limiter, 3000)
+      await rival.end()
+      expect(decisions).toBeGreaterThan(2000)
+      expect([...failures.keys()]).toEqual(['k7'])
+      expect(new Set(failures.get('k7'))).toEqual(new Set(['STORE_BUSY']))
+      expect(failed).toBeLessThanOrEqual(decisions * 0.05)
+      expect((await limiter.consume('k7')).allowed).toBe(true)
+      await world.close()
+    })
+
+    it('fails a decision alone that inserts the row that the other session has inserted', async () => {
+      const world = await kinds[kind]()
+      const limiter = limiterOn(within(400, world.store))
+      await limiter.consume('old')
+      const rival = await world.rival()
+      await rival.insert('new')
+      const outcomes = await Promise.allSettled(['old', 'new'].map((key) => limiter.consume(key)))
+      expect(outcomes).toMatchObject([{ status: 'fulfilled' }, { reason: { code: 'STORE_BUSY' } }])
+      await rival.end()
+      expect((await limiter.consume('new')).allowed).toBe(true)
+      await world.close()
+    })
+
+    it('is named by the error', async () => {
+      const world = await kinds[kind]()
+      const limiter = limiterOn(world.store)
+      for (const key of ['a', 'b', 'c']) await limiter.consume(key)
+      const rival = await world.rival()
+      await rival.lock('b')
+      const decide = (keys: readonly string[]): unknown =>
+        world.database.transact(keys.map(recordOf), () => ({ writes: [], result: 'done' }), {
+          readOnly: false,
+          within: 200,
+        })
+      await expect(decide(['a', 'b', 'c'])).rejects.toMatchObject({ code: 'STORE_BUSY', keys: [recordOf('b')] })
+      await expect(decide(['b'])).rejects.toMatchObject({ code: 'STORE_BUSY', keys: [recordOf('b')] })
+      expect(await decide(['a', 'c'])).toBe('done')
+      await rival.end()
+      expect(await decide(['a', 'b', 'c'])).toBe('done')
+      await world.close()
+    })
+
+    it('is waited for as long as the caller waits, and at most for the time-out', async () => {
+      const world = await kinds[kind]()
+      for (const key of ['a', 'b']) await limiterOn(world.store).consume(key)
+      const rival = await world.rival()
+      await rival.lock('a')
+      const timeOf = async (limiter: Limiter<string>): Promise<number> => {
+        const began = performance.now()
+        await expect(limiter.consume('a')).rejects.toMatchObject({ code: 'STORE_BUSY' })
+        return performance.now() - began
+      }
+      expect(await timeOf(limiterOn(within(100, world.store)))).toBeLessThan(400)
+      const long = await timeOf(limiterOn(within(600, world.store)))
+      expect(long).toBeGreaterThan(400)
+      expect(long).toBeLessThan(900)
+      // Longer than the default time-out of a second.
+      expect(await timeOf(limiterOn(within(10_000, world.store)))).toBeLessThan(2000)
+      await rival.end()
+      await world.close()
+    })
+
+    it('that a stopped process has locked is free again soon, and other keys are not held up', async () => {
+      const world = await kinds[kind]()
+      const limiter = limiterOn(within(300, world.store))
+      for (const key of KEYS) await limiter.consume(key)
+      const words = [built.directory, kind, world.url, world.table, 'k7']
+      const worker: ChildProcess = fork(WORKER, words)
+      try {
+        // The worker stops itself between the lock and the write.
+        await once(worker, 'message')
+        await pause(100)
+        await expect(limiter.consume('k7')).rejects.toMatchObject({ code: 'STORE_BUSY' })
+        const { failures } = await load(limiter, 1000, 500)
+        expect([...failures.keys()]).toEqual(['k7'])
+        const isFree = async (): Promise<void> => void (await limiter.consume('k7'))
+        await expect
+          .poll(
+            () =>
+              isFree().then(
+                () => true,
+                () => false,
+              ),
+            { timeout: 4000, interval: 100 },
+          )
+          .toBe(true)
+      } finally {
+        worker.kill('SIGKILL')
+        await world.close()
+      }
+    })
+  },
+)

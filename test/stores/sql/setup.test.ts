@@ -1,0 +1,475 @@
+import { createPool } from 'mysql2/promise'
+import { Pool } from 'pg'
+import postgres from 'postgres'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createLimiter, denyCache, guard, perMinute, SluiceError, type Store } from '../../../src/index.ts'
+import { mysqlStore, mysqlTable } from '../../../src/stores/mysql.ts'
+import { postgresStore, postgresTable } from '../../../src/stores/postgres.ts'
+import { freePort } from '../../support/redis.ts'
+import { type MysqlServer, startMysql } from '../../support/mysql.ts'
+import { type PostgresServer, startPostgres } from '../../support/postgres.ts'
+
+/** A table that is wrong, and what `ready` says about it. */
+interface Wrong {
+  readonly title: string
+  /** Makes the table. `table` is quoted. */
+  make(table: string): readonly string[]
+  /** What the user may do. */
+  readonly rights?: string
+  /** Parts of the message. */
+  says(table: string): readonly string[]
+  /** False where decisions succeed, or fail with another code. Default: true. */
+  readonly failsDecisions?: boolean
+  /** True if the statement in the message cannot solve it: the table must be made again. */
+  readonly isFinal?: boolean
+}
+
+/** Returns the error of a promise that rejects. */
+async function failureOf(work: Promise<unknown>): Promise<SluiceError> {
+  const error: unknown = await work.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  )
+  expect(error).toBeInstanceOf(SluiceError)
+  return error as SluiceError
+}
+
+const keyer = (key: string): string => key
+async function decide(store: Store): Promise<unknown> {
+  return createLimiter<string>({ name: 'api', keyer, limits: perMinute(5), store }).consume('ann')
+}
+
+/** The statements after `Run: ` in a message. */
+function statementsIn({ message }: SluiceError): string[] {
+  return [...message.matchAll(/Run: (.*?)(?=\. [A-Z]| \(sluice\/docs)/g)].map(([, statement]) => statement!)
+}
+
+const all = 'SELECT, INSERT, UPDATE, DELETE'
+let tables = 0
+
+interface World {
+  /** Runs a statement with all rights. */
+  query(text: string): Promise<unknown>
+  /** A store for a user who has only the given rights. */
+  store(table: string): Store
+  quoted(table: string): string
+  grant(rights: string, table: string): string
+  create(table: string): string
+  remove(): Promise<void>
+}
+
+function cases(open: () => Promise<World>, wrongs: readonly Wrong[]): void {
+  let world: World
+  beforeAll(async () => {
+    world = await open()
+  })
+  afterAll(() => world.remove())
+
+  it('is ready when all is right, and decides', async () => {
+    const table = `right "${tables++}`
+    await world.query(world.create(table))
+    await world.query(world.grant(all, table))
+    const store = world.store(table)
+    await store.ready!()
+    expect(await decide(store)).toMatchObject({ allowed: true, remaining: 4 })
+  })
+
+  it('says how to create a table that does not exist', async () => {
+    const store = world.store(`no "${tables++}`)
+    const error = await failureOf(store.ready!())
+    expect(error.code).toBe('STORE_SETUP')
+    const decided = await failureOf(decide(store))
+    expect([decided.code, decided.message]).toEqual([error.code, error.message])
+  })
+
+  it.each(wrongs)('$title', async ({ make, rights = all, says, failsDecisions = true, isFinal = false }) => {
+    const table = `wrong "${tables++}`
+    const quoted = world.quoted(table)
+    for (const each of make(quoted)) await world.query(each)
+    if (rights !== '') await world.query(world.grant(rights, table))
+    const store = world.store(table)
+    const error = await failureOf(store.ready!())
+    expect(error.code).toBe('STORE_SETUP')
+    for (const part of says(quoted)) expect(error.message).toContain(part)
+    if (failsDecisions) {
+      const decided = await failureOf(decide(store))
+      expect([decided.code, decided.message]).toEqual([error.code, error.message])
+    }
+    if (isFinal) return
+    const statements = statementsIn(error)
+    expect(statements).not.toEqual([])
+    for (const each of statements) await world.query(each)
+    await store.ready!()
+    expect(await decide(store)).toMatchObject({ allowed: true })
+  })
+
+  it('asks the store inside of a guard and of a deny cache', async () => {
+    const store = world.store(`no "${tables++}`) as Parameters<typeof guard>[0]
+    for (const outer of [guard(store), denyCache(store), guard(denyCache(store))] as Store[])
+      expect((await failureOf(outer.ready!())).code).toBe('STORE_SETUP')
+  })
+
+  it('a guard decides without the store, and never throws', async () => {
+    const store = guard(world.store(`no "${tables++}`) as Parameters<typeof guard>[0], { deadline: '5s' }) as Store
+    expect(await decide(store)).toMatchObject({ allowed: true, degraded: 'local' })
+  })
+}
+
+const clients = [
+  {
+    name: 'pg',
+    open(url: string) {
+      const pool = new Pool({ connectionString: url, max: 2 })
+      return { client: pool, close: () => pool.end() }
+    },
+  },
+  {
+    name: 'postgres.js',
+    open(url: string) {
+      const sql = postgres(url, { max: 2, onnotice: () => undefined })
+      return { client: sql, close: () => sql.end() }
+    },
+  },
+]
+
+describe.each(clients)('the set-up of PostgreSQL with $name', { timeout: 60_000 }, ({ open }) => {
+  const shape = 'key bytea PRIMARY KEY, state bytea, expires_at bigint NOT NULL'
+  const wrongs: Wrong[] = [
+    ...[
+      ['SELECT', 'INSERT, UPDATE, DELETE'],
+      ['SELECT, UPDATE, DELETE', 'INSERT'],
+      ['INSERT, UPDATE, DELETE', 'SELECT'],
+      ['SELECT, INSERT, DELETE', 'UPDATE'],
+      ['', all],
+    ].map(([rights, missing]) => ({
+      title: `names the rights that are missing beside "${rights}"`,
+      make: (table: string) => [`CREATE TABLE ${table} (${shape})`],
+      rights: rights!,
+      says: (table: string) => [
+        `"app" has no right to ${missing} in the table ${table}`,
+        `GRANT SELECT, INSERT, UPDATE, DELETE ON TABLE ${table} TO "app"`,
+      ],
+    })),
+    {
+      title: 'names a right that only the deletion of expired rows needs',
+      make: (table) => [`CREATE TABLE ${table} (${shape})`],
+      rights: 'SELECT, INSERT, UPDATE',
+      says: () => ['no right to DELETE'],
+      failsDecisions: false,
+    },
+    {
+      title: 'names a column of another type',
+      make: (table) => [`CREATE TABLE ${table} (key text PRIMARY KEY, state jsonb, expires_at integer NOT NULL)`],
+      says: (table) => [
+        'key is text and must be bytea; state is jsonb and must be bytea; expires_at is integer and must be bigint',
+        `DROP TABLE ${table}`,
+      ],
+      isFinal: true,
+    },
+    {
+      title: 'names an expiry that is too short',
+      make: (table) => [`CREATE TABLE ${table} (key bytea PRIMARY KEY, state bytea, expires_at integer NOT NULL)`],
+      says: () => ['other columns: expires_at is integer and must be bigint'],
+      isFinal: true,
+    },
+    {
+      title: 'names a column that is missing',
+      make: (table) => [`CREATE TABLE ${table} (key bytea PRIMARY KEY, expires_at bigint NOT NULL)`],
+      says: () => ['other columns: state is missing'],
+      isFinal: true,
+    },
+    {
+      title: 'says how to add a primary key',
+      make: (table) => [`CREATE TABLE ${table} (key bytea, state bytea, expires_at bigint NOT NULL)`],
+      says: (table) => [`ALTER TABLE ${table} ADD PRIMARY KEY (key)`],
+    },
+    {
+      title: 'takes no unique index of two columns, and none of a part of the rows, for a primary key',
+      make: (table) => [
+        `CREATE TABLE ${table} (key bytea, state bytea, expires_at bigint NOT NULL, UNIQUE (key, expires_at))`,
+        `CREATE UNIQUE INDEX ON ${table} (key) WHERE expires_at > 0`,
+      ],
+      says: (table) => [`ALTER TABLE ${table} ADD PRIMARY KEY (key)`],
+    },
+    {
+      title: 'names columns that must accept NULL',
+      make: (table) => [
+        `CREATE TABLE ${table} (key bytea PRIMARY KEY, state bytea NOT NULL, expires_at bigint NOT NULL, "o""k" int DEFAULT 1 NOT NULL, "x""y" int NOT NULL)`,
+      ],
+      says: (table) => [
+        `ALTER TABLE ${table} ALTER COLUMN "state" DROP NOT NULL`,
+        `ALTER TABLE ${table} ALTER COLUMN "x""y" DROP NOT NULL`,
+      ],
+    },
+    {
+      title: 'takes no view',
+      make: (table) => [`CREATE VIEW ${table} AS SELECT ''::bytea AS key, ''::bytea AS state, 0::bigint AS expires_at`],
+      says: () => ['is not a table'],
+      failsDecisions: false,
+      isFinal: true,
+    },
+  ]
+  let server: PostgresServer
+  const world = async (): Promise<World> => {
+    server = await startPostgres()
+    const admin = new Pool({ connectionString: server.url })
+    admin.on('error', () => undefined)
+    await admin.query('CREATE ROLE app LOGIN')
+    const { client, close } = open(server.url.replace('sluice@', 'app@'))
+    const quoted = (table: string): string => `"${table.replaceAll('"', '""')}"`
+    return {
+      query: (text) => admin.query(text),
+      store: (table) => postgresStore(client, { table, timeout: '5s' }),
+      quoted,
+      grant: (rights, table) => `GRANT ${rights} ON TABLE ${quoted(table)} TO app`,
+      create: (table) => postgresTable({ table }),
+      async remove() {
+        await close()
+        await admin.end()
+        await server.remove()
+      },
+    }
+  }
+  cases(world, wrongs)
+
+  const withPool = async (url: string, work: (store: Store) => Promise<unknown>, schema?: string): Promise<void> => {
+    const { client, close } = open(url)
+    await work(postgresStore(client, { timeout: '5s', ...(schema !== undefined && { schema }) }))
+    await close()
+  }
+
+  it('takes a unique index for a primary key, and partitions for one table', async () => {
+    const admin = new Pool({ connectionString: server.url })
+    for (const text of [
+      'CREATE SCHEMA parts',
+      'CREATE TABLE parts.sluice (key bytea NOT NULL UNIQUE, state bytea, expires_at bigint NOT NULL) PARTITION BY HASH (key)',
+      'CREATE TABLE parts.one PARTITION OF parts.sluice FOR VALUES WITH (MODULUS 1, REMAINDER 0)',
+    ])
+      await admin.query(text)
+    await withPool(
+      server.url,
+      async (store) => {
+        await store.ready!()
+        expect(await decide(store)).toMatchObject({ allowed: true })
+      },
+      'parts',
+    )
+    await admin.end()
+  })
+
+  it('names the schema that the user may not use, given or in the search path', async () => {
+    const admin = new Pool({ connectionString: server.url })
+    const url = server.url.replace('sluice@', 'app@')
+    for (const text of ['CREATE SCHEMA "a b"', postgresTable({ schema: 'a b' }), 'GRANT ALL ON "a b".sluice TO app'])
+      await admin.query(text)
+    await withPool(
+      url,
+      async (store) => {
+        const error = await failureOf(store.ready!())
+        expect(error).toMatchObject({ code: 'STORE_SETUP' })
+        expect(error.message).toContain('Run: GRANT USAGE ON SCHEMA "a b" TO "app"')
+        expect((await failureOf(decide(store))).message).toBe(error.message)
+        await admin.query('GRANT USAGE ON SCHEMA "a b" TO "app"')
+        await store.ready!()
+        await admin.query('REVOKE USAGE ON SCHEMA "a b" FROM app')
+      },
+      'a b',
+    )
+    for (const text of [
+      'CREATE SCHEMA hidden',
+      postgresTable({ schema: 'hidden' }),
+      'ALTER ROLE app SET search_path TO "$user", hidden',
+    ])
+      await admin.query(text)
+    await withPool(url, async (store) => {
+      expect((await failureOf(store.ready!())).message).toContain('Run: GRANT USAGE ON SCHEMA "hidden" TO "app"')
+    })
+    await admin.end()
+  })
+
+  it('names a wrong user and a wrong database, and tells them from a server that does not answer', async () => {
+    for (const url of [server.url.replace('sluice@', 'nobody@'), server.url.replace(/postgres$/, 'nowhere')])
+      await withPool(url, async (store) => {
+        const error = await failureOf(store.ready!())
+        expect([error.code, error.message]).toEqual(['STORE_SETUP', expect.stringContaining('Correct the user')])
+        expect((await failureOf(decide(store))).code).toBe('STORE_SETUP')
+      })
+    await withPool(`postgres://sluice@127.0.0.1:${await freePort()}/postgres`, async (store) => {
+      expect((await failureOf(store.ready!())).code).toBe('STORE_FAILED')
+      expect((await failureOf(decide(store))).code).toBe('STORE_FAILED')
+    })
+  })
+
+  it('names a standby. A decision on it is an outage: it may be promoted', async () => {
+    const admin = new Pool({ connectionString: server.url })
+    await admin.query(postgresTable())
+    await admin.end()
+    const standby = await server.standby()
+    await withPool(standby.url, async (store) => {
+      const error = await failureOf(store.ready!())
+      expect([error.code, error.message]).toEqual(['STORE_SETUP', expect.stringContaining('Connect to the primary')])
+      expect((await failureOf(decide(store))).code).toBe('STORE_FAILED')
+    })
+    await standby.remove()
+  })
+})
+
+describe('the set-up of MySQL', { timeout: 60_000 }, () => {
+  const shape = '`key` VARBINARY(1024) NOT NULL PRIMARY KEY, state MEDIUMBLOB, expires_at BIGINT NOT NULL'
+  const wrongs: Wrong[] = [
+    ...[
+      ['SELECT', 'INSERT, UPDATE, DELETE'],
+      ['SELECT, UPDATE, DELETE', 'INSERT'],
+      ['INSERT, UPDATE, DELETE', 'SELECT'],
+      ['', all],
+    ].map(([rights, missing]) => ({
+      title: `names the rights that are missing beside "${rights}"`,
+      make: (table: string) => [`CREATE TABLE ${table} (${shape})`],
+      rights: rights!,
+      says: (table: string) => [
+        `\`app\`@\`127.0.0.1\` has no right to ${missing} in the table \`shop\`.${table}`,
+        `GRANT SELECT, INSERT, UPDATE, DELETE ON \`shop\`.${table} TO \`app\`@\`127.0.0.1\``,
+      ],
+    })),
+    {
+      title: 'names a right that only the deletion of expired rows needs',
+      make: (table) => [`CREATE TABLE ${table} (${shape})`],
+      rights: 'SELECT, INSERT, UPDATE',
+      says: () => ['no right to DELETE'],
+      failsDecisions: false,
+    },
+    {
+      title: 'names columns of another type',
+      make: (table) => [
+        `CREATE TABLE ${table} (\`key\` VARCHAR(255) PRIMARY KEY, state BLOB, expires_at INT NOT NULL)`,
+      ],
+      says: (table) => [
+        'key is varchar(255) and must be varbinary(1024); state is blob and must be mediumblob; expires_at is int(11) and must be bigint',
+        `DROP TABLE ${table}`,
+      ],
+      failsDecisions: false,
+      isFinal: true,
+    },
+    {
+      title: 'names a key that is too short',
+      make: (table) => [
+        `CREATE TABLE ${table} (\`key\` VARBINARY(255) PRIMARY KEY, state MEDIUMBLOB, expires_at BIGINT NOT NULL)`,
+      ],
+      says: () => ['other columns: key is varbinary(255) and must be varbinary(1024)'],
+      failsDecisions: false,
+      isFinal: true,
+    },
+    {
+      title: 'names a column that is missing',
+      make: (table) => [`CREATE TABLE ${table} (\`key\` VARBINARY(1024) PRIMARY KEY, expires_at BIGINT NOT NULL)`],
+      says: () => ['other columns: state is missing'],
+      isFinal: true,
+    },
+    {
+      title: 'says how to add a primary key',
+      make: (table) => [
+        `CREATE TABLE ${table} (\`key\` VARBINARY(1024), state MEDIUMBLOB, expires_at BIGINT NOT NULL)`,
+      ],
+      says: (table) => [`ALTER TABLE ${table} ADD PRIMARY KEY (\`key\`)`],
+    },
+    {
+      title: 'takes no primary key of two columns, and none of a part of the key',
+      make: (table) => [
+        `CREATE TABLE ${table} (\`key\` VARBINARY(1024), state MEDIUMBLOB, expires_at BIGINT NOT NULL, PRIMARY KEY (\`key\`(9)))`,
+      ],
+      says: (table) => [`ALTER TABLE ${table} DROP PRIMARY KEY, ADD PRIMARY KEY (\`key\`)`],
+      failsDecisions: false,
+    },
+    {
+      title: 'names columns that must accept NULL',
+      make: (table) => [
+        `CREATE TABLE ${table} (\`key\` VARBINARY(1024) PRIMARY KEY, state MEDIUMBLOB NOT NULL, expires_at BIGINT NOT NULL, ok INT NOT NULL DEFAULT 1, \`x\`\`y\` INT NOT NULL)`,
+      ],
+      says: (table) => [
+        `ALTER TABLE ${table} MODIFY \`state\` mediumblob NULL`,
+        `ALTER TABLE ${table} MODIFY \`x\`\`y\` int(11) NULL`,
+      ],
+      failsDecisions: false,
+    },
+    {
+      title: 'names an engine without transactions',
+      make: (table) => [
+        `CREATE TABLE ${table} (\`key\` VARBINARY(999) PRIMARY KEY, state MEDIUMBLOB, expires_at BIGINT NOT NULL) ENGINE = MyISAM`,
+      ],
+      says: () => ['varbinary(999)'],
+      failsDecisions: false,
+      isFinal: true,
+    },
+  ]
+  let server: MysqlServer
+  const urlFor = (user: string): string => server.url.replace('sluice@', `${user}@`)
+  const world = async (): Promise<World> => {
+    server = await startMysql()
+    const admin = createPool({ uri: server.url })
+    await admin.query("CREATE USER app@'127.0.0.1'")
+    // A user without any right to a database cannot connect to it.
+    await admin.query('CREATE TABLE other (id INT)')
+    await admin.query("GRANT SELECT ON shop.other TO app@'127.0.0.1'")
+    const pool = createPool({ uri: urlFor('app'), connectionLimit: 2 })
+    const quoted = (table: string): string => `\`${table}\``
+    return {
+      query: (text) => admin.query(text),
+      store: (table) => mysqlStore(pool, { table, timeout: '5s' }),
+      quoted,
+      grant: (rights, table) => `GRANT ${rights} ON shop.${quoted(table)} TO app@'127.0.0.1'`,
+      create: (table) => mysqlTable({ table }),
+      async remove() {
+        await pool.end()
+        await admin.end()
+        await server.remove()
+      },
+    }
+  }
+  cases(world, wrongs)
+
+  const withPool = async (uri: string, work: (store: Store) => Promise<unknown>): Promise<void> => {
+    const pool = createPool({ uri, connectionLimit: 2 })
+    await work(mysqlStore(pool, { timeout: '5s' }))
+    await pool.end()
+  }
+
+  it('names an engine without transactions, and the statement', async () => {
+    const admin = createPool({ uri: server.url })
+    await admin.query(mysqlTable({ table: 'plain' }).replace('1024', '1000').replace('InnoDB', 'MyISAM'))
+    await admin.query('ALTER TABLE plain ENGINE = Aria')
+    await admin.query('ALTER TABLE plain MODIFY `key` VARBINARY(1024) NOT NULL')
+    const store = mysqlStore(admin, { table: 'plain', schema: 'shop' })
+    expect((await failureOf(store.ready!())).message).toContain('Run: ALTER TABLE `shop`.`plain` ENGINE = InnoDB')
+    await admin.query('ALTER TABLE `shop`.`plain` ENGINE = InnoDB')
+    await store.ready!()
+    await admin.end()
+  })
+
+  it('names a wrong user and a wrong database, and tells them from a server that does not answer', async () => {
+    for (const url of [urlFor('nobody'), server.url.replace(/shop$/, 'nowhere')])
+      await withPool(url, async (store) => {
+        const error = await failureOf(store.ready!())
+        expect([error.code, error.message]).toEqual(['STORE_SETUP', expect.stringContaining('Correct the user')])
+        expect((await failureOf(decide(store))).code).toBe('STORE_SETUP')
+      })
+    await withPool(`mysql://sluice@127.0.0.1:${await freePort()}/shop`, async (store) => {
+      expect((await failureOf(store.ready!())).code).toBe('STORE_FAILED')
+      expect((await failureOf(decide(store))).code).toBe('STORE_FAILED')
+    })
+  })
+
+  it('names a server that accepts no writes. A decision on it is an outage: it may be promoted', async () => {
+    const admin = createPool({ uri: server.url })
+    await admin.query(mysqlTable())
+    await admin.query("GRANT ALL ON shop.sluice TO app@'127.0.0.1'")
+    await admin.query('SET GLOBAL read_only = ON')
+    await withPool(urlFor('app'), async (store) => {
+      const error = await failureOf(store.ready!())
+      expect([error.code, error.message]).toEqual(['STORE_SETUP', expect.stringContaining('accepts no writes')])
+      expect((await failureOf(decide(store))).code).toBe('STORE_FAILED')
+      await admin.query('SET GLOBAL read_only = OFF')
+      await store.ready!()
+    })
+    await admin.end()
+  })
+})
