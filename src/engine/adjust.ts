@@ -2,7 +2,8 @@ import { isCompatible } from '../algorithms/algorithm.ts'
 import { rescale } from '../algorithms/arithmetic.ts'
 import type { CompiledLimit } from './compiled-limit.ts'
 import type { Charged } from './decide.ts'
-import { LOCKED_AT, lockEnd, Row, TOLERANCE_MS } from './row.ts'
+import { LOCKED_AT, lockEnd, Row } from './row.ts'
+import { TOLERANCE_MS } from '../util/ticks.ts'
 
 /** What becomes of a lock-out that has not ended: `'set'` replaces it, and `'extend'` keeps the one that ends later. */
 export type LockMode = 'set' | 'extend'

@@ -3,7 +3,8 @@ import { EntryArray } from '../algorithms/entries.ts'
 import { type CompiledLimit, fromParameters } from './compiled-limit.ts'
 import { knownAlgorithms, withVariants } from './limit.ts'
 import { SluiceError } from '../util/errors.ts'
-import { CHANGE_UNTIL, DENIALS_UNTIL, LOCKED_UNTIL, RARE, Row, TOLERANCE_MS } from './row.ts'
+import { CHANGE_UNTIL, DENIALS_UNTIL, LOCKED_UNTIL, RARE, Row } from './row.ts'
+import { TOLERANCE_MS } from '../util/ticks.ts'
 
 /**
  * The bytes of rows, little-endian. A record has all rows of one key under one limiter:

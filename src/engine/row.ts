@@ -1,10 +1,8 @@
 import { createOutcome, isCompatible, type LimitParameters, MAX_CELLS, type Outcome } from '../algorithms/algorithm.ts'
 import { clearEdit, EntryArray, type Entries, noEntries } from '../algorithms/entries.ts'
 import { rescale } from '../algorithms/arithmetic.ts'
+import { isAhead, ticks, TOLERANCE_MS } from '../util/ticks.ts'
 import { type CompiledLimit, ticksOf } from './compiled-limit.ts'
-
-/** The tolerated difference of clocks. The time of a key does not move until a clock that is behind by less has caught up. */
-export const TOLERANCE_MS = 1000
 
 // The rare parts of a row. Times are microseconds since 1970, and 0 where there is none.
 /** The end of the lock-out, and its begin. */
@@ -340,25 +338,6 @@ export class Row {
 function endOf(writer: CompiledLimit, cells: Float64Array, entries: Entries, now: number): number {
   writer.step(writer.nonStrict, cells, 0, ticks(writer, now), 0, written, entries)
   return now + written.reset * writer.micros
-}
-
-/** Returns microseconds in ticks of a limit. */
-export function ticks({ perMs }: CompiledLimit, now: number): number {
-  return perMs === 1000 ? now : Math.floor(now / 1000)
-}
-
-/**
- * Returns whether a clock that ran ahead wrote the state at `cells[offset]`: its newest time is ahead of `tick` by more than the
- * tolerance. Such a state is moved to the present with its debt. So no client waits until the clock has caught
- * up, and no usage is forgotten.
- */
-export function isAhead(
-  { newest, newestTicks, perMs }: CompiledLimit,
-  cells: Float64Array,
-  offset: number,
-  tick: number,
-): boolean {
-  return cells[offset + newest]! * newestTicks > tick + TOLERANCE_MS * perMs
 }
 
 /**

@@ -286,7 +286,11 @@ describe('a key', () => {
   })
 
   it('with slots has no time after which it is surely allowed', async () => {
-    const limiter = createLimiter({ name: 'api', keyer, limits: concurrent({ quota: 2, expiresAfter: '1h', block: '1m' }) })
+    const limiter = createLimiter({
+      name: 'api',
+      keyer,
+      limits: concurrent({ quota: 2, expiresAfter: '1h', block: '1m' }),
+    })
     const served = await started({ limiters: [limiter] })
     const first = limiter.consume('ann')
     limiter.consume('ann')

@@ -24,6 +24,9 @@ const exponentialMath = inFile('src/algorithms/exponential.ts', algorithm('expon
 
 const engine = (file, files) => inFile(`src/engine/${file}.ts`, { files })
 const row = engine('row', ['test/stores/memory/clock-fault.test.ts', 'test/stores/redis/clock-fault.test.ts'])
+const clockFault = inFile('src/util/ticks.ts', {
+  files: ['test/stores/memory/clock-fault.test.ts', 'test/stores/redis/clock-fault.test.ts'],
+})
 const equalRow = engine('row', ['test/stores/redis/equality.test.ts'])
 const alternating = (file) => inFile(file, { files: ['test/engine/alternating.test.ts'] })
 const changedRow = engine('row', ['test/stores/redis/adjust.test.ts', 'test/stores/memory/refund.test.ts'])
@@ -51,7 +54,7 @@ const plain = {
 }
 const cursor = inFile('src/stores/memory/table.ts', plain)
 const storeFile = inFile('src/stores/store.ts', plain)
-const cursors = inFile('src/stores/memory/cursor.ts', plain)
+const cursors = inFile('src/stores/memory/index.ts', plain)
 const memoryStore = inFile('src/stores/memory/index.ts', { files: ['test/stores/memory/overflow.test.ts'] })
 const table = inFile('src/stores/memory/table.ts', {
   files: ['test/stores/memory/clock-fault.test.ts', 'test/stores/memory/memory-store.test.ts'],
@@ -274,7 +277,7 @@ export const typescript = [
   ),
   deciding('a cost of 0 locked out', 'charge.allowed = charge.cost === 0', 'charge.allowed = charge.cost < 0'),
   deciding('a wait in ticks', 'outcome.retry / charge.policy', 'outcome.retry * charge.policy'),
-  row('a fault within a second', 'TOLERANCE_MS * perMs', '0'),
+  clockFault('a fault within a second', 'TOLERANCE_MS * perMs', '0'),
   row('a state left in the future', 'moved[newest]! * newestTicks - this.tick', '0'),
   inFile('src/stores/redis/lua/state.lua', { files: ['test/stores/redis/clock-fault.test.ts'] }, 'Lua')(
     'a state left in the future in Lua',

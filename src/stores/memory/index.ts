@@ -1,8 +1,12 @@
 import { adjust, lock, renew } from '../../engine/adjust.ts'
-import { commit, evaluate } from '../../engine/decide.ts'
+import { createOutcome, type Outcome } from '../../algorithms/algorithm.ts'
+import { noEntries } from '../../algorithms/entries.ts'
+import type { CompiledLimit } from '../../engine/compiled-limit.ts'
+import { isCharged, judge, report } from '../../engine/decide.ts'
 import { NOWHERE, Row } from '../../engine/row.ts'
 import { type Clock, clockGiven, microseconds, steadyClock } from '../../util/clock.ts'
 import { brand } from '../../util/copies.ts'
+import { isAhead, ticks } from '../../util/ticks.ts'
 import { knownOptions, refuse, wholeNumber } from '../../util/validate.ts'
 import { observer, warn } from '../../util/warn.ts'
 import {
@@ -22,9 +26,8 @@ import {
   type SyncStore,
 } from '../store.ts'
 import { warnInCluster } from './cluster-warning.ts'
-import { type Cursor, keep, step } from './cursor.ts'
-import { deny } from './shared-rows.ts'
-import { type FullTable, Tables } from './tables.ts'
+import { decideRows } from './rare.ts'
+import { type FullTable, type Table, Tables } from './tables.ts'
 
 export type { FullTable }
 
@@ -142,47 +145,8 @@ class MemoryStore implements SyncStore {
     const now = microseconds(this.#time)
     const cursors = this.#cursors
     const admitted = step(cursors, charges, this.#tables, now)
-    if (admitted === undefined) this.#decideRows(charges, mode === 'consume', now)
+    if (admitted === undefined) decideRows(this.#rows, charges, this.#tables, now, mode === 'consume')
     else if (keep(cursors, charges, now, admitted, mode === 'consume')) this.#tables.sweep(charges, now)
-  }
-
-  /** Aims a row at the key of each charge, evaluates and commits, saves what has changed, and sweeps if that is due. */
-  #decideRows(charges: readonly Charge[], isCharged: boolean, now: number): void {
-    const tables = this.#tables
-    const rows = this.#rows
-    const sweepIsDue = this.#aim(charges, now)
-    const admitted = evaluate(rows, charges, now)
-    commit(rows, charges, now, admitted, isCharged)
-    for (let i = 0; i < charges.length; i++) if (rows[i]!.changed) tables.save(rows[i]!, charges[i]!, now)
-    if (sweepIsDue) tables.sweep(charges, now)
-    tables.reportFull()
-  }
-
-  /** Returns whether a table is to be swept after the decision. */
-  #aim(charges: readonly Charge[], now: number): boolean {
-    let sweepIsDue = false
-    for (let i = 0; i < charges.length; i++) {
-      const row = (this.#rows[i] ??= new Row())
-      const table = this.#tables.aim(row, charges[i]!, now)
-      if (row.slot < NOWHERE && i > 0) this.#follow(i, charges, now)
-      if (--table.untilSweep <= 0) sweepIsDue = true
-    }
-    return sweepIsDue
-  }
-
-  /** Two keys of one decision may share a row: the later one pays for both. */
-  #follow(i: number, charges: readonly Charge[], now: number): void {
-    const row = this.#rows[i]!
-    const { policy } = charges[i]!
-    const { beyond } = this.#tables.of(policy)
-    for (let j = 0; j < i; j++) {
-      const other = charges[j]!
-      if (this.#rows[j]!.slot !== row.slot || this.#tables.of(other.policy).beyond !== beyond) continue
-      row.isShared = true
-      row.after = this.#rows[j]!
-      row.ahead += other.cost
-      if (other.policy.compiled.signature !== policy.compiled.signature) deny(row, now)
-    }
   }
 
   readonly close = (): void => this.#tables.clear()
@@ -197,4 +161,84 @@ function change(row: Row, operation: Exclude<Operation, Deciding | Forgetting>, 
   if (operation.kind === 'adjust') return adjust(row, charge, operation.units[i]!, now)
   operation.renewed[i] = renew(row, charge, now)
   return true
+}
+
+/**
+ * The usual case of one charge: its limit wrote the state of its key, or the key is new, and nothing rare is known of it. The state is stepped
+ * in its place.
+ */
+class Cursor {
+  readonly outcome: Outcome = createOutcome()
+  table!: Table
+  /** The slot of the key; `NOWHERE` for a new key. */
+  slot: number = NOWHERE
+
+  /** Steps the state. Returns false, and steps nothing, if a clock that ran ahead wrote it. */
+  step(compiled: CompiledLimit, tick: number, cost: number): boolean {
+    const { slab } = this.table
+    const isNew = this.slot === NOWHERE
+    const cells = isNew ? compiled.initialState : slab.cells
+    const at = isNew ? 0 : this.slot * slab.stride
+    if (isAhead(compiled, cells, at, tick)) return false
+    const entries = compiled.hasEntries && !isNew ? slab.entriesOf(this.slot) : noEntries
+    compiled.step(compiled.parameters, cells, at, tick, cost, this.outcome, entries)
+    return true
+  }
+}
+
+/**
+ * Writes the verdict of each limit into its charge, and no state. Returns whether all enforced limits admit; `undefined` if rows have to
+ * decide: for a key that is locked out or begins to be, a state of a changed limit or of a clock that ran ahead, a full table, and strict limits
+ * among others.
+ */
+function step(cursors: Cursor[], charges: readonly Charge[], tables: Tables, now: number): boolean | undefined {
+  let admitted = true
+  for (let i = 0; i < charges.length; i++) {
+    const charge = charges[i]!
+    const { compiled } = charge.policy
+    const table = tables.of(charge.policy)
+    const slot = table.find(charge.key, compiled)
+    if (slot === undefined || (compiled.strict && charges.length > 1)) return undefined
+    const cursor = (cursors[i] ??= new Cursor())
+    cursor.table = table
+    cursor.slot = slot
+    if (!cursor.step(compiled, ticks(compiled, now), charge.cost)) return undefined
+    judge(cursor.outcome, charge)
+    if (charge.allowed) continue
+    if (compiled.block > 0) return undefined
+    if (compiled.enforced) admitted = false
+  }
+  return admitted
+}
+
+/**
+ * Writes what follows from a step: the charges of all limits or of none, and what a denial leaves. `write` is false for a peek. Returns whether
+ * a table is to be swept.
+ */
+function keep(
+  cursors: readonly Cursor[],
+  charges: readonly Charge[],
+  now: number,
+  admitted: boolean,
+  write: boolean,
+): boolean {
+  let sweepIsDue = false
+  for (let i = 0; i < charges.length; i++) {
+    const charge = charges[i]!
+    const cursor = cursors[i]!
+    const { table, slot, outcome } = cursor
+    if (--table.untilSweep <= 0) sweepIsDue = true
+    if (!isCharged(charge, outcome.persist, admitted)) {
+      // A charge that another limit has denied reports what its key has without it.
+      if (!charge.allowed || admitted || charge.cost === 0) continue
+      cursor.step(charge.policy.compiled, ticks(charge.policy.compiled, now), 0)
+      report(outcome, charge)
+    } else if (write) {
+      const { compiled } = charge.policy
+      if (slot === NOWHERE) table.begin(charge.key, compiled, outcome, now)
+      else table.slab.write(slot, compiled, outcome)
+      if (charge.allowed) charge.markCharged(outcome.at, outcome.charged)
+    }
+  }
+  return sweepIsDue
 }

@@ -1,5 +1,6 @@
 import { reset } from '../../engine/adjust.ts'
-import { NOWHERE, type Row, TOLERANCE_MS } from '../../engine/row.ts'
+import { NOWHERE, type Row } from '../../engine/row.ts'
+import { TOLERANCE_MS } from '../../util/ticks.ts'
 import type { CompiledLimit } from '../../engine/compiled-limit.ts'
 import { hasPassed, Slab } from './table.ts'
 

@@ -1,8 +1,9 @@
 import type { Outcome } from '../../algorithms/algorithm.ts'
 import { type Entries, EntryArray } from '../../algorithms/entries.ts'
-import { NOWHERE, RARE, type Row, TOLERANCE_MS } from '../../engine/row.ts'
+import { NOWHERE, RARE, type Row } from '../../engine/row.ts'
 import type { CompiledLimit } from '../../engine/compiled-limit.ts'
 import { copyText } from '../../util/bounded-key.ts'
+import { TOLERANCE_MS } from '../../util/ticks.ts'
 import type { CacheEntry } from '../store.ts'
 
 /** The expiry of a slot that never expires. */

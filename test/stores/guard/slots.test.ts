@@ -84,7 +84,11 @@ describe('a renewal that is not answered', () => {
       { ...inner, run: (operation, reply) => (operation.kind === 'renew' ? undefined : inner.run(operation, reply)) },
       { deadline: '20ms', onChange: (change) => void changes.push(change) },
     )
-    const limiter = createLimiter<string>({ keyer: (key) => key, limits: concurrent({ quota: 9, expiresAfter: '1m' }), store })
+    const limiter = createLimiter<string>({
+      keyer: (key) => key,
+      limits: concurrent({ quota: 9, expiresAfter: '1m' }),
+      store,
+    })
     const decision = await limiter.consume('k')
     for (let i = 0; i < 5; i++) await limiter.renew(decision)
     expect(changes).toEqual([])

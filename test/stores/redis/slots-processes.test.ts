@@ -20,7 +20,7 @@ it('five processes never run more than the quota, and the slots of a killed one 
   const server = await startRedis()
   const client = new Redis(server.port)
   const name = randomUUID()
-  const limit = { quota: QUOTA, lease: LEASE }
+  const limit = { quota: QUOTA, expiresAfter: LEASE }
   const job = JSON.stringify({ package: built.directory, port: server.port, name, limit })
   const workers = Array.from({ length: PROCESSES }, () => fork(WORKER, [job], { execArgv: [] }))
   try {
