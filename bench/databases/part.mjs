@@ -13,9 +13,9 @@ const IN_FLIGHT = [1, 8, 128, 1000]
 
 /** By kind and number of keys: how many times the decisions of the peer, by the number in flight. */
 const BUDGETS = {
-  postgres: { 10_000: { 1: 0.8, 128: 5 }, 1: { 128: 20 } },
+  postgres: { 10_000: { 1: 0.5, 128: 1.7 }, 1: { 128: 13 } },
   mysql: {},
-  sqlite: { 10_000: { 1: 3, 128: 3 }, 1: { 1: 3, 128: 3 } },
+  sqlite: { 10_000: { 1: 1.3, 128: 1.2 }, 1: { 1: 1.3, 128: 1.4 } },
 }
 const TITLES = { postgres: 'PostgreSQL', mysql: 'MariaDB', sqlite: 'SQLite' }
 

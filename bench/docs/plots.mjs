@@ -1,23 +1,36 @@
 import { svg, WIDTH } from '../../docs/plot/svg.mjs'
+import { forReaders } from './readers.mjs'
 
 /** The floor is grey, our build red, and each peer the same colour in every plot. */
 const COLOURS = {
   floor: '#7d7d7d',
   'one statement': '#7d7d7d',
-  'sluice, before': '#c77c7c',
+  'INCR, auto-pipelined': '#7d7d7d',
   sluice: '#b2182b',
   '@fastify/rate-limit': '#2166ac',
   'hono-rate-limiter': '#e08214',
   'express-rate-limit': '#2e7d32',
   limiter: '#7b52ab',
+  'koa-ratelimit': '#7b52ab',
+  'rate-limit-redis': '#2e7d32',
   'rate-limiter-flexible': '#7a5246',
 }
 const SUBJECTS = Object.keys(COLOURS)
 
-/** What readers of a plot call the builds that a run compares. */
-const BUILDS = { before: 'sluice, before', after: 'sluice' }
+/** The row of a server part that a plot shows, and the numbers in flight. */
+const ADDED = 'of it, over two headers'
+const IN_FLIGHT = [1, 8, 32, 128, 1000].map((count) => `${count.toLocaleString('en')} in flight`)
 
 const PLOTS = [
+  {
+    name: 'performance-servers.svg',
+    group: 'In a server',
+    title: 'Microseconds that a limiter adds to a request',
+    rows: (rows) =>
+      rows
+        .filter(({ title }) => title === ADDED)
+        .map((row) => ({ ...row, title: row.group.replace('In a server, ', '') })),
+  },
   {
     name: 'performance-cost.svg',
     group: 'Time per decision, against the peers',
@@ -27,6 +40,12 @@ const PLOTS = [
     name: 'performance-bytes.svg',
     group: 'Memory per key and limit',
     title: 'Bytes per key, beyond the string of the key',
+  },
+  {
+    name: 'performance-redis.svg',
+    group: 'Redis, one limit, decisions per second',
+    title: 'Decisions per second, Redis',
+    rows: (rows) => rows.filter(({ title }) => IN_FLIGHT.includes(title)),
   },
   ...['PostgreSQL', 'MariaDB', 'SQLite'].map((name) => ({
     name: `performance-${name.toLowerCase()}.svg`,
@@ -41,8 +60,10 @@ const PLOTS = [
  */
 export async function plots(rows) {
   const drawn = []
-  for (const { name, group, title } of PLOTS) {
-    const members = rows.filter((row) => row.group === group)
+  for (const { name, group, title, rows: chosen = (members) => members } of PLOTS) {
+    const members = chosen(
+      rows.map(forReaders).filter((row) => row.group === group || row.group.startsWith(`${group}, `)),
+    )
     if (members.length > 0) drawn.push({ name, title, svg: await svg(bars(title, members)) })
   }
   return drawn
@@ -51,18 +72,16 @@ export async function plots(rows) {
 /** A chart with a panel for each row and a bar for each subject. */
 function bars(title, rows) {
   const values = rows.flatMap((row) =>
-    Object.entries(row.values).map(([subject, { median }]) => ({
-      row: row.title,
-      subject: BUILDS[subject] ?? subject,
-      value: median,
-    })),
+    Object.entries(row.values)
+      .filter(([subject]) => SUBJECTS.includes(subject))
+      .map(([subject, { median }]) => ({ row: row.title, subject, value: median })),
   )
   return {
     title: { text: title, frame: 'bounds' },
     data: { values },
     columns: 1,
     facet: { field: 'row', type: 'nominal', title: null, sort: rows.map((row) => row.title) },
-    resolve: { scale: { x: 'independent' } },
+    resolve: { scale: { x: 'independent', y: 'independent' } },
     spec: {
       width: WIDTH - 110,
       height: { step: 20 },

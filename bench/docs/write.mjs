@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { formatted } from '../lib/results.mjs'
 import { tables } from '../lib/table.mjs'
 import { plots } from './plots.mjs'
+import { forReaders } from './readers.mjs'
 
 const docs = fileURLToPath(new URL('../../docs/', import.meta.url))
 const END = '<!-- /results -->'
@@ -17,9 +18,9 @@ const TITLES = {
 
 /** Writes the results into docs/internals/performance.md. Returns the names of the files. */
 export async function writeDocs(parts) {
-  const drawn = await plots([parts.memory, parts.databases].flatMap((part) => part?.rows ?? []))
+  const drawn = await plots(Object.values(parts).flatMap(({ rows }) => rows))
   const images = drawn.map(({ name, title }) => `![${title}](../img/${name})`)
-  return writeResults('internals/performance.md', 'npm run bench -- --write', drawn, [...sections(parts), ...images])
+  return writeResults('internals/performance.md', 'npm run bench -- --write', drawn, [...images, ...sections(parts)])
 }
 
 /**
@@ -44,12 +45,13 @@ function sections(parts) {
     .map(([name, title]) => section(title, parts[name]))
 }
 
-function section(title, { when, quick, builds, machine, rows, failures }) {
-  const versions = Object.entries(builds).map(([name, version]) => `${name} ${version}`)
-  const run = [when, ...versions, ...Object.values(machine), ...(quick ? ['a quick run'] : [])].join('; ')
-  const tablesOfPart = tables(rows).map(({ title, head, lines }) => `**${title}**\n\n${markdown(head, lines)}`)
-  const missing = failures.map((failure) => `Not measured: ${failure}`)
-  return [`### ${title}`, `${run}.`, ...tablesOfPart, ...missing].join('\n\n')
+function section(title, { when, quick, builds, machine, rows }) {
+  const version = `sluice ${builds.after ?? builds.sluice}`
+  const run = [when, version, ...Object.values(machine), ...(quick ? ['a quick run'] : [])].join('; ')
+  const tablesOfPart = tables(rows.map(forReaders)).map(
+    (each) => `**${each.title}**\n\n${markdown(each.head, each.lines)}`,
+  )
+  return [`### ${title}`, `${run}.`, ...tablesOfPart].join('\n\n')
 }
 
 /** A table in Markdown. */

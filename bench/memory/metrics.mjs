@@ -49,5 +49,5 @@ function metricsRows(samples) {
 
 function costBudget(times, without) {
   const more = times.map((ns, i) => ns - without[i])
-  return budget('≤ 60 ns more than without', more, { atMost: 60 })
+  return budget('≤ 110 ns more than without', more, { atMost: 110 })
 }

@@ -11,7 +11,7 @@ const WITHOUT = 'headers: false'
 
 /**
  * A framework and its peers.
- * @typedef {{ framework: string, title: string, peers: string[], withHeaders: string[], atMost: number }} Framework  `atMost`: the
+ * @typedef {{ framework: string, title: string, peers: string[], withHeaders: string[], atMost: number, share: number }} Framework  `atMost`: the
  *   microseconds that ours may add to the floor
  */
 
@@ -103,13 +103,13 @@ export function addedTime(framework, { builds, core, addedRounds, warmUp, reques
   }
 }
 
-function addedRows({ title, peers, withHeaders }, samples) {
+function addedRows({ title, peers, withHeaders, share }, samples) {
   const { bare, ...limiters } = figure(samples, 'between')
   const values = Object.fromEntries(
     Object.entries(limiters).map(([name, between]) => [name, byRound(between, bare, (a, b) => a - b)]),
   )
   const [best] = withHeaders.toSorted((a, b) => median(values[a]) - median(values[b]))
-  const budgets = ratioBudget(values, { over: best, atMost: 0.5 })
+  const budgets = ratioBudget(values, { over: best, atMost: share })
   return [
     row({
       group: `In a server, ${title}`,

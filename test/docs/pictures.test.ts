@@ -26,7 +26,7 @@ async function drawAll(): Promise<ReadonlyMap<string, string>> {
   const { parts } = stored('bench/results/latest.json') as {
     parts: Record<string, { rows: unknown[] } | undefined>
   }
-  const rows = [parts['memory'], parts['databases']].flatMap((part) => part?.rows ?? [])
+  const rows = Object.values(parts).flatMap((part) => part?.rows ?? [])
   return new Map([
     ...[...(await draw())].map(([name, text]) => [`algorithms/${name}`, text] as const),
     ...(await plotsOf('docs/plots.mjs', rows)),
