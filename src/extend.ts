@@ -23,6 +23,20 @@ export {
   type TransactionInfo,
 } from './stores/rows.ts'
 export type {
+  MessageCharge,
+  MessageFailure,
+  MessageOperation,
+  MessagePolicy,
+  MessageReceipt,
+  OperationAnswer,
+  StoreAnswer,
+  StoreAnswers,
+  StoreMessage,
+  Verdict,
+} from './stores/remote/message.ts'
+export { remoteStore, type RemoteStoreOptions, type SendMessage } from './stores/remote/remote.ts'
+export { serveStore } from './stores/remote/serve.ts'
+export type {
   Adjusting,
   Charge,
   Deciding,

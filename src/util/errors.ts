@@ -35,6 +35,7 @@ export type SluiceErrorCode =
   | 'RULES_CONFLICT'
   | 'MISSING_PACKAGE'
   | 'LOG_UNREADABLE'
+  | 'INVALID_MESSAGE'
 
 const BRAND = Symbol.for('sluice.SluiceError')
 

@@ -1,0 +1,119 @@
+import { SluiceError } from '../../util/errors.ts'
+import { cached, type Charge, isDeciding, type Operation, type Policy } from '../store.ts'
+import {
+  MESSAGE_VERSION,
+  type MessageCharge,
+  type MessageOperation,
+  type MessagePolicy,
+  type MessageReceipt,
+  MOST_CHARACTERS,
+  MOST_CHARGES,
+  MOST_OPERATIONS,
+  type StoreMessage,
+} from './message.ts'
+
+/** What waits for the answer to an operation. */
+interface HasOperation {
+  readonly operation: Operation
+}
+
+/** A message, and what waits for its answers. */
+export interface Batch<Sent extends HasOperation> {
+  readonly message: StoreMessage
+  readonly sent: readonly Sent[]
+}
+
+/** What a store keeps with a policy: its part of a message, and how long it is. */
+interface Written {
+  readonly owner: object
+  readonly policy: MessagePolicy
+  readonly length: number
+}
+
+/** All policies are written in the same way. */
+const WRITER = {}
+/** Characters of a charge besides its key, and of an operation besides its charges, at most. */
+const CHARGE_LENGTH = 160
+const OPERATION_LENGTH = 400
+/** Characters of one character of a key as JSON, at most. */
+const ESCAPED = 6
+
+function writtenOf(policy: Policy): Written {
+  return cached(policy, WRITER, ({ limiter, limit }) => {
+    const written: MessagePolicy = { limiter, limit }
+    return { owner: WRITER, policy: written, length: JSON.stringify(written).length }
+  })
+}
+
+/** Divides operations into messages of a bounded size. An operation that is too large by itself fails. */
+export function batchesOf<Sent extends HasOperation>(
+  waiting: readonly Sent[],
+  refuse: (each: Sent, error: SluiceError) => void,
+): Batch<Sent>[] {
+  const batches: Batch<Sent>[] = []
+  let writer = new Writer<Sent>()
+  for (const each of waiting) {
+    if (writer.add(each)) continue
+    if (writer.sent.length > 0) batches.push(writer.batch())
+    writer = new Writer<Sent>()
+    if (!writer.add(each))
+      refuse(each, new SluiceError('STORE_REJECTED', 'A decision has too many limits for one message'))
+  }
+  if (writer.sent.length > 0) batches.push(writer.batch())
+  return batches
+}
+
+/** Writes a message. */
+class Writer<Sent extends HasOperation> {
+  readonly sent: Sent[] = []
+  readonly #policies = new Map<Written, number>()
+  readonly #operations: MessageOperation[] = []
+  #length = OPERATION_LENGTH
+  #charges = 0
+
+  /** Returns false, and adds nothing, if there is no room. */
+  add(waiting: Sent): boolean {
+    const { operation } = waiting
+    const charges = operation.kind === 'forget' ? [] : operation.charges
+    const added = new Set(charges.map(({ policy }) => writtenOf(policy)).filter((each) => !this.#policies.has(each)))
+    let length = OPERATION_LENGTH + (operation.kind === 'forget' ? ESCAPED * operation.limiter.length : 0)
+    for (const { key } of operation.kind === 'forget' ? [operation] : charges)
+      length += CHARGE_LENGTH + ESCAPED * key.length
+    for (const each of added) length += each.length
+    const isFull = this.sent.length >= MOST_OPERATIONS || this.#charges + charges.length > MOST_CHARGES
+    if (isFull || this.#length + length > MOST_CHARACTERS) return false
+    for (const each of added) this.#policies.set(each, this.#policies.size)
+    this.#length += length
+    this.#charges += charges.length
+    this.#operations.push(this.#write(operation))
+    this.sent.push(waiting)
+    return true
+  }
+
+  batch(): Batch<Sent> {
+    const policies = [...this.#policies.keys()].map(({ policy }) => policy)
+    return { message: { sluice: MESSAGE_VERSION, policies, operations: this.#operations }, sent: this.sent }
+  }
+
+  #write(operation: Operation): MessageOperation {
+    const within = operation.within === undefined ? {} : { within: operation.within }
+    if (operation.kind === 'forget')
+      return { kind: 'forget', limiter: operation.limiter, key: operation.key, ...within }
+    const charges = operation.charges.map((charge) => this.#charge(charge, !isDeciding(operation)))
+    if (isDeciding(operation)) return { kind: operation.kind, charges, fresh: operation.fresh, ...within }
+    if (operation.kind === 'lock') return { kind: 'lock', charges, ms: operation.ms, mode: operation.mode, ...within }
+    const receipt = operation.receipt === undefined ? {} : { receipt: receiptOf(operation.receipt) }
+    if (operation.kind === 'renew') return { kind: 'renew', charges, ...receipt, ...within }
+    return { kind: 'adjust', charges, units: [...operation.units], ...receipt, ...within }
+  }
+
+  #charge(charge: Charge, isCharged: boolean): MessageCharge {
+    const { policy, key, cost, at, charged } = charge
+    const written = { policy: this.#policies.get(writtenOf(policy))!, key, cost }
+    return isCharged ? { ...written, at, charged } : written
+  }
+}
+
+function receiptOf({ id, until, keep, settles, releases }: MessageReceipt): MessageReceipt {
+  return { id, until, keep, settles, releases }
+}

@@ -1,0 +1,151 @@
+import type { Renewed } from '../../engine/adjust.ts'
+import type { Limit } from '../../engine/limit.ts'
+import { SluiceError, type SluiceErrorCode } from '../../util/errors.ts'
+import type { Degraded, DecisionMode } from '../store.ts'
+
+/** The version of messages and answers. A change that an older reader would misunderstand has another one. */
+export const MESSAGE_VERSION = 1
+/** The most UTF-16 characters of a message as JSON. A store splits what it sends. */
+export const MOST_CHARACTERS = 65_536
+/** The most operations of a message, the most charges of all of them, and the most limits that they name. */
+export const MOST_OPERATIONS = 256
+export const MOST_CHARGES = 1024
+
+/** `JSON` writes `Infinity` as `null`, so it is a text. */
+export type Amount = number | 'Infinity'
+
+/** Operations of a store as plain data. */
+export interface StoreMessage {
+  /** The version. */
+  readonly sluice: typeof MESSAGE_VERSION
+  /** The limits that charges refer to. */
+  readonly policies: readonly MessagePolicy[]
+  /** What is done, in this order. Each operation happens as a whole or not at all. */
+  readonly operations: readonly MessageOperation[]
+}
+
+/** A limit of a limiter. */
+export interface MessagePolicy {
+  /** The name of the limiter. */
+  readonly limiter: string
+  /** The limit, as `limit()` takes it. */
+  readonly limit: Limit
+}
+
+/** A charge: the number of its limit in `policies`, key and cost. An adjustment says when and what was charged. */
+export interface MessageCharge {
+  readonly policy: number
+  readonly key: string
+  readonly cost: number
+  readonly at?: number
+  readonly charged?: number
+}
+
+/** How an operation uses a receipt. Times are epoch milliseconds. */
+export interface MessageReceipt {
+  readonly id: string
+  readonly until: number
+  readonly keep: number
+  readonly settles: boolean
+  readonly releases: boolean
+}
+
+interface Bounded {
+  /** Milliseconds for which somebody waits for the answer. */
+  readonly within?: number
+}
+
+/** An operation: see `Operation`. */
+export type MessageOperation = Bounded &
+  (
+    | { readonly kind: DecisionMode; readonly charges: readonly MessageCharge[]; readonly fresh: boolean }
+    | {
+        readonly kind: 'adjust'
+        readonly charges: readonly MessageCharge[]
+        readonly units: readonly number[]
+        readonly receipt?: MessageReceipt
+      }
+    | { readonly kind: 'renew'; readonly charges: readonly MessageCharge[]; readonly receipt?: MessageReceipt }
+    | {
+        readonly kind: 'lock'
+        readonly charges: readonly MessageCharge[]
+        readonly ms: number
+        readonly mode: 'set' | 'extend'
+      }
+    | { readonly kind: 'forget'; readonly limiter: string; readonly key: string }
+  )
+
+/** What came of a message: an answer for each operation, or the reason why the message was refused. */
+export type StoreAnswer = StoreAnswers | MessageFailure
+
+/** The answers to the operations of a message. */
+export interface StoreAnswers {
+  readonly sluice: typeof MESSAGE_VERSION
+  /** The time of the store in epoch milliseconds. */
+  readonly now: number
+  readonly answers: readonly OperationAnswer[]
+}
+
+/** Why a message or an operation was refused. */
+export interface MessageFailure {
+  readonly sluice?: typeof MESSAGE_VERSION
+  readonly error: { readonly code: string; readonly message: string }
+}
+
+/** What came of one operation. `by`: what has decided instead of the store. */
+export type OperationAnswer =
+  | {
+      readonly by?: Degraded | 'remembered'
+      readonly verdicts?: readonly Verdict[]
+      readonly renewed?: readonly Renewed[]
+      readonly isRepeated?: boolean
+    }
+  | MessageFailure
+
+/** The verdict of one limit. Times are milliseconds; `at` is the tick of the charge, and `charged` its units. */
+export interface Verdict {
+  readonly allowed: boolean
+  readonly remaining: Amount
+  readonly retryAfter: Amount
+  readonly resetAfter: Amount
+  readonly delay: number
+  readonly at: number
+  readonly charged: number
+  readonly lockedFor: number
+}
+
+export function amountOf(value: number): Amount {
+  return value === Infinity ? 'Infinity' : value
+}
+
+/** Returns an error as data. Messages are bounded: another process wrote the reason into some of them. */
+export function failureOf(error: unknown): MessageFailure {
+  const { code, message } = error instanceof SluiceError ? error : new SluiceError('STORE_FAILED', String(error))
+  return { error: { code, message: message.slice(0, MOST_ERROR) } }
+}
+
+const MOST_ERROR = 1000
+
+/** Codes that an answer can have. Any other one, such as of a later version, is a store that failed. */
+const CODES: ReadonlySet<string> = new Set<SluiceErrorCode>([
+  'STORE_FAILED',
+  'STORE_BUSY',
+  'STORE_SETUP',
+  'STORE_REJECTED',
+  'STORE_CLOSED',
+  'STORE_MISMATCH',
+  'DAMAGED_ROW',
+  'UNKNOWN_ALGORITHM',
+  'INVALID_MESSAGE',
+  'INVALID_LIMIT',
+  'INVALID_OPTION',
+  'UNKNOWN_OPTION',
+  'OUT_OF_RANGE',
+  'VERSION_MISMATCH',
+])
+
+/** Returns the error that data describes. */
+export function errorOf({ error }: MessageFailure): SluiceError {
+  const code = CODES.has(error.code) ? (error.code as SluiceErrorCode) : 'STORE_FAILED'
+  return new SluiceError(code, `The store in another place answered: ${error.message}`)
+}

@@ -1,0 +1,206 @@
+import { type Clock, clockGiven, steadyClock } from '../../util/clock.ts'
+import { brand } from '../../util/copies.ts'
+import { messageOf, SluiceError } from '../../util/errors.ts'
+import { knownOptions, refuse } from '../../util/validate.ts'
+import {
+  type AsyncStore,
+  copiesOf,
+  type Deciding,
+  isDeciding,
+  type Operation,
+  type Place,
+  type Reply,
+  STORE,
+  type StoreClock,
+  storeClock,
+  undo,
+} from '../store.ts'
+import { adopt, checkedAnswer, checkedAnswers } from './answers.ts'
+import { type Batch, batchesOf } from './batches.ts'
+import { errorOf, MESSAGE_VERSION, type StoreMessage } from './message.ts'
+
+/** Options of `remoteStore`. */
+export interface RemoteStoreOptions {
+  /** What the place is called in warnings, such as `'limits of machine 4'`. Default: `'another process'`. */
+  readonly name?: string
+  /**
+   * Returns the name of the part that decides about a key, such as a Durable Object. A message contains operations of one part, and a decision whose keys are
+   * in several parts rejects with `STORE_REJECTED`. Default: there is one part.
+   */
+  readonly partOf?: (limiter: string, key: string) => string
+  /**
+   * Sends the operations of one turn of the event loop together. `false` sends each at once, where a message may not outlive its request, such as in
+   * Workers. Default true.
+   */
+  readonly batch?: boolean
+  /** The clock of the store in the other place: for tests. */
+  readonly clock?: Clock
+}
+
+/** Sends a message to the function that `serveStore` has returned, in the place that decides about `part`, and returns its answer. */
+export type SendMessage = (message: StoreMessage, part: string) => Promise<unknown>
+
+/**
+ * Makes a store whose operations are decided in another place: `send` takes a message there, `serveStore` does it, and `send` resolves with the answer. A
+ * message is plain data, at most 64 kB as JSON, and so is its answer. The operations of one turn of the event loop share messages. Times are those of
+ * the other place. Adapters guard it, as every store that answers later.
+ *
+ * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. A decision rejects with `STORE_FAILED` if `send` rejects or resolves with something else than an answer, and with
+ * the error of the store in the other place.
+ * @example
+ * const store = remoteStore(async (message) => {
+ *   const response = await fetch('http://127.0.0.1:8081', { method: 'POST', body: JSON.stringify(message) })
+ *   return response.json()
+ * })
+ */
+export function remoteStore(send: SendMessage, options: RemoteStoreOptions = {}): AsyncStore {
+  options = knownOptions('remoteStore', options, ['name', 'partOf', 'batch', 'clock'])
+  const { name = 'another process', partOf = () => '', batch = true, clock } = options
+  if (typeof send !== 'function') refuse('remoteStore', 'a function that sends a message', send)
+  if (typeof name !== 'string') refuse('name', 'a text', name)
+  if (typeof partOf !== 'function') refuse('partOf', 'a function', partOf)
+  if (typeof batch !== 'boolean') refuse('batch', 'true or false', batch)
+  return new RemoteStore(send, { name, partOf }, batch, clock && clockGiven(clock))
+}
+
+/** An operation that waits for its answer. */
+class Waiting {
+  operation: Operation
+  readonly #reply: Reply
+  readonly #store: RemoteStore
+  #isGivenUp = false
+
+  constructor(operation: Operation, reply: Reply, store: RemoteStore) {
+    this.operation = operation
+    this.#reply = reply
+    this.#store = store
+  }
+
+  /** Verdicts go into copies from now on. */
+  giveUp(): void {
+    if (!isDeciding(this.operation) || this.#isGivenUp) return
+    this.#isGivenUp = true
+    this.operation = { ...this.operation, charges: copiesOf(this.operation.charges) }
+  }
+
+  fail(error: unknown): void {
+    this.#reply.failed(error)
+  }
+
+  /** Takes what the other place has sent in place of an answer. */
+  async receive(given: unknown): Promise<void> {
+    try {
+      const answer = checkedAnswer(this.operation, given)
+      if ('error' in answer) throw errorOf(answer)
+      adopt(this.operation, answer)
+      if (this.#isGivenUp) await undo(this.#store, (this.operation as Deciding).charges)
+      this.#reply.answered(answer.by)
+    } catch (error) {
+      this.fail(error)
+    }
+  }
+}
+
+class RemoteStore implements AsyncStore {
+  readonly sync = false
+  readonly answersAlways = false
+  readonly place: Place
+  readonly clock: StoreClock
+  readonly #send: SendMessage
+  readonly #isBatched: boolean
+  /** What is sent in the next turn, by part. */
+  readonly #waiting = new Map<string, Waiting[]>()
+  /** Milliseconds by which the clock of the other place is ahead, as of the last answer. */
+  #ahead = 0
+  #isClosed = false
+
+  constructor(
+    send: SendMessage,
+    { name, partOf }: { readonly name: string; readonly partOf: Place['partOf'] },
+    isBatched: boolean,
+    clock: Clock | undefined,
+  ) {
+    this.#send = send
+    this.#isBatched = isBatched
+    this.place = { name, partOf, joins: (other) => other === this.place }
+    this.clock = storeClock(clock, () => steadyClock.now() + this.#ahead)
+  }
+
+  readonly run = (operation: Operation, reply: Reply): (() => void) | undefined => {
+    const waiting = new Waiting(operation, reply, this)
+    try {
+      if (this.#isClosed) throw closed()
+      const part = this.#partOf(operation)
+      if (this.#isBatched) this.#add(part, waiting)
+      else this.#sendAll(part, [waiting])
+    } catch (error) {
+      waiting.fail(error)
+      return undefined
+    }
+    return () => waiting.giveUp()
+  }
+
+  /** Resolves when the other place answers. */
+  readonly ready = async (): Promise<void> => {
+    const answer = await this.#ask({ sluice: MESSAGE_VERSION, policies: [], operations: [] }, '')
+    checkedAnswers(answer, 0)
+  }
+
+  readonly close = async (): Promise<void> => {
+    this.#isClosed = true
+    for (const waiting of this.#waiting.values()) for (const each of waiting) each.fail(closed())
+    this.#waiting.clear()
+  }
+
+  #add(part: string, waiting: Waiting): void {
+    if (this.#waiting.size === 0) queueMicrotask(this.#flush)
+    const others = this.#waiting.get(part)
+    if (others === undefined) this.#waiting.set(part, [waiting])
+    else others.push(waiting)
+  }
+
+  readonly #flush = (): void => {
+    const all = [...this.#waiting]
+    this.#waiting.clear()
+    for (const [part, waiting] of all) this.#sendAll(part, waiting)
+  }
+
+  #sendAll(part: string, waiting: readonly Waiting[]): void {
+    const batches = batchesOf(waiting, (each, error) => each.fail(error))
+    for (const batch of batches) void this.#sendBatch(part, batch)
+  }
+
+  async #sendBatch(part: string, { message, sent }: Batch<Waiting>): Promise<void> {
+    try {
+      const { now, answers } = checkedAnswers(await this.#ask(message, part), sent.length)
+      this.#ahead = now - steadyClock.now()
+      sent.forEach((each, i) => void each.receive(answers[i]))
+    } catch (error) {
+      for (const each of sent) each.fail(error)
+    }
+  }
+
+  async #ask(message: StoreMessage, part: string): Promise<unknown> {
+    try {
+      return await this.#send(message, part)
+    } catch (error) {
+      if (error instanceof SluiceError) throw error
+      throw new SluiceError('STORE_FAILED', `The other place does not answer: ${messageOf(error)}`, { cause: error })
+    }
+  }
+
+  #partOf(operation: Operation): string {
+    const { partOf } = this.place
+    if (operation.kind === 'forget') return partOf(operation.limiter, operation.key)
+    const [first, ...others] = operation.charges
+    const part = first === undefined ? '' : partOf(first.limiter, first.key)
+    if (others.every(({ limiter, key }) => partOf(limiter, key) === part)) return part
+    throw new SluiceError('STORE_REJECTED', 'The keys of one decision are in several parts of a remote store')
+  }
+}
+
+brand(RemoteStore, STORE)
+
+function closed(): SluiceError {
+  return new SluiceError('STORE_CLOSED', 'This store has been closed')
+}

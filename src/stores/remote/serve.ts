@@ -1,0 +1,262 @@
+import { type Limit, limit, type LimitInput } from '../../engine/limit.ts'
+import type { Renewed } from '../../engine/adjust.ts'
+import { shown, SluiceError } from '../../util/errors.ts'
+import { ownOptions } from '../../util/validate.ts'
+import {
+  assertStore,
+  Charge,
+  createPolicy,
+  type Degraded,
+  isDeciding,
+  type Operation,
+  type Policy,
+  type ReceiptUse,
+  start,
+  type Store,
+} from '../store.ts'
+import {
+  amountOf,
+  failureOf,
+  MESSAGE_VERSION,
+  MOST_CHARGES,
+  MOST_OPERATIONS,
+  type OperationAnswer,
+  type StoreAnswer,
+  type Verdict,
+} from './message.ts'
+
+/** The limits of senders that are known. Beyond it they are forgotten, and made again when they are needed. */
+const MOST_POLICIES = 10_000
+const LONGEST_KEY = 64
+const LONGEST_NAME = 256
+const RECEIPT_ID = /^[\w-]{16}$/
+const KINDS = ['consume', 'peek', 'adjust', 'renew', 'lock', 'forget'] as const
+
+/**
+ * Returns a function that does the operations of messages in a store. Another process sends them with `remoteStore`, over any connection. The function
+ * checks every message and keeps nothing of the sender. It never rejects: an answer says what was wrong.
+ *
+ * An answer has `error` with the code `INVALID_MESSAGE` for something else than a message, and `VERSION_MISMATCH` for one of another version. The limits of
+ * custom algorithms need `defineAlgorithm` in this process, else the answer of their operations is `UNKNOWN_ALGORITHM`.
+ *
+ * Throws `INVALID_OPTION` for something else than a store.
+ * @example
+ * const answer = serveStore(memoryStore())
+ * parentPort.on('message', async ({ id, message }) => parentPort.postMessage({ id, answer: await answer(message) }))
+ */
+export function serveStore(store: Store): (message: unknown) => Promise<StoreAnswer> {
+  assertStore('serveStore', store)
+  const policies = new Policies(store)
+  return async function answerMessage(message) {
+    try {
+      const operations = new Reader(message, policies).operations()
+      const answers = await Promise.all(operations.map((operation) => answerOf(store, operation)))
+      return { sluice: MESSAGE_VERSION, now: store.clock.now(), answers }
+    } catch (error) {
+      return { sluice: MESSAGE_VERSION, ...failureOf(error) }
+    }
+  }
+}
+
+/** An operation that was read, or why it cannot be done. */
+type Read = Operation | SluiceError
+
+function answerOf(store: Store, operation: Read): Promise<OperationAnswer> {
+  if (operation instanceof SluiceError) return Promise.resolve(failureOf(operation))
+  return new Promise((resolve) => {
+    start(store, operation, {
+      answered: (by) => resolve(resultOf(operation, by)),
+      failed: (error) => resolve(failureOf(error)),
+    })
+  })
+}
+
+function resultOf(operation: Operation, by: Degraded | 'remembered' | undefined): OperationAnswer {
+  const how = by === undefined ? {} : { by }
+  if (isDeciding(operation)) return { ...how, verdicts: operation.charges.map(verdictOf) }
+  const isNoted = (operation.kind === 'adjust' || operation.kind === 'renew') && operation.receipt !== undefined
+  return {
+    ...how,
+    ...(operation.kind === 'renew' && { renewed: operation.renewed }),
+    ...(isNoted && { isRepeated: operation.receipt.isRepeated }),
+  }
+}
+
+function verdictOf(charge: Charge): Verdict {
+  return {
+    allowed: charge.allowed,
+    remaining: amountOf(charge.remaining),
+    retryAfter: amountOf(charge.retryAfter),
+    resetAfter: amountOf(charge.resetAfter),
+    delay: charge.delay,
+    at: charge.at,
+    charged: charge.charged,
+    lockedFor: charge.lockedFor,
+  }
+}
+
+/** The limits of messages. Each is made once, as in a limiter. */
+class Policies {
+  readonly #store: Store
+  readonly #known = new Map<string, Policy>()
+
+  constructor(store: Store) {
+    this.#store = store
+  }
+
+  of(limiter: string, input: LimitInput): Policy {
+    const name = JSON.stringify([limiter, input])
+    const known = this.#known.get(name)
+    if (known !== undefined) return known
+    if (this.#known.size >= MOST_POLICIES) this.#known.clear()
+    const made: Limit = limit(input)
+    const policy = createPolicy(limiter, made, this.#store, this)
+    this.#known.set(name, policy)
+    return policy
+  }
+}
+
+/** Reads a message that anybody may have written. Throws `INVALID_MESSAGE` or `VERSION_MISMATCH`. */
+class Reader {
+  readonly #policies: readonly (Policy | SluiceError)[]
+  readonly #operations: readonly unknown[]
+  #charges = 0
+
+  constructor(message: unknown, policies: Policies) {
+    const { sluice, policies: given, operations } = fields('the message', message)
+    if (sluice !== MESSAGE_VERSION) refuseVersion(sluice)
+    this.#operations = list('operations', operations, MOST_OPERATIONS)
+    this.#policies = list('policies', given, MOST_CHARGES).map((each, i) => policyOf(policies, each, `policies[${i}]`))
+  }
+
+  operations(): Read[] {
+    return this.#operations.map((each, i) => this.#operation(fields(`operations[${i}]`, each), `operations[${i}]`))
+  }
+
+  #operation(given: Fields, path: string): Read {
+    const kind = KINDS.find((each) => each === given['kind'])
+    if (kind === undefined) return invalid(`${path}.kind`, KINDS.join(', '), given['kind'])
+    const within = given['within'] === undefined ? {} : { within: amount(`${path}.within`, given['within']) }
+    if (kind === 'forget') {
+      const limiter = text(`${path}.limiter`, given['limiter'], LONGEST_NAME)
+      return { kind, limiter, key: text(`${path}.key`, given['key'], LONGEST_KEY), ...within }
+    }
+    const charges = this.#chargesOf(given, path)
+    if (charges instanceof SluiceError) return charges
+    if (kind === 'consume' || kind === 'peek')
+      return { kind, charges, fresh: boolean(`${path}.fresh`, given['fresh']), ...within }
+    if (kind === 'lock') {
+      const mode = given['mode'] === 'set' || given['mode'] === 'extend' ? given['mode'] : undefined
+      if (mode === undefined) return invalid(`${path}.mode`, 'set or extend', given['mode'])
+      return { kind, charges, ms: amount(`${path}.ms`, given['ms']), mode, ...within }
+    }
+    const receipt = receiptIn(given, `${path}.receipt`)
+    if (kind === 'renew') return { kind, charges, renewed: charges.map(() => NOT_RENEWED), receipt, ...within }
+    const units = list(`${path}.units`, given['units'], charges.length).map((each, i) =>
+      finite(`${path}.units[${i}]`, each),
+    )
+    if (units.length !== charges.length) return invalid(`${path}.units`, 'one number for each charge', units.length)
+    return { kind, charges, units, receipt, ...within }
+  }
+
+  /** Returns the charges, or why the limit of one of them cannot be made: other operations of the message do not depend on it. */
+  #chargesOf(given: Fields, path: string): Charge[] | SluiceError {
+    const charges: Charge[] = []
+    for (const [i, each] of list(`${path}.charges`, given['charges'], MOST_CHARGES).entries()) {
+      if (++this.#charges > MOST_CHARGES) invalid('operations', `at most ${MOST_CHARGES} charges`, this.#charges)
+      const charge = this.#charge(fields(`${path}.charges[${i}]`, each), `${path}.charges[${i}]`)
+      if (charge instanceof SluiceError) return charge
+      charges.push(charge)
+    }
+    return charges
+  }
+
+  #charge({ policy, key, cost, at = 0, charged = 0 }: Fields, path: string): Charge | SluiceError {
+    const made = this.#policies[whole(`${path}.policy`, policy)]
+    if (made === undefined) return invalid(`${path}.policy`, 'the number of a policy', policy)
+    if (made instanceof SluiceError) return made
+    const charge = new Charge(made, text(`${path}.key`, key, LONGEST_KEY), natural(`${path}.cost`, cost))
+    charge.markCharged(natural(`${path}.at`, at), amount(`${path}.charged`, charged))
+    return charge
+  }
+}
+
+const NOT_RENEWED: Renewed = { at: 0, units: 0 }
+
+function policyOf(policies: Policies, given: unknown, path: string): Policy | SluiceError {
+  const { limiter, limit: input } = fields(path, given)
+  const name = text(`${path}.limiter`, limiter, LONGEST_NAME)
+  fields(`${path}.limit`, input)
+  try {
+    return policies.of(name, input as LimitInput)
+  } catch (error) {
+    if (error instanceof SluiceError) return error
+    throw error
+  }
+}
+
+function receiptIn(given: Fields, path: string): ReceiptUse | undefined {
+  if (given['receipt'] === undefined) return undefined
+  const { id, until, keep, settles, releases } = fields(path, given['receipt'])
+  if (typeof id !== 'string' || !RECEIPT_ID.test(id)) return invalid(`${path}.id`, '16 characters of base64url', id)
+  return {
+    id,
+    until: amount(`${path}.until`, until),
+    keep: amount(`${path}.keep`, keep),
+    settles: boolean(`${path}.settles`, settles),
+    releases: boolean(`${path}.releases`, releases),
+    isRepeated: false,
+  }
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+/** Returns the own properties of an object. */
+function fields(path: string, given: unknown): Fields {
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) return invalid(path, 'an object', given)
+  return ownOptions(given as Record<string, unknown>)
+}
+
+function list(path: string, given: unknown, most: number): readonly unknown[] {
+  if (Array.isArray(given) && given.length <= most) return given
+  return invalid(path, `a list of at most ${most}`, given)
+}
+
+function text(path: string, given: unknown, most: number): string {
+  return typeof given === 'string' && given.length <= most ? given : invalid(path, `a text of at most ${most}`, given)
+}
+
+function boolean(path: string, given: unknown): boolean {
+  return typeof given === 'boolean' ? given : invalid(path, 'true or false', given)
+}
+
+function whole(path: string, given: unknown): number {
+  return Number.isSafeInteger(given) ? (given as number) : invalid(path, 'a whole number', given)
+}
+
+function natural(path: string, given: unknown): number {
+  return whole(path, given) >= 0 ? (given as number) : invalid(path, 'a whole number from 0', given)
+}
+
+/** A number of units, such as those of `exponential`, which are no whole numbers. */
+function finite(path: string, given: unknown): number {
+  const isUnits = typeof given === 'number' && Math.abs(given) <= Number.MAX_SAFE_INTEGER
+  return isUnits ? given : invalid(path, 'a number', given)
+}
+
+/** A number from 0, such as milliseconds. */
+function amount(path: string, given: unknown): number {
+  const isAmount = typeof given === 'number' && given >= 0 && given <= Number.MAX_SAFE_INTEGER
+  return isAmount ? given : invalid(path, 'a number from 0', given)
+}
+
+function invalid(path: string, expected: string, given: unknown): never {
+  throw new SluiceError('INVALID_MESSAGE', `${path}: expected ${expected}, got ${shown(given)}`)
+}
+
+function refuseVersion(given: unknown): never {
+  throw new SluiceError(
+    'VERSION_MISMATCH',
+    `A message for a store has version ${shown(given)}, and this process reads ${MESSAGE_VERSION}. Update sluice in both processes.`,
+  )
+}
