@@ -1,13 +1,6 @@
-import type { Algorithm, LimitParameters, Outcome } from './algorithm.ts'
+import type { Algorithm } from './algorithm.ts'
 
-function step(
-  _params: LimitParameters<never>,
-  _cells: Float64Array,
-  _offset: number,
-  now: number,
-  cost: number,
-  out: Outcome,
-): void {
+const step: Algorithm<never>['step'] = (_params, _cells, _offset, now, cost, out) => {
   const allowed = cost === 0
   out.allowed = allowed
   out.at = now

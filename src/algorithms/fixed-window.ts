@@ -107,14 +107,7 @@ function advance(params: LimitParameters<Name>, cells: Float64Array, offset: num
   return advanced
 }
 
-function step(
-  params: LimitParameters<Name>,
-  cells: Float64Array,
-  offset: number,
-  now: number,
-  cost: number,
-  out: Outcome,
-): void {
+const step: Algorithm<Name>['step'] = (params, cells, offset, now, cost, out) => {
   const { quota } = params
   const { time, start, end, used } = advance(params, cells, offset, now)
 
@@ -136,29 +129,14 @@ function step(
   out.next[1] = kept
 }
 
-function adjust(
-  params: LimitParameters<Name>,
-  cells: Float64Array,
-  offset: number,
-  now: number,
-  chargedAt: number,
-  units: number,
-  out: Outcome,
-): void {
+const adjust: Algorithm<Name>['adjust'] = (params, cells, offset, now, chargedAt, units, out) => {
   const { start, used } = advance(params, cells, offset, now)
   out.persist = units > 0 || (used > 0 && chargedAt >= start)
   out.next[0] = start
   out.next[1] = Math.min(Math.max(0, used + units), LARGEST)
 }
 
-function convert(
-  params: LimitParameters<Name>,
-  from: LimitParameters<Name>,
-  cells: Float64Array,
-  offset: number,
-  now: number,
-  out: Outcome,
-): void {
+const convert: Algorithm<Name>['convert'] = (params, from, cells, offset, now, out) => {
   const { used } = advance(from, cells, offset, rescale(now, params, from))
   // Rounded up: a converted window ends no sooner than before.
   const start = -rescale(-cells[offset]!, from, params)

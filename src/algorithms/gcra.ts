@@ -1,4 +1,4 @@
-import type { Algorithm, LimitParameters, Outcome, ParameterInput } from './algorithm.ts'
+import type { Algorithm, LimitParameters, ParameterInput } from './algorithm.ts'
 import { convertDebt, gcd, LARGEST, rescale, unitsAbove } from './arithmetic.ts'
 import { boolean, refuse, wholeNumber } from '../util/validate.ts'
 
@@ -33,14 +33,7 @@ function advance(params: LimitParameters<Name>, cells: Float64Array, offset: num
   return advanced
 }
 
-function step(
-  params: LimitParameters<Name>,
-  cells: Float64Array,
-  offset: number,
-  now: number,
-  cost: number,
-  out: Outcome,
-): void {
+const step: Algorithm<Name>['step'] = (params, cells, offset, now, cost, out) => {
   const { drain, unit, full } = params
   const { time, debt } = advance(params, cells, offset, now)
 
@@ -63,15 +56,7 @@ function step(
   out.next[1] = time
 }
 
-function adjust(
-  params: LimitParameters<Name>,
-  cells: Float64Array,
-  offset: number,
-  now: number,
-  chargedAt: number,
-  units: number,
-  out: Outcome,
-): void {
+const adjust: Algorithm<Name>['adjust'] = (params, cells, offset, now, chargedAt, units, out) => {
   const { time, debt } = advance(params, cells, offset, now)
   // Everything that has drained since may have been part of this charge.
   const drained = Math.max(0, now - chargedAt) * params.drain
@@ -81,14 +66,7 @@ function adjust(
   out.next[1] = time
 }
 
-function convert(
-  params: LimitParameters<Name>,
-  from: LimitParameters<Name>,
-  cells: Float64Array,
-  offset: number,
-  now: number,
-  out: Outcome,
-): void {
+const convert: Algorithm<Name>['convert'] = (params, from, cells, offset, now, out) => {
   const last = cells[offset + 1]!
   const { debt } = advance(from, cells, offset, rescale(now, params, from))
   const owed = convertDebt(debt, from.unit, params.unit)

@@ -45,14 +45,7 @@ function advance(params: LimitParameters<Name>, cells: Float64Array, offset: num
   return advanced
 }
 
-function step(
-  params: LimitParameters<Name>,
-  cells: Float64Array,
-  offset: number,
-  now: number,
-  cost: number,
-  out: Outcome,
-): void {
+const step: Algorithm<Name>['step'] = (params, cells, offset, now, cost, out) => {
   const { quota, drain, unit, full } = params
   const { mode, tokens, time, start } = advance(params, cells, offset, now)
   const left = start + params.window - time
@@ -82,15 +75,7 @@ function step(
   out.next[3] = start
 }
 
-function adjust(
-  params: LimitParameters<Name>,
-  cells: Float64Array,
-  offset: number,
-  now: number,
-  chargedAt: number,
-  units: number,
-  out: Outcome,
-): void {
+const adjust: Algorithm<Name>['adjust'] = (params, cells, offset, now, chargedAt, units, out) => {
   const { drain, unit, full } = params
   const { mode, tokens, time, start } = advance(params, cells, offset, now)
   const left = start + params.window - time
@@ -108,14 +93,7 @@ function adjust(
   out.next[3] = start
 }
 
-function convert(
-  params: LimitParameters<Name>,
-  from: LimitParameters<Name>,
-  cells: Float64Array,
-  offset: number,
-  now: number,
-  out: Outcome,
-): void {
+const convert: Algorithm<Name>['convert'] = (params, from, cells, offset, now, out) => {
   const { mode, tokens } = advance(from, cells, offset, rescale(now, params, from))
   const used = convertDebt(from.full - tokens, from.unit, params.unit)
 

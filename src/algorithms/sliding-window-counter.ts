@@ -33,14 +33,7 @@ function mostCounted({ quota, strict }: LimitParameters<Name>): number {
   return strict === 1 ? 2 * quota : quota
 }
 
-function step(
-  params: LimitParameters<Name>,
-  cells: Float64Array,
-  offset: number,
-  now: number,
-  cost: number,
-  out: Outcome,
-): void {
+const step: Algorithm<Name>['step'] = (params, cells, offset, now, cost, out) => {
   const { quota, window } = params
   const { time, number, current, previous } = advance(params, cells, offset, now)
   const elapsed = time - number * window
@@ -75,15 +68,7 @@ function step(
   out.next[2] = previous
 }
 
-function adjust(
-  params: LimitParameters<Name>,
-  cells: Float64Array,
-  offset: number,
-  now: number,
-  chargedAt: number,
-  units: number,
-  out: Outcome,
-): void {
+const adjust: Algorithm<Name>['adjust'] = (params, cells, offset, now, chargedAt, units, out) => {
   const { window } = params
   const { number, current, previous } = advance(params, cells, offset, now)
   const charged = Math.floor(chargedAt / window)
@@ -95,14 +80,7 @@ function adjust(
   out.next[2] = isOlder ? Math.max(0, previous + units) : previous
 }
 
-function convert(
-  params: LimitParameters<Name>,
-  from: LimitParameters<Name>,
-  cells: Float64Array,
-  offset: number,
-  now: number,
-  out: Outcome,
-): void {
+const convert: Algorithm<Name>['convert'] = (params, from, cells, offset, now, out) => {
   const { window } = params
   const { time, number, current, previous } = advance(from, cells, offset, rescale(now, params, from))
   const left = from.window - (time - number * from.window)

@@ -1,4 +1,4 @@
-import { type Algorithm, createOutcome, type LimitParameters, type Outcome } from './algorithm.ts'
+import { type Algorithm, createOutcome, type LimitParameters } from './algorithm.ts'
 import { noEntries } from './entries.ts'
 import { rescale } from './arithmetic.ts'
 import { refuse, wholeNumber } from '../util/validate.ts'
@@ -47,14 +47,7 @@ export function partFull(name: string, bucket: Algorithm): Algorithm {
     return advanced
   }
 
-  function step(
-    params: LimitParameters<Name>,
-    cells: Float64Array,
-    offset: number,
-    now: number,
-    cost: number,
-    out: Outcome,
-  ): void {
+  const step: Algorithm<Name>['step'] = (params, cells, offset, now, cost, out) => {
     const { renewal, isNew, cells: from, offset: at } = advance(params, cells, offset, now)
     bucket.step(params, from, at, now, cost, out, noEntries)
     // The state of a new key is saved also if it is denied. Otherwise the key would be new, and as empty, at its next request.
@@ -65,29 +58,14 @@ export function partFull(name: string, bucket: Algorithm): Algorithm {
     out.next[CELLS] = following
   }
 
-  function adjust(
-    params: LimitParameters<Name>,
-    cells: Float64Array,
-    offset: number,
-    now: number,
-    chargedAt: number,
-    units: number,
-    out: Outcome,
-  ): void {
+  const adjust: Algorithm<Name>['adjust'] = (params, cells, offset, now, chargedAt, units, out) => {
     const { renewal, isNew, cells: from, offset: at } = advance(params, cells, offset, now)
     bucket.adjust(params, from, at, now, chargedAt, units, out, noEntries)
     out.persist &&= units > 0 || !isNew
     out.next[CELLS] = units > 0 ? Math.max(renewal, now + untilFull(params, out.next, now) + params.idle) : renewal
   }
 
-  function convert(
-    params: LimitParameters<Name>,
-    from: LimitParameters & { readonly idle?: number },
-    cells: Float64Array,
-    offset: number,
-    now: number,
-    out: Outcome,
-  ): void {
+  const convert: Algorithm<Name>['convert'] = (params, from, cells, offset, now, out) => {
     bucket.convert(params, from, cells, offset, now, out, noEntries)
     // If new keys started full, there is no such number, and a key is new once it is full.
     const renewal = from.idle === undefined ? -Infinity : cells[offset + CELLS]!

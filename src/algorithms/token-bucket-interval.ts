@@ -1,4 +1,4 @@
-import { type Algorithm, type LimitParameters, type Outcome, type ParameterInput, restart } from './algorithm.ts'
+import { type Algorithm, type LimitParameters, type ParameterInput, restart } from './algorithm.ts'
 import { LARGEST, rescale } from './arithmetic.ts'
 import { refuse, wholeNumber } from '../util/validate.ts'
 
@@ -31,14 +31,7 @@ function advance(params: LimitParameters<Name>, cells: Float64Array, offset: num
   return advanced
 }
 
-function step(
-  params: LimitParameters<Name>,
-  cells: Float64Array,
-  offset: number,
-  now: number,
-  cost: number,
-  out: Outcome,
-): void {
+const step: Algorithm<Name>['step'] = (params, cells, offset, now, cost, out) => {
   const { quota, window, capacity } = params
   const { time, start, used } = advance(params, cells, offset, now)
 
@@ -59,15 +52,7 @@ function step(
   out.next[1] = start
 }
 
-function adjust(
-  params: LimitParameters<Name>,
-  cells: Float64Array,
-  offset: number,
-  now: number,
-  chargedAt: number,
-  units: number,
-  out: Outcome,
-): void {
+const adjust: Algorithm<Name>['adjust'] = (params, cells, offset, now, chargedAt, units, out) => {
   const { quota, window } = params
   const { time, start, used } = advance(params, cells, offset, now)
   const most = Math.min(LARGEST, Math.floor(LARGEST / window) * quota)
@@ -80,14 +65,7 @@ function adjust(
   out.next[1] = kept === 0 ? time : start
 }
 
-function convert(
-  params: LimitParameters<Name>,
-  from: LimitParameters<Name>,
-  cells: Float64Array,
-  offset: number,
-  now: number,
-  out: Outcome,
-): void {
+const convert: Algorithm<Name>['convert'] = (params, from, cells, offset, now, out) => {
   const { start: began, used } = advance(from, cells, offset, rescale(now, params, from))
   const start = -rescale(-began, from, params)
   const isSame = from.window / from.perMs === params.window / params.perMs
