@@ -1,7 +1,7 @@
 import type { Limiter } from '../limiter/contract.ts'
 import type { Decision } from '../limiter/decision.ts'
 import { countsSlots } from '../engine/limit.ts'
-import { isOwn, type OwnLimiter } from '../limiter/limiter.ts'
+import { isOwn, type OwnLimiter } from '../limiter/default-limiter.ts'
 import { waitQueueOf } from '../limiter/wait.ts'
 import type { HeldByLimit } from '../stores/held.ts'
 import { inspectKey } from '../stores/inspect.ts'

@@ -1,5 +1,5 @@
 import type { Limiter } from '../limiter/contract.ts'
-import { chargeSourcesOf } from '../limiter/limiter.ts'
+import { chargeSourcesOf } from '../limiter/default-limiter.ts'
 import type { ChargeSource } from '../limiter/charges.ts'
 import { boundedKey } from '../util/bounded-key.ts'
 import { isTestRun, warn } from '../util/warn.ts'

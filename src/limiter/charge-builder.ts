@@ -98,6 +98,20 @@ function countReturn(watched: Watched, window: number): void {
 type LimitSource<Input> = Limit | LimitFunc<Input>
 type Answer = Limit | readonly Limit[]
 
+/** Where a limiter counts. */
+export interface BuilderPlace {
+  readonly name: string
+  readonly store: Store
+  /** Identifies the counts: the same for limiters with the same definition. */
+  readonly home: object
+  /** See `ChargeSource`. */
+  readonly startsFromZero: boolean
+  /** Comes before each key. Default `''`. */
+  readonly prefix?: string
+  /** How requests are decided while the store does not answer. Default: as the store does. */
+  readonly onOutage?: Degraded | undefined
+}
+
 /** Turns an input into the charges of one limiter with a keyer and limits. */
 export class ChargeBuilder<Input> implements ChargeSource<Input> {
   readonly name: string
@@ -107,6 +121,7 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
   readonly receipts: ReceiptSettings
   readonly decided?: (input: Input, cost: number | undefined, decision: Decision) => void
   readonly #options: LimiterOptions<Input>
+  readonly #place: BuilderPlace
   readonly #keyer: Keyer<Input>
   readonly #cost: CostFunc<Input> | undefined
   readonly #sources: readonly LimitSource<Input>[]
@@ -120,23 +135,13 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
   readonly #watch: AlternationWatch | undefined
   #warned = false
 
-  /**
-   * @param home identifies the counts: the same for limiters with the same definition
-   * @param prefix comes before each key
-   */
-  constructor(
-    options: LimiterOptions<Input>,
-    name: string,
-    store: Store,
-    home: object,
-    startsFromZero: boolean,
-    prefix = '',
-    onOutage?: Degraded,
-  ) {
+  constructor(options: LimiterOptions<Input>, place: BuilderPlace) {
+    const { name, store, home, startsFromZero, prefix = '', onOutage } = place
     this.#options = options
-    this.startsFromZero = startsFromZero
+    this.#place = place
     this.#prefix = prefix
     this.#onOutage = onOutage
+    this.startsFromZero = startsFromZero
     this.#lease = options.lease === undefined ? undefined : leaseSettings('lease', options.lease)
     this.receipts = receiptSettings(options)
     this.name = name
@@ -167,33 +172,22 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
     return chain(key, (known) => chain(this.#limits(input), (policies) => this.#costed(input, known, policies, cost)))
   }
 
-  /** Returns a builder with the same limits and the same counts on another store. */
   withStore(store: Store, onOutage: Degraded | undefined): ChargeBuilder<Input> {
-    return new ChargeBuilder(this.#options, this.name, store, this.home, this.startsFromZero, this.#prefix, onOutage)
+    return new ChargeBuilder(this.#options, { ...this.#place, store, onOutage })
   }
 
-  /** Returns a builder with the same limits whose keys have a prefix. */
   withPrefix(prefix: string): ChargeBuilder<Input> {
-    return new ChargeBuilder(
-      this.#options,
-      this.name,
-      this.store,
-      this.home,
-      this.startsFromZero,
-      prefix,
-      this.#onOutage,
-    )
+    return new ChargeBuilder(this.#options, { ...this.#place, prefix })
   }
 
-  /** Returns a builder with the same limits and the same counts for one key. Without an input, functions are not called. */
+  /** Without an input, functions are not called. */
   withKey(key: Key, hasInput: boolean): ChargeBuilder<Input> {
     const { cost, limits: _, keyer: __, ...others } = this.#options
     const limits = hasInput
       ? this.#sources
       : this.#sources.map((each) => (typeof each === 'function' ? needsInput : each))
     const options = { ...others, keyer: () => key, limits, ...(hasInput && cost !== undefined && { cost }) }
-    const { name, store, home, startsFromZero } = this
-    return new ChargeBuilder<Input>(options, name, store, home, startsFromZero, this.#prefix, this.#onOutage)
+    return new ChargeBuilder<Input>(options, this.#place)
   }
 
   owns(limiter: string): boolean {

@@ -143,7 +143,7 @@ export const guard = [
     'Math.floor(units + 1e-9)',
     'Math.ceil(units)',
   ),
-  inFile('src/limiter/limiter.ts', variants)(
+  inFile('src/limiter/ending.ts', variants)(
     'a refund that goes to a store that did not decide',
     'return first?.policy.store ?? store',
     'return store ?? first?.policy.store',

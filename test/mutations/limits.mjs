@@ -16,7 +16,7 @@ const events = inFile('src/rules/rules.ts', userFunctions)
 const memory = inFile('src/stores/memory/index.ts', userFunctions)
 const timers = inFile('src/util/clock.ts', userFunctions)
 const promisesIn = inFile('src/util/validate.ts', userFunctions)
-const observers = inFile('src/limiter/limiter.ts', { files: ['test/limiter/on-decision.test.ts'] })
+const observers = inFile('src/limiter/default-limiter.ts', { files: ['test/limiter/on-decision.test.ts'] })
 
 const clock = inFile('src/testing/virtual-clock.ts', { files: ['test/testing/virtual-clock.test.ts'] })
 
@@ -29,7 +29,7 @@ const windowTests = { files: ['test/engine/calendar.test.ts'] }
 const calendarWindow = inFile('src/algorithms/fixed-window.ts', windowTests)
 const calendarWindowInLua = inFile('src/algorithms/fixed-window.lua', windowTests, 'Lua')
 const store = inFile('src/stores/store.ts', windowTests)
-const settlement = inFile('src/limiter/limiter.ts', windowTests)
+const settlement = inFile('src/limiter/ending.ts', windowTests)
 const stackOptions = inFile('src/limiter/stack.ts', { files: ['test/limiter/stack-options.test.ts'] })
 const share = inFile('src/stores/guard/local.ts', windowTests)
 
@@ -191,12 +191,12 @@ export const limits = [
   thresholds('events without the store', 'if (degraded !== undefined) return\n  for', 'for'),
   thresholds('a settlement that fails with its look', 'peeked.then(noticed, () => undefined)', 'peeked.then(noticed)'),
   thresholds('stores that share their crossings', '${placeNumber(policy.store)}', '${placeNumber.name}'),
-  inFile('src/limiter/limiter.ts', thresholdTests)(
+  inFile('src/limiter/ending.ts', thresholdTests)(
     'settlements that cross nothing',
     'return noticeAdded(store, charges, units)',
     'return undefined',
   ),
-  inFile('src/limiter/limiter.ts', thresholdTests)(
+  inFile('src/limiter/default-limiter.ts', thresholdTests)(
     'a peek that crosses',
     "mode === 'consume' && thresholds",
     'thresholds',

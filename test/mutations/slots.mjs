@@ -11,7 +11,8 @@ const limit = inFile('src/engine/limit.ts', model)
 const rows = inFile('src/stores/rows.ts', model)
 const redis = inFile('src/stores/redis/lua/adjust.lua', model, 'Lua')
 const notes = inFile('src/stores/redis/lua/records.lua', model, 'Lua')
-const limiter = inFile('src/limiter/limiter.ts', model)
+const limiter = inFile('src/limiter/ending.ts', model)
+const penalty = inFile('src/limiter/default-limiter.ts', model)
 const decision = inFile('src/limiter/decision.ts', model)
 const local = inFile('src/stores/guard/local.ts', model)
 const denials = inFile('src/stores/deny-cache/denials.ts', model)
@@ -29,7 +30,7 @@ export const slots = [
   guarded('a late renewal that is not given back', '        void undo(this.#inner, [moved])\n', ''),
   limiter(
     'slots that are lost when their release fails',
-    '// They can be given back again.\n      if (releases) charges',
+    '// Slots can be given back again.\n  if (releases) charges',
     'if (!releases) charges',
   ),
   algorithm('a wait for a slot that is a promise', 'out.retry = params.hint', 'out.retry += 1'),
@@ -85,7 +86,7 @@ export const slots = [
     'releases && charge.allowed ? -charge.charged : 0',
     'charge.allowed ? -charge.charged : 0',
   ),
-  limiter(
+  penalty(
     'a penalty that takes slots',
     "policy.compiled.slots ? 0 : checkedCost(unitsOf(limit), 'units')",
     "checkedCost(unitsOf(limit), 'units')",

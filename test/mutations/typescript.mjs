@@ -63,7 +63,7 @@ const charged = inFile('src/limiter/charges.ts', {
   files: ['test/limiter/limiter.test.ts', 'test/limiter/mistakes.test.ts'],
 })
 const registered = { files: ['test/limiter/registration.test.ts', 'test/stores/redis/identity.test.ts'] }
-const registration = inFile('src/limiter/limiter.ts', registered)
+const registration = inFile('src/limiter/registration.ts', registered)
 const definitions = inFile('src/limiter/keyers.ts', registered)
 const waiter = inFile('src/limiter/wait.ts', { files: ['test/limiter/wait.test.ts'] })
 const marks = inFile('src/limiter/marks.ts', { files: ['test/limiter/wait-processes.test.ts'] })
@@ -207,9 +207,13 @@ export const typescript = [
   ),
   measured('what remains rounded up', 'Math.max(0, Math.floor(quota - kept))', 'Math.max(0, Math.ceil(quota - kept))'),
 
-  registration('both limiters must be shared', 'one.shared === true || other', 'one.shared === true && other'),
+  registration(
+    'both limiters must be shared',
+    'options.shared === true || options',
+    'options.shared === true && options',
+  ),
   registration('costs not compared', "['keyer', 'limits', 'cost', 'rules'] as", "['keyer', 'limits', 'rules'] as"),
-  registration('limits compared as they are written', '[limits].flat().map(normalized)', '[limits].flat()'),
+  registration('limits compared as they are written', '[given].flat().map(normalized)', '[given].flat()'),
   definitions(
     'functions compared by their text',
     "&& typeof other === 'function') return haveEqualDefinitions(one, other)",
@@ -218,10 +222,10 @@ export const typescript = [
   definitions('what a factory was given not compared', ' && isEqual(a.given, b.given)', ''),
   registration(
     'stores of one client counted separately',
-    'homes.get(store.place)?.get(name)\n  if',
-    'homes.get(store)?.get(name)\n  if',
+    'const first = homes.get(store.place)',
+    'const first = homes.get(store)',
   ),
-  inFile('src/limiter/limiter.ts', { files: ['test/limiter/limiter.test.ts'] })(
+  inFile('src/limiter/default-limiter.ts', { files: ['test/limiter/limiter.test.ts'] })(
     'wrong options ignored',
     "knownOptions(mode === 'peek' ? 'peek' : 'consume', options, CONSUME_OPTIONS).cost",
     'options.cost',

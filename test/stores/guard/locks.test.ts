@@ -11,7 +11,7 @@ import {
   memoryStore,
   perMinute,
 } from '../../../src/index.ts'
-import { guardedLimiterOf } from '../../../src/limiter/limiter.ts'
+import { guardedLimiterOf } from '../../../src/limiter/variants.ts'
 import { Backlog } from '../../../src/stores/guard/backlog.ts'
 import { LocalDecisions } from '../../../src/stores/guard/local.ts'
 import { Charge, createPolicy } from '../../../src/stores/store.ts'

@@ -1,0 +1,364 @@
+import {
+  type AsyncStore,
+  type Charge,
+  decideAtOnce,
+  type DecisionMode,
+  perform,
+  type Store,
+  type SyncStore,
+} from '../stores/store.ts'
+import { brand, hasBrand, refuseOtherVersion } from '../util/copies.ts'
+import { type ChargeSource, checkedCost, dedupe } from './charges.ts'
+import type { ConsumeOptions, KeyedLimiter, Limiter, Penalty } from './contract.ts'
+import { type Duration, type Limit, warnIfShort } from '../engine/limit.ts'
+import { shown, SluiceError } from '../util/errors.ts'
+import { composeKey, type Key, normalizeKey } from './keyers.ts'
+import { chain, collect, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
+import { combine, type Decision, decisions } from './decision.ts'
+import { countHeld, denialOf, type WaitOptions, type WaitQueue, waitQueueOf } from './wait.ts'
+import { Endings, wasSettled } from './ending.ts'
+import { LONGEST_LOCK } from '../engine/compiled-limit.ts'
+import type { LockMode } from '../engine/adjust.ts'
+import { knownOptions, milliseconds, refuse } from '../util/validate.ts'
+import { warn } from '../util/warn.ts'
+import { decisionOf, receiptOf } from './receipt.ts'
+import { noticeAdded, noticeDecision, thresholds } from './thresholds.ts'
+
+/** The limiters of each version of the package. */
+const LIMITER: unique symbol = Symbol.for('sluice.Limiter')
+
+/** A limiter of `createLimiter` or `stack`: of this copy of the package, or of another one. */
+export interface OwnLimiter<Input> extends Limiter<Input> {
+  /** The names of the parts, joined. */
+  readonly name: string
+  readonly store: Store
+  /** The parts that make the charges. */
+  readonly sources: readonly ChargeSource<Input>[]
+  /**
+   * Ends a decision in one adjustment: replaces what its limits have charged by `actual`, past any limit, unless that is undefined, and
+   * gives its slots back if `releases` is true. Each happens once.
+   */
+  end(decision: Decision, actual: ((limit: Limit) => number) | undefined, releases: boolean): MaybePromise<void>
+  /** Returns a limiter with the same limits, with each part changed. It is made once for each `id`. */
+  variant(id: unknown, store: Store, change: (source: ChargeSource<Input>) => ChargeSource<Input>): OwnLimiter<Input>
+}
+
+/** Returns false for a limiter that another program implements. Throws `VERSION_MISMATCH` for one of another version of the package. */
+export function isOwn<Input>(limiter: Limiter<Input>): limiter is OwnLimiter<Input> {
+  refuseOtherVersion('limiter', limiter, LIMITER)
+  return hasBrand(limiter, LIMITER)
+}
+
+/** Returns the parts of a limiter that was made by `createLimiter` or `stack`; nothing for any other limiter. */
+export function chargeSourcesOf<Input>(limiter: Limiter<Input>): readonly ChargeSource<Input>[] {
+  return isOwn(limiter) ? limiter.sources : []
+}
+
+/** Returns the methods of a limiter for one input. */
+function handleOf<Input>(limiter: Limiter<Input>, input: Input): KeyedLimiter {
+  return {
+    consume: (options?: ConsumeOptions): MaybePromise<Decision> => limiter.consume(input, options),
+    peek: (options?: ConsumeOptions): MaybePromise<Decision> => limiter.peek(input, options),
+    wait: (options?: WaitOptions): Promise<Decision> => limiter.wait(input, options),
+    reset: (): MaybePromise<void> => limiter.reset(input),
+    block: (duration: Duration): MaybePromise<void> => limiter.block(input, duration),
+    pause: (duration: Duration): MaybePromise<void> => limiter.pause(input, duration),
+    penalize: (units: Penalty): MaybePromise<void> => limiter.penalize(input, units),
+  } as KeyedLimiter
+}
+
+/** Returns a key that is given in place of an input. Throws `INVALID_KEY`. */
+function givenKey(key: Key | readonly (Key | null | undefined)[]): Key {
+  if (Array.isArray(key) && key.length > 0) return composeKey(key as readonly (Key | null | undefined)[])
+  if (key === undefined || key === null || Array.isArray(key))
+    throw new SluiceError('INVALID_KEY', `key: expected a key, or a list of its parts, got ${shown(key)}`)
+  normalizeKey(key as Key, 'key')
+  return key as Key
+}
+
+function noSingleKey(): SluiceError {
+  return new SluiceError(
+    'NO_SINGLE_KEY',
+    'key: a stack and a limiter with rules have several keys. Use `key` of one limiter in the stack, or pass an input to `reset`, `block` ' +
+      'and the other methods',
+  )
+}
+
+/** The limiter behind `createLimiter` and `stack`. */
+export class DefaultLimiter<Input> implements OwnLimiter<Input> {
+  readonly #builders: readonly ChargeSource<Input>[]
+  readonly #observers: readonly ChargeSource<Input>[]
+  readonly #store: Store
+  readonly #queue: WaitQueue
+  readonly #endings: Endings
+  #isWarned = false
+  /** What adapters made of this limiter. */
+  readonly #variants = new Map<unknown, DefaultLimiter<Input>>()
+
+  readonly name: string
+
+  constructor(builders: readonly ChargeSource<Input>[], store: Store) {
+    this.#builders = builders
+    this.#observers = [...new Set(builders)].filter((builder) => builder.decided !== undefined)
+    this.name = [...new Set(builders.map(({ name }) => name))].join('+')
+    this.#store = store
+    this.#queue = waitQueueOf(store)
+    this.#endings = new Endings(store, this.#queue)
+  }
+
+  get sources(): readonly ChargeSource<Input>[] {
+    return this.#builders
+  }
+
+  get store(): Store {
+    return this.#store
+  }
+
+  variant(
+    id: unknown,
+    store: Store,
+    change: (builder: ChargeSource<Input>) => ChargeSource<Input>,
+  ): DefaultLimiter<Input> {
+    const variant = this.#variants.get(id) ?? new DefaultLimiter(this.#builders.map(change), store)
+    this.#variants.set(id, variant)
+    return variant
+  }
+
+  consume(input: Input, options?: ConsumeOptions): MaybePromise<Decision> {
+    if (decisions.hasSubscribers || this.#observers.length > 0) return this.#consumeObserved(input, options)
+    return this.#decide(input, 'consume', options)
+  }
+
+  peek(input: Input, options?: ConsumeOptions): MaybePromise<Decision> {
+    return this.#decide(input, 'peek', options)
+  }
+
+  async wait(input: Input, options: WaitOptions = {}): Promise<Decision> {
+    options = knownOptions('wait', options, ['cost', 'maxWait', 'maxQueue', 'maxPerKey', 'signal'])
+    const given = this.#charges(input, options.cost)
+    const charges = isPromise(given) ? await given : given
+    const began = performance.now()
+    const release = countHeld(this.name)
+    let hasWaited = false
+    const waits = (): void => void (hasWaited = true)
+    try {
+      const decision = await this.#queue.enter(this.#store, charges, options, (held) => this.refund(held), waits)
+      if (thresholds.hasSubscribers) noticeDecision(decision)
+      return this.#published(input, this.#observed(input, options.cost, decision), began, hasWaited)
+    } catch (error) {
+      const denial = denialOf(error)
+      if (denial !== undefined) this.#published(input, denial, began, hasWaited)
+      throw error
+    } finally {
+      release()
+    }
+  }
+
+  receipt(given: Decision | string): string {
+    const decision = this.#decisionOf(given)
+    return receiptOf(decision, wasSettled(decision), this.#builders, this.#store)
+  }
+
+  #decisionOf(given: Decision | string): Decision {
+    return typeof given === 'string' ? decisionOf(given, this.#builders, this.#store) : given
+  }
+
+  refund(decision: Decision | string): MaybePromise<void> {
+    return this.end(this.#decisionOf(decision), () => 0, true)
+  }
+
+  settle(decision: Decision | string, actualCost: number | ((limit: Limit) => number)): MaybePromise<void> {
+    const actual = typeof actualCost === 'function' ? actualCost : () => actualCost
+    return this.end(this.#decisionOf(decision), actual, false)
+  }
+
+  release(decision: Decision | string): MaybePromise<void> {
+    return this.end(this.#decisionOf(decision), undefined, true)
+  }
+
+  renew(decision: Decision | string): MaybePromise<boolean> {
+    return this.#endings.renew(this.#decisionOf(decision))
+  }
+
+  reset(input: Input): MaybePromise<void> {
+    const done = collect([...this.#variants.values(), ...this.#builders], (each) =>
+      each instanceof DefaultLimiter ? each.reset(input) : forgetIn(each, input),
+    )
+    return chain(done, () => this.#queue.wake())
+  }
+
+  block(input: Input, duration: Duration): MaybePromise<void> {
+    return this.#lock(input, checkedLength('block', duration), 'set')
+  }
+
+  pause(input: Input, duration: Duration): MaybePromise<void> {
+    return this.#lock(input, checkedLength('pause', duration), 'extend')
+  }
+
+  penalize(input: Input, units: Penalty): MaybePromise<void> {
+    const unitsOf = typeof units === 'function' ? units : () => units
+    const guarded = this.#guards()[0] ?? this
+    return chain(guarded.#charges(input, 1), (charges) => {
+      // Nobody would release the slots of a penalty.
+      const added = charges.map(({ limit, policy }) =>
+        policy.compiled.slots ? 0 : checkedCost(unitsOf(limit), 'units'),
+      )
+      if (charges.length === 0) return this.#warnUnlimited()
+      const done = perform(guarded.#store, { kind: 'adjust', charges, units: added })
+      return chain(done, () => {
+        this.#changed(charges)
+        return noticeAdded(guarded.#store, charges, added)
+      })
+    })
+  }
+
+  key(key: Key | readonly (Key | null | undefined)[], ...input: readonly [Input?]): KeyedLimiter {
+    return handleOf(this.#withKey(givenKey(key), input.length > 0), input[0] as Input)
+  }
+
+  /** Returns the same limiter, and the same variants of it, for one key. */
+  #withKey(key: Key, hasInput: boolean): DefaultLimiter<Input> {
+    const [builder] = this.#builders
+    if (builder?.withKey === undefined || this.#builders.length > 1) throw noSingleKey()
+    const keyed = new DefaultLimiter([builder.withKey(key, hasInput)], this.#store)
+    for (const [id, variant] of this.#variants) keyed.#variants.set(id, variant.#withKey(key, hasInput))
+    return keyed
+  }
+
+  /** The variants that adapters have guarded. They count in the same place as this limiter. */
+  #guards(): DefaultLimiter<Input>[] {
+    return [...this.#variants.values()].filter((each) => each.#store !== this.#store)
+  }
+
+  /** Locks the keys of an input here and in what adapters made of this limiter. */
+  #lock(input: Input, ms: number, mode: LockMode): MaybePromise<void> {
+    const own = this.#guards().length === 0 ? [this] : []
+    const done = collect([...this.#variants.values(), ...own], (each) =>
+      each === this ? this.#lockOwn(input, ms, mode) : each.#lock(input, ms, mode),
+    )
+    return chain(done, () => undefined)
+  }
+
+  #lockOwn(input: Input, ms: number, mode: LockMode): MaybePromise<void> {
+    return chain(this.#charges(input, 1), (charges) => {
+      const enforced = charges.filter(({ policy }) => policy.compiled.enforced)
+      if (enforced.length === 0) return this.#warnUnlimited()
+      const done = perform(this.#store, { kind: 'lock', charges: enforced, ms, mode })
+      return chain(done, () => this.#changed(charges))
+    })
+  }
+
+  /** Waiters may have to wait longer than was predicted, or shorter. */
+  #changed(charges: readonly Charge[]): void {
+    for (const each of [this, ...this.#variants.values()]) each.#queue.wake(charges)
+  }
+
+  // A function with a closure allocates the variables of the closure at each call, so those of rare cases are on their own.
+  #consumeObserved(input: Input, options: ConsumeOptions | undefined): MaybePromise<Decision> {
+    const isPublished = decisions.hasSubscribers
+    const began = isPublished && !this.#store.sync ? performance.now() : undefined
+    return chain(this.#decide(input, 'consume', options), (decision) => {
+      this.#observed(input, options?.cost, decision)
+      return isPublished ? this.#published(input, decision, began) : decision
+    })
+  }
+
+  /** `began` is `undefined` for a store that answers at once. */
+  #published(input: Input, decision: Decision, began: number | undefined, hasWaited = false): Decision {
+    const duration = began === undefined ? 0 : performance.now() - began
+    decisions.publish({ limiter: this.name, decision, input, duration, waited: hasWaited ? duration : 0 })
+    return decision
+  }
+
+  #observed(input: Input, cost: number | undefined, decision: Decision): Decision {
+    for (const observer of this.#observers) observer.decided!(input, cost, decision)
+    return decision
+  }
+
+  #decide(input: Input, mode: DecisionMode, options: ConsumeOptions | undefined): MaybePromise<Decision> {
+    const store = this.#store
+    if (!store.sync) return this.#decideLater(store, input, mode, options)
+    const charges = this.#charges(input, costIn(options, mode))
+    return Array.isArray(charges) ? this.#take(store, charges, mode) : this.#takeLater(store, charges, mode)
+  }
+
+  #takeLater(store: SyncStore, charges: Promise<Charge[]>, mode: DecisionMode): Promise<Decision> {
+    return charges.then((known) => this.#take(store, known, mode))
+  }
+
+  /** Requests that wait are served first: while there are any, a decision on the same limits and keys is a denial. */
+  #take(store: SyncStore, charges: readonly Charge[], mode: DecisionMode): MaybePromise<Decision> {
+    if (this.#queue.waiters.size > 0 && this.#queue.isAheadOf(charges)) return this.#queue.deny(store, charges)
+    return noticed(mode, combine(charges, decideAtOnce(store, charges, mode)))
+  }
+
+  async #decideLater(
+    store: AsyncStore,
+    input: Input,
+    mode: DecisionMode,
+    options: ConsumeOptions | undefined,
+  ): Promise<Decision> {
+    const given = this.#charges(input, costIn(options, mode))
+    const charges = isPromise(given) ? await given : given
+    if (this.#queue.waiters.size > 0 && this.#queue.isAheadOf(charges)) return this.#queue.deny(store, charges)
+    if (charges.length === 0) return combine(charges, undefined)
+    // Units that were charged before cost no reply of the store, and no promise of one.
+    if (mode === 'consume' && store.recall?.(charges)) return noticed(mode, combine(charges, undefined))
+    return noticed(mode, combine(charges, await perform(store, { kind: mode, charges, fresh: false })))
+  }
+
+  #charges(input: Input, cost: number | undefined): MaybePromise<Charge[]> {
+    return this.#builders.length === 1 ? this.#builders[0]!.charges(input, cost) : this.#allCharges(input, cost)
+  }
+
+  #allCharges(input: Input, cost: number | undefined): MaybePromise<Charge[]> {
+    const charges = collect(this.#builders, (builder) => builder.charges(input, cost))
+    return chain(charges, (known) => dedupe(known.flat()))
+  }
+
+  end(decision: Decision, actual: ((limit: Limit) => number) | undefined, releases: boolean): MaybePromise<void> {
+    return this.#endings.end(decision, actual, releases)
+  }
+
+  #warnUnlimited(): void {
+    if (this.#isWarned) return
+    this.#isWarned = true
+    warn(
+      'SLUICE_NOT_LIMITED',
+      'block, pause or penalize was called for an input that no limit can deny, so nothing changes.',
+    )
+  }
+}
+
+/** Publishes what a decision of `consume` has crossed, if anybody listens. */
+function noticed(mode: DecisionMode, decision: Decision): Decision {
+  if (mode === 'consume' && thresholds.hasSubscribers) noticeDecision(decision)
+  return decision
+}
+
+/** Deletes the state of an input under the limits of a source. */
+function forgetIn<Input>(source: ChargeSource<Input>, input: Input): MaybePromise<void> {
+  return chain(source.buckets(input), (buckets) => {
+    const done = collect(buckets, ({ limiter, key }) => perform(source.store, { kind: 'forget', limiter, key }))
+    return chain(done, () => undefined)
+  })
+}
+
+/** Returns the milliseconds of a lock-out, from 0. Throws `INVALID_OPTION`. */
+function checkedLength(method: string, duration: Duration): number {
+  if (duration === 0) return 0
+  const ms = milliseconds(`${method}: duration`, duration)
+  if (ms > LONGEST_LOCK) refuse(`${method}: duration`, "at most '36525d', 100 years", duration)
+  warnIfShort(`${method}: duration`, duration)
+  return ms
+}
+
+const CONSUME_OPTIONS = ['cost']
+
+/** Returns the cost in the options of `consume` or `peek`. */
+function costIn(options: ConsumeOptions | undefined, mode: DecisionMode): number | undefined {
+  if (options === undefined) return undefined
+  return knownOptions(mode === 'peek' ? 'peek' : 'consume', options, CONSUME_OPTIONS).cost
+}
+
+brand(DefaultLimiter, LIMITER)

@@ -1,0 +1,195 @@
+import { type Charge, perform, type ReceiptUse, renewParameters, type Store } from '../stores/store.ts'
+import { chargedNothing, chargesOf, checkedCost, difference } from './charges.ts'
+import { isOver, type Receipt, receiptIn, useOf } from './receipt.ts'
+import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
+import { rareWarning, warn } from '../util/warn.ts'
+import type { Renewed } from '../engine/adjust.ts'
+import { shared } from '../util/copies.ts'
+import { textOf } from '../util/errors.ts'
+import type { Limit } from '../engine/limit.ts'
+import type { Decision } from './decision.ts'
+import { noticeAdded } from './thresholds.ts'
+import type { WaitQueue } from './wait.ts'
+
+/** Decisions that were refunded or settled. That happens once. */
+const settled = shared('settled decisions', () => new WeakSet<Decision>())
+
+/** Warns of refunds, settlements and releases that the store has not made. */
+const warnFailed = rareWarning('SLUICE_OUTCOME')
+
+const OVER =
+  'A decision was refunded, settled or released after its receipt had ended, so nothing changes: another process may have done it. Increase ' +
+  '`receiptFor`.'
+
+/** Returns how a renewal uses a receipt, which lives for as long again. */
+function renewalOf(receipt: Receipt, store: Store): ReceiptUse {
+  return useOf(receipt, { settles: false, releases: false, keep: Math.ceil(store.clock.now()) + receipt.life })
+}
+
+/** Renewals that are under way. What follows waits for them, since they move the slots. */
+const renewals = shared('renewals', () => new Map<Decision, Promise<unknown>>())
+
+/** One adjustment of a decision. */
+interface Ending {
+  readonly decision: Decision
+  readonly charges: readonly Charge[]
+  readonly store: Store
+  /** Whether it replaces what limits have charged. */
+  readonly settles: boolean
+  /** Whether it gives slots back. */
+  readonly releases: boolean
+  readonly units: readonly number[]
+  /** Absent for a decision without a receipt. */
+  readonly use: ReceiptUse | undefined
+}
+
+/** Settles, releases and renews the decisions of a limiter. */
+export class Endings {
+  readonly #store: Store
+  readonly #queue: WaitQueue
+  #isWarned = false
+
+  constructor(store: Store, queue: WaitQueue) {
+    this.#store = store
+    this.#queue = queue
+  }
+
+  /** See `end` of `OwnLimiter`. */
+  end(decision: Decision, actual: ((limit: Limit) => number) | undefined, releases: boolean): MaybePromise<void> {
+    const charges = chargesOf(decision)
+    const settles = actual !== undefined && !settled.has(decision)
+    if (!settles && !(releases && charges.some(holdsSlots))) return
+    if (charges.length === 0) return
+    if (settles && chargedNothing(decision, charges) && (!decision.allowed || charges.every(isSettled)))
+      return this.#warnUncharged(decision)
+    const costs = settles ? costsOf(charges, actual) : undefined
+    if (settles) settled.add(decision)
+    const renewal = renewals.size === 0 ? undefined : renewals.get(decision)
+    if (renewal !== undefined) return renewal.then(() => this.#adjust(decision, charges, costs, releases))
+    return this.#adjust(decision, charges, costs, releases)
+  }
+
+  /** Charges actual costs, if they are given, and gives slots back. With a receipt, another process may have done it, or may do it. */
+  #adjust(
+    decision: Decision,
+    charges: readonly Charge[],
+    costs: readonly number[] | undefined,
+    releases: boolean,
+  ): MaybePromise<void> {
+    const receipt = receiptIn(decision)
+    const store = storeOf(charges, this.#store)
+    if (receipt !== undefined && isOver(receipt, store)) return warnFailed(() => OVER)
+    const settles = costs !== undefined
+    const units = unitsOf(charges, costs, releases)
+    const use = receipt && useOf(receipt, { settles, releases })
+    const ending = { decision, charges, store, settles, releases, units, use }
+    let done: MaybePromise<unknown>
+    try {
+      done = perform(store, { kind: 'adjust', charges, units, receipt: use })
+    } catch (error) {
+      return failed(ending, error)
+    }
+    // Slots are given back once.
+    if (releases) markReleased(charges)
+    return isPromise(done) ? this.#adjustedLater(done, ending) : this.#adjusted(ending)
+  }
+
+  #adjustedLater(done: Promise<unknown>, ending: Ending): Promise<void> {
+    return done.then(
+      () => this.#adjusted(ending),
+      (error: unknown) => failed(ending, error),
+    )
+  }
+
+  #adjusted({ store, charges, units, use }: Ending): MaybePromise<void> {
+    this.#queue.wake(charges)
+    if (use?.isRepeated !== true) return noticeAdded(store, charges, units)
+  }
+
+  /** See `renew` of `Limiter`. */
+  renew(decision: Decision): MaybePromise<boolean> {
+    const charges = chargesOf(decision).filter(holdsSlots)
+    if (charges.length === 0) return false
+    const before = renewals.get(decision)
+    if (before !== undefined) return before.then(() => this.renew(decision))
+    const renewed: Renewed[] = []
+    const store = storeOf(charges, this.#store)
+    const receipt = receiptIn(decision)
+    if (receipt !== undefined && isOver(receipt, store)) return false
+    const use = receipt && renewalOf(receipt, store)
+    const done = chain(perform(store, { kind: 'renew', charges, renewed, receipt: use }), () => {
+      // Without an answer of the store, slots stay where they are, and the receipt ends as before.
+      if (receipt !== undefined && charges.some(({ at }, i) => renewed[i]!.units > 0 && renewed[i]!.at > at))
+        receipt.until = Math.max(receipt.until, use!.keep)
+      charges.forEach((charge, i) => charge.markCharged(renewed[i]!.at, renewed[i]!.units))
+      return charges.every(({ charged }) => charged > 0)
+    })
+    if (isPromise(done)) {
+      const over = (): void => void renewals.delete(decision)
+      renewals.set(decision, done.then(over, over))
+    }
+    return done
+  }
+
+  #warnUncharged({ allowed }: Decision): void {
+    if (this.#isWarned) return
+    this.#isWarned = true
+    const kind = allowed ? 'from `peek`' : 'that denied the request'
+    warn(
+      'SLUICE_NOT_CHARGED',
+      `refund or settle was called with a decision ${kind}. It charged nothing, so nothing changes.`,
+    )
+  }
+}
+
+/** Returns true for a decision that was refunded or settled. */
+export function wasSettled(decision: Decision): boolean {
+  return settled.has(decision)
+}
+
+/** A failure of the store is a warning: the work is done, and its result must not be replaced. */
+function failed({ decision, charges, settles, releases, units, use }: Ending, error: unknown): void {
+  // The store does once what a receipt asks for, so it can be asked again.
+  if (use !== undefined && settles) settled.delete(decision)
+  // Slots can be given back again.
+  if (releases) charges.forEach((charge, i) => isSettled(charge) || charge.markCharged(charge.at, -units[i]!))
+  warnFailed(() => `A refund, settlement or release failed, so the charge does not change. ${textOf(error)}`)
+}
+
+/** Returns the actual costs of charges. Throws `INVALID_COST`. */
+function costsOf(charges: readonly Charge[], actual: (limit: Limit) => number): number[] {
+  return charges.map((charge) => (isSettled(charge) ? checkedCost(actual(charge.limit)) : 0))
+}
+
+/** Returns the units to add to each charge. */
+function unitsOf(charges: readonly Charge[], costs: readonly number[] | undefined, releases: boolean): number[] {
+  const units = new Array<number>(charges.length)
+  for (let i = 0; i < charges.length; i++) {
+    const charge = charges[i]!
+    renewParameters(charge.policy)
+    if (isSettled(charge)) units[i] = costs === undefined ? 0 : difference(charge, costs[i]!)
+    else units[i] = releases && charge.allowed ? -charge.charged : 0
+  }
+  return units
+}
+
+function markReleased(charges: readonly Charge[]): void {
+  for (let i = 0; i < charges.length; i++) {
+    const charge = charges[i]!
+    if (!isSettled(charge)) charge.markCharged(charge.at, 0)
+  }
+}
+
+/** Returns false for slots: they are given back, and not settled. */
+function isSettled({ policy }: Charge): boolean {
+  return !policy.compiled.slots
+}
+
+function holdsSlots(charge: Charge): boolean {
+  return !isSettled(charge) && charge.charged > 0
+}
+
+/** Returns the store that has decided: an adapter may have guarded it. */
+function storeOf([first]: readonly Charge[], store: Store): Store {
+  return first?.policy.store ?? store
+}

@@ -1,0 +1,88 @@
+import type { LimiterOptions, RulesLimiterOptions } from './options.ts'
+import { isMemoryPlace } from '../stores/memory/key-counts.ts'
+import { shown, SluiceError } from '../util/errors.ts'
+import { shared, WeakValues } from '../util/copies.ts'
+import { limit } from '../engine/limit.ts'
+import type { Store } from '../stores/store.ts'
+import { isEqual } from './keyers.ts'
+
+type Options = LimiterOptions<never> | RulesLimiterOptions<never>
+
+/** Identifies the counts of limiters. It is registered while one of them is in use. */
+interface Home {
+  readonly options: Options
+  /** The home that was registered first under its name, so that it stays registered. */
+  readonly first?: Home
+}
+
+/** By the places of stores, then by name. */
+const homes = shared('homes', () => new WeakMap<object, WeakValues<Home>>())
+
+/**
+ * Makes what counts under a name on a store, and registers the name. Limiters whose definitions are equal data have one home, an object that
+ * identifies their counts. Throws `DUPLICATE_LIMITER` when another limiter on the store has the name, unless one of the two is `shared`.
+ */
+export function registered<Made>(name: string, store: Store, options: Options, make: (home: object) => Made): Made {
+  const first = homes.get(store.place)?.get(name)
+  const home = first === undefined ? { options } : homeBeside(first, name, options)
+  // Wrong options throw here, and the name stays free.
+  const made = make(home)
+  const known = homes.get(store.place) ?? new WeakValues<Home>()
+  homes.set(store.place, known)
+  known.of(name, () => home)
+  return made
+}
+
+/** Returns the home of a limiter whose name is registered already. */
+function homeBeside(first: Home, name: string, options: Options): Home {
+  const difference = differenceOf(first.options, options)
+  if (difference === undefined) return first
+  if (first.options.shared === true || options.shared === true) return { options, first }
+  throw duplicate(name, options, difference)
+}
+
+/** Returns true for a limiter that was given no store, or a memory store that no limiter has used yet. Call it before `registered`. */
+export function countsFromZero(given: Store | undefined): boolean {
+  if (given === undefined) return true
+  return isMemoryPlace(given.place) && !homes.has(given.place)
+}
+
+/** Returns true for the home of a limiter with `shared: true`. */
+export function isSharedHome(home: object): boolean {
+  return (home as Home).options.shared === true
+}
+
+/** What a definition consists of. */
+const PARTS = ['keyer', 'limits', 'cost', 'rules'] as const
+
+/** Returns the first part in which two definitions are not equal data. */
+function differenceOf(one: Options, other: Options): string | undefined {
+  return PARTS.find((part) => !isEqual(partOf(one, part), partOf(other, part)))
+}
+
+/** Limits of the same meaning are equal data, however they are written. */
+function partOf(
+  options: { readonly [part in (typeof PARTS)[number]]?: unknown },
+  part: (typeof PARTS)[number],
+): unknown {
+  const given = options[part]
+  return part === 'limits' && given !== undefined ? [given].flat().map(normalized) : given
+}
+
+function normalized(source: unknown): unknown {
+  return typeof source === 'object' && source !== null ? limit(source as Parameters<typeof limit>[0]) : source
+}
+
+function duplicate(name: string, options: Options, difference: string): SluiceError {
+  const named =
+    options.name === undefined
+      ? `Two limiters without a \`name\` use the same store, so both are ${shown(name)}`
+      : `Two limiters named ${shown(name)} use the same store`
+  return new SluiceError(
+    'DUPLICATE_LIMITER',
+    `${named}, and their \`${difference}\` differs. Functions are equal only if they are one function: equal code can use other variables. ` +
+      'Give each limiter its own `name`. If they should share their counts, create one limiter and use it in both places, or set `shared: true`. ' +
+      'If a hot reload or a second build of the app created the limiter again, set `shared: true` in development, or create the store ' +
+      'together with the limiter.',
+  )
+}
