@@ -5,7 +5,6 @@ const replay = (file) => inFile(`src/cli/replay/${file}.ts`, { files: ['test/cli
 const sorting = (file) => inFile(`src/cli/logs/${file}.ts`, { files: ['test/cli/logs/sorting.test.ts'] })
 const commands = (file) => inFile(`src/cli/${file}.ts`, { files: ['test/cli/exit-codes.test.ts'] })
 const late = reading('late')
-const temporary = sorting('late')
 const read = reading('read')
 const merge = sorting('read')
 const outcome = commands('print')
@@ -65,10 +64,8 @@ export const logs = [
     '',
   ),
   json('reads the last of several fields', 'found ??= fieldAt(fields, path)', 'found = fieldAt(fields, path)'),
-  late('sorts late lines by their lines only', 'one.readDoubleLE(at) - other.readDoubleLE(otherAt) ||', ''),
-  late('forgets the late lines in memory', 'if (rest !== undefined) runs.push(new Run(rest, rest.length))', ''),
-  late('keeps the runs of a full level', '    level.ends = []\n', ''),
-  temporary('leaves the name of a temporary file', '      unlinkSync(path)\n', ''),
+  late('sorts late lines by their lines only', 'one.time - other.time || one.file', 'one.file'),
+  late('sorts any number of late lines', 'if (this.#bytes > this.#most) throw tooMany(this.count)', ''),
   read('reads lines that were appended meanwhile', '?.bytes ?? Infinity }))', '?.bytes && Infinity }))'),
   read('takes a file that changed meanwhile', 'source.lateLines !== lateLines', 'false'),
   merge('forgets the order of lines of one time', ' || first.line - second.line', ''),

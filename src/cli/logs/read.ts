@@ -95,13 +95,9 @@ export async function readLogs(
   // The standard input cannot be read again.
   const isTrial = !once && files.length === inputs.length
   const late = new LateLines()
-  try {
-    const first = await firstPass(files, options, late, isTrial ? begin() : undefined)
-    const last = isTrial && late.count === 0 ? first : await secondPass(inputs, options, late, begin(), first.sources)
-    return checked(last, options)
-  } finally {
-    late.close()
-  }
+  const first = await firstPass(files, options, late, isTrial ? begin() : undefined)
+  const last = isTrial && late.count === 0 ? first : await secondPass(inputs, options, late, begin(), first.sources)
+  return checked(last, options)
 }
 
 /** What was read of all inputs. */

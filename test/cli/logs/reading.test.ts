@@ -321,7 +321,7 @@ describe('the progress bar', () => {
 })
 
 describe('late lines', () => {
-  it('are sorted by time, file and line, in memory or in any number of runs', () => {
+  it('are sorted by time, file and line', () => {
     const lines = fc.array(
       fc.tuple(
         fc.constantFrom(0, 1, 1.5, 7e11, START),
@@ -330,33 +330,30 @@ describe('late lines', () => {
       ),
       { maxLength: 200 },
     )
-    const bounds = fc.record({
-      bytes: fc.integer({ min: 400, max: 3000 }),
-      lines: fc.integer({ min: 1, max: 50 }),
-      runs: fc.integer({ min: 2, max: 5 }),
-    })
     fc.assert(
-      fc.property(lines, bounds, (given, bound) => {
-        const late = new LateLines(bound)
+      fc.property(lines, (given) => {
+        const late = new LateLines()
         const added = given.map(([time, place, text], i) => ({ time, file: place, line: i + 1, text }))
         for (const each of added) late.add(each)
         const expected = added.toSorted(
           (one, other) => one.time - other.time || one.file - other.file || one.line - other.line,
         )
-        expect([...late.sorted()]).toEqual(expected)
         expect(late.count).toBe(given.length)
-        late.close()
+        expect([...late.sorted()]).toEqual(expected)
       }),
     )
   })
 
-  it('of the longest kind fit into every buffer', () => {
-    const late = new LateLines({ bytes: 400_000, lines: 10, runs: 3 })
-    const text = '\ufffd'.repeat(LONGEST_LINE)
-    for (let line = 9; line > 0; line--) late.add({ time: line, file: 0, line, text })
-    const sorted = [...late.sorted()]
-    expect(sorted.map(({ line }) => line)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9])
-    expect(sorted.every((each) => each.text === text)).toBe(true)
-    late.close()
+  it('that do not fit into memory are an error', () => {
+    const late = new LateLines(1000)
+    const text = 'x'.repeat(180)
+    late.add({ time: 2, file: 0, line: 2, text })
+    late.add({ time: 1, file: 0, line: 3, text })
+    expect(() => late.add({ time: 0, file: 0, line: 4, text })).toThrow(
+      expect.objectContaining({
+        code: 'LOG_UNREADABLE',
+        message: expect.stringMatching(/^More than 2 lines are out of order.*Sort the log by time/),
+      }),
+    )
   })
 })

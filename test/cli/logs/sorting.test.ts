@@ -1,11 +1,9 @@
-import { spawn, spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Suggestion } from '../../../src/cli/suggest/command.ts'
 import { CommandLine } from '../../support/command-line.ts'
 import { clfLine } from '../../support/logs.ts'
@@ -15,19 +13,11 @@ const START = Date.parse('2026-11-22T11:00:00Z')
 const LIMIT = ['--limit', 'slidingWindowLog 5/1m']
 
 let cli: CommandLine
-let home: string
-/** The folder of the temporary files of a test. */
-let temporary: string
 beforeAll(() => {
   cli = new CommandLine()
-  home = mkdtempSync(join(tmpdir(), 'sluice-sorting-'))
 }, 60_000)
 afterAll(() => {
   cli.remove()
-  rmSync(home, { recursive: true, force: true })
-})
-beforeEach(() => {
-  temporary = mkdtempSync(join(home, 'tmp-'))
 })
 
 /** Returns lines of several clients in the order of their times, a few per second, so that many times are equal. */
@@ -231,86 +221,20 @@ function reversedLog(name: string, megabytes: number): string {
   return cli.file(name, text(lines))
 }
 
-function started(words: readonly string[], flags: readonly string[] = []): ReturnType<typeof spawn> {
-  const env = { ...process.env, TMPDIR: temporary }
-  return spawn(process.execPath, [...flags, cli.program, ...words], { cwd: cli.home, env })
-}
-
-describe('temporary files', { timeout: 120_000 }, () => {
+describe('late lines that do not fit into memory', { timeout: 120_000 }, () => {
   beforeAll(() => void reversedLog('long.log', 80), 60_000)
 
-  /** Waits until a process has a temporary file. */
-  async function sorting(pid: number): Promise<void> {
-    const folder = `/proc/${pid}/fd`
-    const isOpen = (): boolean =>
-      readdirSync(folder).some((each) => {
-        try {
-          return readlinkSync(join(folder, each)).startsWith(temporary)
-        } catch {
-          return false
-        }
-      })
-    for (const end = Date.now() + 30_000; Date.now() < end && !isOpen();) await pause(5)
-    expect(isOpen()).toBe(true)
-    // The name is removed right after the file is opened.
-    await pause(20)
-  }
-
-  const ended = (child: ReturnType<typeof spawn>): Promise<number | string | null> =>
-    new Promise((resolve) => void child.once('close', (code, signal) => resolve(code ?? signal)))
-
-  it('are removed at the end', async () => {
-    const child = started(['suggest', 'long.log'])
-    const end = ended(child)
-    await sorting(child.pid!)
-    expect(await end).toBe(0)
-    expect(readdirSync(temporary)).toEqual([])
+  it('are an error that says what to do, and the command ends by itself', async () => {
+    const { code, out, error } = await cli.run(['suggest', 'long.log'], { flags: ['--max-old-space-size=128'] })
+    expect([code, out]).toEqual([1, ''])
+    expect(error).toMatch(
+      /^sluice: More than [\d,]+ lines are out of order.*Sort the log by time.*--max-old-space-size/,
+    )
   })
 
-  it.each(['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGKILL'] as const)('are removed after %s', async (signal) => {
-    const child = started(['suggest', 'long.log'])
-    const end = ended(child)
-    await sorting(child.pid!)
-    child.kill(signal)
-    expect(await end).toBe(signal)
-    expect(readdirSync(temporary)).toEqual([])
-  })
-
-  it('are removed after an error', async () => {
-    const child = started(['replay', 'long.log', ...LIMIT, '--decisions', '/dev/full'])
-    const end = ended(child)
-    await sorting(child.pid!)
-    expect(await end).toBe(1)
-    expect(readdirSync(temporary)).toEqual([])
-  })
-
-  it('that cannot be written are an error that says what to do', async () => {
-    temporary = join(temporary, 'none')
-    const child = started(['suggest', 'long.log'])
-    let error = ''
-    child.stderr!.on('data', (data: Buffer) => (error += data.toString()))
-    expect(await ended(child)).toBe(1)
-    expect(error).toMatch(/^sluice: A log is out of order.*ENOENT.*Set TMPDIR to a folder with enough room/)
-  })
-
-  it('are not needed for a log in order, and for a few late lines', async () => {
-    temporary = join(temporary, 'none')
-    writeFileSync(join(cli.home, 'few.log'), text(shuffled(inOrder(2000))))
-    const child = started(['suggest', 'few.log'])
-    expect(await ended(child)).toBe(0)
-  })
-
-  it('bound the memory', async () => {
-    mkdirSync(temporary, { recursive: true })
-    const report = `process.on('exit', () => process.stderr.write('\\n' + process.resourceUsage().maxRSS))`
-    const peak = async (name: string): Promise<number> => {
-      const child = started(['suggest', name], [`--import=data:text/javascript,${encodeURIComponent(report)}`])
-      let error = ''
-      child.stderr!.on('data', (data: Buffer) => (error += data.toString()))
-      expect(await ended(child)).toBe(0)
-      return Number(error.split('\n').at(-1)) / 1024
-    }
-    reversedLog('short.log', 20)
-    expect((await peak('long.log')) - (await peak('short.log'))).toBeLessThan(60)
+  it('fit if Node has more', async () => {
+    const { code, out } = await cli.run(['suggest', 'long.log'], { flags: ['--max-old-space-size=600'] })
+    expect(code).toBe(0)
+    expect(out).toContain('lines were more than 10 s late. They were sorted by time')
   })
 })
