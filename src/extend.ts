@@ -49,4 +49,6 @@ export type {
   Renewing,
   Reply,
   StoreClock,
+  Wrappers,
 } from './stores/store.ts'
+export { wrappers } from './stores/wrappers.ts'

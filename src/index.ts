@@ -49,7 +49,8 @@ export {
   type StoreEvent,
   type StoreState,
 } from './stores/guard/index.ts'
-export { lease, type LeaseOptions } from './stores/lease.ts'
+export { lease } from './stores/lease.ts'
+export type { LeaseOptions } from './stores/lease-settings.ts'
 export { type FullTable, memoryStore, type MemoryStoreOptions } from './stores/memory/index.ts'
 export type { AsyncStore, Degraded, LimitStatus, Store, SyncStore } from './stores/store.ts'
 export type { Clock } from './util/clock.ts'

@@ -6,8 +6,7 @@ import { createLimiter, createRulesLimiter, type Limiter } from '../limiter/limi
 import { guardedLimiterOf } from '../limiter/variants.ts'
 import { LIMITER_OPTIONS, type LimiterOptions, type RulesLimiterOptions } from '../limiter/options.ts'
 import { type Duration, warnIfShort } from '../engine/limit.ts'
-import { checkedOutage } from '../stores/guard/index.ts'
-import type { Degraded } from '../stores/store.ts'
+import { checkedOutage, type Degraded } from '../stores/store.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import {
   boolean,

@@ -1,6 +1,6 @@
 import { type Limit, limit } from '../engine/limit.ts'
 import { Charge, createPolicy, type Degraded, type LeaseSettings, type Policy, type Store } from '../stores/store.ts'
-import { leaseSettings } from '../stores/lease.ts'
+import { leaseSettings } from '../stores/lease-settings.ts'
 import { warn } from '../util/warn.ts'
 import { boundedKey } from '../util/bounded-key.ts'
 import { shown, SluiceError } from '../util/errors.ts'

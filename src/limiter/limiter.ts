@@ -1,4 +1,4 @@
-import { type AsyncStore, decideTogether, type Store, type SyncStore } from '../stores/store.ts'
+import { type AsyncStore, decideTogether, leasedBy, type Store, type SyncStore } from '../stores/store.ts'
 import type { ChargeSource } from './charges.ts'
 import type { AnswerOfAll, InputOfAll, Limiter } from './contract.ts'
 import { SluiceError } from '../util/errors.ts'
@@ -27,7 +27,7 @@ import {
   type StackOptions,
   type SyncStackOptions,
 } from './stack.ts'
-import { leaseSettings, leasing } from '../stores/lease.ts'
+import { leaseSettings } from '../stores/lease-settings.ts'
 import { memoryStore } from '../stores/memory/index.ts'
 
 export type { ConsumeOptions, Limiter } from './contract.ts'
@@ -77,7 +77,7 @@ function chargeBuilder<Input>(
   startsFromZero: boolean,
 ): ChargeBuilder<Input> {
   const name = copyText(options.name ?? 'default')
-  const store = options.lease === undefined || options.lease === false ? given : leasing(given)
+  const store = options.lease === undefined || options.lease === false ? given : leasedBy(given)
   return registered(name, store, options, (home) => new ChargeBuilder(options, { name, store, home, startsFromZero }))
 }
 
@@ -95,7 +95,7 @@ export function createRulesLimiter<Input>(
   options = validateRulesOptions(options)
   const { name = 'rules', rules, lease = false } = options
   // A policy may ask for leases later.
-  const store = leasing(options.store ?? memoryStore())
+  const store = leasedBy(options.store ?? memoryStore())
   const common = {
     name,
     store,

@@ -1,4 +1,4 @@
-import { NOT_LEASED } from '../stores/lease.ts'
+import { NOT_LEASED } from '../stores/lease-settings.ts'
 import { isMemoryPlace } from '../stores/memory/key-counts.ts'
 import { Charge, createPolicy, perform, type Policy, type Store } from '../stores/store.ts'
 import type { LockMode } from '../engine/adjust.ts'

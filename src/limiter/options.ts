@@ -3,8 +3,8 @@ import type { Duration, Limit } from '../engine/limit.ts'
 import type { OnDecision } from './decision.ts'
 import { RULES, type RuleSource } from './rule-source.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
-import { type LeaseOptions, leaseSettings, leasing } from '../stores/lease.ts'
-import { assertStore, type Store, type SyncStore } from '../stores/store.ts'
+import { type LeaseOptions, leaseSettings } from '../stores/lease-settings.ts'
+import { assertStore, leasedBy, type Store, type SyncStore } from '../stores/store.ts'
 import { refuseOtherVersion } from '../util/copies.ts'
 import { boolean, knownOptions, refuse, refuseUncalled } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
@@ -182,10 +182,10 @@ function validateCommon({ name, store, lease, shared, onDecision }: CommonLimite
     refuse('name', '1 to 256 characters of printable ASCII', name)
   if (store !== undefined) assertStore('store', store)
   const isLeased = lease !== undefined && leaseSettings('lease', lease) !== undefined
-  if (isLeased && store !== undefined && !store.sync && leasing(store).recall === undefined)
+  if (isLeased && store !== undefined && !store.sync && leasedBy(store).recall === undefined)
     refuse(
       'lease',
-      'a store that is not guarded or cached yet, or guard(denyCache(lease(store))) without this option',
+      'a store that has `wrappers` and is not guarded or cached yet, or guard(denyCache(lease(store))) without this option',
       lease,
     )
   if (shared !== undefined) boolean('shared', shared)

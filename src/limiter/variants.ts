@@ -1,8 +1,7 @@
-import { type Degraded, isCharge, perform } from '../stores/store.ts'
+import { type Degraded, guardedBy, isCharge, perform } from '../stores/store.ts'
 import { isMemoryPlace } from '../stores/memory/key-counts.ts'
 import { chain, collect, type MaybePromise } from '../util/maybe-promise.ts'
 import { checkInBackground } from '../stores/setup.ts'
-import { guarded } from '../stores/guard/index.ts'
 import type { Decision } from './decision.ts'
 import { isOwn } from './default-limiter.ts'
 import { chargesOf } from './charges.ts'
@@ -33,9 +32,9 @@ export function guardedLimiterOf<Input>(limiter: Limiter<Input>, onOutage: Degra
   const { store } = limiter
   if (store.sync && isMemoryPlace(store.place)) return limiter
   checkInBackground(store)
-  const safe = guarded(store)
+  const safe = guardedBy(store)
   if (safe === store && onOutage === undefined) return limiter
-  return limiter.variant(`guarded ${onOutage}`, safe, (each) => each.withStore(guarded(each.store), onOutage))
+  return limiter.variant(`guarded ${onOutage}`, safe, (each) => each.withStore(guardedBy(each.store), onOutage))
 }
 
 /**

@@ -13,7 +13,7 @@ import {
   type Policy,
   type Store,
 } from '../stores/store.ts'
-import { type LeaseOptions, leaseSettings, NOT_LEASED } from '../stores/lease.ts'
+import { type LeaseOptions, leaseSettings, NOT_LEASED } from '../stores/lease-settings.ts'
 import type { LeaseRule } from './document.ts'
 import { chain, type MaybePromise } from '../util/maybe-promise.ts'
 import { refuse, refusePromises } from '../util/validate.ts'
@@ -168,7 +168,7 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
     if (!sync && recall === undefined && this.#isFirst(`lease of ${rule.name}`))
       warn(
         'SLUICE_NOT_LEASED',
-        `Policy "${rule.name}" has \`lease\`, and the store of its limiter cannot lease: it is guarded or cached already. Each request asks the ` +
+        `Policy "${rule.name}" has \`lease\`, and the store of its limiter cannot lease: it is guarded or cached already, or has no \`wrappers\`. Each request asks the ` +
           'store. Pass guard(denyCache(lease(store))) as the store.',
       )
     const own = leaseSettings('lease', given as boolean | LeaseOptions)!

@@ -1,11 +1,11 @@
 import { isRefundable } from '../engine/adjust.ts'
-import type { Duration } from '../engine/limit.ts'
 import { background, type Clock, microseconds, steadyClock } from '../util/clock.ts'
 import { brand, shared } from '../util/copies.ts'
 import { tripsOf } from './lease-counts.ts'
+import { LEASE_OPTIONS, type LeaseOptions, leaseSettings } from './lease-settings.ts'
 import { MOST_SEEN, Sightings } from './lease-sightings.ts'
 import { Batch, Spot, Tally } from './lease-spots.ts'
-import { knownOptions, milliseconds, refuse, wholeNumber } from '../util/validate.ts'
+import { knownOptions, refuse, wholeNumber } from '../util/validate.ts'
 import { rareWarning } from '../util/warn.ts'
 import {
   type Adjusting,
@@ -27,29 +27,13 @@ import {
   type SyncStore,
 } from './store.ts'
 
-/** How much is leased, and for how long. */
-export interface LeaseOptions {
-  /**
-   * How long a lease lasts, from the sending of its request on, at most an hour. All bounds grow with it: see the guide. 0 leases nothing.
-   * Default `'250ms'`.
-   */
-  readonly for?: Duration
-  /** The largest part of the remaining quota that this process leases, above 0 and at most 1. Default 0.1. */
-  readonly share?: number
-  /** How many decisions about a key must come within `for` before a lease is asked for: from 1. Default 4. */
-  readonly from?: number
-}
-
 /** How many leases a store holds, beside what each of them is. */
 interface MostLeases {
   /** The most leases that this process holds at a time, from 1 to a million. A key takes about 1,000 bytes. Default 10,000. */
   readonly maxLeases?: number
 }
 
-const OPTIONS = ['for', 'share', 'from']
 const MOST_LEASES = 10_000
-/** An hour in milliseconds. */
-const LONGEST = 3_600_000
 
 /**
  * Wraps a store so that this process charges a part of a quota ahead, in one transaction, and then admits requests without a round trip. No
@@ -73,7 +57,7 @@ export function lease(store: SyncStore, options?: LeaseOptions & MostLeases): Sy
 export function lease(store: Store, options?: LeaseOptions & MostLeases): Store
 export function lease(store: Store, options: LeaseOptions & MostLeases = {}): Store {
   assertStore('lease', store)
-  options = knownOptions('lease', options, [...OPTIONS, 'maxLeases'])
+  options = knownOptions('lease', options, [...LEASE_OPTIONS, 'maxLeases'])
   const { maxLeases = MOST_LEASES, ...others } = options
   if (wholeNumber('maxLeases', maxLeases) > 1_000_000) refuse('maxLeases', 'at most 1000000', maxLeases)
   const settings = leaseSettings('lease', others)
@@ -102,22 +86,6 @@ export function leasing(store: Store): Store {
   return made
 }
 
-/** The settings of what is never leased. */
-export const NOT_LEASED: LeaseSettings = { span: 0, share: 1, from: 1 }
-
-/** Checks the option `lease`. Returns undefined for false. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. */
-export function leaseSettings(option: string, given: boolean | LeaseOptions): LeaseSettings | undefined {
-  if (given === false) return undefined
-  if (given !== true && (typeof given !== 'object' || given === null))
-    refuse(option, "true, false, or options such as { for: '250ms' }", given)
-  const options = knownOptions(option, given === true ? {} : given, OPTIONS)
-  const { for: time = 250, share = 0.1, from = 4 } = options
-  const ms = time === 0 ? 0 : milliseconds('for', time)
-  if (ms > LONGEST) refuse('for', 'at most an hour', time)
-  if (!(typeof share === 'number' && share > 0 && share <= 1)) refuse('share', 'a number above 0 and at most 1', share)
-  return { span: Math.round(ms * 1000), share, from: wholeNumber('from', from) }
-}
-
 /** A lease has at least so many requests of average cost. */
 const LEAST = 2
 /** So many of the latest leases of a key are kept when nothing is left of them. */
@@ -143,6 +111,7 @@ class LeaseStore implements AsyncStore {
   readonly place: Place
   readonly clock: StoreClock
   readonly ready: AsyncStore['ready']
+  readonly wrappers: AsyncStore['wrappers']
   readonly answersAlways = false
   readonly #inner: AsyncStore
   readonly #time: Clock
@@ -181,6 +150,7 @@ class LeaseStore implements AsyncStore {
     this.place = inner.place
     this.clock = inner.clock
     this.ready = inner.ready
+    this.wrappers = inner.wrappers
     this.#inner = inner
     this.#time = inner.clock.given ? inner.clock : steadyClock
     this.#settings = settings

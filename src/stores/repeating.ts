@@ -30,6 +30,7 @@ export class RepeatingStore implements SyncStore {
   readonly place: SyncStore['place']
   readonly clock: SyncStore['clock']
   readonly ready: SyncStore['ready']
+  readonly wrappers: SyncStore['wrappers']
   readonly #inner: SyncStore
   readonly #kept = new Set<Kept>()
   /** Charges in the adjustments. */
@@ -42,6 +43,7 @@ export class RepeatingStore implements SyncStore {
     this.place = inner.place
     this.clock = inner.clock
     this.ready = inner.ready
+    this.wrappers = inner.wrappers
   }
 
   readonly run = (operation: Operation, reply: Reply): undefined => {

@@ -26,6 +26,7 @@ import {
   type SyncStore,
   undo,
 } from './store.ts'
+import { wrappers } from './wrappers.ts'
 
 /** What a transaction writes, and what it returns. */
 export interface Changes<Result> {
@@ -242,6 +243,7 @@ interface Pending {
 class SyncRows implements SyncStore {
   readonly sync = true
   readonly answersAlways = false
+  readonly wrappers = wrappers
   readonly place: Place
   readonly clock: StoreClock
   readonly ready: (() => Promise<void>) | undefined
@@ -324,6 +326,7 @@ class Waiting implements Pending {
 class AsyncRows implements AsyncStore {
   readonly sync = false
   readonly answersAlways = false
+  readonly wrappers = wrappers
   readonly place: Place
   readonly clock: StoreClock
   readonly ready: (() => Promise<void>) | undefined

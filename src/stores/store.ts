@@ -2,7 +2,7 @@ import { compiled, compiledAt, type Limit } from '../engine/limit.ts'
 import { type Clock, microseconds, steadyClock } from '../util/clock.ts'
 import { SluiceError, textOf } from '../util/errors.ts'
 import { isPromise, type MaybePromise } from '../util/maybe-promise.ts'
-import { refuse } from '../util/validate.ts'
+import { oneOf, refuse } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
 import type { CompiledLimit } from '../engine/compiled-limit.ts'
 import { brand, hasBrand, refuseOtherVersion, shared } from '../util/copies.ts'
@@ -37,6 +37,13 @@ export type DecisionMode = 'consume' | 'peek'
  * limits in this process. `'open'`: admitted and not counted. `'closed'`: denied.
  */
 export type Degraded = 'open' | 'closed' | 'local'
+
+const OUTAGE_MODES = ['local', 'open', 'closed'] as const
+
+/** Returns a valid `onOutage`. Throws `INVALID_OPTION`. */
+export function checkedOutage(onOutage: unknown): Degraded {
+  return oneOf('onOutage', onOutage, OUTAGE_MODES)
+}
 
 /** The verdict of one limit. All times are in milliseconds. */
 export interface LimitStatus {
@@ -358,6 +365,14 @@ export interface StoreClock extends Clock {
   readonly given: boolean
 }
 
+/** What adapters and limiters put around a store that can fail: see `wrappers`. */
+export interface Wrappers {
+  /** Returns the guard of a store, with the default options: the same one for each user of the store. */
+  guarded(store: Store): Store
+  /** Returns the store with leases for what limiters ask for: the same one for each user of the store. */
+  leasing(store: Store): Store
+}
+
 /** What every store has. */
 interface StoreBase {
   /** Where it counts. Two limiters with one name in one place are an error without `shared`. */
@@ -366,6 +381,11 @@ interface StoreBase {
   readonly clock: StoreClock
   /** True if it answers even while its database does not, as `guard` does. Adapters guard no such store. */
   readonly answersAlways: boolean
+  /**
+   * The code that guards and leases it: `wrappers` of `sluice/extend`, or those of the store inside. Absent: the store has no option `lease`, and
+   * adapters refuse it if it can fail.
+   */
+  readonly wrappers?: Wrappers | undefined
   /**
    * Does an operation, and calls one of the methods of `reply` once, when it is over.
    *
@@ -428,6 +448,25 @@ export function assertStore(option: string, given: unknown): void {
   refuseOtherVersion(option, given, STORE)
   if (typeof run !== 'function' || typeof place?.joins !== 'function' || typeof clock?.now !== 'function')
     refuse(option, 'a store such as memoryStore() or redisStore(client)', given)
+}
+
+/**
+ * Returns the guard of a store for an adapter. A store that answers always needs none. Throws `UNGUARDED_STORE` for a store that can fail and
+ * brings no guard.
+ */
+export function guardedBy(store: Store): Store {
+  if (store.answersAlways) return store
+  if (store.wrappers !== undefined) return store.wrappers.guarded(store)
+  throw new SluiceError(
+    'UNGUARDED_STORE',
+    'store: it can fail, and has no `wrappers`, so an adapter cannot guard it. Add the member `wrappers` of sluice/extend to the store. A ' +
+      'wrapper takes that of the store inside. Or pass guard(store)',
+  )
+}
+
+/** Returns the store in which a limiter leases. One that answers at once, is leased already, or brings no leases, is returned itself. */
+export function leasedBy(store: Store): Store {
+  return store.sync ? store : (store.wrappers?.leasing(store) ?? store)
 }
 
 /** The clocks of stores, by what the user has given. */

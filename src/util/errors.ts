@@ -17,6 +17,7 @@ export type SluiceErrorCode =
   | 'FOREIGN_RECEIPT'
   | 'EXPIRED_RECEIPT'
   | 'STORE_MISMATCH'
+  | 'UNGUARDED_STORE'
   | 'VERSION_MISMATCH'
   | 'STORE_CLOSED'
   | 'STORE_FAILED'

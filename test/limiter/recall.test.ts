@@ -10,7 +10,7 @@ import {
   type Limiter,
   memoryStore,
 } from '../../src/index.ts'
-import type { Operation, Reply } from '../../src/extend.ts'
+import { type Operation, type Reply, wrappers } from '../../src/extend.ts'
 import { virtualClock } from '../../src/testing.ts'
 
 const LIMIT = gcra({ quota: 1000, window: '1h' })
@@ -20,7 +20,7 @@ const memory = memoryStore({ clock })
 /** A store that answers later, as one on a server does. */
 function serverStore(): AsyncStore {
   const run = (operation: Operation, reply: Reply): undefined => void memory.run(operation, reply)
-  return { ...memory, sync: false, answersAlways: false, run, close: async () => memory.close() }
+  return { ...memory, sync: false, answersAlways: false, wrappers, run, close: async () => memory.close() }
 }
 
 let names = 0

@@ -63,10 +63,10 @@ export const stores = [
     'if (isOutFor(charges)) return this.adjust(adjustment)',
     '',
   ),
-  inFile('src/stores/guard/index.ts', guarded)(
+  inFile('src/stores/store.ts', guarded)(
     'a store that fails at once without a guard',
-    '  if (store.answersAlways) return store\n  const inner',
-    '  if (store.sync) return store\n  const inner',
+    '  if (store.answersAlways) return store\n  if (store.wrappers',
+    '  if (store.sync) return store\n  if (store.wrappers',
   ),
   object(
     'more keys at a time than the storage takes',

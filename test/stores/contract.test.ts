@@ -1,4 +1,4 @@
-// A store has one verb and five other members, and one more around leases. Each is a property of its own, so that `{ ...inner, run }` is a wrapper.
+// A store has one verb and five other members, and others that not all stores have. Each is a property of its own, so that `{ ...inner, run }` is a wrapper.
 import { Redis } from 'ioredis'
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import {
@@ -6,12 +6,14 @@ import {
   createLimiter,
   denyCache,
   guard,
+  lease,
   memoryStore,
   perMinute,
   type Store,
   type SyncStore,
 } from '../../src/index.ts'
-import { rowStore } from '../../src/extend.ts'
+import { rateLimit } from '../../adapters/fetch/index.ts'
+import { rowStore, wrappers } from '../../src/extend.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 
 type Member = 'sync' | 'run' | 'place' | 'clock' | 'answersAlways' | 'close'
@@ -23,9 +25,9 @@ const transact = (): never => {
 }
 
 describe('a store', () => {
-  it('has six members, `ready` if it is set up, and `recall` if it leases', () => {
-    expectTypeOf<keyof SyncStore>().toEqualTypeOf<Member | 'ready' | 'recall'>()
-    expectTypeOf<keyof AsyncStore>().toEqualTypeOf<Member | 'ready' | 'recall'>()
+  it('has six members, `ready` if it is set up, `recall` if it leases, and `wrappers` if it can fail', () => {
+    expectTypeOf<keyof SyncStore>().toEqualTypeOf<Member | 'ready' | 'recall' | 'wrappers'>()
+    expectTypeOf<keyof AsyncStore>().toEqualTypeOf<Member | 'ready' | 'recall' | 'wrappers'>()
   })
 
   it.each<[string, Store]>([
@@ -37,6 +39,38 @@ describe('a store', () => {
     ['guard', guard(redisStore(client))],
   ])('has them as its own properties: %s', (_, store) => {
     expect(MEMBERS.filter((member) => !Object.hasOwn(store, member))).toEqual([])
+  })
+
+  it.each<[string, Store, boolean]>([
+    ['memoryStore', memoryStore(), false],
+    ['redisStore', redisStore(client), true],
+    ['rowStore, at once', rowStore({ sync: true, transact }), true],
+    ['rowStore, later', rowStore({ transact }), true],
+    ['denyCache', denyCache(redisStore(client)), true],
+    ['lease', lease(redisStore(client)), true],
+  ])('brings its guard and leases if it can fail: %s', (_, store, canFail) => {
+    expect(store.wrappers).toBe(canFail ? wrappers : undefined)
+    expect(Object.hasOwn(store, 'wrappers')).toBe(canFail)
+  })
+
+  it('is guarded by adapters, or refused', async () => {
+    const { wrappers: _, ...bare } = rowStore({
+      transact: () => {
+        throw new Error('down')
+      },
+    })
+    const settings = { keyer: () => 'k', limits: perMinute(1), shared: true }
+    expect(() => rateLimit({ ...settings, store: bare })).toThrow(expect.objectContaining({ code: 'UNGUARDED_STORE' }))
+    expect(() => rateLimit({ ...settings, store: { ...bare, wrappers } })).not.toThrow()
+    expect(() => rateLimit({ ...settings, store: guard(bare) })).not.toThrow()
+    await bare.close()
+  })
+
+  it('refuses the option `lease` of a limiter without `wrappers`', () => {
+    const { wrappers: _, ...bare } = rowStore({ transact })
+    const settings = { keyer: () => 'k', limits: perMinute(1), lease: true }
+    expect(() => createLimiter({ ...settings, store: bare })).toThrow(/^lease: .*wrappers/)
+    expect(() => createLimiter({ ...settings, store: { ...bare, wrappers } })).not.toThrow()
   })
 
   it('is wrapped by other members', () => {

@@ -21,6 +21,7 @@ import { Charge, createPolicy } from '../../src/stores/store.ts'
 import { storeBehaviours, type VirtualClock, virtualClock } from '../../src/testing.ts'
 import { heapUsed } from '../support/heap.ts'
 import { laterStore } from '../support/later.ts'
+import { wrappers } from '../../src/stores/wrappers.ts'
 
 /** How a store answers: at once, when a test says so, never, or with an error. */
 type Mode = 'now' | 'held' | 'never' | 'failed'
@@ -29,6 +30,7 @@ type Mode = 'now' | 'held' | 'never' | 'failed'
 class TestStore implements AsyncStore {
   readonly sync = false
   readonly answersAlways = false
+  readonly wrappers = wrappers
   readonly place: Place
   readonly clock: Store['clock']
   readonly asked: Operation[] = []

@@ -4,6 +4,7 @@ import type { Operation, Reply } from '../../src/extend.ts'
 import { Charge, copiesOf, createPolicy, perform, type Policy, undo } from '../../src/stores/store.ts'
 import { isPromise, type MaybePromise } from '../../src/util/maybe-promise.ts'
 import { limits, names, Subject } from './harness.ts'
+import { wrappers } from '../../src/stores/wrappers.ts'
 
 /** A limit in two versions under one name. */
 export type Versions = readonly [Limit, Limit]
@@ -347,6 +348,7 @@ class Process {
     const inner: AsyncStore = {
       sync: false,
       answersAlways: false,
+      wrappers,
       place: world.server.place,
       clock: this.clock,
       run: (operation, reply) => this.#send(operation, reply),

@@ -14,6 +14,7 @@ import {
   type SyncStore,
 } from '../../src/stores/store.ts'
 import type { LockMode } from '../../src/engine/adjust.ts'
+import { wrappers } from '../../src/stores/wrappers.ts'
 
 /** A store as methods that return promises, one for each kind of operation. It is easy to change one of them. */
 export interface Methods {
@@ -74,6 +75,7 @@ export function methodStore(methods: Methods, others: Partial<AsyncStore> = {}):
   return {
     sync: false,
     answersAlways: false,
+    wrappers,
     place,
     clock: storeClock(undefined),
     run(operation, reply) {

@@ -77,6 +77,7 @@ class DenyCache implements AsyncStore {
   readonly answersAlways: boolean
   readonly recall: Store['recall']
   readonly ready: Store['ready']
+  readonly wrappers: Store['wrappers']
   readonly #inner: AsyncStore
   readonly #time: Clock
   readonly #denials: Denials
@@ -87,6 +88,7 @@ class DenyCache implements AsyncStore {
     this.answersAlways = inner.answersAlways
     this.recall = inner.recall
     this.ready = inner.ready
+    this.wrappers = inner.wrappers
     noteDenyCache(this)
     this.#inner = inner
     this.#time = inner.clock.given ? inner.clock : steadyClock

@@ -22,7 +22,7 @@ import {
   type StoreClock,
   undo,
 } from '../store.ts'
-import { NOT_LEASED } from '../lease.ts'
+import { NOT_LEASED } from '../lease-settings.ts'
 import { type Adjustment, Backlog, isPenalty } from './backlog.ts'
 import { Calls, type Pending } from './calls.ts'
 import type { Bounds } from './deadline.ts'

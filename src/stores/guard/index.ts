@@ -1,8 +1,8 @@
 import { shared } from '../../util/copies.ts'
 import type { Duration } from '../../engine/limit.ts'
-import { knownOptions, milliseconds, oneOf, refuse } from '../../util/validate.ts'
+import { knownOptions, milliseconds, refuse } from '../../util/validate.ts'
 import { checkedMaxKeys } from '../memory/index.ts'
-import { assertStore, type AsyncStore, type Degraded, type Store, type SyncStore } from '../store.ts'
+import { assertStore, type AsyncStore, checkedOutage, type Degraded, type Store, type SyncStore } from '../store.ts'
 import { leasing } from '../lease.ts'
 import type { Bounds } from './deadline.ts'
 import { GuardedStore } from './guarded-store.ts'
@@ -51,7 +51,6 @@ export interface GuardOptions {
 }
 
 const OPTIONS = ['deadline', 'onOutage', 'localShare', 'maxKeys', 'onChange']
-const MODES = ['local', 'open', 'closed'] as const
 
 /**
  * Returns a store that decides within a deadline, even if the given store does not answer. After three failures or late answers in a
@@ -94,10 +93,9 @@ const guards = shared('guards', () => new WeakMap<Store, Store>())
 
 /**
  * Returns the guard of a store, with the default options: the same one for each user of the store. Inside of it, limiters lease what their option
- * `lease` says. A store that answers always needs none.
+ * `lease` says. `guardedBy` calls it.
  */
 export function guarded(store: Store): Store {
-  if (store.answersAlways) return store
   const inner = leasing(store)
   const made = guards.get(inner) ?? guard(inner)
   guards.set(inner, made)
@@ -122,11 +120,6 @@ function checkedDeadline(given: unknown): Bounds {
 function deadlineOf(option: string, given: unknown): number {
   const ms = milliseconds(option, given)
   return ms <= LONGEST_DEADLINE ? ms : refuse(option, 'at most an hour', given)
-}
-
-/** Returns a valid `onOutage`. Throws `INVALID_OPTION`. */
-export function checkedOutage(onOutage: unknown): Degraded {
-  return oneOf('onOutage', onOutage, MODES)
 }
 
 function share(given: unknown): number {

@@ -25,6 +25,7 @@ import { keyText, PREFIX, redisKey } from './keys.ts'
 import { type Connection, connectionOf } from './place.ts'
 import { bySlot, type Pending, RedisQueue, takeBySlot } from './queue.ts'
 import { type ChangeMode, type Mode, type Transaction, transactionOf } from './request.ts'
+import { wrappers } from '../wrappers.ts'
 
 export type { GlideLike, IoredisLike, NodeRedisLike, RedisClient } from './clients.ts'
 
@@ -72,6 +73,7 @@ const MOST_STARTS = 1000
 class RedisStore implements AsyncStore {
   readonly sync = false
   readonly answersAlways = false
+  readonly wrappers = wrappers
   readonly clock: StoreClock
   readonly place: Connection
   readonly #queue: RedisQueue

@@ -15,6 +15,7 @@ import {
   storeClock,
   undo,
 } from '../store.ts'
+import { wrappers } from '../wrappers.ts'
 import { adopt, checkedAnswer, checkedAnswers } from './answers.ts'
 import { type Batch, batchesOf } from './batches.ts'
 import { errorOf, MESSAGE_VERSION, type StoreMessage } from './message.ts'
@@ -104,6 +105,7 @@ class Waiting {
 class RemoteStore implements AsyncStore {
   readonly sync = false
   readonly answersAlways = false
+  readonly wrappers = wrappers
   readonly place: Place
   readonly clock: StoreClock
   readonly #send: SendMessage

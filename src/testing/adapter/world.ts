@@ -18,6 +18,7 @@ import { memoryStore } from '../../stores/memory/index.ts'
 import { fixedWindow } from '../../engine/factories.ts'
 import type { Limit } from '../../engine/limit.ts'
 import { type VirtualClock, virtualClock } from '../virtual-clock.ts'
+import { wrappers } from '../../stores/wrappers.ts'
 
 /**
  * Returns a store that does what another one does, later, like a store in another process. Its place is its own.
@@ -45,6 +46,7 @@ export function remoteStore(inner: SyncStore, travel: () => Promise<void> = asyn
   return {
     sync: false,
     answersAlways: false,
+    wrappers,
     place,
     clock: inner.clock,
     run(operation, reply) {

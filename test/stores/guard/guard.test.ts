@@ -21,11 +21,13 @@ import { storeBehaviours } from '../../../src/testing.ts'
 import { recordWarnings, timed } from '../../support/guarded.ts'
 import { type Methods, methodsOf, methodStore } from '../../support/method-store.ts'
 import { redisForAll, until } from '../../support/redis-tests.ts'
+import { wrappers } from '../../../src/stores/wrappers.ts'
 
 /** An asynchronous store whose next answers a test delays or lets fail. */
 class TestStore implements AsyncStore {
   readonly sync = false
   readonly answersAlways = false
+  readonly wrappers = wrappers
   readonly near = methodsOf(memoryStore())
   readonly asked: string[] = []
   error: Error | undefined

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type AsyncStore, createLimiter, fixedWindow, guard, memoryStore } from '../../../src/index.ts'
 import { start } from '../../../src/stores/store.ts'
 import { recordWarnings } from '../../support/guarded.ts'
+import { wrappers } from '../../../src/stores/wrappers.ts'
 
 let warnings: ReturnType<typeof recordWarnings>
 beforeEach(() => {
@@ -37,6 +38,7 @@ class FarStore {
     return {
       sync: false,
       answersAlways: false,
+      wrappers,
       place,
       clock,
       run: (operation, reply) => {
