@@ -1,8 +1,9 @@
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
-import type { Plugin, ViteUserConfig } from 'vitest/config'
+import type { Plugin, TestProjectInlineConfiguration, ViteUserConfig } from 'vitest/config'
 import type { Reporter } from 'vitest/node'
 import manifest from './package.json' with { type: 'json' }
+import { BOTH, REST } from './test/parts.ts'
 
 /** It is JavaScript without types. */
 const { texts } = (await import(new URL('build/texts.mjs', import.meta.url).href)) as { texts(): Plugin }
@@ -40,6 +41,19 @@ const again: Reporter = {
   },
 }
 
+const EVERY = 'test/**/*.test.ts'
+
+/** Returns the pattern of test files for a file or a folder. */
+const testsOf = (place: string): string => place.replace(/\*\*$/, '**/*.test.ts')
+
+/** The two parts of the tests. A run without `--project` has both. */
+function part(name: string, include: readonly string[], exclude: readonly string[]): TestProjectInlineConfiguration {
+  return {
+    extends: true,
+    test: { name, include: [...include], exclude: [...exclude], env: { SLUICE_PART: name } },
+  }
+}
+
 const config: ViteUserConfig = {
   plugins: [texts()],
   resolve: { alias: ownNames() },
@@ -50,7 +64,10 @@ const config: ViteUserConfig = {
     maxWorkers: availableParallelism() + 1,
     testTimeout: 20_000,
     hookTimeout: 60_000,
-    include: ['test/**/*.test.ts'],
+    projects: [
+      part('quick', [EVERY], Object.keys(REST)),
+      part('rest', [...Object.keys(REST), ...Object.keys(BOTH)].map(testsOf), []),
+    ],
     retry: AGAIN,
     reporters: REPORT === undefined ? ['default', again] : ['default', again, ['json', { outputFile: REPORT }]],
   },

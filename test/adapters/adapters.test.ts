@@ -1,7 +1,7 @@
 import { describe, test } from 'vitest'
 import { adapterBehaviours } from '../../src/testing.ts'
-import { everyFramework } from './frameworks.ts'
+import { frameworkOfEachAdapter } from './frameworks.ts'
 
-describe.each(everyFramework)('$name', (framework) => {
+describe.each(frameworkOfEachAdapter)('$name', (framework) => {
   for (const { name, run } of adapterBehaviours(framework)) test(name, run)
 })

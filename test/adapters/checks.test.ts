@@ -10,7 +10,7 @@ import { everyone } from '../../src/limiter/keyers.ts'
 import { fixedWindow } from '../../src/engine/factories.ts'
 import { functionsIn } from '../support/functions.ts'
 import { ask, serve, type Served, warningsOf } from '../support/http.ts'
-import { everyFramework } from './frameworks.ts'
+import { twoFrameworks } from './frameworks.ts'
 
 let server: Pick<Served, 'close'> | undefined
 afterEach(async () => {
@@ -21,7 +21,7 @@ afterEach(async () => {
 
 const limits = fixedWindow({ quota: 2, window: '1h' })
 
-describe.each(everyFramework)('$name', ({ serve: start, keyers }) => {
+describe.each(twoFrameworks)('$name', ({ serve: start, keyers }) => {
   test.each([
     ['no check runs with checks: false, for an admitted and for a denied request', false],
     ['checks run by default', undefined],

@@ -1,4 +1,5 @@
 import type { Handler } from '../../src/testing.ts'
+import { casesHere } from '../parts.ts'
 import type { NamedHarness, TestedFramework } from './framework.ts'
 import { nestFrameworks } from './nest-frameworks.ts'
 import { nodeFrameworks } from './node-frameworks.ts'
@@ -22,6 +23,16 @@ function lenient(harness: NamedHarness): TestedFramework {
 }
 
 export const everyFramework: readonly NamedHarness[] = [...nodeFrameworks, ...webFrameworks, ...nestFrameworks]
+
+/** One framework for each adapter in `npm test`, and the other versions in `npm run test:all`. */
+export const frameworkOfEachAdapter: readonly NamedHarness[] = casesHere(everyFramework, ({ name }) =>
+  ['Express 5', 'Fastify 5', 'Koa 3', 'Hono 4', 'fetch', 'node:http', 'Nest 12 on Express'].includes(name),
+)
+
+/** A framework of Node and one of the web in `npm test`, and the others in `npm run test:all`. */
+export const twoFrameworks: readonly NamedHarness[] = casesHere(everyFramework, ({ name }) =>
+  ['Express 5', 'Hono 4'].includes(name),
+)
 
 /** The frameworks whose requests are like those of Node. */
 export const frameworks: readonly TestedFramework[] = nodeFrameworks.map(lenient)

@@ -17,7 +17,7 @@ import {
 } from '../../src/index.ts'
 import type { Served } from '../../src/testing.ts'
 import { remoteStore } from '../../src/testing/adapter/world.ts'
-import { everyFramework } from './frameworks.ts'
+import { twoFrameworks } from './frameworks.ts'
 
 const QUOTA = 2
 /** Milliseconds for which a handler works, and for which clients attack: at least, and at most on a busy machine. */
@@ -83,7 +83,7 @@ const STORES: readonly (readonly [string, () => Store])[] = [
   ['later', () => remoteStore(memoryStore(), () => pause(Math.random() * 20))],
 ]
 
-describe.each(everyFramework)('$name', (framework) => {
+describe.each(twoFrameworks)('$name', (framework) => {
   describe.each(STORES)('a store that answers %s', (_, storeOf) => {
     test.each([
       ['denies', undefined],

@@ -22,7 +22,7 @@ import type { Served } from '../../src/testing.ts'
 import { slotsHeld } from '../../src/limiter/slots.ts'
 import { heldRequests } from '../../src/limiter/wait.ts'
 import { ask, dial, until } from '../support/http.ts'
-import { everyFramework } from './frameworks.ts'
+import { twoFrameworks } from './frameworks.ts'
 
 /** Requests to each framework; as many as wanted with SLUICE_SLOTS. */
 const REQUESTS = Number(process.env['SLUICE_SLOTS'] ?? 400)
@@ -66,7 +66,7 @@ async function end(url: string, ending: Ending, agent: http.Agent): Promise<void
   socket.destroy()
 }
 
-describe.each(everyFramework)('$name', (framework) => {
+describe.each(twoFrameworks)('$name', (framework) => {
   test.each([
     ['denies what comes at the same time', undefined],
     ['holds what comes at the same time', { max: 1000, maxWait: '10s' }],
@@ -431,7 +431,7 @@ function waitersOf(limiter: Limiter<unknown>): number {
   return heldRequests().get((limiter as unknown as { name: string }).name) ?? 0
 }
 
-test.each(everyFramework)('$name removes the reset of an earlier limit', async (framework) => {
+test.each(twoFrameworks)('$name removes the reset of an earlier limit', async (framework) => {
   const store = memoryStore()
   const slow = fixedWindow({ name: 'minute', quota: 100, window: '1m' })
   served = await framework.serve({

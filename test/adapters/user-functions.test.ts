@@ -13,7 +13,7 @@ import type { AnyOptions, Served } from '../../src/testing.ts'
 import { ask, dial, serve, until, warningsOf } from '../support/http.ts'
 import { methodStore } from '../support/method-store.ts'
 import { FAILURES, turns, unhandled } from '../support/unhandled.ts'
-import { everyFramework } from './frameworks.ts'
+import { twoFrameworks } from './frameworks.ts'
 
 const servers: { close(): Promise<void> }[] = []
 afterEach(async () => {
@@ -83,7 +83,7 @@ const harmless: Readonly<Record<string, (fails: Fails) => AnyOptions>> = {
   },
 }
 
-describe.each(everyFramework)('$name', (harness) => {
+describe.each(twoFrameworks)('$name', (harness) => {
   async function served(options: AnyOptions): Promise<{ server: Served; ran: () => number }> {
     let ran = 0
     const server = await harness.serve({

@@ -1,0 +1,58 @@
+// Which tests `npm test` runs, and which `npm run test:all` adds. CONTRIBUTING.md says where a new test belongs.
+
+/** The part of the tests that runs: `quick` in `npm test`, `rest` in `npm run test:all`. Without it, a file runs both. */
+const PART = process.env['SLUICE_PART']
+
+/** Files and folders that `npm test` leaves out, and why. */
+export const REST: Readonly<Record<string, string>> = {
+  'test/bench/**': 'tests benchmarks, with real servers and processes',
+  'test/docs/**': 'runs the documents',
+  'test/e2e/**': 'runs real clients and proxies, long searches, and the example of a gateway',
+  'test/site/**': 'builds the site and opens it in a browser',
+  'test/soak/**': 'loads Redis for 20 seconds',
+  'test/adapters/upload-flood.test.ts': 'a flood of uploads',
+  'test/algorithms/added.test.ts': 'adds an algorithm to a copy of the repository, and builds and tests the copy',
+  'test/cli/databases.test.ts': 'starts MariaDB; the other commands and PostgreSQL are in test/cli and test/stores',
+  'test/cli/logs/memory.test.ts': 'reads logs of a million lines',
+  'test/dashboard/page.test.ts': 'opens the page in a browser',
+  'test/limiter/wait-real-processes.test.ts': 'starts processes; wait-processes.test.ts has them in one process',
+  'test/package/bundle.test.ts': 'bundles each entry',
+  'test/package/editor.test.ts': 'asks the language server of an editor',
+  'test/package/packaging.test.ts': 'installs the package and runs it in other tools',
+  'test/package/projects.test.ts': 'installs the package in projects of users',
+  'test/package/sizes.test.ts': 'bundles each entry and measures imports',
+  'test/package/workers.test.ts': 'runs the package in workerd',
+  'test/stores/cloudflare.test.ts': 'runs the store in workerd; its rows are in test/stores/sql',
+  'test/stores/guard/busy.test.ts': 'blocks the event loop of processes for seconds',
+  'test/stores/guard/faults/**': 'all clients, with each fault',
+  'test/stores/guard/cluster-outage.test.ts': 'stops nodes of a cluster',
+  'test/stores/memory/cluster-warning.test.ts': 'starts clusters of processes',
+  'test/stores/memory/flood.test.ts': 'a flood of a million keys',
+  'test/stores/memory/footprint.test.ts': 'measures the memory of a million keys',
+  'test/stores/memory/million.test.ts': 'a million keys',
+  'test/stores/redis/clients.test.ts': 'all clients of Redis, with a server and with a cluster',
+  'test/stores/redis/failover.test.ts': 'a cluster whose node fails',
+  'test/stores/redis/faults.test.ts': 'all clients of Redis, with each fault',
+  'test/stores/redis/lease-faults.test.ts': 'leases, with each fault of Redis',
+  'test/stores/redis/slots-processes.test.ts': 'starts processes that die; test/stores/slots.test.ts has each case',
+  'test/stores/sql/mysql.test.ts': 'starts MariaDB; its rows are those of PostgreSQL and SQLite',
+}
+
+/** Files that both parts run, each with its own cases of `casesHere`, and what differs. */
+export const BOTH: Readonly<Record<string, string>> = {
+  'test/adapters/adapters.test.ts': 'one framework for each adapter, and the other versions',
+  'test/adapters/checks.test.ts': 'two frameworks, and the others',
+  'test/adapters/lease.test.ts': 'one framework for each adapter, and the other versions',
+  'test/adapters/returned-values.test.ts': 'two frameworks, and the others',
+  'test/adapters/slots-attack.test.ts': 'two frameworks, and the others',
+  'test/adapters/slots.test.ts': 'two frameworks, and the others',
+  'test/adapters/user-functions.test.ts': 'two frameworks, and the others',
+}
+
+/**
+ * Returns the cases of a test that belong to the part that runs: those that `isQuick` accepts are in `npm test`, the others in
+ * `npm run test:all`. The file must be in {@link BOTH}.
+ */
+export function casesHere<Case>(all: readonly Case[], isQuick: (each: Case) => boolean): readonly Case[] {
+  return PART === undefined ? all : all.filter((each) => isQuick(each) === (PART === 'quick'))
+}
