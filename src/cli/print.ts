@@ -96,6 +96,23 @@ export function withoutPasswords(message: string): string {
   return message.replaceAll(USER_INFORMATION, '$1***@').replaceAll(PASSWORD, '$1***')
 }
 
+/** Returns a value as JSON for people: indented, with a line feed at the end. */
+export function jsonText(value: unknown): string {
+  return `${JSON.stringify(value, undefined, 2)}\n`
+}
+
+/** Where a command reads and writes. `process` is one. */
+export interface Io {
+  /** The standard input, which a log `-` is read from. */
+  readonly stdin: AsyncIterable<Buffer>
+  readonly stdout: { write(text: string): unknown; readonly isTTY?: boolean }
+  readonly stderr: { write(text: string): unknown }
+}
+
+export function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error))
+}
+
 /** The exit codes of all commands: it is done, it failed, the call cannot be understood. */
 export const EXIT = { done: 0, failed: 1, misused: 2 } as const
 

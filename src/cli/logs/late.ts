@@ -216,7 +216,7 @@ export class LateLines {
 
   /** Returns all lines in order. */
   *sorted(): Generator<LateLine, void> {
-    yield* this.#lines.sort((one, other) => one.time - other.time || one.file - other.file || one.line - other.line)
+    yield* this.#lines.toSorted((one, other) => one.time - other.time || one.file - other.file || one.line - other.line)
   }
 }
 

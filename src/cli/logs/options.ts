@@ -100,6 +100,8 @@ export interface LogValues {
 
 /** How logs are read. */
 export interface LogSettings {
+  /** What is read for `-`. Default: the standard input of the process. */
+  readonly stdin: AsyncIterable<Buffer> | undefined
   readonly format: string | undefined
   readonly parse: ParseSettings
   /** Milliseconds. */
@@ -118,10 +120,11 @@ export const LONGEST_REORDER = 86_400_000
 const FIELDS = new Set(['ip', 'user', 'method', 'path'])
 
 /** Checks options. Throws `INVALID_OPTION`. `keepsFacts` is true if more than keys and costs needs headers and fields. */
-export function logSettings(values: LogValues, keepsFacts: boolean): LogSettings {
+export function logSettings(values: LogValues, keepsFacts: boolean, stdin?: AsyncIterable<Buffer>): LogSettings {
   const { key = ['ip'] } = values
   const ipv6Subnet = numberIn('--ipv6-subnet', values['ipv6-subnet'], 32, 128)
   return {
+    stdin,
     format: values.format === undefined ? undefined : formatNamed(values.format),
     parse: {
       wantsHeaders: keepsFacts || key.some(isHeader),

@@ -18,8 +18,9 @@ export async function* bytesOf(
   path: string,
   read: (bytes: number) => void,
   most: number = Infinity,
+  stdin: AsyncIterable<Buffer> = process.stdin,
 ): AsyncGenerator<Buffer, void> {
-  const input = path === '-' ? process.stdin : fileBytes(path, most)
+  const input = path === '-' ? stdin : fileBytes(path, most)
   const chunks = counted(input, read)
   const first = await start(chunks)
   const whole = joined(first, chunks)
@@ -204,7 +205,7 @@ export class Source {
       this.bytes += bytes
       read(bytes)
     }
-    this.#chunks = bytesOf(input.path, count, input.most)
+    this.#chunks = bytesOf(input.path, count, input.most, options.stdin)
     this.#lines = new Lines((line) => this.#add(line))
   }
 

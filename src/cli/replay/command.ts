@@ -5,7 +5,7 @@ import type { RulesDocument } from '../../rules/document.ts'
 import { attributeIn } from '../../rules/keys.ts'
 import { type EachEntry, readLogs, summaryLines, summaryOf } from '../logs/read.ts'
 import { type LimitReport, type Replay, replayCompared, replayLimits, replayRules, type Report } from './replay.ts'
-import { columns, grouped, type Outcome, percent } from '../print.ts'
+import { columns, grouped, type Io, jsonText, type Outcome, percent } from '../print.ts'
 import { parseArgs } from 'node:util'
 import { PREFIX } from '../../stores/redis/keys.ts'
 import { SluiceError } from '../../util/errors.ts'
@@ -176,18 +176,18 @@ const OPTIONS = {
 type Values = ReturnType<typeof parseArgs<{ options: typeof OPTIONS; allowPositionals: true }>>['values']
 
 /** Runs `sluice replay …`. */
-export async function replayCommand(args: readonly string[]): Promise<Outcome> {
+export async function replayCommand(args: readonly string[], { stdin }: Io): Promise<Outcome> {
   const { values, positionals } = parseArgs({ args: [...args], allowPositionals: true, options: OPTIONS })
   if (values.help) return { text: USAGE }
   if (positionals.length === 0) throw misuse('a log')
-  const report = await replayed(positionals, values)
+  const report = await replayed(positionals, values, stdin)
   if (values.html !== undefined) writeFileSync(values.html, htmlOf(report))
-  return { text: values.json ? `${JSON.stringify(report, undefined, 2)}\n` : printed(report) }
+  return { text: values.json ? jsonText(report) : printed(report) }
 }
 
-async function replayed(paths: readonly string[], values: Values): Promise<Report> {
+async function replayed(paths: readonly string[], values: Values, stdin: Io['stdin']): Promise<Report> {
   const document = await documentOf(values)
-  const options = logSettings(values, document !== undefined)
+  const options = logSettings(values, document !== undefined, stdin)
   let replay = replayOf(values, document, options)
   let missing = document && new MissingFacts(document)
   const decisions = values.decisions === undefined ? undefined : openDecisions(values.decisions)

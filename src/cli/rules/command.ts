@@ -8,7 +8,7 @@ import { clients, withRedis } from '../connect.ts'
 import { parseArgs } from 'node:util'
 import { clientAddress } from '../../http/keys/address.ts'
 import { PREFIX } from '../../stores/redis/keys.ts'
-import { EXIT, type Outcome } from '../print.ts'
+import { EXIT, jsonText, type Outcome } from '../print.ts'
 import { differences, printedDifferences } from './diff.ts'
 import { explain, printedExplanation } from './explain.ts'
 
@@ -160,7 +160,7 @@ async function check([from]: readonly string[], { json }: Values, place: Place):
   const found = await documentOf(await loadText(from!, place))
   const problems = isProblems(found) ? found : []
   const exitCode = problems.length === 0 ? EXIT.done : EXIT.failed
-  if (json) return { text: lines({ valid: exitCode === EXIT.done, problems }), exitCode }
+  if (json) return { text: jsonText({ valid: exitCode === EXIT.done, problems }), exitCode }
   return { text: exitCode === EXIT.done ? `${from}: no mistakes\n` : problemLines(problems), exitCode }
 }
 
@@ -171,7 +171,7 @@ function problemLines(problems: readonly RulesProblem[]): string {
 async function diff([old, next]: readonly string[], { json }: Values, place: Place): Promise<Outcome> {
   const [before, after] = [await loadDocument(old!, place), await loadDocument(next!, place)]
   const found = differences(compileRules(before), compileRules(after))
-  return { text: json ? lines({ differences: found }) : printedDifferences(found) }
+  return { text: json ? jsonText({ differences: found }) : printedDifferences(found) }
 }
 
 async function push([from, url]: readonly string[], values: Values, place: Place): Promise<Outcome> {
@@ -183,7 +183,7 @@ async function push([from, url]: readonly string[], values: Values, place: Place
   const { text, format } = loaded
   const found = await documentOf(loaded)
   if (isProblems(found))
-    return { text: json ? lines({ pushed: false, problems: found }) : problemLines(found), exitCode: EXIT.failed }
+    return { text: json ? jsonText({ pushed: false, problems: found }) : problemLines(found), exitCode: EXIT.failed }
   try {
     const made = await withRedis(url!, place.client, async (_, client) => {
       const base = version === undefined ? await pullRules(client, { name, prefix }) : undefined
@@ -196,10 +196,10 @@ async function push([from, url]: readonly string[], values: Values, place: Place
         ...(writer !== undefined && { writer }),
       })
     })
-    return { text: json ? lines({ pushed: true, ...made }) : `${name}: version ${made.version} is pushed\n` }
+    return { text: json ? jsonText({ pushed: true, ...made }) : `${name}: version ${made.version} is pushed\n` }
   } catch (error) {
     if (!json || !(error instanceof SluiceError) || error.code !== 'RULES_CONFLICT') throw error
-    return { text: lines({ pushed: false, conflict: error.cause as RulesPush }), exitCode: EXIT.failed }
+    return { text: jsonText({ pushed: false, conflict: error.cause as RulesPush }), exitCode: EXIT.failed }
   }
 }
 
@@ -208,7 +208,7 @@ async function pull([url]: readonly string[], { json }: Values, place: Place): P
   const { name, prefix } = place
   const found = await withRedis(url!, place.client, (_, client) => pullRules(client, { name, prefix }))
   if (found === undefined) throw noRules(name)
-  if (json) return { text: lines(found) }
+  if (json) return { text: jsonText(found) }
   const when = new Date(found.pushedAt).toISOString()
   return { text: found.text, isExact: true, note: `version ${found.version}, pushed by ${found.writer} at ${when}\n` }
 }
@@ -233,7 +233,7 @@ async function explainRequest([from]: readonly string[], values: Values, place: 
       : await withRedis(url, place.client, (scripts, client) =>
           explain(document, input, { client, scripts, limiter, prefix }),
         )
-  return { text: json ? lines(found) : printedExplanation(found) }
+  return { text: json ? jsonText(found) : printedExplanation(found) }
 }
 
 /** Reads options such as `x-device=a`. */
@@ -245,8 +245,4 @@ function pairs(option: string, given: readonly string[]): Readonly<Record<string
       return [each.slice(0, end), each.slice(end + 1)]
     }),
   )
-}
-
-function lines(value: unknown): string {
-  return `${JSON.stringify(value, undefined, 2)}\n`
 }

@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util'
 import { SluiceError } from '../../util/errors.ts'
 import { LOG_OPTIONS, LOG_USAGE, logSettings } from '../logs/options.ts'
 import { type LogSummary, readLogs, summaryLines, summaryOf } from '../logs/read.ts'
-import { columns, grouped, type Outcome, percent } from '../print.ts'
+import { columns, grouped, type Io, jsonText, type Outcome, percent } from '../print.ts'
 
 /** Counts below this are kept exactly, larger ones to 11 binary digits. */
 const EXACT = 2048
@@ -249,11 +249,11 @@ export interface Suggestion {
 }
 
 /** Runs `sluice suggest …`. */
-export async function suggestCommand(args: readonly string[]): Promise<Outcome> {
+export async function suggestCommand(args: readonly string[], { stdin }: Io): Promise<Outcome> {
   const { values, positionals } = parseArgs({ args: [...args], allowPositionals: true, options: OPTIONS })
   if (values.help) return { text: USAGE }
   if (positionals.length === 0) throw new SluiceError('INVALID_OPTION', `expected a log\n\n${USAGE}`)
-  const options = logSettings(values, false)
+  const options = logSettings(values, false, stdin)
   let activity = new Activity(options.maxKeys)
   const read = await readLogs(positionals, options, () => {
     activity = new Activity(options.maxKeys)
@@ -262,7 +262,7 @@ export async function suggestCommand(args: readonly string[]): Promise<Outcome> 
   const windows = activity.finish().map(figuresOf)
   const log = summaryOf(read, options)
   const found: Suggestion = { log, keys: activity.keys, dropped: activity.dropped, windows }
-  if (values.json) return { text: `${JSON.stringify(found, undefined, 2)}\n` }
+  if (values.json) return { text: jsonText(found) }
   return { text: `${printed(found, values.cost !== undefined).join('\n')}\n` }
 }
 

@@ -1,6 +1,6 @@
 import { emitKeypressEvents } from 'node:readline'
 import { parseDuration, roughDuration } from '../../util/duration.ts'
-import { escaped, grouped, type Outcome, resetText } from '../print.ts'
+import { escaped, grouped, type Io, type Outcome, resetText } from '../print.ts'
 import { parseArgs } from 'node:util'
 import { PREFIX } from '../../stores/redis/keys.ts'
 import { SluiceError } from '../../util/errors.ts'
@@ -248,13 +248,13 @@ const OPTIONS = {
 } as const
 
 /** Runs `sluice top …`. */
-export async function topCommand(args: readonly string[]): Promise<Outcome> {
+export async function topCommand(args: readonly string[], { stdout }: Io): Promise<Outcome> {
   const { values, positionals } = parseArgs({ args: [...args], allowPositionals: true, options: OPTIONS })
   if (values.help) return { text: USAGE }
   if (positionals.length !== 1) throw new SluiceError('INVALID_OPTION', `expected a URL\n\n${USAGE}`)
   const ranking = new Ranking(values.limiter, keysOf(values.keys))
   const interval = intervalOf(values.interval)
-  const isLive = process.stdout.isTTY && process.stdin.isTTY && !values.once && !values.json
+  const isLive = stdout.isTTY === true && process.stdin.isTTY && !values.once && !values.json
   return withAllKeys(positionals[0]!, values, async (source) => {
     if (isLive) return live(source, ranking, interval)
     await source.next(Infinity, ranking.add)

@@ -1,0 +1,116 @@
+import { parseArgs } from 'node:util'
+import { heldOf } from '../stores/held.ts'
+import { PREFIX } from '../stores/redis/keys.ts'
+import { boundedKey } from '../util/bounded-key.ts'
+import { shown, SluiceError } from '../util/errors.ts'
+import { nearest } from '../util/validate.ts'
+import { isDatabaseUrl } from './databases.ts'
+import { answerOf, asError, grouped, jsonText, type Outcome, printed } from './print.ts'
+import { type SourceOptions, withAllKeys, withSource } from './sources.ts'
+
+const USAGE = `Usage: sluice inspect <url> <limiter> <key>   prints how much of its limits a key has used
+       sluice reset <url> <limiter> <key>     deletes the state of a key
+       sluice top <url>                       shows the most used keys, live: sluice top --help
+       sluice migrate <database> …            prints or creates the table of a store: sluice migrate --help
+       sluice replay <log> …                  tries limits on a log: sluice replay --help
+       sluice suggest <log> …                 shows how many requests clients send: sluice suggest --help
+       sluice rules <command> …               checks, compares and replaces rules: sluice rules --help
+
+The URL is one of redis://, postgres://, mysql:// or sqlite:<file>.
+
+  --raw             inspect: also prints what is stored
+  --prefix <text>   the prefix of keys in Redis (default: ${PREFIX})
+  --table <name>    the table in PostgreSQL, MySQL or SQLite (default: sluice)
+  --schema <name>   its schema
+  --json            prints JSON
+  --client <name>   ioredis, iovalkey, redis or @valkey/valkey-glide (default: the first that is installed)
+  --help            prints this help
+
+Exit code: 0 on success, 1 if the command fails, 2 if the call cannot be understood.
+`
+
+/** Runs `sluice inspect …` and `sluice reset …`. Options may come before the command. `others` are the other commands. */
+export async function inspectOrReset(args: readonly string[], others: readonly string[]): Promise<Outcome> {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      raw: { type: 'boolean', default: false },
+      prefix: { type: 'string', default: PREFIX },
+      json: { type: 'boolean', default: false },
+      client: { type: 'string' },
+      table: { type: 'string' },
+      schema: { type: 'string' },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  })
+  if (values.help) return { text: USAGE }
+  const [command = '', url = '', limiter = '', key = ''] = positionals
+  if (command !== 'inspect' && command !== 'reset') throw unknown(command, others)
+  if (positionals.length !== 4) throw misuse('expected a URL, a limiter and a key')
+  const { json, raw } = values
+  const { isFound, answer, text } = await withSource(url, values, async (source) => {
+    const stored = source.keyOf(limiter, boundedKey(key))
+    const { name } = stored
+    if (command === 'reset') {
+      const deleted = await stored.reset()
+      const said = `${name}: ${deleted ? 'deleted' : 'no state was stored'}\n`
+      return { isFound: deleted, answer: { key: name, deleted }, text: said }
+    }
+    const found = heldOf(name, await stored.read())
+    return { isFound: found.limits.length > 0, answer: answerOf(found, raw), text: printed(found, raw) }
+  })
+  const known = isFound ? undefined : await limitersIn(url, values).catch(asError)
+  // The state of the key is known: a user who may not list keys still receives it.
+  if (known instanceof Error)
+    return { text: json ? jsonText(answer) : text, note: `No list of limiters: ${known.message}\n` }
+  const isUnknown = known !== undefined && !known.names.includes(limiter)
+  if (!json) return { text: isUnknown ? `${text}${limiterLines(limiter, url, values.prefix, known)}` : text }
+  return { text: jsonText(isUnknown ? { ...answer, limiters: known.names } : answer) }
+}
+
+/** Keys that are looked at to find the names of limiters. A `SCAN` blocks Redis for about a millisecond for each thousand of them. */
+const MOST_KEYS = 100_000
+/** The names that are collected, and those that are printed. */
+const MOST_LIMITERS = 1000
+const MOST_PRINTED = 20
+
+/** The limiters that have keys, in the order of their names. */
+interface KnownLimiters {
+  readonly names: readonly string[]
+  /** False if there may be more. */
+  readonly isComplete: boolean
+}
+
+async function limitersIn(url: string, options: SourceOptions): Promise<KnownLimiters> {
+  return withAllKeys(url, options, async (source) => {
+    const names = new Set<string>()
+    const isAtEnd = await source.next(MOST_KEYS, async (keys) => {
+      for (const { limiter } of keys) if (names.size < MOST_LIMITERS) names.add(limiter)
+    })
+    return { names: [...names].toSorted(), isComplete: isAtEnd && names.size < MOST_LIMITERS }
+  })
+}
+
+function limiterLines(limiter: string, url: string, prefix: string, { names, isComplete }: KnownLimiters): string {
+  const isRedis = !isDatabaseUrl(url)
+  const among = isComplete ? '' : ` among the first ${grouped(MOST_KEYS)} keys${isRedis ? ' of Redis' : ''}`
+  const [within, option] = isRedis ? [` with the prefix ${shown(prefix)}`, '--prefix'] : ['', '--table']
+  if (names.length === 0) return `No limiter has a key${within}${among}. Check the URL and ${option}.\n`
+  const near = nearest(limiter, names)
+  const more = names.length > MOST_PRINTED ? ` and ${names.length - MOST_PRINTED} more` : ''
+  return (
+    `No key of the limiter ${shown(limiter)} exists${among}.${near === undefined ? '' : ` Did you mean ${shown(near)}?`}\n` +
+    `Limiters with keys: ${names.slice(0, MOST_PRINTED).join(', ')}${more}\n`
+  )
+}
+
+function unknown(command: string, others: readonly string[]): SluiceError {
+  if (command === '') return misuse('expected a command')
+  const near = nearest(command, ['inspect', 'reset', ...others])
+  return misuse(`there is no command ${shown(command)}${near === undefined ? '' : `. Did you mean ${shown(near)}?`}`)
+}
+
+function misuse(reason: string): SluiceError {
+  return new SluiceError('INVALID_OPTION', `${reason}\n\n${USAGE}`)
+}

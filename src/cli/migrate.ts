@@ -1,0 +1,58 @@
+import { parseArgs } from 'node:util'
+import { SluiceError } from '../util/errors.ts'
+import { applyMigration, checkMigration, EXAMPLES, isDatabaseUrl, migrationOf } from './databases.ts'
+import { asError, EXIT, type Outcome, withoutPasswords } from './print.ts'
+
+const USAGE = `Usage: sluice migrate <database>           prints the statement that creates the table of a store
+       sluice migrate <url>               prints it, and checks the table: columns, primary key, and the rights of the user in the URL
+       sluice migrate <url> --apply       creates the table, and checks it. It never changes a table that exists
+
+The database is postgres or mysql, or a URL such as ${EXAMPLES[0]}. SQLite needs no migration.
+
+  --table <name>    the name of the table (default: sluice)
+  --schema <name>   its schema
+  --grant <user>    also gives a user the rights that the store needs. MySQL: a name such as app@10.0.0.%
+  --unlogged        PostgreSQL: faster, but the table is empty after a crash of the server, and unreadable on replicas
+  --help            prints this help
+
+Exit code: 0 on success, 1 if the table or the rights are wrong or the command fails, 2 if the call cannot be understood.
+`
+
+/** Runs `sluice migrate …`. */
+export async function migrateCommand(args: readonly string[]): Promise<Outcome> {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      table: { type: 'string' },
+      schema: { type: 'string' },
+      grant: { type: 'string' },
+      unlogged: { type: 'boolean', default: false },
+      apply: { type: 'boolean', default: false },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  })
+  if (values.help) return { text: USAGE }
+  const [target] = positionals
+  if (target === undefined || positionals.length > 1) throw misuse('expected a database or a URL')
+  if (values.apply) {
+    await applyMigration(target, values)
+    return { text: 'The table exists. Its columns, its primary key and the rights are right.\n' }
+  }
+  const text = migrationOf(target, values)
+  if (!isDatabaseUrl(target)) return { text }
+  try {
+    await checkMigration(target, values)
+    return { text, note: 'The table exists. Its columns, its primary key and the rights are right.\n' }
+  } catch (error) {
+    const isWrong = error instanceof SluiceError && error.code === 'STORE_SETUP'
+    const reason = withoutPasswords(asError(error).message)
+    return isWrong
+      ? { text, note: `${reason}\n`, exitCode: EXIT.failed }
+      : { text, note: `The table was not checked: ${reason}\n` }
+  }
+}
+
+function misuse(reason: string): SluiceError {
+  return new SluiceError('INVALID_OPTION', `${reason}\n\n${USAGE}`)
+}

@@ -1,0 +1,37 @@
+import { inspectOrReset } from './inspect.ts'
+import { migrateCommand } from './migrate.ts'
+import { asError, escaped, EXIT, exitCodeOf, type Io, type Outcome, withoutPasswords } from './print.ts'
+import { replayCommand } from './replay/command.ts'
+import { rulesCommand } from './rules/command.ts'
+import { suggestCommand } from './suggest/command.ts'
+import { topCommand } from './top/command.ts'
+
+type Command = (args: readonly string[], io: Io) => Promise<Outcome>
+
+const COMMANDS: Readonly<Record<string, Command>> = {
+  rules: rulesCommand,
+  top: topCommand,
+  migrate: migrateCommand,
+  replay: replayCommand,
+  suggest: suggestCommand,
+}
+
+/**
+ * Runs the command `sluice`, and returns its exit code. It never throws.
+ * @param args the words after the name of the program
+ * @param io where it reads and writes. Default: the streams of the process
+ */
+export async function run(args: readonly string[], io: Io = process): Promise<number> {
+  const [first = '', ...rest] = args
+  try {
+    const command = Object.hasOwn(COMMANDS, first) ? COMMANDS[first] : undefined
+    const done = await (command === undefined ? inspectOrReset(args, Object.keys(COMMANDS)) : command(rest, io))
+    const { text, isExact = false, note = '', exitCode = EXIT.done } = done
+    io.stdout.write(isExact && io.stdout.isTTY !== true ? text : escaped(text))
+    io.stderr.write(escaped(note))
+    return exitCode
+  } catch (error) {
+    io.stderr.write(escaped(`sluice: ${withoutPasswords(asError(error).message)}\n`))
+    return exitCodeOf(error)
+  }
+}
