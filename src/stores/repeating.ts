@@ -1,9 +1,17 @@
-import { copyText } from '../util/bounded-key.ts'
 import { background } from '../util/clock.ts'
 import { brand } from '../util/copies.ts'
-import { reasonOf, SluiceError, textOf } from '../util/errors.ts'
+import { SluiceError, whyOf } from '../util/errors.ts'
 import { rareWarning } from '../util/warn.ts'
-import { type Adjusting, Charge, type Operation, perform, type Reply, STORE, type SyncStore } from './store.ts'
+import {
+  type Adjusting,
+  hasPenalty,
+  keptCharge,
+  type Operation,
+  perform,
+  type Reply,
+  STORE,
+  type SyncStore,
+} from './store.ts'
 
 /** The most charges whose adjustments are kept. One takes 300 to 400 bytes. */
 const MOST = 10_000
@@ -103,22 +111,6 @@ export class RepeatingStore implements SyncStore {
 
 brand(RepeatingStore, STORE)
 
-/** No store has decided the charge of a penalty. */
-function hasPenalty({ charges, units }: Adjusting): boolean {
-  return charges.some(({ allowed }, i) => !allowed && units[i]! > 0)
-}
-
 function isBusy(error: unknown): boolean {
   return error instanceof SluiceError && error.code === 'STORE_BUSY'
-}
-
-function whyOf(error: unknown): string {
-  return error instanceof SluiceError ? reasonOf(error) : textOf(error)
-}
-
-/** Returns the same charge, whose key shares no memory with a header of the request. */
-function keptCharge(charge: Charge): Charge {
-  const kept = new Charge(charge.policy, copyText(charge.key), charge.cost)
-  kept.adopt(charge)
-  return kept
 }

@@ -1,4 +1,5 @@
 import { compiled, compiledAt, type Limit } from '../engine/limit.ts'
+import { copyText } from '../util/bounded-key.ts'
 import { type Clock, microseconds, steadyClock } from '../util/clock.ts'
 import { SluiceError, textOf } from '../util/errors.ts'
 import { isPromise, type MaybePromise } from '../util/maybe-promise.ts'
@@ -590,6 +591,22 @@ export function copiesOf(charges: readonly Charge[]): Charge[] {
     copy.adopt(charge)
     return copy
   })
+}
+
+/** Returns the same charge to keep for longer than its request: its key shares no memory with a header of the request. */
+export function keptCharge(charge: Charge): Charge {
+  const kept = new Charge(charge.policy, copyText(charge.key), charge.cost)
+  kept.adopt(charge)
+  return kept
+}
+
+/** True for a charge of `penalize`: no store has decided it. Only admitted charges are refunded or settled. */
+export function isPenalty({ allowed }: Charge): boolean {
+  return !allowed
+}
+
+export function hasPenalty({ charges, units }: Pick<Adjusting, 'charges' | 'units'>): boolean {
+  return charges.some((charge, i) => isPenalty(charge) && units[i]! > 0)
 }
 
 /** Refunds what a decision has charged that was given up. If this fails, the charge stays: the limit is too strict then, never too lenient. */

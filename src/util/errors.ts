@@ -111,6 +111,11 @@ export function messageOf(thrown: unknown): string {
   return textOf((thrown as Error | undefined)?.message || thrown)
 }
 
+/** Returns why something failed: the reason of an error of the package, or the message of another one. */
+export function whyOf(thrown: unknown): string {
+  return thrown instanceof SluiceError ? reasonOf(thrown) : messageOf(thrown)
+}
+
 /** Returns a text without the full stop at its end, so that it can be a part of a sentence. */
 export function withoutStop(text: string): string {
   return text.endsWith('.') ? text.slice(0, -1) : text

@@ -23,19 +23,20 @@ const local = inFile('src/stores/guard/local.ts', decisions)
 const call = inFile('src/stores/guard/calls.ts', calls)
 const deadline = inFile('src/stores/guard/deadline.ts', learned)
 const failure = inFile('src/stores/guard/guarded-store.ts', kinds)
+const ends = inFile('src/stores/guard/call.ts', decisions)
 const part = inFile('src/stores/guard/health.ts', kinds)
 
 /** Small mistakes in what a guard decides and when it asks its store. */
 export const guard = [
-  core('a decision that is not given up', '      this.#giveUp()\n', ''),
-  core('a wrong request taken for an outage', 'else reply.failed(error)', 'else this.#decideHere(operation, reply)'),
-  core('what a cache remembers taken for the health of the store', "if (by !== 'remembered' && !", 'if (!'),
-  core('requests that wait on after the breaker has opened', '(call as Call).isDecidedBy(part)', 'call.deadline < 0'),
-  core('a backlog that is never sent', 'this.#backlog.send()', 'Promise.resolve()'),
+  ends('a decision that is not given up', '      this.stop()\n', ''),
+  core('a wrong request taken for an outage', "if (kind === 'wrong') return reply.failed(error)", ''),
+  ends('what a cache remembers taken for the health of the store', "if (by !== 'remembered' && !", 'if (!'),
+  core('requests that wait on after the breaker has opened', 'call.waitsFor(part)', 'call.deadline < 0'),
+  core('a backlog that is never sent', 'void this.#backlog.send()', ''),
   breaker(
     'a probe that is late and closes the breaker',
-    '        this.#probeLater()\n      },\n    })',
-    '        this.#close()\n      },\n    })',
+    'else if (!isLate) return this.#close()',
+    'else if (took >= 0) return this.#close()',
   ),
   core('a key of the probe that is left behind', 'if (charge.charged > 0) start', 'if (charge.charged < 0) start'),
   breaker('a breaker that opens at the first failure', 'this.#failures < FAILURES && ', 'this.#failures < 1 && '),
@@ -70,13 +71,19 @@ export const guard = [
     'now - sent >= deadline - 10 &&',
   ),
   deadline('few answers that change the deadline', 'if (count < ENOUGH && this.#isKnown) return', ''),
-  failure('a locked row taken for an outage', "|| error.code === 'STORE_SETUP'", "|| error.code !== 'DAMAGED_ROW'"),
+  part('a locked row taken for an outage', "code === 'STORE_BUSY' ? 'busy'", "code === 'STORE_BUSY' ? 'away'"),
+  inFile('src/stores/guard/backlog.ts', kinds)('a refund of a locked key that is lost', 'if (!isBusy && (', 'if (('),
+  inFile('src/stores/guard/backlog.ts', penalties)(
+    'a refund that is repeated for ever',
+    "kind === 'busy' && now < until",
+    "kind === 'busy'",
+  ),
   failure('a damaged row that is asked about again at once', 'performance.now() < until', 'performance.now() < 0'),
   failure('damaged rows without a bound', 'if (this.#damaged.size >= MOST_DAMAGED) this.#damaged.clear()', ''),
   failure('a reset that leaves a damaged key alone', '    this.#damaged.clear()\n    const part', '    const part'),
   failure('an operation without its deadline', '{ ...operation, within: call.deadline }', 'operation'),
   part('each operation of a transaction is a failure', 'causeOf(error) === this.#cause', 'this.#cause === this'),
-  part('an answer in between that does not count', 'failure.sent < this.#answeredAt', 'failure.sent < -Infinity'),
+  part('an answer in between that does not count', 'sent < this.#answeredAt', 'sent < -Infinity'),
   part(
     'a first failure that does not open the breaker',
     'this.#failures < FAILURES && !isNew',
@@ -94,12 +101,12 @@ export const guard = [
   ),
   inFile('src/stores/guard/health.ts', log)(
     'a cause that is the latest late answer',
-    'this.#error ?? failure.reason',
-    'failure.reason',
+    'this.#error ?? trouble',
+    'trouble',
   ),
-  inFile('src/stores/guard/guarded-store.ts', log)(
+  inFile('src/stores/guard/health.ts', log)(
     'a store that is not asked for its trouble',
-    'error === undefined ? this.place.trouble :',
+    'error === undefined ? this.#hooks.trouble() :',
     'error === undefined ? undefined :',
   ),
   inFile('src/stores/guard/reporter.ts', log)(
@@ -125,18 +132,18 @@ export const guard = [
   inFile('src/stores/redis/place.ts', log)('a password in the log', '{ host: hostname, port:', '{ host: url, port:'),
   inFile('src/stores/guard/guarded-store.ts', penalties)(
     'a penalty that does not hold in an outage',
-    'this.#local.penalize(charge, units[i]!)',
+    'this.#local.penalize(charge, more)',
     'void this.#local',
   ),
   inFile('src/stores/guard/backlog.ts', penalties)(
     'a penalty of a key that was reset',
-    'if (isPenaltyOf(charge)) units[i] = 0',
-    'if (isPenaltyOf(charge)) units[i]! += 0',
+    'if (isPenalty(charge) && isOf(charge)) units[i] = 0',
+    'if (isPenalty(charge) && isOf(charge)) units[i]! += 0',
   ),
   inFile('src/stores/guard/backlog.ts', penalties)(
     'a refund that a reset drops',
-    'isPenalty(charge) && charge.key === key',
-    'charge.key === key',
+    'if (isPenalty(charge) && isOf(charge))',
+    'if (isOf(charge))',
   ),
   inFile('src/stores/guard/local.ts', shares)(
     'a share that is rounded up',

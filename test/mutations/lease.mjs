@@ -151,7 +151,7 @@ export const leases = [
   ),
   lease('a lease that is larger than `share` by then', 'else if (part < 1) this.#giveBack(batch, part)', ''),
   lease('leases over a slow network', 'if (!isSlow) this.#consider(spot)', 'this.#consider(spot)'),
-  guard('a settlement that no lease finds', 'later.charges.length === 0 ? { charges, units, receipt } : now', 'now'),
+  guard('a settlement that no lease finds', 'if (isOut && more === 0', 'if (more === 0'),
   // What is given back.
   either('units that are not given back', '      units.push(refund)\n', '      units.push(0)\n'),
   either('a refund of all units of a lease', 'const left = batch.left[i]!', 'const left = batch.charges[i]!.cost'),

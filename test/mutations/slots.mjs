@@ -26,7 +26,7 @@ const wait = inFile('src/limiter/wait.ts', served)
 /** Mistakes in what runs at the same time, and in what waits for it. */
 export const slots = [
   others('a reset of one limit that ends the renewal of others', ' && !holdsSlots(decision)', ''),
-  guarded('a late renewal that is lost', 'late: (error) => error === undefined && this.#renewedLate(operation),', ''),
+  guarded('a late renewal that is lost', 'error === undefined && this.#renewedLate(operation)', 'error'),
   guarded('a late renewal that is not given back', '        void undo(this.#inner, [moved])\n', ''),
   limiter(
     'slots that are lost when their release fails',

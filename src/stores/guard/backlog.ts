@@ -1,21 +1,28 @@
 import { copyText } from '../../util/bounded-key.ts'
+import { background } from '../../util/clock.ts'
 import { SluiceError } from '../../util/errors.ts'
 import type { LockMode } from '../../engine/adjust.ts'
-import { Charge, perform, type ReceiptUse, type Store } from '../store.ts'
+import { type Charge, hasPenalty, isPenalty, keptCharge, perform, type ReceiptUse, type Store } from '../store.ts'
+import { kindOf } from './health.ts'
 
 /** The most charges whose adjustments are kept, and the most lock-outs. One takes 300 to 400 bytes, its key included. */
 const MOST = 10_000
 /** How many changes are sent at once after an outage. */
 const AT_ONCE = 100
+/** Milliseconds after which an adjustment is repeated, and for which it is repeated while its key is locked. */
+const REPEAT_AFTER = 1000
+const REPEAT_FOR = 60_000
 
 /** Charges and the units to add to each. */
 export interface Adjustment {
   readonly charges: Charge[]
   readonly units: number[]
   readonly receipt?: ReceiptUse | undefined
+  /** Until when it is repeated. Times are milliseconds of `performance.now()`. */
+  readonly until?: number | undefined
 }
 
-/** A lock-out that was not yet sent to the store. Times are milliseconds of `performance.now()`. */
+/** A lock-out that was not yet sent to the store. */
 interface KeptLock {
   readonly charge: Charge
   readonly until: number
@@ -31,90 +38,100 @@ interface BacklogTarget {
 }
 
 /**
- * Keeps changes until a store answers again: refunds, settlements and penalties in the order in which they came, and of each key under a
- * limit one lock-out. Bounded.
+ * Keeps changes until a store answers again, or until a key is no longer locked: refunds, settlements and penalties in the order in which they
+ * came, and of each key under a limit one lock-out. Bounded.
  */
 export class Backlog {
   readonly #target: BacklogTarget
   #adjustments: Adjustment[] = []
   /** Charges in the adjustments. */
   #charges = 0
-  /** Lock-outs by limiter and key, then by limit. */
-  readonly #locks = new Map<string, Map<string, KeptLock>>()
-  #locked = 0
+  readonly #locks = new Map<string, KeptLock>()
+  #cancel: (() => void) | undefined
 
   constructor(target: BacklogTarget) {
     this.#target = target
   }
 
   /** Throws `STORE_FAILED` when there is no room. */
-  adjust({ charges, units, receipt }: Adjustment): void {
+  adjust({ charges, units, receipt, until }: Adjustment): void {
     if (this.#charges + charges.length > MOST)
       throw full('refunds, settlements and penalties of charges', 'This one is lost in the store')
     this.#charges += charges.length
-    this.#adjustments.push({ charges: charges.map(keptCharge), units, receipt })
+    this.#adjustments.push({ charges: charges.map(keptCharge), units, receipt, until })
+  }
+
+  /**
+   * Sends an adjustment again in a second, if that cannot do it twice: its key was locked, or it has a receipt and the store did not answer. Returns
+   * false for any other. A penalty is not repeated for a locked key: it has failed, and a reset would have to end it.
+   */
+  repeats(adjustment: Adjustment, error: unknown): boolean {
+    const now = performance.now()
+    const { receipt, until = now + REPEAT_FOR } = adjustment
+    const kind = kindOf(error)
+    const isBusy = kind === 'busy' && now < until && !hasPenalty(adjustment)
+    if (!isBusy && (kind !== 'away' || receipt === undefined)) return false
+    try {
+      this.adjust(isBusy ? { ...adjustment, until } : adjustment)
+    } catch {
+      return false
+    }
+    this.#cancel ??= background(REPEAT_AFTER, () => {
+      this.#cancel = undefined
+      void this.send()
+    })
+    return true
   }
 
   /** Keeps a lock-out in place of an earlier one. Throws `STORE_FAILED` when there is no room. */
   lock(charge: Charge, until: number, mode: LockMode): void {
-    const { policy, key } = charge
-    const place = copyText(placeOf(policy.limiter, key))
-    const locks = this.#locks.get(place) ?? new Map<string, KeptLock>()
-    const before = locks.get(policy.limit.name)
-    if (before === undefined && this.#locked >= MOST)
+    const place = copyText(placeOf(charge))
+    const before = this.#locks.get(place)
+    if (before === undefined && this.#locks.size >= MOST)
       throw full('lock-outs', 'This lock-out applies only in this process')
-    if (before === undefined) this.#locked++
-    const kept =
-      mode === 'extend' && before !== undefined ? extended(before, until) : { charge: keptCharge(charge), until, mode }
-    this.#locks.set(place, locks.set(policy.limit.name, kept))
+    if (before === undefined || mode === 'set') this.#locks.set(place, { charge: keptCharge(charge), until, mode })
+    else if (until > before.until) this.#locks.set(place, { ...before, until })
   }
 
   /** Drops a lock-out that another one replaces. */
-  unlock({ policy, key }: Charge): void {
-    const place = placeOf(policy.limiter, key)
-    const locks = this.#locks.get(place)
-    if (locks?.delete(policy.limit.name) !== true) return
-    this.#locked--
-    if (locks.size === 0) this.#locks.delete(place)
+  unlock(charge: Charge): void {
+    if (this.#locks.size > 0) this.#locks.delete(placeOf(charge))
   }
 
   /** Drops the lock-outs and penalties of a key under all limits of a limiter. Refunds stay: they are too late for a key that was reset. */
   forget(limiter: string, key: string): void {
-    const place = placeOf(limiter, key)
-    this.#locked -= this.#locks.get(place)?.size ?? 0
-    this.#locks.delete(place)
-    const isPenaltyOf = (charge: Charge): boolean =>
-      isPenalty(charge) && charge.key === key && charge.policy.limiter === limiter
+    const isOf = (charge: Charge): boolean => charge.key === key && charge.policy.limiter === limiter
+    for (const [place, { charge }] of this.#locks) if (isOf(charge)) this.#locks.delete(place)
     for (const { charges, units } of this.#adjustments)
-      for (const [i, charge] of charges.entries()) if (isPenaltyOf(charge)) units[i] = 0
+      for (const [i, charge] of charges.entries()) if (isPenalty(charge) && isOf(charge)) units[i] = 0
   }
 
-  /** Sends what is due, some at a time: lock-outs first. One call of the store may not have two adjustments of the same key. */
+  /**
+   * Sends what is due, some at a time: lock-outs first. One call of the store may not have two adjustments of the same key. Never rejects.
+   */
   async send(): Promise<void> {
-    await inTurn(this.#dueLocks(), (lock) => this.#sendLock(lock))
-    await inTurn(this.#drain(), (adjustment) => this.#sendAdjustment(adjustment))
+    const { isOutFor } = this.#target
+    const isDue = ({ charge }: KeptLock): boolean => !isOutFor([charge])
+    await this.#inTurn([...this.#locks.values()].filter(isDue), async (lock) => this.#sendLock(lock))
+    await this.#inTurn(this.#drain(), async (adjustment) => this.#sendAdjustment(adjustment))
   }
 
-  #dueLocks(): KeptLock[] {
-    const due: KeptLock[] = []
-    for (const locks of this.#locks.values())
-      for (const each of locks.values()) if (!this.#target.isOutFor([each.charge])) due.push(each)
-    return due
+  close(): void {
+    this.#cancel?.()
   }
 
   async #sendLock(kept: KeptLock): Promise<void> {
     const { charge, until, mode } = kept
-    const { inner, isOutFor, failed } = this.#target
     // Another lock-out has replaced it, or its key was forgotten.
-    if (this.#locks.get(placeOf(charge.policy.limiter, charge.key))?.get(charge.policy.limit.name) !== kept) return
+    if (this.#locks.get(placeOf(charge)) !== kept) return
     this.unlock(charge)
     const ms = Math.max(0, until - performance.now())
     if (ms === 0 && mode === 'extend') return
     try {
-      await perform(inner, { kind: 'lock', charges: [charge], ms, mode })
+      await perform(this.#target.inner, { kind: 'lock', charges: [charge], ms, mode })
     } catch (error) {
-      if (isOutFor([charge])) this.lock(charge, until, mode)
-      else failed([charge], error)
+      if (!this.#target.isOutFor([charge])) throw error
+      this.lock(charge, until, mode)
     }
   }
 
@@ -136,36 +153,31 @@ export class Backlog {
     try {
       await perform(inner, { kind: 'adjust', charges, units, receipt })
     } catch (error) {
+      if (kindOf(error) === 'busy' && this.repeats(adjustment, error)) return
       failed(charges, error)
       // The store may have done it, and does what has a receipt only once.
       if (receipt !== undefined && isOutFor(charges)) this.adjust(adjustment)
     }
   }
-}
 
-/** True for a charge of `penalize`: no store has decided it. Only admitted charges are refunded or settled. */
-export function isPenalty({ allowed }: Charge): boolean {
-  return !allowed
-}
-
-async function inTurn<Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
-  for (let i = 0; i < items.length; i += AT_ONCE) await Promise.all(items.slice(i, i + AT_ONCE).map(work))
-}
-
-function extended(before: KeptLock, until: number): KeptLock {
-  return until > before.until ? { ...before, until } : before
-}
-
-/** Returns the same charge to keep for longer than its request: its key shares no memory with a header of the request. */
-function keptCharge(charge: Charge): Charge {
-  const kept = new Charge(charge.policy, copyText(charge.key), charge.cost)
-  kept.adopt(charge)
-  return kept
+  async #inTurn<Item extends KeptLock | Adjustment>(
+    items: readonly Item[],
+    send: (item: Item) => Promise<void>,
+  ): Promise<void> {
+    const attempt = async (item: Item): Promise<void> => {
+      try {
+        await send(item)
+      } catch (error) {
+        this.#target.failed('charge' in item ? [item.charge] : item.charges, error)
+      }
+    }
+    for (let i = 0; i < items.length; i += AT_ONCE) await Promise.all(items.slice(i, i + AT_ONCE).map(attempt))
+  }
 }
 
 /** No name contains a NUL, so that no text can pass for a boundary. */
-function placeOf(limiter: string, key: string): string {
-  return `${limiter}\0${key}`
+function placeOf({ policy, key }: Charge): string {
+  return `${policy.limiter}\0${policy.limit.name}\0${key}`
 }
 
 function full(what: string, effect: string): SluiceError {

@@ -31,8 +31,8 @@ const soon: (call: () => void) => unknown =
  * A call of a busy process expires after at least six looks: between them the answers that came are read. So does any call after the answers that
  * wait when its time is over.
  */
-export class Calls {
-  readonly #pending = new Set<Pending>()
+export class Calls<Each extends Pending = Pending> {
+  readonly #pending = new Set<Each>()
   readonly #every: number
   #turn = 0
   #lookedAt = 0
@@ -46,7 +46,7 @@ export class Calls {
     this.#every = Math.min(LOOK, Math.max(1, Math.floor(least / LOOKS)))
   }
 
-  add(call: Pending): void {
+  add(call: Each): void {
     call.turn = this.#turn
     call.lost = this.#lost
     this.#pending.add(call)
@@ -54,17 +54,17 @@ export class Calls {
   }
 
   /** Removes a call that was answered. Returns false if it is not pending. */
-  remove(call: Pending): boolean {
+  remove(call: Each): boolean {
     return this.#pending.delete(call)
   }
 
   /** Milliseconds for which this process did not run since a call was added, so that its answer may have waited to be read. */
-  lostSince(call: Pending, now: number): number {
+  lostSince(call: Each, now: number): number {
     return this.#lost - call.lost + (this.#isTimed ? this.#late(now) : 0)
   }
 
   /** Expires the pending calls for which `isLost` returns true, whatever their age. */
-  expireWhere(isLost: (call: Pending) => boolean): void {
+  expireWhere(isLost: (call: Each) => boolean): void {
     for (const call of this.#pending) if (isLost(call)) this.#expire(call, false)
   }
 
@@ -75,7 +75,7 @@ export class Calls {
     this.#isTimed = false
   }
 
-  #expire(call: Pending, wasBusy: boolean): void {
+  #expire(call: Each, wasBusy: boolean): void {
     if (this.#pending.delete(call)) call.expire(wasBusy)
   }
 

@@ -1,14 +1,15 @@
 import { brand } from '../../util/copies.ts'
-import { messageOf, reasonOf, SluiceError } from '../../util/errors.ts'
+import { SluiceError, whyOf } from '../../util/errors.ts'
 import type { MaybePromise } from '../../util/maybe-promise.ts'
-import { background } from '../../util/clock.ts'
 import {
   type Adjusting,
   Charge,
+  copiesOf,
   createPolicy,
   type Deciding,
   type Degraded,
   isDeciding,
+  isPenalty,
   type Locking,
   notAtOnce,
   type Operation,
@@ -23,10 +24,11 @@ import {
   undo,
 } from '../store.ts'
 import { NOT_LEASED } from '../lease-settings.ts'
-import { type Adjustment, Backlog, isPenalty } from './backlog.ts'
-import { Calls, type Pending } from './calls.ts'
+import { type Adjustment, Backlog } from './backlog.ts'
+import { Call, type Ended } from './call.ts'
+import { Calls } from './calls.ts'
 import type { Bounds } from './deadline.ts'
-import { type Asker, Health, type Part, shownTime } from './health.ts'
+import { Health, kindOf, type Part } from './health.ts'
 import { LocalDecisions } from './local.ts'
 import type { Reporter } from './reporter.ts'
 
@@ -34,11 +36,12 @@ import type { Reporter } from './reporter.ts'
 const PROBE_LIMITER = '·probe'
 /** How many keys are tried to find one in a part of the store. */
 const TRIES = 5000
-/** Milliseconds after which an adjustment with a receipt is repeated, when the store has failed once and is not out. */
-const REPEAT_AFTER = 1000
 /** Milliseconds for which a key is not asked about after its row could not be read, and the most such keys. */
 const DAMAGED_FOR = 10_000
 const MOST_DAMAGED = 1000
+
+/** Ends an operation that changes something: without an error if it is done. */
+type Done = (error?: unknown) => void
 
 /** What the options of `guard` mean. */
 interface GuardSettings {
@@ -63,7 +66,7 @@ export class GuardedStore {
   readonly #most: number
   readonly #onOutage: Degraded
   readonly #reporter: Reporter
-  readonly #calls: Calls
+  readonly #calls: Calls<Call>
   readonly #health: Health
   readonly #local: LocalDecisions
   readonly #backlog: Backlog
@@ -89,24 +92,25 @@ export class GuardedStore {
     this.#local = new LocalDecisions(localShare, maxKeys, inner)
     this.#health = new Health(deadline, {
       partOf: (limiter, key) => inner.place.partOf(limiter, key),
-      probe: (part, asker) => this.#probe(part, asker),
+      trouble: () => inner.place.trouble,
+      probe: (part, ended) => this.#probe(part, ended),
       changed: (part, state, reason, isSilent) => {
         const where = part.name === '' ? reason : `${part.name}: ${reason}`
         reporter.changed(this.#health.state, where, isSilent)
         if (state === 'healthy') this.#regained()
         // Calls that wait for this part are answered now.
-        else this.#calls.expireWhere((call) => (call as Call).isDecidedBy(part))
+        else this.#calls.expireWhere((call) => call.waitsFor(part))
       },
       lost: () => reporter.lost(),
       proven: () => this.#health.out === 0 && reporter.proven(),
-      textOf,
     })
     this.#backlog = new Backlog({
       inner,
       isOutFor: (charges) => this.#health.isOutFor(charges),
       failed: (charges, error) => {
-        for (const part of this.#health.partsOf(charges)) this.failed(part, performance.now(), error)
-        reporter.noteFault('STORE_FAILED', textOf(error))
+        const sent = { sent: performance.now(), deadline: 0 }
+        for (const part of this.#health.partsOf(charges)) part.failed(sent, error, false)
+        this.#noteLoss(error)
       },
     })
   }
@@ -116,7 +120,7 @@ export class GuardedStore {
     else if (isDeciding(operation)) return this.#decide(operation, reply)
     else {
       try {
-        this.#change(operation, reply)
+        this.#change(operation, (error) => (error === undefined ? reply.answered() : reply.failed(error)))
       } catch (error) {
         reply.failed(error)
       }
@@ -128,6 +132,7 @@ export class GuardedStore {
     this.#isClosed = true
     this.#health.stop()
     this.#calls.close()
+    this.#backlog.close()
     this.#reporter.close()
     this.#local.close()
     return this.#inner.close()
@@ -142,31 +147,19 @@ export class GuardedStore {
     this.#probed ??= createPolicy(PROBE_LIMITER, charges[0]!.limit, this.#inner, this, undefined, NOT_LEASED)
     const isOut = this.#health.isOutFor(charges)
     if (isOut || this.#isDamaged(charges)) {
-      if (isOut) this.#decideWithout(operation, reply)
-      else this.#decideHere(operation, reply)
+      this.#decideHere(operation, reply, isOut)
       return undefined
     }
-    let isGivenUp = false
-    const giveUp = this.#ask(operation, this.#health.partsOf(charges), {
-      answered: (by) => {
+    const call = this.#ask(operation, this.#health.partsOf(charges), (error, { isGivenUp }, by) => {
+      if (error === undefined) {
         if (!isGivenUp && operation.kind === 'consume') this.#hold(charges)
         reply.answered(by)
-      },
-      failed: (error, isLate) => {
-        // Nobody waits for a verdict any more.
-        if (isGivenUp) reply.answered()
-        else if (isLate || isAway(error)) this.#decideWithout(operation, reply)
-        else if (this.#noteFault(error, charges)) this.#decideHere(operation, reply)
-        else reply.failed(error)
-      },
+      }
+      // Nobody waits for a verdict any more.
+      else if (isGivenUp) reply.answered()
+      else this.#decideAfter(error, operation, reply)
     })
-    return (
-      giveUp &&
-      (() => {
-        isGivenUp = true
-        giveUp()
-      })
-    )
+    return call?.giveUp
   }
 
   /** Counts the slots that the store has given to this process. */
@@ -177,13 +170,19 @@ export class GuardedStore {
     }
   }
 
-  /** Decides while the store does not answer. */
-  #decideWithout(operation: Deciding, reply: Reply): void {
-    this.#reporter.countLocal()
-    this.#decideHere(operation, reply)
+  #decideAfter(error: unknown, operation: Deciding, reply: Reply): void {
+    const kind = kindOf(error)
+    if (kind === 'wrong') return reply.failed(error)
+    if (kind !== 'away') this.#reporter.noteFault(kind === 'busy' ? 'STORE_BUSY' : 'DAMAGED_ROW', whyOf(error))
+    if (kind === 'damaged') {
+      if (this.#damaged.size >= MOST_DAMAGED) this.#damaged.clear()
+      this.#damaged.set(textOfKeys(operation.charges), performance.now() + DAMAGED_FOR)
+    }
+    this.#decideHere(operation, reply, kind === 'away')
   }
 
-  #decideHere(operation: Deciding, reply: Reply): void {
+  #decideHere(operation: Deciding, reply: Reply, isOutage: boolean): void {
+    if (isOutage) this.#reporter.countLocal()
     let by: Degraded
     try {
       by = this.#local.decide(operation, this.#onOutage)
@@ -191,18 +190,6 @@ export class GuardedStore {
       return reply.failed(error)
     }
     reply.answered(by)
-  }
-
-  /** Notes that a key is locked by others, or damaged. Returns false for an error of the request itself. */
-  #noteFault(error: unknown, charges: readonly Charge[]): boolean {
-    const { code } = error as SluiceError
-    if (code !== 'STORE_BUSY' && code !== 'DAMAGED_ROW') return false
-    this.#reporter.noteFault(code, textOf(error))
-    if (code === 'DAMAGED_ROW') {
-      if (this.#damaged.size >= MOST_DAMAGED) this.#damaged.clear()
-      this.#damaged.set(textOfKeys(charges), performance.now() + DAMAGED_FOR)
-    }
-    return true
   }
 
   #isDamaged(charges: readonly Charge[]): boolean {
@@ -215,87 +202,76 @@ export class GuardedStore {
     return isDamaged
   }
 
-  #change(operation: Exclude<Operation, Deciding>, reply: Reply): void {
-    if (operation.kind === 'adjust') this.#adjust(operation, reply)
-    else if (operation.kind === 'renew') this.#renew(operation, reply)
-    else if (operation.kind === 'lock') this.#lock(operation, reply)
-    else this.#forget(operation.limiter, operation.key, reply)
+  #change(operation: Exclude<Operation, Deciding>, done: Done): void {
+    if (operation.kind === 'adjust') this.#adjust(operation, done)
+    else if (operation.kind === 'renew') this.#renew(operation, done)
+    else if (operation.kind === 'lock') this.#lock(operation, done)
+    else this.#forget(operation.limiter, operation.key, done)
   }
 
   /**
    * Adjusts charges where they were counted: here, or in the store. Penalties also apply in this process, at once. Where the store does not answer,
-   * it is done later. Replies at the deadline at the latest. What has a receipt is repeated when nobody knows whether the store has done it.
+   * it is done later.
    */
-  #adjust({ charges: all, units: allUnits, receipt }: Adjusting, reply: Reply): void {
-    const own = all.map((charge) => this.#local.has(charge))
-    for (const [i, charge] of all.entries()) if (own[i] && allUnits[i] !== 0) this.#local.adjust(charge, allUnits[i]!)
-    const isOther = (_: unknown, i: number): boolean => !own[i]
-    const charges = all.filter(isOther)
-    const units = allUnits.filter(isOther)
-    for (const [i, charge] of charges.entries())
-      if (units[i] === 0) continue
-      else if (isPenalty(charge)) this.#local.penalize(charge, units[i]!)
-      else this.#local.free(charge)
-    this.#releaseLater()
+  #adjust({ charges, units, receipt }: Adjusting, done: Done): void {
     const now: Adjustment = { charges: [], units: [], receipt }
     const later: Adjustment = { charges: [], units: [], receipt }
     for (const [i, charge] of charges.entries()) {
-      // A settlement that changes nothing is still the only one.
-      if (units[i] === 0 && receipt === undefined) continue
-      const to = this.#health.isOutFor([charge]) ? later : now
+      const more = units[i]!
+      const isOwn = this.#local.has(charge)
+      if (more !== 0) {
+        if (isOwn) this.#local.adjust(charge, more)
+        else if (isPenalty(charge)) this.#local.penalize(charge, more)
+        else this.#local.free(charge)
+      }
+      if (isOwn) continue
+      const isOut = this.#isOut(charge)
+      // A settlement that changes nothing is still the only one, and a leasing store finds a lease by all charges of its decision.
+      if (isOut && more === 0 && receipt === undefined) continue
+      const to = isOut ? later : now
       to.charges.push(charge)
-      to.units.push(units[i]!)
+      to.units.push(more)
     }
+    this.#releaseLater()
     if (later.charges.length > 0) this.#backlog.adjust(later)
-    if (now.charges.length === 0) return reply.answered()
-    // A leasing store finds a lease by all charges of its decision.
-    const send: Adjustment = later.charges.length === 0 ? { charges, units, receipt } : now
-    this.#ask({ kind: 'adjust', ...send }, this.#health.partsOf(send.charges), {
-      answered: () => reply.answered(),
-      failed: (error, isLate) => (isLate || this.#repeats(send, error) ? reply.answered() : reply.failed(error)),
-      late: (error) =>
-        error === undefined || this.#repeats(send, error) || this.#reporter.noteFault('STORE_FAILED', textOf(error)),
-    })
-  }
-
-  /** Sends an adjustment again later if it has a receipt and the store did not answer. Returns whether it does. */
-  #repeats(adjustment: Adjustment, error: unknown): boolean {
-    if (adjustment.receipt === undefined || !isAway(error) || this.#isClosed) return false
-    try {
-      this.#backlog.adjust(adjustment)
-    } catch {
-      return false
-    }
-    if (!this.#health.isOutFor(adjustment.charges)) background(REPEAT_AFTER, () => this.#regained())
-    return true
+    if (now.charges.length === 0 || (receipt === undefined && now.units.every((more) => more === 0))) return done()
+    const repeats = (error: unknown): boolean => !this.#isClosed && this.#backlog.repeats(now, error)
+    this.#ask(
+      { kind: 'adjust', ...now },
+      this.#health.partsOf(now.charges),
+      (error, { isLate }) => done(error === undefined || isLate || repeats(error) ? undefined : error),
+      (error) => error === undefined || repeats(error) || this.#noteLoss(error),
+    )
   }
 
   /**
    * Renews slots where they were taken: here, or in the store. While the store does not answer, its slots keep their leases: they are renewed
    * with the next attempt, or end. A process with many slots renews many at once, so this says nothing about the health of the store.
    */
-  #renew({ charges, renewed, receipt }: Renewing, reply: Reply): void {
+  #renew({ charges, renewed, receipt }: Renewing, done: Done): void {
     const inside: Charge[] = []
     for (const [i, charge] of charges.entries()) {
       const isLocal = this.#local.has(charge)
       const here = this.#local.renew(charge)
       renewed[i] = isLocal ? here : { at: charge.at, units: charge.charged }
-      if (!isLocal && !this.#health.isOutFor([charge])) inside.push(charge)
+      if (!isLocal && !this.#isOut(charge)) inside.push(charge)
     }
-    if (inside.length === 0) return reply.answered()
+    if (inside.length === 0) return done()
     const operation: Renewing = { kind: 'renew', charges: inside, renewed: [], receipt }
-    this.#ask(operation, [], {
-      answered: () => {
+    this.#ask(
+      operation,
+      [],
+      (error, { isLate }) => {
+        if (error !== undefined) return done(isLate ? undefined : error)
         for (const [i, charge] of inside.entries()) {
           if (operation.renewed[i] === undefined) continue
           renewed[charges.indexOf(charge)] = operation.renewed[i]
           if (operation.renewed[i].units === 0) this.#local.free(charge)
         }
-        reply.answered()
+        done()
       },
-      failed: (error, isLate) => (isLate ? reply.answered() : reply.failed(error)),
-      late: (error) => error === undefined && this.#renewedLate(operation),
-    })
+      (error) => error === undefined && this.#renewedLate(operation),
+    )
   }
 
   /** Takes over renewals whose answer came after the deadline: the slots have moved. Those that were released meanwhile are released again. */
@@ -306,8 +282,7 @@ export class GuardedStore {
       if (charge.charged > 0) charge.markCharged(at, units)
       // With a receipt, the release has found the slots, or the renewal has not.
       else if (receipt === undefined) {
-        const moved = charge.copy()
-        moved.adopt(charge)
+        const [moved] = copiesOf([charge]) as [Charge]
         moved.markCharged(at, units)
         void undo(this.#inner, [moved])
       }
@@ -316,67 +291,57 @@ export class GuardedStore {
 
   /**
    * Locks keys out in the store and in this process, so that a lock-out also applies here during an outage. What could not be sent to the
-   * store is sent when it answers again, with the time that is left then. Fails with `STORE_FAILED` when the store has not confirmed it and is still
-   * asked: the caller may try again.
+   * store is sent when it answers again, with the time that is left then. Fails when the store has not confirmed it and is still asked: the
+   * caller may try again.
    */
-  #lock({ charges, ms, mode }: Locking, reply: Reply): void {
+  #lock({ charges, ms, mode }: Locking, done: Done): void {
     const until = performance.now() + ms
+    const keep = (charge: Charge): void => this.#backlog.lock(charge, until, mode)
     this.#local.lock(charges, ms, mode)
     this.#releaseLater()
-    const isOut = (charge: Charge): boolean => this.#health.isOutFor([charge])
-    const later = (out: readonly Charge[]): void => out.forEach((charge) => this.#backlog.lock(charge, until, mode))
-    const asked = charges.filter((charge) => !isOut(charge))
-    later(charges.filter(isOut))
+    const asked: Charge[] = []
+    for (const charge of charges)
+      if (this.#isOut(charge)) keep(charge)
+      else asked.push(charge)
     if (mode === 'set') for (const charge of asked) this.#backlog.unlock(charge)
-    if (asked.length === 0) return reply.answered()
-    this.#ask({ kind: 'lock', charges: asked, ms, mode }, this.#health.partsOf(asked), {
-      answered: () => reply.answered(),
-      failed: (error, isLate) => {
-        if (!asked.every(isOut)) return reply.failed(isLate ? unconfirmed('locked out', error) : error)
-        try {
-          later(asked)
-        } catch (isFull) {
-          return reply.failed(isFull)
-        }
-        reply.answered()
-      },
+    if (asked.length === 0) return done()
+    this.#ask({ kind: 'lock', charges: asked, ms, mode }, this.#health.partsOf(asked), (error, { isLate }) => {
+      if (error === undefined) return done()
+      if (!asked.every((charge) => this.#isOut(charge))) return done(isLate ? unconfirmed('locked out', error) : error)
+      try {
+        for (const charge of asked) keep(charge)
+      } catch (isFull) {
+        return done(isFull)
+      }
+      done()
     })
   }
 
   /** Deletes a key here and in the store. Fails with `STORE_FAILED` when the store does not confirm it. */
-  #forget(limiter: string, key: string, reply: Reply): void {
+  #forget(limiter: string, key: string, done: Done): void {
     this.#local.forget(limiter, key)
     this.#backlog.forget(limiter, key)
     this.#damaged.clear()
     const part = this.#health.part(limiter, key)
     if (part.isOut) throw unconfirmed('reset')
-    this.#ask({ kind: 'forget', limiter, key }, part.alone, {
-      answered: () => reply.answered(),
-      failed: (error, isLate) => reply.failed(isLate ? unconfirmed('reset', error) : error),
-    })
+    this.#ask({ kind: 'forget', limiter, key }, part.alone, (error, { isLate }) =>
+      done(isLate ? unconfirmed('reset', error) : error),
+    )
   }
 
   /** Charges one unit to a key of the guard's own, since a store that cannot write cannot decide either. */
-  #probe(part: Part, asker: Asker): void {
+  #probe(part: Part, ended: (error: unknown, took: number, isLate: boolean) => void): void {
     const key = this.#keyIn(part.name)
     // The store has no such part any longer, or nothing was decided yet.
-    if (key === undefined || this.#probed === undefined) return asker.answered()
+    if (key === undefined || this.#probed === undefined) return ended(undefined, 0, false)
     const charge = new Charge(this.#probed, key, 1)
-    const forget = (): void => {
+    const end = (error: unknown, { sent, isLate }: Call): void => {
+      ended(error, performance.now() - sent, isLate)
       const ignored: Reply = { answered: () => undefined, failed: () => undefined }
       if (charge.charged > 0) start(this.#inner, { kind: 'forget', limiter: PROBE_LIMITER, key }, ignored)
     }
-    this.#ask({ kind: 'consume', charges: [charge], fresh: false }, part.alone, {
-      answered: () => {
-        asker.answered()
-        forget()
-      },
-      failed: asker.failed,
-      late: (error, took) => {
-        asker.late!(error, took)
-        forget()
-      },
-    })
+    const operation: Operation = { kind: 'consume', charges: [charge], fresh: false }
+    this.#ask(operation, part.alone, (error, call) => call.isLate || end(error, call), end)
   }
 
   #keyIn(part: string): string | undefined {
@@ -387,170 +352,49 @@ export class GuardedStore {
     return undefined
   }
 
-  /**
-   * Asks the store. Its answer is also an answer, or a failure, of the parts. Without parts it is none, and may take as long as any. Returns a
-   * function that gives a decision up.
-   */
-  #ask(operation: Operation, parts: readonly Part[], asker: Asker): (() => void) | undefined {
-    const call = new Call(this, operation, parts, this.#most, asker)
+  /** Asks the store. Returns the call while it is not answered. */
+  #ask(operation: Operation, parts: readonly Part[], ended: Ended, late?: Ended): Call | undefined {
+    const call = new Call(this.#calls, operation.kind, parts, this.#most, ended, late)
     // Nothing can end what a store does at once.
     const asked = this.sync ? operation : { ...operation, within: call.deadline }
-    const giveUp = start(this.#inner, asked, call)
+    call.stop = start(this.#inner, asked, call)
     if (!call.isPending) return undefined
     if (this.sync) {
       call.failed(notAtOnce())
       return undefined
     }
     this.#calls.add(call)
-    return giveUp && call.giveUpBy(giveUp)
+    return call
   }
 
-  /** Called by calls that were answered. Returns false if it is too late. */
-  remove(call: Call): boolean {
-    return this.#calls.remove(call)
+  #isOut(charge: Charge): boolean {
+    return this.#health.isOutFor([charge])
   }
 
-  /** True if a good part of what an answer took is the time for which this process did not run. */
-  wasBusy(call: Call, took: number, now: number): boolean {
-    return this.#calls.lostSince(call, now) > took / 4
-  }
-
-  /** A call failed; without an error, it was not answered in time. An error that says what was wrong with it, or with its row, is an answer. */
-  failed(part: Part, sent: number, error: unknown, deadline = 0, wasBusy = false): void {
-    if (this.#isClosed) return
-    const trouble = error === undefined ? this.place.trouble : textOf(error)
-    // A connection that is being made may only be slow.
-    const isSilent = error === undefined && (trouble === undefined || trouble.startsWith('the client is not connected'))
-    const reason = trouble ?? `no answer within ${shownTime(deadline)}`
-    if (error === undefined || isAway(error)) part.failed({ sent, error, reason, isSilent, wasBusy })
-    else if ((error as SluiceError).code !== 'STORE_BUSY')
-      part.answered(performance.now() - sent, performance.now(), true)
-  }
-
+  /** Sends what was kept for a store that answers again. */
   #regained(): void {
     if (this.#isClosed) return
     this.#releaseLater()
-    this.#backlog.send().catch((error: unknown) => this.#reporter.noteFault('STORE_FAILED', textOf(error)))
+    void this.#backlog.send()
   }
 
   #releaseLater(): void {
     if (this.#health.out === 0) this.#local.releaseLater()
   }
+
+  #noteLoss(error: unknown): void {
+    this.#reporter.noteFault('STORE_FAILED', whyOf(error))
+  }
 }
 
 brand(GuardedStore, STORE)
-
-/** A call to the store. It ends once for its asker: by an answer in time, by an error, or at the deadline. */
-class Call implements Pending, Reply {
-  readonly sent: number = performance.now()
-  readonly deadline: number
-  turn = 0
-  lost = 0
-  isPending = true
-  readonly #guard: GuardedStore
-  readonly #kind: Operation['kind']
-  readonly #parts: readonly Part[]
-  readonly #asker: Asker
-  /** It may have to make a connection, or says nothing about a single part. */
-  readonly #isUnsure: boolean
-  #giveUp: (() => void) | undefined
-  /** The asker has given it up. */
-  #isGivenUp = false
-  /** It was given up at the deadline, so that it is answered after its refund. */
-  #isRefunded = false
-  #isOver = false
-
-  constructor(guard: GuardedStore, { kind }: Operation, parts: readonly Part[], most: number, asker: Asker) {
-    let deadline = parts.length === 0 ? most : 0
-    for (const part of parts) deadline = Math.max(deadline, part.begin(this.sent))
-    this.deadline = deadline
-    this.#guard = guard
-    this.#kind = kind
-    this.#parts = parts
-    this.#asker = asker
-    this.#isUnsure = parts.length > 1 || parts.some((part) => part.isConnecting)
-  }
-
-  /** True if it waits for this part. */
-  isDecidedBy(part: Part): boolean {
-    return this.#parts.includes(part)
-  }
-
-  giveUpBy(giveUp: () => void): () => void {
-    this.#giveUp = giveUp
-    return () => {
-      if (!this.isPending || this.#isGivenUp) return
-      this.#isGivenUp = true
-      giveUp()
-    }
-  }
-
-  expire(wasBusy: boolean): void {
-    this.isPending = false
-    for (const part of this.#parts) this.#guard.failed(part, this.sent, undefined, this.deadline, wasBusy)
-    // A probe shows how long an answer takes.
-    if (!this.#isGivenUp && this.#giveUp !== undefined && this.#asker.late === undefined) {
-      this.#isRefunded = this.#kind === 'consume'
-      this.#giveUp()
-    }
-    const waited = new SluiceError('STORE_FAILED', `no answer within ${shownTime(this.deadline)}`)
-    this.#asker.failed(waited, true)
-  }
-
-  answered(by?: Degraded | 'remembered'): void {
-    const now = performance.now()
-    const took = now - this.sent
-    if (!this.isPending) return this.#late(undefined, took, now)
-    this.#end()
-    // What a wrapper of the store remembers says nothing about the health of the store.
-    if (by !== 'remembered' && !this.#isGivenUp) {
-      const isUnsure = this.#isUnsure || this.#guard.wasBusy(this, took, now)
-      for (const part of this.#parts) part.answered(took, now, isUnsure)
-    }
-    this.#asker.answered(by)
-  }
-
-  failed(error: unknown): void {
-    if (!this.isPending) return this.#late(error ?? new Error('no reason'), performance.now() - this.sent)
-    this.#end()
-    if (!this.#isGivenUp) for (const part of this.#parts) this.#guard.failed(part, this.sent, error)
-    this.#asker.failed(error, false)
-  }
-
-  #end(): void {
-    this.isPending = false
-    this.#isOver = true
-    this.#guard.remove(this)
-  }
-
-  /** An answer after a refund has taken two trips. */
-  #late(error: unknown, took: number, now = 0): void {
-    if (this.#isOver) return
-    this.#isOver = true
-    const trip = this.#isRefunded ? Math.max(this.deadline, took / 2) : took
-    if (error === undefined && this.#parts.length === 1 && !this.#isGivenUp)
-      this.#parts[0]!.learn(trip, now, this.#isUnsure || this.#guard.wasBusy(this, took, now))
-    this.#asker.late?.(error, took)
-  }
-}
-
-/** True if the store did not answer, or is not set up. */
-function isAway(error: unknown): boolean {
-  return !(error instanceof SluiceError) || error.code === 'STORE_FAILED' || error.code === 'STORE_SETUP'
-}
-
-/** Returns why a request failed, in one sentence. */
-function textOf(error: unknown): string {
-  if (error instanceof SluiceError) return reasonOf(error)
-  return messageOf(error)
-}
 
 function textOfKeys(charges: readonly Charge[]): string {
   return JSON.stringify(charges.map(({ policy, key }) => [policy.limiter, key]))
 }
 
 function unconfirmed(done: 'locked out' | 'reset', error?: unknown): SluiceError {
-  const reason = error === undefined ? '' : ` (${textOf(error)})`
+  const reason = error === undefined ? '' : ` (${whyOf(error)})`
   const again = done === 'reset' ? 'Reset it again' : 'Lock it out again'
   return new SluiceError(
     'STORE_FAILED',

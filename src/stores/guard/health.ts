@@ -1,4 +1,5 @@
 import { background } from '../../util/clock.ts'
+import { SluiceError, whyOf } from '../../util/errors.ts'
 import type { Charge } from '../store.ts'
 import { type Bounds, Deadline } from './deadline.ts'
 
@@ -17,42 +18,20 @@ const IDLE = 3000
 /** What a store does: `'slow'` answers too late, and `'away'` does not answer or fails. */
 export type StoreState = 'healthy' | 'slow' | 'away'
 
-/** A call that has failed. */
-export interface Failure {
-  /** When it was sent, in milliseconds of `performance.now()`. */
-  readonly sent: number
-  /** The error of the store; `undefined` if there was no answer in time. */
-  readonly error: unknown
-  readonly reason: string
-  /** Nothing says that the store is away: it may only be slow. */
-  readonly isSilent: boolean
-  /** This process was too busy to read an answer in time. */
-  readonly wasBusy: boolean
-}
-
-/** Receives what became of a call. */
-export interface Asker {
-  /** The store has answered in time. */
-  answered(by?: 'open' | 'closed' | 'local' | 'remembered'): void
-  /** It has failed, or `isLate`: it has not answered in time. */
-  failed(error: unknown, isLate: boolean): void
-  /** What a call that was late ended with, after so many milliseconds. */
-  late?(error: unknown, took: number): void
-}
-
 /** What parts of a store need of their guard. */
 interface Hooks {
   /** The name of the part that decides about a key. */
   partOf(limiter: string, key: string): string
-  /** Sends one request of the guard's own. */
-  probe(part: Part, asker: Asker): void
+  /** Why the store cannot answer, if it knows. */
+  trouble(): string | undefined
+  /** Sends one request of the guard's own. `ended` is called once the store has answered, or has failed, after so many milliseconds. */
+  probe(part: Part, ended: (error: unknown, took: number, isLate: boolean) => void): void
   /** `isSilent`: it is not known yet whether answers come late. */
   changed(part: Part, state: StoreState, reason: string, isSilent: boolean): void
   /** It has failed, or not answered for seconds: it is not slow. */
   lost(): void
   /** It has decided again after an outage. */
   proven(): void
-  textOf(error: unknown): string
 }
 
 /**
@@ -127,25 +106,34 @@ export class Part {
     if (!this.isOut) this.#deadline.learn(took, now, isUnsure)
   }
 
-  /** A call failed or was not answered in time. Calls of a busy process count only if nothing was answered for a second. */
-  failed(failure: Failure): void {
-    if (!failure.isSilent) this.#error = failure.reason
-    if (this.isOut || this.#isStopped || failure.sent < this.#answeredAt || this.#isCounted(failure)) return
+  /**
+   * A call has failed; without an error, it was not answered in time. Calls of a busy process count only if nothing was answered for a second. An
+   * error that says what was wrong with the request, or with its row, is an answer. One of a locked row says nothing.
+   */
+  failed({ sent, deadline }: Sent, error: unknown, wasBusy: boolean): void {
     const now = performance.now()
+    const kind = error === undefined ? 'away' : kindOf(error)
+    if (kind !== 'away') return kind === 'busy' ? undefined : this.answered(now - sent, now, true)
+    const trouble = error === undefined ? this.#hooks.trouble() : whyOf(error)
+    // A connection that is being made may only be slow.
+    const isSilent = error === undefined && (trouble === undefined || trouble.startsWith('the client is not connected'))
+    if (!isSilent) this.#error = trouble
+    if (this.isOut || this.#isStopped || sent < this.#answeredAt || this.#isCounted(sent, error)) return
     const isNew = this.#answeredAt === -Infinity
     this.isConnecting = isNew
     if (this.#failures++ === 0) {
-      this.#firstSent = failure.sent
+      this.#firstSent = sent
       this.#wasBusy = false
     }
-    this.#cause = causeOf(failure.error)
+    this.#cause = causeOf(error)
     this.#latestAt = now
-    this.#wasBusy ||= failure.wasBusy
+    this.#wasBusy ||= wasBusy
     if (this.#failures < FAILURES && !isNew) return
     if (this.#wasBusy && now - this.#firstSent < SILENCE) return
     this.#patience = PATIENCE
     this.#probedAt = now
-    this.#become('away', this.#error ?? failure.reason, this.#error === undefined)
+    const reason = this.#error ?? trouble ?? `no answer within ${shownTime(deadline)}`
+    this.#become('away', reason, this.#error === undefined)
     this.#probeLater()
   }
 
@@ -156,7 +144,7 @@ export class Part {
   }
 
   /** One transaction of the store can carry many operations, which fail with one error. It is one failure. */
-  #isCounted({ sent, error }: Failure): boolean {
+  #isCounted(sent: number, error: unknown): boolean {
     return this.#failures > 0 && sent < this.#latestAt && error !== undefined && causeOf(error) === this.#cause
   }
 
@@ -182,23 +170,18 @@ export class Part {
       this.#patience = Math.min(this.#patience * 2, LONGEST_PATIENCE)
       this.#probe()
     })
-    const failed = (error: unknown): void => {
-      if (number !== this.#probes || !this.isOut) return
-      this.#isAway(this.#hooks.textOf(error))
-      this.#probeLater()
-    }
-    this.#hooks.probe(this, {
-      answered: () => this.#close(),
-      failed: (error, isLate) => {
-        if (!isLate) failed(error)
-      },
-      late: (error, took) => {
-        if (error !== undefined) return failed(error)
+    this.#hooks.probe(this, (error, took, isLate) => {
+      if (!this.isOut) return
+      if (error !== undefined) {
+        if (number !== this.#probes) return
+        this.#isAway(whyOf(error))
+      } else if (!isLate) return this.#close()
+      else {
         // After a freeze, and while a connection is made, one answer is late. So this is known only with the second late answer.
-        if (this.#hasBeenLate && this.isOut) this.#become('slow', this.#slowness(took))
+        if (this.#hasBeenLate) this.#become('slow', this.#slowness(took))
         this.#hasBeenLate = true
-        this.#probeLater()
-      },
+      }
+      this.#probeLater()
     })
   }
 
@@ -215,7 +198,7 @@ export class Part {
   }
 
   #close(): void {
-    if (!this.isOut || this.#isStopped) return
+    if (this.#isStopped) return
     this.#cancel()
     this.#failures = 0
     this.#error = undefined
@@ -225,6 +208,22 @@ export class Part {
     this.#isUnproven = true
     this.#become('healthy', this.name === '' ? 'the store answers again' : 'answers again')
   }
+}
+
+/** When a call was sent, in milliseconds of `performance.now()`, and how many milliseconds it had. */
+interface Sent {
+  readonly sent: number
+  readonly deadline: number
+}
+
+/**
+ * What a failure says. `'away'`: the store did not answer, or is not set up. `'busy'` and `'damaged'`: this key alone cannot be decided. `'wrong'`:
+ * the request cannot be.
+ */
+export function kindOf(error: unknown): 'away' | 'busy' | 'damaged' | 'wrong' {
+  const code = error instanceof SluiceError ? error.code : 'STORE_FAILED'
+  if (code === 'STORE_FAILED' || code === 'STORE_SETUP') return 'away'
+  return code === 'STORE_BUSY' ? 'busy' : code === 'DAMAGED_ROW' ? 'damaged' : 'wrong'
 }
 
 function causeOf(error: unknown): unknown {

@@ -47,9 +47,9 @@ function compute(ms: number): void {
 }
 
 function partOf(): Part {
-  const ignore = (): void => undefined
-  const hooks = { partOf: () => '', probe: ignore, changed: ignore, lost: ignore, proven: ignore, textOf: String }
-  return new Part('', { least: 50, most: 50 }, hooks)
+  const ignore = (): undefined => undefined
+  const hooks = { trouble: ignore, probe: ignore, changed: ignore, lost: ignore, proven: ignore }
+  return new Part('', { least: 50, most: 50 }, { partOf: () => '', ...hooks })
 }
 
 interface Busy {
@@ -258,8 +258,7 @@ describe('a store that does not answer, in a busy process', () => {
     try {
       const part = partOf()
       const fail = (times: number): boolean => {
-        for (let i = 0; i < times; i++)
-          part.failed({ sent: performance.now(), error: undefined, reason: 'late', isSilent: true, wasBusy: true })
+        for (let i = 0; i < times; i++) part.failed({ sent: performance.now(), deadline: 50 }, undefined, true)
         return part.isOut
       }
       part.answered(1, performance.now(), false)

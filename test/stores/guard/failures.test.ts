@@ -1,4 +1,5 @@
 // What kinds of failures mean: a store that is away, a key that is locked, a store that is not set up, a row that cannot be read.
+import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import {
   type AsyncStore,
@@ -16,6 +17,7 @@ import { rowStore } from '../../../src/extend.ts'
 import type { Operation } from '../../../src/stores/store.ts'
 import { recordWarnings } from '../../support/guarded.ts'
 import { laterStore } from '../../support/later.ts'
+import { until } from '../../support/redis-tests.ts'
 
 let warnings: ReturnType<typeof recordWarnings>
 beforeEach(() => void (warnings = recordWarnings()))
@@ -72,6 +74,38 @@ describe('a key that another process has locked', () => {
     expect(warnings.messages[0]).toContain('locked')
     it.fault = () => undefined
     expect((await it.limiter.consume('busy')).degraded).toBeUndefined()
+  })
+})
+
+describe('a change of a key that another process has locked', () => {
+  const isLocked = ({ kind }: Operation): unknown =>
+    kind === 'adjust' ? new SluiceError('STORE_BUSY', 'locked') : undefined
+
+  it('is sent again until the key is free, and done once, if it is a refund', { timeout: 20_000 }, async () => {
+    const it = world()
+    const remaining = async (): Promise<number> => (await it.limiter.peek('a', { cost: 0 })).limits[0]!.remaining
+    const sent = (): number => it.asked.filter(({ kind }) => kind === 'adjust').length
+    const decision = await it.limiter.consume('a', { cost: 60 })
+    it.fault = isLocked
+    await it.limiter.refund(decision)
+    expect(await remaining()).toBeLessThan(50)
+    await until(async () => sent() >= 3)
+    it.fault = () => undefined
+    const before = sent()
+    await until(async () => (await remaining()) > 95)
+    await pause(1500)
+    expect(sent()).toBe(before + 1)
+    expect(it.changes).toEqual([])
+    await settled()
+    expect(warnings.codes).toEqual([])
+  })
+
+  it('fails, and is not sent again, if it is a penalty', async () => {
+    const it = world()
+    it.fault = isLocked
+    await expect(it.limiter.penalize('a', 5)).rejects.toMatchObject({ code: 'STORE_BUSY' })
+    await pause(1500)
+    expect(it.asked.length).toBe(1)
   })
 })
 

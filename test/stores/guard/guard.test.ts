@@ -248,6 +248,7 @@ describe('the breaker', () => {
     for (let probe = 0; probe < 3; probe++) {
       // The next probe starts after the one before was given up.
       await until(async () => held.length >= 2)
+      await pause(100)
       held.shift()!()
       await pause(20)
       expect(world.changes.map(({ state }) => state)).not.toContain('healthy')

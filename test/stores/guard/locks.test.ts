@@ -1,6 +1,6 @@
 // block, pause and penalize through a guard, with a store that answers, does not, and answers again.
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import {
   type AsyncStore,
   createLimiter,
@@ -10,6 +10,7 @@ import {
   type Limiter,
   memoryStore,
   perMinute,
+  SluiceError,
 } from '../../../src/index.ts'
 import { guardedLimiterOf } from '../../../src/limiter/variants.ts'
 import { Backlog } from '../../../src/stores/guard/backlog.ts'
@@ -249,5 +250,40 @@ describe('the backlog', () => {
     backlog.adjust({ charges: [charge(0)], units: [1] })
     await backlog.send()
     expect(sent.length).toBe(5001)
+  })
+
+  it('repeats a refund of a locked key for a minute, and then says that it is lost', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+    try {
+      let tries = 0
+      const lost: unknown[] = []
+      const locked = new SluiceError('STORE_BUSY', 'locked')
+      const adjust = async (): Promise<never> => {
+        tries++
+        throw locked
+      }
+      const nothing = async (): Promise<undefined> => undefined
+      const inner = methodStore({ take: nothing, lock: nothing, forget: nothing, adjust })
+      const failed = (_: unknown, error: unknown): void => void lost.push(error)
+      const backlog = new Backlog({ inner, isOutFor: () => false, failed })
+      const refunded = charge(1)
+      refunded.allowed = true
+      expect(backlog.repeats({ charges: [refunded], units: [-1] }, locked)).toBe(true)
+      await vi.advanceTimersByTimeAsync(59_500)
+      expect([tries, lost]).toEqual([59, []])
+      await vi.advanceTimersByTimeAsync(5000)
+      expect(tries).toBeLessThanOrEqual(61)
+      expect([lost, vi.getTimerCount()]).toEqual([[locked], 0])
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
+  it('repeats no refund without a receipt that may be done, and no penalty', () => {
+    const { backlog } = setup()
+    const refunded = charge(1)
+    refunded.allowed = true
+    expect(backlog.repeats({ charges: [refunded], units: [-1] }, new Error('no answer'))).toBe(false)
+    expect(backlog.repeats({ charges: [charge(1)], units: [1] }, new SluiceError('STORE_BUSY', ''))).toBe(false)
   })
 })
