@@ -9,6 +9,8 @@ import type { Edit, Entries } from './entries.ts'
  * is written twice: in TypeScript, and in Lua in a file beside it.
  *
  * All times are integer ticks: 1 µs, or 1 ms if the products of a limit would not be exact integers.
+ *
+ * A step allocates nothing: `advance` of a file writes into its one object `advanced` and returns it.
  */
 
 /**

@@ -43,7 +43,6 @@ const renew: NonNullable<Algorithm<Name>['renew']> = (params, cells, offset, now
   writeEdit(out.edit, over, chargedAt, moved, index, moved)
 }
 
-/** Returns the ticks of one of its durations. */
 function ticksOf(option: string, given: unknown, perMs: number): number {
   return Math.round(milliseconds(option, given) * perMs)
 }

@@ -35,7 +35,6 @@ export function clearEdit(edit: Edit): void {
   writeEdit(edit, 0, 0, 0, 0, 0)
 }
 
-/** Writes all of an edit. */
 export function writeEdit(
   edit: Edit,
   drop: number,
@@ -74,7 +73,6 @@ export class EntryArray implements Entries {
   /** The cost that was dropped. It is in all totals, and may be a part of the oldest entry. */
   #dropped = 0
 
-  /** How many entries there are. */
   get length(): number {
     return this.#times.length - this.#first
   }
@@ -97,7 +95,6 @@ export class EntryArray implements Entries {
     return i >= this.#first ? this.#times[i]! : -Infinity
   }
 
-  /** Calls `visit` for each entry, oldest first. */
   each(visit: (time: number, cost: number) => void): void {
     for (let i = this.#first; i < this.#times.length; i++) visit(this.#times[i]!, this.#costOf(i))
   }

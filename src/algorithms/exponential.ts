@@ -125,7 +125,6 @@ function rememberedMoment(params: LimitParameters<Name>, rate: number, elapsed: 
   return (answered.tick = moment(params, rate, elapsed, cost))
 }
 
-/** What `advance` returns. One object serves every call, so that a step allocates nothing. */
 const advanced = { time: 0.5, isFresh: true, elapsed: 0.5, span: 0.5 }
 
 /** Returns the time that counts at `now`, whether the key is new by then, the ticks since the last charge and those it lasts. */

@@ -6,7 +6,6 @@ import { LARGEST, rescale } from './arithmetic.ts'
 /** The parameters of windows on a calendar: see `CalendarWindows`. They are few and small, since they are part of each stored state. */
 type CalendarName = keyof CalendarWindows
 
-/** When a window starts and when it ends, in ticks. */
 interface WindowSpan {
   start: number
   end: number
@@ -25,7 +24,6 @@ function deriveCalendar({ strict, own, time }: ParameterInput): CalendarWindows 
   return time === undefined ? NO_CALENDAR : calendarWindows(zone, calendarUnit(own['window']), time)
 }
 
-/** The parameters are valid during the current window. */
 function validity({ first, before, current }: CalendarWindows): readonly [from: number, until: number] {
   return [(first + before) * 1000, (first + before + current) * 1000]
 }
@@ -79,7 +77,6 @@ function deriveParameters(input: ParameterInput): Readonly<Record<Name, number>>
   return { quota: input.quota, window: input.window, clock: clock ? CLOCK : FIRST, offset, ...NO_CALENDAR }
 }
 
-/** What `findWindow` returns. One object serves every call, so that a step allocates nothing. */
 const found: WindowSpan = { start: 0.5, end: 0.5 }
 
 /** Returns the window that contains a time. A window of the first request opens at that time. */
@@ -91,7 +88,6 @@ function findWindow(params: LimitParameters<Name>, time: number): WindowSpan {
   return found
 }
 
-/** What `advance` returns. One object serves every call, so that a step allocates nothing. */
 const advanced = { time: 0.5, start: 0.5, end: 0.5, used: 0.5 }
 
 /** Returns the time that counts at `now`, which is never before the window, the start and the end of the window, and what is used. */

@@ -19,7 +19,6 @@ function deriveParameters(input: ParameterInput, capacity: number, queue = false
   return { drain: input.quota / g, unit, capacity, full: capacity * unit, queue: queue ? 1 : 0 }
 }
 
-/** What `advance` returns. One object serves every call, so that a step allocates nothing. */
 const advanced = { time: 0.5, debt: 0.5 }
 
 /** Returns the time that counts at `now`, which is never before the last charge, and the debt at that time. */

@@ -26,7 +26,6 @@ function deriveParameters({ quota, window }: ParameterInput): Readonly<Record<Na
   return { quota, window, drain: quota / g, unit: window / g, full: quota * (window / g) }
 }
 
-/** What `advance` returns. One object serves every call, so that a step allocates nothing. */
 const advanced = { mode: FRESH, tokens: 0.5, time: 0.5, start: 0.5 }
 
 /** Returns the mode and the tokens at `now`, the time that counts, and when the window began. */

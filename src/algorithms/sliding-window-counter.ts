@@ -11,7 +11,6 @@ import { LARGEST, rescale } from './arithmetic.ts'
  */
 type Name = 'quota' | 'window'
 
-/** What `advance` returns. One object serves every call, so that a step allocates nothing. */
 const advanced = { time: 0.5, number: 0.5, current: 0.5, previous: 0.5 }
 
 /** Returns the time that counts at `now`, the number of its window, and the counts of it and of the previous window. */

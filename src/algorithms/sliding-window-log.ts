@@ -17,7 +17,6 @@ export type Name = 'quota' | 'grain' | 'life'
 /** The largest quota of a log, and the largest number of buckets. It bounds the work of a decision and the memory of a key. */
 export const MOST_ENTRIES = 100_000
 
-/** What `advance` returns. One object serves every call, so that a step allocates nothing. */
 const advanced = { index: 0.5, over: 0.5 }
 
 /** Returns the grain at `now`, never before the newest entry, and the cost of the entries that no longer count. */

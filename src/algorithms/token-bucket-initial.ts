@@ -13,7 +13,6 @@ import { refuse, wholeNumber } from '../util/validate.ts'
  */
 type Name = 'taken' | 'idle'
 
-/** Numbers in the state of a bucket. */
 const CELLS = 2
 
 /** Makes such a bucket of one with a `capacity`, two numbers and no entries. */
@@ -21,19 +20,16 @@ export function partFull(name: string, bucket: Algorithm): Algorithm {
   const initialState: Float64Array = Float64Array.from(bucket.initialState)
   const probe = createOutcome()
 
-  /** A bucket as it is when a key is new. */
   function newborn(params: LimitParameters, now: number): Float64Array {
     bucket.step(params, initialState, 0, now, params['taken']!, probe, noEntries)
     return probe.next
   }
 
-  /** Ticks until a bucket is full. */
   function untilFull(params: LimitParameters, cells: Float64Array, now: number): number {
     bucket.step(params, cells, 0, now, 0, probe, noEntries)
     return probe.reset
   }
 
-  /** What `advance` returns. One object serves every call. */
   const advanced = { renewal: 0.5, isNew: true, cells: initialState, offset: 0 }
 
   /** Returns when the key is new again, whether it is at `now`, and the state of its bucket. */

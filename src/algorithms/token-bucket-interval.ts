@@ -16,7 +16,6 @@ function deriveParameters(input: ParameterInput): Readonly<Record<Name, number>>
   return { quota: input.quota, window: input.window, capacity }
 }
 
-/** What `advance` returns. One object serves every call, so that a step allocates nothing. */
 const advanced = { time: 0.5, start: 0.5, used: 0.5 }
 
 /** Returns the time that counts at `now`, the start of its interval, and the tokens taken at that time. */

@@ -302,7 +302,6 @@ function validShadow(json: LimitInput): boolean {
 
 const MOST_THRESHOLDS = 10
 
-/** Returns the option `notifyAt` as data: each part once, the smallest first. */
 function checkedThresholds(given: unknown): readonly number[] {
   const expected = `a list of at most ${MOST_THRESHOLDS} numbers above 0 and at most 1, such as [0.8, 1]`
   if (!Array.isArray(given) || given.length > MOST_THRESHOLDS) return refuse('notifyAt', expected, given)

@@ -194,7 +194,6 @@ export class Row {
     this.#readFrom(moved, entries ?? noEntries)
   }
 
-  /** Steps the state that was read. */
   step(compiled: CompiledLimit, parameters: LimitParameters, cost: number): void {
     compiled.step(parameters, this.from, 0, this.tick, cost, this.outcome, this.fromEntries)
   }
@@ -213,7 +212,6 @@ export class Row {
     algorithm.renew!(nonStrict, this.from, 0, this.tick, chargedAt, units, outcome, this.fromEntries)
   }
 
-  /** Writes the next state. */
   keep(compiled: CompiledLimit, now: number): void {
     const { outcome } = this
     const before = this.cut > 0 ? endOf(compiled, this.from, this.fromEntries, now) : 0
@@ -266,12 +264,10 @@ export class Row {
     this.#noteRare()
   }
 
-  /** Returns how many denials still count. */
   denialsAt(now: number): number {
     return lockEnd(this.rare[DENIED_AT]!, this.rare[DENIALS_UNTIL]!, now) > now ? this.rare[DENIALS]! : 0
   }
 
-  /** Notes how many denials count until a microsecond. */
   countDenials(count: number, now: number, until: number): void {
     this.rare[DENIALS] = count
     this.rare[DENIED_AT] = now

@@ -129,7 +129,6 @@ export class Batch {
     return isLow
   }
 
-  /** Changes what is left. */
   add(i: number, units: number): void {
     this.left[i]! += units
     this.counted[i]! += units
@@ -209,7 +208,6 @@ export class Spot {
     return Math.max(0, this.#sums[i + 1]!)
   }
 
-  /** Units of a limit in live leases. */
   left(i: number): number {
     let sum = 0
     for (const { left } of this.batches) sum += left[i]!
@@ -244,7 +242,6 @@ export class Spot {
     this.turnAt = ((part + 1) * this.settings.span) / PARTS
   }
 
-  /** Counts what was taken from leases since. */
   fold(): void {
     this.#add(0, this.uses)
     this.uses = 0

@@ -349,7 +349,6 @@ class LeaseStore implements AsyncStore {
     if (!isSlow) this.#consider(spot)
   }
 
-  /** Returns true if each limit of a decision may be leased. */
   #isLeased(charges: readonly Charge[]): boolean {
     for (let i = 0; i < charges.length; i++) {
       const { policy } = charges[i]!
@@ -553,7 +552,6 @@ class LeaseStore implements AsyncStore {
     this.#sweepAtLatest(batch.end)
   }
 
-  /** Ends a lease. */
   #end(batch: Batch): void {
     if (!batch.isLive) return
     const { spot } = batch
@@ -571,7 +569,6 @@ class LeaseStore implements AsyncStore {
     for (const batch of spot.batches.slice()) this.#end(batch)
   }
 
-  /** Ends the leases of keys. */
   #dropAll(places: readonly Keyed[]): void {
     for (const each of places) for (const spot of this.#known.get(placeOf(each))?.spots ?? []) this.#drop(spot)
   }
@@ -764,7 +761,6 @@ function placeOf({ limiter, key }: Keyed): string {
   return `${limiter}\0${key}`
 }
 
-/** Returns what is known of the limit of a charge. */
 function tallyIn(known: Known | undefined, { limit }: Charge): Tally | undefined {
   return known?.tallies.find((each) => each.limit === limit.name)
 }

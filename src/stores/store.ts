@@ -245,7 +245,9 @@ export function isCharge(status: LimitStatus | undefined): status is Charge {
 export type Operation = Deciding | Adjusting | Renewing | Locking | Forgetting
 
 /** What every operation can have. */
-interface OperationBase {
+interface OperationBase<Kind> {
+  /** What happens. */
+  readonly kind: Kind
   /**
    * Milliseconds for which the caller waits for the answer. A store may end its statements then. `guard` sets it to its deadline. Default: the
    * store's own time-out.
@@ -254,9 +256,7 @@ interface OperationBase {
 }
 
 /** Decides charges, all or nothing. */
-export interface Deciding extends OperationBase {
-  /** What happens. */
-  readonly kind: DecisionMode
+export interface Deciding extends OperationBase<DecisionMode> {
   /** What is decided. */
   readonly charges: readonly Charge[]
   /** True if a wrapper may not answer from what it remembers. */
@@ -269,9 +269,7 @@ export function isDeciding(operation: Operation): operation is Deciding {
 }
 
 /** Adds units to keys. */
-export interface Adjusting extends OperationBase {
-  /** What happens. */
-  readonly kind: 'adjust'
+export interface Adjusting extends OperationBase<'adjust'> {
   /** What was charged before. */
   readonly charges: readonly Charge[]
   /** Units for each charge. */
@@ -297,9 +295,7 @@ export interface ReceiptUse {
 }
 
 /** Renews slots. */
-export interface Renewing extends OperationBase {
-  /** What happens. */
-  readonly kind: 'renew'
+export interface Renewing extends OperationBase<'renew'> {
   /** What was charged before, by limits of slots. */
   readonly charges: readonly Charge[]
   /** Written by the store: what became of each charge. */
@@ -309,9 +305,7 @@ export interface Renewing extends OperationBase {
 }
 
 /** Locks keys out. */
-export interface Locking extends OperationBase {
-  /** What happens. */
-  readonly kind: 'lock'
+export interface Locking extends OperationBase<'lock'> {
   /** Charges of the keys. */
   readonly charges: readonly Charge[]
   /** Milliseconds, from 0. */
@@ -321,9 +315,7 @@ export interface Locking extends OperationBase {
 }
 
 /** Deletes a key. */
-export interface Forgetting extends OperationBase {
-  /** What happens. */
-  readonly kind: 'forget'
+export interface Forgetting extends OperationBase<'forget'> {
   /** The name of the limiter. */
   readonly limiter: string
   /** The key. */
@@ -496,7 +488,6 @@ function steadyNow(): number {
   return steadyClock.now()
 }
 
-/** Keeps the answer of a store that answers at once. */
 class Answer implements Reply {
   by: Degraded | undefined = undefined
   isThere = false
