@@ -13,7 +13,7 @@ import {
 } from './headers/styles.ts'
 import type { HeaderOptions } from './headers/options.ts'
 import { type DenialOptions, messageReader, type SentMessage } from './message.ts'
-import { countHeld, denialOf } from '../limiter/wait.ts'
+import { countWaiting, denialOf } from '../limiter/wait.ts'
 import { isOwn } from '../limiter/default-limiter.ts'
 import type { Limiter } from '../limiter/contract.ts'
 import { isStoreError, shown, SluiceError } from '../util/errors.ts'
@@ -269,7 +269,7 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
     request: Request,
     response: Response,
   ): Promise<boolean> {
-    const release = isOwn(limiter) ? countHeld(limiter.name) : undefined
+    const release = isOwn(limiter) ? countWaiting(limiter.name) : undefined
     charged.hold(decision)
     try {
       if (await hold(response, decision.delay)) {

@@ -5,7 +5,7 @@ import { warn } from '../util/warn.ts'
 import { boundedKey } from '../util/bounded-key.ts'
 import { shown, SluiceError } from '../util/errors.ts'
 import { describeFunction, type Key, type Keyer, normalizeKey, UNIDENTIFIED } from './keyers.ts'
-import { addDistinct, assertUniqueNames, type Bucket, type ChargeSource, checkedCost } from './charges.ts'
+import { addDistinct, assertUniqueNames, type LimiterKey, type ChargeSource, checkedCost } from './charges.ts'
 import { type ReceiptSettings, receiptSettings } from './receipt-settings.ts'
 import type { CostFunc, LimiterOptions, LimitFunc } from './options.ts'
 import { chain, collect, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
@@ -20,7 +20,6 @@ const MOST_DEFINITIONS = 4
 /** A key that returns so often to an earlier definition within one window does not only change its plan. */
 const RETURNS = 10
 
-/** What one key had under one name. */
 interface Watched {
   signature: string
   readonly earlier: string[]
@@ -51,7 +50,6 @@ class AlternationWatch {
     else if (known !== undefined && known !== signature) this.#isActive = !this.#isWarned
   }
 
-  /** Notes the limits of a request. */
   note(policies: readonly Policy[], key: string): void {
     if (!this.#isActive) return
     for (const { limit, compiled } of policies) {
@@ -167,7 +165,6 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
     return charged(this.#fixed, this.#text(key), cost === undefined ? 1 : checkedCost(cost))
   }
 
-  /** Asks the functions of the user for limits and costs. */
   #asked(input: Input, key: MaybePromise<Key | null | undefined>, cost: number | undefined): MaybePromise<Charge[]> {
     return chain(key, (known) => chain(this.#limits(input), (policies) => this.#costed(input, known, policies, cost)))
   }
@@ -200,7 +197,7 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
     return parts.map((part) => (typeof part === 'function' ? describeFunction(part) : unnamed(part as Limit))).join()
   }
 
-  buckets(input: Input): MaybePromise<readonly Bucket[]> {
+  keysOf(input: Input): MaybePromise<readonly LimiterKey[]> {
     return chain(this.#keyer(input), (key) => [{ limiter: this.name, key: this.#prefix + normalizeKey(key) }])
   }
 
@@ -236,7 +233,6 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
     return policies
   }
 
-  /** @param others the limits that were returned together with it */
   #policy(given: Limit, others: readonly Limit[] = [given]): Policy {
     const known = this.#policies.get(given)
     if (known !== undefined) return known

@@ -24,7 +24,7 @@ export interface ChargeSource<Input> {
   /** Returns true for the name of a limiter that its charges have. */
   owns(limiter: string): boolean
   /** Returns where the store keeps the state of an input. */
-  buckets(input: Input): MaybePromise<readonly Bucket[]>
+  keysOf(input: Input): MaybePromise<readonly LimiterKey[]>
   /** Returns a source with the same limits whose keys have a prefix. */
   withPrefix(prefix: string): ChargeSource<Input>
   /**
@@ -41,7 +41,7 @@ export interface ChargeSource<Input> {
 }
 
 /** The state of a key under the limits of one limiter. */
-export interface Bucket {
+export interface LimiterKey {
   readonly limiter: string
   readonly key: string
 }
@@ -79,7 +79,7 @@ function duplicateName(name: string): SluiceError {
 export function dedupe(charges: Charge[]): Charge[] {
   for (let i = 1; i < charges.length; i++) {
     for (let j = 0; j < i; j++) {
-      if (!isSameBucket(charges[i]!, charges[j]!)) continue
+      if (!isSameState(charges[i]!, charges[j]!)) continue
       if (charges[i]!.cost > charges[j]!.cost) charges[j] = charges[i]!
       charges.splice(i--, 1)
       break
@@ -88,7 +88,7 @@ export function dedupe(charges: Charge[]): Charge[] {
   return charges
 }
 
-function isSameBucket(a: Charge, b: Charge): boolean {
+function isSameState(a: Charge, b: Charge): boolean {
   if (a.key !== b.key || a.limit.name !== b.limit.name) return false
   if (a.policy.limiter !== b.policy.limiter || a.policy.store !== b.policy.store) return false
   if (!isSameLimit(a.limit, b.limit)) throw duplicateName(a.limit.name)

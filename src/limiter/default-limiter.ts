@@ -15,7 +15,7 @@ import { shown, SluiceError } from '../util/errors.ts'
 import { composeKey, type Key, normalizeKey } from './keyers.ts'
 import { chain, collect, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { combine, type Decision, decisions } from './decision.ts'
-import { countHeld, denialOf, type WaitOptions, type WaitQueue, waitQueueOf } from './wait.ts'
+import { countWaiting, denialOf, type WaitOptions, type WaitQueue, waitQueueOf } from './wait.ts'
 import { Endings, wasSettled } from './ending.ts'
 import { LONGEST_LOCK } from '../engine/compiled-limit.ts'
 import type { LockMode } from '../engine/adjust.ts'
@@ -40,7 +40,7 @@ export interface OwnLimiter<Input> extends Limiter<Input> {
    */
   end(decision: Decision, actual: ((limit: Limit) => number) | undefined, releases: boolean): MaybePromise<void>
   /** Returns a limiter with the same limits, with each part changed. It is made once for each `id`. */
-  variant(id: unknown, store: Store, change: (source: ChargeSource<Input>) => ChargeSource<Input>): OwnLimiter<Input>
+  adapted(id: unknown, store: Store, change: (source: ChargeSource<Input>) => ChargeSource<Input>): OwnLimiter<Input>
 }
 
 /** Returns false for a limiter that another program implements. Throws `VERSION_MISMATCH` for one of another version of the package. */
@@ -54,7 +54,6 @@ export function chargeSourcesOf<Input>(limiter: Limiter<Input>): readonly Charge
   return isOwn(limiter) ? limiter.sources : []
 }
 
-/** Returns the methods of a limiter for one input. */
 function handleOf<Input>(limiter: Limiter<Input>, input: Input): KeyedLimiter {
   return {
     consume: (options?: ConsumeOptions): MaybePromise<Decision> => limiter.consume(input, options),
@@ -93,7 +92,7 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
   readonly #endings: Endings
   #isWarned = false
   /** What adapters made of this limiter. */
-  readonly #variants = new Map<unknown, DefaultLimiter<Input>>()
+  readonly #adapted = new Map<unknown, DefaultLimiter<Input>>()
 
   readonly name: string
 
@@ -114,14 +113,14 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
     return this.#store
   }
 
-  variant(
+  adapted(
     id: unknown,
     store: Store,
     change: (builder: ChargeSource<Input>) => ChargeSource<Input>,
   ): DefaultLimiter<Input> {
-    const variant = this.#variants.get(id) ?? new DefaultLimiter(this.#builders.map(change), store)
-    this.#variants.set(id, variant)
-    return variant
+    const made = this.#adapted.get(id) ?? new DefaultLimiter(this.#builders.map(change), store)
+    this.#adapted.set(id, made)
+    return made
   }
 
   consume(input: Input, options?: ConsumeOptions): MaybePromise<Decision> {
@@ -138,7 +137,7 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
     const given = this.#charges(input, options.cost)
     const charges = isPromise(given) ? await given : given
     const began = performance.now()
-    const release = countHeld(this.name)
+    const release = countWaiting(this.name)
     let hasWaited = false
     const waits = (): void => void (hasWaited = true)
     try {
@@ -181,7 +180,7 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
   }
 
   reset(input: Input): MaybePromise<void> {
-    const done = collect([...this.#variants.values(), ...this.#builders], (each) =>
+    const done = collect([...this.#adapted.values(), ...this.#builders], (each) =>
       each instanceof DefaultLimiter ? each.reset(input) : forgetIn(each, input),
     )
     return chain(done, () => this.#queue.wake())
@@ -216,24 +215,23 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
     return handleOf(this.#withKey(givenKey(key), input.length > 0), input[0] as Input)
   }
 
-  /** Returns the same limiter, and the same variants of it, for one key. */
   #withKey(key: Key, hasInput: boolean): DefaultLimiter<Input> {
     const [builder] = this.#builders
     if (builder?.withKey === undefined || this.#builders.length > 1) throw noSingleKey()
     const keyed = new DefaultLimiter([builder.withKey(key, hasInput)], this.#store)
-    for (const [id, variant] of this.#variants) keyed.#variants.set(id, variant.#withKey(key, hasInput))
+    for (const [id, each] of this.#adapted) keyed.#adapted.set(id, each.#withKey(key, hasInput))
     return keyed
   }
 
-  /** The variants that adapters have guarded. They count in the same place as this limiter. */
+  /** The adapted ones that are guarded. They count in the same place as this limiter. */
   #guards(): DefaultLimiter<Input>[] {
-    return [...this.#variants.values()].filter((each) => each.#store !== this.#store)
+    return [...this.#adapted.values()].filter((each) => each.#store !== this.#store)
   }
 
   /** Locks the keys of an input here and in what adapters made of this limiter. */
   #lock(input: Input, ms: number, mode: LockMode): MaybePromise<void> {
     const own = this.#guards().length === 0 ? [this] : []
-    const done = collect([...this.#variants.values(), ...own], (each) =>
+    const done = collect([...this.#adapted.values(), ...own], (each) =>
       each === this ? this.#lockOwn(input, ms, mode) : each.#lock(input, ms, mode),
     )
     return chain(done, () => undefined)
@@ -250,7 +248,7 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
 
   /** Waiters may have to wait longer than was predicted, or shorter. */
   #changed(charges: readonly Charge[]): void {
-    for (const each of [this, ...this.#variants.values()]) each.#queue.wake(charges)
+    for (const each of [this, ...this.#adapted.values()]) each.#queue.wake(charges)
   }
 
   // A function with a closure allocates the variables of the closure at each call, so those of rare cases are on their own.
@@ -330,16 +328,14 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
   }
 }
 
-/** Publishes what a decision of `consume` has crossed, if anybody listens. */
 function noticed(mode: DecisionMode, decision: Decision): Decision {
   if (mode === 'consume' && thresholds.hasSubscribers) noticeDecision(decision)
   return decision
 }
 
-/** Deletes the state of an input under the limits of a source. */
 function forgetIn<Input>(source: ChargeSource<Input>, input: Input): MaybePromise<void> {
-  return chain(source.buckets(input), (buckets) => {
-    const done = collect(buckets, ({ limiter, key }) => perform(source.store, { kind: 'forget', limiter, key }))
+  return chain(source.keysOf(input), (keys) => {
+    const done = collect(keys, ({ limiter, key }) => perform(source.store, { kind: 'forget', limiter, key }))
     return chain(done, () => undefined)
   })
 }
@@ -355,7 +351,6 @@ function checkedLength(method: string, duration: Duration): number {
 
 const CONSUME_OPTIONS = ['cost']
 
-/** Returns the cost in the options of `consume` or `peek`. */
 function costIn(options: ConsumeOptions | undefined, mode: DecisionMode): number | undefined {
   if (options === undefined) return undefined
   return knownOptions(mode === 'peek' ? 'peek' : 'consume', options, CONSUME_OPTIONS).cost

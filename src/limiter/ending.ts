@@ -29,7 +29,6 @@ function renewalOf(receipt: Receipt, store: Store): ReceiptUse {
 /** Renewals that are under way. What follows waits for them, since they move the slots. */
 const renewals = shared('renewals', () => new Map<Decision, Promise<unknown>>())
 
-/** One adjustment of a decision. */
 interface Ending {
   readonly decision: Decision
   readonly charges: readonly Charge[]
@@ -156,12 +155,10 @@ function failed({ decision, charges, settles, releases, units, use }: Ending, er
   warnFailed(() => `A refund, settlement or release failed, so the charge does not change. ${textOf(error)}`)
 }
 
-/** Returns the actual costs of charges. Throws `INVALID_COST`. */
 function costsOf(charges: readonly Charge[], actual: (limit: Limit) => number): number[] {
   return charges.map((charge) => (isSettled(charge) ? checkedCost(actual(charge.limit)) : 0))
 }
 
-/** Returns the units to add to each charge. */
 function unitsOf(charges: readonly Charge[], costs: readonly number[] | undefined, releases: boolean): number[] {
   const units = new Array<number>(charges.length)
   for (let i = 0; i < charges.length; i++) {

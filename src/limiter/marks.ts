@@ -14,7 +14,6 @@ const MARGIN = PER_DOUBLING / 2
 const MARK_AGAIN = 50
 /** Milliseconds for which a process looks for others after it has waited, and asks often after it has seen one. */
 const REMEMBERED = 1000
-/** The most lines that are remembered. */
 const MOST_LINES = 10_000
 
 /** A request that waits for a slot. Times are in milliseconds of its clock. */

@@ -176,7 +176,6 @@ export function validateRulesOptions<Options extends RulesLimiterOptions<never>>
 
 type CommonLimiterOptions = StoreOptions & Pick<LimiterOptions<never>, 'name' | 'onDecision'>
 
-/** Checks the options that do not depend on where limits come from. */
 function validateCommon({ name, store, lease, shared, onDecision }: CommonLimiterOptions): void {
   if (name !== undefined && !(typeof name === 'string' && /^[\x20-\x7e]{1,256}$/.test(name)))
     refuse('name', '1 to 256 characters of printable ASCII', name)

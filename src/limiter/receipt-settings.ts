@@ -18,7 +18,6 @@ export interface ReceiptSettings {
   readonly secrets: readonly string[]
 }
 
-/** The options about receipts, as they are given. */
 interface ReceiptOptions {
   readonly receiptFor?: Duration | undefined
   readonly receiptSecret?: string | readonly string[] | undefined

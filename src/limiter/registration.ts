@@ -15,7 +15,6 @@ interface Home {
   readonly first?: Home
 }
 
-/** By the places of stores, then by name. */
 const homes = shared('homes', () => new WeakMap<object, WeakValues<Home>>())
 
 /**
@@ -33,7 +32,6 @@ export function registered<Made>(name: string, store: Store, options: Options, m
   return made
 }
 
-/** Returns the home of a limiter whose name is registered already. */
 function homeBeside(first: Home, name: string, options: Options): Home {
   const difference = differenceOf(first.options, options)
   if (difference === undefined) return first

@@ -81,7 +81,6 @@ export function noticeAdded(store: Store, charges: readonly Charge[], units: rea
   }
 }
 
-/** @param before the units that were used before */
 function notice(charge: Charge, before: number): void {
   const { limiter, limit, key, used, policy } = charge
   const { capacity } = policy.compiled
@@ -91,7 +90,6 @@ function notice(charge: Charge, before: number): void {
   }
 }
 
-/** Returns true for the first crossing of a key in a window. */
 function isFirst(charge: Charge, threshold: number): boolean {
   const { limiter, limit, key, policy } = charge
   const now = policy.store.clock.now()

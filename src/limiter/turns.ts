@@ -28,12 +28,10 @@ export class Group<Waiter extends Waiting> {
   readonly costs: number[]
   /** In the order of their arrival. */
   readonly waiters: Set<Waiter> = new Set<Waiter>()
-  /** When its first waiter arrived. */
   arrival = 0
   /** The index of the line in which it stands; -1 for none. */
   place = -1
   #wake: () => void = () => undefined
-  /** True if it was woken since `begin`. */
   #isWoken = false
 
   constructor(name: string, tenant: Tenant<Waiter>, lines: readonly string[]) {
@@ -43,7 +41,6 @@ export class Group<Waiter extends Waiting> {
     this.costs = lines.map(() => 0)
   }
 
-  /** The waiter that is served first. */
   get first(): Waiter | undefined {
     return this.waiters.values().next().value
   }
@@ -88,7 +85,6 @@ export class Turns<Waiter extends Waiting> {
   readonly #arrivals = new WeakMap<Waiter, number>()
   #count = 0
 
-  /** How many groups wait. */
   get size(): number {
     return this.#groups.size
   }
@@ -105,7 +101,6 @@ export class Turns<Waiter extends Waiting> {
     return longest
   }
 
-  /** Adds a waiter to the end of its group. */
   add(waiter: Waiter): void {
     const { charges } = waiter
     const lines = charges.map(lineName)
@@ -222,7 +217,6 @@ export class Turns<Waiter extends Waiting> {
     }
   }
 
-  /** Returns the group that is served first in a line. */
   firstIn(name: string): Group<Waiter> | undefined {
     let first: Group<Waiter> | undefined
     for (const group of this.#lines.get(name)?.groups ?? [])
@@ -238,7 +232,7 @@ function comesBefore<Waiter extends Waiting>(one: Group<Waiter>, other: Group<Wa
 
 /** Requests without a cost have lines of their own: they wait for the end of a lock-out only. */
 function lineName(charge: Charge): string {
-  return `${charge.cost === 0 ? 'free ' : ''}${bucketName(charge)}`
+  return `${charge.cost === 0 ? 'free ' : ''}${stateName(charge)}`
 }
 
 function tenantName([first]: readonly Charge[]): string {
@@ -246,6 +240,6 @@ function tenantName([first]: readonly Charge[]): string {
 }
 
 /** Lengths come first, so that no text can pass for a boundary. */
-function bucketName({ policy: { limiter, limit }, key }: Charge): string {
+function stateName({ policy: { limiter, limit }, key }: Charge): string {
   return `${limiter.length}:${limiter}${limit.name.length}:${limit.name}${key}`
 }

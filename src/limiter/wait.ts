@@ -10,20 +10,20 @@ import { combine, type Decision, waitsForSlots } from './decision.ts'
 import { type Marking, Marks } from './marks.ts'
 import { type Group, Turns } from './turns.ts'
 
-const held = shared('held requests', () => new Map<string, number>())
+const waiting = shared('waiting requests', () => new Map<string, number>())
 
 /** How many requests wait now, by the name of their limiter: in `wait`, and for the delay of a leaky bucket. */
-export function heldRequests(): ReadonlyMap<string, number> {
-  return held
+export function waitingRequests(): ReadonlyMap<string, number> {
+  return waiting
 }
 
 /** Counts a request that waits. Returns a function to call once when it waits no longer. */
-export function countHeld(limiter: string): () => void {
-  held.set(limiter, (held.get(limiter) ?? 0) + 1)
+export function countWaiting(limiter: string): () => void {
+  waiting.set(limiter, (waiting.get(limiter) ?? 0) + 1)
   return function release() {
-    const left = held.get(limiter)! - 1
-    if (left === 0) held.delete(limiter)
-    else held.set(limiter, left)
+    const left = waiting.get(limiter)! - 1
+    if (left === 0) waiting.delete(limiter)
+    else waiting.set(limiter, left)
   }
 }
 
@@ -47,7 +47,6 @@ export interface WaitOptions {
   readonly signal?: AbortSignal
 }
 
-/** Returns the milliseconds of `maxWait`. Throws `INVALID_OPTION`. */
 function longestWait({ maxWait = Infinity }: WaitOptions): number {
   if (typeof maxWait === 'string') return milliseconds('maxWait', maxWait)
   if (typeof maxWait === 'number' && maxWait >= 0) return maxWait
@@ -180,7 +179,6 @@ export function denialOf(error: unknown): Decision | undefined {
 /** How many requests can wait on a store by default. */
 const MAX_QUEUE = 10_000
 
-/** By the places of stores. */
 const queues = shared('queues', () => new WeakMap<object, WaitQueue>())
 
 /**
@@ -261,7 +259,6 @@ export class WaitQueue {
     this.#turns.wake(charges)
   }
 
-  /** Serves a group until nobody waits in it. */
   async #serve(group: Group<Waiter>): Promise<void> {
     let isNew = true
     for (let waiter = group.first; waiter !== undefined; waiter = group.first) {
@@ -336,7 +333,6 @@ export class WaitQueue {
     return Math.min(ASK_AGAIN, Math.max(ASK_SOON, this.#turns.size)) + Math.random() * JITTER_SOON
   }
 
-  /** Moves a group to one of its lines. */
   #stand(group: Group<Waiter>, waiter: Waiter, place: number): void {
     const left = group.place
     this.#turns.stand(group, place)
@@ -424,7 +420,6 @@ function decide(store: Store, charges: readonly Charge[], mode: DecisionMode): M
   return chain(perform(store, { kind: mode, charges, fresh: true }), (degraded) => combine(charges, degraded))
 }
 
-/** The charges of a waiter, not decided yet. */
 function sameCharges({ charges }: Waiter): Charge[] {
   return charges.map((charge) => charge.copy())
 }

@@ -81,7 +81,7 @@ export const INSTRUMENTS: readonly Instrument[] = [
     kind: 'sum',
     unit: '{request}',
     help: 'Requests that wait now, for a delay or in wait().',
-    samples: (recorder) => Array.from(recorder.held(), ([{ limiter }, value]) => ({ labels: { limiter }, value })),
+    samples: (recorder) => Array.from(recorder.waiting(), ([{ limiter }, value]) => ({ labels: { limiter }, value })),
   },
   {
     name: 'slots_used',

@@ -13,7 +13,7 @@ import { storeChanges, type StoreEvent } from '../stores/guard/reporter.ts'
 import { isMemoryPlace, type KeyCount, keyCounts } from '../stores/memory/key-counts.ts'
 import { slotsHeld } from '../limiter/slots.ts'
 import { leaseCounts, tripCounts } from '../stores/lease-counts.ts'
-import { heldRequests } from '../limiter/wait.ts'
+import { waitingRequests } from '../limiter/wait.ts'
 
 /** What the decisions of one limit were. */
 export class Counts {
@@ -181,7 +181,6 @@ class StoreWatch {
     storeChanges.subscribe(this.#changed)
   }
 
-  /** Called with the store of each limit. */
   note(store: Store): void {
     if (isMemoryPlace(store.place)) this.#inMemory.add(store)
   }
@@ -214,7 +213,6 @@ export class Recorder {
   #series: Series
   /** So one look-up finds the counts of a limit and of its limiter. */
   #byPolicy = new WeakMap<Policy, Known>()
-  /** The limits that count slots. */
   #ofSlots = new Set<Counts>()
   /** What leases of the process came to before. */
   #before = leasesNow()
@@ -253,11 +251,11 @@ export class Recorder {
   }
 
   /** How many requests wait now, for every limiter. */
-  held(): Map<LimiterCounts, number> {
-    for (const name of heldRequests().keys()) this.#series.ofLimiter(name)
-    const held = new Map(this.limiters().map((limiter) => [limiter, 0]))
-    for (const [name, count] of heldRequests()) addTo(held, this.#series.ofLimiter(name), count)
-    return held
+  waiting(): Map<LimiterCounts, number> {
+    for (const name of waitingRequests().keys()) this.#series.ofLimiter(name)
+    const waiting = new Map(this.limiters().map((limiter) => [limiter, 0]))
+    for (const [name, count] of waitingRequests()) addTo(waiting, this.#series.ofLimiter(name), count)
+    return waiting
   }
 
   /** How many keys the memory stores remember, by limit. */
@@ -304,7 +302,6 @@ export class Recorder {
     })
   }
 
-  /** Counts from 0 again. */
   reset(): void {
     this.#before = leasesNow()
     this.#series = new Series(this.#most)
@@ -340,7 +337,6 @@ export class Recorder {
     return this.#byPolicy.get(status.policy) ?? this.#meetPolicy(limiter, status.policy)
   }
 
-  /** The first decision of a limit. */
   #meetPolicy(limiter: string, policy: Policy): Known {
     const known = this.#meet(limiter, policy.limiter, policy.limit.name)
     this.#byPolicy.set(policy, known)

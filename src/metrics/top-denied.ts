@@ -33,7 +33,6 @@ export class SpaceSaving {
     this.#capacity = capacity
   }
 
-  /** The items of the stream. */
   get total(): number {
     return this.#total
   }
@@ -58,7 +57,6 @@ export class SpaceSaving {
     this.#sink(counter)
   }
 
-  /** Returns a counter for an item that has none. */
   #place(given: string): Counter {
     const item = copyText(given)
     const counter = this.#heap.length < this.#capacity ? this.#create(item) : this.#takeOver(item)
@@ -103,7 +101,6 @@ export class SpaceSaving {
     return right !== undefined && right.count < left!.count ? right : left
   }
 
-  /** Exchanges a counter with one of its children. */
   #swap(parent: Counter, child: Counter): void {
     const { at } = parent
     this.#heap[at] = child
@@ -123,9 +120,7 @@ interface Estimate {
   readonly error: number
 }
 
-/** The most frequent items of a time. */
 interface Summary {
-  /** The items of the stream. */
   readonly total: number
   /** The largest counts first. */
   readonly items: readonly Estimate[]
@@ -159,7 +154,6 @@ export class RecentSketch {
     this.#sketches.at(-1)!.add(item)
   }
 
-  /** Returns at most `size` items. */
   summary(size: number, now: number): Summary {
     this.#advance(now)
     const estimates = this.#estimates()

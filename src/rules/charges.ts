@@ -1,4 +1,4 @@
-import { type Bucket, type ChargeSource, checkedCost } from '../limiter/charges.ts'
+import { type LimiterKey, type ChargeSource, checkedCost } from '../limiter/charges.ts'
 import type { Decision } from '../limiter/decision.ts'
 import { UNIDENTIFIED } from '../limiter/keyers.ts'
 import type { RulePlace } from '../limiter/rule-source.ts'
@@ -85,7 +85,7 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
     })
   }
 
-  buckets(input: Input): MaybePromise<readonly Bucket[]> {
+  keysOf(input: Input): MaybePromise<readonly LimiterKey[]> {
     return this.#matching(input, (facts, policies) =>
       policies.map((policy) => ({
         limiter: this.#limiterOf(policy),

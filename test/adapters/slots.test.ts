@@ -20,7 +20,7 @@ import {
 } from '../../src/index.ts'
 import type { Served } from '../../src/testing.ts'
 import { slotsHeld } from '../../src/limiter/slots.ts'
-import { heldRequests } from '../../src/limiter/wait.ts'
+import { waitingRequests } from '../../src/limiter/wait.ts'
 import { ask, dial, until } from '../support/http.ts'
 import { twoFrameworks } from './frameworks.ts'
 
@@ -428,7 +428,7 @@ describe('a server of node:http', () => {
 })
 
 function waitersOf(limiter: Limiter<unknown>): number {
-  return heldRequests().get((limiter as unknown as { name: string }).name) ?? 0
+  return waitingRequests().get((limiter as unknown as { name: string }).name) ?? 0
 }
 
 test.each(twoFrameworks)('$name removes the reset of an earlier limit', async (framework) => {

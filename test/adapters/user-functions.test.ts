@@ -2,7 +2,7 @@ import http from 'node:http'
 import { once } from 'node:events'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { rateLimit as forNode } from '../../adapters/node/index.ts'
-import { heldRequests } from '../../src/limiter/wait.ts'
+import { waitingRequests } from '../../src/limiter/wait.ts'
 import { everyone, keyers } from '../../src/limiter/keyers.ts'
 import { createLimiter, stack } from '../../src/limiter/limiter.ts'
 import { fixedWindow, leakyBucket, perHour } from '../../src/engine/factories.ts'
@@ -110,7 +110,7 @@ describe.each(twoFrameworks)('$name', (harness) => {
         await server.close()
         servers.pop()
       }
-      expect(heldRequests().size).toBe(0)
+      expect(waitingRequests().size).toBe(0)
     },
   )
 
@@ -169,7 +169,7 @@ describe.each(twoFrameworks)('$name', (harness) => {
       await until(() => called > 0)
       socket.destroy()
       await turns(10)
-      expect([ran(), heldRequests().size]).toEqual([0, 0])
+      expect([ran(), waitingRequests().size]).toEqual([0, 0])
     }
     expect(found).toEqual([])
   })
@@ -178,9 +178,9 @@ describe.each(twoFrameworks)('$name', (harness) => {
     const { server } = await served({ keyer: everyone, limits: leakyBucket({ quota: 1, window: '1h', capacity: 2 }) })
     await ask(server)
     const socket = await dial(server)
-    await until(() => heldRequests().size === 1)
+    await until(() => waitingRequests().size === 1)
     socket.destroy()
-    await until(() => heldRequests().size === 0)
+    await until(() => waitingRequests().size === 0)
   })
 })
 

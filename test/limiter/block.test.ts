@@ -14,7 +14,7 @@ import {
   slidingWindowLog,
   stack,
 } from '../../src/index.ts'
-import { preflightLimiterOf } from '../../src/limiter/variants.ts'
+import { preflightLimiterOf } from '../../src/limiter/adapted.ts'
 import { unlimited } from '../../src/limiter/options.ts'
 import { createRules } from '../../src/rules/index.ts'
 import { type VirtualClock, virtualClock } from '../../src/testing.ts'

@@ -15,7 +15,7 @@ import {
 } from '../../src/index.ts'
 import { createRules, type PolicyRule } from '../../src/rules/index.ts'
 import { guarded } from '../../src/stores/guard/index.ts'
-import { guardedLimiterOf } from '../../src/limiter/variants.ts'
+import { guardedLimiterOf } from '../../src/limiter/adapted.ts'
 import { laterStore } from '../support/later.ts'
 import { warningsOf } from '../support/http.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it, test, vi } from 'vitest'
-import { heldRequests } from '../../src/limiter/wait.ts'
+import { waitingRequests } from '../../src/limiter/wait.ts'
 import { keyers } from '../../src/limiter/keyers.ts'
 import { createLimiter, stack } from '../../src/limiter/limiter.ts'
 import type { LimiterOptions } from '../../src/limiter/options.ts'
@@ -74,7 +74,7 @@ describe.each(Object.entries(places))('%s', (place, optionsOf) => {
         await expect((async () => limiter[call]({}, argument as never))(), call).rejects.toBeDefined()
       }
       expect((await checked.peek({}, { cost: 0 })).limits.map(({ remaining }) => remaining)).toEqual([5, 9])
-      expect(heldRequests().size).toBe(0)
+      expect(waitingRequests().size).toBe(0)
     }
     await turns()
     expect(found).toEqual([])
@@ -96,7 +96,7 @@ describe('a stack', () => {
           await expect((async () => both[call]({}, '1m'))(), call).rejects.toBeDefined()
       }
     }
-    expect(heldRequests().size).toBe(0)
+    expect(waitingRequests().size).toBe(0)
     await turns()
     expect(found).toEqual([])
   })
@@ -165,7 +165,7 @@ describe('attributes of rules', () => {
     for (const call of ['consume', 'peek', 'wait', 'reset'] as const)
       await expect((async () => limiter[call]({}))(), call).rejects.toBeDefined()
     await turns()
-    expect([found, heldRequests().size]).toEqual([[], 0])
+    expect([found, waitingRequests().size]).toEqual([[], 0])
   })
 
   it('are refused if one of them is a promise', async () => {
@@ -237,7 +237,7 @@ describe('a clock', () => {
     for (const call of ['consume', 'peek', 'wait', 'reset'] as const)
       await expect((async () => limiter[call]({}))(), call).rejects.toBeDefined()
     await turns()
-    expect([found, heldRequests().size]).toEqual([[], 0])
+    expect([found, waitingRequests().size]).toEqual([[], 0])
   })
 
   test.each(failures)('whose now %s while requests wait rejects them, and leaves no waiter', async (_, fails) => {
@@ -257,7 +257,7 @@ describe('a clock', () => {
     for (const wake of wakes) wake()
     expect((await waits).map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
     await turns()
-    expect([found, heldRequests().size]).toEqual([[], 0])
+    expect([found, waitingRequests().size]).toEqual([[], 0])
     // Nobody is ahead any more.
     now = () => 1_767_225_700_000
     expect(limiter.consume({}).allowed).toBe(true)
@@ -284,7 +284,7 @@ describe('a clock', () => {
       expect((await waits).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
       await turns()
     })
-    expect([found, heldRequests().size]).toEqual([[], 0])
+    expect([found, waitingRequests().size]).toEqual([[], 0])
     expect(codes.every((code) => code === 'SLUICE_OUTCOME')).toBe(true)
   })
 })
@@ -354,7 +354,7 @@ describe('a store of the user', () => {
         await limiter.consume({})
         await wrapped.close()
       })
-      expect([found, heldRequests().size]).toEqual([[], 0])
+      expect([found, waitingRequests().size]).toEqual([[], 0])
     })
   })
 })

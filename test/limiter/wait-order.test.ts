@@ -15,7 +15,7 @@ import {
   stack,
   type SyncStore,
 } from '../../src/index.ts'
-import { heldRequests } from '../../src/limiter/wait.ts'
+import { waitingRequests } from '../../src/limiter/wait.ts'
 import { remoteStore } from '../../src/testing/adapter/world.ts'
 import { virtualClock } from '../../src/testing/virtual-clock.ts'
 import { methodsOf, methodStore } from '../support/method-store.ts'
@@ -241,9 +241,9 @@ describe('a full queue', () => {
     }
     await vi.advanceTimersByTimeAsync(0)
     expect(rejected.count).toBe(900 - 50)
-    expect(heldRequests().get('default')).toBe(50)
+    expect(waitingRequests().get('default')).toBe(50)
     await vi.advanceTimersByTimeAsync(5000)
-    expect([heldRequests().get('default'), vi.getTimerCount()]).toEqual([undefined, 0])
+    expect([waitingRequests().get('default'), vi.getTimerCount()]).toEqual([undefined, 0])
   })
 
   it('has ten thousand places by default', async () => {

@@ -15,7 +15,7 @@ const slots = { files: ['test/stores/guard/held-slots.test.ts'] }
 const heldHere = inFile('src/stores/guard/local.ts', slots)
 const heldInStore = inFile('src/stores/guard/guarded-store.ts', slots)
 const log = { files: ['test/stores/guard/log.test.ts'] }
-const variants = { files: ['test/limiter/variants.test.ts'] }
+const variants = { files: ['test/limiter/adapted.test.ts'] }
 
 const core = inFile('src/stores/guard/guarded-store.ts', decisions)
 const breaker = inFile('src/stores/guard/health.ts', decisions)

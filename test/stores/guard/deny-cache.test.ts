@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type AsyncStore, createLimiter, denyCache, fixedWindow, guard, memoryStore } from '../../../src/index.ts'
-import { guardedLimiterOf } from '../../../src/limiter/variants.ts'
+import { guardedLimiterOf } from '../../../src/limiter/adapted.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { storeBehaviours } from '../../../src/testing.ts'
 import { recordWarnings } from '../../support/guarded.ts'

@@ -12,7 +12,7 @@ import {
   perMinute,
   SluiceError,
 } from '../../../src/index.ts'
-import { guardedLimiterOf } from '../../../src/limiter/variants.ts'
+import { guardedLimiterOf } from '../../../src/limiter/adapted.ts'
 import { Backlog } from '../../../src/stores/guard/backlog.ts'
 import { LocalDecisions } from '../../../src/stores/guard/local.ts'
 import { Charge, createPolicy } from '../../../src/stores/store.ts'

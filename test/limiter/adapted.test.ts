@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { type AsyncStore, createLimiter, everyone, fixedWindow, guard, memoryStore, stack } from '../../src/index.ts'
-import { guardedLimiterOf, preflightLimiterOf } from '../../src/limiter/variants.ts'
+import { guardedLimiterOf, preflightLimiterOf } from '../../src/limiter/adapted.ts'
 import { remoteStore } from '../../src/testing/adapter/world.ts'
 import { methodsOf, methodStore } from '../support/method-store.ts'
 
