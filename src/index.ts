@@ -17,6 +17,7 @@ export type { ConsumeOptions, KeyedLimiter, Limiter, Penalty } from './limiter/c
 export type { Decision, DecisionEvent } from './limiter/decision.ts'
 export { everyone, type Key, type Keyer, keyers, type SyncKeyer } from './limiter/keyers.ts'
 export { createLimiter, stack } from './limiter/limiter.ts'
+export type { LostSlots, OnSlotLost } from './limiter/lost-slots.ts'
 export type { StackedLimiter, StackOptions, SyncStackedLimiter, SyncStackOptions } from './limiter/stack.ts'
 export {
   type CostFunc,

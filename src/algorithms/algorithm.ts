@@ -195,8 +195,9 @@ export interface Algorithm<Name extends string = string> {
   ): void
 
   /**
-   * Moves `units` of a charge made at `chargedAt` to `now`. Writes `next` and `edit`, the number of units that were still held to `charged`,
-   * and the tick that they have from now on to `at`. `persist` is false if none was held.
+   * Moves `units` of a charge made at `chargedAt` to `now`. Writes `next` and `edit`, the number of units that are held from now on to `charged`,
+   * and the tick that they have to `at`. `persist` is false if none is held. With `takes`, units that are not held any more are taken again, all
+   * or none of them, if the limit has room for them.
    *
    * An algorithm with this function counts what is held at the same time: its units are slots. They are released and not settled, a limit
    * with `strict` charges no denied request, `retryAfter` is only a hint, and `convert` keeps the times of charges.
@@ -208,6 +209,7 @@ export interface Algorithm<Name extends string = string> {
     now: number,
     chargedAt: number,
     units: number,
+    takes: boolean,
     out: Outcome,
     entries: Entries,
   ): void
@@ -234,7 +236,7 @@ export interface Algorithm<Name extends string = string> {
    *   the next cells.
    * - `adjust(params, cells, offset, now, chargedAt, units, entries)` returns `persist` and the next cells.
    * - `convert(params, from, cells, offset, now, entries)` returns the next cells, and the units that were cut off, if there are any.
-   * - `renew(params, cells, offset, now, chargedAt, units, entries)` returns `persist`, the next cells, `at` and `charged`.
+   * - `renew(params, cells, offset, now, chargedAt, units, takes, entries)` returns `persist`, the next cells, `at` and `charged`.
    *
    * An algorithm that keeps entries also calls `entries.edit(drop, takeTime, takeCost, pushTime, pushCost)`.
    *

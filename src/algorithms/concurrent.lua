@@ -17,12 +17,14 @@ local function convert(params, from, cells, offset, now, entries)
   return kept, kept == 0 and 0 or isSame and newest or time
 end
 
-local function renew(params, cells, offset, now, chargedAt, units, entries)
+local function renew(params, cells, offset, now, chargedAt, units, takes, entries)
   local index, over = log.advance(params, cells, offset, now, entries)
   local held = chargedAt > index - params.life and entries.costAt(chargedAt) or 0
   local moved = min(units, held)
-  entries.edit(over, chargedAt, moved, index, moved)
-  return moved > 0, cells[offset + 1] - over, index, index, moved
+  local others = cells[offset + 1] - over - moved
+  local kept = takes and others + units <= params.quota and units or moved
+  entries.edit(over, chargedAt, moved, index, kept)
+  return kept > 0, others + kept, index, index, kept
 end
 
 return { step = step, adjust = log.adjust, convert = convert, renew = renew }

@@ -8,8 +8,8 @@ import { advance, log, MOST_ENTRIES, type Name as LogName } from './sliding-wind
  * `concurrent`: a log of the requests that run. A charge takes slots, which are free again when they are released or when their lease ends.
  *
  * State and entries are those of `slidingWindowLog` with `window = expiresAfter`: `(sum, newest)`, and `(tick, slots)` for each tick in which slots
- * were taken. A release removes the entry of its own charge, and a renewal moves it to now. Both find the entry by its time, so that nothing
- * else has to be stored, and a release that comes too late changes nothing.
+ * were taken. A release removes the entry of its own charge, and a renewal moves it to now, or adds it again. Both find the entry by its time, so
+ * that nothing else has to be stored, and a release that comes too late changes nothing.
  */
 type Name = LogName | 'hint'
 
@@ -31,16 +31,19 @@ const convert: Algorithm<Name>['convert'] = (params, from, cells, offset, now, o
   writeEdit(out.edit, isSame ? over : over + kept, 0, 0, time, isSame ? 0 : kept)
 }
 
-const renew: NonNullable<Algorithm<Name>['renew']> = (params, cells, offset, now, chargedAt, units, out, entries) => {
+type Renew = NonNullable<Algorithm<Name>['renew']>
+const renew: Renew = (params, cells, offset, now, chargedAt, units, takes, out, entries) => {
   const { index, over } = advance(params, cells, offset, now, entries)
   const held = chargedAt > index - params.life ? entries.costAt(chargedAt) : 0
   const moved = Math.min(units, held)
-  out.persist = moved > 0
+  const others = cells[offset]! - over - moved
+  const kept = takes && others + units <= params.quota ? units : moved
+  out.persist = kept > 0
   out.at = index
-  out.charged = moved
-  out.next[0] = cells[offset]! - over
+  out.charged = kept
+  out.next[0] = others + kept
   out.next[1] = index
-  writeEdit(out.edit, over, chargedAt, moved, index, moved)
+  writeEdit(out.edit, over, chargedAt, moved, index, kept)
 }
 
 function ticksOf(option: string, given: unknown, perMs: number): number {

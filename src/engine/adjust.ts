@@ -41,22 +41,28 @@ function keep(row: Row, under: CompiledLimit, now: number): void {
 export interface Renewed {
   /** The tick that the slots have now. */
   readonly at: number
-  /** How many slots were still held. */
+  /** How many slots are held from now on. */
   readonly units: number
 }
 
 const NOT_HELD: Renewed = { at: 0, units: 0 }
 
-/** Moves the slots of a charge to now. Where other keys share the row, nothing moves. */
-export function renew(row: Row, charge: Charged, now: number): Renewed {
+/**
+ * Moves the slots of a charge to now. `takes`: those that are gone are taken again if there is room, unless the key was reset since. Where other
+ * keys share the row, nothing moves.
+ */
+export function renew(row: Row, charge: Charged, now: number, takes: boolean): Renewed {
   const { compiled } = charge.policy
-  const writer = row.isShared ? undefined : liveWriter(row, compiled, now)
-  const isHeld = writer !== undefined && isSameState(writer, compiled) && isCertain(row, compiled, charge.at, now)
-  if (!isHeld || row.isCarriedOver) return NOT_HELD
-  row.renew(writer, charge.at, charge.charged)
+  if (row.isShared || !isCertain(row, compiled, charge.at, now)) return NOT_HELD
+  const writer = liveWriter(row, compiled, now)
+  if (writer === undefined ? !(takes && row.countsUntil(now) <= now) : !isSameState(writer, compiled)) return NOT_HELD
+  const under = writer ?? compiled
+  if (writer === undefined) row.read(under, now)
+  else if (row.isCarriedOver) return NOT_HELD
+  row.renew(under, charge.at, charge.charged, takes)
   const { persist, at, charged } = row.outcome
   if (!persist) return NOT_HELD
-  keep(row, writer, now)
+  keep(row, under, now)
   return { at, units: charged }
 }
 

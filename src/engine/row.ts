@@ -205,11 +205,11 @@ export class Row {
     algorithm.adjust(nonStrict, this.from, 0, this.tick, chargedAt, units, outcome, this.fromEntries)
   }
 
-  /** Moves units of a charge, which are slots, to now. */
-  renew({ algorithm, nonStrict }: CompiledLimit, chargedAt: number, units: number): void {
+  /** Moves units of a charge, which are slots, to now. `takes`: those that are gone are taken again if there is room. */
+  renew({ algorithm, nonStrict }: CompiledLimit, chargedAt: number, units: number, takes: boolean): void {
     const { outcome } = this
     clearEdit(outcome.edit)
-    algorithm.renew!(nonStrict, this.from, 0, this.tick, chargedAt, units, outcome, this.fromEntries)
+    algorithm.renew!(nonStrict, this.from, 0, this.tick, chargedAt, units, takes, outcome, this.fromEntries)
   }
 
   keep(compiled: CompiledLimit, now: number): void {

@@ -10,6 +10,7 @@ import { type ReceiptSettings, receiptSettings } from './receipt-settings.ts'
 import type { CostFunc, LimiterOptions, LimitFunc } from './options.ts'
 import { chain, collect, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { type Decision, decisionObserver } from './decision.ts'
+import { lossObserver, type OnSlotLost } from './lost-slots.ts'
 import { refusePromises } from '../util/validate.ts'
 
 /** Names whose first definition is remembered, and keys that are watched at a time. */
@@ -118,6 +119,7 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
   readonly startsFromZero: boolean
   readonly receipts: ReceiptSettings
   readonly decided?: (input: Input, cost: number | undefined, decision: Decision) => void
+  readonly slotLost: OnSlotLost | undefined
   readonly #options: LimiterOptions<Input>
   readonly #place: BuilderPlace
   readonly #keyer: Keyer<Input>
@@ -142,6 +144,7 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
     this.startsFromZero = startsFromZero
     this.#lease = options.lease === undefined ? undefined : leaseSettings('lease', options.lease)
     this.receipts = receiptSettings(options)
+    this.slotLost = options.onSlotLost && lossObserver(options.onSlotLost)
     this.name = name
     this.store = store
     this.home = home

@@ -1,6 +1,7 @@
 import { type Charge, CHARGE, type Degraded, isCharge, type Policy, type Store } from '../stores/store.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { Decision } from './decision.ts'
+import type { OnSlotLost } from './lost-slots.ts'
 import type { Key } from './keyers.ts'
 import type { ReceiptSettings } from './receipt-settings.ts'
 import { shown, SluiceError } from '../util/errors.ts'
@@ -38,6 +39,8 @@ export interface ChargeSource<Input> {
   describe(): string
   /** Called with each decision of `consume` and `wait`. */
   decided?(input: Input, cost: number | undefined, decision: Decision): void
+  /** Called with slots of its charges that are lost. Absent: they are a warning. */
+  readonly slotLost?: OnSlotLost | undefined
 }
 
 /** The state of a key under the limits of one limiter. */

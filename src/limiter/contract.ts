@@ -64,8 +64,9 @@ export interface Limiter<Input, Answer extends MaybePromise<Decision> = MaybePro
    */
   release(decision: Decision | string): Done<Answer>
   /**
-   * Renews the slots of a decision: they are held for another `expiresAfter` from now on. Returns whether all of them were still
-   * held. A slot that has expired may be another's by now, so it is not taken again. Adapters call it by themselves.
+   * Renews the slots of a decision: they are held for another `expiresAfter` from now on. A slot that is gone, such as one that has expired, is
+   * taken again if there is room, unless the key was reset since or the decision has a receipt. Otherwise it is lost for good, and `onSlotLost` is
+   * called. Returns whether all slots are held. Slots that were released stay free. Adapters call it by themselves.
    * Takes a receipt, too: other receipts of the decision still find the slots. Throws `INVALID_OPTION` for any other value, and for a receipt as
    * `settle` does.
    */

@@ -102,7 +102,7 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
     this.name = [...new Set(builders.map(({ name }) => name))].join('+')
     this.#store = store
     this.#queue = waitQueueOf(store)
-    this.#endings = new Endings(store, this.#queue)
+    this.#endings = new Endings(builders, store, this.#queue)
   }
 
   get sources(): readonly ChargeSource<Input>[] {

@@ -1,5 +1,5 @@
 import { type Charge, perform, type ReceiptUse, renewParameters, type Store } from '../stores/store.ts'
-import { chargedNothing, chargesOf, checkedCost, difference } from './charges.ts'
+import { chargedNothing, type ChargeSource, chargesOf, checkedCost, difference } from './charges.ts'
 import { isOver, type Receipt, receiptIn, useOf } from './receipt.ts'
 import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { rareWarning, warn } from '../util/warn.ts'
@@ -8,11 +8,14 @@ import { shared } from '../util/copies.ts'
 import { textOf } from '../util/errors.ts'
 import type { Limit } from '../engine/limit.ts'
 import type { Decision } from './decision.ts'
+import { reportLost } from './lost-slots.ts'
 import { noticeAdded } from './thresholds.ts'
 import type { WaitQueue } from './wait.ts'
 
 /** Decisions that were refunded or settled. That happens once. */
 const settled = shared('settled decisions', () => new WeakSet<Decision>())
+/** Decisions whose slots were given back, or that were asked for it. They are not renewed any more. */
+const released = shared('released decisions', () => new WeakSet<Decision>())
 
 /** Warns of refunds, settlements and releases that the store has not made. */
 const warnFailed = rareWarning('SLUICE_OUTCOME')
@@ -42,13 +45,18 @@ interface Ending {
   readonly use: ReceiptUse | undefined
 }
 
+/** A part of a limiter, as far as it hears of lost slots. */
+type Source = Pick<ChargeSource<never>, 'owns' | 'slotLost'>
+
 /** Settles, releases and renews the decisions of a limiter. */
 export class Endings {
+  readonly #sources: readonly Source[]
   readonly #store: Store
   readonly #queue: WaitQueue
   #isWarned = false
 
-  constructor(store: Store, queue: WaitQueue) {
+  constructor(sources: readonly Source[], store: Store, queue: WaitQueue) {
+    this.#sources = sources
     this.#store = store
     this.#queue = queue
   }
@@ -63,6 +71,7 @@ export class Endings {
       return this.#warnUncharged(decision)
     const costs = settles ? costsOf(charges, actual) : undefined
     if (settles) settled.add(decision)
+    if (releases) released.add(decision)
     const renewal = renewals.size === 0 ? undefined : renewals.get(decision)
     if (renewal !== undefined) return renewal.then(() => this.#adjust(decision, charges, costs, releases))
     return this.#adjust(decision, charges, costs, releases)
@@ -108,7 +117,7 @@ export class Endings {
   /** See `renew` of `Limiter`. */
   renew(decision: Decision): MaybePromise<boolean> {
     const charges = chargesOf(decision).filter(holdsSlots)
-    if (charges.length === 0) return false
+    if (charges.length === 0 || released.has(decision)) return false
     const before = renewals.get(decision)
     if (before !== undefined) return before.then(() => this.renew(decision))
     const renewed: Renewed[] = []
@@ -120,14 +129,26 @@ export class Endings {
       // Without an answer of the store, slots stay where they are, and the receipt ends as before.
       if (receipt !== undefined && charges.some(({ at }, i) => renewed[i]!.units > 0 && renewed[i]!.at > at))
         receipt.until = Math.max(receipt.until, use!.keep)
-      charges.forEach((charge, i) => charge.markCharged(renewed[i]!.at, renewed[i]!.units))
-      return charges.every(({ charged }) => charged > 0)
+      const isOver = use?.isRepeated === true || released.has(decision)
+      let isHeld = true
+      for (const [i, charge] of charges.entries()) {
+        const { at, units } = renewed[i]!
+        const gone = charge.charged - units
+        charge.markCharged(at, units)
+        if (units === 0) isHeld = false
+        if (gone > 0 && !isOver) reportLost(decision, charge, gone, this.#sourceOf(charge)?.slotLost)
+      }
+      return isHeld
     })
     if (isPromise(done)) {
       const over = (): void => void renewals.delete(decision)
       renewals.set(decision, done.then(over, over))
     }
     return done
+  }
+
+  #sourceOf({ limiter }: Charge): Source | undefined {
+    return this.#sources.find((each) => each.owns(limiter))
   }
 
   #warnUncharged({ allowed }: Decision): void {

@@ -14,6 +14,7 @@ import { type Decision, decisionObserver } from './decision.ts'
 import { ownOptions, refuse } from '../util/validate.ts'
 import { ChargeBuilder } from './charge-builder.ts'
 import { DefaultLimiter, isOwn } from './default-limiter.ts'
+import { lossObserver } from './lost-slots.ts'
 import { countsFromZero, registered } from './registration.ts'
 import { type InputReader, plainReader, type RulesInput } from './rule-source.ts'
 import { receiptSettings } from './receipt-settings.ts'
@@ -102,6 +103,7 @@ export function createRulesLimiter<Input>(
     reader,
     startsFromZero: countsFromZero(options.store),
     onDecision: options.onDecision && decisionObserver(options.onDecision),
+    onSlotLost: options.onSlotLost && lossObserver(options.onSlotLost),
     lease: leaseSettings('lease', lease),
     receipts: receiptSettings(options),
   }

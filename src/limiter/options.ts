@@ -1,6 +1,7 @@
 import type { Keyer, SyncKeyer } from './keyers.ts'
 import type { Duration, Limit } from '../engine/limit.ts'
 import type { OnDecision } from './decision.ts'
+import type { OnSlotLost } from './lost-slots.ts'
 import { RULES, type RuleSource } from './rule-source.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import { type LeaseOptions, leaseSettings } from '../stores/lease-settings.ts'
@@ -95,6 +96,14 @@ export interface LimiterOptions<Input> extends StoreOptions {
    * @example createLimiter({ keyer, limits, onDecision: ({ allowed }) => counter.add(1, { allowed }) })
    */
   readonly onDecision?: OnDecision<Input>
+  /**
+   * Called when a request that runs has lost a slot of `concurrent`: a renewal has found the slot gone and could not take it again, because the key
+   * was reset, all other slots are taken, or the decision has a receipt. Another request may run in its place. It is called once for each decision
+   * and limit. A promise is not awaited, and an error becomes the warning `SLUICE_OUTCOME`. In a `stack` each limiter calls its own. Default: the
+   * warning `SLUICE_SLOT_LOST`, at most once a minute.
+   * @example createLimiter({ keyer, limits: concurrent(10), onSlotLost: ({ decision }) => abortOf.get(decision)?.abort() })
+   */
+  readonly onSlotLost?: OnSlotLost
 }
 
 /** Options of a limiter that returns decisions, not promises. */
@@ -115,6 +124,8 @@ export interface RulesLimiterOptions<Input> extends StoreOptions {
   readonly lease?: boolean | LeaseOptions
   /** Called with each decision, as in `LimiterOptions`. */
   readonly onDecision?: OnDecision<Input>
+  /** Called when a request that runs has lost a slot, as in `LimiterOptions`. */
+  readonly onSlotLost?: OnSlotLost
   /** Not with rules. */
   readonly keyer?: never
   /** Not with rules. */
@@ -135,6 +146,7 @@ export const LIMITER_OPTIONS: readonly string[] = [
   'receiptSecret',
   'shared',
   'rules',
+  'onSlotLost',
 ]
 const ALL_OPTIONS: readonly string[] = [...LIMITER_OPTIONS, 'onDecision']
 
@@ -174,9 +186,9 @@ export function validateRulesOptions<Options extends RulesLimiterOptions<never>>
   return options
 }
 
-type CommonLimiterOptions = StoreOptions & Pick<LimiterOptions<never>, 'name' | 'onDecision'>
+type CommonLimiterOptions = StoreOptions & Pick<LimiterOptions<never>, 'name' | 'onDecision' | 'onSlotLost'>
 
-function validateCommon({ name, store, lease, shared, onDecision }: CommonLimiterOptions): void {
+function validateCommon({ name, store, lease, shared, onDecision, onSlotLost }: CommonLimiterOptions): void {
   if (name !== undefined && !(typeof name === 'string' && /^[\x20-\x7e]{1,256}$/.test(name)))
     refuse('name', '1 to 256 characters of printable ASCII', name)
   if (store !== undefined) assertStore('store', store)
@@ -189,4 +201,5 @@ function validateCommon({ name, store, lease, shared, onDecision }: CommonLimite
     )
   if (shared !== undefined) boolean('shared', shared)
   if (onDecision !== undefined && typeof onDecision !== 'function') refuse('onDecision', 'a function', onDecision)
+  if (onSlotLost !== undefined && typeof onSlotLost !== 'function') refuse('onSlotLost', 'a function', onSlotLost)
 }

@@ -2,6 +2,7 @@ import type { Degraded, LeaseSettings, Store } from '../stores/store.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { ChargeSource } from './charges.ts'
 import type { OnDecision } from './decision.ts'
+import type { OnSlotLost } from './lost-slots.ts'
 import type { ReceiptSettings } from './receipt-settings.ts'
 
 /** The rules of each version of the package. */
@@ -32,6 +33,8 @@ export interface RulePlace<Input> {
   readonly reader: InputReader<Input>
   /** Called with each decision of the limiter. It never throws. */
   readonly onDecision?: OnDecision<Input> | undefined
+  /** Called with slots that are lost. It never throws. */
+  readonly onSlotLost?: OnSlotLost | undefined
 }
 
 /** How rules read an input. */

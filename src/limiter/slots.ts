@@ -1,4 +1,5 @@
-import { isCharge } from '../stores/store.ts'
+import { recoveries } from '../stores/guard/recoveries.ts'
+import { isCharge, type Place } from '../stores/store.ts'
 import { shared } from '../util/copies.ts'
 import { isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { type Decision, holdsSlots } from './decision.ts'
@@ -21,6 +22,8 @@ const BATCHES = 32
 const SHORTEST = 10
 /** A batch has at most so many renewals, or a sixteenth of all. */
 const MOST_AT_ONCE = 64
+/** When slots are due that a store may have lost. */
+const AT_ONCE = -Infinity
 
 /**
  * Renews the slots of a decision until `dropSlots` is called. One timer, which keeps no process alive, serves all decisions. Slots that were taken
@@ -59,6 +62,7 @@ function start(ms: number): void {
   timer.every = ms
   timer.id = setInterval(renewDue, Math.min(ms, LONGEST_TIMER))
   timer.id.unref?.()
+  recoveries.add(renewAt)
 }
 
 function stop(): void {
@@ -67,17 +71,31 @@ function stop(): void {
   timer.every = Infinity
 }
 
+/**
+ * Renews the slots of a store that answers again. If it has lost them, they are taken again before requests can take them. Only many slots need
+ * several batches.
+ */
+function renewAt(place: Place): void {
+  for (const [{ limits }, each] of held)
+    if (limits.some((status) => isCharge(status) && status.policy.store.place === place)) each.due = AT_ONCE
+  renewDue()
+}
+
 function renewDue(): void {
   const now = performance.now()
   let every = Infinity
   let left = Math.max(MOST_AT_ONCE, held.size / (BATCHES / 2))
   for (const [decision, each] of held) {
     every = Math.min(every, everyOf(each.lease))
-    if (each.due > now || left-- <= 0) continue
+    if (each.due > now) continue
+    if (left-- <= 0) {
+      if (each.due === AT_ONCE) every = Math.min(every, SHORTEST)
+      continue
+    }
     each.due = now + each.lease / PART
     void renewed(decision, each)
   }
-  if (every > timer.every) start(every)
+  if (every !== timer.every && held.size > 0) start(every)
 }
 
 /** Renews a decision. One whose slots are gone, such as after a reset, is not renewed again. After an error, the next turn tries again. */
@@ -92,7 +110,7 @@ async function renewed(decision: Decision, { renew }: Held): Promise<void> {
   }
 }
 
-/** Slots that requests of this process hold now, for metrics. */
+/** How many slots of a limit, for metrics. */
 export interface SlotCount {
   /** The name of the limiter. */
   readonly limiter: string
@@ -108,11 +126,16 @@ export function slotsHeld(): SlotCount[] {
   for (const { limits } of held.keys()) {
     for (const status of limits) {
       if (!isCharge(status) || !status.policy.compiled.slots || status.charged === 0) continue
-      const name = `${status.limiter}\0${status.limit.name}`
-      const known = counts.get(name) ?? { limiter: status.limiter, limit: status.limit.name, count: 0 }
-      known.count += status.charged
-      counts.set(name, known)
+      addSlots(counts, status.limiter, status.limit.name, status.charged)
     }
   }
   return [...counts.values()]
+}
+
+/** Adds slots to the count of a limit. */
+export function addSlots(counts: Map<string, SlotCount>, limiter: string, limit: string, slots: number): void {
+  const name = `${limiter}\0${limit}`
+  const known = counts.get(name) ?? { limiter, limit, count: 0 }
+  known.count += slots
+  counts.set(name, known)
 }

@@ -40,7 +40,7 @@ export interface SyncStackedLimiter<Input> extends SyncLimiterOptions<Input> {
  */
 export interface StackOptions<Input> extends StoreOptions {
   /**
-   * The limiters, each with its own `keyer` and `limits`, and if you like `cost`, `name` and `onDecision`. A request counts for all of them or
+   * The limiters, each with its own `keyer` and `limits`, and if you like `cost`, `name`, `onDecision` and `onSlotLost`. A request counts for all of them or
    * for none. The `name` of a limiter is by default that of the stack and its place in the list, such as `'stack-1'`, so add new limiters at the end.
    * @example stack({ limiters: [{ keyer: everyone, limits: perMinute(1000) }, { keyer: byIP, limits: perMinute(100) }] })
    */
@@ -71,7 +71,7 @@ export type DecisionOf<Limiters, Given extends Store> = [Given, Limiters] extend
 
 const COMMON_OPTIONS = ['store', 'lease', 'receiptFor', 'receiptSecret', 'shared'] as const
 const OPTIONS = ['limiters', 'name', ...COMMON_OPTIONS]
-const LIMITER_OPTIONS = ['keyer', 'limits', 'cost', 'name', 'onDecision']
+const LIMITER_OPTIONS = ['keyer', 'limits', 'cost', 'name', 'onDecision', 'onSlotLost']
 
 /** Returns the options of each limiter of a stack, with its name. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. */
 export function limitersIn<Input>(options: StackOptions<Input>): (LimiterOptions<Input> & { readonly name: string })[] {

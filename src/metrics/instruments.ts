@@ -91,6 +91,13 @@ export const INSTRUMENTS: readonly Instrument[] = [
     samples: (recorder) => Array.from(recorder.slots(), ([counts, value]) => ({ labels: pairOf(counts), value })),
   },
   {
+    name: 'slots_lost',
+    kind: 'total',
+    unit: '{slot}',
+    help: 'Slots of limits by concurrent that requests of this process have lost while they ran.',
+    samples: (recorder) => Array.from(recorder.lostSlots(), ([counts, value]) => ({ labels: pairOf(counts), value })),
+  },
+  {
     name: 'lease_units',
     kind: 'total',
     unit: '{unit}',

@@ -11,6 +11,7 @@ import { warn } from '../util/warn.ts'
 import type { StoreState } from '../stores/guard/health.ts'
 import { storeChanges, type StoreEvent } from '../stores/guard/reporter.ts'
 import { isMemoryPlace, type KeyCount, keyCounts } from '../stores/memory/key-counts.ts'
+import { slotsLost } from '../limiter/lost-slots.ts'
 import { slotsHeld } from '../limiter/slots.ts'
 import { leaseCounts, tripCounts } from '../stores/lease-counts.ts'
 import { waitingRequests } from '../limiter/wait.ts'
@@ -214,8 +215,8 @@ export class Recorder {
   /** So one look-up finds the counts of a limit and of its limiter. */
   #byPolicy = new WeakMap<Policy, Known>()
   #ofSlots = new Set<Counts>()
-  /** What leases of the process came to before. */
-  #before = leasesNow()
+  /** What leases and lost slots of the process came to before. */
+  #before = countsNow()
   readonly #stores = new StoreWatch()
   readonly #count: (event: DecisionEvent) => void
 
@@ -273,6 +274,14 @@ export class Recorder {
     return slots
   }
 
+  /** How many slots requests of this process have lost, for every limit of slots. */
+  lostSlots(): Map<Counts, number> {
+    const lost = new Map(Array.from(this.#ofSlots, (counts) => [counts, 0]))
+    for (const { limiter, limit, count } of this.#sinceReset(slotsLost()))
+      addTo(lost, this.#series.ofLimit(limiter, limit), count)
+    return lost
+  }
+
   /** What leases came to, for every limit that was leased. */
   leases(): Map<Counts, Record<string, number>> {
     const sums = new Map<Counts, Record<string, number>>()
@@ -289,7 +298,7 @@ export class Recorder {
     return sums
   }
 
-  /** Returns counts without what they were when this began. Those of limiters that have leased nothing since are left out. */
+  /** Returns counts without what they were when this began. Those in which nothing has grown since are left out. */
   #sinceReset<Count extends object>(all: readonly Count[]): Count[] {
     return all.flatMap((each) => {
       const before = this.#before.get(each) as Count | undefined
@@ -303,7 +312,7 @@ export class Recorder {
   }
 
   reset(): void {
-    this.#before = leasesNow()
+    this.#before = countsNow()
     this.#series = new Series(this.#most)
     this.#byPolicy = new WeakMap()
     this.#ofSlots = new Set()
@@ -351,9 +360,9 @@ export class Recorder {
   }
 }
 
-/** Returns copies of what leases of the process came to, by what is counted on. */
-function leasesNow(): WeakMap<object, object> {
-  return new WeakMap([...leaseCounts(), ...tripCounts()].map((each) => [each, { ...each }]))
+/** Returns copies of what leases and lost slots of the process came to, by what is counted on. */
+function countsNow(): WeakMap<object, object> {
+  return new WeakMap([...leaseCounts(), ...tripCounts(), ...slotsLost()].map((each) => [each, { ...each }]))
 }
 
 function addAll<Key>(sums: Map<Key, Record<string, number>>, key: Key, values: Readonly<Record<string, number>>): void {

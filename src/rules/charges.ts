@@ -65,6 +65,10 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
     return this.place.receipts
   }
 
+  get slotLost(): RulePlace<Input>['onSlotLost'] {
+    return this.place.onSlotLost
+  }
+
   get startsFromZero(): boolean {
     return this.place.startsFromZero
   }

@@ -75,7 +75,8 @@ function renewNoted(
 ): Note | undefined {
   const { charges, renewed } = operation
   const receipt = operation.receipt!
-  if (note.released || now >= receipt.until * 1000) {
+  receipt.isRepeated = note.released || now >= receipt.until * 1000
+  if (receipt.isRepeated) {
     for (let i = 0; i < charges.length; i++) renewed[i] = NOT_HELD
     return undefined
   }

@@ -610,8 +610,8 @@ function execute(operation: Operation, records: Records, now: number): void {
     const { units } = operation
     rows.forEach((row, i) => units[i] === 0 || adjust(row, charges[i]!, units[i]!, now))
   } else if (operation.kind === 'renew') {
-    const { renewed } = operation
-    rows.forEach((row, i) => (renewed[i] = renew(row, charges[i]!, now)))
+    const { renewed, receipt } = operation
+    rows.forEach((row, i) => (renewed[i] = renew(row, charges[i]!, now, receipt === undefined)))
   } else if (operation.kind === 'lock') {
     for (const row of rows) lock(row, now, Math.round(operation.ms * 1000), operation.mode)
   } else {

@@ -236,8 +236,9 @@ export function isCharge(status: LimitStatus | undefined): status is Charge {
  *   one that a wrapper remembers.
  * - `'adjust'` adds `units[i]` to the key of `charges[i]`, past any limit. Negative units are refunded. With `receipt`, only what was not done
  *   before.
- * - `'renew'` moves the slots that limits of `concurrent` have charged to now. Writes `renewed[i]` for `charges[i]`. With `receipt`, it finds them
- *   where another process has moved them.
+ * - `'renew'` moves the slots that limits of `concurrent` have charged to now. Writes `renewed[i]` for `charges[i]`. Slots that are gone are taken
+ *   again if there is room, unless the key was reset since. With `receipt`, it finds slots where another process has moved them, and takes none
+ *   again: another process may have released them.
  * - `'lock'` locks the key of each charge out under its limit, as a denial by a limit with `block` does, for milliseconds from 0.
  *   `'set'` replaces a lock-out, and 0 ends it. `'extend'` keeps the one that ends later.
  * - `'forget'` deletes the state of a key under every limit of a limiter. What was charged before is not refunded later.
@@ -290,7 +291,7 @@ export interface ReceiptUse {
   readonly settles: boolean
   /** Whether it gives slots back. */
   readonly releases: boolean
-  /** Written by the store: true if the receipt was settled before, or is over. */
+  /** Written by the store: true if the receipt was settled before, or is over. For a renewal: if its slots were released, or it is over. */
   isRepeated: boolean
 }
 

@@ -117,7 +117,8 @@ describe('the instruments on a meter', () => {
     await waiting
     const metrics = await collect()
     const attributes = { ...named, 'rate_limiter.limit': 'slots' }
-    expect(metrics['rate_limiter.slots_used']).toMatchObject({ unit: '{slot}', points: [{ attributes, value: 0 }] })
+    for (const name of ['slots_used', 'slots_lost'])
+      expect(metrics[`rate_limiter.${name}`]).toMatchObject({ unit: '{slot}', points: [{ attributes, value: 0 }] })
     expect(metrics['rate_limiter.wait.duration']).toMatchObject({
       unit: 's',
       type: DataPointType.HISTOGRAM,

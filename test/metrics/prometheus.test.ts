@@ -207,6 +207,28 @@ describe('sluice_slots_used', () => {
   })
 })
 
+describe('sluice_slots_lost_total', () => {
+  it('counts the slots that requests have lost while they ran, and begins at 0', async () => {
+    const registry = collected()
+    const limits = concurrent({ name: 'slots', quota: 5 })
+    const onSlotLost = (): void => undefined
+    const limiter = createLimiter({ name: 'losing', keyer, limits, store: memoryStore(), onSlotLost })
+    const lost = (): Promise<string[]> => lines(registry, 'sluice_slots_lost_total{')
+    const lose = (): void => {
+      const decision = limiter.consume('ann', { cost: 2 })
+      limiter.reset('ann')
+      limiter.renew(decision)
+    }
+    limiter.consume('bob')
+    expect(await lost()).toEqual(['sluice_slots_lost_total{limiter="losing",limit="slots"} 0'])
+    lose()
+    expect(await lost()).toEqual(['sluice_slots_lost_total{limiter="losing",limit="slots"} 2'])
+    registry.resetMetrics()
+    lose()
+    expect(await lost()).toEqual(['sluice_slots_lost_total{limiter="losing",limit="slots"} 2'])
+  })
+})
+
 describe('sluice_lease_units_total and sluice_store_trips_total', () => {
   const values = async (registry: Registry, name: string): Promise<Record<string, number>> => {
     const found = (await lines(registry, `${name}{`)).map((line) => /(?:state|purpose)="(\w+)"} (\d+)$/.exec(line)!)

@@ -12,13 +12,15 @@ import {
   perMinute,
   type Decision,
   type Limiter,
+  type LostSlots,
   memoryStore,
+  type OnSlotLost,
   stack,
   type Store,
 } from '../../src/index.ts'
 import { rowStore } from '../../src/extend.ts'
 import { dropSlots, holdSlots } from '../../src/limiter/slots.ts'
-import { perform } from '../../src/stores/store.ts'
+import { perform, type Place } from '../../src/stores/store.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { remoteStore } from '../../src/testing/adapter/world.ts'
 import { type VirtualClock, virtualClock } from '../../src/testing.ts'
@@ -36,13 +38,18 @@ interface Input {
 /** What one request holds. */
 interface Slots {
   readonly units: number
+  /** The quota of its limit. */
+  readonly quota: number
   until: number
+  /** When the slots were taken, or renewed. */
+  since: number
 }
 
 type Step =
   | { readonly kind: 'take'; readonly quota: number; readonly cost: number }
-  | { readonly kind: 'release' | 'renew' | 'refund' | 'settle'; readonly which: number }
+  | { readonly kind: 'release' | 'renew' | 'refund' | 'settle' | 'receipt'; readonly which: number }
   | { readonly kind: 'reset' }
+  | { readonly kind: 'lose' }
   | { readonly kind: 'pause'; readonly ms: number }
 
 const steps: fc.Arbitrary<Step[]> = fc.array(
@@ -62,11 +69,11 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
     {
       weight: 6,
       arbitrary: fc.record({
-        kind: fc.constantFrom('release', 'release', 'renew', 'refund', 'settle'),
+        kind: fc.constantFrom('release', 'renew', 'renew', 'refund', 'settle', 'receipt'),
         which: fc.nat({ max: 6 }),
       }),
     },
-    { weight: 1, arbitrary: fc.constant({ kind: 'reset' as const }) },
+    { weight: 1, arbitrary: fc.constantFrom<Step>({ kind: 'reset' }, { kind: 'lose' }) },
     {
       weight: 4,
       arbitrary: fc.record({
@@ -78,19 +85,41 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
   { maxLength: 60 },
 )
 
-/** Runs steps on a limiter, and compares each with the model. */
-async function compare(limiter: Limiter<Input>, clock: VirtualClock, list: readonly Step[]): Promise<void> {
+/** Runs steps on a limiter, and compares each with the model. `lose`: its store loses what it has counted. */
+async function compare({ limiter, lose, lost }: World, clock: VirtualClock, list: readonly Step[]): Promise<void> {
   const running = new Map<Decision, Slots>()
-  const decisions: Decision[] = []
+  const taken = new Map<Decision, Slots>()
   const released = new Set<Decision>()
+  const noted = new Set<Decision>()
+  const told: LostSlots[] = []
+  /** The latest reset, and until when the store knows of it. */
+  let [resetAt, knownUntil] = [-Infinity, 0]
+  /** The quota of the limit that wrote the state. */
+  let quotaThere = 0
   const used = (): number => {
     for (const [decision, { until }] of running) if (until <= clock.now()) running.delete(decision)
     return [...running.values()].reduce((sum, { units }) => sum + units, 0)
   }
+  const renewed = (decision: Decision, slots: Slots): boolean => {
+    const isFree = used() === 0
+    if (isFree) quotaThere = slots.quota
+    const isReset = clock.now() < knownUntil && resetAt >= slots.since
+    const isTaken = !noted.has(decision) && !isReset && used() + slots.units <= quotaThere
+    if (!running.has(decision) && !isTaken) return false
+    slots.since = clock.now()
+    slots.until = clock.now() + LEASE
+    running.set(decision, slots)
+    return true
+  }
   for (const step of list) {
     if (step.kind === 'pause') clock.advance(step.ms)
-    else if (step.kind === 'reset') {
-      await limiter.reset({ quota: 3 })
+    else if (step.kind === 'reset' || step.kind === 'lose') {
+      if (step.kind === 'lose') knownUntil = 0
+      else {
+        resetAt = clock.now()
+        knownUntil = Math.max(knownUntil, ...Array.from(running.values(), ({ until }) => until))
+      }
+      await (step.kind === 'lose' ? lose() : limiter.reset({ quota: 3 }))
       running.clear()
       // A slot that is taken in the same microsecond cannot be told from one before.
       clock.advance(0.001)
@@ -101,36 +130,71 @@ async function compare(limiter: Limiter<Input>, clock: VirtualClock, list: reado
       expect(decision.allowed, `${before} of ${quota} are used`).toBe(cost === 0 || before + cost <= quota)
       expect(decision.retryAfter).toBe(decision.allowed ? 0 : cost > quota ? Infinity : 1000)
       if (decision.allowed && cost > 0) {
-        running.set(decision, { units: cost, until: clock.now() + LEASE })
-        decisions.push(decision)
+        const slots = { units: cost, quota, until: clock.now() + LEASE, since: clock.now() }
+        running.set(decision, slots)
+        taken.set(decision, slots)
       }
+      if (used() > 0) quotaThere = quota
       expect(decision.limits[0]!.remaining).toBe(Math.max(0, quota - used()))
     } else {
-      const decision = decisions.at(-1 - step.which)
-      if (decision === undefined) continue
-      const isHeld = used() > 0 && running.has(decision) && !released.has(decision)
+      const [decision, slots] = [...taken].at(-1 - step.which) ?? []
+      if (decision === undefined || slots === undefined) continue
       if (step.kind === 'renew') {
+        used()
+        const isHeld = !released.has(decision) && renewed(decision, slots)
         expect(await limiter.renew(decision)).toBe(isHeld)
-        if (isHeld) running.get(decision)!.until = clock.now() + LEASE
+        if (!isHeld && !released.has(decision)) {
+          const { units } = slots
+          told.push({
+            decision,
+            limiter: decision.limits[0]!.limiter,
+            limit: decision.limits[0]!.limit,
+            key: 'key',
+            slots: units,
+          })
+        }
+        // Slots that are lost stay lost.
+        if (!isHeld) taken.delete(decision)
       } else if (step.kind === 'settle') await limiter.settle(decision, 7)
-      else {
+      else if (step.kind === 'receipt') {
+        if (released.has(decision)) continue
+        limiter.receipt(decision)
+        noted.add(decision)
+      } else {
         await limiter[step.kind](decision)
         released.add(decision)
         running.delete(decision)
       }
     }
+    expect(lost).toEqual(told)
     const { limits } = await limiter.peek({ quota: 5 }, { cost: 0 })
     expect(limits[0]!.remaining, JSON.stringify(step)).toBe(5 - Math.min(5, used()))
   }
 }
 
-function limiterOn(store: Store): Limiter<Input> {
+/** A limiter on a store that can lose what it has counted, and the slots that were reported as lost. */
+interface World {
+  readonly limiter: Limiter<Input>
+  lose(): void
+  readonly lost: LostSlots[]
+}
+
+function worldOn(make: () => Store): World {
+  let inner = make()
+  const place: Place = { partOf: () => '', joins: () => false }
+  const store = { ...inner, place, run: (...asked: Parameters<Store['run']>) => inner.run(...asked) } as Store
+  const lost: LostSlots[] = []
+  return { limiter: limiterOn(store, (each) => lost.push(each)), lose: () => void (inner = make()), lost }
+}
+
+function limiterOn(store: Store, onSlotLost: OnSlotLost = () => undefined): Limiter<Input> {
   const versions = [1, 2, 3, 4, 5].map((quota) => concurrent({ quota, expiresAfter: LEASE, name: 'slots' }))
   return createLimiter<Input>({
     name: randomUUID(),
     keyer: () => 'key',
     limits: ({ quota }) => versions[quota - 1]!,
     store,
+    onSlotLost,
   })
 }
 
@@ -139,13 +203,17 @@ describe('slots are those of the requests that run', () => {
   const stores: Readonly<Record<string, (clock: VirtualClock) => Store>> = {
     memory: (clock) => memoryStore({ clock }),
     rows: (clock) => rowStore(mapDatabase(clock), { clock }),
-    Redis: (clock) => redisStore(redis.client, { clock }),
+    Redis: (clock) => redisStore(redis.client, { clock, prefix: randomUUID() }),
   }
   it.each(Object.keys(stores))('in %s', async (kind) => {
     await fc.assert(
       fc.asyncProperty(steps, async (list) => {
         const clock = virtualClock()
-        await compare(limiterOn(stores[kind]!(clock)), clock, list)
+        await compare(
+          worldOn(() => stores[kind]!(clock)),
+          clock,
+          list,
+        )
       }),
       { numRuns: RUNS },
     )
@@ -169,13 +237,15 @@ describe('slots of one microsecond, and slots whose lease has ended', () => {
     expect(await limiter.renew(first)).toBe(true)
     clock.advance(4000)
     expect(await used()).toBe(1)
-    // The lease of the second has ended, and its entry may still be there.
-    expect(await limiter.renew(second)).toBe(false)
-    expect(await used()).toBe(1)
+    // The lease of the second has ended, and its entry may still be there. It takes another slot.
+    expect(await limiter.renew(second)).toBe(true)
+    expect(await used()).toBe(2)
     await limiter.consume({ quota: 5 })
     clock.advance(6000)
-    expect(await limiter.renew(first)).toBe(false)
-    expect(await used()).toBe(1)
+    expect(await limiter.renew(first)).toBe(true)
+    expect(await used()).toBe(3)
+    await limiter.release(first)
+    expect(await used()).toBe(2)
   })
 })
 

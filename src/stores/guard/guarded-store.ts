@@ -30,6 +30,7 @@ import { Calls } from './calls.ts'
 import type { Bounds } from './deadline.ts'
 import { Health, kindOf, type Part } from './health.ts'
 import { LocalDecisions } from './local.ts'
+import { recoveries } from './recoveries.ts'
 import type { Reporter } from './reporter.ts'
 
 /** The limiter that probes are charged to. No limiter of a user has this name, which is not ASCII. */
@@ -95,6 +96,7 @@ export class GuardedStore {
       trouble: () => inner.place.trouble,
       probe: (part, ended) => this.#probe(part, ended),
       changed: (part, state, reason, isSilent) => {
+        if (state === 'healthy') for (const recovered of recoveries) recovered(this.place)
         const where = part.name === '' ? reason : `${part.name}: ${reason}`
         reporter.changed(this.#health.state, where, isSilent)
         if (state === 'healthy') this.#regained()
@@ -246,46 +248,56 @@ export class GuardedStore {
 
   /**
    * Renews slots where they were taken: here, or in the store. While the store does not answer, its slots keep their leases: they are renewed
-   * with the next attempt, or end. A process with many slots renews many at once, so this says nothing about the health of the store.
+   * with the next attempt, or end. Slots that were taken here are taken in the store once it answers. A process with many slots renews many at
+   * once, so this says nothing about the health of the store.
    */
   #renew({ charges, renewed, receipt }: Renewing, done: Done): void {
-    const inside: Charge[] = []
+    const asked: Charge[] = []
+    const sent: Charge[] = []
+    const here = charges.map((charge) => this.#local.renew(charge))
     for (const [i, charge] of charges.entries()) {
       const isLocal = this.#local.has(charge)
-      const here = this.#local.renew(charge)
-      renewed[i] = isLocal ? here : { at: charge.at, units: charge.charged }
-      if (!isLocal && !this.#isOut(charge)) inside.push(charge)
+      const { units } = here[i]!
+      renewed[i] = isLocal ? here[i]! : { at: charge.at, units: charge.charged }
+      // Another process may release what has a receipt, and looks for it where it was.
+      if (this.#isOut(charge) || (isLocal && (units === 0 || receipt !== undefined))) continue
+      asked.push(charge)
+      sent.push(isLocal ? chargedAt(charge, 0, units) : charge)
     }
-    if (inside.length === 0) return done()
-    const operation: Renewing = { kind: 'renew', charges: inside, renewed: [], receipt }
+    if (sent.length === 0) return done()
+    const operation: Renewing = { kind: 'renew', charges: sent, renewed: [], receipt }
     this.#ask(
       operation,
       [],
       (error, { isLate }) => {
         if (error !== undefined) return done(isLate ? undefined : error)
-        for (const [i, charge] of inside.entries()) {
-          if (operation.renewed[i] === undefined) continue
-          renewed[charges.indexOf(charge)] = operation.renewed[i]
-          if (operation.renewed[i].units === 0) this.#local.free(charge)
+        for (const [i, charge] of asked.entries()) {
+          const made = operation.renewed[i]
+          const isLocal = sent[i] !== charge
+          if (made === undefined || (isLocal && made.units === 0)) continue
+          const place = charges.indexOf(charge)
+          renewed[place] = made
+          if (made.units === 0) this.#local.free(charge)
+          else if (isLocal) this.#local.handOver(charge)
+          else if (here[place]!.units === 0) this.#local.hold(charge)
         }
         done()
       },
-      (error) => error === undefined && this.#renewedLate(operation),
+      (error) => error === undefined && this.#renewedLate(asked, operation),
     )
   }
 
-  /** Takes over renewals whose answer came after the deadline: the slots have moved. Those that were released meanwhile are released again. */
-  #renewedLate({ charges, renewed, receipt }: Renewing): void {
-    for (const [i, charge] of charges.entries()) {
+  /**
+   * Takes over renewals whose answer came after the deadline: the slots have moved. Those that were released meanwhile are released again, and those
+   * that are still counted here are given back to the store.
+   */
+  #renewedLate(asked: readonly Charge[], { charges: sent, renewed, receipt }: Renewing): void {
+    for (const [i, charge] of asked.entries()) {
       const { at, units } = renewed[i] ?? { at: 0, units: 0 }
       if (units === 0) continue
-      if (charge.charged > 0) charge.markCharged(at, units)
+      if (charge.charged > 0 && sent[i] === charge) charge.markCharged(at, units)
       // With a receipt, the release has found the slots, or the renewal has not.
-      else if (receipt === undefined) {
-        const [moved] = copiesOf([charge]) as [Charge]
-        moved.markCharged(at, units)
-        void undo(this.#inner, [moved])
-      }
+      else if (receipt === undefined) void undo(this.#inner, [chargedAt(charge, at, units)])
     }
   }
 
@@ -388,6 +400,13 @@ export class GuardedStore {
 }
 
 brand(GuardedStore, STORE)
+
+/** Returns a copy of a charge that has charged other units. */
+function chargedAt(charge: Charge, at: number, units: number): Charge {
+  const [copy] = copiesOf([charge]) as [Charge]
+  copy.markCharged(at, units)
+  return copy
+}
 
 function textOfKeys(charges: readonly Charge[]): string {
   return JSON.stringify(charges.map(({ policy, key }) => [policy.limiter, key]))

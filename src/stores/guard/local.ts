@@ -181,10 +181,20 @@ export class LocalDecisions {
     this.#perform({ kind: 'adjust', charges: [copy], units: [whole] })
   }
 
+  /** The store has taken slots that were taken here: they are slots of the store, which count here, too. */
+  handOver(charge: Charge): void {
+    const copy = this.#own.get(charge)!
+    this.#own.delete(charge)
+    this.#perform({ kind: 'adjust', charges: [copy], units: [-copy.charged] })
+    this.hold(charge)
+  }
+
   /** Renews slots that are counted here. Nothing was counted where all requests were admitted. */
   renew(charge: Charge): Renewed {
     const copy = this.#own.get(charge) ?? this.#held.get(charge)
     if (copy === undefined) return { at: charge.at, units: charge.charged }
+    // All that was counted here had expired.
+    if (copy.policy.store !== this.#store) return { at: 0, units: 0 }
     const renewed: Renewed[] = []
     this.#perform({ kind: 'renew', charges: [copy], renewed })
     const [{ at, units }] = renewed as [Renewed]

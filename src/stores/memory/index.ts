@@ -159,7 +159,7 @@ function change(row: Row, operation: Exclude<Operation, Deciding | Forgetting>, 
   const charge = operation.charges[i]!
   if (operation.kind === 'lock') return lock(row, now, Math.round(operation.ms * 1000), operation.mode)
   if (operation.kind === 'adjust') return adjust(row, charge, operation.units[i]!, now)
-  operation.renewed[i] = renew(row, charge, now)
+  operation.renewed[i] = renew(row, charge, now, operation.receipt === undefined)
   return true
 }
 

@@ -135,8 +135,7 @@ export class ScriptRequest {
     for (let i = 0; i < this.transactions.length; i++) {
       const { mode, charges, renewed, once } = this.transactions[i]!
       const failure = failureIn(reply[at], charges)
-      if (failure === undefined && once !== undefined && mode === 'adjust')
-        once.receipt.isRepeated ||= numberIn(reply[at]) === 1
+      if (failure === undefined && once !== undefined) once.receipt.isRepeated ||= numberIn(reply[at]) === 1
       if (failure !== undefined || mode === 'forget' || changes(mode)) at++
       else for (const charge of charges) at = readVerdict(charge, mode, reply, at, now)
       if (failure === undefined && mode === 'renew')

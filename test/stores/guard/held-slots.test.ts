@@ -47,6 +47,9 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
 interface Slot {
   inStore: number
   here: number
+  /** When they were taken in this process alone, or in the store, or renewed there. */
+  since: number
+  isLocal: boolean
 }
 
 /** A store that finds every key busy while `isAway` is true. Such a key is decided here, and the next one asks again, so no timer is needed. */
@@ -70,16 +73,30 @@ async function compare(list: readonly Step[], localShare: number): Promise<void>
   const inner = switchedStore(clock)
   const store = guard(inner.store, { localShare, deadline: '1m', onChange: () => undefined })
   const limits = concurrent({ quota: QUOTA, expiresAfter: LEASE })
-  const limiter = createLimiter<string>({ keyer: (key) => key, limits, store })
+  const limiter = createLimiter<string>({ keyer: (key) => key, limits, store, onSlotLost: () => undefined })
   const slots = new Map<Decision, Slot>()
   const share = Math.max(1, Math.floor(QUOTA * localShare))
-  const count = (where: keyof Slot): number => [...slots.values()].filter((slot) => slot[where] > clock.now()).length
+  const count = (where: 'inStore' | 'here'): number =>
+    [...slots.values()].filter((slot) => slot[where] > clock.now()).length
+  /** The latest reset, and until when the store knows of it. */
+  let [resetAt, knownUntil] = [-Infinity, 0]
+  /** Renews a slot in the store. Returns whether it has the slot. */
+  const renewIn = (slot: Slot): boolean => {
+    const isReset = clock.now() < knownUntil && (slot.isLocal || resetAt >= slot.since)
+    const isHeld = slot.inStore > clock.now() || (!isReset && count('inStore') < QUOTA)
+    slot.isLocal &&= !isHeld
+    if (isHeld) slot.since = clock.now()
+    if (isHeld) slot.inStore = slot.here = clock.now() + LEASE
+    return isHeld
+  }
   for (const step of list) {
     // The store and this process never see two steps in one microsecond.
     clock.advance(0.001)
     if (step.kind === 'pause') clock.advance(step.ms)
     else if (step.kind === 'turn') inner.isAway = !inner.isAway
     else if (step.kind === 'reset') {
+      resetAt = clock.now()
+      knownUntil = Math.max(knownUntil, ...Array.from(slots.values(), ({ inStore }) => inStore))
       await limiter.reset('a')
       for (const slot of slots.values()) slot.inStore = slot.here = 0
     } else if (step.kind === 'take') {
@@ -87,22 +104,25 @@ async function compare(list: readonly Step[], localShare: number): Promise<void>
       const decision = await limiter.consume('a')
       expect([decision.allowed, decision.degraded]).toEqual([isAdmitted, inner.isAway ? 'local' : undefined])
       const until = clock.now() + LEASE
-      if (isAdmitted) slots.set(decision, { inStore: inner.isAway ? 0 : until, here: until })
+      const isLocal = inner.isAway
+      if (isAdmitted) slots.set(decision, { inStore: isLocal ? 0 : until, here: until, since: clock.now(), isLocal })
     } else if ('which' in step) {
       const [decision, slot] = [...slots].at(-1 - step.which) ?? []
       if (decision === undefined || slot === undefined) continue
       // What the store does during an outage is not the subject.
-      if (inner.isAway && decision.degraded === undefined && step.kind === 'release') continue
+      if (inner.isAway && !slot.isLocal && step.kind === 'release') continue
+      // A slot that is gone here is taken again by the same rules as in the store.
+      if (slot.here <= clock.now() && (slot.isLocal || inner.isAway) && step.kind === 'renew') continue
       if (step.kind === 'release') {
         await limiter.release(decision)
         slots.delete(decision)
       } else {
         await (async () => limiter.renew(decision))().catch(() => undefined)
-        const until = clock.now() + LEASE
-        if (slot.here > clock.now()) slot.here = until
-        if (decision.degraded !== undefined || inner.isAway) continue
-        if (slot.inStore > clock.now()) slot.inStore = until
-        else slot.here = 0
+        if (slot.here > clock.now()) slot.here = clock.now() + LEASE
+        if (inner.isAway) continue
+        const isLocal = slot.isLocal
+        // Slots that are lost stay lost.
+        if (!renewIn(slot) && !isLocal) slots.delete(decision)
       }
     }
   }

@@ -133,26 +133,33 @@ local function isSameState(attempt, kind, signature)
     and parametersOf(kind, signature, '').perMs == attempt.params.perMs
 end
 
--- True when it is known how much is left of a charge: its limit has not changed since, as another limit may have drained it, and no clock
--- that ran ahead wrote its time, or the state. A charge that is released was made after a change in the same tick.
-local function isCertain(attempt, kind, signature, chargedAt)
+-- True when nothing happened since a charge that may have taken it back: its limit has not changed since, the key was not reset, and no clock
+-- that ran ahead wrote its time. A charge that is released was made after a change in the same tick.
+local function isUndisturbed(attempt, chargedAt)
   local micros = 1000 / attempt.params.perMs
   local charged = chargedAt * micros
   local isAfter = charged + (plan.mode == 'release' and micros or 0) > attempt.changedAt
-  return isSameState(attempt, kind, signature) and not attempt.isCarriedOver
-    and (attempt.change <= now or isAfter) and charged <= now + TOLERANCE_MS * 1000
+  return (attempt.change <= now or isAfter) and charged <= now + TOLERANCE_MS * 1000
+end
+
+-- True when it is known how much is left of a charge: another limit may have drained it, and a clock that ran ahead may have written the state.
+local function isCertain(attempt, kind, signature, chargedAt)
+  return isSameState(attempt, kind, signature) and not attempt.isCarriedOver and isUndisturbed(attempt, chargedAt)
+end
+
+-- The state of a limit of which nothing that was written is left, except what was cut off.
+local function emptyState(group, attempt)
+  local from = attempt.cut > 0 and attempt.record.signature ~= attempt.signature and writerOf(attempt)
+  local cells = from and convertState(attempt, from, attempt.record.cells) or attempt.kind.blank
+  if attempt.own then openCleared(attempt, group.key) end
+  return attempt.kind, attempt.signature, cells
 end
 
 local function adjust(group, attempt, units, chargedAt)
   current = attempt
   local kind, signature, cells = writtenState(attempt, group.key)
   if units < 0 and not isCertain(attempt, kind, signature, chargedAt) then return end
-  if not kind then
-    local from = attempt.cut > 0 and attempt.record.signature ~= attempt.signature and writerOf(attempt)
-    kind, signature = attempt.kind, attempt.signature
-    cells = from and convertState(attempt, from, attempt.record.cells) or kind.blank
-    if attempt.own then openCleared(attempt, group.key) end
-  end
+  if not kind then kind, signature, cells = emptyState(group, attempt) end
   local params = parametersOf(kind, signature, '')
   local tick, step = tickOf(params), twinOf(kind).step
   chargedAt = rescale(chargedAt, attempt.params, params)
@@ -166,14 +173,21 @@ local function adjust(group, attempt, units, chargedAt)
   group.changes, group.lasting = true, max(group.lasting, reset / params.perMs / 1000)
 end
 
--- Moves the slots of a charge to now. Notes the tick that they have from now on, and how many were still held.
+-- Moves the slots of a charge to now. Without a receipt, those that are gone are taken again if there is room, unless the key was reset since.
+-- Notes the tick that they have from now on, and how many are held.
 local function renew(group, attempt, units, chargedAt)
   current, attempt.heldAt, attempt.held = attempt, 0, 0
+  if not isUndisturbed(attempt, chargedAt) then return end
   local kind, signature, cells = writtenState(attempt, group.key)
-  if not kind or not isCertain(attempt, kind, signature, chargedAt) then return end
+  local takes = not plan.isOnce
+  if kind and not isCertain(attempt, kind, signature, chargedAt) then return end
+  if not kind then
+    if not takes or attempt.record and lifeOf(group, attempt.record, 0) > 0 then return end
+    kind, signature, cells = emptyState(group, attempt)
+  end
   local params = parametersOf(kind, signature, '')
   local tick = tickOf(params)
-  local state = { twinOf(kind).renew(params, cells, 0, tick, chargedAt, units, attempt.entries) }
+  local state = { twinOf(kind).renew(params, cells, 0, tick, chargedAt, units, takes, attempt.entries) }
   if not state[1] then return end
   attempt.heldAt, attempt.held = state[kind.cells + 2], state[kind.cells + 3]
   cells = keepAdjusted(group, attempt, kind, signature, cells, state)

@@ -37,7 +37,8 @@ local function keepUndone(note, first, place, settles, changesSlots)
   end
 end
 
--- Adjusts or renews what a receipt asks for, as far as nobody did it before. Returns 1 if it was settled before, or is over.
+-- Adjusts or renews what a receipt asks for, as far as nobody did it before. Returns 1 if it was settled, or for a renewal released, before, or is
+-- over.
 local function changeOnce(first, place)
   local asked = place + 2 * total
   local isOver, kept, uses = now >= args[asked] + 0, args[asked + 1] + 0, args[asked + 2] + 0
@@ -45,7 +46,7 @@ local function changeOnce(first, place)
   local note = readNote(key)
   local settles = uses % 2 == 1 and not (isOver or note.settled)
   local changesSlots = (renews or uses >= 2) and not (isOver or note.released)
-  local isRepeated = uses % 2 == 1 and not settles and 1 or 0
+  local isRepeated = (uses % 2 == 1 and not settles or renews and not changesSlots) and 1 or 0
   for i = 1, total do attempts[i].heldAt, attempts[i].held = 0, 0 end
   if not (settles or changesSlots) then return isRepeated end
   keepUndone(note, first, place, settles, changesSlots)

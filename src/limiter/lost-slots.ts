@@ -1,0 +1,53 @@
+import type { Limit } from '../engine/limit.ts'
+import type { Charge } from '../stores/store.ts'
+import { shared } from '../util/copies.ts'
+import { observer, rareWarning } from '../util/warn.ts'
+import type { Decision } from './decision.ts'
+import { addSlots, type SlotCount } from './slots.ts'
+
+/** Slots of `concurrent` that a request has lost while it runs. Other requests may have them now. */
+export interface LostSlots {
+  /** The decision that has taken them. */
+  readonly decision: Decision
+  /** The name of the limiter. */
+  readonly limiter: string
+  /** The limit. */
+  readonly limit: Limit
+  /** The key as a string. */
+  readonly key: string
+  /** How many slots are lost. */
+  readonly slots: number
+}
+
+/** Called with slots that are lost. What it returns is not used. */
+export type OnSlotLost = (lost: LostSlots) => void
+
+/** Returns a function that calls `onSlotLost` and never throws. */
+export function lossObserver(onSlotLost: OnSlotLost): OnSlotLost {
+  return observer(onSlotLost, 'onSlotLost failed. The slot stays lost.')
+}
+
+const lost = shared('lost slots', () => new Map<string, SlotCount>())
+
+/** Returns how many slots requests of this process have lost, for each limit. */
+export function slotsLost(): SlotCount[] {
+  return [...lost.values()]
+}
+
+const warnLost = rareWarning('SLUICE_SLOT_LOST')
+
+/** Counts slots that are lost, and reports them to `onSlotLost`, or else as a warning at most once a minute. */
+export function reportLost(
+  decision: Decision,
+  { limiter, limit, key }: Charge,
+  slots: number,
+  onSlotLost: OnSlotLost | undefined,
+): void {
+  addSlots(lost, limiter, limit.name, slots)
+  if (onSlotLost !== undefined) return onSlotLost({ decision, limiter, limit, key, slots })
+  warnLost(
+    () =>
+      `A request that runs has lost its slot of the limit "${limit.name}" of limiter "${limiter}": its key was reset, or the slot was gone and all ` +
+      'others are taken. Another request may run in its place. `onSlotLost` is called instead of this warning.',
+  )
+}

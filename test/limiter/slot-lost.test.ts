@@ -1,0 +1,175 @@
+// A slot that a renewal cannot take again is reported once. One that was released stays free.
+import { afterEach, expect, it, vi } from 'vitest'
+import { rateLimit } from '../../adapters/fetch/index.ts'
+import {
+  concurrent,
+  createLimiter,
+  everyone,
+  type LostSlots,
+  memoryStore,
+  perMinute,
+  type RulesInput,
+  stack,
+} from '../../src/index.ts'
+import { receiptIn } from '../../src/limiter/receipt.ts'
+import { createRules } from '../../src/rules/index.ts'
+import { perform } from '../../src/stores/store.ts'
+import { virtualClock } from '../../src/testing.ts'
+import { remoteStore } from '../../src/testing/adapter/world.ts'
+import { settled } from '../support/held-store.ts'
+
+const LEASE = 10_000
+const limits = concurrent({ name: 'slots', quota: 1, expiresAfter: LEASE })
+const keyer = (key: string): string => key
+
+const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
+afterEach(() => void warn.mockClear())
+
+function codes(): unknown[] {
+  return warn.mock.calls.map(([, options]) => (options as unknown as { code: string }).code)
+}
+
+it('onSlotLost receives what was lost, once', () => {
+  const lost: LostSlots[] = []
+  const onSlotLost = (each: LostSlots): void => void lost.push(each)
+  const limiter = createLimiter({ name: 'exports', keyer, limits: [perMinute(9), limits], onSlotLost })
+  const decision = limiter.consume('ann')
+  limiter.reset('ann')
+  expect([limiter.renew(decision), limiter.renew(decision)]).toEqual([false, false])
+  expect(lost).toEqual([{ decision, limiter: 'exports', limit: limits, key: 'ann', slots: 1 }])
+  expect(codes()).toEqual([])
+})
+
+it('without onSlotLost it is a warning, at most once a minute', () => {
+  const limiter = createLimiter({ name: 'silent', keyer, limits })
+  for (const key of ['ann', 'bob']) {
+    const decision = limiter.consume(key)
+    limiter.reset(key)
+    limiter.renew(decision)
+  }
+  expect(codes()).toEqual(['SLUICE_SLOT_LOST'])
+  expect(String(warn.mock.calls[0]![0])).toContain('the limit "slots" of limiter "silent"')
+})
+
+it('onSlotLost that fails is a warning, and the renewal goes on', () => {
+  const onSlotLost = (): never => {
+    throw new Error('no such request')
+  }
+  const limiter = createLimiter({ keyer, limits, onSlotLost })
+  const decision = limiter.consume('ann')
+  limiter.reset('ann')
+  expect(limiter.renew(decision)).toBe(false)
+  expect(codes()).toEqual(['SLUICE_OUTCOME'])
+})
+
+it('in a stack each limiter calls its own, and the slots of the others are renewed', () => {
+  const lost: string[] = []
+  const clock = virtualClock()
+  const store = memoryStore({ clock })
+  const [user, all] = ['user', 'all'].map((name) =>
+    createLimiter<string>({
+      name,
+      keyer: (key) => (name === 'user' ? key : ''),
+      limits: concurrent({ name, quota: 1, expiresAfter: LEASE }),
+      store,
+      onSlotLost: ({ limiter }) => lost.push(`${name} calls with ${limiter}`),
+    }),
+  )
+  const both = stack(user!, all!)
+  const decision = both.consume('ann')
+  user!.reset('ann')
+  clock.advance(LEASE - 1)
+  expect(both.renew(decision)).toBe(false)
+  expect(lost).toEqual(['user calls with user'])
+  clock.advance(LEASE - 1)
+  expect(both.consume('bob').allowed).toBe(false)
+})
+
+it('a limiter with rules calls it with the name of the policy', async () => {
+  const lost: string[] = []
+  const rules = createRules({
+    policies: [
+      {
+        name: 'reports',
+        key: 'ip',
+        limits: [{ algorithm: 'concurrent', name: 'running', quota: 1, expiresAfter: '1m' }],
+      },
+    ],
+  })
+  const limiter = createLimiter({ rules, onSlotLost: ({ limiter: name, limit }) => lost.push(`${name} ${limit.name}`) })
+  const input: RulesInput = { ip: '192.0.2.1' }
+  const decision = await limiter.consume(input)
+  await limiter.reset(input)
+  expect(await limiter.renew(decision)).toBe(false)
+  expect(lost).toEqual(['rules/reports running'])
+})
+
+it('an adapter passes it on, and renews by itself', async () => {
+  const lost: LostSlots[] = []
+  const store = remoteStore(memoryStore())
+  const short = concurrent({ name: 'slots', quota: 1, expiresAfter: '3s' })
+  const shared = { name: 'adapter', keyer: everyone, limits: short, store }
+  const limit = rateLimit({ ...shared, onSlotLost: (each) => lost.push(each) })
+  const { body } = await limit(() => new Response(new ReadableStream()))(new Request('http://localhost/'))
+  await createLimiter(shared).reset(new Request('http://localhost/'))
+  await expect.poll(() => lost.map(({ limiter, slots }) => [limiter, slots]), { timeout: 10_000 }).toEqual([['adapter', 1]])
+  await body!.cancel()
+})
+
+it('a wrong onSlotLost is refused', () => {
+  expect(() => createLimiter({ keyer, limits, onSlotLost: 'log' as never })).toThrow(/onSlotLost: expected a function/)
+})
+
+it('slots of a decision with a receipt are not taken again, and a release elsewhere is no loss', () => {
+  const lost: LostSlots[] = []
+  const clock = virtualClock()
+  const store = memoryStore({ clock })
+  const options = { name: 'jobs', keyer, limits, store, onSlotLost: (each: LostSlots) => void lost.push(each) }
+  const limiter = createLimiter(options)
+  const [released, expired] = [limiter.consume('ann'), limiter.consume('bob')]
+  for (const each of [released, expired]) limiter.receipt(each)
+  // As another process does it: this one does not know that the slots are free.
+  const charges = released.limits as never
+  const use = {
+    id: receiptIn(released)!.id,
+    until: Infinity,
+    keep: 1e15,
+    settles: false,
+    releases: true,
+    isRepeated: false,
+  }
+  perform(store, { kind: 'adjust', charges, units: [-1], receipt: use })
+  expect(limiter.renew(released)).toBe(false)
+  expect(lost).toEqual([])
+  clock.advance(LEASE)
+  expect(limiter.renew(expired)).toBe(false)
+  expect(lost.map(({ key }) => key)).toEqual(['bob'])
+})
+
+it('a slot that was released is not taken again by a late renewal, also when the release has failed', async () => {
+  const memory = memoryStore()
+  const remote = remoteStore(memory)
+  let failing = false
+  const store = {
+    ...remote,
+    run(...[operation, reply]: Parameters<typeof remote.run>) {
+      if (!failing || operation.kind !== 'adjust') return remote.run(operation, reply)
+      // Done, and the answer is lost.
+      perform(memory, operation)
+      reply.failed(new Error('cut'))
+      return undefined
+    },
+  }
+  const limiter = createLimiter({ name: 'late', keyer, limits, store })
+  const used = async (): Promise<number> => (await limiter.peek('ann', { cost: 0 })).limits[0]!.used
+  const running = await limiter.consume('ann')
+  const renewals = [limiter.renew(running), limiter.renew(running)]
+  const release = limiter.release(running)
+  expect([await Promise.all(renewals), await release]).toEqual([[true, false], undefined])
+  expect([await limiter.renew(running), await used()]).toEqual([false, 0])
+  const other = await limiter.consume('ann')
+  failing = true
+  await limiter.release(other)
+  await settled()
+  expect([await limiter.renew(other), await used()]).toEqual([false, 0])
+})

@@ -1,0 +1,139 @@
+// What Redis has counted is gone after an empty restart, but the streams that had its slots still run.
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { rateLimit } from '../../../adapters/node/index.ts'
+import { concurrent, createLimiter, everyone, guard, type Store } from '../../../src/index.ts'
+import { redisStore } from '../../../src/stores/redis/index.ts'
+import { recordWarnings } from '../../support/guarded.ts'
+import { connect, leftovers, server, until } from '../../support/redis-tests.ts'
+
+const QUOTA = 5
+
+let warnings: ReturnType<typeof recordWarnings>
+beforeEach(() => {
+  warnings = recordWarnings()
+})
+afterEach(() => warnings.stop())
+
+interface World {
+  readonly store: Store
+  readonly states: string[]
+  /** Kills Redis, and returns when decisions are made without it. */
+  kill(decide: () => Promise<unknown>): Promise<void>
+  /** Starts an empty Redis in its place, and returns when it decides. */
+  restart(decide: () => Promise<unknown>): Promise<void>
+}
+
+async function world(): Promise<World> {
+  const redis = await server()
+  const states: string[] = []
+  const onChange = ({ state }: { state: string }): void => void states.push(state)
+  const store = guard(redisStore(connect(redis.port)), { deadline: '2s', onChange })
+  leftovers.push(() => store.close())
+  return {
+    store,
+    states,
+    async kill(decide) {
+      await redis.stop()
+      await until(async () => (await decide(), states.at(-1) === 'away'))
+    },
+    async restart(decide) {
+      await server('--port', String(redis.port))
+      await until(async () => (await decide(), states.at(-1) === 'healthy'))
+      for (let i = 0; i < 30; i++) await decide()
+    },
+  }
+}
+
+/** Streams of a server that end when their client hangs up. */
+class Streams {
+  running = 0
+  most = 0
+  readonly #clients: { destroy(): void }[] = []
+  readonly #port: number
+
+  constructor(listening: Server) {
+    this.#port = (listening.address() as AddressInfo).port
+  }
+
+  static async start(store: Store, name: string): Promise<Streams> {
+    const limit = rateLimit({ name, keyer: everyone, limits: concurrent(QUOTA), store })
+    const made: { streams?: Streams } = {}
+    const listener = limit((_request: IncomingMessage, response: ServerResponse) => made.streams!.serve(response))
+    const listening = createServer(listener).listen(0, '127.0.0.1')
+    leftovers.push(() => listening.close())
+    await once(listening, 'listening')
+    made.streams = new Streams(listening)
+    leftovers.push(() => made.streams!.stop())
+    return made.streams
+  }
+
+  serve(response: ServerResponse): void {
+    this.running++
+    this.most = Math.max(this.most, this.running)
+    response.on('close', () => this.running--)
+    response.write('begun')
+  }
+
+  /** Opens a stream, and returns the status of its response. */
+  async open(): Promise<number | undefined> {
+    const client = request({ host: '127.0.0.1', port: this.#port, agent: false }).on('error', () => undefined)
+    this.#clients.push(client)
+    const [response] = (await once(client.end(), 'response')) as [IncomingMessage]
+    response.on('error', () => undefined).resume()
+    return response.statusCode
+  }
+
+  /** Ends all streams. */
+  stop(): void {
+    for (const client of this.#clients.splice(0)) client.destroy()
+  }
+}
+
+it(
+  'streams that run take their slots again as soon as Redis answers, before others can',
+  { timeout: 60_000 },
+  async () => {
+    const { store, states, kill, restart } = await world()
+    const streams = await Streams.start(store, 'kept')
+    for (let i = 0; i < QUOTA; i++) expect(await streams.open()).toBe(200)
+    await kill(() => streams.open())
+    await restart(() => streams.open())
+    expect([states, streams.running, streams.most]).toEqual([['away', 'healthy'], QUOTA, QUOTA])
+    expect(warnings.codes).not.toContain('SLUICE_SLOT_LOST')
+    streams.stop()
+    await until(async () => streams.running === 0)
+    await pause(50)
+    for (let i = 0; i < QUOTA; i++) expect(await streams.open()).toBe(200)
+    expect(await streams.open()).toBe(429)
+  },
+)
+
+it('streams that began in the outage take slots, too', { timeout: 60_000 }, async () => {
+  const { store, kill, restart } = await world()
+  const streams = await Streams.start(store, 'begun in an outage')
+  for (let i = 0; i < QUOTA; i++) expect(await streams.open()).toBe(200)
+  await kill(() => streams.open())
+  streams.stop()
+  await until(async () => streams.running === 0)
+  await until(async () => ((await streams.open()) === 200 ? streams.running === QUOTA : false))
+  await restart(() => streams.open())
+  expect([streams.running, streams.most]).toEqual([QUOTA, QUOTA])
+})
+
+it('slots that nobody renews are admitted once more: the control', { timeout: 60_000 }, async () => {
+  const { store, kill, restart } = await world()
+  const limiter = createLimiter<string>({ name: 'control', keyer: (key) => key, limits: concurrent(QUOTA), store })
+  let admitted = 0
+  const decide = async (): Promise<void> => {
+    if ((await limiter.consume('a')).allowed) admitted++
+  }
+  for (let i = 0; i <= QUOTA; i++) await decide()
+  await kill(decide)
+  expect(admitted).toBe(QUOTA)
+  await restart(decide)
+  expect(admitted).toBe(2 * QUOTA)
+})
