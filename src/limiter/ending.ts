@@ -129,14 +129,14 @@ export class Endings {
       // Without an answer of the store, slots stay where they are, and the receipt ends as before.
       if (receipt !== undefined && charges.some(({ at }, i) => renewed[i]!.units > 0 && renewed[i]!.at > at))
         receipt.until = Math.max(receipt.until, use!.keep)
-      const isOver = use?.isRepeated === true || released.has(decision)
+      const isEnded = use?.isRepeated === true || released.has(decision)
       let isHeld = true
       for (const [i, charge] of charges.entries()) {
         const { at, units } = renewed[i]!
         const gone = charge.charged - units
         charge.markCharged(at, units)
         if (units === 0) isHeld = false
-        if (gone > 0 && !isOver) reportLost(decision, charge, gone, this.#sourceOf(charge)?.slotLost)
+        if (gone > 0 && !isEnded) reportLost(decision, charge, gone, this.#sourceOf(charge)?.slotLost)
       }
       return isHeld
     })
