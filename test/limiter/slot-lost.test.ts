@@ -45,7 +45,7 @@ it('without onSlotLost it is a warning, at most once a minute', () => {
   for (const key of ['ann', 'bob']) {
     const decision = limiter.consume(key)
     limiter.reset(key)
-    limiter.renew(decision)
+    void limiter.renew(decision)
   }
   expect(codes()).toEqual(['SLUICE_SLOT_LOST'])
   expect(String(warn.mock.calls[0]![0])).toContain('the limit "slots" of limiter "silent"')
@@ -112,7 +112,9 @@ it('an adapter passes it on, and renews by itself', async () => {
   const limit = rateLimit({ ...shared, onSlotLost: (each) => lost.push(each) })
   const { body } = await limit(() => new Response(new ReadableStream()))(new Request('http://localhost/'))
   await createLimiter(shared).reset(new Request('http://localhost/'))
-  await expect.poll(() => lost.map(({ limiter, slots }) => [limiter, slots]), { timeout: 10_000 }).toEqual([['adapter', 1]])
+  await expect
+    .poll(() => lost.map(({ limiter, slots }) => [limiter, slots]), { timeout: 10_000 })
+    .toEqual([['adapter', 1]])
   await body!.cancel()
 })
 

@@ -217,7 +217,7 @@ describe('sluice_slots_lost_total', () => {
     const lose = (): void => {
       const decision = limiter.consume('ann', { cost: 2 })
       limiter.reset('ann')
-      limiter.renew(decision)
+      void limiter.renew(decision)
     }
     limiter.consume('bob')
     expect(await lost()).toEqual(['sluice_slots_lost_total{limiter="losing",limit="slots"} 0'])

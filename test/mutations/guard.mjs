@@ -163,5 +163,5 @@ export const guard = [
     '',
   ),
   heldInStore('slots that count after their release', 'else this.#local.free(charge)', ''),
-  heldInStore('slots that count after they were lost', '.units === 0) this.#local', '.units < 0) this.#local'),
+  heldInStore('slots that count after they were lost', 'made.units === 0) this.#local', 'made.units < 0) this.#local'),
 ]

@@ -241,7 +241,7 @@ export const limits = [
   notes('a receipt that settles twice', 'receipt.settles && !note.settled', 'receipt.settles'),
   notes('a receipt that releases twice', 'receipt.releases && !note.released', 'receipt.releases'),
   notes('slots that are not found after a renewal', 'if (place === undefined) return charge', 'return charge'),
-  notes('slots that are renewed after their release', 'if (note.released || now', 'if (now'),
+  notes('slots that are renewed after their release', 'isRepeated = note.released || now', 'isRepeated = now'),
   notes(
     'a note that ends too early',
     'until: Math.max(note.until, receipt.keep),\n    settled',

@@ -12,6 +12,7 @@ const rows = inFile('src/stores/rows.ts', model)
 const redis = inFile('src/stores/redis/lua/adjust.lua', model, 'Lua')
 const notes = inFile('src/stores/redis/lua/records.lua', model, 'Lua')
 const limiter = inFile('src/limiter/ending.ts', model)
+const lost = inFile('src/limiter/ending.ts', { files: ['test/limiter/slot-lost.test.ts'] })
 const penalty = inFile('src/limiter/default-limiter.ts', model)
 const decision = inFile('src/limiter/decision.ts', model)
 const local = inFile('src/stores/guard/local.ts', model)
@@ -19,6 +20,8 @@ const denials = inFile('src/stores/deny-cache/denials.ts', model)
 const keeper = inFile('src/limiter/slots.ts', served)
 const others = inFile('src/limiter/slots.ts', model)
 const guarded = inFile('src/stores/guard/guarded-store.ts', model)
+const held = inFile('src/stores/guard/guarded-store.ts', { files: ['test/stores/guard/held-slots.test.ts'] })
+const outage = inFile('src/stores/guard/guarded-store.ts', { files: ['test/stores/redis/slots-outage.test.ts'] })
 const settlement = inFile('src/http/settlement.ts', served)
 const requests = inFile('src/http/request-limiter.ts', served)
 const wait = inFile('src/limiter/wait.ts', served)
@@ -26,8 +29,41 @@ const wait = inFile('src/limiter/wait.ts', served)
 /** Mistakes in what runs at the same time, and in what waits for it. */
 export const slots = [
   others('a reset of one limit that ends the renewal of others', ' && !holdsSlots(decision)', ''),
-  guarded('a late renewal that is lost', 'error === undefined && this.#renewedLate(operation)', 'error'),
-  guarded('a late renewal that is not given back', '        void undo(this.#inner, [moved])\n', ''),
+  guarded('a late renewal that is lost', 'error === undefined && this.#renewedLate(asked, operation)', 'error'),
+  guarded(
+    'a late renewal that is not given back',
+    'else if (receipt === undefined) void undo(this.#inner, [chargedAt(charge, at, units)])',
+    '',
+  ),
+  held('slots of an outage that stay in this process', 'else if (isLocal) this.#local.handOver(charge)', ''),
+  outage(
+    'slots that wait for their next renewal after an outage',
+    "if (state === 'healthy') for (const recovered of recoveries) recovered(this.place)",
+    '',
+  ),
+  algorithm('a slot that is taken again beyond the quota', 'takes && others + units <= params.quota', 'takes'),
+  algorithm('a slot that is gone for ever', 'takes && others + units <= params.quota', 'false'),
+  inLua('a slot that is taken again beyond the quota in Lua', 'takes and others + units <= params.quota', 'takes'),
+  engine(
+    'a slot that is taken again after a reset',
+    'row.isShared || !isCertain(row, compiled, charge.at, now)',
+    'row.isShared',
+  ),
+  engine('a slot that a lost state does not give again', '!(takes && row.countsUntil(now) <= now)', 'true'),
+  redis(
+    'a slot that is taken again after a reset on Redis',
+    'if not isUndisturbed(attempt, chargedAt) then return end',
+    '',
+  ),
+  redis('a slot with a receipt that is taken again on Redis', 'local takes = not plan.isOnce', 'local takes = true'),
+  rows('a slot with a receipt that is taken again in rows', 'now, receipt === undefined', 'now, true'),
+  lost('a slot that was released and is taken again', '|| released.has(decision)) return false', ') return false'),
+  lost('a release elsewhere that counts as a loss', 'use?.isRepeated === true || ', ''),
+  lost(
+    'slots that are lost in silence',
+    'if (gone > 0 && !isOver) reportLost(',
+    'if (gone < 0 && !isOver) reportLost(',
+  ),
   limiter(
     'slots that are lost when their release fails',
     '// Slots can be given back again.\n  if (releases) charges',
@@ -37,7 +73,7 @@ export const slots = [
   algorithm('a smaller quota that frees slots', 'out.next[0] = kept\n', 'out.next[0] = Math.min(kept, params.quota)\n'),
   algorithm(
     'a renewal that keeps the time of a slot',
-    'writeEdit(out.edit, over, chargedAt, moved, index, moved)',
+    'writeEdit(out.edit, over, chargedAt, moved, index, kept)',
     'writeEdit(out.edit, over, 0, 0, index, 0)',
   ),
   algorithm(
@@ -47,18 +83,18 @@ export const slots = [
   ),
   inLua(
     'a renewal that keeps the time of a slot in Lua',
-    'entries.edit(over, chargedAt, moved, index, moved)',
+    'entries.edit(over, chargedAt, moved, index, kept)',
     'entries.edit(over, 0, 0, index, 0)',
   ),
   inLua('a renewal that renews more than was taken', 'min(units, held)', 'held'),
   engine('slots that a changed limit cannot give back', '|| (slots && writer?.perMs === perMs)', ''),
-  engine('a renewal that is not kept', '  keep(row, writer, now)\n  return { at', '  return { at'),
+  engine('a renewal that is not kept', '  keep(row, under, now)\n  return { at', '  return { at'),
   row('slots that a changed limit keeps for itself', 'this.isConverted && !compiled.slots', 'this.isConverted'),
   compiled('a limit of slots that does not say so', 'algorithm.renew !== undefined', 'algorithm.renew === undefined'),
   limit('a strict limit of slots', 'algorithm.renew === undefined && { strict', '{ strict'),
   rows(
     'a renewal that rows do not report',
-    '(renewed[i] = renew(row, charges[i]!, now))',
+    '(renewed[i] = renew(row, charges[i]!, now, receipt === undefined))',
     '(renewed[i] = { at: charges[i]!.at, units: 1 })',
   ),
   redis(
