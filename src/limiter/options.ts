@@ -101,7 +101,7 @@ export interface LimiterOptions<Input> extends StoreOptions {
    * was reset, all other slots are taken, or the decision has a receipt. Another request may run in its place. It is called once for each decision
    * and limit. A promise is not awaited, and an error becomes the warning `SLUICE_OUTCOME`. In a `stack` each limiter calls its own. Default: the
    * warning `SLUICE_SLOT_LOST`, at most once a minute.
-   * @example createLimiter({ keyer, limits: concurrent(10), onSlotLost: ({ decision }) => abortOf.get(decision)?.abort() })
+   * @example createLimiter({ keyer, limits: concurrent(10), onSlotLost: ({ limiter, slots }) => console.error(limiter, slots) })
    */
   readonly onSlotLost?: OnSlotLost
 }
