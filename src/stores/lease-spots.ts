@@ -8,6 +8,9 @@ import type { Charge, LeaseSettings, Policy } from './store.ts'
 /** A lease is renewed when this part of it is left. */
 const LOW = 0.25
 
+/** So many changes of a key that no answer includes are kept apart. */
+const MOST_SENT = 64
+
 /** What this process knows of one limit and key, also where several kinds of decisions charge it. */
 export class Tally {
   readonly limit: string
@@ -17,8 +20,8 @@ export class Tally {
   said: number = Infinity
   /** Units in leases: charged, and not used. */
   #held = 0
-  /** Units of leases that have ended, which the store may not have yet. */
-  #returning = 0
+  /** Units that this process has given back, or charged without a decision if negative. Answers to earlier requests do not include them. */
+  #sent: { readonly request: number; units: number }[] = []
   /** The newest request that `said` knows of. The store answers requests in their order. */
   #latest = 0
 
@@ -34,18 +37,20 @@ export class Tally {
 
   /** Takes over what remains as of the answer to a request that has charged units. */
   learn(request: number, remaining: number, charged: number): void {
+    if (this.#sent.length > 0) this.#sent = this.#sent.filter((each) => each.request > request)
     if (request > this.#latest) {
       this.#latest = request
-      this.#returning = 0
       // Below 0, a refund gives nothing back that can be used.
       this.said = remaining > 0 ? remaining : Math.min(this.said, 0)
-    } else this.said = Math.min(this.said - charged, remaining + this.#returning)
+    } else {
+      const sent = this.#sent.reduce((sum, { units }) => sum + units, 0)
+      this.said = Math.min(this.said - charged, remaining + sent)
+    }
   }
 
   /** Units were charged that no answer reports. */
   charge(request: number, units: number): void {
-    this.#latest = request
-    this.said -= units
+    this.#send(request, -units)
   }
 
   /** Units come into a lease, or are used. */
@@ -55,17 +60,26 @@ export class Tally {
 
   /** Unused units of a lease go back to the store, where so many of them count again. */
   giveBack(request: number, units: number, returning: number): void {
-    this.#latest = request
-    this.#returning += returning
     this.#held -= units
-    this.said += returning
+    this.#send(request, returning)
+  }
+
+  #send(request: number, units: number): void {
+    this.#latest = request
+    this.said += units
+    const sent = this.#sent
+    sent.push({ request, units })
+    if (sent.length <= MOST_SENT) return
+    // The oldest one goes, so that no more is reported than remains.
+    const { units: oldest } = sent.shift()!
+    sent[0]!.units += Math.min(0, oldest)
   }
 
   /** The limit is another one. Nothing is leased at this moment. */
   change(signature: string): void {
     this.signature = signature
     this.said = Infinity
-    this.#returning = 0
+    this.#sent = []
   }
 }
 

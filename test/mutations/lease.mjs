@@ -138,7 +138,8 @@ export const leases = [
     'return Math.max(0, this.said + this.#held)',
   ),
   reports('an older answer taken for the newest', 'if (request > this.#latest) {', 'if (request > 0) {'),
-  reports('units on their way back that nobody counts', 'this.#returning += returning', 'this.#returning += 0'),
+  reports('units on their way back that nobody counts', 'remaining + sent', 'remaining'),
+  reports('units that an answer includes counted again', 'each.request > request', 'each.request > 0'),
   lease(
     'a peek that counts own leases as used',
     'return this.#ask(operation, reply, this.#talliesOf(operation.charges))',

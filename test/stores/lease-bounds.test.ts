@@ -10,6 +10,7 @@ import {
   limit,
   memoryStore,
   quotaLinear,
+  slidingWindowCounter,
   type Store,
 } from '../../src/index.ts'
 import { rowStore } from '../../src/extend.ts'
@@ -21,12 +22,24 @@ import {
   LEASED,
   LeaseWorld,
   ORDERED,
+  type Step,
   type Trace,
   traces,
   type Versions,
   WHOLE,
 } from '../support/lease-world.ts'
 
+const ASK: Step = {
+  kind: 'ask',
+  process: 0,
+  key: 'a',
+  cost: 1,
+  times: 1,
+  after: 0,
+  which: 0,
+  elsewhere: false,
+  part: 0,
+}
 const RUNS = Number(process.env['SLUICE_LEASES'] ?? 300)
 
 const plain = ({ name, quota, window }: Limit) => ({ name, quota, window })
@@ -75,6 +88,46 @@ describe('a lease', () => {
         { numRuns: Math.ceil(RUNS / 2) },
       )
     })
+  it.each([
+    [
+      'units that have come back twice, when this process settles meanwhile',
+      { quota: 27, share: 0.1, from: 4, trips: [5000, 20_000] as const },
+      [
+        { times: 10, after: 20_000 },
+        { process: 2, times: 10, after: 20_000 },
+        {},
+        { kind: 'settle' as const, cost: 2, elsewhere: true },
+        {},
+      ],
+    ],
+    [
+      'units that this process charges after a request whose answer comes later',
+      { quota: 39, share: 0.5, from: 1, trips: [0, 0] as const },
+      [
+        { times: 25, after: 5000 },
+        { process: 1 },
+        { after: 100 },
+        { kind: 'peek' as const },
+        { kind: 'settle' as const, cost: 2, which: 3 },
+        {},
+        {},
+      ],
+    ],
+  ])('does not report %s', async (_, { quota, ...settings }, steps) => {
+    const one = slidingWindowCounter({ quota, window: 1000, name: 'one' })
+    const trace: Trace = {
+      ...settings,
+      keyed: [[one, one]],
+      shared: [],
+      span: 250,
+      given: false,
+      fresh: false,
+      steps: steps.map((each) => ({ ...ASK, ...each })),
+    }
+    const world = new LeaseWorld(trace, counts, (clock) => memoryStore({ clock }))
+    world.checksRemaining = true
+    await world.run()
+  })
   it('keeps the bounds over rows of a database', async () => {
     await searchOn((clock) => rowStore(mapRows(clock), { clock }), Math.ceil(RUNS / 6))
   })

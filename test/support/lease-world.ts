@@ -211,11 +211,14 @@ interface Use {
 
 /** What a process was told about a key. */
 interface Heard {
-  /** When the store gave the latest answer. */
+  /** When the store gave the latest answer, and the latest one after which the process had sent no refund or charge of its own. */
   at: number
+  wholeAt: number
+  /** The latest refund, or charge without a decision, that the process has sent. */
+  adjusted: number
   /** What remains, as of the latest report. */
   remaining: number
-  /** When the store gave the answer of that report. */
+  /** When the store gave the answer that the process had taken over as a whole by then. */
   reportedAt: number
   /** Units that have come back to a lease since. */
   back: number
@@ -379,7 +382,7 @@ class Process {
     const sent = world.time.now
     let isGivenUp = false
     this.inner++
-    world.sends(operation)
+    const number = world.sends(operation, this)
     if (outage === 'fails')
       world.time.at(sent + trips[0], this, () => this.enter(() => reply.failed(new Error('no connection'))))
     else if (outage !== 'silent') {
@@ -403,7 +406,9 @@ class Process {
             }
             if (own !== operation && 'charges' in operation)
               for (const [i, charge] of operation.charges.entries()) charge.adopt(copies[i]!)
-            return this.enter(() => reply.answered())
+            this.enter(() => reply.answered())
+            world.learned(own, this, at, number)
+            return undefined
           })
         }
         return isPromise(done) ? done.then(answer) : answer()
@@ -432,6 +437,8 @@ export class LeaseWorld {
   readonly #requests: Request[] = []
   /** The order in which decisions and settlements were asked for. */
   #order = 0
+  /** Operations that processes have sent. */
+  #sent = 0
   /** False once windows may have passed. */
   #isShort = true
   readonly #settled = new WeakMap<readonly Charge[], number>()
@@ -756,11 +763,17 @@ export class LeaseWorld {
     if (operation.kind !== 'lock') await this.time.pass(operation.kind === 'forget' ? 0 : 100)
   }
 
-  /** An operation leaves a process. Refunds count from then on. */
-  sends(operation: Operation): void {
-    if (operation.kind !== 'adjust') return
-    for (const [i, charge] of operation.charges.entries())
-      if (operation.units[i]! < 0 && charge.allowed) this.#place(charge).refunded -= operation.units[i]!
+  /** An operation leaves a process. Refunds count from then on. Returns its number. */
+  sends(operation: Operation, process: Process): number {
+    const number = this.#sent++
+    if (operation.kind !== 'adjust') return number
+    for (const [i, charge] of operation.charges.entries()) {
+      const place = this.#place(charge)
+      if (operation.units[i]! < 0 && charge.allowed) place.refunded -= operation.units[i]!
+      const known = place.heard.get(process)
+      if (known !== undefined) known.adjusted = number
+    }
+    return number
   }
 
   undone(charges: readonly Charge[]): void {
@@ -849,9 +862,25 @@ export class LeaseWorld {
     if (operation.kind !== 'consume' && operation.kind !== 'peek') return
     for (const charge of operation.charges) {
       const { heard } = this.#place(charge)
-      const known = heard.get(process) ?? { at, remaining: Infinity, reportedAt: at, back: 0 }
+      const known = heard.get(process) ?? {
+        at,
+        wholeAt: at,
+        adjusted: -1,
+        remaining: Infinity,
+        reportedAt: at,
+        back: 0,
+      }
       known.at = Math.max(known.at, at)
       heard.set(process, known)
+    }
+  }
+
+  /** A process has used an answer. It takes it over as a whole if it has sent nothing since that the answer does not include. */
+  learned(operation: Operation, process: Process, at: number, number: number): void {
+    if (operation.kind !== 'consume' && operation.kind !== 'peek') return
+    for (const charge of operation.charges) {
+      const known = this.#place(charge).heard.get(process)
+      if (known !== undefined && number > known.adjusted) known.wholeAt = Math.max(known.wholeAt, at)
     }
   }
 
@@ -881,7 +910,7 @@ export class LeaseWorld {
     if (this.#isShort && keepsUnits(place.limit) && report > Math.max(held, most))
       throw new Error(`${report} are reported, and it was ${heard.remaining}`)
     heard.remaining = report
-    heard.reportedAt = heard.at
+    heard.reportedAt = heard.wholeAt
     heard.back = 0
   }
 
