@@ -1,5 +1,6 @@
 import type { Renewed } from '../engine/adjust.ts'
 import { SluiceError } from '../util/errors.ts'
+import { rareWarning } from '../util/warn.ts'
 import type { Adjusting, Charge, Renewing } from './store.ts'
 
 /**
@@ -104,10 +105,30 @@ function placeOf({ policy, key, limit }: Charge): string {
 const MOST_NOTES = 100_000
 /** Notes that are looked at for each new one, so that those whose time is over go. */
 const LOOKS = 2
+/** What is known of a receipt whose note may be gone: it does nothing. */
+const FORGOTTEN: Note = { ...BLANK, until: Infinity, settled: true, released: true }
 
-/** The notes of a store in memory. The oldest go first. */
+const warnForgotten = rareWarning('SLUICE_FORGOTTEN_RECEIPTS')
+
+/** A note, and the newest microsecond at which its receipt was charged, or has renewed slots. */
+interface Kept {
+  readonly note: Note
+  readonly charged: number
+}
+
+/**
+ * The notes of a store in memory. Beyond the most notes, the oldest go although their receipts have not ended. From then on a receipt without a note
+ * does nothing if it was charged as early as one of them: it may be one of them.
+ */
 export class Notes {
-  readonly #notes = new Map<string, Note>()
+  readonly #most: number
+  readonly #notes = new Map<string, Kept>()
+  /** The newest microsecond at which a receipt was charged whose note went too early. */
+  #forgotten = -Infinity
+
+  constructor(most: number = MOST_NOTES) {
+    this.#most = most
+  }
 
   get size(): number {
     return this.#notes.size
@@ -115,12 +136,18 @@ export class Notes {
 
   /** Does an operation with a receipt once. */
   perform(operation: Noted, now: number, execute: (operation: Noted) => void): void {
-    const { id } = operation.receipt!
-    const note = performOnce(operation, this.#notes.get(id), now, execute)
+    const { id, until } = operation.receipt!
+    const kept = this.#notes.get(id)
+    const charged = Math.max(kept?.charged ?? -Infinity, chargedAt(operation.charges))
+    const isForgotten = kept === undefined && charged <= this.#forgotten
+    const note = performOnce(operation, isForgotten ? FORGOTTEN : kept?.note, now, execute)
+    if (isForgotten && until * 1000 > now) warnForgotten(() => forgottenText(this.#most))
     if (note === undefined) return
     this.#notes.delete(id)
     this.#sweep(now)
-    this.#notes.set(id, note)
+    const { charges } = operation
+    const moved = operation.kind === 'renew' ? operation.renewed.map(({ at }, i) => microsOf(charges[i]!, at)) : []
+    this.#notes.set(id, { note, charged: Math.max(charged, ...moved) })
   }
 
   clear(): void {
@@ -129,11 +156,30 @@ export class Notes {
 
   #sweep(now: number): void {
     let looks = LOOKS
-    for (const [id, { until }] of this.#notes) {
-      if (looks-- === 0 || (until * 1000 > now && this.#notes.size < MOST_NOTES)) return
+    for (const [id, { note, charged }] of this.#notes) {
+      const isOver = note.until * 1000 <= now
+      if (looks-- === 0 || (!isOver && this.#notes.size < this.#most)) return
+      if (!isOver) this.#forgotten = Math.max(this.#forgotten, charged)
       this.#notes.delete(id)
     }
   }
+}
+
+function chargedAt(charges: readonly Charge[]): number {
+  let newest = -Infinity
+  for (const charge of charges) newest = Math.max(newest, microsOf(charge, charge.at))
+  return newest
+}
+
+function microsOf({ policy }: Charge, at: number): number {
+  return at * policy.compiled.micros
+}
+
+function forgottenText(most: number): string {
+  return (
+    `A memory store knows what was done with the last ${most} receipts. One that is older was used, so nothing changes: it may have been settled or ` +
+    'released before. Set a shorter `receiptFor`, so that less has to be known, or use a store in a database.'
+  )
 }
 
 const encoder = new TextEncoder()

@@ -40,6 +40,7 @@ const thresholds = inFile('src/limiter/thresholds.ts', thresholdTests)
 const receipts = inFile('src/limiter/receipt.ts', receiptTests)
 const onceTests = { files: ['test/limiter/receipts-once.test.ts'] }
 const notes = inFile('src/stores/note.ts', onceTests)
+const forgotten = inFile('src/stores/note.ts', { files: ['test/stores/notes.test.ts'] })
 const luaNotes = inFile('src/stores/redis/lua/notes.lua', onceTests)
 
 /** Mistakes in the options of limits and in what a decision reports. */
@@ -238,6 +239,8 @@ export const limits = [
     'known.decisions.size >= MOST_DECISIONS',
     'known.decisions.size < 0',
   ),
+  forgotten('a receipt that settles twice after its note went', 'charged <= this.#forgotten', 'false'),
+  forgotten('a renewed slot that is released twice', 'Math.max(charged, ...moved)', 'charged'),
   notes('a receipt that settles twice', 'receipt.settles && !note.settled', 'receipt.settles'),
   notes('a receipt that releases twice', 'receipt.releases && !note.released', 'receipt.releases'),
   notes('slots that are not found after a renewal', 'if (place === undefined) return charge', 'return charge'),
