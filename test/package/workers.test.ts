@@ -1,15 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { freePort } from '../support/redis.ts'
+import { program as workerd } from '../support/workers.ts'
 
-/** The path of the program. The package has no types. */
-const { default: workerd } = createRequire(import.meta.url)('workerd') as { readonly default: string }
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
 /** The entry points that Workers load. */

@@ -1,10 +1,10 @@
 // An editor completes and checks documents by the schema of the package, as the language server for YAML does it.
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ownPackages } from '../support/own-packages.ts'
 
 interface Message {
   readonly id?: number
@@ -27,11 +27,9 @@ class Editor {
   #requests = 0
   #documents = 0
 
-  constructor() {
-    const program = join(
-      dirname(createRequire(import.meta.url).resolve('yaml-language-server/package.json')),
-      'bin/yaml-language-server',
-    )
+  /** Uses the packages in a folder. */
+  constructor(folder: string) {
+    const program = join(folder, 'node_modules/yaml-language-server/bin/yaml-language-server')
     this.#server = spawn(process.execPath, [program, '--stdio'])
     this.#server.stdout.on('data', (data: Buffer) => this.#receive(data))
   }
@@ -109,10 +107,12 @@ class Editor {
 /** The line by which the file names its schema. */
 const schema = `# yaml-language-server: $schema=${fileURLToPath(new URL('../../rules.schema.json', import.meta.url))}\n`
 
+const folder = await ownPackages('editor')
+
 describe('an editor with a language server', { timeout: 60_000 }, () => {
   let editor: Editor
   beforeAll(async () => {
-    editor = new Editor()
+    editor = new Editor(folder)
     await editor.start()
   }, 60_000)
   afterAll(() => editor.stop())

@@ -1,6 +1,5 @@
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
-import { Miniflare } from 'miniflare'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { memoryStore } from '../../src/index.ts'
@@ -9,6 +8,7 @@ import { storeBehaviours } from '../../src/testing.ts'
 import { readPage } from '../support/pages.ts'
 import { blocksOf } from '../support/programs.ts'
 import { until } from '../support/redis-tests.ts'
+import { Miniflare, type TestWorker } from '../support/workers.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const LONG = 120_000
@@ -146,7 +146,7 @@ interface State {
 }
 
 describe.each(['Sql', 'KeyValue'])('durableObjectStore in an object with the storage %s', (kind) => {
-  let worker: Miniflare
+  let worker: TestWorker
   let objects = 0
   beforeAll(async () => {
     worker = new Miniflare({

@@ -5,6 +5,7 @@ import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
+import { ownPackages } from './own-packages.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -26,6 +27,11 @@ export function run(
 /** Runs a development tool of this repository. */
 export function tool(name: string, args: readonly string[], cwd: string = root): Promise<string> {
   return run(join(root, 'node_modules', '.bin', name), args, cwd)
+}
+
+/** Runs a tool that checks packages. */
+export async function ownTool(name: string, args: readonly string[]): Promise<string> {
+  return run(join(await ownPackages('tools'), 'node_modules', '.bin', name), args, root)
 }
 
 /** Runs a file of a project and returns the JSON that it prints. */

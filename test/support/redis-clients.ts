@@ -4,6 +4,7 @@ import { Cluster as IovalkeyCluster, Redis as Iovalkey } from 'iovalkey'
 import { Redis as Upstash } from '@upstash/redis'
 import { createClient, createCluster } from 'redis'
 import type { RedisClient } from '../../src/stores/redis/index.ts'
+import { casesHere } from '../parts.ts'
 import { startRestProxy } from './upstash.ts'
 
 /** A connected client, and a function that closes it. */
@@ -95,6 +96,11 @@ export const singleFamilies: readonly (Pick<ClientFamily, 'name' | 'single'> & P
     },
   },
 ]
+
+/** Returns ioredis and node-redis in `npm test`, and the other clients in `npm run test:all`. */
+export function twoClients<Client extends { readonly name: string }>(all: readonly Client[]): readonly Client[] {
+  return casesHere(all, ({ name }) => ['ioredis', 'node-redis, RESP3'].includes(name))
+}
 
 /** How a client is made in its default configuration: before its server may be there. */
 export interface DefaultFamily {

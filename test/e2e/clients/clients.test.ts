@@ -1,10 +1,4 @@
 // Real HTTP clients retry against every framework, over sockets and in real time.
-import { Octokit } from '@octokit/core'
-import { throttling } from '@octokit/plugin-throttling'
-import axios from 'axios'
-import axiosRetry from 'axios-retry'
-import { got } from 'got'
-import ky from 'ky'
 import { Agent, request, RetryAgent } from 'undici'
 import { describe, expect, test, vi } from 'vitest'
 import type { Decision } from '../../../src/limiter/decision.ts'
@@ -12,6 +6,7 @@ import { everyone } from '../../../src/limiter/keyers.ts'
 import type { Limit } from '../../../src/engine/limit.ts'
 import { fixedWindow, gcra, slidingWindowLog, tokenBucket } from '../../../src/engine/factories.ts'
 import { frameworks, type Options } from '../../adapters/frameworks.ts'
+import { axios, axiosRetry, got, ky, Octokit, throttling } from '../../support/clients.ts'
 import { serve, type Served } from '../../support/http.ts'
 
 // These tests mostly wait.
@@ -38,7 +33,7 @@ const clients: Readonly<Record<string, Client>> = {
     connect(url) {
       const client = axios.create({ baseURL: url, responseType: 'text' })
       axiosRetry(client, { retries: 3 })
-      return async (path) => (await client.get<string>(path)).data
+      return async (path) => (await client.get(path)).data
     },
   },
   'undici’s RetryAgent': {

@@ -1,12 +1,11 @@
 // The official clients of OpenAI and Anthropic against a gateway, over sockets and in real time.
-import Anthropic from '@anthropic-ai/sdk'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import OpenAI from 'openai'
 import { afterEach, describe, expect, test } from 'vitest'
 import { rateLimit } from '../../../adapters/node/index.ts'
 import { fixedWindow } from '../../../src/engine/factories.ts'
 import { everyone } from '../../../src/limiter/keyers.ts'
 import { denialBody, type ModelApi } from '../../../src/llm/index.ts'
+import { Anthropic, type ModelError, OpenAI } from '../../support/clients.ts'
 import { serve, type Served, until } from '../../support/http.ts'
 
 let server: Served | undefined
@@ -55,11 +54,7 @@ interface Client {
   /** Returns a function that asks the model and returns its text. */
   connect(url: string, maxRetries: number): () => Promise<string | null | undefined>
   /** The error of the client for status 429. */
-  readonly error: new (...rest: never) => {
-    readonly status: number
-    readonly message: string
-    readonly headers: Headers
-  }
+  readonly error: ModelError
   readonly headers: Readonly<Record<string, unknown>>
 }
 

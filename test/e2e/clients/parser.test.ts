@@ -1,9 +1,9 @@
 // ratelimit-header-parser 0.1.0 reads the headers of every style that is older than itself.
-import { parseRateLimit } from 'ratelimit-header-parser'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { everyone } from '../../../src/limiter/keyers.ts'
 import { fixedWindow } from '../../../src/engine/factories.ts'
 import { frameworks } from '../../adapters/frameworks.ts'
+import { parseRateLimit } from '../../support/clients.ts'
 import { ask, type Served } from '../../support/http.ts'
 
 const styles = ['draft-6', 'draft-7', 'legacy', 'github', 'standard']

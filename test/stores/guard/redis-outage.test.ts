@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { fixedWindow, gcra, slidingWindowLog } from '../../../src/index.ts'
 import { DEADLINE, guardedLimiter, recordWarnings, timed } from '../../support/guarded.ts'
-import { singleFamilies } from '../../support/redis-clients.ts'
+import { singleFamilies, twoClients } from '../../support/redis-clients.ts'
 import { connect, leftovers, server, until } from '../../support/redis-tests.ts'
 
 const limits = [
@@ -23,7 +23,7 @@ async function counted(limiter: ReturnType<typeof guardedLimiter>['limiter'], ke
   return decision.limits.map(({ remaining }) => 100 - remaining)
 }
 
-describe.each(singleFamilies)('a frozen server, asked by $name', ({ single }) => {
+describe.each(twoClients(singleFamilies))('a frozen server, asked by $name', ({ single }) => {
   it('costs one deadline, then nothing, and nothing of the outage stays charged', async () => {
     const { port, process } = await server()
     const { client, close } = await single(port)
@@ -53,7 +53,7 @@ describe.each(singleFamilies)('a frozen server, asked by $name', ({ single }) =>
   })
 })
 
-describe.each(singleFamilies)('a server that is killed and restarted, asked by $name', ({ single }) => {
+describe.each(twoClients(singleFamilies))('a server that is killed and restarted, asked by $name', ({ single }) => {
   it('is asked again, and nothing of the outage is charged on reconnection', async () => {
     const first = await server()
     const { client, close } = await single(first.port)

@@ -7,7 +7,7 @@ import { luaOf } from '../../../src/algorithms/lua.ts'
 import { createLimiter, fixedWindow, gcra, type Limiter, slidingWindowLog } from '../../../src/index.ts'
 import { defineAlgorithm } from '../../../src/extend.ts'
 import { type RedisClient, redisStore } from '../../../src/stores/redis/index.ts'
-import { families } from '../../support/redis-clients.ts'
+import { families, twoClients } from '../../support/redis-clients.ts'
 import { startCluster } from '../../support/redis-cluster.ts'
 import { connect, leftovers, server, until } from '../../support/redis-tests.ts'
 
@@ -51,7 +51,7 @@ async function functionsCalled(client: Redis, limiter: Limiter<string>): Promise
   })
 }
 
-describe.each(families)('by $name', ({ single }) => {
+describe.each(twoClients(families))('by $name', ({ single }) => {
   it('decisions are made by a function, and a flush of functions and scripts loses none', async () => {
     const { port } = await server()
     const admin = connect(port)
@@ -104,7 +104,7 @@ describe.each(families)('by $name', ({ single }) => {
   })
 })
 
-describe.each(families)('in a cluster, by $name', ({ cluster: connectCluster }) => {
+describe.each(twoClients(families))('in a cluster, by $name', ({ cluster: connectCluster }) => {
   it('the library is loaded into a primary that misses it', async () => {
     const cluster = await startCluster()
     leftovers.push(() => cluster.stop())

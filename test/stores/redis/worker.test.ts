@@ -1,11 +1,11 @@
 // Runs redisStore with @upstash/redis in a Worker, with a client at the top of the module: what docs/guides/databases.md says.
 import { build as bundle } from 'esbuild'
-import { Miniflare } from 'miniflare'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { root } from '../../support/programs.ts'
 import { build, type Built } from '../../support/redis-built.ts'
 import { type RedisServer, startRedis } from '../../support/redis.ts'
 import { type RestProxy, startRestProxy } from '../../support/upstash.ts'
+import { Miniflare, type TestWorker } from '../../support/workers.ts'
 
 const LONG = 60_000
 
@@ -24,7 +24,7 @@ const program = (directory: string, url: string, token: string): string => `
 let built: Built
 let server: RedisServer
 let proxy: RestProxy
-let workers: readonly Miniflare[] = []
+let workers: readonly TestWorker[] = []
 beforeAll(async () => {
   built = build()
   server = await startRedis()
@@ -42,7 +42,7 @@ beforeAll(async () => {
     modules: [{ type: 'ESModule', path: 'worker.js', contents: outputFiles[0]!.text }],
     compatibilityDate: '2026-04-01',
     compatibilityFlags: ['nodejs_compat'],
-  } satisfies ConstructorParameters<typeof Miniflare>[0]
+  }
   workers = [new Miniflare(options), new Miniflare(options)]
   await Promise.all(workers.map(({ ready }) => ready))
 }, LONG)

@@ -6,6 +6,7 @@ import { createLimiter, denyCache, guard, perMinute, SluiceError, type Store } f
 import { mysqlStore, mysqlTable } from '../../../src/stores/mysql.ts'
 import { postgresStore, postgresTable } from '../../../src/stores/postgres.ts'
 import { freePort } from '../../support/redis.ts'
+import { casesHere } from '../../parts.ts'
 import { type MysqlServer, startMysql } from '../../support/mysql.ts'
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts'
 
@@ -132,189 +133,195 @@ const clients = [
   },
 ]
 
-describe.each(clients)('the set-up of PostgreSQL with $name', { timeout: 60_000 }, ({ open }) => {
-  const shape = 'key bytea PRIMARY KEY, state bytea, expires_at bigint NOT NULL'
-  const wrongs: Wrong[] = [
-    ...[
-      ['SELECT', 'INSERT, UPDATE, DELETE'],
-      ['SELECT, UPDATE, DELETE', 'INSERT'],
-      ['INSERT, UPDATE, DELETE', 'SELECT'],
-      ['SELECT, INSERT, DELETE', 'UPDATE'],
-      ['', all],
-    ].map(([rights, missing]) => ({
-      title: `names the rights that are missing beside "${rights}"`,
-      make: (table: string) => [`CREATE TABLE ${table} (${shape})`],
-      rights: rights!,
-      says: (table: string) => [
-        `"app" has no right to ${missing} in the table ${table}`,
-        `GRANT SELECT, INSERT, UPDATE, DELETE ON TABLE ${table} TO "app"`,
-      ],
-    })),
-    {
-      title: 'names a right that only the deletion of expired rows needs',
-      make: (table) => [`CREATE TABLE ${table} (${shape})`],
-      rights: 'SELECT, INSERT, UPDATE',
-      says: () => ['no right to DELETE'],
-      failsDecisions: false,
-    },
-    {
-      title: 'names a column of another type',
-      make: (table) => [`CREATE TABLE ${table} (key text PRIMARY KEY, state jsonb, expires_at integer NOT NULL)`],
-      says: (table) => [
-        'key is text and must be bytea; state is jsonb and must be bytea; expires_at is integer and must be bigint',
-        `DROP TABLE ${table}`,
-      ],
-      isFinal: true,
-    },
-    {
-      title: 'names an expiry that is too short',
-      make: (table) => [`CREATE TABLE ${table} (key bytea PRIMARY KEY, state bytea, expires_at integer NOT NULL)`],
-      says: () => ['other columns: expires_at is integer and must be bigint'],
-      isFinal: true,
-    },
-    {
-      title: 'names a column that is missing',
-      make: (table) => [`CREATE TABLE ${table} (key bytea PRIMARY KEY, expires_at bigint NOT NULL)`],
-      says: () => ['other columns: state is missing'],
-      isFinal: true,
-    },
-    {
-      title: 'says how to add a primary key',
-      make: (table) => [`CREATE TABLE ${table} (key bytea, state bytea, expires_at bigint NOT NULL)`],
-      says: (table) => [`ALTER TABLE ${table} ADD PRIMARY KEY (key)`],
-    },
-    {
-      title: 'takes no unique index of two columns, and none of a part of the rows, for a primary key',
-      make: (table) => [
-        `CREATE TABLE ${table} (key bytea, state bytea, expires_at bigint NOT NULL, UNIQUE (key, expires_at))`,
-        `CREATE UNIQUE INDEX ON ${table} (key) WHERE expires_at > 0`,
-      ],
-      says: (table) => [`ALTER TABLE ${table} ADD PRIMARY KEY (key)`],
-    },
-    {
-      title: 'names columns that must accept NULL',
-      make: (table) => [
-        `CREATE TABLE ${table} (key bytea PRIMARY KEY, state bytea NOT NULL, expires_at bigint NOT NULL, "o""k" int DEFAULT 1 NOT NULL, "x""y" int NOT NULL)`,
-      ],
-      says: (table) => [
-        `ALTER TABLE ${table} ALTER COLUMN "state" DROP NOT NULL`,
-        `ALTER TABLE ${table} ALTER COLUMN "x""y" DROP NOT NULL`,
-      ],
-    },
-    {
-      title: 'takes no view',
-      make: (table) => [`CREATE VIEW ${table} AS SELECT ''::bytea AS key, ''::bytea AS state, 0::bigint AS expires_at`],
-      says: () => ['is not a table'],
-      failsDecisions: false,
-      isFinal: true,
-    },
-  ]
-  let server: PostgresServer
-  const world = async (): Promise<World> => {
-    server = await startPostgres()
-    const admin = new Pool({ connectionString: server.url })
-    admin.on('error', () => undefined)
-    await admin.query('CREATE ROLE app LOGIN')
-    const { client, close } = open(server.url.replace('sluice@', 'app@'))
-    const quoted = (table: string): string => `"${table.replaceAll('"', '""')}"`
-    return {
-      query: (text) => admin.query(text),
-      store: (table) => postgresStore(client, { table, timeout: '5s' }),
-      quoted,
-      grant: (rights, table) => `GRANT ${rights} ON TABLE ${quoted(table)} TO app`,
-      create: (table) => postgresTable({ table }),
-      async remove() {
-        await close()
-        await admin.end()
-        await server.remove()
+describe.each(casesHere(clients, () => true))(
+  'the set-up of PostgreSQL with $name',
+  { timeout: 60_000 },
+  ({ open }) => {
+    const shape = 'key bytea PRIMARY KEY, state bytea, expires_at bigint NOT NULL'
+    const wrongs: Wrong[] = [
+      ...[
+        ['SELECT', 'INSERT, UPDATE, DELETE'],
+        ['SELECT, UPDATE, DELETE', 'INSERT'],
+        ['INSERT, UPDATE, DELETE', 'SELECT'],
+        ['SELECT, INSERT, DELETE', 'UPDATE'],
+        ['', all],
+      ].map(([rights, missing]) => ({
+        title: `names the rights that are missing beside "${rights}"`,
+        make: (table: string) => [`CREATE TABLE ${table} (${shape})`],
+        rights: rights!,
+        says: (table: string) => [
+          `"app" has no right to ${missing} in the table ${table}`,
+          `GRANT SELECT, INSERT, UPDATE, DELETE ON TABLE ${table} TO "app"`,
+        ],
+      })),
+      {
+        title: 'names a right that only the deletion of expired rows needs',
+        make: (table) => [`CREATE TABLE ${table} (${shape})`],
+        rights: 'SELECT, INSERT, UPDATE',
+        says: () => ['no right to DELETE'],
+        failsDecisions: false,
       },
+      {
+        title: 'names a column of another type',
+        make: (table) => [`CREATE TABLE ${table} (key text PRIMARY KEY, state jsonb, expires_at integer NOT NULL)`],
+        says: (table) => [
+          'key is text and must be bytea; state is jsonb and must be bytea; expires_at is integer and must be bigint',
+          `DROP TABLE ${table}`,
+        ],
+        isFinal: true,
+      },
+      {
+        title: 'names an expiry that is too short',
+        make: (table) => [`CREATE TABLE ${table} (key bytea PRIMARY KEY, state bytea, expires_at integer NOT NULL)`],
+        says: () => ['other columns: expires_at is integer and must be bigint'],
+        isFinal: true,
+      },
+      {
+        title: 'names a column that is missing',
+        make: (table) => [`CREATE TABLE ${table} (key bytea PRIMARY KEY, expires_at bigint NOT NULL)`],
+        says: () => ['other columns: state is missing'],
+        isFinal: true,
+      },
+      {
+        title: 'says how to add a primary key',
+        make: (table) => [`CREATE TABLE ${table} (key bytea, state bytea, expires_at bigint NOT NULL)`],
+        says: (table) => [`ALTER TABLE ${table} ADD PRIMARY KEY (key)`],
+      },
+      {
+        title: 'takes no unique index of two columns, and none of a part of the rows, for a primary key',
+        make: (table) => [
+          `CREATE TABLE ${table} (key bytea, state bytea, expires_at bigint NOT NULL, UNIQUE (key, expires_at))`,
+          `CREATE UNIQUE INDEX ON ${table} (key) WHERE expires_at > 0`,
+        ],
+        says: (table) => [`ALTER TABLE ${table} ADD PRIMARY KEY (key)`],
+      },
+      {
+        title: 'names columns that must accept NULL',
+        make: (table) => [
+          `CREATE TABLE ${table} (key bytea PRIMARY KEY, state bytea NOT NULL, expires_at bigint NOT NULL, "o""k" int DEFAULT 1 NOT NULL, "x""y" int NOT NULL)`,
+        ],
+        says: (table) => [
+          `ALTER TABLE ${table} ALTER COLUMN "state" DROP NOT NULL`,
+          `ALTER TABLE ${table} ALTER COLUMN "x""y" DROP NOT NULL`,
+        ],
+      },
+      {
+        title: 'takes no view',
+        make: (table) => [
+          `CREATE VIEW ${table} AS SELECT ''::bytea AS key, ''::bytea AS state, 0::bigint AS expires_at`,
+        ],
+        says: () => ['is not a table'],
+        failsDecisions: false,
+        isFinal: true,
+      },
+    ]
+    let server: PostgresServer
+    const world = async (): Promise<World> => {
+      server = await startPostgres()
+      const admin = new Pool({ connectionString: server.url })
+      admin.on('error', () => undefined)
+      await admin.query('CREATE ROLE app LOGIN')
+      const { client, close } = open(server.url.replace('sluice@', 'app@'))
+      const quoted = (table: string): string => `"${table.replaceAll('"', '""')}"`
+      return {
+        query: (text) => admin.query(text),
+        store: (table) => postgresStore(client, { table, timeout: '5s' }),
+        quoted,
+        grant: (rights, table) => `GRANT ${rights} ON TABLE ${quoted(table)} TO app`,
+        create: (table) => postgresTable({ table }),
+        async remove() {
+          await close()
+          await admin.end()
+          await server.remove()
+        },
+      }
     }
-  }
-  cases(world, wrongs)
+    cases(world, wrongs)
 
-  const withPool = async (url: string, work: (store: Store) => Promise<unknown>, schema?: string): Promise<void> => {
-    const { client, close } = open(url)
-    await work(postgresStore(client, { timeout: '5s', ...(schema !== undefined && { schema }) }))
-    await close()
-  }
+    const withPool = async (url: string, work: (store: Store) => Promise<unknown>, schema?: string): Promise<void> => {
+      const { client, close } = open(url)
+      await work(postgresStore(client, { timeout: '5s', ...(schema !== undefined && { schema }) }))
+      await close()
+    }
 
-  it('takes a unique index for a primary key, and partitions for one table', async () => {
-    const admin = new Pool({ connectionString: server.url })
-    for (const text of [
-      'CREATE SCHEMA parts',
-      'CREATE TABLE parts.sluice (key bytea NOT NULL UNIQUE, state bytea, expires_at bigint NOT NULL) PARTITION BY HASH (key)',
-      'CREATE TABLE parts.one PARTITION OF parts.sluice FOR VALUES WITH (MODULUS 1, REMAINDER 0)',
-    ])
-      await admin.query(text)
-    await withPool(
-      server.url,
-      async (store) => {
-        await store.ready!()
-        expect(await decide(store)).toMatchObject({ allowed: true })
-      },
-      'parts',
-    )
-    await admin.end()
-  })
-
-  it('names the schema that the user may not use, given or in the search path', async () => {
-    const admin = new Pool({ connectionString: server.url })
-    const url = server.url.replace('sluice@', 'app@')
-    for (const text of ['CREATE SCHEMA "a b"', postgresTable({ schema: 'a b' }), 'GRANT ALL ON "a b".sluice TO app'])
-      await admin.query(text)
-    await withPool(
-      url,
-      async (store) => {
-        const error = await failureOf(store.ready!())
-        expect(error).toMatchObject({ code: 'STORE_SETUP' })
-        expect(error.message).toContain('Run: GRANT USAGE ON SCHEMA "a b" TO "app"')
-        expect((await failureOf(decide(store))).message).toBe(error.message)
-        await admin.query('GRANT USAGE ON SCHEMA "a b" TO "app"')
-        await store.ready!()
-        await admin.query('REVOKE USAGE ON SCHEMA "a b" FROM app')
-      },
-      'a b',
-    )
-    for (const text of [
-      'CREATE SCHEMA hidden',
-      postgresTable({ schema: 'hidden' }),
-      'ALTER ROLE app SET search_path TO "$user", hidden',
-    ])
-      await admin.query(text)
-    await withPool(url, async (store) => {
-      expect((await failureOf(store.ready!())).message).toContain('Run: GRANT USAGE ON SCHEMA "hidden" TO "app"')
+    it('takes a unique index for a primary key, and partitions for one table', async () => {
+      const admin = new Pool({ connectionString: server.url })
+      for (const text of [
+        'CREATE SCHEMA parts',
+        'CREATE TABLE parts.sluice (key bytea NOT NULL UNIQUE, state bytea, expires_at bigint NOT NULL) PARTITION BY HASH (key)',
+        'CREATE TABLE parts.one PARTITION OF parts.sluice FOR VALUES WITH (MODULUS 1, REMAINDER 0)',
+      ])
+        await admin.query(text)
+      await withPool(
+        server.url,
+        async (store) => {
+          await store.ready!()
+          expect(await decide(store)).toMatchObject({ allowed: true })
+        },
+        'parts',
+      )
+      await admin.end()
     })
-    await admin.end()
-  })
 
-  it('names a wrong user and a wrong database, and tells them from a server that does not answer', async () => {
-    for (const url of [server.url.replace('sluice@', 'nobody@'), server.url.replace(/postgres$/, 'nowhere')])
+    it('names the schema that the user may not use, given or in the search path', async () => {
+      const admin = new Pool({ connectionString: server.url })
+      const url = server.url.replace('sluice@', 'app@')
+      for (const text of ['CREATE SCHEMA "a b"', postgresTable({ schema: 'a b' }), 'GRANT ALL ON "a b".sluice TO app'])
+        await admin.query(text)
+      await withPool(
+        url,
+        async (store) => {
+          const error = await failureOf(store.ready!())
+          expect(error).toMatchObject({ code: 'STORE_SETUP' })
+          expect(error.message).toContain('Run: GRANT USAGE ON SCHEMA "a b" TO "app"')
+          expect((await failureOf(decide(store))).message).toBe(error.message)
+          await admin.query('GRANT USAGE ON SCHEMA "a b" TO "app"')
+          await store.ready!()
+          await admin.query('REVOKE USAGE ON SCHEMA "a b" FROM app')
+        },
+        'a b',
+      )
+      for (const text of [
+        'CREATE SCHEMA hidden',
+        postgresTable({ schema: 'hidden' }),
+        'ALTER ROLE app SET search_path TO "$user", hidden',
+      ])
+        await admin.query(text)
       await withPool(url, async (store) => {
-        const error = await failureOf(store.ready!())
-        expect([error.code, error.message]).toEqual(['STORE_SETUP', expect.stringContaining('Correct the user')])
-        expect((await failureOf(decide(store))).code).toBe('STORE_SETUP')
+        expect((await failureOf(store.ready!())).message).toContain('Run: GRANT USAGE ON SCHEMA "hidden" TO "app"')
       })
-    await withPool(`postgres://sluice@127.0.0.1:${await freePort()}/postgres`, async (store) => {
-      expect((await failureOf(store.ready!())).code).toBe('STORE_FAILED')
-      expect((await failureOf(decide(store))).code).toBe('STORE_FAILED')
+      await admin.end()
     })
-  })
 
-  it('names a standby. A decision on it is an outage: it may be promoted', async () => {
-    const admin = new Pool({ connectionString: server.url })
-    await admin.query(postgresTable())
-    await admin.end()
-    const standby = await server.standby()
-    await withPool(standby.url, async (store) => {
-      const error = await failureOf(store.ready!())
-      expect([error.code, error.message]).toEqual(['STORE_SETUP', expect.stringContaining('Connect to the primary')])
-      expect((await failureOf(decide(store))).code).toBe('STORE_FAILED')
+    it('names a wrong user and a wrong database, and tells them from a server that does not answer', async () => {
+      for (const url of [server.url.replace('sluice@', 'nobody@'), server.url.replace(/postgres$/, 'nowhere')])
+        await withPool(url, async (store) => {
+          const error = await failureOf(store.ready!())
+          expect([error.code, error.message]).toEqual(['STORE_SETUP', expect.stringContaining('Correct the user')])
+          expect((await failureOf(decide(store))).code).toBe('STORE_SETUP')
+        })
+      await withPool(`postgres://sluice@127.0.0.1:${await freePort()}/postgres`, async (store) => {
+        expect((await failureOf(store.ready!())).code).toBe('STORE_FAILED')
+        expect((await failureOf(decide(store))).code).toBe('STORE_FAILED')
+      })
     })
-    await standby.remove()
-  })
-})
 
-describe('the set-up of MySQL', { timeout: 60_000 }, () => {
+    it('names a standby. A decision on it is an outage: it may be promoted', async () => {
+      const admin = new Pool({ connectionString: server.url })
+      await admin.query(postgresTable())
+      await admin.end()
+      const standby = await server.standby()
+      await withPool(standby.url, async (store) => {
+        const error = await failureOf(store.ready!())
+        expect([error.code, error.message]).toEqual(['STORE_SETUP', expect.stringContaining('Connect to the primary')])
+        expect((await failureOf(decide(store))).code).toBe('STORE_FAILED')
+      })
+      await standby.remove()
+    })
+  },
+)
+
+describe.each(casesHere(['MySQL'], () => false))('the set-up of %s', { timeout: 60_000 }, () => {
   const shape = '`key` VARBINARY(1024) NOT NULL PRIMARY KEY, state MEDIUMBLOB, expires_at BIGINT NOT NULL'
   const wrongs: Wrong[] = [
     ...[
