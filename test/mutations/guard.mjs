@@ -44,8 +44,8 @@ export const guard = [
   breaker('probes after close', '    this.#isStopped = true\n    this.#cancel()', '    this.#isStopped = false'),
   local(
     'settlements of what was not counted',
-    "this.#own.set(charge, undefined)\n    }\n    return 'open'",
-    "}\n    return 'open'",
+    '      this.#own.set(charge, undefined)\n    }\n    return way',
+    '}\n    return way',
   ),
   local('a local denial for ever because of a share', 'this.#share < 1 && charge', 'this.#share < 0 && charge'),
   call('an answer that waits and is not read', 'soon(() => {', 'void [soon].forEach(() => {'),

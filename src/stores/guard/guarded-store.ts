@@ -8,6 +8,7 @@ import {
   createPolicy,
   type Deciding,
   type Degraded,
+  type Forgetting,
   isDeciding,
   isPenalty,
   type Locking,
@@ -52,10 +53,7 @@ interface GuardSettings {
   readonly maxKeys: number
 }
 
-/**
- * A store that decides within a deadline, with the store inside or without it. It is synchronous if that store is. Every operation goes through
- * `#ask`.
- */
+/** A store that decides within a deadline, with the store inside or without it. Every operation goes through `#ask`. */
 export class GuardedStore {
   readonly sync: boolean
   readonly answersAlways = true
@@ -120,13 +118,7 @@ export class GuardedStore {
   readonly run = (operation: Operation, reply: Reply): (() => void) | undefined => {
     if (this.#isClosed) reply.failed(new SluiceError('STORE_CLOSED', 'This store has been closed'))
     else if (isDeciding(operation)) return this.#decide(operation, reply)
-    else {
-      try {
-        this.#change(operation, (error) => (error === undefined ? reply.answered() : reply.failed(error)))
-      } catch (error) {
-        reply.failed(error)
-      }
-    }
+    else this.#change(operation, (error) => (error === undefined ? reply.answered() : reply.failed(error)))
     return undefined
   }
 
@@ -205,10 +197,14 @@ export class GuardedStore {
   }
 
   #change(operation: Exclude<Operation, Deciding>, done: Done): void {
-    if (operation.kind === 'adjust') this.#adjust(operation, done)
-    else if (operation.kind === 'renew') this.#renew(operation, done)
-    else if (operation.kind === 'lock') this.#lock(operation, done)
-    else this.#forget(operation.limiter, operation.key, done)
+    try {
+      if (operation.kind === 'adjust') this.#adjust(operation, done)
+      else if (operation.kind === 'renew') this.#renew(operation, done)
+      else if (operation.kind === 'lock') this.#lock(operation, done)
+      else this.#forget(operation, done)
+    } catch (error) {
+      done(error)
+    }
   }
 
   /**
@@ -330,7 +326,7 @@ export class GuardedStore {
   }
 
   /** Deletes a key here and in the store. Fails with `STORE_FAILED` when the store does not confirm it. */
-  #forget(limiter: string, key: string, done: Done): void {
+  #forget({ limiter, key }: Forgetting, done: Done): void {
     this.#local.forget(limiter, key)
     this.#backlog.forget(limiter, key)
     this.#damaged.clear()

@@ -107,14 +107,16 @@ export class LocalDecisions {
   #decideMixed(charges: readonly Charge[], mode: DecisionMode, ways: readonly Degraded[]): Degraded {
     const closed = charges.filter(({ policy }, i) => ways[i] === 'closed' && policy.compiled.enforced)
     const counted = closed.length > 0 ? [] : charges.filter((_, i) => ways[i] === 'local')
-    this.#open(charges.filter((charge) => !closed.includes(charge) && !counted.includes(charge)))
-    if (closed.length > 0) return this.#close(closed)
+    this.#replace(
+      charges.filter((charge) => !closed.includes(charge) && !counted.includes(charge)),
+      'open',
+    )
+    if (closed.length > 0) return this.#replace(closed, 'closed')
     return counted.length > 0 ? this.#decideAlike(counted, mode, 'local') : 'open'
   }
 
   #decideAlike(charges: readonly Charge[], mode: DecisionMode, way: Degraded): Degraded {
-    if (way === 'open') return this.#open(charges)
-    if (way === 'closed') return this.#close(charges)
+    if (way !== 'local') return this.#replace(charges, way)
     this.#cancelRelease()
     const copies = charges.map((charge) => this.#copy(charge))
     this.#perform({ kind: mode, charges: copies, fresh: false })
@@ -229,24 +231,16 @@ export class LocalDecisions {
     this.#store?.close()
   }
 
-  #open(charges: readonly Charge[]): Degraded {
+  /** Admits all charges, or denies those that are enforced. Nothing is counted. */
+  #replace(charges: readonly Charge[], way: 'open' | 'closed'): Degraded {
     for (const charge of charges) {
       charge.adopt(charge.copy())
-      charge.allowed = true
-      charge.remaining = Infinity
+      charge.allowed = way === 'open' || !charge.policy.compiled.enforced
+      if (way === 'open') charge.remaining = Infinity
+      else charge.retryAfter = charge.allowed ? 0 : RETRY_AFTER
       this.#own.set(charge, undefined)
     }
-    return 'open'
-  }
-
-  #close(charges: readonly Charge[]): Degraded {
-    for (const charge of charges) {
-      charge.adopt(charge.copy())
-      charge.allowed = !charge.policy.compiled.enforced
-      charge.retryAfter = charge.allowed ? 0 : RETRY_AFTER
-      this.#own.set(charge, undefined)
-    }
-    return 'closed'
+    return way
   }
 
   #perform(operation: Operation): void {
