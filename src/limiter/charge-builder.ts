@@ -5,7 +5,14 @@ import { warn } from '../util/warn.ts'
 import { boundedKey } from '../util/bounded-key.ts'
 import { shown, SluiceError } from '../util/errors.ts'
 import { describeFunction, type Key, type Keyer, normalizeKey, UNIDENTIFIED } from './keyers.ts'
-import { addDistinct, assertUniqueNames, type LimiterKey, type ChargeSource, checkedCost } from './charges.ts'
+import {
+  addDistinct,
+  assertUniqueNames,
+  type ChargeSource,
+  checkedCost,
+  type LimiterKey,
+  type LimiterPlace,
+} from './charges.ts'
 import { type ReceiptSettings, receiptSettings } from './receipt-settings.ts'
 import type { CostFunc, LimiterOptions, LimitFunc } from './options.ts'
 import { chain, collect, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
@@ -97,14 +104,7 @@ function countReturn(watched: Watched, window: number): void {
 type LimitSource<Input> = Limit | LimitFunc<Input>
 type Answer = Limit | readonly Limit[]
 
-/** Where a limiter counts. */
-export interface BuilderPlace {
-  readonly name: string
-  readonly store: Store
-  /** Identifies the counts: the same for limiters with the same definition. */
-  readonly home: object
-  /** See `ChargeSource`. */
-  readonly startsFromZero: boolean
+interface BuilderPlace extends LimiterPlace {
   /** Comes before each key. Default `''`. */
   readonly prefix?: string
   /** How requests are decided while the store does not answer. Default: as the store does. */

@@ -9,8 +9,8 @@ import type { Limit } from '../engine/limit.ts'
 import { refuseOtherVersion } from '../util/copies.ts'
 import { refuse } from '../util/validate.ts'
 
-/** Turns inputs into charges: the part of a limiter that knows which limits and keys an input has. */
-export interface ChargeSource<Input> {
+/** Where a limiter counts. */
+export interface LimiterPlace {
   /** The name of the limiter. */
   readonly name: string
   readonly store: Store
@@ -18,6 +18,10 @@ export interface ChargeSource<Input> {
   readonly home: object
   /** True if the limiter was given no store, or a new memory store, so that it counts from zero. */
   readonly startsFromZero: boolean
+}
+
+/** Turns inputs into charges: the part of a limiter that knows which limits and keys an input has. */
+export interface ChargeSource<Input> extends LimiterPlace {
   /** How its receipts are written and read. */
   readonly receipts: ReceiptSettings
   /** Returns the charges of an input. `cost`, if given, takes precedence over the source's own. */

@@ -1,6 +1,6 @@
-import type { Degraded, LeaseSettings, Store } from '../stores/store.ts'
+import type { Degraded, LeaseSettings } from '../stores/store.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
-import type { ChargeSource } from './charges.ts'
+import type { ChargeSource, LimiterPlace } from './charges.ts'
 import type { OnDecision } from './decision.ts'
 import type { OnSlotLost } from './lost-slots.ts'
 import type { ReceiptSettings } from './receipt-settings.ts'
@@ -18,18 +18,13 @@ export interface RuleSource<Input> {
 }
 
 /** The limiter that rules make charges for. */
-export interface RulePlace<Input> {
-  readonly name: string
-  readonly store: Store
+export interface RulePlace<Input> extends LimiterPlace {
   /** How its requests are decided while the store does not answer. Default: as a policy says, or as the store does. */
   readonly onOutage?: Degraded | undefined
   /** How its policies are leased, unless they say it themselves. Default: as the store does. */
   readonly lease?: LeaseSettings | undefined
   /** How its receipts are written and read. */
   readonly receipts: ReceiptSettings
-  readonly home: object
-  /** True if the limiter was given no store, or a new memory store. */
-  readonly startsFromZero: boolean
   readonly reader: InputReader<Input>
   /** Called with each decision of the limiter. It never throws. */
   readonly onDecision?: OnDecision<Input> | undefined
