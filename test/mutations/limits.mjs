@@ -192,6 +192,11 @@ export const limits = [
   thresholds('events without the store', 'if (degraded !== undefined) return\n  for', 'for'),
   thresholds('a settlement that fails with its look', 'peeked.then(noticed, () => undefined)', 'peeked.then(noticed)'),
   thresholds('stores that share their crossings', '${placeNumber(policy.store)}', '${placeNumber.name}'),
+  inFile('src/limiter/ending.ts', { files: ['test/limiter/ending.test.ts'] })(
+    'a failed settlement with a receipt that is made no more',
+    'use !== undefined && settles',
+    'use === undefined && settles',
+  ),
   inFile('src/limiter/ending.ts', thresholdTests)(
     'settlements that cross nothing',
     'return noticeAdded(store, charges, units)',
