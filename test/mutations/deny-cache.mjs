@@ -5,61 +5,58 @@ const inCache = (file) =>
     files: ['test/stores/deny-cache'],
     exclude: 'test/stores/deny-cache/{suite,redis}.test.ts',
   })
-const verdict = inCache('denials')
-const table = inCache('denials')
-const tables = inCache('denials')
-const changes = inCache('denials')
+const changes = inCache('changes')
 const denials = inCache('denials')
 const store = inCache('index')
 
 /** Small mistakes in `denyCache`. */
 export const denyCache = [
-  verdict(
+  denials(
     'a denial that lasts a tick too long',
     'Math.floor(lasts * 1000) - compiled.micros',
     'Math.floor(lasts * 1000) + 1',
   ),
-  verdict('a lock-out that ends with the wait', 'Math.min(retryAfter, lockedFor)', 'retryAfter'),
-  verdict('a lock-out that is not reported', 'charge.lockedFor > 0 ?', 'charge.lockedFor < 0 ?'),
-  verdict('a strict limit that is not charged', 'if (policy.compiled.strict && cost > 0) return -Infinity', ''),
-  verdict('a wait that counts from the request', 'this.retryAt = now +', 'this.retryAt = until - until + now - 1 +'),
-  table('a denial that answers for any cost', 'if (verdict.cost === cost) return', 'if (verdict.cost <= cost) return'),
-  table(
+  denials('a lock-out that ends with the wait', 'Math.min(retryAfter, lockedFor)', 'retryAfter'),
+  denials('a lock-out that is not reported', 'charge.lockedFor > 0 ?', 'charge.lockedFor < 0 ?'),
+  denials('a strict limit that is not charged', 'if (policy.compiled.strict && cost > 0) return -Infinity', ''),
+  denials('a wait that counts from the request', 'this.retryAt = now +', 'this.retryAt = now - 1 +'),
+  denials('a denial that answers for any cost', '${cost}\\0', ''),
+  denials('a key that passes for several', '${key.length}\\0', ''),
+  denials(
     'a denial that answers for any version',
-    'known?.version === version ? known.verdicts',
-    'known ? known.verdicts',
+    'if (version !== this.#changes.versionOf(charge.policy).text) return false',
+    '',
   ),
-  tables(
-    'a reply of an earlier version that is forgotten',
-    'if (!isTracked && table.isMixed) this.#changes.begin(versionsOf(charge))',
-    'if (!isTracked && table.isMixed) continue',
+  denials('a denial that outlasts a change', 'if (sum !== changes) return false', ''),
+  denials('a reply that is older than a change', 'if (this.#changes.at(charge) !== counts[i]) return\n', '\n'),
+  denials('a denial that outlasts maxAge', 'Math.min(sent + this.#maxAge, ...', 'Math.min(Infinity, ...'),
+  denials(
+    'a reserved key that stays denied',
+    '!deniers.some((denier) => isSameCell(denier, charge))',
+    'deniers.length === 0',
   ),
-  tables('requests under way that are forgotten', 'table.untracked === 0 &&', ''),
+  denials('a shadow limit that denies', 'return !allowed && policy.compiled.enforced', 'return !allowed'),
   changes(
-    'a second change under way that is forgotten',
-    'if (!note.isOpen || note.inFlight > 0) return',
-    'if (!note.isOpen) return',
+    'a change under way',
+    'return this.#open[cell] === 0 ? this.#counts[cell]! : NaN',
+    'return this.#counts[cell]!',
   ),
-  changes('a reply that is older than a change', '!note.isOpen && note.endedAt <= sent', '!note.isOpen'),
-  changes('a change under way', '!note.isOpen && note.endedAt <= sent', 'note.endedAt <= sent'),
-  changes('notes that are missing', 'if (sent < this.#since) return false', ''),
-  denials('a denial that outlasts maxAge', 'Math.min(given, sent + this.#maxAge)', 'given'),
-  denials('a refund that keeps the denial', 'if (units < 0) this.#dropDenials(charge)', 'if (units < 0) return'),
-  denials('a reserved key that stays denied', 'if (!deniers.has(keyOf(charge))) this.#release(charge)', ''),
-  denials('a shadow limit that denies', '!verdict.allowed && charge.policy.compiled.enforced', '!verdict.allowed'),
+  changes('a reply that ends two changes', 'if (!isOpen) return', ''),
+  changes(
+    'a refund that keeps the denial',
+    'this.#open[cellOf(spot)]!--\n        this.count(spot)',
+    'this.#open[cellOf(spot)]!--',
+  ),
+  changes('a limit that changes and changes back', 'if (this.#versions[cell] !== version) this.count(use)', ''),
   store(
     'a wait that is answered by an old denial',
     'if (!operation.fresh && this.#denials.answer',
     'if (this.#denials.answer',
   ),
-  store(
-    'a decision of no store that is kept',
-    'if (by === undefined && !this.#isGivenUp) this.#denials.learn',
-    'this.#denials.learn',
-  ),
+  store('a decision of no store that is kept', 'if (by === undefined && end === undefined)', 'if (end === undefined)'),
   store(
     'a refund of a decision that was given up not noted',
-    'for (const charge of this.#asked.charges) this.#denials.beginAdjusting(charge, -charge.cost)',
-    '',
+    'end = this.#changes.begin(charges)',
+    'end = () => undefined',
   ),
 ]

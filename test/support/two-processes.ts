@@ -179,6 +179,13 @@ async function settled(): Promise<void> {
 interface Change {
   readonly process: number
   readonly at: number
+  /** True if it was a decision that overlapped with another one of its process on the same key. */
+  readonly isCrossed: boolean
+}
+
+/** A decision on its way. */
+interface Travelling {
+  isCrossed: boolean
 }
 
 /** What has happened to each key that may lift a denial. */
@@ -186,24 +193,47 @@ export class History {
   readonly #clock: Clock
   readonly #changes = new Map<string, Change[]>()
   readonly #versions = new Map<string, string>()
+  readonly #travelling = new Map<string, Set<Travelling>>()
 
   constructor(clock: Clock) {
     this.#clock = clock
   }
 
-  change(limiter: string, key: string, process: number): void {
+  change(limiter: string, key: string, process: number, isCrossed = false): void {
     const name = `${limiter} ${key}`
     const changes = this.#changes.get(name) ?? []
     this.#changes.set(name, changes)
-    changes.push({ process, at: this.#clock.now() })
+    changes.push({ process, at: this.#clock.now(), isCrossed })
+  }
+
+  /** A decision is sent. Returns a function for its reply. */
+  send(charges: readonly Charge[], process: number): () => void {
+    const own: Travelling = { isCrossed: false }
+    const all = charges.map((charge) => this.#on(charge, process))
+    for (const others of all) {
+      for (const other of others) other.isCrossed = true
+      if (others.size > 0) own.isCrossed = true
+    }
+    for (const others of all) others.add(own)
+    return () => all.forEach((others) => others.delete(own))
+  }
+
+  /** The decisions of a process on their way that have a key. */
+  #on({ limiter, key }: Charge, process: number): Set<Travelling> {
+    const name = `${process} ${limiter} ${key}`
+    const known = this.#travelling.get(name) ?? new Set()
+    this.#travelling.set(name, known)
+    return known
   }
 
   /** A request for another version of a limit converts the state. */
-  request({ policy, key }: Charge, process: number): void {
+  request(charge: Charge, process: number): void {
+    const { policy, key } = charge
     const name = `${policy.limiter} ${policy.limit.name} ${key}`
     const version = policy.compiled.signature
     const before = this.#versions.get(name)
-    if (before !== undefined && before !== version) this.change(policy.limiter, key, process)
+    const isCrossed = [...this.#on(charge, process)].some((each) => each.isCrossed)
+    if (before !== undefined && before !== version) this.change(policy.limiter, key, process, isCrossed)
     this.#versions.set(name, version)
   }
 
@@ -215,11 +245,11 @@ export class History {
       for (const { policy, key } of operation.charges) this.change(policy.limiter, key, process)
   }
 
-  /** True if another process has changed one of the keys within so many milliseconds. */
+  /** True if another process has changed one of the keys within so many milliseconds, or a version of a limit that crossed others of its process. */
   hasChanged(charges: readonly Charge[], process: number, ms: number): boolean {
     const since = this.#clock.now() - ms
     const changes = charges.flatMap(({ policy, key }) => this.#changes.get(`${policy.limiter} ${key}`) ?? [])
-    return changes.some((change) => change.process !== process && change.at > since)
+    return changes.some((change) => (change.process !== process || change.isCrossed) && change.at > since)
   }
 }
 
@@ -262,7 +292,14 @@ class World {
         run: (operation, reply) => {
           if (isDeciding(operation)) asked++
           const ways = [...this.trips]
-          return remoteStore(noted, () => this.time.pause(ways.shift()!)).run(operation, reply)
+          const arrived = operation.kind === 'consume' ? this.#history.send(operation.charges, process) : undefined
+          return remoteStore(noted, () => this.time.pause(ways.shift()!)).run(operation, {
+            answered: (by) => {
+              arrived?.()
+              reply.answered(by)
+            },
+            failed: (error) => reply.failed(error),
+          })
         },
       },
       this.#options,

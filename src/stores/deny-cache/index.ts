@@ -7,7 +7,6 @@ import {
   assertStore,
   type AsyncStore,
   type Deciding,
-  type Degraded,
   isDeciding,
   noteDenyCache,
   type Operation,
@@ -20,13 +19,14 @@ import {
   type StoreClock,
   type SyncStore,
 } from '../store.ts'
-import { type Asked, Denials } from './denials.ts'
+import { Changes, type Spot } from './changes.ts'
+import { Denials } from './denials.ts'
 
 /** Options of `denyCache`. */
 export interface DenyCacheOptions {
   /**
-   * The most denied keys that are cached for each limit, from 2 to 16,000,000. Beyond it, the cache forgets the older half, and asks the
-   * store about them again. A key takes about 400 bytes. Default 100,000.
+   * The most denials that are cached, from 2 to 16,000,000. A denial is that of one request: its keys, limits and costs. Beyond it, the cache
+   * forgets the older half, and asks the store about them again. A denial by one limit takes about 400 bytes. Default 100,000.
    */
   readonly maxKeys?: number
   /**
@@ -42,11 +42,12 @@ const MOST_KEYS = 16_000_000
 /**
  * Wraps a store so that repeated requests of a denied key are denied in this process, without a round trip. A denial is cached for
  * its `retryAfter`, and for at most `maxAge`. Refunds, settlements, resets and changed limits that pass through this store end it at
- * once. Others, such as those of another process, end it within `maxAge`.
+ * once. Others, such as those of another process, end it within `maxAge`. So does a limit that changes while requests under both of its versions
+ * are on their way.
  *
  * A denial by a `strict` limit charges the request, so the store is asked each time, as for `wait`. In a cached denial, `retryAfter` and
- * `resetAfter` count down, and `remaining` can be as old as `maxAge`. So can the `resetAfter` of a bucket with `initial`, because each
- * denial may prolong it.
+ * `resetAfter` count down, and `remaining` can be as old as `maxAge`, as can all that it says of limits that admitted. So can the `resetAfter` of
+ * a bucket with `initial`, because each denial may prolong it.
  *
  * Create one for a store and pass it to all limiters. With a guard, put the guard around it: `guard(denyCache(redisStore(client)))`.
  * Refunds of the guard then end the denials here. In the other order, they last for up to `maxAge` longer.
@@ -67,7 +68,7 @@ export function denyCache(store: Store, options: DenyCacheOptions = {}): Store {
     refuse('maxKeys', `at most ${MOST_KEYS}, the limit of two Maps`, maxKeys)
   const age = milliseconds('maxAge', maxAge)
   warnIfShort('maxAge', maxAge)
-  return store.sync ? store : new DenyCache(store, new Denials(maxKeys, age * 1000))
+  return store.sync ? store : new DenyCache(store, maxKeys, age * 1000)
 }
 
 class DenyCache implements AsyncStore {
@@ -80,9 +81,10 @@ class DenyCache implements AsyncStore {
   readonly wrappers: Store['wrappers']
   readonly #inner: AsyncStore
   readonly #time: Clock
+  readonly #changes = new Changes()
   readonly #denials: Denials
 
-  constructor(inner: AsyncStore, denials: Denials) {
+  constructor(inner: AsyncStore, maxKeys: number, maxAge: number) {
     this.place = inner.place
     this.clock = inner.clock
     this.answersAlways = inner.answersAlways
@@ -92,7 +94,7 @@ class DenyCache implements AsyncStore {
     noteDenyCache(this)
     this.#inner = inner
     this.#time = inner.clock.given ? inner.clock : steadyClock
-    this.#denials = denials
+    this.#denials = new Denials(this.#changes, maxKeys, maxAge)
   }
 
   readonly run = (operation: Operation, reply: Reply): (() => void) | undefined => {
@@ -107,10 +109,7 @@ class DenyCache implements AsyncStore {
       return undefined
     }
     // A peek can report what only a request would cause, such as a lock-out. So its denial holds for no other request.
-    if (operation.kind === 'peek') return start(this.#inner, operation, reply)
-    const asked = new AskedDecision(this.#denials, this.#denials.send(operation.charges, now), this.#time, reply)
-    const giveUp = start(this.#inner, operation, asked)
-    return giveUp && (() => asked.giveUp(giveUp))
+    return operation.kind === 'peek' ? start(this.#inner, operation, reply) : this.#ask(operation, now, reply)
   }
 
   readonly close = async (): Promise<void> => {
@@ -118,8 +117,41 @@ class DenyCache implements AsyncStore {
     await this.#inner.close()
   }
 
+  #ask(operation: Deciding, sent: number, reply: Reply): (() => void) | undefined {
+    const { charges } = operation
+    this.#changes.note(charges)
+    const counts = charges.map((charge) => this.#changes.at(charge))
+    /** Set when the decision was given up. The store refunds what it admits until it replies. */
+    let end: (() => void) | undefined
+    let isOver = false
+    const giveUp = start(this.#inner, operation, {
+      answered: (by) => {
+        isOver = true
+        end?.()
+        // A decision that was made without the store says nothing about the store.
+        if (by === undefined && end === undefined)
+          this.#denials.learn(charges, sent, counts, () => microseconds(this.#time))
+        reply.answered(by)
+      },
+      failed: (error) => {
+        isOver = true
+        end?.()
+        reply.failed(error)
+      },
+    })
+    return (
+      giveUp &&
+      (() => {
+        if (isOver || end !== undefined) return
+        end = this.#changes.begin(charges)
+        giveUp()
+      })
+    )
+  }
+
+  /** An operation that may lift denials. */
   #change(operation: Exclude<Operation, Deciding | Renewing>, reply: Reply): undefined {
-    const end = this.#begin(operation)
+    const end = this.#changes.begin(changedBy(operation))
     start(this.#inner, operation, {
       answered(by) {
         end()
@@ -131,71 +163,12 @@ class DenyCache implements AsyncStore {
       },
     })
   }
-
-  /** An operation that changes states begins. Returns a function for its end. */
-  #begin(operation: Exclude<Operation, Deciding | Renewing>): () => void {
-    const denials = this.#denials
-    if (operation.kind === 'forget') {
-      const { limiter, key } = operation
-      denials.beginForgetting(limiter, key)
-      return () => denials.endForgetting(limiter, key)
-    }
-    const { charges } = operation
-    if (operation.kind === 'adjust') {
-      const changed = charges.filter((_, i) => operation.units[i] !== 0)
-      for (const [i, charge] of charges.entries())
-        if (operation.units[i] !== 0) denials.beginAdjusting(charge, operation.units[i]!)
-      return () => changed.forEach((charge) => denials.endAdjusting(charge))
-    }
-    // A lock-out may be shorter than the one before, and it may be longer than what is remembered here says.
-    for (const { policy, key } of charges) denials.beginForgetting(policy.limiter, key)
-    return () => charges.forEach(({ policy, key }) => denials.endForgetting(policy.limiter, key))
-  }
 }
 
 brand(DenyCache, STORE)
 
-/** A decision that the store is asked for. */
-class AskedDecision implements Reply {
-  readonly #denials: Denials
-  readonly #asked: Asked
-  readonly #time: Clock
-  readonly #reply: Reply
-  #isGivenUp = false
-  #isOver = false
-
-  constructor(denials: Denials, asked: Asked, time: Clock, reply: Reply) {
-    this.#denials = denials
-    this.#asked = asked
-    this.#time = time
-    this.#reply = reply
-  }
-
-  /** The store refunds what it admits, which lifts denials. */
-  giveUp(inside: () => void): void {
-    if (this.#isOver || this.#isGivenUp) return
-    this.#isGivenUp = true
-    for (const charge of this.#asked.charges) this.#denials.beginAdjusting(charge, -charge.cost)
-    inside()
-  }
-
-  answered(by?: Degraded | 'remembered'): void {
-    if (this.#isOver) return
-    this.#end()
-    // A decision that was made without the store says nothing about the store.
-    if (by === undefined && !this.#isGivenUp) this.#denials.learn(this.#asked, () => microseconds(this.#time))
-    this.#reply.answered(by)
-  }
-
-  failed(error: unknown): void {
-    if (this.#isOver) return
-    this.#end()
-    this.#reply.failed(error)
-  }
-
-  #end(): void {
-    this.#isOver = true
-    this.#denials.receive(this.#asked)
-    if (this.#isGivenUp) for (const charge of this.#asked.charges) this.#denials.endAdjusting(charge)
-  }
+function changedBy(operation: Exclude<Operation, Deciding | Renewing>): readonly Spot[] {
+  if (operation.kind === 'forget') return [operation]
+  if (operation.kind === 'lock') return operation.charges
+  return operation.charges.filter((_, i) => operation.units[i] !== 0)
 }

@@ -235,6 +235,33 @@ describe('a denial', () => {
     for (let i = 0; i < 2; i++) expect(await asked(() => limiter.consume('a'))).toBe(1)
   })
 
+  it('by a limit that all keys share is answered here for each of them, until one unit of it is given back', async () => {
+    const { store, asked } = world({ maxAge: '1h' })
+    const user = on(store, hourly, 'user')
+    const all = createLimiter<string>({ name: 'all', keyer: () => 'all', limits: hourly, store })
+    const both = stack(user, all as typeof user)
+    const users = ['a', 'b', 'c', 'd', 'e', 'f', 'g']
+    const charged = await both.consume('z', { cost: 5 })
+    const askAll = async (): Promise<boolean[]> =>
+      Promise.all(users.map(async (key) => (await both.consume(key)).allowed))
+    await askAll()
+    expect(await asked(askAll)).toBe(0)
+    await both.refund(charged)
+    expect(await askAll()).toEqual([true, true, true, true, true, false, false])
+  })
+
+  it('is kept apart from those of other keys, whatever they contain', async () => {
+    const { store, asked } = world({ maxAge: '1h' })
+    const first = createLimiter<readonly [string, string]>({ name: 'x', keyer: ([key]) => key, limits: one, store })
+    const second = createLimiter<readonly [string, string]>({ name: 'y', keyer: ([, key]) => key, limits: one, store })
+    const both = stack(first, second)
+    const boundary = '\0y\0one\x001\x001\0'
+    await both.consume(['a', `${boundary}b`])
+    await both.consume(['a', `${boundary}b`])
+    expect(await asked(() => both.consume(['a', `${boundary}b`]))).toBe(0)
+    expect(await asked(() => both.consume([`a${boundary}`, 'b']))).toBe(1)
+  })
+
   it('by a shadow limit denies nothing', async () => {
     const { store, asked } = world()
     const limiter = on(store, [hourly, fixedWindow({ name: 'shade', quota: 1, window: '1h', shadow: true })])
@@ -248,7 +275,7 @@ describe('a denial', () => {
     })
   })
 
-  it('reports all limits of a request, so it needs to know all of them', async () => {
+  it('reports all limits of a request, so it answers for that request alone', async () => {
     const { store, asked } = world()
     const users = on(store, one, 'users')
     const pages = createLimiter<string>({ name: 'pages', keyer: (input) => input.slice(1), limits: hourly, store })
@@ -267,7 +294,8 @@ describe('a denial', () => {
       retryAfter: 1000,
       limits: [
         { allowed: false, remaining: 0 },
-        { allowed: true, remaining: 3, retryAfter: 0 },
+        // As it was when the first user was denied.
+        { allowed: true, remaining: 4, retryAfter: 0 },
       ],
     })
   })

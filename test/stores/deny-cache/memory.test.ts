@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { fixedWindow, memoryStore } from '../../../src/index.ts'
-import { Changes, Denials } from '../../../src/stores/deny-cache/denials.ts'
+import { Changes } from '../../../src/stores/deny-cache/changes.ts'
+import { Denials } from '../../../src/stores/deny-cache/denials.ts'
 import { Charge, createPolicy } from '../../../src/stores/store.ts'
 import { heapUsed } from '../../support/heap.ts'
 
@@ -8,111 +9,109 @@ const limit = fixedWindow({ name: 'one', quota: 1, window: '1h' })
 const policy = createPolicy('test', limit, memoryStore(), {})
 const KEYS = 100_000
 
-/** Makes the cache store a denial of a key. */
-function learn(denials: Denials, key: string, now: number, of = policy): void {
-  const charge = new Charge(of, key, 1)
-  charge.retryAfter = 3_600_000
-  charge.resetAfter = 3_600_000
-  const asked = denials.send([charge], now)
-  denials.receive(asked)
-  denials.learn(asked, () => now)
-}
+function made(maxKeys: number, maxAge = 1e9) {
+  const changes = new Changes()
+  const denials = new Denials(changes, maxKeys, maxAge)
 
-function isKnown(denials: Denials, key: string, now: number): boolean {
-  return denials.answer([new Charge(policy, key, 1)], now)
+  /** Makes the cache store a denial of a key. */
+  function learn(key: string, now: number, of = policy): void {
+    const charge = new Charge(of, key, 1)
+    charge.retryAfter = 3_600_000
+    charge.resetAfter = 3_600_000
+    changes.note([charge])
+    denials.learn([charge], now, [changes.at(charge)], () => now)
+  }
+  const isKnown = (key: string, now: number, of = policy): boolean => denials.answer([new Charge(of, key, 1)], now)
+  return { changes, denials, learn, isKnown }
 }
 
 describe('the memory of denyCache', () => {
-  it('stores maxKeys keys of a limit, and forgets the older half first', () => {
-    const denials = new Denials(1000, 1e9)
-    for (let i = 0; i < KEYS; i++) learn(denials, `key ${i}`, i)
-    const known = Array.from({ length: KEYS }, (_, i) => i).filter((i) => isKnown(denials, `key ${i}`, KEYS))
-    expect(known.length).toBeGreaterThanOrEqual(500)
+  it('stores maxKeys denials, and forgets the older half first', () => {
+    const { learn, isKnown } = made(1000)
+    for (let i = 0; i < KEYS; i++) learn(`key ${i}`, i)
+    const known = Array.from({ length: KEYS }, (_, i) => i).filter((i) => isKnown(`key ${i}`, KEYS))
+    expect(known.length).toBeGreaterThanOrEqual(490)
     expect(known.length).toBeLessThanOrEqual(1000)
-    expect(known[0]).toBe(KEYS - known.length)
+    // Few keys of a thousand share a cell.
+    expect(known[0]).toBeGreaterThanOrEqual(KEYS - 1000)
   })
 
-  it('is bounded in bytes, whatever keys are denied, refunded and reset', () => {
-    const denials = new Denials(1000, 1e9)
+  it('is bounded in bytes, whatever keys are denied, refunded and reset', { timeout: 60_000 }, () => {
+    const { changes, denials, learn } = made(1000)
     const attack = (from: number): void => {
       for (let i = from; i < from + KEYS; i++) {
         // A part of a longer text, as of a header.
         const key = `${i}`.padEnd(10_000, 'x').slice(0, 40)
-        learn(denials, key, i)
-        const charge = new Charge(policy, key, 1)
-        denials.beginAdjusting(charge, -1)
-        denials.endAdjusting(charge)
-        learn(denials, key, i)
-        denials.beginForgetting('test', `${key} reset`)
-        denials.endForgetting('test', `${key} reset`)
+        learn(key, i)
+        changes.begin([{ limiter: 'test', key }])()
+        learn(key, i)
+        changes.begin([{ limiter: 'test', key: `${key} reset` }])()
       }
     }
     attack(0)
     const before = heapUsed()
     attack(KEYS)
     expect(heapUsed() - before).toBeLessThan(1_000_000)
-    // A thousand keys and ten thousand notes.
-    const empty = heapUsed()
+    const full = heapUsed()
     denials.close()
-    expect(empty - heapUsed()).toBeLessThan(1_000_000)
+    expect(full - heapUsed()).toBeLessThan(1_000_000)
   })
 
   it('takes at most 450 bytes a key', () => {
     const before = heapUsed()
-    const denials = new Denials(2 * KEYS, 1e9)
-    for (let i = 0; i < KEYS; i++) learn(denials, `203.0.113.${i}`, i)
+    const { learn, isKnown } = made(2 * KEYS)
+    for (let i = 0; i < KEYS; i++) learn(`203.0.113.${i}`, i)
     const bytes = (heapUsed() - before) / KEYS
-    expect(isKnown(denials, '203.0.113.7', KEYS)).toBe(true)
+    expect(isKnown(`203.0.113.${KEYS - 1}`, KEYS)).toBe(true)
     expect(bytes).toBeLessThan(450)
   })
 
   it('is released after the end of denials when others come', () => {
-    const denials = new Denials(KEYS, 1000)
-    for (let i = 0; i < KEYS; i++) learn(denials, `old ${i}`, 0)
+    const { learn } = made(KEYS, 1000)
+    for (let i = 0; i < KEYS; i++) learn(`old ${i}`, 0)
     const before = heapUsed()
-    learn(denials, 'new', 2000)
-    learn(denials, 'newer', 4000)
+    learn('new', 2000)
+    learn('newer', 4000)
     expect(before - heapUsed()).toBeGreaterThan(KEYS * 100)
   })
 
-  it('is free again once limits that were made from user data are not used any more', async () => {
-    const denials = new Denials(1000, 1e9)
+  it('keeps no limits that were made from user data', { timeout: 60_000 }, async () => {
+    const { learn, isKnown } = made(1000)
     const kept = createPolicy('test', fixedWindow({ name: 'kept', quota: 1, window: '1h' }), memoryStore(), {})
-    learn(denials, 'k', 0, kept)
     const before = heapUsed()
+    // With their limits they would take 40 MB.
     for (let i = 0; i < 20_000; i++) {
-      const made = fixedWindow({ name: `tenant ${i}`, quota: 1, window: '1h' })
-      learn(denials, 'k', 0, createPolicy(`limiter ${i % 2 === 0 ? i : 'of all'}`, made, memoryStore(), {}))
+      const each = fixedWindow({ name: `tenant ${i}`, quota: 1, window: '1h' })
+      learn('k', i, createPolicy(`limiter ${i % 2 === 0 ? i : 'of all'}`, each, memoryStore(), {}))
     }
-    await expect.poll(() => heapUsed() - before, { timeout: 20_000, interval: 10 }).toBeLessThan(1_000_000)
-    expect(denials.answer([new Charge(kept, 'k', 1)], 1)).toBe(true)
-    denials.beginForgetting('test', 'k')
-    denials.endForgetting('test', 'k')
-    expect(denials.answer([new Charge(kept, 'k', 1)], 1)).toBe(false)
+    await expect.poll(() => heapUsed() - before, { timeout: 20_000, interval: 10 }).toBeLessThan(5_000_000)
+    learn('k', 20_000, kept)
+    expect(isKnown('k', 20_000, kept)).toBe(true)
+  })
+})
+
+describe('the counts of changes', () => {
+  it('end denials of keys that share a cell, and no denial of others', () => {
+    const { changes, learn, isKnown } = made(2 * KEYS)
+    for (let i = 0; i < 1000; i++) learn(`key ${i}`, 0)
+    const known = (): number => Array.from({ length: 1000 }, (_, i) => isKnown(`key ${i}`, 1)).filter(Boolean).length
+    expect(known()).toBe(1000)
+    for (let i = 0; i < 100; i++) changes.begin([{ limiter: 'test', key: `other ${i}` }])()
+    // 100 of 32,768 cells.
+    expect(known()).toBeGreaterThan(980)
+    changes.begin([{ limiter: 'test', key: 'key 1' }])()
+    expect(isKnown('key 1', 1)).toBe(false)
   })
 
-  it('keeps no more than ten thousand notes of past changes', () => {
+  it('say nothing while one of several changes of a key is under way', () => {
     const changes = new Changes()
-    const sent = changes.time
-    for (let i = 0; i < KEYS; i++) {
-      changes.begin(`key ${i}`)
-      changes.end(`key ${i}`)
-    }
-    expect(changes.size).toBeLessThanOrEqual(10_000)
-    // Without its note, a reply to an earlier request counts as older than a change.
-    expect(changes.isUnchanged('key 0', sent)).toBe(false)
-    expect(changes.isUnchanged('key 0', changes.time)).toBe(true)
-  })
-
-  it('keeps the notes of changes that are under way', () => {
-    const changes = new Changes()
-    changes.begin('slow')
-    for (let i = 0; i < KEYS; i++) {
-      changes.begin(`key ${i}`)
-      changes.end(`key ${i}`)
-    }
-    expect(changes.isUnchanged('slow', changes.time)).toBe(false)
-    changes.end('slow')
-    expect(changes.isUnchanged('slow', changes.time)).toBe(true)
+    const spot = { limiter: 'test', key: 'slow' }
+    const [first, second] = [changes.begin([spot]), changes.begin([spot])]
+    second()
+    // A reply that comes twice ends one change.
+    second()
+    expect(changes.at(spot)).toBeNaN()
+    first()
+    expect(changes.at(spot)).toBe(2)
   })
 })

@@ -168,18 +168,19 @@ describe('a limit that changes while requests are under way', () => {
   })
 
   it.each(['before', 'after'] as const)(
-    'ends denials of the new version %s the reply to the old one',
+    'ends denials of the new version %s the reply to the old one within maxAge',
     async (order) => {
-      const { send, elsewhere, isAnswered } = world()
+      const { clock, send, elsewhere, isAnswered } = world('1s')
       await elsewhere(ten, 10)
       // The first version that is seen is `two`, and the request for it is decided last.
       const [old, changed] = [await send(two), await send(ten)]
       await changed.apply()
       await old.apply()
-      if (order === 'before') await changed.reply()
-      else await old.reply()
-      expect(await isAnswered()).toBe(false)
-      await (order === 'before' ? old : changed).reply()
+      if (order === 'before') await goOn(changed, old)
+      else await goOn(old, changed)
+      clock.advance(999)
+      expect(await isAnswered()).toBe(true)
+      clock.advance(1)
       expect(await isAnswered()).toBe(false)
     },
   )
