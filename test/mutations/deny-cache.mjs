@@ -20,8 +20,8 @@ export const denyCache = [
   denials('a lock-out that is not reported', 'charge.lockedFor > 0 ?', 'charge.lockedFor < 0 ?'),
   denials('a strict limit that is not charged', 'if (policy.compiled.strict && cost > 0) return -Infinity', ''),
   denials('a wait that counts from the request', 'this.retryAt = now +', 'this.retryAt = now - 1 +'),
-  denials('a denial that answers for any cost', '${cost}\\0', ''),
-  denials('a key that passes for several', '${key.length}\\0', ''),
+  denials('a denial that answers for any cost', "(cost === 1 ? '' : cost)", "''"),
+  denials('a key that passes for several', "+ key.length + '\\0' + key", '+ key'),
   denials(
     'a denial that answers for any version',
     'if (version !== this.#changes.versionOf(charge.policy).text) return false',

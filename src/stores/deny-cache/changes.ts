@@ -15,6 +15,8 @@ interface Use extends Spot {
 export interface Version {
   readonly text: string
   readonly hash: number
+  /** The names of limiter and limit. No name contains a NUL. */
+  readonly name: string
 }
 
 /** With 1,000 changes a second, keys that share a cell end each other's denials twice a minute. */
@@ -69,9 +71,10 @@ export class Changes {
   versionOf(policy: Policy): Version {
     const known = this.#versionOf.get(policy)
     if (known !== undefined) return known
+    const { limiter, limit } = policy
     const { signature, block, strict, enforced, growth } = policy.compiled
     const text = [signature, block, strict, enforced, JSON.stringify(growth)].join(';')
-    const version = { text, hash: hash(text) }
+    const version = { text, hash: hash(text), name: `${limiter}\0${limit.name}\0` }
     this.#versionOf.set(policy, version)
     return version
   }

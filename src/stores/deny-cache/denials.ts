@@ -64,7 +64,7 @@ export class Denials {
   /** Writes the decision into charges that were denied before, if the store would deny them again. Returns false if not. */
   answer(charges: readonly Charge[], now: number): boolean {
     if (this.#younger.size === 0 && this.#older.size === 0) return false
-    const name = nameOf(charges)
+    const name = this.#nameOf(charges)
     const denial = this.#younger.get(name) ?? this.#older.get(name)
     // Before its begin, the clock has stepped back.
     if (denial === undefined || now < denial.since || now >= denial.until) return false
@@ -103,7 +103,7 @@ export class Denials {
     if (now >= until) return
     this.#turn(now)
     const verdicts = charges.map((charge) => new Verdict(charge, this.#changes.versionOf(charge.policy).text, now))
-    this.#younger.set(copyText(nameOf(charges)), { verdicts, changes, since: now, until })
+    this.#younger.set(copyText(this.#nameOf(charges)), { verdicts, changes, since: now, until })
   }
 
   /** Forgets everything and learns nothing more. */
@@ -111,6 +111,16 @@ export class Denials {
     this.#isClosed = true
     this.#younger.clear()
     this.#older.clear()
+  }
+
+  /** What is asked. A key has its length, so that no key can pass for a boundary. */
+  #nameOf(charges: readonly Charge[]): string {
+    let name = ''
+    for (let i = 0; i < charges.length; i++) {
+      const { policy, key, cost } = charges[i]!
+      name += this.#changes.versionOf(policy).name + (cost === 1 ? '' : cost) + '\0' + key.length + '\0' + key
+    }
+    return name
   }
 
   #turn(now: number): void {
@@ -125,16 +135,6 @@ export class Denials {
 /** True if a charge denies its request. */
 function denies({ allowed, policy }: Charge): boolean {
   return !allowed && policy.compiled.enforced
-}
-
-/** What is asked. No name of a limit or limiter contains a NUL, and a key has its length, so that no text can pass for a boundary. */
-function nameOf(charges: readonly Charge[]): string {
-  let name = ''
-  for (let i = 0; i < charges.length; i++) {
-    const { limiter, limit, key, cost } = charges[i]!
-    name += `${limiter}\0${limit.name}\0${cost}\0${key.length}\0${key}`
-  }
-  return name
 }
 
 /**
