@@ -23,6 +23,16 @@ export const RARE = 8
 /** Where a row is that no store keeps yet. */
 export const NOWHERE = -1
 
+/** A state in a database. */
+export interface StoredState {
+  /** The signature of the limit that wrote it. Absent: there is no state. */
+  readonly by?: string | undefined
+  /** The cells. Those that JSON does not have are texts. */
+  readonly cells?: readonly (number | string)[] | undefined
+  /** The time and cost of each entry, the oldest first. */
+  readonly entries?: readonly number[] | undefined
+}
+
 /** A step of a state as it was written. */
 const written = createOutcome()
 
@@ -47,8 +57,8 @@ export class Row {
   /** The rare parts. All of them are 0 unless `hasRare` is true. */
   readonly rare: Float64Array = new Float64Array(RARE)
   hasRare = false
-  /** The state as bytes, if it is of an algorithm that is not known here. It is kept, so that it counts again once the limit is changed back. */
-  unread: Uint8Array | undefined = undefined
+  /** The state as it is stored, if it is of an algorithm that is not known here. It is kept, so that it counts again once the limit is changed back. */
+  unread: StoredState | undefined = undefined
   /** True when the store has to save it. */
   changed = false
   /** The microsecond until which the state counts, once it was written. */
