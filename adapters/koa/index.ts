@@ -7,13 +7,9 @@ import { beginDenial, type Undo, undoneByError } from '../../src/http/response/o
 import { isClosed, markAborted, whenClosed } from '../../src/http/response/node.ts'
 import { discardBody } from '../../src/http/response/unread-body.ts'
 import { warnIfPending, warnOfLateMount, warnOfNoRoute, unroutedKey } from '../../src/http/checks.ts'
-import {
-  mergeRetryAfter,
-  millisecondsBeside,
-  RETRY_AFTER_MS,
-  withNames,
-  writtenHeaders,
-} from '../../src/http/headers/styles.ts'
+import { mergeRetryAfter, millisecondsBeside, RETRY_AFTER_MS } from '../../src/http/headers/retry-after.ts'
+import { withNames } from '../../src/http/headers/cors.ts'
+import { writtenHeaders } from '../../src/http/headers/styles.ts'
 import { latestPass } from '../../src/http/passes.ts'
 import { createRequestLimiter } from '../../src/http/request-limiter.ts'
 import type { HttpOptions, LimiterSource } from '../../src/http/options.ts'

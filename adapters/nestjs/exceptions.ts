@@ -2,7 +2,7 @@ import { type ExecutionContext, HttpException } from '@nestjs/common'
 import { denial } from '../../src/http/denial.ts'
 import type { HeaderOptions } from '../../src/http/headers/options.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
-import { retryAfter } from '../../src/http/headers/styles.ts'
+import { retryAfter } from '../../src/http/headers/retry-after.ts'
 import { type Exchange, kindOf } from './platform.ts'
 
 /** A denial as {@link RateLimitFilter} sends it: problem details, the same as a page or as text, or the `message` of the options. */

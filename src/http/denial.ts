@@ -2,7 +2,8 @@ import { type Decision, waitsForSlots } from '../limiter/decision.ts'
 import { countsSlots, findCompiled, type Limit, windowText } from '../engine/limit.ts'
 import { isCharge, type LimitStatus } from '../stores/store.ts'
 import { durationText, numberText, roundedDuration } from '../util/duration.ts'
-import { distinctNames, retryAfter } from './headers/styles.ts'
+import { distinctNames } from './headers/names.ts'
+import { retryAfter } from './headers/retry-after.ts'
 import { type HeaderOptions, unitOf } from './headers/options.ts'
 import { shownTogether } from './passes.ts'
 
@@ -91,7 +92,6 @@ interface Problem {
   readonly heading: string
   readonly violated: readonly string[] | undefined
   readonly detail: string
-  readonly retry: number | undefined
 }
 
 const TYPES = 'https://iana.org/assignments/http-problem-types'
@@ -110,15 +110,27 @@ const CONTENT_TYPES: Readonly<Record<Format, string>> = {
  * @example
  * const { status, headers, body } = denial(decision, { method: 'GET', accept: '*\/*' })
  */
-export function denial(decision: Decision, { method, accept, statusCode = 429, unit }: DeniedRequest = {}): Denial {
-  const problem = decision.degraded === 'closed' ? outage(decision) : quotaExceeded(decision, statusCode, unit)
+export function denial(decision: Decision, request: DeniedRequest = {}): Denial {
+  return denialIn(decision, request, retryAfter(decision))
+}
+
+/**
+ * Returns the same.
+ * @param retry the seconds for `Retry-After`
+ */
+export function denialIn(
+  decision: Decision,
+  { method, accept, statusCode = 429, unit }: DeniedRequest,
+  retry: number | undefined,
+): Denial {
+  const problem = decision.degraded === 'closed' ? outage(retry) : quotaExceeded(decision, statusCode, unit, retry)
   const format = acceptedFormat(accept)
   const headers: (readonly [string, string])[] = [
     ['Cache-Control', 'no-store'],
     ['Vary', 'Accept'],
     ['Content-Type', CONTENT_TYPES[format]],
   ]
-  if (problem.retry !== undefined) headers.unshift(['Retry-After', String(problem.retry)])
+  if (retry !== undefined) headers.unshift(['Retry-After', String(retry)])
   return { status: problem.status, headers, body: method === 'HEAD' ? '' : bodyOf(problem, format) }
 }
 
@@ -147,8 +159,12 @@ export function denialStatus({ degraded }: Decision): 429 | 503 {
   return degraded === 'closed' ? 503 : 429
 }
 
-function quotaExceeded(decision: Decision, status: number, unit: HeaderOptions['unit']): Problem {
-  const retry = retryAfter(decision)
+function quotaExceeded(
+  decision: Decision,
+  status: number,
+  unit: HeaderOptions['unit'],
+  retry: number | undefined,
+): Problem {
   const nameOf = namesOf(decision)
   const violated = decision.limits.filter(isViolated)
   const counted = violated.map((each) => {
@@ -165,12 +181,10 @@ function quotaExceeded(decision: Decision, status: number, unit: HeaderOptions['
       retry === undefined
         ? neverAdmitted(counted)
         : `${reasonOf(violated, counted)} ${violated.length > 0 && violated.every(waitsForSlots) ? 'Try again later.' : advice(retry)}`,
-    retry,
   }
 }
 
-function outage(decision: Decision): Problem {
-  const retry = retryAfter(decision)
+function outage(retry: number | undefined): Problem {
   return {
     status: 503,
     type: `${TYPES}#temporary-reduced-capacity`,
@@ -178,7 +192,6 @@ function outage(decision: Decision): Problem {
     heading: 'Service unavailable',
     violated: undefined,
     detail: `The service is temporarily unavailable.${retry === undefined ? '' : ` ${advice(retry)}`}`,
-    retry,
   }
 }
 

@@ -23,15 +23,10 @@ import { SluiceError } from '../util/errors.ts'
 import { knownOptions } from '../util/validate.ts'
 import { type Denial, denial, type DeniedRequest } from './denial.ts'
 import type { HeaderOptions } from './headers/options.ts'
-import { timeOf } from './passes.ts'
-import {
-  hasMilliseconds,
-  type HeaderConfig,
-  headerConfig,
-  isAnswered,
-  RETRY_AFTER_MS,
-  retryAfterMs,
-} from './headers/styles.ts'
+import { timeOf } from './headers/stacked.ts'
+import { hasMilliseconds, type HeaderConfig, headerConfig } from './headers/styles.ts'
+import { isAnswered } from './headers/standard.ts'
+import { RETRY_AFTER_MS, retryAfterMs } from './headers/retry-after.ts'
 import { validateStatus } from './message.ts'
 
 export type { Decision } from '../limiter/decision.ts'

@@ -1,16 +1,9 @@
 import { type Decision, decisionObserver, holdsSlots } from '../limiter/decision.ts'
 import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import type { HttpAdapter } from './adapter.ts'
-import { type Denial, denial } from './denial.ts'
-import {
-  isPreflight,
-  mergeRetryAfter,
-  millisecondsBeside,
-  RETRY_AFTER_MS,
-  retryAfter,
-  retryAfterMs,
-  withNames,
-} from './headers/styles.ts'
+import { type Denial, denialIn } from './denial.ts'
+import { isPreflight, withNames } from './headers/cors.ts'
+import { mergeRetryAfter, millisecondsBeside, RETRY_AFTER_MS, retryAfter, retryAfterMs } from './headers/retry-after.ts'
 import type { HeaderOptions } from './headers/options.ts'
 import { type DenialOptions, messageReader, type SentMessage } from './message.ts'
 import { countWaiting, denialOf } from '../limiter/wait.ts'
@@ -20,16 +13,9 @@ import { isStoreError, shown, SluiceError } from '../util/errors.ts'
 import { sleep } from '../util/clock.ts'
 import { isTrue } from '../util/validate.ts'
 import { requestChecks } from './checks.ts'
-import {
-  laneOf,
-  latestPass,
-  type Pass,
-  preflightLaneOf,
-  recordPass,
-  type RequestLane,
-  showsMilliseconds,
-  stackedHeaderWriter,
-} from './passes.ts'
+import { laneOf, preflightLaneOf, type RequestLane } from './lanes.ts'
+import { latestPass, type Pass, recordPass, showsMilliseconds } from './passes.ts'
+import { stackedHeaderWriter } from './headers/stacked.ts'
 import { allowedRequests } from './keys/networks.ts'
 import {
   checkedQueue,
@@ -62,8 +48,7 @@ function denialResponder<Request, Response, Next, OnDenied>(
   const readMessage = messageReader(message)
 
   /** Keeps a larger `Retry-After` of the application. */
-  function setRetryAfter(decision: Decision, response: Response): void {
-    const ours = retryAfter(decision)
+  function setRetryAfter(ours: number | undefined, decision: Decision, response: Response): void {
     const seconds = mergeRetryAfter(adapter.getHeader(response, 'Retry-After'), ours, Date.now())
     if (seconds === undefined) return
     adapter.setHeader(response, 'Retry-After', String(seconds))
@@ -76,30 +61,38 @@ function denialResponder<Request, Response, Next, OnDenied>(
     adapter.setHeader(response, name, known === undefined ? value : withNames(String(known), [value]))
   }
 
-  function send({ status, headers, body }: Denial, decision: Decision, request: Request, response: Response): false {
+  /** @param retry the seconds for `Retry-After` */
+  function send(
+    { status, headers, body }: Denial,
+    retry: number | undefined,
+    decision: Decision,
+    request: Request,
+    response: Response,
+  ): false {
     if (adapter.headersSent(response)) return false
     adapter.discardBody?.(request, response)
     for (const [name, value] of headers) if (name !== 'Retry-After') setHeader(response, name, value)
-    setRetryAfter(decision, response)
+    setRetryAfter(retry, decision, response)
     adapter.sendDenial(response, status, body)
     return false
   }
 
   if (onDenied === undefined) {
     return function sendDenial(decision, request, response) {
+      const retry = retryAfter(decision)
       if (readMessage !== undefined && decision.degraded !== 'closed') {
         return chain(readMessage(decision, request), (sent) =>
-          send(messageDenial(sent, statusCode), decision, request, response),
+          send(messageDenial(sent, statusCode), retry, decision, request, response),
         )
       }
       // Without the method: a response to HEAD has the headers of the whole body, which the framework then omits.
       const accept = adapter.getRequestHeader(request, 'accept')
-      return send(denial(decision, { accept, statusCode, unit }), decision, request, response)
+      return send(denialIn(decision, { accept, statusCode, unit }, retry), retry, decision, request, response)
     }
   }
   return function callOnDenied(decision, request, response, next) {
     adapter.discardBody?.(request, response)
-    setRetryAfter(decision, response)
+    setRetryAfter(retryAfter(decision), decision, response)
     const answer = adapter.callOnDenied(onDenied, request, response, next, decision)
     return isPromise(answer) ? Promise.resolve(answer).then(() => false) : false
   }
@@ -246,11 +239,8 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
   ): MaybePromise<boolean> {
     const sent = adapter.headersSent(response)
     adapter.setDecision(request, decision)
-    recordPass(
-      decision,
-      earlier,
-      writeHeaders(decision, earlier?.headers, sent ? undefined : response, request as object),
-    )
+    const headers = writeHeaders(decision, earlier?.headers, sent ? undefined : response, request as object)
+    if (headers !== undefined) recordPass(decision, earlier, headers)
     observe?.(decision, request)
     if (!decision.allowed) return sent ? false : deny(decision, request, response, next)
     if (isLate && adapter.isGone?.(request, response)) {

@@ -13,7 +13,8 @@ import {
   tokenBucket,
 } from '../../src/index.ts'
 import { decide } from '../http/decisions.ts'
-import { headerConfig, headerWriter, retryAfter } from '../../src/http/headers/styles.ts'
+import { headerConfig, headerWriter } from '../../src/http/headers/styles.ts'
+import { retryAfter } from '../../src/http/headers/retry-after.ts'
 import { createRules } from '../../src/rules/index.ts'
 import { LocalDecisions } from '../../src/stores/guard/local.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'

@@ -11,9 +11,17 @@ const requestLimiter = inTests(
 )
 const hold = inFile('src/http/request-limiter.ts', { files: everywhere, name: 'a delay' })
 const exposing = inTests('src/http/headers/styles.ts', ...everywhere)
+const exposingInStacked = inTests('src/http/headers/stacked.ts', ...everywhere)
 const allAdapters = inTests('src/http/passes.ts', ...everywhere)
+const allAdaptersInStacked = inTests('src/http/headers/stacked.ts', ...everywhere)
 const stacked = inTests('src/http/passes.ts', 'test/http/headers/stacked.test.ts')
+const stackedInStacked = inTests('src/http/headers/stacked.ts', 'test/http/headers/stacked.test.ts')
 const history = inTests('src/http/passes.ts', 'test/http/headers/stacked.test.ts', 'test/http/history.test.ts')
+const historyInCounted = inTests(
+  'src/http/counted.ts',
+  'test/http/headers/stacked.test.ts',
+  'test/http/history.test.ts',
+)
 const settlement = inFile('src/http/settlement.ts', { files: everywhere, name: 'a refund or settlement' })
 const reset = inFile('src/http/settlement.ts', { files: everywhere, name: 'a reset' })
 const body = inFile('src/http/request-limiter.ts', { files: everywhere, name: 'a denial' })
@@ -23,17 +31,28 @@ const denial = inTests('src/http/denial.ts', 'test/http/denial.test.ts')
 const durations = inTests('src/util/duration.ts', 'test/http/denial.test.ts')
 const accept = inTests('src/http/denial.ts', 'test/http/headers/accept.test.ts')
 const retryAfter = inTests('src/http/headers/styles.ts', 'test/http/headers/retry-after.test.ts')
+const retryAfterInRetry = inTests('src/http/headers/retry-after.ts', 'test/http/headers/retry-after.test.ts')
 const headers = ['test/http/headers']
 const values = inTests('src/http/headers/styles.ts', ...headers)
+const valuesInStandard = inTests('src/http/headers/standard.ts', ...headers)
+const valuesInSeconds = inTests('src/util/seconds.ts', ...headers)
+const valuesInValues = inTests('src/http/headers/values.ts', ...headers)
 const lag = inTests('src/algorithms/token-bucket-initial.ts', 'test/http/headers/values.test.ts')
 const models = inTests('src/http/headers/styles.ts', ...headers)
+const modelsInRetry = inTests('src/http/headers/retry-after.ts', ...headers)
+const modelsInBinding = inTests('src/http/headers/binding.ts', ...headers)
+const modelsInSeconds = inTests('src/util/seconds.ts', ...headers)
+const modelsInPerLimit = inTests('src/http/headers/per-limit.ts', ...headers)
 const names = inTests('src/http/headers/types.ts', ...headers)
 const headerName = inTests('src/util/validate.ts', 'test/http/headers/names.test.ts')
 const errors = inTests('src/util/errors.ts', 'test/docs/links.test.ts')
 const writeHeaders = inTests('src/http/headers/styles.ts', ...headers)
 const draft6And7 = inTests('src/http/headers/styles.ts', ...headers)
+const draft6And7InBinding = inTests('src/http/headers/binding.ts', ...headers)
 const policyList = inTests('src/http/headers/styles.ts', ...headers)
+const policyListInStandard = inTests('src/http/headers/standard.ts', ...headers)
 const standard = inTests('src/http/headers/styles.ts', ...headers)
+const standardInStandard = inTests('src/http/headers/standard.ts', ...headers)
 const address = inTests('src/http/keys/address.ts', 'test/http/keys/address.test.ts')
 const ip = inTests('src/http/keys/ip.ts', 'test/http/keys/ip.test.ts')
 const setAddress = (file, test) => inTests(file, `test/adapters/${test}/keyers.test.ts`)
@@ -115,66 +134,86 @@ export const http = [
     'reason !== 1',
   ),
   hold('leaves the timer of a client that hung up', '        cancel()\n', ''),
-  allAdapters('drops the headers of the earlier limit', ': mergeDecisions(decision, part.decision)', ': part.decision'),
-  allAdapters(
+  allAdaptersInStacked(
+    'drops the headers of the earlier limit',
+    ': mergeDecisions(decision, part.decision)',
+    ': part.decision',
+  ),
+  allAdaptersInStacked(
     'uses the time of day instead of the clock',
     'clock?.given === true ? clock.now()',
     'clock?.given === false ? clock.now()',
   ),
-  exposing('does not expose the headers to scripts', 'withNames(String(existing ??', 'String((existing ??'),
-  stacked(
+  exposingInStacked('does not expose the headers to scripts', 'withNames(String(existing ??', 'String((existing ??'),
+  stackedInStacked(
     'uses the options of the last request limiter for all limits',
     'parts.find(({ decision }) => decision.limits.includes(status))',
     'parts.at(-1)',
   ),
-  stacked('uses its own options for all limits', 'parts.every((part) => part.config === config)', 'parts.length > 0'),
+  stackedInStacked(
+    'uses its own options for all limits',
+    'parts.every((part) => part.config === config)',
+    'parts.length > 0',
+  ),
   inTests('src/http/checks.ts', 'test/http/headers/stacked.test.ts')(
     'compares no styles',
     'if (compared.has(other)) continue',
     'if (compared !== undefined) continue',
   ),
-  stacked('forgets the styles of earlier request limiters', 'parts: [...parts, part]', 'parts: [part]'),
-  stacked('writes a denial in one style', 'if (!latest.allowed)', 'if (latest.allowed && !latest.allowed)'),
-  stacked('writes the limits of a silent request limiter', 'isSilent(config) ? NO_LIMITS : decision', 'decision'),
-  stacked('writes nothing when one store did not answer', 'if (!isAnswered(earlier)) return later', ''),
-  history(
+  stackedInStacked('forgets the styles of earlier request limiters', 'parts: [...parts, part]', 'parts: [part]'),
+  stackedInStacked('writes a denial in one style', 'if (!latest.allowed)', 'if (latest.allowed && !latest.allowed)'),
+  stackedInStacked(
+    'writes the limits of a silent request limiter',
+    'isSilent(config) ? NO_LIMITS : decision',
+    'decision',
+  ),
+  stackedInStacked('writes nothing when one store did not answer', 'if (!isAnswered(earlier)) return later', ''),
+  historyInCounted(
     'takes all limits of a limiter for one',
     'charge.limit.name === status.limit.name && charge.key === status.key',
     'charge.key === status.key',
   ),
-  history('takes all keys of a limiter for one', ' && charge.key === status.key', ''),
-  history(
+  historyInCounted('takes all keys of a limiter for one', ' && charge.key === status.key', ''),
+  historyInCounted(
     'does not look at other stores',
     'charges.some((charge) => limits.some((status) => countsApart',
     'charges.every((charge) => limits.some((status) => !countsApart',
   ),
-  history('takes other keys for one on two stores', 'charge.key !== status.key || ', ''),
-  history('takes other limits for one on two stores', ' || charge.limit.name !== status.limit.name', ''),
-  history('takes memory stores for one', 'if (isMemoryPlace(one', 'if (!isMemoryPlace(one'),
-  history('warns of limiters that share their counts', '!isSharedHome(one.home) && !isSharedHome(other.home)', 'true'),
+  historyInCounted('takes other keys for one on two stores', 'charge.key !== status.key || ', ''),
+  historyInCounted('takes other limits for one on two stores', ' || charge.limit.name !== status.limit.name', ''),
+  historyInCounted('takes memory stores for one', 'if (isMemoryPlace(one', 'if (!isMemoryPlace(one'),
+  historyInCounted(
+    'warns of limiters that share their counts',
+    '!isSharedHome(one.home) && !isSharedHome(other.home)',
+    'true',
+  ),
   history(
     'forgets what came before the latest pass',
     'passes.set(decision, { decision, earlier,',
     'passes.set(decision, { decision, earlier: undefined,',
   ),
-  values(
+  valuesInValues(
     'rounds a window in floats',
     'Number((BigInt(window) * BigInt(units) + divisor - 1n) / divisor)',
     'Math.ceil((window * units) / Number(divisor))',
   ),
   lag('refills a part-full bucket at once', 'bucket.resetLag!(params) + params.idle', 'bucket.resetLag!(params)'),
-  values('takes a rounding error for a second', '(ms - 1e-6) / 1000', 'ms / 1000'),
-  values('gives slots a window', 'window: countsSlots(limit) ? undefined : window', 'window'),
-  values('writes slots as requests', 'const unit = window === undefined ? SLOTS : given', 'const unit = given'),
+  valuesInSeconds('takes a rounding error for a second', '(ms - 1e-6) / 1000', 'ms / 1000'),
+  valuesInValues('gives slots a window', 'window: countsSlots(limit) ? undefined : window', 'window'),
+  valuesInStandard(
+    'writes slots as requests',
+    'const unit = window === undefined ? SLOTS : given',
+    'const unit = given',
+  ),
   inTests('adapters/hono/index.ts', 'test/adapters/slots.test.ts')(
     'leaves the reset of an earlier limit',
     '    context.header(name, undefined)\n',
     '',
   ),
-  inTests('src/http/headers/styles.ts', 'test/adapters/slots.test.ts')(
+  inTests('src/http/headers/binding.ts', 'test/adapters/slots.test.ts')(
     'leaves the reset of an earlier limit',
-    'if (seconds === undefined) remove?.(name)',
-    'if (seconds === undefined) remove?.("")',
+    'if (value === undefined) remove?.(name)',
+    'if (value === undefined) remove?.("")',
   ),
   denial(
     'promises a time for slots',
@@ -188,7 +227,7 @@ export const http = [
     '',
   ),
   denial('counts slots as units', "if (countsSlots(limit)) return cost > 1 ? 'slots' : 'requests'", ''),
-  values('writes t=0 while nothing is left', 'left === 0 && seconds === 0 ? 1 : seconds', 'seconds'),
+  valuesInStandard('writes t=0 while nothing is left', 'left === 0 && seconds === 0 ? 1 : seconds', 'seconds'),
   settlement(
     'refunds a client that hung up before the answer',
     'adapter.headersSent(response) && adapter.getStatus',
@@ -298,8 +337,8 @@ export const http = [
     'count = Math.ceil(count / size)',
     'count = Math.floor(count / size)',
   ),
-  retryAfter('uses the smaller of two waits', 'theirs > largest', 'theirs < largest'),
-  retryAfter('writes Retry-After: 0', 'Math.max(1, wholeSeconds(wait))', 'wholeSeconds(wait)'),
+  retryAfterInRetry('uses the smaller of two waits', 'theirs > largest', 'theirs < largest'),
+  retryAfterInRetry('writes Retry-After: 0', 'Math.max(1, wholeSeconds(wait))', 'wholeSeconds(wait)'),
   headerName('allows a name with a line break', '{1,128}$/', '{1,128}/'),
   names(
     'allows one name for two parts',
@@ -313,14 +352,18 @@ export const http = [
     'return error.message',
   ),
   writeHeaders('takes two parts for the same', '`${part} in ${unit}`', 'unit'),
-  draft6And7('lists a quota twice', 'list.repeatsQuota ? withDistinctQuotas(decision) : list.text', 'list.text'),
-  policyList(
+  draft6And7InBinding(
+    'lists a quota twice',
+    'list.repeatsQuota ? withDistinctQuotas(decision) : list.text',
+    'list.text',
+  ),
+  policyListInStandard(
     'reuses the list of other limits',
     'if (items.length !== limits.length) return false',
     'if (items.length > 0) return true',
   ),
-  policyList('lists a shadow limit', 'isShown(values.limit)', 'values.quota >= 0'),
-  standard('writes the unit of requests', " && unit !== 'requests'", ''),
+  policyListInStandard('lists a shadow limit', 'values.limit.shadow !== true', 'values.quota >= 0'),
+  standardInStandard('writes the unit of requests', " && unit !== 'requests'", ''),
   inTests('src/http/checks.ts', 'test/adapters/express/keyers.test.ts')(
     'takes all apps for one',
     'const known = ofFramework.get(app)',
@@ -392,19 +435,23 @@ export const http = [
     'clientAddress(text) !== undefined',
   ),
   proxyWarning('does not warn of Forwarded', "header === 'forwarded' ||", ''),
-  stacked(
+  stackedInStacked(
     'stores a pass of each request with header options',
     'isImplied && (config',
     'config === DEFAULT_CONFIG && (config',
   ),
-  stacked('implies the options of the latest request limiter', 'if (!impliedConfigs.has(home)) ', ''),
-  stacked(
+  stackedInStacked('implies the options of the latest request limiter', 'if (!impliedConfigs.has(home)) ', ''),
+  stackedInStacked(
     'takes the default options for those of the limiter',
     'headersOf(decision, config ?? DEFAULT_CONFIG)',
     'headersOf(decision, DEFAULT_CONFIG)',
   ),
-  standard('takes a text of another time', 'known?.left === left && known.seconds === seconds', 'known?.left === left'),
-  standard('takes a text of another client', 'known?.left === left && known.seconds', 'known?.seconds'),
+  standardInStandard(
+    'takes a text of another time',
+    'known?.left === left && known.seconds === seconds',
+    'known?.left === left',
+  ),
+  standardInStandard('takes a text of another client', 'known?.left === left && known.seconds', 'known?.seconds'),
   scope(
     'reads the options of one route for all routes',
     'function limitRoute(): LimitHook {\n    let config: Config | undefined',
@@ -446,7 +493,7 @@ export const http = [
     'answer === true || !answer',
     "typeof answer === 'boolean'",
   ),
-  silenced('src/http/passes.ts')('compares styles although checks are off', 'if (isChecked(request)) ', ''),
+  silenced('src/http/headers/stacked.ts')('compares styles although checks are off', 'if (isChecked(request)) ', ''),
   silenced('src/http/checks.ts')(
     'waits for an answer although checks are off',
     '!isChecked(request) || isAnswered()',
@@ -528,33 +575,37 @@ export const http = [
   webResponse('keeps the shorter wait in milliseconds', 'millisecondsBeside(seconds, Number(ours), ms)', 'ms'),
   webResponse('overwrites the milliseconds of the application', ' && !response.has(RETRY_AFTER_MS)', ''),
   models('does not expose retry-after-ms', '...(hasMilliseconds(config) ? [RETRY_AFTER_MS] : []), ', ''),
-  models(
+  modelsInPerLimit(
     'writes a shadow limit for clients of language models',
-    'if (!isShown(status.limit)) continue\n      const { limit }',
+    'if (status.limit.shadow === true) continue\n      const { limit }',
     'const { limit }',
   ),
-  models(
+  modelsInPerLimit(
     'shows the last of several limits with the same name',
     'if (other === undefined || isUsedUpSooner(status, other)) kept',
     'kept',
   ),
-  models('compares the names of limits with their case', 'name.toLowerCase().replace(', 'name.replace('),
-  models('writes a name that no header can have', "-]/g, '-')", "-]/, '-')"),
-  models('promises a reset for running requests', '?.slots === true', '?.slots === undefined'),
-  models(
+  modelsInPerLimit('compares the names of limits with their case', 'name.toLowerCase().replace(', 'name.replace('),
+  modelsInPerLimit('writes a name that no header can have', "-]/g, '-')", "-]/, '-')"),
+  modelsInPerLimit('promises a reset for running requests', '?.slots === true', '?.slots === undefined'),
+  modelsInPerLimit(
     'resets before the request would be admitted',
     'Math.max(resetAfter, wait === Infinity ? 0 : wait)',
     'resetAfter',
   ),
-  models(
+  modelsInPerLimit(
     'says that the quota is available while nothing is left',
     'const least = left === 0 ? 1 : 0',
     'const least = 0',
   ),
-  models('writes milliseconds in place of seconds', 'whole > 0 && whole < 1000', 'whole > 0 && whole <= 1000'),
-  models('omits the minutes', 'return minutes > 0 ? ', 'return minutes > 1 ? '),
-  models('rounds milliseconds down', 'Math.min(Math.ceil(ms - 1e-6), MAX', 'Math.min(Math.floor(ms), MAX'),
-  models('writes years of five digits', 'Math.min(epochSeconds(ms), LAST_SECOND)', 'epochSeconds(ms)'),
+  modelsInPerLimit(
+    'writes milliseconds in place of seconds',
+    'whole > 0 && whole < 1000',
+    'whole > 0 && whole <= 1000',
+  ),
+  modelsInPerLimit('omits the minutes', 'return minutes > 0 ? ', 'return minutes > 1 ? '),
+  modelsInSeconds('rounds milliseconds down', 'Math.min(Math.ceil(ms - 1e-6), MAX', 'Math.min(Math.floor(ms), MAX'),
+  modelsInPerLimit('writes years of five digits', 'Math.min(epochSeconds(ms), LAST_SECOND)', 'epochSeconds(ms)'),
   inFile('src/http/headers/styles.ts', { files: everywhere, name: 'the headers' })(
     'misses the clock of the store',
     '    needsTime: true,\n    perLimit: ANTHROPIC,',
@@ -565,19 +616,19 @@ export const http = [
     'forEachLimit.find((style) => canWrite(style, name))',
     'undefined',
   ),
-  models(
+  modelsInBinding(
     'takes the shorter wait of two limits with the same name',
     'return a.retryAfter > b.retryAfter',
     'return a.retryAfter < b.retryAfter',
   ),
-  models('tells a wait of no time in an outage', 'return ms > 1000 && ms !== Infinity ? ms : 1000', 'return ms'),
-  models('keeps the milliseconds of the shorter wait', 'seconds === ours ? ms : seconds * 1000', 'ms'),
+  modelsInRetry('tells a wait of no time in an outage', 'return ms > 1000 && ms !== Infinity ? ms : 1000', 'return ms'),
+  modelsInRetry('keeps the milliseconds of the shorter wait', 'seconds === ours ? ms : seconds * 1000', 'ms'),
   inTests('src/http/passes.ts', 'test/http/headers/stacked.test.ts')(
     'forgets the milliseconds of an earlier style',
     'headers.parts.some(({ config }) => hasMilliseconds',
     'headers.parts.every(({ config }) => hasMilliseconds',
   ),
-  inTests('src/http/passes.ts', 'test/http/headers/stacked.test.ts')(
+  inTests('src/http/headers/stacked.ts', 'test/http/headers/stacked.test.ts')(
     'exposes the headers of the first style only',
     'parts.flatMap(({ config }) => exposedHeaders(',
     'parts.slice(0, 1).flatMap(({ config }) => exposedHeaders(',

@@ -6,6 +6,7 @@ const closedInLua = inFile('src/algorithms/closed.lua', closedTests, 'Lua')
 const compiled = inFile('src/engine/compiled-limit.ts', closedTests)
 const local = inFile('src/stores/guard/local.ts', closedTests)
 const values = inFile('src/http/headers/styles.ts', closedTests)
+const valuesInStandard = inFile('src/http/headers/standard.ts', closedTests)
 const used = inFile('src/stores/store.ts', { files: ['test/limiter/used.test.ts'] })
 const userFunctions = { files: ['test/limiter/user-functions.test.ts', 'test/limiter/on-decision.test.ts'] }
 const promises = inFile('src/util/maybe-promise.ts', userFunctions)
@@ -86,7 +87,7 @@ export const limits = [
   closedInLua('a quota of 0 with a retry time in Lua', 'or huge', 'or 1'),
   compiled('a capacity of 0 not looked for', ' || capacityIn(algorithm, parameters) === 0', ''),
   local('a retry of a limit that admits nothing', ' && charge.policy.compiled.capacity > 0', ''),
-  values(
+  valuesInStandard(
     'a quota of 0 that returns at once',
     'if (values.quota === 0) return (values.window ?? 0) * 1000\n  if (!status',
     'if (!status',

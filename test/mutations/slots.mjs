@@ -61,7 +61,7 @@ export const slots = [
   lost('a release elsewhere that counts as a loss', 'use?.isRepeated === true || ', ''),
   lost(
     'slots that are lost in silence',
-    'if (gone > 0 && !isOver) reportLost(',
+    'if (gone > 0 && !isEnded) reportLost(',
     'if (gone < 0 && !isOver) reportLost(',
   ),
   limiter(

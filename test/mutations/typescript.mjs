@@ -56,6 +56,8 @@ const cursor = inFile('src/stores/memory/table.ts', plain)
 const storeFile = inFile('src/stores/store.ts', plain)
 const cursors = inFile('src/stores/memory/index.ts', plain)
 const memoryStore = inFile('src/stores/memory/index.ts', { files: ['test/stores/memory/overflow.test.ts'] })
+const rareRows = inFile('src/stores/memory/rare.ts', { files: ['test/stores/memory/overflow.test.ts'] })
+const equalTicks = inFile('src/util/ticks.ts', { files: ['test/stores/redis/equality.test.ts'] })
 const table = inFile('src/stores/memory/table.ts', {
   files: ['test/stores/memory/clock-fault.test.ts', 'test/stores/memory/memory-store.test.ts'],
 })
@@ -454,7 +456,7 @@ export const typescript = [
     'left > 0 && performance.now() < end',
     'left > 0 && now < end + Infinity',
   ),
-  memoryStore('two keys of a decision in a row, and one pays', 'row.ahead += other.cost', 'row.ahead += 0'),
+  rareRows('two keys of a decision in a row, and one pays', 'row.ahead += other.cost', 'row.ahead += 0'),
   waiter('a waiter that misses what comes while it asks', 'if (isOutdated) return', ''),
   marks(
     'a request that never waits, and does not look',
@@ -514,7 +516,7 @@ export const typescript = [
     'this.#backlog.forget(limiter, key)',
     'void this.#backlog',
   ),
-  equalRow('milliseconds rounded up', 'Math.floor(now / 1000)', 'Math.ceil(now / 1000)'),
+  equalTicks('milliseconds rounded up', 'Math.floor(now / 1000)', 'Math.ceil(now / 1000)'),
   threads('a warning about threads of different files', 'data.file !== file || ', ''),
   threads('a warning about two copies in one thread', ' || data.from === from', ''),
   threads('no reply to a later thread', 'if (!data.isReply) send', 'if (data.isReply) send'),

@@ -112,7 +112,7 @@ export interface HeaderNames {
 }
 
 /** The header of each part of a style, or false when it is omitted. */
-export type PartNames<Part extends keyof HeaderNames> = Readonly<Record<Part, string | false>>
+export type PartNames = Readonly<Partial<Record<keyof HeaderNames, string | false>>>
 
 /** Headers that a denial also sets, that frame a message, or that have another meaning for every client. */
 const RESERVED = new Set(
@@ -124,13 +124,13 @@ const RESERVED = new Set(
 )
 
 /** Returns the given names, and the defaults for the others. Throws `INVALID_OPTION`, `UNKNOWN_OPTION`. */
-export function partNames<Part extends keyof HeaderNames>(
-  defaults: Readonly<Record<Part, string>>,
+export function partNames(
+  defaults: Readonly<Partial<Record<keyof HeaderNames, string>>>,
   names: HeaderNames,
-): PartNames<Part> {
-  const parts = Object.keys(defaults) as Part[]
+): PartNames {
+  const parts = Object.keys(defaults) as (keyof HeaderNames)[]
   names = knownOptions('headerNames', names, parts)
-  const chosen = parts.map((part) => [part, partName(part, names[part], defaults[part])] as const)
+  const chosen = parts.map((part) => [part, partName(part, names[part], defaults[part]!)] as const)
   const used = chosen.flatMap(([, name]) => (name === false ? [] : [name.toLowerCase()]))
   const repeated = used.find((name, i) => used.indexOf(name) !== i)
   if (repeated !== undefined) {
@@ -139,7 +139,7 @@ export function partNames<Part extends keyof HeaderNames>(
       `headerNames: ${shown(repeated)} is used twice. Give each header its own name`,
     )
   }
-  return Object.fromEntries(chosen) as PartNames<Part>
+  return Object.fromEntries(chosen)
 }
 
 function partName(part: string, given: unknown, byDefault: string): string | false {

@@ -1,6 +1,7 @@
 import { onAbort } from '../../util/shared-listener.ts'
 import { refuse } from '../../util/validate.ts'
-import { mergeRetryAfter, millisecondsBeside, RETRY_AFTER_MS, withNames } from '../headers/styles.ts'
+import { mergeRetryAfter, millisecondsBeside, RETRY_AFTER_MS } from '../headers/retry-after.ts'
+import { withNames } from '../headers/cors.ts'
 import type { HttpOptions, LimiterSource } from '../options.ts'
 import type { Outcome } from '../settlement.ts'
 import { ABORTED } from './node.ts'

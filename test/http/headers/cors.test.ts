@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { isPreflight, withNames } from '../../../src/http/headers/styles.ts'
+import { isPreflight, withNames } from '../../../src/http/headers/cors.ts'
 
 describe('CORS', () => {
   const names = ['Retry-After', 'RateLimit', 'RateLimit-Policy']

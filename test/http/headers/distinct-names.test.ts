@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { distinctNames, headerConfig, headerWriter } from '../../../src/http/headers/styles.ts'
+import { distinctNames } from '../../../src/http/headers/names.ts'
+import { headerConfig, headerWriter } from '../../../src/http/headers/styles.ts'
 import { everyone } from '../../../src/limiter/keyers.ts'
 import { createLimiter, stack } from '../../../src/limiter/limiter.ts'
 import type { Decision } from '../../../src/limiter/decision.ts'

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { mergeRetryAfter, millisecondsBeside, retryAfter, retryAfterMs } from '../../../src/http/headers/styles.ts'
+import { mergeRetryAfter, millisecondsBeside, retryAfter, retryAfterMs } from '../../../src/http/headers/retry-after.ts'
 import { A1, A2, D1, D2, D3, D4, decide, NOW, status, windowed } from '../decisions.ts'
 
 describe('Retry-After', () => {

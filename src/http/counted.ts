@@ -1,0 +1,74 @@
+import type { ChargeSource } from '../limiter/charges.ts'
+import type { Limiter } from '../limiter/contract.ts'
+import type { Decision } from '../limiter/decision.ts'
+import { chargeSourcesOf } from '../limiter/default-limiter.ts'
+import { isSharedHome } from '../limiter/registration.ts'
+import { isMemoryPlace } from '../stores/memory/key-counts.ts'
+import { type Charge, isCharge, type LimitStatus } from '../stores/store.ts'
+import { chain, collect, type MaybePromise } from '../util/maybe-promise.ts'
+import { isChecked, warnMountedTwice, warnSamePlace } from './checks.ts'
+import type { Pass } from './passes.ts'
+
+/**
+ * Finds the decision that already counted what a limiter is about to count for a request. Returns `undefined` when the limiter
+ * would count anything else. If the request is checked, it warns when a limit would count the same request twice.
+ */
+export type FindCounted<Request> = (request: Request, latest: Pass) => MaybePromise<Decision | undefined>
+
+/** Creates the function for one limiter. It asks no store: the same limit and the same key are enough. */
+export function countedFinder<Request>(limiter: Limiter<Request>): FindCounted<Request> {
+  const builders = chargeSourcesOf(limiter)
+  const homes = builders.map(({ home }) => home)
+
+  function findIn(request: object, latest: Pass, charges: readonly Charge[]): Decision | undefined {
+    const warns = isChecked(request)
+    let isCountedInPart = false
+    for (let pass: Pass | undefined = latest; pass !== undefined; pass = pass.earlier) {
+      const { limits } = pass.decision
+      const common = charges.filter((charge) => limits.some((status) => countsTogether(charge, status)))
+      if (common.length > 0 && common.length === charges.length) {
+        if (warns) warnMountedTwice(limiter, builders, true)
+        return pass.decision
+      }
+      isCountedInPart ||= common.length > 0
+      if (warns && charges.some((charge) => limits.some((status) => countsApart(charge, status))))
+        warnSamePlace(limiter, builders)
+    }
+    if (warns && isCountedInPart) warnMountedTwice(limiter, builders, false)
+    return undefined
+  }
+
+  return function findCounted(request, latest) {
+    if (!hasCountedFor(homes, builders, latest)) return undefined
+    const charges = collect(builders, (builder) => builder.charges(request, undefined))
+    return chain(charges, (known) => findIn(request as object, latest, known.flat()))
+  }
+}
+
+/** Returns true when one of these limiters took part in a pass, or one of the same name, so that a closer look is needed. */
+function hasCountedFor(homes: readonly object[], builders: readonly ChargeSource<never>[], latest: Pass): boolean {
+  for (let pass: Pass | undefined = latest; pass !== undefined; pass = pass.earlier) {
+    for (const status of pass.decision.limits) {
+      if (!isCharge(status)) continue
+      const { home, limiter } = status.policy
+      if (homes.includes(home) || builders.some(({ name }) => limiter.startsWith(name))) return true
+    }
+  }
+  return false
+}
+
+/** Returns true for the same limit of the same limiter and the same key. */
+function countsTogether(charge: Charge, status: LimitStatus): boolean {
+  if (!isCharge(status) || charge.policy.home !== status.policy.home) return false
+  if (charge.policy.limiter !== status.policy.limiter) return false
+  return charge.limit.name === status.limit.name && charge.key === status.key
+}
+
+/** Returns true for the same limit, name and key on two stores. Memory stores count in two places for sure. */
+function countsApart(charge: Charge, status: LimitStatus): boolean {
+  if (!isCharge(status) || charge.key !== status.key || charge.limit.name !== status.limit.name) return false
+  const [one, other] = [charge.policy, status.policy]
+  if (one.limiter !== other.limiter || one.store.place === other.store.place) return false
+  if (isMemoryPlace(one.store.place) || isMemoryPlace(other.store.place)) return false
+  return !isSharedHome(one.home) && !isSharedHome(other.home)
+}

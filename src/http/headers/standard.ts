@@ -1,0 +1,191 @@
+import type { Limit } from '../../engine/limit.ts'
+import type { Decision } from '../../limiter/decision.ts'
+import type { LimitStatus } from '../../stores/store.ts'
+import { wholeSeconds } from '../../util/seconds.ts'
+import { serializeBareItem, serializeItem } from 'structured-headers'
+import { distinctNames, limiterNameOf, repeatsName } from './names.ts'
+import type { HeaderValues, HeaderWriter, PolicyItem, SetHeader, StandardFormat, StandardOptions } from './types.ts'
+import { headerValuesOf, SLOTS } from './values.ts'
+
+/** Creates the format of one request limiter. */
+export function standardFormat({ unit, partition }: StandardOptions = {}): StandardFormat {
+  return {
+    itemOf: policyItems((values, name) => ({
+      text: policyText(values, name, unit?.(values.limit.name)),
+      start: `${serializeBareItem(name)};r=`,
+    })),
+    partition,
+  }
+}
+
+function policyText({ quota, window }: HeaderValues, name: string, given: string | undefined): string {
+  const parameters = new Map<string, number | string>([['q', quota]])
+  const unit = window === undefined ? SLOTS : given
+  if (unit !== undefined && unit !== 'requests') parameters.set('qu', unit)
+  if (window !== undefined) parameters.set('w', window)
+  return serializeItem(name, parameters)
+}
+
+/**
+ * Writes `RateLimit-Policy` and `RateLimit` as in drafts 8 to 11. Both are lists with an item for each limit. On a denial
+ * `RateLimit` has only the violated limits.
+ * @see https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/
+ */
+export function standard(format: StandardFormat): HeaderWriter {
+  const listOf = policyLists(format.itemOf)
+  return function writeStandard(decision, _now, set, formatOf) {
+    if (!isAnswered(decision)) return
+    if (formatOf !== undefined) writeItems(decision, formatOf, set)
+    else if (format.partition !== undefined) writeItems(decision, () => format, set)
+    else writeList(decision, listOf(decision.limits), set)
+  }
+}
+
+/** Writes a list of policies that is the same for every key. */
+function writeList({ allowed, limits }: Decision, { items, text }: PolicyList, set: SetHeader): void {
+  let states = ''
+  for (let i = 0; i < limits.length; i++) {
+    const status = limits[i]!
+    if (status.limit.shadow !== true && (allowed || !status.allowed))
+      states = append(states, stateText(status, items[i]!))
+  }
+  writeBoth(text, states, set)
+}
+
+/** Writes policies that differ between keys, or between the request limiters of a request. */
+function writeItems(
+  { allowed, limits }: Decision,
+  formatOf: (status: LimitStatus) => StandardFormat,
+  set: SetHeader,
+): void {
+  const policies = new Set<string>()
+  const names = distinctNames(limits)
+  let states = ''
+  for (const [i, status] of limits.entries()) {
+    if (status.limit.shadow === true) continue
+    const { itemOf, partition } = formatOf(status)
+    const item = itemOf(status.limit, names?.[i])
+    const pk = partition === undefined ? '' : `;pk=${partition(status.key)}`
+    policies.add(item.text + pk)
+    if (allowed || !status.allowed) states = append(states, stateText(status, item) + pk)
+  }
+  writeBoth([...policies].join(', '), states, set)
+}
+
+/** The policies of a decision, as the value of `RateLimit-Policy`. */
+interface PolicyList {
+  /** One item for each limit, in the same order. Shadow limits have an item, too, but are not part of `text`. */
+  readonly items: readonly PolicyItem[]
+  /** The value of the header. It contains no item twice. */
+  readonly text: string
+  /** True when two of the limits have the same quota. */
+  readonly repeatsQuota: boolean
+}
+
+/**
+ * Returns a function that creates the item of a limit with `write`. It keeps the item under the limit's own name. `name` is
+ * another name for the limit.
+ */
+export function policyItems(
+  write: (values: HeaderValues, name: string) => Pick<PolicyItem, 'text' | 'start'>,
+): (limit: Limit, name?: string) => PolicyItem {
+  const items = new WeakMap<Limit, PolicyItem>()
+  return function policyItem(limit, name = limit.name) {
+    if (name !== limit.name) return { values: headerValuesOf(limit), ...write(headerValuesOf(limit), name), recent: [] }
+    let item = items.get(limit)
+    if (item === undefined) {
+      const values = headerValuesOf(limit)
+      items.set(limit, (item = { values, ...write(values, name), recent: [] }))
+    }
+    return item
+  }
+}
+
+/** Returns a function that lists the policies of a decision. It keeps the latest list: most requests have the same limits. */
+export function policyLists(
+  itemOf: (limit: Limit, name?: string) => PolicyItem,
+): (limits: readonly LimitStatus[]) => PolicyList {
+  let latest = createList([])
+  let limiters: readonly unknown[] | undefined
+  return function policyList(limits) {
+    if (!isListOf(latest.items, limits) || (limiters !== undefined && !areOf(limiters, limits))) {
+      limiters = repeatsName(limits) ? limits.map(limiterNameOf) : undefined
+      const names = distinctNames(limits)
+      latest = createList(limits.map(({ limit }, i) => itemOf(limit, names?.[i])))
+    }
+    return latest
+  }
+}
+
+/** With names of limiters in it, a list fits only the same limiters. */
+function areOf(limiters: readonly unknown[], limits: readonly LimitStatus[]): boolean {
+  return limits.every((status, i) => limiterNameOf(status) === limiters[i])
+}
+
+function isListOf(items: readonly PolicyItem[], limits: readonly LimitStatus[]): boolean {
+  if (items.length !== limits.length) return false
+  for (let i = 0; i < limits.length; i++) if (items[i]!.values.limit !== limits[i]!.limit) return false
+  return true
+}
+
+function createList(items: readonly PolicyItem[]): PolicyList {
+  const shown = items.filter(({ values }) => values.limit.shadow !== true)
+  const texts = new Set(shown.map(({ text }) => text))
+  const quotas = new Set(shown.map(({ values }) => values.quota))
+  return { items, text: [...texts].join(', '), repeatsQuota: quotas.size < shown.length }
+}
+
+/** The texts that an item keeps. Most clients of a limit have few units used, and most requests of a client come in one second. */
+const KEPT_TEXTS = 64
+
+function stateText(status: LimitStatus, { start, values, recent }: PolicyItem): string {
+  const left = unitsLeft(status, values)
+  const seconds = resetSeconds(status, values, left)
+  const place = (left + (seconds ?? 0)) % KEPT_TEXTS
+  const known = recent[place]
+  if (known?.left === left && known.seconds === seconds) return known.text
+  const text = seconds === undefined ? start + left : start + left + ';t=' + seconds
+  recent[place] = { left, seconds, text }
+  return text
+}
+
+/** Returns the whole units that are left, from 0 to the quota. */
+export function unitsLeft(status: LimitStatus, values: HeaderValues): number {
+  return status.remaining > 0 ? Math.min(Math.floor(status.remaining), values.quota) : 0
+}
+
+/**
+ * Returns the milliseconds until the state improves, or `undefined` for a limit of slots: nobody knows when requests end. For a limit that denies it is the same time as `Retry-After`; with no unit
+ * left it is the time until the first unit is back. For a request that is never admitted it is the time until all units are back, and
+ * for a limit that admits nothing it is the window.
+ */
+export function resetIn(status: LimitStatus, values: HeaderValues, left: number): number | undefined {
+  if (values.window === undefined) return undefined
+  if (values.quota === 0) return (values.window ?? 0) * 1000
+  if (!status.allowed && status.retryAfter !== Infinity) return status.retryAfter
+  const ms = left === 0 ? status.resetAfter - values.lag : status.resetAfter
+  return ms > 0 ? ms : 0
+}
+
+/** Returns `resetIn` in whole seconds. It is at least 1 while no unit is left. */
+export function resetSeconds(status: LimitStatus, values: HeaderValues, left: number): number | undefined {
+  const ms = resetIn(status, values, left)
+  if (ms === undefined) return undefined
+  const seconds = wholeSeconds(ms)
+  return left === 0 && seconds === 0 ? 1 : seconds
+}
+
+function append(list: string, item: string): string {
+  return list === '' ? item : list + ', ' + item
+}
+
+/** An empty list is not sent. */
+function writeBoth(policies: string, states: string, set: SetHeader): void {
+  if (policies !== '') set('RateLimit-Policy', policies)
+  if (states !== '') set('RateLimit', states)
+}
+
+/** Returns false when the store did not answer, so that nothing is known about the limits. */
+export function isAnswered({ degraded }: Decision): boolean {
+  return degraded !== 'open' && degraded !== 'closed'
+}
