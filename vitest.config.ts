@@ -64,6 +64,8 @@ const config: ViteUserConfig = {
   plugins: [texts()],
   resolve: { alias: ownNames() },
   test: {
+    // Tests name algorithms in plain data. `test/package/bundles.test.ts` looks at programs that bring no others than their own.
+    setupFiles: ['src/algorithms.ts'],
     // Vitest would empty the style sheet of the dashboard.
     css: { include: /\?raw$/ },
     // Many files wait for servers and processes most of the time, so more of them run at once than there are processors.

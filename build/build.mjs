@@ -20,9 +20,34 @@ function inputs(files) {
   return Object.fromEntries(names.map((name) => [name, `./${name}.ts`]))
 }
 
-/** Names a chunk after the folder that most of its modules come from: stack traces show it. */
+/** So many entry points are almost all. */
+const most = Math.floor(0.7 * entries.length)
+/**
+ * Modules that are one file, since each file takes time to load. A bundle has only what it uses of them: see `pureConstants`. All other modules are
+ * together with those that the same entry points need.
+ */
+const groups = [
+  // The meter of language models needs no more.
+  { name: 'util', minShareCount: most, test: /\/src\/util\//, priority: 1 },
+  { name: 'core', minShareCount: most },
+  // All of them together are for those who find algorithms by their names.
+  {
+    name: 'algorithms',
+    minShareCount: 2,
+    test: /\/src\/(?:algorithms\/(?!index|lua)[\w-]+\.ts|engine\/factories\.ts)$/,
+  },
+  // Leases are not used by those who only read counts, such as metrics.
+  {
+    name: 'guard',
+    minShareCount: 2,
+    test: /\/src\/stores\/(?:guard\/.*|lease|lease-spots|lease-sightings|wrappers)\.ts$/,
+  },
+  { name: 'limiter', minShareCount: 10, test: /\/src\/limiter\// },
+]
+
+/** Names a chunk after its group, or the folder that most of its modules come from: stack traces show it. */
 function chunkName({ name, moduleIds }) {
-  if (name === 'core') return 'chunks/core.js'
+  if (groups.some((group) => group.name === name)) return `chunks/${name}.js`
   const modules = new Map()
   for (const id of moduleIds) {
     const folder = /^(?:src|adapters)\/(.+)\//.exec(relative(root, id))?.[1] ?? 'vendor'
@@ -38,12 +63,24 @@ const ownNames = {
   renderChunk: (code) => code.replace('for (var name in all)', 'for (var name of Object.keys(all))'),
 }
 
+/**
+ * Says of each constant that nothing is lost without it. The manifest says so of each module (`sideEffects`), and bundlers leave out whole files
+ * by it. A chunk has many modules, of which a bundle needs some: of the others, a call and an object with a spread would stay.
+ */
+const pureConstants = {
+  name: 'pure-constants',
+  renderChunk: (code) =>
+    code
+      .replaceAll(/^(?:const|let|var) [\w$]+ = (?!require\()(?=(?:new )?[\w$]+\()/gm, '$&/* @__PURE__ */ ')
+      .replaceAll(/^(const [\w$]+ = )(\{\n\t\.\.\.[^]*?\n\});$/gm, '$1/* @__PURE__ */ (() => ($2))();'),
+}
+
 /** Builds into one folder, or the same into several. */
 async function build(folders, input, output, plugins = [texts()], define = {}) {
   const bundle = await rolldown({
     cwd: root,
     input,
-    plugins: [...plugins, ownNames],
+    plugins: [...plugins, ownNames, pureConstants],
     tsconfig: 'tsconfig.json',
     platform: 'neutral',
     checks: { bundlerTimings: false },
@@ -56,16 +93,10 @@ async function build(folders, input, output, plugins = [texts()], define = {}) {
 }
 
 const commonjs = join(out, 'cjs')
-// What almost all entry points share is one file: each file takes time to load.
 const code = {
   chunkFileNames: chunkName,
   comments: { jsdoc: false },
-  // Leases are not used by those who only read counts, such as metrics.
-  codeSplitting: {
-    groups: [
-      { name: 'core', minShareCount: Math.floor(0.7 * entries.length), test: (id) => !id.endsWith('/stores/lease.ts') },
-    ],
-  },
+  codeSplitting: { groups },
 }
 rmSync(out, { recursive: true, force: true })
 await Promise.all([

@@ -10,7 +10,7 @@ export type { Edit, Entries } from './algorithms/entries.ts'
 export { gcd, rescale } from './algorithms/arithmetic.ts'
 export type { LockMode, Renewed } from './engine/adjust.ts'
 export { type Growth, lockLength } from './engine/compiled-limit.ts'
-export { defineAlgorithm } from './engine/limit.ts'
+export { defineAlgorithm } from './engine/all-algorithms.ts'
 export {
   BusyRows,
   type Change,

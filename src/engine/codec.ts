@@ -1,7 +1,7 @@
 import type { Algorithm } from '../algorithms/algorithm.ts'
 import { EntryArray } from '../algorithms/entries.ts'
 import { type CompiledLimit, fromParameters } from './compiled-limit.ts'
-import { knownAlgorithms, withVariants } from './limit.ts'
+import { knownAlgorithms, withVariants } from './all-algorithms.ts'
 import { SluiceError } from '../util/errors.ts'
 import { CHANGE_UNTIL, DENIALS_UNTIL, LOCKED_UNTIL, Row, type StoredState } from './row.ts'
 import { TOLERANCE_MS } from '../util/ticks.ts'

@@ -1,4 +1,5 @@
-import { type CommonOptions, type Duration, type Limit, limit, warnIfShort } from './limit.ts'
+import * as algorithms from '../algorithms/registry.ts'
+import { type CommonOptions, type Duration, type Limit, limitOf, warnIfShort } from './limit.ts'
 import { knownOptions, milliseconds, needsCall } from '../util/validate.ts'
 
 /** Options of a limit: units per window, and the options of every limit. */
@@ -24,10 +25,11 @@ export interface GcraOptions extends QuotaOptions {
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example gcra({ quota: 100, window: '1m', burst: 20 })
  */
-export function gcra(options: GcraOptions): Limit {
-  return limit({ ...options, algorithm: 'gcra' })
-}
-needsCall(gcra, "gcra({ quota: 100, window: '1m' })")
+export const gcra: (options: GcraOptions) => Limit = /* @__PURE__ */ needsCall(function gcra(
+  options: GcraOptions,
+): Limit {
+  return limitOf(algorithms.gcra, options)
+}, "gcra({ quota: 100, window: '1m' })")
 
 /** Options of `tokenBucket`. */
 export interface TokenBucketOptions extends QuotaOptions {
@@ -45,10 +47,11 @@ export interface TokenBucketOptions extends QuotaOptions {
  * @example tokenBucket({ quota: 10, window: '1s', capacity: 50 })
  * @example tokenBucket({ quota: 500, window: '1h', refill: 'interval', initial: 100 })
  */
-export function tokenBucket(options: TokenBucketOptions): Limit {
-  return limit({ ...options, algorithm: 'tokenBucket' })
-}
-needsCall(tokenBucket, "tokenBucket({ quota: 100, window: '1m' })")
+export const tokenBucket: (options: TokenBucketOptions) => Limit = /* @__PURE__ */ needsCall(function tokenBucket(
+  options: TokenBucketOptions,
+): Limit {
+  return limitOf(algorithms.tokenBucket, options)
+}, "tokenBucket({ quota: 100, window: '1m' })")
 
 /** Options of `leakyBucket`. */
 export interface LeakyBucketOptions extends QuotaOptions {
@@ -63,10 +66,11 @@ export interface LeakyBucketOptions extends QuotaOptions {
  * requests are admitted in any window. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example leakyBucket({ quota: 5, window: '1s', capacity: 20 })
  */
-export function leakyBucket(options: LeakyBucketOptions): Limit {
-  return limit({ ...options, algorithm: 'leakyBucket' })
-}
-needsCall(leakyBucket, "leakyBucket({ quota: 100, window: '1m' })")
+export const leakyBucket: (options: LeakyBucketOptions) => Limit = /* @__PURE__ */ needsCall(function leakyBucket(
+  options: LeakyBucketOptions,
+): Limit {
+  return limitOf(algorithms.leakyBucket, options)
+}, "leakyBucket({ quota: 100, window: '1m' })")
 
 /** Options of `fixedWindow`. */
 export interface FixedWindowOptions extends Omit<QuotaOptions, 'window'> {
@@ -89,30 +93,34 @@ export interface FixedWindowOptions extends Omit<QuotaOptions, 'window'> {
  * @example fixedWindow({ quota: 1000, window: '1d', anchor: 'clock' })
  * @example fixedWindow({ quota: 10_000, window: '1mo', anchor: 'calendar', timeZone: 'Europe/Berlin' })
  */
-export function fixedWindow(options: FixedWindowOptions): Limit {
-  return limit({ ...options, algorithm: 'fixedWindow' })
-}
-needsCall(fixedWindow, "fixedWindow({ quota: 100, window: '1m' })")
+export const fixedWindow: (options: FixedWindowOptions) => Limit = /* @__PURE__ */ needsCall(function fixedWindow(
+  options: FixedWindowOptions,
+): Limit {
+  return limitOf(algorithms.fixedWindow, options)
+}, "fixedWindow({ quota: 100, window: '1m' })")
 
 /**
  * Counts two windows on the clock and weights the older one by how much of it still overlaps. Three numbers of state come
  * close to a sliding window. Up to twice the quota can pass in a window, for traffic that is not even. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example slidingWindowCounter({ quota: 100, window: '1m' })
  */
-export function slidingWindowCounter(options: QuotaOptions): Limit {
-  return limit({ ...options, algorithm: 'slidingWindowCounter' })
-}
-needsCall(slidingWindowCounter, "slidingWindowCounter({ quota: 100, window: '1m' })")
+export const slidingWindowCounter: (options: QuotaOptions) => Limit = /* @__PURE__ */ needsCall(
+  function slidingWindowCounter(options: QuotaOptions): Limit {
+    return limitOf(algorithms.slidingWindowCounter, options)
+  },
+  "slidingWindowCounter({ quota: 100, window: '1m' })",
+)
 
 /**
  * Allows `quota` in any window, exactly: it keeps every admitted request until it is `window` old. The quota is at most 100,000.
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example slidingWindowLog({ quota: 5, window: '15m' })
  */
-export function slidingWindowLog(options: QuotaOptions): Limit {
-  return limit({ ...options, algorithm: 'slidingWindowLog' })
-}
-needsCall(slidingWindowLog, "slidingWindowLog({ quota: 100, window: '1m' })")
+export const slidingWindowLog: (options: QuotaOptions) => Limit = /* @__PURE__ */ needsCall(function slidingWindowLog(
+  options: QuotaOptions,
+): Limit {
+  return limitOf(algorithms.slidingWindowLog, options)
+}, "slidingWindowLog({ quota: 100, window: '1m' })")
 
 /** Options of `slidingWindowBuckets`. */
 export interface SlidingWindowBucketsOptions extends QuotaOptions {
@@ -125,30 +133,34 @@ export interface SlidingWindowBucketsOptions extends QuotaOptions {
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example slidingWindowBuckets({ quota: 500, window: '1h', buckets: 60 })
  */
-export function slidingWindowBuckets(options: SlidingWindowBucketsOptions): Limit {
-  return limit({ ...options, algorithm: 'slidingWindowBuckets' })
-}
-needsCall(slidingWindowBuckets, "slidingWindowBuckets({ quota: 100, window: '1m' })")
+export const slidingWindowBuckets: (options: SlidingWindowBucketsOptions) => Limit = /* @__PURE__ */ needsCall(
+  function slidingWindowBuckets(options: SlidingWindowBucketsOptions): Limit {
+    return limitOf(algorithms.slidingWindowBuckets, options)
+  },
+  "slidingWindowBuckets({ quota: 100, window: '1m' })",
+)
 
 /**
  * Tony Finch's hybrid: allows bursts while a window's quota lasts, then an even rate until the quota is back. Its author
  * prefers `gcra`. At most `2 * quota - 1` units pass in any window. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example quotaLinear({ quota: 100, window: '1m' })
  */
-export function quotaLinear(options: QuotaOptions): Limit {
-  return limit({ ...options, algorithm: 'quotaLinear' })
-}
-needsCall(quotaLinear, "quotaLinear({ quota: 100, window: '1m' })")
+export const quotaLinear: (options: QuotaOptions) => Limit = /* @__PURE__ */ needsCall(function quotaLinear(
+  options: QuotaOptions,
+): Limit {
+  return limitOf(algorithms.quotaLinear, options)
+}, "quotaLinear({ quota: 100, window: '1m' })")
 
 /**
  * Denies requests while the measured rate, smoothed exponentially over `window`, exceeds `quota`. Up to twice the quota can pass in a
  * window. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example exponential({ quota: 100, window: '1h', strict: true })
  */
-export function exponential(options: QuotaOptions): Limit {
-  return limit({ ...options, algorithm: 'exponential' })
-}
-needsCall(exponential, "exponential({ quota: 100, window: '1m' })")
+export const exponential: (options: QuotaOptions) => Limit = /* @__PURE__ */ needsCall(function exponential(
+  options: QuotaOptions,
+): Limit {
+  return limitOf(algorithms.exponential, options)
+}, "exponential({ quota: 100, window: '1m' })")
 
 /** Options of `concurrent`. */
 export interface ConcurrentOptions extends Omit<QuotaOptions, 'window'> {
@@ -164,10 +176,11 @@ export interface ConcurrentOptions extends Omit<QuotaOptions, 'window'> {
  * at most 100,000. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example concurrent({ quota: 10, expiresAfter: '1m' })
  */
-export function concurrent(options: number | ConcurrentOptions): Limit {
-  return limit({ ...(typeof options === 'number' ? { quota: options } : options), algorithm: 'concurrent' })
-}
-needsCall(concurrent, 'concurrent(10)')
+export const concurrent: (options: number | ConcurrentOptions) => Limit = /* @__PURE__ */ needsCall(function concurrent(
+  options: number | ConcurrentOptions,
+): Limit {
+  return limitOf(algorithms.concurrent, typeof options === 'number' ? { quota: options } : options)
+}, 'concurrent(10)')
 
 // End of what is written.
 
@@ -175,48 +188,63 @@ needsCall(concurrent, 'concurrent(10)')
  * Requires at least `gap` between two requests: milliseconds, or a text such as `'2s'`. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example spacing('2s')
  */
-export function spacing(gap: Duration, common?: CommonOptions): Limit {
+export const spacing: (gap: Duration, common?: CommonOptions) => Limit = /* @__PURE__ */ needsCall(function spacing(
+  gap: Duration,
+  common?: CommonOptions,
+): Limit {
   commonOnly('spacing', common)
   const window = milliseconds('gap', gap)
   warnIfShort('gap', gap)
-  return limit({ ...common, algorithm: 'spacing', quota: 1, window: `${window}ms` })
-}
+  return limitOf(algorithms.spacing, { ...common, quota: 1, window: `${window}ms` })
+}, "spacing('2s')")
 
 /**
  * Allows `quota` per second, with `gcra`: at most `2 * quota - 1` in the first second of a key, then `quota`.
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example perSecond(10)
  */
-export function perSecond(quota: number, common?: CommonOptions): Limit {
+export const perSecond: (quota: number, common?: CommonOptions) => Limit = /* @__PURE__ */ needsCall(function perSecond(
+  quota: number,
+  common?: CommonOptions,
+): Limit {
   return per('Second', '1s', quota, common)
-}
+}, 'perSecond(10)')
 
 /**
  * Allows `quota` per minute, with `gcra`: at most `2 * quota - 1` in the first minute of a key, then `quota`.
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example perMinute(100, { name: 'sustained' })
  */
-export function perMinute(quota: number, common?: CommonOptions): Limit {
+export const perMinute: (quota: number, common?: CommonOptions) => Limit = /* @__PURE__ */ needsCall(function perMinute(
+  quota: number,
+  common?: CommonOptions,
+): Limit {
   return per('Minute', '1m', quota, common)
-}
+}, 'perMinute(10)')
 
 /**
  * Allows `quota` per hour, with `gcra`: at most `2 * quota - 1` in the first hour of a key, then `quota`.
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example perHour(1000)
  */
-export function perHour(quota: number, common?: CommonOptions): Limit {
+export const perHour: (quota: number, common?: CommonOptions) => Limit = /* @__PURE__ */ needsCall(function perHour(
+  quota: number,
+  common?: CommonOptions,
+): Limit {
   return per('Hour', '1h', quota, common)
-}
+}, 'perHour(10)')
 
 /**
  * Allows `quota` per day, with `gcra`: at most `2 * quota - 1` in the first day of a key, then `quota`.
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example perDay(10_000)
  */
-export function perDay(quota: number, common?: CommonOptions): Limit {
+export const perDay: (quota: number, common?: CommonOptions) => Limit = /* @__PURE__ */ needsCall(function perDay(
+  quota: number,
+  common?: CommonOptions,
+): Limit {
   return per('Day', '1d', quota, common)
-}
+}, 'perDay(10)')
 
 function per(unit: string, window: Duration, quota: number, common: CommonOptions | undefined): Limit {
   commonOnly(`per${unit} (short for gcra({ quota, window: '${window}' }))`, common)
@@ -227,6 +255,3 @@ function per(unit: string, window: Duration, quota: number, common: CommonOption
 function commonOnly(shorthand: string, given: CommonOptions = {}): void {
   given = knownOptions(shorthand, given, ['name', 'strict', 'block', 'shadow', 'capCost', 'exact', 'notifyAt'])
 }
-
-for (const maker of [perSecond, perMinute, perHour, perDay]) needsCall(maker, `${maker.name}(10)`)
-needsCall(spacing, "spacing('2s')")

@@ -1,6 +1,4 @@
 import type { Algorithm } from '../algorithms/algorithm.ts'
-import { closed } from '../algorithms/closed.ts'
-import { builtIn } from '../algorithms/index.ts'
 import { shared } from '../util/copies.ts'
 import { copyText } from '../util/bounded-key.ts'
 import { shortDuration } from '../util/duration.ts'
@@ -110,47 +108,51 @@ export interface Limit {
 
 const COMMON = ['algorithm', 'name', 'quota', 'window', 'strict', 'block', 'shadow', 'capCost', 'exact', 'notifyAt']
 
-const registry = new Map<string, Algorithm>(builtIn.map((each) => [each.name, each]))
-const compiledLimits = shared('limits', () => new WeakMap<Limit, CompiledLimit>())
+/** The algorithms that a program has brought, by name: each that a factory was called of, or all. */
+const registry = new Map<string, Algorithm>()
+/** True once all algorithms of the package are there. */
+let isComplete = false
 
-/**
- * Registers a custom algorithm, so that limits can name it, and returns a factory of its limits. Throws `DUPLICATE_ALGORITHM`
- * if another one has that name.
- * @example const coolDown = defineAlgorithm(algorithm) // as in `docs/extending/algorithm.md`
- * createLimiter({ keyer, limits: coolDown({ quota: 3, window: '1m' }) })
- */
-export function defineAlgorithm(algorithm: Algorithm): (options: Omit<LimitInput, 'algorithm'>) => Limit {
-  const known = registry.get(algorithm.name)
-  if (known !== undefined && known !== algorithm) {
-    throw new SluiceError(
-      'DUPLICATE_ALGORITHM',
-      `An algorithm named ${shown(algorithm.name)} already exists. Choose another name.`,
-    )
-  }
-  registry.set(algorithm.name, algorithm)
-  return (options) => limit({ ...options, algorithm: algorithm.name })
+/** What a limit was made with. */
+interface Making {
+  /** The algorithm of its name. */
+  readonly named: Algorithm
+  readonly compiled: CompiledLimit
 }
 
-/** Returns all registered algorithms, without their variants. */
-export function knownAlgorithms(): readonly Algorithm[] {
+const makings = shared('limits', () => new WeakMap<Limit, Making>())
+
+/** Brings an algorithm, so that limits can name it. The first one of a name stays. Returns the one of that name. */
+export function bring(algorithm: Algorithm): Algorithm {
+  const known = registry.get(algorithm.name)
+  if (known === undefined) registry.set(algorithm.name, algorithm)
+  return known ?? algorithm
+}
+
+/** Notes that all algorithms of the package are there: an unknown name is a mistake then. */
+export function noteComplete(): void {
+  isComplete = true
+}
+
+/** Returns the algorithms that the program has brought. */
+export function broughtAlgorithms(): readonly Algorithm[] {
   return [...registry.values()]
 }
 
-/** Returns algorithms with their variants, which write states under names of their own. */
-export function withVariants(algorithms: readonly Algorithm[]): readonly Algorithm[] {
-  const variants = algorithms.flatMap((each) => each.variant?.({ refill: 'interval' }) ?? [])
-  const named = [...algorithms, ...variants]
-  return [...named, ...named.flatMap(({ compatibleWith = [] }) => compatibleWith)]
+/** Makes a limit of an algorithm, and brings the algorithm. */
+export function limitOf(algorithm: Algorithm, options: object): Limit {
+  bring(algorithm)
+  return limit({ ...options, algorithm: algorithm.name })
 }
 
-/** The algorithms that the package itself can give to a store. */
-export const standardAlgorithms: readonly Algorithm[] = withVariants([...builtIn, closed])
-
 /**
- * Makes a limit from plain data, such as a rule read from a file.
+ * Makes a limit from plain data, such as a rule read from a file. `import 'sluice/algorithms'` brings all algorithms; without it, it finds those
+ * of the factories that were called, such as `gcra` after `perMinute(100)`.
  * Throws `INVALID_OPTION`, `UNKNOWN_OPTION`, `UNKNOWN_ALGORITHM` and, for numbers that are too large to count exactly, `OUT_OF_RANGE`.
  * The message names the option, what was expected and what was given.
- * @example limit({ algorithm: 'gcra', quota: 100, window: '1m' })
+ * @example
+ * import 'sluice/algorithms'
+ * limit({ algorithm: 'gcra', quota: 100, window: '1m' })
  */
 export function limit(json: LimitInput): Limit {
   return made(json, warnIfShort)
@@ -163,7 +165,7 @@ export function limitFromData(data: LimitInput): Limit {
 
 function made(json: LimitInput, warnOf: typeof warnIfShort): Limit {
   if (typeof json !== 'object' || json === null) refuse('limit', 'an object such as { algorithm, quota, window }', json)
-  if (compiledLimits.has(json as Limit)) return json as Limit
+  if (makings.has(json as Limit)) return json as Limit
   const named = algorithmNamed(Object.hasOwn(json, 'algorithm') ? json.algorithm : undefined)
   json = knownOptions(named.name, json, [
     ...COMMON,
@@ -171,35 +173,36 @@ function made(json: LimitInput, warnOf: typeof warnIfShort): Limit {
     ...(named.windowOption ? [named.windowOption.name] : []),
   ])
   const data = normalized(json, named, warnOf)
-  compiledLimits.set(data, compile(data, named))
+  makings.set(data, { named, compiled: compile(data, named) })
   return data
 }
 
 /** Returns what steps a limit from `limit()`. */
 export function compiled(made: Limit): CompiledLimit {
-  return compiledLimits.get(made)!
+  return makings.get(made)!.compiled
 }
 
 /** Returns what steps a limit near a time in epoch milliseconds. */
 export function compiledAt(made: Limit, time: number): CompiledLimit {
-  return compile(made, registry.get(made.algorithm)!, time)
+  return compile(made, namedBy(made)!, time)
 }
 
 /** Returns the same for a limit from another copy of this package, or `undefined` if its algorithm is not registered here. */
 export function findCompiled(made: Limit): CompiledLimit | undefined {
-  const known = compiledLimits.get(made)
-  const algorithm = registry.get(made.algorithm)
-  return known ?? (algorithm && compile(made, algorithm))
+  const known = makings.get(made)
+  if (known !== undefined) return known.compiled
+  const named = registry.get(made.algorithm)
+  return named && compile(made, named)
 }
 
 /** Returns true if a limit counts slots: how many requests run at the same time. Its `window` is the lease of a slot. */
 export function countsSlots(made: Limit): boolean {
-  return registry.get(made.algorithm)?.renew !== undefined
+  return namedBy(made)?.renew !== undefined
 }
 
 /** Returns the name of the option with the window of a limit: `window`, or another one such as `expiresAfter`. */
 export function windowOptionOf(made: Limit): string {
-  return registry.get(made.algorithm)?.windowOption?.name ?? 'window'
+  return namedBy(made)?.windowOption?.name ?? 'window'
 }
 
 /**
@@ -207,15 +210,24 @@ export function windowOptionOf(made: Limit): string {
  * @example windowText(perMinute(5)) // '1m'
  */
 export function windowText(made: Limit): string {
-  return registry.get(made.algorithm)?.windowUnit?.(made)?.text ?? shortDuration(made.window)
+  return namedBy(made)?.windowUnit?.(made)?.text ?? shortDuration(made.window)
+}
+
+/** Returns the algorithm that a limit names, if it is here. */
+function namedBy(made: Limit): Algorithm | undefined {
+  return makings.get(made)?.named ?? registry.get(made.algorithm)
 }
 
 function algorithmNamed(name: unknown): Algorithm {
   const found = typeof name === 'string' ? registry.get(name) : undefined
   if (found !== undefined) return found
   const names = [...registry.keys()].join(', ')
-  const hint = name === undefined ? '. Make a limit with perMinute(100) or gcra({ quota, window })' : ''
-  throw new SluiceError('UNKNOWN_ALGORITHM', `algorithm: expected one of ${names}, got ${shown(name)}${hint}`)
+  const make = name === undefined ? '. Make a limit with perMinute(100) or gcra({ quota, window })' : ''
+  const hint = isComplete ? make : `${make}. To use algorithms by their names, add: import 'sluice/algorithms'`
+  throw new SluiceError(
+    'UNKNOWN_ALGORITHM',
+    `algorithm: expected one of ${names || 'the algorithms'}, got ${shown(name)}${hint}`,
+  )
 }
 
 function normalized(json: LimitInput, algorithm: Algorithm, warnOf: typeof warnIfShort): Limit {

@@ -97,6 +97,7 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
   readonly name: string
 
   constructor(builders: readonly ChargeSource<Input>[], store: Store) {
+    brand(DefaultLimiter, LIMITER)
     this.#builders = builders
     this.#observers = [...new Set(builders)].filter((builder) => builder.decided !== undefined)
     this.name = [...new Set(builders.map(({ name }) => name))].join('+')
@@ -355,5 +356,3 @@ function costIn(options: ConsumeOptions | undefined, mode: DecisionMode): number
   if (options === undefined) return undefined
   return knownOptions(mode === 'peek' ? 'peek' : 'consume', options, CONSUME_OPTIONS).cost
 }
-
-brand(DefaultLimiter, LIMITER)

@@ -1,4 +1,4 @@
-import { knownAlgorithms } from '../engine/limit.ts'
+import { knownAlgorithms } from '../engine/all-algorithms.ts'
 import { HEADER_NAME, nearest, ownOptions } from '../util/validate.ts'
 import { shown } from '../util/errors.ts'
 import { parseDuration } from '../util/duration.ts'

@@ -7,7 +7,7 @@ import {
   type Outcome,
 } from '../algorithms/algorithm.ts'
 import { EntryArray } from '../algorithms/entries.ts'
-import { knownAlgorithms, withVariants } from '../engine/limit.ts'
+import { knownAlgorithms, withVariants } from '../engine/all-algorithms.ts'
 
 // What is stored of a key, for people: the command line and the dashboard.
 

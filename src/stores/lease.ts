@@ -147,6 +147,7 @@ class LeaseStore implements AsyncStore {
   readonly #warn = rareWarning('SLUICE_SHORT_LEASE')
 
   constructor(inner: AsyncStore, settings: LeaseSettings | undefined, maxLeases: number) {
+    brand(LeaseStore, STORE)
     this.place = inner.place
     this.clock = inner.clock
     this.ready = inner.ready
@@ -679,8 +680,6 @@ class LeaseStore implements AsyncStore {
     })
   }
 }
-
-brand(LeaseStore, STORE)
 
 /** Takes over what an answer says about each limit. Adds what this process holds, since it is not used. */
 function learn(

@@ -27,6 +27,7 @@ import {
   undo,
 } from './store.ts'
 import { wrappers } from './wrappers.ts'
+import { bringAll } from '../engine/all-algorithms.ts'
 
 /** What a transaction writes, and what it returns. */
 export interface Changes<Result> {
@@ -165,6 +166,8 @@ export function rowStore(database: RowDatabase, options: RowStoreOptions = {}): 
   if (mostKeys !== undefined) wholeNumber('mostKeys', mostKeys)
   if (mostTransactions !== undefined) wholeNumber('mostTransactions', mostTransactions)
   const clock = options.clock && clockGiven(options.clock)
+  // A receipt of another process names the algorithms of its limits.
+  bringAll()
   return sync === true ? new SyncRows(database as SyncRowDatabase, clock) : new AsyncRows(database, clock)
 }
 

@@ -10,7 +10,8 @@ import {
   spacing,
   tokenBucket,
 } from '../engine/factories.ts'
-import { type Duration, knownAlgorithms, type Limit, limit } from '../engine/limit.ts'
+import { knownAlgorithms } from '../engine/all-algorithms.ts'
+import { type Duration, type Limit, limit } from '../engine/limit.ts'
 import type { Store } from '../stores/store.ts'
 import { memoryStore } from '../stores/memory/index.ts'
 import { type Behaviour, behavioursOf, equal, type SearchOptions } from './behaviour.ts'

@@ -25,7 +25,10 @@ function sharedRegistry(): Registry {
   return scope[REGISTRY]!
 }
 
-/** Marks the instances of a class with the version of the package. */
+/**
+ * Marks the instances of a class with the version of the package. A constructor calls it where a bundle should not have a class that it does not
+ * use: again changes nothing.
+ */
 export function brand(type: { readonly prototype: object }, name: symbol): void {
   Object.defineProperty(type.prototype, name, { value: VERSION })
 }

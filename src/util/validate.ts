@@ -78,9 +78,13 @@ export function refusePromises(option: string, values: object): void {
 /** Functions that make what an option takes, and a call of each. */
 const makers = shared('makers', () => new WeakMap<object, string>())
 
-/** Notes that a function makes what an option takes, so that the option can refuse the function itself. */
-export function needsCall(maker: object, call: string): void {
+/**
+ * Notes that a function makes what an option takes, so that the option can refuse the function itself. Returns the function: a bundle leaves out a
+ * call whose result is not used.
+ */
+export function needsCall<Maker extends object>(maker: Maker, call: string): Maker {
   makers.set(maker, call)
+  return maker
 }
 
 /** Refuses a function that the user has not called, such as `keyer: ipKeyer` in place of `keyer: ipKeyer()`. */

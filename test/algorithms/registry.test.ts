@@ -89,17 +89,21 @@ function factoryOf(algorithm: Algorithm): string {
   // Where the window has a default, the quota alone is a limit.
   if (windowOption !== undefined) {
     return `${interfaceOf(algorithm)}${docOf(name)}
-export function ${name}(options: number | ${type}): Limit {
-  return limit({ ...(typeof options === 'number' ? { quota: options } : options), algorithm: '${name}' })
-}
-needsCall(${name}, '${name}(10)')
+export const ${name}: (options: number | ${type}) => Limit = /* @__PURE__ */ needsCall(
+  function ${name}(options: number | ${type}): Limit {
+    return limitOf(algorithms.${name}, typeof options === 'number' ? { quota: options } : options)
+  },
+  '${name}(10)',
+)
 `
   }
   return `${interfaceOf(algorithm)}${docOf(name)}
-export function ${name}(options: ${type}): Limit {
-  return limit({ ...options, algorithm: '${name}' })
-}
-needsCall(${name}, "${name}({ quota: 100, window: '1m' })")
+export const ${name}: (options: ${type}) => Limit = /* @__PURE__ */ needsCall(
+  function ${name}(options: ${type}): Limit {
+    return limitOf(algorithms.${name}, options)
+  },
+  "${name}({ quota: 100, window: '1m' })",
+)
 `
 }
 

@@ -98,6 +98,7 @@ describe('a mistake that would limit no request, or all requests, is not silent'
   it('warns once about each duration below a second that is a number', async () => {
     vi.resetModules()
     const { limit: make } = await import('../../src/engine/limit.ts')
+    await import('../../src/algorithms.ts')
     make({ algorithm: 'gcra', quota: 1, window: 60 })
     make({ algorithm: 'gcra', quota: 1, window: 300 })
     expect(codes).toEqual(['SLUICE_SHORT_DURATION'])
@@ -108,6 +109,7 @@ describe('a mistake that would limit no request, or all requests, is not silent'
   it.each([3600, 86_400, 2_592_000])('warns about %i, the seconds of an hour, a day or 30 days', async (window) => {
     vi.resetModules()
     const { limit: make } = await import('../../src/engine/limit.ts')
+    await import('../../src/algorithms.ts')
     make({ algorithm: 'gcra', quota: 1, window })
     expect(codes).toEqual(['SLUICE_SHORT_DURATION'])
   })
@@ -115,6 +117,7 @@ describe('a mistake that would limit no request, or all requests, is not silent'
   it('does not warn about 60 milliseconds as a text, nor about a second or an hour as a number', async () => {
     vi.resetModules()
     const { limit: make } = await import('../../src/engine/limit.ts')
+    await import('../../src/algorithms.ts')
     make({ algorithm: 'gcra', quota: 1, window: '60ms' })
     make({ algorithm: 'gcra', quota: 1, window: '3600ms' })
     make({ algorithm: 'gcra', quota: 1, window: 1000 })

@@ -19,7 +19,10 @@ const program = (load: string, loadLater: string): string => `
   }
   void main()`
 
-const esm = program("import 'sluice/fastify'\nimport Fastify from 'fastify'", "await import('sluice/fastify')")
+const esm = program(
+  "import 'sluice/algorithms'\nimport 'sluice/fastify'\nimport Fastify from 'fastify'",
+  "await import('sluice/fastify')",
+)
 const bundlers: Readonly<Record<string, (format: string, file: string) => readonly string[]>> = {
   esbuild: (format, file) => [
     '--bundle',

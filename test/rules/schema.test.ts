@@ -1,7 +1,7 @@
 import { Ajv } from 'ajv'
 import fc, { type Arbitrary } from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { knownAlgorithms } from '../../src/engine/limit.ts'
+import { knownAlgorithms } from '../../src/engine/all-algorithms.ts'
 import { checkRules, rulesSchema } from '../../src/rules/index.ts'
 
 type Schema = Readonly<Record<string, unknown>>

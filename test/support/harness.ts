@@ -7,7 +7,8 @@ import {
   type LimitParameters,
 } from '../../src/algorithms/algorithm.ts'
 import { clearEdit } from '../../src/algorithms/entries.ts'
-import { compiled, knownAlgorithms, type Limit, limit, type LimitInput } from '../../src/engine/limit.ts'
+import { knownAlgorithms } from '../../src/engine/all-algorithms.ts'
+import { compiled, type Limit, limit, type LimitInput } from '../../src/engine/limit.ts'
 import { type Entry, EntryList } from '../../src/testing/algorithm-behaviours.ts'
 
 /** The verdict of a step, as plain data. */

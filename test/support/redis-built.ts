@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import manifest from '../../package.json' with { type: 'json' }
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
@@ -17,6 +18,7 @@ export function build(): Built {
   mkdirSync(cache, { recursive: true })
   const directory = mkdtempSync(join(cache, 'sluice-'))
   execFileSync(process.execPath, [join(root, 'build/build.mjs'), directory])
-  writeFileSync(join(directory, 'package.json'), '{ "type": "module", "sideEffects": false }')
+  const sideEffects = manifest.sideEffects.map((file) => file.replace('./dist/', './'))
+  writeFileSync(join(directory, 'package.json'), JSON.stringify({ type: 'module', sideEffects }))
   return { directory, remove: () => rmSync(directory, { recursive: true, force: true }) }
 }

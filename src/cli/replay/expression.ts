@@ -1,4 +1,5 @@
-import { knownAlgorithms, type Limit, limit, type LimitInput } from '../../engine/limit.ts'
+import { knownAlgorithms } from '../../engine/all-algorithms.ts'
+import { type Limit, limit, type LimitInput } from '../../engine/limit.ts'
 import { Facts, NO_ATTRIBUTES } from '../../rules/facts.ts'
 import { compileRules } from '../../rules/compile.ts'
 import { matchingPolicies } from '../../rules/match.ts'

@@ -91,6 +91,7 @@ class DenyCache implements AsyncStore {
     this.recall = inner.recall
     this.ready = inner.ready
     this.wrappers = inner.wrappers
+    brand(DenyCache, STORE)
     noteDenyCache(this)
     this.#inner = inner
     this.#time = inner.clock.given ? inner.clock : steadyClock
@@ -164,8 +165,6 @@ class DenyCache implements AsyncStore {
     })
   }
 }
-
-brand(DenyCache, STORE)
 
 function changedBy(operation: Exclude<Operation, Deciding | Renewing>): readonly Spot[] {
   if (operation.kind === 'forget') return [operation]

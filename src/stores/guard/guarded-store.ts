@@ -77,6 +77,7 @@ export class GuardedStore {
   #isClosed = false
 
   constructor(inner: Store, { deadline, onOutage, localShare, maxKeys }: GuardSettings, reporter: Reporter) {
+    brand(GuardedStore, STORE)
     this.sync = inner.sync
     this.place = inner.place
     this.clock = inner.clock
@@ -394,8 +395,6 @@ export class GuardedStore {
     this.#reporter.noteFault('STORE_FAILED', whyOf(error))
   }
 }
-
-brand(GuardedStore, STORE)
 
 /** Returns a copy of a charge that has charged other units. */
 function chargedAt(charge: Charge, at: number, units: number): Charge {

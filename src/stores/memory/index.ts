@@ -102,6 +102,7 @@ class MemoryStore implements SyncStore {
   readonly [DIRECT]: Direct
 
   constructor(maxKeys: number, onFull: (full: FullTable) => void, clock: Clock) {
+    brand(MemoryStore, STORE)
     this.#time = clock
     // Its own clock never steps back and may differ from the time of day that clients use.
     this.clock = storeClock(clock === steadyClock ? undefined : clock)
@@ -151,8 +152,6 @@ class MemoryStore implements SyncStore {
 
   readonly close = (): void => this.#tables.clear()
 }
-
-brand(MemoryStore, STORE)
 
 /** Changes the row of a charge of an operation. Returns false where nothing is done because other keys share the row. */
 function change(row: Row, operation: Exclude<Operation, Deciding | Forgetting>, i: number, now: number): boolean {

@@ -26,6 +26,7 @@ import { type Connection, connectionOf } from './place.ts'
 import { bySlot, type Pending, RedisQueue, takeBySlot } from './queue.ts'
 import { type ChangeMode, type Mode, type Transaction, transactionOf } from './request.ts'
 import { wrappers } from '../wrappers.ts'
+import { bringAll } from '../../engine/all-algorithms.ts'
 
 export type { GlideLike, IoredisLike, NodeRedisLike, RedisClient } from './clients.ts'
 
@@ -60,6 +61,8 @@ export function redisStore(client: RedisClient, options: RedisStoreOptions = {})
   if (clock !== undefined) clockGiven(clock)
   const scripts = scriptClient(client, cluster === undefined ? undefined : boolean('cluster', cluster))
   const connection = connectionOf(client, prefix, scripts)
+  // A receipt of another process names the algorithms of its limits.
+  bringAll()
   const queueOf = (): RedisQueue => new RedisQueue(scripts, clock && (() => microseconds(clock)), connection.errors)
   return new RedisStore(queueOf, prefix, connection, clock)
 }

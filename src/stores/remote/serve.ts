@@ -1,3 +1,4 @@
+import { bringAll } from '../../engine/all-algorithms.ts'
 import { type Limit, limit, type LimitInput } from '../../engine/limit.ts'
 import type { Renewed } from '../../engine/adjust.ts'
 import { shown, SluiceError } from '../../util/errors.ts'
@@ -46,6 +47,8 @@ const KINDS = ['consume', 'peek', 'adjust', 'renew', 'lock', 'forget'] as const
  */
 export function serveStore(store: Store): (message: unknown) => Promise<StoreAnswer> {
   assertStore('serveStore', store)
+  // A sender names algorithms that this process may not use itself.
+  bringAll()
   const policies = new Policies(store)
   return async function answerMessage(message) {
     try {
