@@ -29,7 +29,7 @@ const PLOTS = [
     rows: (rows) =>
       rows
         .filter(({ title }) => title === ADDED)
-        .map((row) => ({ ...row, title: row.group.replace('In a server, ', '') })),
+        .map(({ group, values, unit }) => ({ title: group.replace('In a server, ', ''), values, unit })),
   },
   {
     name: 'performance-cost.svg',

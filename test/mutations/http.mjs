@@ -10,11 +10,8 @@ const requestLimiter = inTests(
   'test/adapters/koa',
 )
 const hold = inFile('src/http/request-limiter.ts', { files: everywhere, name: 'a delay' })
-const exposing = inTests('src/http/headers/styles.ts', ...everywhere)
 const exposingInStacked = inTests('src/http/headers/stacked.ts', ...everywhere)
-const allAdapters = inTests('src/http/passes.ts', ...everywhere)
 const allAdaptersInStacked = inTests('src/http/headers/stacked.ts', ...everywhere)
-const stacked = inTests('src/http/passes.ts', 'test/http/headers/stacked.test.ts')
 const stackedInStacked = inTests('src/http/headers/stacked.ts', 'test/http/headers/stacked.test.ts')
 const history = inTests('src/http/passes.ts', 'test/http/headers/stacked.test.ts', 'test/http/history.test.ts')
 const historyInCounted = inTests(
@@ -30,10 +27,8 @@ const networks = inFile('src/http/keys/networks.ts', { files: ['test/http/keys/a
 const denial = inTests('src/http/denial.ts', 'test/http/denial.test.ts')
 const durations = inTests('src/util/duration.ts', 'test/http/denial.test.ts')
 const accept = inTests('src/http/denial.ts', 'test/http/headers/accept.test.ts')
-const retryAfter = inTests('src/http/headers/styles.ts', 'test/http/headers/retry-after.test.ts')
 const retryAfterInRetry = inTests('src/http/headers/retry-after.ts', 'test/http/headers/retry-after.test.ts')
 const headers = ['test/http/headers']
-const values = inTests('src/http/headers/styles.ts', ...headers)
 const valuesInStandard = inTests('src/http/headers/standard.ts', ...headers)
 const valuesInSeconds = inTests('src/util/seconds.ts', ...headers)
 const valuesInValues = inTests('src/http/headers/values.ts', ...headers)
@@ -47,12 +42,9 @@ const names = inTests('src/http/headers/types.ts', ...headers)
 const headerName = inTests('src/util/validate.ts', 'test/http/headers/names.test.ts')
 const errors = inTests('src/util/errors.ts', 'test/docs/links.test.ts')
 const writeHeaders = inTests('src/http/headers/styles.ts', ...headers)
-const draft6And7 = inTests('src/http/headers/styles.ts', ...headers)
-const draft6And7InBinding = inTests('src/http/headers/binding.ts', ...headers)
-const policyList = inTests('src/http/headers/styles.ts', ...headers)
-const policyListInStandard = inTests('src/http/headers/standard.ts', ...headers)
-const standard = inTests('src/http/headers/styles.ts', ...headers)
-const standardInStandard = inTests('src/http/headers/standard.ts', ...headers)
+const draft6And7 = inTests('src/http/headers/binding.ts', ...headers)
+const policyList = inTests('src/http/headers/standard.ts', ...headers)
+const standard = inTests('src/http/headers/standard.ts', ...headers)
 const address = inTests('src/http/keys/address.ts', 'test/http/keys/address.test.ts')
 const ip = inTests('src/http/keys/ip.ts', 'test/http/keys/ip.test.ts')
 const setAddress = (file, test) => inTests(file, `test/adapters/${test}/keyers.test.ts`)
@@ -352,18 +344,14 @@ export const http = [
     'return error.message',
   ),
   writeHeaders('takes two parts for the same', '`${part} in ${unit}`', 'unit'),
-  draft6And7InBinding(
-    'lists a quota twice',
-    'list.repeatsQuota ? withDistinctQuotas(decision) : list.text',
-    'list.text',
-  ),
-  policyListInStandard(
+  draft6And7('lists a quota twice', 'list.repeatsQuota ? withDistinctQuotas(decision) : list.text', 'list.text'),
+  policyList(
     'reuses the list of other limits',
     'if (items.length !== limits.length) return false',
     'if (items.length > 0) return true',
   ),
-  policyListInStandard('lists a shadow limit', 'values.limit.shadow !== true', 'values.quota >= 0'),
-  standardInStandard('writes the unit of requests', " && unit !== 'requests'", ''),
+  policyList('lists a shadow limit', 'values.limit.shadow !== true', 'values.quota >= 0'),
+  standard('writes the unit of requests', " && unit !== 'requests'", ''),
   inTests('src/http/checks.ts', 'test/adapters/express/keyers.test.ts')(
     'takes all apps for one',
     'const known = ofFramework.get(app)',
@@ -446,12 +434,8 @@ export const http = [
     'headersOf(decision, config ?? DEFAULT_CONFIG)',
     'headersOf(decision, DEFAULT_CONFIG)',
   ),
-  standardInStandard(
-    'takes a text of another time',
-    'known?.left === left && known.seconds === seconds',
-    'known?.left === left',
-  ),
-  standardInStandard('takes a text of another client', 'known?.left === left && known.seconds', 'known?.seconds'),
+  standard('takes a text of another time', 'known?.left === left && known.seconds === seconds', 'known?.left === left'),
+  standard('takes a text of another client', 'known?.left === left && known.seconds', 'known?.seconds'),
   scope(
     'reads the options of one route for all routes',
     'function limitRoute(): LimitHook {\n    let config: Config | undefined',

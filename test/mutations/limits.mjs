@@ -5,7 +5,6 @@ const closed = inFile('src/algorithms/closed.ts', closedTests)
 const closedInLua = inFile('src/algorithms/closed.lua', closedTests, 'Lua')
 const compiled = inFile('src/engine/compiled-limit.ts', closedTests)
 const local = inFile('src/stores/guard/local.ts', closedTests)
-const values = inFile('src/http/headers/styles.ts', closedTests)
 const valuesInStandard = inFile('src/http/headers/standard.ts', closedTests)
 const used = inFile('src/stores/store.ts', { files: ['test/limiter/used.test.ts'] })
 const userFunctions = { files: ['test/limiter/user-functions.test.ts', 'test/limiter/on-decision.test.ts'] }

@@ -55,7 +55,6 @@ const plain = {
 const cursor = inFile('src/stores/memory/table.ts', plain)
 const storeFile = inFile('src/stores/store.ts', plain)
 const cursors = inFile('src/stores/memory/index.ts', plain)
-const memoryStore = inFile('src/stores/memory/index.ts', { files: ['test/stores/memory/overflow.test.ts'] })
 const rareRows = inFile('src/stores/memory/rare.ts', { files: ['test/stores/memory/overflow.test.ts'] })
 const equalTicks = inFile('src/util/ticks.ts', { files: ['test/stores/redis/equality.test.ts'] })
 const table = inFile('src/stores/memory/table.ts', {

@@ -205,8 +205,16 @@ describe('serveStore', () => {
     ['another version', { ...valid, sluice: 2 }, 'VERSION_MISMATCH'],
     ['no version', { ...valid, sluice: undefined }, 'VERSION_MISMATCH'],
     ['an unknown operation', { ...valid, operations: [{ kind: 'drop', charges: [] }] }, 'INVALID_MESSAGE'],
-    ['too many operations', { ...valid, operations: Array(257).fill(valid.operations[0]) }, 'INVALID_MESSAGE'],
-    ['too many charges', withCharges(Array(1025).fill({ policy: 0, key: 'a', cost: 1 })), 'INVALID_MESSAGE'],
+    [
+      'too many operations',
+      { ...valid, operations: Array.from({ length: 257 }, () => valid.operations[0]) },
+      'INVALID_MESSAGE',
+    ],
+    [
+      'too many charges',
+      withCharges(Array.from({ length: 1025 }, () => ({ policy: 0, key: 'a', cost: 1 }))),
+      'INVALID_MESSAGE',
+    ],
     ['a policy that is not there', withCharges([{ policy: 1, key: 'a', cost: 1 }]), 'INVALID_MESSAGE'],
     ['a policy by a name of Object', withCharges([{ policy: '__proto__', key: 'a', cost: 1 }]), 'INVALID_MESSAGE'],
     ['a key that is too long', withCharges([{ policy: 0, key: 'a'.repeat(65), cost: 1 }]), 'INVALID_MESSAGE'],
