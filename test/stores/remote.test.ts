@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Ajv } from 'ajv'
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import {
   concurrent,
   createLimiter,
@@ -82,8 +82,10 @@ describe('remoteStore', () => {
     const inner = memoryStore()
     const answer = serveStore(inner)
     let isSlow = true
+    const kinds: string[] = []
     const slow = remoteStore(async (message) => {
       if (isSlow) await pause(150)
+      kinds.push(...message.operations.map(({ kind }) => kind))
       return answer(message)
     })
     const changes: string[] = []
@@ -91,10 +93,11 @@ describe('remoteStore', () => {
     const limiter = limiterOn(guarded, gcra({ quota: 2, window: '1h' }))
     const decision = await limiter.consume('ada')
     expect(decision.degraded).toBe('local')
-    await pause(200)
     isSlow = false
     const there = limiterOn(inner, gcra({ quota: 2, window: '1h' }))
-    expect((await there.peek('ada', { cost: 0 })).limits[0]!.used).toBe(0)
+    const used = async (): Promise<number> => (await there.peek('ada', { cost: 0 })).limits[0]!.used
+    await vi.waitFor(() => expect(kinds).toEqual(expect.arrayContaining(['consume', 'adjust'])), 5000)
+    await vi.waitFor(async () => expect(await used()).toBe(0), 5000)
     await guarded.close()
   })
 
