@@ -1,4 +1,4 @@
-import { recoveries } from '../stores/guard/recoveries.ts'
+import { recoveries } from '../stores/recoveries.ts'
 import { isCharge, type Place } from '../stores/store.ts'
 import { shared } from '../util/copies.ts'
 import { isPromise, type MaybePromise } from '../util/maybe-promise.ts'

@@ -66,6 +66,7 @@ function traffic(): void {
   void hold(paused, controller.signal)
   const jobs = createLimiter({ name: 'jobs', keyer, limits: concurrent(1) })
   for (let i = 0; i < 2; i++) void work(jobs, controller.signal)
+  const interrupted = createLimiter({ name: 'interrupted', keyer, limits: concurrent(1), onSlotLost: () => undefined })
   const leased = createLimiter<string>({
     name: 'leased',
     keyer,
@@ -75,6 +76,9 @@ function traffic(): void {
   const timer = setInterval(() => {
     for (let i = 0; i < 5; i++) api.consume('198.51.100.7')
     slow.consume('ann')
+    const running = interrupted.consume('ann')
+    interrupted.reset('ann')
+    interrupted.renew(running)
     void remote.consume('ann')
     for (let i = 0; i < 5; i++) void leased.consume('ann')
   }, 50)
@@ -170,7 +174,7 @@ describe('docs/grafana.json', () => {
     expect(variables).toEqual(['datasource', 'limiter'])
     const names = (await registry.getMetricsAsJSON()).map(({ name }) => name)
     expect(names.filter((name) => !queries.some(({ expr }) => expr.includes(name)))).toEqual([])
-    expect(names).toHaveLength(13)
+    expect(names).toHaveLength(14)
   })
 
   it('counts each request once, whatever the number of its limits', { timeout: 60_000 }, async () => {

@@ -33,7 +33,7 @@ export const limit = rateLimit({ keyer: byIP, limits: perMinute(100) })`,
     code: `import { rateLimit } from '{adapters/fetch/index}'
 import { perMinute } from '{src/index}'
 export const limit = rateLimit({ keyer: () => 'all', limits: perMinute(100) })`,
-    most: 53,
+    most: 54,
   },
   'sluice/llm': { code: `export * from '{src/llm/index}'`, most: 7 },
 }

@@ -44,6 +44,8 @@ const REASONS: Readonly<Record<string, string>> = {
   everyone: 'is a keyer',
   keyers: 'makes one keyer of several',
   Limiter: 'is what a program passes on to its own functions',
+  OnSlotLost: 'is the option `onSlotLost` of a limiter',
+  LostSlots: 'is what `onSlotLost` receives',
   KeyedLimiter: 'is what `limiter.key` returns',
   LimiterOptions: 'is what a function around `createLimiter` takes',
   SyncLimiterOptions: 'is what a function around `createLimiter` takes that decides at once',

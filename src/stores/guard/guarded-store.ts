@@ -31,7 +31,7 @@ import { Calls } from './calls.ts'
 import type { Bounds } from './deadline.ts'
 import { Health, kindOf, type Part } from './health.ts'
 import { LocalDecisions } from './local.ts'
-import { recoveries } from './recoveries.ts'
+import { recoveries } from '../recoveries.ts'
 import type { Reporter } from './reporter.ts'
 
 /** The limiter that probes are charged to. No limiter of a user has this name, which is not ASCII. */

@@ -1,5 +1,5 @@
-import { shared } from '../../util/copies.ts'
-import type { Place } from '../store.ts'
+import { shared } from '../util/copies.ts'
+import type { Place } from './store.ts'
 
 /**
  * Functions that guards call with the place of their store when it is asked again, before the first decision is sent. A place may have lost what
