@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { formatted } from '../lib/results.mjs'
 import { tables } from '../lib/table.mjs'
 import { plots } from './plots.mjs'
-import { forReaders } from './readers.mjs'
+import { forReaders, isForReaders } from './readers.mjs'
 
 const docs = fileURLToPath(new URL('../../docs/', import.meta.url))
 const END = '<!-- /results -->'
@@ -48,7 +48,7 @@ function sections(parts) {
 function section(title, { when, quick, builds, machine, rows }) {
   const version = `sluice ${builds.after ?? builds.sluice}`
   const run = [when, version, ...Object.values(machine), ...(quick ? ['a quick run'] : [])].join('; ')
-  const tablesOfPart = tables(rows.map(forReaders)).map(
+  const tablesOfPart = tables(rows.filter(isForReaders).map(forReaders)).map(
     (each) => `**${each.title}**\n\n${markdown(each.head, each.lines)}`,
   )
   return [`### ${title}`, `${run}.`, ...tablesOfPart].join('\n\n')

@@ -24,6 +24,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { checkRules } from '../../src/rules/index.ts'
 import { parseText } from '../../src/rules/text.ts'
+import { postgresTable } from '../../src/stores/postgres.ts'
 import { pages, readPage } from '../support/pages.ts'
 import { programPath } from '../support/debian.ts'
 import { ownPackages } from '../support/own-packages.ts'
@@ -171,6 +172,8 @@ beforeAll(async () => {
   ;[redis, postgres, dynamodb] = await Promise.all([startRedis(), startPostgres(), startDynamodb()])
   const database = new Client(postgres.url)
   await database.connect()
+  // A page reads a row of the store.
+  await database.query(postgresTable())
   for (const [, { code }] of written('sql')) await database.query(code)
   await database.end()
   const mistaken = wrong

@@ -226,7 +226,7 @@ describe.each(['Sql', 'KeyValue'])('durableObjectStore in an object with the sto
   })
 
   it('refuses a row that is larger than a value can be', { timeout: LONG }, async () => {
-    const answer = await object()('grow', { requests: 790, more: 60 })
+    const answer = await object()('grow', { requests: 650, more: 60 })
     if (kind === 'Sql') expect(answer).toBe('all')
     else
       expect(answer).toMatchObject({
