@@ -32,21 +32,31 @@ export interface MessagePolicy {
   readonly limit: Limit
 }
 
-/** A charge: the number of its limit in `policies`, key and cost. An adjustment says when and what was charged. */
+/** A charge. An adjustment says when and what was charged. */
 export interface MessageCharge {
+  /** The number of its limit in `policies`, from 0. */
   readonly policy: number
+  /** The key, at most 64 characters. */
   readonly key: string
+  /** The cost: a whole number from 0. */
   readonly cost: number
+  /** The tick of the charge that is adjusted. Default 0. */
   readonly at?: number
+  /** The units that were charged. Default 0. */
   readonly charged?: number
 }
 
-/** How an operation uses a receipt. Times are epoch milliseconds. */
+/** How an operation uses a receipt. */
 export interface MessageReceipt {
+  /** Identifies the decision: 16 characters of base64url. */
   readonly id: string
+  /** Epoch milliseconds from which on nothing is done. */
   readonly until: number
+  /** Epoch milliseconds until which it is known what was done. */
   readonly keep: number
+  /** Whether it replaces what limits have charged, except slots. */
   readonly settles: boolean
+  /** Whether it gives slots back. */
   readonly releases: boolean
 }
 
@@ -80,15 +90,19 @@ export type StoreAnswer = StoreAnswers | MessageFailure
 
 /** The answers to the operations of a message. */
 export interface StoreAnswers {
+  /** The version. */
   readonly sluice: typeof MESSAGE_VERSION
   /** The time of the store in epoch milliseconds. */
   readonly now: number
+  /** An answer for each operation, in their order. */
   readonly answers: readonly OperationAnswer[]
 }
 
 /** Why a message or an operation was refused. */
 export interface MessageFailure {
+  /** The version, if the whole message was refused. */
   readonly sluice?: typeof MESSAGE_VERSION
+  /** The code and the message of a `SluiceError`. */
   readonly error: { readonly code: string; readonly message: string }
 }
 
@@ -102,15 +116,23 @@ export type OperationAnswer =
     }
   | MessageFailure
 
-/** The verdict of one limit. Times are milliseconds; `at` is the tick of the charge, and `charged` its units. */
+/** The verdict of one limit: see `LimitStatus`. Times are milliseconds. */
 export interface Verdict {
+  /** The verdict. */
   readonly allowed: boolean
+  /** Units that remain. */
   readonly remaining: Amount
+  /** Time until the limit admits the same cost. */
   readonly retryAfter: Amount
+  /** Time until the state of the key has expired. */
   readonly resetAfter: Amount
+  /** Time that an admitted request must wait. */
   readonly delay: number
+  /** The tick of the charge. */
   readonly at: number
+  /** The units that were charged. */
   readonly charged: number
+  /** Time until the lock-out of the key ends; 0 for none. */
   readonly lockedFor: number
 }
 
