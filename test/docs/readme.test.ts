@@ -6,11 +6,11 @@ import { pages, readPage } from '../support/pages.ts'
 
 const readme = readPage('README.md')
 
-it('README.md says how to run the tests and the showcase, and that tests may install a server', () => {
+it('README.md says how to run the tests and the showcase, and that tests may install servers', () => {
   expect(readme).toMatch(/^npm ci && npm start /m)
   expect(readme).toMatch(/^npm start -- --once /m)
   expect(readme).toMatch(/^npm ci && npm test /m)
-  expect(readme).toMatch(/tests may install a server \(`redis-server`\)/)
+  expect(readme).toMatch(/tests may install servers \(`redis-server`, `postgresql`\)/)
 })
 
 it('README.md has at most 150 lines', () => {
