@@ -35,7 +35,7 @@ describe('limiters in a process', () => {
   })
 
   it('cost little, a thousand of them with two limits each', () => {
-    expect(footprint.perLimiter).toBeLessThan(7000)
+    expect(footprint.perLimiter).toBeLessThan(8000)
     expect(footprint.perLimiterUsed).toBeLessThan(15_000)
   })
 })
