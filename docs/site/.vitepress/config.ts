@@ -73,7 +73,7 @@ const config: UserConfig = {
     if (relativePath === 'docs/playground.md') frontmatter['aside'] = false
   },
   vite: {
-    resolve: { alias: { sluice: `${root}src/index.ts` } },
+    resolve: { alias: { 'sluice/algorithms': `${root}src/algorithms.ts`, sluice: `${root}src/index.ts` } },
     plugins: [{ name: 'repairs', enforce: 'pre', transform: repaired }],
   },
   buildEnd({ outDir }) {

@@ -1,3 +1,5 @@
+// The page chooses algorithms by their names.
+import 'sluice/algorithms'
 import { type Duration, type Limit, limit, spacing } from 'sluice'
 import { algorithms, type Field, fieldsOf, isShown } from './catalog.ts'
 
