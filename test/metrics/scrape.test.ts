@@ -78,7 +78,7 @@ function traffic(): void {
     slow.consume('ann')
     const running = interrupted.consume('ann')
     interrupted.reset('ann')
-    interrupted.renew(running)
+    void interrupted.renew(running)
     void remote.consume('ann')
     for (let i = 0; i < 5; i++) void leased.consume('ann')
   }, 50)
