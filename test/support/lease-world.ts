@@ -209,7 +209,7 @@ interface Use {
   net: number
 }
 
-/** What a process was told about a key. */
+/** What a process has heard about a key. */
 interface Heard {
   /** When the store gave the latest answer, and the latest one after which the process had sent no refund or charge of its own. */
   at: number
@@ -584,7 +584,7 @@ export class LeaseWorld {
       if (charge.policy.limiter === 'keyed') note(this.#place(charge))
   }
 
-  /** A client asks, waits as long as it is told to, and asks again. Nobody else does anything meanwhile. */
+  /** A client asks, waits for `retryAfter`, and asks again. Nobody else does anything meanwhile. */
   async #retry(process: Process, step: Step): Promise<void> {
     const decided = async (): Promise<readonly Charge[]> => {
       let charges: readonly Charge[] | undefined
