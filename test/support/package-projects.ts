@@ -90,7 +90,7 @@ export class PackedPackage {
     ...packages: readonly string[]
   ): Promise<string> {
     const home = join(this.folder, name)
-    await mkdir(home)
+    await mkdir(home, { recursive: true })
     await writeFile(join(home, 'package.json'), JSON.stringify({ name, private: true, ...fields }))
     await run('npm', ['install', this.tarball, ...packages, '--no-audit', '--no-fund', '--prefer-offline'], home)
     await write(home, files)
