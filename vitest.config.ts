@@ -66,6 +66,7 @@ const config: ViteUserConfig = {
   test: {
     // Tests name algorithms in plain data. `test/package/bundles.test.ts` looks at programs that bring no others than their own.
     setupFiles: ['src/algorithms.ts'],
+    globalSetup: ['test/support/run-folder.ts'],
     // Vitest would empty the style sheet of the dashboard.
     css: { include: /\?raw$/ },
     // Many files wait for servers and processes most of the time, so more of them run at once than there are processors.

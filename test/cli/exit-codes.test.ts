@@ -187,4 +187,10 @@ describe('the exit code', { timeout: 120_000 }, () => {
     expect(error).toMatch(/^sluice: there is no command "inspct"\. Did you mean "inspect"\?/)
     expect(error).toContain('Usage: sluice inspect <url> <limiter> <key>')
   })
+
+  it('is that of the process', async () => {
+    expect(await cli.start(['--help'])).toMatchObject({ code: EXIT.done, error: '' })
+    expect(await cli.start(['inspct'])).toMatchObject({ code: EXIT.misused, out: '' })
+    expect(await cli.start(['replay', 'none.log', ...LIMIT])).toMatchObject({ code: EXIT.failed, out: '' })
+  })
 })

@@ -85,7 +85,7 @@ it('MySQL: checks a table, creates it, grants the rights, and changes no table t
   await mysqlPool.query('CREATE TABLE other (id INT)')
   await mysqlPool.query("GRANT SELECT ON other TO app@'127.0.0.1'")
   const app = mysql.url.replace('sluice@', 'app@')
-  await Promise.all(Array.from({ length: 6 }, () => cli.output('migrate', mysql.url, '--apply')))
+  await Promise.all(Array.from({ length: 6 }, () => cli.start(['migrate', mysql.url, '--apply'])))
   const refused = await cli.run(['migrate', app])
   expect([refused.code, refused.error]).toEqual([EXIT.failed, expect.stringContaining('TO `app`@`127.0.0.1`')])
   await cli.output('migrate', mysql.url, '--apply', '--grant', 'app@127.0.0.1')

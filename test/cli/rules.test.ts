@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createLimiter } from '../../src/index.ts'
 import { pullRules, pushRules, redisStore } from '../../src/rules/redis/index.ts'
 import { createRules } from '../../src/rules/index.ts'
+import { builtPackage } from '../support/built.ts'
 import { CommandLine, type Result } from '../support/command-line.ts'
 import { type RedisCluster, startCluster } from '../support/redis-cluster.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
@@ -213,7 +214,7 @@ describe('sluice rules push and pull', () => {
   })
 
   it('reach two processes within a second', async () => {
-    const entry = pathToFileURL(join(cli.directory, 'src', 'rules', 'redis', 'index.js')).href
+    const entry = pathToFileURL(join(await builtPackage(), 'src', 'rules', 'redis', 'index.js')).href
     const program = cli.file(
       'follow.mjs',
       `import { createRequire } from 'node:module'
@@ -421,6 +422,6 @@ describe('a wrong command line', () => {
   it('except help, which is no mistake', async () => {
     const { code, out } = await rules('--help')
     expect([code, out]).toEqual([0, expect.stringContaining('Usage: sluice rules check <rules>')])
-    expect(readFileSync(cli.program, 'utf8')).toMatch(/^#!/)
+    expect(readFileSync(await cli.program(), 'utf8')).toMatch(/^#!/)
   })
 })

@@ -127,7 +127,16 @@ describe('sluice top', () => {
     async () => {
       const live = limiterOf('live', [gcra({ quota: 10, window: '1d' })])
       await live.consume('before')
-      const words = [process.execPath, cli.program, 'top', ...here(), '--limiter', 'live', '--interval', '100ms']
+      const words = [
+        process.execPath,
+        await cli.program(),
+        'top',
+        ...here(),
+        '--limiter',
+        'live',
+        '--interval',
+        '100ms',
+      ]
       const terminal = spawn('script', ['-qec', words.map((word) => `'${word}'`).join(' '), '/dev/null'])
       let shown = ''
       terminal.stdout.on('data', (data: Buffer) => (shown += data.toString()))

@@ -24,7 +24,7 @@ import { bundleSizes } from '../support/bundle-sizes.ts'
 import { packedPackage } from '../support/package-projects.ts'
 import { anchorsOf } from '../support/pages.ts'
 import { blocksOf, root } from '../support/programs.ts'
-import { build as buildPackage } from '../support/redis-built.ts'
+import { builtPackage } from '../support/built.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { type RestProxy, startRestProxy } from '../support/upstash.ts'
 
@@ -302,9 +302,8 @@ describe('the figures of size', () => {
   })
 
   it('are those of bundles', async () => {
-    const built = buildPackage()
-    const sizes = new Map([['sluice', rounded((await bundleSizes(built.directory)).get('sluice/express')!, 5)]])
-    built.remove()
+    const built = await builtPackage()
+    const sizes = new Map([['sluice', rounded((await bundleSizes(built)).get('sluice/express')!, 5)]])
     for (const name of columns.slice(1)) {
       const { outputFiles } = await build({
         stdin: { contents: `export * from ${JSON.stringify(name)}`, resolveDir: root },

@@ -8,12 +8,12 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { clfLine } from '../support/logs.ts'
 import { pages, readPage } from '../support/pages.ts'
 import { blocksOf } from '../support/programs.ts'
-import { build, type Built } from '../support/redis-built.ts'
+import { builtPackage } from '../support/built.ts'
 
-let built: Built
+let built: string
 let home: string
-beforeAll(() => {
-  built = build()
+beforeAll(async () => {
+  built = await builtPackage()
   home = mkdtempSync(join(tmpdir(), 'sluice-docs-'))
   const log = Array.from({ length: 200 }, (_, i) => clfLine(1.7e12 + i * 500, `192.0.2.${i % 3}`, '/login')).join('\n')
   for (const name of ['access.log', 'access.log.1']) writeFileSync(join(home, name), log)
@@ -22,7 +22,6 @@ beforeAll(() => {
   writeFileSync(join(home, 'rules.yaml'), rules)
 }, 60_000)
 afterAll(() => {
-  built.remove()
   rmSync(home, { recursive: true, force: true })
 })
 
@@ -37,7 +36,7 @@ it('the documents have commands for logs', () => {
 })
 
 it.each(commands)('%s', (command) => {
-  const program = join(built.directory, 'src', 'cli', 'sluice.js')
+  const program = join(built, 'src', 'cli', 'sluice.js')
   const line = command.replace('npx sluice', `"${process.execPath}" "${program}"`)
   const out = execFileSync('sh', ['-c', line], { cwd: home, encoding: 'utf8' })
   expect(out).toMatch(/\d requests of \d|"requests": \d/)

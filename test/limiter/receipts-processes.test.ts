@@ -4,12 +4,12 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { Redis } from 'ioredis'
 import { Pool } from 'pg'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import { concurrent, createLimiter, fixedWindow, stack, type Store } from '../../src/index.ts'
 import { postgresStore, postgresTable } from '../../src/stores/postgres.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { type Built, build } from '../support/redis-built.ts'
+import { builtPackage } from '../support/built.ts'
 import { startRedis } from '../support/redis.ts'
 
 const WORKER = fileURLToPath(new URL('../support/receipts-worker.mjs', import.meta.url))
@@ -23,11 +23,10 @@ const LIMITS = {
   slots: { quota: JOBS, expiresAfter: '1h' },
 } as const
 
-let built: Built
-beforeAll(() => {
-  built = build()
+let built: string
+beforeAll(async () => {
+  built = await builtPackage()
 })
-afterAll(() => built.remove())
 
 /** A store of this process, where its data is for others, and what ends all of it. */
 interface Opened {
@@ -86,7 +85,7 @@ it.each(Object.keys(places))(
       )
       for (let i = 0; i < PROCESSES; i++) {
         const job = {
-          package: built.directory,
+          package: built,
           kind,
           url,
           name,

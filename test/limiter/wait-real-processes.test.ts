@@ -6,17 +6,16 @@ import { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { postgresTable } from '../../src/stores/postgres.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { type Built, build } from '../support/redis-built.ts'
+import { builtPackage } from '../support/built.ts'
 import { startRedis } from '../support/redis.ts'
 
 const WORKER = fileURLToPath(new URL('../support/order-worker.mjs', import.meta.url))
 const TABLE = 'sluice'
 
-let built: Built
-beforeAll(() => {
-  built = build()
+let built: string
+beforeAll(async () => {
+  built = await builtPackage()
 }, 60_000)
-afterAll(() => built.remove())
 
 /** Start a server. Return its address, and what ends it. */
 const servers = {
@@ -65,7 +64,7 @@ describe.each([
   beforeAll(async () => {
     const [url, end] = await servers[kind]()
     stop = end
-    const job = JSON.stringify({ package: built.directory, kind, url, table: TABLE })
+    const job = JSON.stringify({ package: built, kind, url, table: TABLE })
     workers = most.map(() => fork(WORKER, [job], { execArgv: [] }))
     await Promise.all(workers.map((each) => once(each, 'message')))
     fair = await longestWait(workers, [5], { ms: 500 })

@@ -4,9 +4,9 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { build as bundle, type Plugin } from 'esbuild'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { root } from '../support/programs.ts'
-import { build, type Built } from '../support/redis-built.ts'
+import { builtPackage } from '../support/built.ts'
 
 vi.setConfig({ hookTimeout: 240_000, testTimeout: 120_000 })
 
@@ -79,15 +79,14 @@ async function bundled(
   return { text: outputFiles[0]!.text, modules: modules.map(([file]) => file).filter((file) => file !== '<stdin>') }
 }
 
-let built: Built
-beforeAll(() => {
-  built = build()
+let built: string
+beforeAll(async () => {
+  built = await builtPackage()
 })
-afterAll(() => built.remove())
 
 describe.each(Object.entries(programs))('a bundle with %s', (_, { code, most }) => {
   it(`has at most ${most} kB`, async () => {
-    const { text } = await bundled(code, built.directory, 'js')
+    const { text } = await bundled(code, built, 'js')
     expect(gzipSync(text).length / 1000).toBeLessThanOrEqual(most)
   })
 
@@ -121,7 +120,7 @@ it('has one algorithm more for one factory more', async () => {
 
 /** Runs a program in a new process. Returns what it prints. */
 async function printed(text: string, extension: 'mjs' | 'cjs'): Promise<string> {
-  const file = join(built.directory, `program.${extension}`)
+  const file = join(built, `program.${extension}`)
   await writeFile(file, text)
   const { stdout, stderr, status } = spawnSync(process.execPath, [file], { encoding: 'utf8' })
   if (status !== 0) throw new Error(stderr)
@@ -173,7 +172,7 @@ attempt('none')`
 
   it('is found in a bundle that imports sluice/algorithms for nothing else', async () => {
     const code = `import '{src/algorithms}'\nimport { limit } from '{src/index}'\n${TRY}attempt('exponential')`
-    const { text } = await bundled(code, built.directory, 'js')
+    const { text } = await bundled(code, built, 'js')
     expect(await printed(text, 'mjs')).toBe('7\n')
   })
 })

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { bundleSizes, filesLoaded, type ImportCost, importCosts } from '../support/bundle-sizes.ts'
-import { build, type Built } from '../support/redis-built.ts'
+import { builtPackage } from '../support/built.ts'
 
 vi.setConfig({ hookTimeout: 240_000 })
 
@@ -36,17 +36,16 @@ async function stated(name: string): Promise<ReadonlyMap<string, readonly string
   return new Map(rows.map(([, entry, cells]) => [entry!, cells!.split('|').map((each) => each.trim())]))
 }
 
-let built: Built
-beforeAll(() => {
-  built = build()
+let built: string
+beforeAll(async () => {
+  built = await builtPackage()
 })
-afterAll(() => built.remove())
 
 describe('the table of bundle sizes', () => {
   let sizes: ReadonlyMap<string, number>
   let numbers: ReadonlyMap<string, number>
   beforeAll(async () => {
-    sizes = await bundleSizes(built.directory)
+    sizes = await bundleSizes(built)
     const rows = [...sizes].map(([name, size]) => `| \`${name}\` | ${size.toFixed(1)} |`)
     if (process.env['SLUICE_RECORD'] === 'sizes') await record('sizes', '| entry | kB, gzipped |', rows)
     numbers = new Map([...(await stated('sizes'))].map(([name, [size]]) => [name, Number(size)]))
@@ -76,13 +75,13 @@ describe('the table of imports', () => {
   let files: ReadonlyMap<string, number>
   let rows: ReadonlyMap<string, readonly string[]>
   beforeAll(async () => {
-    files = filesLoaded(built.directory)
+    files = filesLoaded(built)
     if (process.env['SLUICE_RECORD'] === 'imports') {
       // It is JavaScript without types.
       const setup = new URL('../../bench/lib/setup.mjs', import.meta.url)
       const { installPeers } = (await import(setup.href)) as { installPeers(): void }
       installPeers()
-      const costs = importCosts(built.directory)
+      const costs = importCosts(built)
       await record('imports', '| entry | files | ms | peer, ms | ÷ peer |', [...costs].map(rowOf))
     }
     rows = await stated('imports')

@@ -15,12 +15,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import type { Duration } from '../../src/index.ts'
 import { type FileOptions, type Rules, rulesFromFile } from '../../src/rules/index.ts'
 import { problemText } from '../../src/rules/document.ts'
 import { warningsOf } from '../support/http.ts'
-import { build, type Built } from '../support/redis-built.ts'
+import { builtPackage } from '../support/built.ts'
 
 const yaml = (quota: number): string => `# for everybody
 policies:
@@ -310,16 +310,15 @@ describe('rulesFromFile at the start', () => {
 })
 
 describe('rulesFromFile and its process', () => {
-  let built: Built
-  beforeAll(() => {
-    built = build()
+  let built: string
+  beforeAll(async () => {
+    built = await builtPackage()
   }, 60_000)
-  afterAll(() => built.remove())
 
   it.each(['', 'await rules.close()'])('lets it end: %s', (end) => {
     const path = join(folder(), 'rules.yaml')
     writeFileSync(path, yaml(1))
-    const entry = pathToFileURL(join(built.directory, 'src', 'rules', 'index.js')).href
+    const entry = pathToFileURL(join(built, 'src', 'rules', 'index.js')).href
     const program = `
       import { rulesFromFile } from ${JSON.stringify(entry)}
       const rules = await rulesFromFile(${JSON.stringify(path)})

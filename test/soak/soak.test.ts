@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { build } from '../support/redis-built.ts'
+import { builtPackage } from '../support/built.ts'
 import { redisCommand } from '../support/redis.ts'
 
 interface Entry {
@@ -37,22 +37,18 @@ const modules = (await Promise.all(files.map((file) => import(file)))) as object
 const { Lag, Ledger, GENERATION, SPECS, grown, idle, late } = Object.assign({}, ...modules) as Parts
 
 describe('the soak', () => {
-  it('finds nothing wrong in 20 seconds of faults', { timeout: 120_000 }, () => {
-    const built = build()
-    try {
-      redisCommand()
-      const run = fileURLToPath(new URL('run.mjs', import.meta.url))
-      const { status, stdout, stderr } = spawnSync(
-        process.execPath,
-        [run, '--minutes', String(20 / 60), '--home', built.directory],
-        { encoding: 'utf8' },
-      )
-      expect(stdout + stderr).toContain('\nAll is well.\n')
-      expect(status).toBe(0)
-      for (const fault of ['freeze', 'kill', 'flush', 'restart']) expect(stdout).toContain(`${fault}: asked again`)
-    } finally {
-      built.remove()
-    }
+  it('finds nothing wrong in 20 seconds of faults', { timeout: 120_000 }, async () => {
+    const built = await builtPackage()
+    redisCommand()
+    const run = fileURLToPath(new URL('run.mjs', import.meta.url))
+    const { status, stdout, stderr } = spawnSync(
+      process.execPath,
+      [run, '--minutes', String(20 / 60), '--home', built],
+      { encoding: 'utf8' },
+    )
+    expect(stdout + stderr).toContain('\nAll is well.\n')
+    expect(status).toBe(0)
+    for (const fault of ['freeze', 'kill', 'flush', 'restart']) expect(stdout).toContain(`${fault}: asked again`)
   })
 })
 

@@ -1,8 +1,10 @@
 import { execFile } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { build } from './redis-built.ts'
+import { Readable } from 'node:stream'
+import { run } from '../../src/cli/run.ts'
+import { builtPackage } from './built.ts'
 
 export interface Result {
   readonly code: number
@@ -10,7 +12,7 @@ export interface Result {
   readonly error: string
 }
 
-/** What a run of `sluice` receives in addition to its words. */
+/** What a process of `sluice` receives in addition to its words. */
 export interface Given {
   /** The standard input. Default: nothing. */
   readonly input?: string | Buffer
@@ -18,25 +20,37 @@ export interface Given {
   readonly flags?: readonly string[]
 }
 
-/** The command `sluice`, built, and a folder in which it runs. */
+/** The command `sluice`, and a folder in which it runs: the working directory until it is removed. */
 export class CommandLine {
-  readonly home: string = mkdtempSync(join(tmpdir(), 'sluice-cli-'))
-  readonly #built = build()
+  readonly home: string = realpathSync(mkdtempSync(join(tmpdir(), 'sluice-cli-')))
+  readonly #before = process.cwd()
 
-  /** The folder of the build. */
-  get directory(): string {
-    return this.#built.directory
+  constructor() {
+    process.chdir(this.home)
   }
 
-  get program(): string {
-    return join(this.directory, 'src', 'cli', 'sluice.js')
+  /** Returns the path of the program, built. */
+  async program(): Promise<string> {
+    return join(await builtPackage(), 'src', 'cli', 'sluice.js')
   }
 
-  /** Runs the command as a shell does. */
-  run(words: readonly string[], { input = '', flags = [] }: Given = {}): Promise<Result> {
+  /** Runs the command in this process. */
+  async run(words: readonly string[], input: string | Buffer = ''): Promise<Result> {
+    let [out, error] = ['', '']
+    const code = await run(words, {
+      stdin: Readable.from([Buffer.from(input)]),
+      stdout: { write: (text) => (out += text) },
+      stderr: { write: (text) => (error += text) },
+    })
+    return { code, out, error }
+  }
+
+  /** Runs the command in a process of its own, as a shell does. */
+  async start(words: readonly string[], { input = '', flags = [] }: Given = {}): Promise<Result> {
+    const program = await this.program()
     const options = { cwd: this.home, maxBuffer: 2 ** 26 }
     return new Promise((resolve) => {
-      const child = execFile(process.execPath, [...flags, this.program, ...words], options, (failure, out, error) => {
+      const child = execFile(process.execPath, [...flags, program, ...words], options, (failure, out, error) => {
         resolve({ code: failure === null ? 0 : Number(failure.code), out, error })
       })
       // The command may end before it has read everything.
@@ -58,7 +72,7 @@ export class CommandLine {
   }
 
   remove(): void {
-    this.#built.remove()
+    process.chdir(this.#before)
     rmSync(this.home, { recursive: true, force: true })
   }
 }

@@ -3,8 +3,9 @@ import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'n
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll } from 'vitest'
+import { afterAll, beforeAll, inject } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
+import { madeOnce } from './made-once.ts'
 import { ownPackages } from './own-packages.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -66,20 +67,26 @@ export async function installed(home: string): Promise<Map<string, string>> {
   return contents
 }
 
+/** Packs a copy of the sources into their folder. */
+async function packedCopy(copy: string): Promise<void> {
+  const ours = (await readdir(root)).filter((name) => !['node_modules', 'dist', 'coverage', '.git'].includes(name))
+  for (const name of ours) await cp(join(root, name), join(copy, name), { recursive: true })
+  await symlink(join(root, 'node_modules'), join(copy, 'node_modules'), 'junction')
+  await run('npm', ['pack'], copy)
+}
+
 /** The package as `npm publish` would send it, and projects that install it. */
 export class PackedPackage {
   folder = ''
   tarball = ''
 
-  /** Packs a copy of the sources, so that the tarball contains no output of another build. */
+  /** Packs a copy of the sources, so that the tarball contains no output of another build. Once a run. */
   async pack(): Promise<void> {
     this.folder = await mkdtemp(join(tmpdir(), 'sluice-packaging-'))
-    const copy = join(this.folder, 'sluice')
-    const ours = (await readdir(root)).filter((name) => !['node_modules', 'dist', 'coverage', '.git'].includes(name))
-    for (const name of ours) await cp(join(root, name), join(copy, name), { recursive: true })
-    await symlink(join(root, 'node_modules'), join(copy, 'node_modules'), 'junction')
-    await run('npm', ['pack', '--pack-destination', this.folder], copy)
-    this.tarball = join(this.folder, `${manifest.name}-${manifest.version}.tgz`)
+    const copy = await madeOnce(join(inject('runFolder'), 'packed'), () =>
+      packedCopy(join(inject('runFolder'), 'packed')),
+    )
+    this.tarball = join(copy, `${manifest.name}-${manifest.version}.tgz`)
   }
 
   /** Makes a project with the package and other packages installed, these fields in its manifest and these files. */

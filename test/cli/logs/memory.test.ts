@@ -1,11 +1,14 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { describe, expect, it } from 'vitest'
+import { gzipSync } from 'node:zlib'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import type { LogEntry } from '../../../src/cli/logs/request.ts'
 import { Queue } from '../../../src/cli/logs/late.ts'
 import { ExactLog } from '../../../src/cli/replay/replay.ts'
 import { Tally } from '../../../src/cli/replay/tally.ts'
-import { Activity } from '../../../src/cli/suggest/command.ts'
+import { Activity, type Suggestion } from '../../../src/cli/suggest/command.ts'
+import { CommandLine } from '../../support/command-line.ts'
+import { clfLine } from '../../support/logs.ts'
 
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
@@ -63,4 +66,24 @@ describe('a queue', () => {
     expect(before - used()).toBeGreaterThan(5)
     expect(queue.first?.line).toBe(400)
   })
+})
+
+it('suggest reads on after a line of 100 MB in bounded memory', async () => {
+  const peak = `process.on('exit', () => process.stderr.write(String(process.resourceUsage().maxRSS)))`
+  const flags = [`--import=data:text/javascript,${encodeURIComponent(peak)}`]
+  const cli = new CommandLine()
+  onTestFinished(() => cli.remove())
+  const line = `${clfLine(Date.parse('2026-11-22T11:00:00Z'), '192.0.2.1', '/')}\n`
+  const [small, large] = await Promise.all(
+    [1e6, 1e8].map(async (size) => {
+      const input = gzipSync(`${line}${'x'.repeat(size)}\n${line}`)
+      const { code, out, error } = await cli.start(['suggest', '-', '--json'], { input, flags })
+      expect(code).toBe(0)
+      const { log } = JSON.parse(out) as Suggestion
+      expect(log).toMatchObject({ requests: 2, lines: 3, unread: [{ reason: 'longer than 64 KiB', lines: 1 }] })
+      return Number(error) / 1024
+    }),
+  )
+  // A line that is held takes 100 MB and more. Buffers that are not yet collected take up to 60.
+  expect(large! - small!).toBeLessThan(80)
 })

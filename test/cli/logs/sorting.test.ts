@@ -155,9 +155,7 @@ describe('several files', { timeout: 120_000 }, () => {
     const lines = inOrder(2000)
     cli.file('half.log', text(shuffled(lines.slice(0, 1000))))
     cli.file('whole.log', text(lines))
-    const { code, out, error } = await cli.run(['replay', 'half.log', '-', ...LIMIT, '--json'], {
-      input: text(lines.slice(1000)),
-    })
+    const { code, out, error } = await cli.run(['replay', 'half.log', '-', ...LIMIT, '--json'], text(lines.slice(1000)))
     expect([code, error]).toEqual([0, ''])
     expect((JSON.parse(out) as Report).decisions).toMatchObject({
       requests: 2000,
@@ -170,7 +168,7 @@ describe('--decisions', { timeout: 120_000 }, () => {
   it('has each decision once, in a file and in a pipe', async () => {
     cli.file('shuffled.log', text(shuffled(inOrder(500))))
     expect(await orderOf('shuffled.log')).toHaveLength(500)
-    const words = [cli.program, 'replay', 'shuffled.log', ...LIMIT, '--decisions', '/dev/stderr']
+    const words = [await cli.program(), 'replay', 'shuffled.log', ...LIMIT, '--decisions', '/dev/stderr']
     // A shell passes pipes, which a file in /dev can open.
     const { stderr } = spawnSync('sh', ['-c', `"$@" 2>&1 >/dev/null | cat >&2`, 'sh', process.execPath, ...words], {
       cwd: cli.home,
@@ -187,7 +185,7 @@ describe('the standard input', { timeout: 120_000 }, () => {
       ['replay', '-', ...LIMIT],
       ['suggest', '-'],
     ]) {
-      const { code, out, error } = await cli.run(words, { input })
+      const { code, out, error } = await cli.run(words, input)
       expect([code, out]).toEqual([1, ''])
       expect(error).toMatch(/^sluice: the standard input: \d+ of 1,000 requests \([\d.]+ %\) are more than 10 s late/)
       expect(error).toMatch(/Write the log to a file, which is sorted, or set --reorder \d+s/)
@@ -198,16 +196,16 @@ describe('the standard input', { timeout: 120_000 }, () => {
     const lines = inOrder(1000)
     const mixed = (count: number): string =>
       text([...lines.slice(0, 900), ...lines.slice(0, count), ...lines.slice(900)])
-    const few = await cli.run(['suggest', '-'], { input: mixed(10) })
+    const few = await cli.run(['suggest', '-'], mixed(10))
     expect(few.code).toBe(0)
     expect(few.out).toContain('note: 10 lines are omitted: they are more than 10 s late')
-    expect((await cli.run(['suggest', '-'], { input: mixed(11) })).code).toBe(1)
+    expect((await cli.run(['suggest', '-'], mixed(11))).code).toBe(1)
   })
 
   it('needs a suitable --reorder only', async () => {
     const lines = inOrder(1000)
     const reversed = text(lines.toReversed())
-    expect((await cli.run(['suggest', '-', '--reorder', '1d'], { input: reversed })).code).toBe(0)
+    expect((await cli.run(['suggest', '-', '--reorder', '1d'], reversed)).code).toBe(0)
   })
 })
 
@@ -225,7 +223,7 @@ describe('late lines that do not fit into memory', { timeout: 120_000 }, () => {
   beforeAll(() => void reversedLog('long.log', 80), 60_000)
 
   it('are an error that says what to do, and the command ends by itself', async () => {
-    const { code, out, error } = await cli.run(['suggest', 'long.log'], { flags: ['--max-old-space-size=128'] })
+    const { code, out, error } = await cli.start(['suggest', 'long.log'], { flags: ['--max-old-space-size=128'] })
     expect([code, out]).toEqual([1, ''])
     expect(error).toMatch(
       /^sluice: More than [\d,]+ lines are out of order.*Sort the log by time.*--max-old-space-size/,
@@ -233,7 +231,7 @@ describe('late lines that do not fit into memory', { timeout: 120_000 }, () => {
   })
 
   it('fit if Node has more', async () => {
-    const { code, out } = await cli.run(['suggest', 'long.log'], { flags: ['--max-old-space-size=600'] })
+    const { code, out } = await cli.start(['suggest', 'long.log'], { flags: ['--max-old-space-size=600'] })
     expect(code).toBe(0)
     expect(out).toContain('lines were more than 10 s late. They were sorted by time')
   })

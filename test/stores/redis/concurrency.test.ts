@@ -5,7 +5,7 @@ import { Cluster, Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createLimiter, limit, type LimitInput, stack } from '../../../src/index.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
-import { build, type Built } from '../../support/redis-built.ts'
+import { builtPackage } from '../../support/built.ts'
 import { type RedisCluster, startCluster } from '../../support/redis-cluster.ts'
 import { type RedisServer, startRedis } from '../../support/redis.ts'
 
@@ -39,14 +39,13 @@ interface MemberData {
 
 let server: RedisServer
 let cluster: RedisCluster
-let built: Built
+let built: string
 let runs = 0
 beforeAll(async () => {
-  built = build()
+  built = await builtPackage()
   ;[server, cluster] = await Promise.all([startRedis(), startCluster()])
 })
 afterAll(async () => {
-  built.remove()
   await Promise.all([server.stop(), cluster.stop()])
 })
 
@@ -56,7 +55,7 @@ const WORKER = fileURLToPath(new URL('../../support/redis-worker.mjs', import.me
 async function race(place: string, members: readonly MemberData[], keys: readonly string[]): Promise<number[]> {
   const inCluster = place === 'a cluster'
   const port = inCluster ? cluster.nodes[0]!.port : server.port
-  const job = { package: built.directory, port, cluster: inCluster, members, keys, asks: ASKS, inFlight: IN_FLIGHT }
+  const job = { package: built, port, cluster: inCluster, members, keys, asks: ASKS, inFlight: IN_FLIGHT }
   const workers = Array.from({ length: PROCESSES }, () => fork(WORKER, [JSON.stringify(job)], { execArgv: [] }))
   try {
     await Promise.all(workers.map((each) => once(each, 'message')))

@@ -24,7 +24,7 @@ import type { Charge } from '../../../src/stores/store.ts'
 import { DEADLINE, recordWarnings } from '../../support/guarded.ts'
 import { startReplica } from '../../support/faults/place.ts'
 import { redisCli, type RedisCluster, startCluster } from '../../support/redis-cluster.ts'
-import { build } from '../../support/redis-built.ts'
+import { builtPackage } from '../../support/built.ts'
 import { connect, leftovers, server, until } from '../../support/redis-tests.ts'
 
 const QUOTA = 2000
@@ -136,12 +136,11 @@ it(
   'a process that was stopped uses no unit of its lease after `for`, and gives back what is unused',
   { timeout: 60_000 },
   async () => {
-    const built = build()
-    leftovers.push(() => built.remove())
+    const built = await builtPackage()
     const { port } = await server()
     const name = `stopped ${names++}`
     const limit = { name: 'hour', quota: 100_000, window: '1h' }
-    const job = JSON.stringify({ package: built.directory, port, name, limit, options: { for: '500ms', share: 1 } })
+    const job = JSON.stringify({ package: built, port, name, limit, options: { for: '500ms', share: 1 } })
     const worker = fork(fileURLToPath(new URL('../../support/lease-worker.mjs', import.meta.url)), [job], {
       execArgv: [],
     })

@@ -7,7 +7,7 @@ import { Redis } from 'ioredis'
 import { expect, it } from 'vitest'
 import { concurrent, createLimiter } from '../../../src/index.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
-import { build } from '../../support/redis-built.ts'
+import { builtPackage } from '../../support/built.ts'
 import { startRedis } from '../../support/redis.ts'
 
 const WORKER = fileURLToPath(new URL('../../support/slots-worker.mjs', import.meta.url))
@@ -16,12 +16,12 @@ const QUOTA = 6
 const LEASE = 1500
 
 it('five processes never run more than the quota, and the slots of a killed one are back after one lease', async () => {
-  const built = build()
+  const built = await builtPackage()
   const server = await startRedis()
   const client = new Redis(server.port)
   const name = randomUUID()
   const limit = { quota: QUOTA, expiresAfter: LEASE }
-  const job = JSON.stringify({ package: built.directory, port: server.port, name, limit })
+  const job = JSON.stringify({ package: built, port: server.port, name, limit })
   const workers = Array.from({ length: PROCESSES }, () => fork(WORKER, [job], { execArgv: [] }))
   try {
     await Promise.all(workers.map((each) => once(each, 'message')))
@@ -50,6 +50,5 @@ it('five processes never run more than the quota, and the slots of a killed one 
     for (const each of workers) each.kill()
     client.disconnect()
     await server.stop()
-    built.remove()
   }
 })

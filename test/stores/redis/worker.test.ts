@@ -2,7 +2,7 @@
 import { build as bundle } from 'esbuild'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { root } from '../../support/programs.ts'
-import { build, type Built } from '../../support/redis-built.ts'
+import { builtPackage } from '../../support/built.ts'
 import { type RedisServer, startRedis } from '../../support/redis.ts'
 import { type RestProxy, startRestProxy } from '../../support/upstash.ts'
 import { Miniflare, type TestWorker } from '../../support/workers.ts'
@@ -21,16 +21,16 @@ const program = (directory: string, url: string, token: string): string => `
   export default { fetch: limited(() => new Response('hello')) }
 `
 
-let built: Built
+let built: string
 let server: RedisServer
 let proxy: RestProxy
 let workers: readonly TestWorker[] = []
 beforeAll(async () => {
-  built = build()
+  built = await builtPackage()
   server = await startRedis()
   proxy = await startRestProxy(server.port)
   const { outputFiles } = await bundle({
-    stdin: { contents: program(built.directory, proxy.url, proxy.token), resolveDir: root, loader: 'js' },
+    stdin: { contents: program(built, proxy.url, proxy.token), resolveDir: root, loader: 'js' },
     external: ['node:*', 'yaml'],
     bundle: true,
     write: false,
@@ -50,7 +50,6 @@ afterAll(async () => {
   await Promise.all(workers.map((worker) => worker.dispose()))
   await proxy.close()
   await server.stop()
-  built.remove()
 })
 
 it('two Workers share one limit over many requests', { timeout: LONG }, async () => {

@@ -10,7 +10,7 @@ import { mysqlStore, mysqlTable } from '../../../src/stores/mysql.ts'
 import { postgresStore, postgresTable } from '../../../src/stores/postgres.ts'
 import { type MysqlServer, startMysql } from '../../support/mysql.ts'
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts'
-import { build } from '../../support/redis-built.ts'
+import { builtPackage } from '../../support/built.ts'
 
 let postgres: PostgresServer
 let mysql: MysqlServer
@@ -228,16 +228,15 @@ describe('a pool of postgresStore', { timeout: 30_000 }, () => {
   })
 
   it('needs the package pg', async () => {
-    const built = build()
+    const built = await builtPackage()
     const elsewhere = mkdtempSync(join(tmpdir(), 'sluice-alone-'))
-    cpSync(built.directory, elsewhere, { recursive: true })
+    cpSync(built, elsewhere, { recursive: true })
     const module = (await import(`${elsewhere}/src/stores/postgres.js`)) as { postgresStore: typeof postgresStore }
     const limiter = limiterOn(module.postgresStore({ connectionString: postgres.url }))
     await expect(limiter.consume('k')).rejects.toMatchObject({
       code: 'MISSING_PACKAGE',
       message: expect.stringContaining('npm install pg') as string,
     })
-    built.remove()
     rmSync(elsewhere, { recursive: true })
   })
 })

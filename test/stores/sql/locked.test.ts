@@ -11,7 +11,7 @@ import { mysqlDatabase, mysqlStore, mysqlTable } from '../../../src/stores/mysql
 import { postgresDatabase, postgresStore, postgresTable } from '../../../src/stores/postgres.ts'
 import { type MysqlServer, startMysql } from '../../support/mysql.ts'
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts'
-import { build, type Built } from '../../support/redis-built.ts'
+import { builtPackage } from '../../support/built.ts'
 
 const WORKER = fileURLToPath(new URL('../../support/stopped-worker.mjs', import.meta.url))
 
@@ -34,14 +34,13 @@ interface World {
 
 let postgres: PostgresServer
 let mysql: MysqlServer
-let built: Built
+let built: string
 beforeAll(async () => {
-  built = build()
+  built = await builtPackage()
   ;[postgres, mysql] = await Promise.all([startPostgres(), startMysql()])
 }, 60_000)
 afterAll(async () => {
   await Promise.all([postgres.remove(), mysql.remove()])
-  built.remove()
 })
 
 const recordOf = (key: string): string => JSON.stringify(['api', key])
@@ -215,7 +214,7 @@ describe.each(['postgres', 'mysql'] as const)(
       const world = await kinds[kind]()
       const limiter = limiterOn(within(300, world.store))
       for (const key of KEYS) await limiter.consume(key)
-      const words = [built.directory, kind, world.url, world.table, 'k7']
+      const words = [built, kind, world.url, world.table, 'k7']
       const worker: ChildProcess = fork(WORKER, words)
       try {
         // The worker stops itself between the lock and the write.

@@ -15,7 +15,7 @@ import {
 import { storeBehaviours } from '../../../src/testing.ts'
 import { Proxy } from '../../support/faults/proxy.ts'
 import { type MysqlServer, startMysql } from '../../support/mysql.ts'
-import { build, type Built } from '../../support/redis-built.ts'
+import { builtPackage } from '../../support/built.ts'
 import { runProcesses } from '../../support/rows-processes.ts'
 import { unhandled } from '../../support/unhandled.ts'
 
@@ -168,16 +168,15 @@ function recordKey(key: string, limiter = 'test'): string {
 }
 
 describe('processes that share a table', { timeout: 120_000 }, () => {
-  let built: Built
-  beforeAll(() => {
-    built = build()
+  let built: string
+  beforeAll(async () => {
+    built = await builtPackage()
   })
-  afterAll(() => built.remove())
 
   it.each([false, true])('admit exactly the quota of one key, multipleStatements %s', async (multipleStatements) => {
     const { table } = await world()
     const limits = [{ algorithm: 'gcra', quota: 10, burst: 97, window: '1000d' }]
-    const admitted = await runProcesses(built.directory, 3, {
+    const admitted = await runProcesses(built, 3, {
       kind: 'mysql',
       url: `${server.url}?multipleStatements=${multipleStatements}`,
       table,
@@ -196,13 +195,13 @@ describe('processes that share a table', { timeout: 120_000 }, () => {
     // All of them are new. Half of them have another order as bytes than as characters of UTF-16.
     const keys = Array.from({ length: 211 }, (_, i) => `${i % 2 === 0 ? '\u{1F600}' : '\uFFFD'}${i * 31}`)
     const job = { kind: 'mysql', url: server.url, table, keys, asks: 3000, inFlight: 300 }
-    const each = await runProcesses(built.directory, 3, { ...job, members: [{ name: 'each', limits: limits(7) }] })
+    const each = await runProcesses(built, 3, { ...job, members: [{ name: 'each', limits: limits(7) }] })
     expect(each).toEqual(Object.fromEntries(keys.map((key) => [key, 7])))
     const members = [
       { name: 'both', limits: limits(7) },
       { name: 'all', key: 'all', limits: limits(1000) },
     ]
-    const both = await runProcesses(built.directory, 3, { ...job, members, asks: 1000 })
+    const both = await runProcesses(built, 3, { ...job, members, asks: 1000 })
     expect(Object.values(both).reduce((sum, count) => sum + count, 0)).toBe(1000)
     for (const count of Object.values(both)) expect(count).toBeLessThanOrEqual(7)
     expect(await deadlocksOf(pool)).toBe(before)

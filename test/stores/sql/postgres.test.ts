@@ -17,7 +17,7 @@ import { postgresDatabase, postgresStore, postgresTable } from '../../../src/sto
 import { storeBehaviours } from '../../../src/testing.ts'
 import { Proxy } from '../../support/faults/proxy.ts'
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts'
-import { build, type Built } from '../../support/redis-built.ts'
+import { builtPackage } from '../../support/built.ts'
 import { runProcesses } from '../../support/rows-processes.ts'
 
 let server: PostgresServer
@@ -115,16 +115,15 @@ async function usedIn(admin: Pool, table: string, key: string): Promise<number> 
 }
 
 describe('several processes on one table', { timeout: 120_000 }, () => {
-  let built: Built
-  beforeAll(() => {
-    built = build()
+  let built: string
+  beforeAll(async () => {
+    built = await builtPackage()
   })
-  afterAll(() => built.remove())
 
   it('admit exactly the quota of each key, and of a limit that all keys share', async () => {
     const { table } = await world()
     const limits = (quota: number): object[] => [{ algorithm: 'fixedWindow', quota, window: '1d' }]
-    const admitted = await runProcesses(built.directory, 4, {
+    const admitted = await runProcesses(built, 4, {
       kind: 'postgres',
       url: server.url,
       table,
@@ -146,7 +145,7 @@ describe('several processes on one table', { timeout: 120_000 }, () => {
     const keys = Array.from({ length: 30 }, (_, i) => `k${(i * 7) % 30}`)
     const limits = [{ algorithm: 'gcra', quota: 1_000_000, window: '1d', burst: 1_000_000 }]
     const before = await admin.query('SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()')
-    const admitted = await runProcesses(built.directory, 4, {
+    const admitted = await runProcesses(built, 4, {
       kind: 'postgres',
       url: server.url,
       table,

@@ -29,27 +29,26 @@ import { sqliteDatabase, sqliteStore, type SqliteStoreOptions } from '../../../s
 import { storeBehaviours, virtualClock } from '../../../src/testing.ts'
 import { recordWarnings } from '../../support/guarded.ts'
 import { newerNode } from '../../support/newer-node.ts'
-import { build, type Built } from '../../support/redis-built.ts'
+import { builtPackage } from '../../support/built.ts'
 import { until } from '../../support/redis-tests.ts'
 
 const WORKER = fileURLToPath(new URL('../../support/sqlite-worker.mjs', import.meta.url))
 const HOUR = 3_600_000
 
 let folder: string
-let built: Built
+let built: string
 let files = 0
 const open: { close(): unknown }[] = []
 const children: ChildProcess[] = []
-beforeAll(() => {
+beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'sluice-sqlite-'))
-  built = build()
+  built = await builtPackage()
 })
 afterEach(() => {
   for (const child of children.splice(0)) child.kill('SIGKILL')
   for (const each of open.splice(0)) each.close()
 })
 afterAll(() => {
-  built.remove()
   rmSync(folder, { recursive: true, force: true })
 })
 
@@ -90,7 +89,7 @@ const failed = (message: RegExp, code = 'STORE_FAILED'): object =>
 
 /** Runs a task of the worker. */
 function start(task: string, file: string, given: object = {}, execPath: string = process.execPath): ChildProcess {
-  const job = { package: built.directory, task, file, ...given }
+  const job = { package: built, task, file, ...given }
   const child = fork(WORKER, [JSON.stringify(job)], {
     execPath,
     execArgv: [],
@@ -660,7 +659,7 @@ describe('sqliteStore', () => {
 
   it('says what to install', { timeout: long }, async () => {
     const elsewhere = mkdtempSync(join(tmpdir(), 'sluice-alone-'))
-    cpSync(built.directory, elsewhere, { recursive: true })
+    cpSync(built, elsewhere, { recursive: true })
     const error = await printed(start('openWithout', newFile(), { package: elsewhere }))
     rmSync(elsewhere, { recursive: true })
     expect(error).toMatchObject({

@@ -1,0 +1,18 @@
+import { execFile } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { inject } from 'vitest'
+import manifest from '../../package.json' with { type: 'json' }
+import { madeOnce } from './made-once.ts'
+import { root } from './programs.ts'
+
+/** Returns a folder with the current sources, built for processes that tests start. It is built once a run, so no test changes it. */
+export function builtPackage(): Promise<string> {
+  const folder = join(inject('runFolder'), 'built')
+  return madeOnce(folder, async () => {
+    await promisify(execFile)(process.execPath, [join(root, 'build/build.mjs'), folder])
+    const sideEffects = manifest.sideEffects.map((file) => file.replace('./dist/', './'))
+    writeFileSync(join(folder, 'package.json'), JSON.stringify({ type: 'module', sideEffects }))
+  })
+}
