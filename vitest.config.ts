@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import type { Plugin, TestProjectInlineConfiguration, ViteUserConfig } from 'vitest/config'
 import type { Reporter } from 'vitest/node'
 import manifest from './package.json' with { type: 'json' }
-import { BOTH, REST, SHORT_SEARCHES } from './test/parts.ts'
+import { ALONE, BOTH, REST, SHORT_SEARCHES } from './test/parts.ts'
 
 /** It is JavaScript without types. */
 const { texts } = (await import(new URL('build/texts.mjs', import.meta.url).href)) as { texts(): Plugin }
@@ -46,18 +46,15 @@ const EVERY = 'test/**/*.test.ts'
 /** Returns the pattern of test files for a file or a folder. */
 const testsOf = (place: string): string => place.replace(/\*\*$/, '**/*.test.ts')
 
-/** The two parts of the tests. A run without `--project` has both. */
+/** A part of the tests: `quick` or `rest`. A run without `--project` has both. */
 function part(
   name: string,
   include: readonly string[],
-  exclude: readonly string[],
-  env: Readonly<Record<string, string>> = {},
+  options: Readonly<Omit<NonNullable<TestProjectInlineConfiguration['test']>, 'include' | 'name'>>,
 ): TestProjectInlineConfiguration {
-  const unset = Object.fromEntries(Object.entries(env).filter(([variable]) => process.env[variable] === undefined))
-  return {
-    extends: true,
-    test: { name, include: [...include], exclude: [...exclude], env: { ...unset, SLUICE_PART: name } },
-  }
+  const env = Object.entries(options.env ?? {}).filter(([variable]) => process.env[variable] === undefined)
+  const all = { ...Object.fromEntries(env), SLUICE_PART: name.split(' ')[0]! }
+  return { extends: true, test: { ...options, name, include: [...include], env: all } }
 }
 
 const config: ViteUserConfig = {
@@ -74,8 +71,13 @@ const config: ViteUserConfig = {
     testTimeout: 20_000,
     hookTimeout: 60_000,
     projects: [
-      part('quick', [EVERY], Object.keys(REST), SHORT_SEARCHES),
-      part('rest', [...Object.keys(REST), ...Object.keys(BOTH)].map(testsOf), []),
+      part('quick', [EVERY], {
+        exclude: [...Object.keys(REST), ...Object.keys(ALONE)],
+        isolate: false,
+        env: SHORT_SEARCHES,
+      }),
+      part('quick alone', Object.keys(ALONE), { env: SHORT_SEARCHES }),
+      part('rest', [...Object.keys(REST), ...Object.keys(BOTH)].map(testsOf), {}),
     ],
     retry: AGAIN,
     reporters: REPORT === undefined ? ['default', again] : ['default', again, ['json', { outputFile: REPORT }]],
