@@ -37,6 +37,7 @@ export const REST: Readonly<Record<string, string>> = {
   'test/stores/guard/cluster-outage.test.ts': 'stops nodes of a cluster',
   'test/stores/guard/faults/**': 'all clients, with each fault',
   'test/stores/guard/latency.test.ts': 'a minute behind slow proxies; deadline.test.ts has the same on a virtual clock',
+  'test/stores/guard/slots.test.ts': '5,000 streams on Redis for 12 seconds; held-slots.test.ts has each case',
   'test/stores/memory/bytes.test.ts': 'measures the memory of floods',
   'test/stores/memory/cluster-warning.test.ts': 'starts clusters of processes',
   'test/stores/memory/flood.test.ts': 'a flood of a million keys',
@@ -48,6 +49,7 @@ export const REST: Readonly<Record<string, string>> = {
   'test/stores/redis/concurrency.test.ts': 'hundreds of thousands of decisions at a time',
   'test/stores/redis/failover.test.ts': 'a cluster whose node fails',
   'test/stores/redis/faults.test.ts': 'all clients of Redis, with each fault',
+  'test/stores/redis/functions-cluster.test.ts': 'starts clusters and replicas; functions.test.ts has one server',
   'test/stores/redis/lease-faults.test.ts': 'leases, with each fault of Redis',
   'test/stores/redis/own-algorithm.test.ts':
     'a long search over an algorithm of a user; equality has those of the package',
@@ -72,6 +74,8 @@ export const BOTH: Readonly<Record<string, string>> = {
   'test/adapters/slots.test.ts': 'two frameworks, and the others',
   'test/adapters/user-functions.test.ts': 'two frameworks, and the others',
   'test/stores/guard/redis-outage.test.ts': 'two clients, and the others',
+  'test/stores/deny-cache/exactness.test.ts': 'a short random search, and a long one',
+  'test/stores/deny-cache/redis.test.ts': 'a short random search, and a long one',
   'test/stores/redis/equality.test.ts': 'a short random search, and a long one',
   'test/stores/redis/functions.test.ts': 'two clients, and the others',
   'test/stores/sql/equality.test.ts':
@@ -109,7 +113,7 @@ export const ALONE: Readonly<Record<string, string>> = {
 }
 
 /** The lengths of random searches in `npm test`, unless they are given. `npm run test:all` has the defaults. */
-export const SHORT_SEARCHES: Readonly<Record<string, string>> = { SLUICE_EQUALITY: '10000' }
+export const SHORT_SEARCHES: Readonly<Record<string, string>> = { SLUICE_EQUALITY: '4000', SLUICE_DENIALS: '10000' }
 
 /**
  * Returns the cases of a test that belong to the part that runs: those that `isQuick` accepts are in `npm test`, the others in

@@ -335,10 +335,10 @@ describe.each(Object.keys(starts))('on a server: %s,', { timeout: 60_000 }, (nam
     expect(codes).toEqual([])
   })
 
-  test('a test suite of 200 apps with equal limits causes none', async () => {
+  test('a test suite of 50 apps with equal limits causes none', async () => {
     const codes = await warningsOf(async () => {
       let before: Promise<unknown> = Promise.resolve()
-      for (let i = 0; i < 200; i++) {
+      for (let i = 0; i < 50; i++) {
         const { url, close } = await start(i % 2 === 0 ? 'at once' : 'lazy')
         // The request is in flight while the next app is created.
         const asked = fetch(url).then((response) => response.text())
