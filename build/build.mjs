@@ -109,10 +109,36 @@ await Promise.all([
     dts({ oxc: true, emitDtsOnly: true }),
   ]),
 ])
-const licenses = BUILT_IN.map((name) => {
+const builtIn = BUILT_IN.map((name) => {
   const folder = join(root, 'node_modules', name)
+  const { version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
   const file = readdirSync(folder).find((each) => /^licen[cs]e/i.test(each))
-  return `${name}\n\n${readFileSync(join(folder, file), 'utf8').trim()}\n`
+  return { name, version, license, text: readFileSync(join(folder, file), 'utf8').trim() }
 })
+const licenses = builtIn.map(({ name, version, text }) => `${name} ${version}\n\n${text}\n`)
 writeFileSync(join(out, 'licenses.txt'), `Licenses of the packages that are built in.\n\n${licenses.join('\n---\n\n')}`)
+writeFileSync(join(out, 'sbom.json'), `${JSON.stringify(billOfMaterials(), undefined, 1)}\n`)
 writeFileSync(join(commonjs, 'package.json'), '{ "type": "commonjs" }\n')
+
+/**
+ * Lists the packages that are built in, as CycloneDX 1.5: `npm audit` and `npm sbom` in a project of a user cannot see them.
+ * https://cyclonedx.org/docs/1.5/json/
+ */
+function billOfMaterials() {
+  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'))
+  const component = (type, { name, version, license }, more) => {
+    const purl = `pkg:npm/${name.replace('@', '%40')}@${version}`
+    return { type, 'bom-ref': purl, name, version, purl, licenses: [{ license: { id: license } }], ...more }
+  }
+  const hashOf = (name) => {
+    const [, content] = packages[`node_modules/${name}`].integrity.split('sha512-')
+    return { alg: 'SHA-512', content: Buffer.from(content, 'base64').toString('hex') }
+  }
+  return {
+    bomFormat: 'CycloneDX',
+    specVersion: '1.5',
+    version: 1,
+    metadata: { component: component('library', manifest) },
+    components: builtIn.map((each) => component('library', each, { hashes: [hashOf(each.name)] })),
+  }
+}

@@ -4,11 +4,23 @@ import { join } from 'node:path'
 
 const root = join(import.meta.dirname, '..')
 const [version, day = new Date().toISOString().slice(0, 10)] = process.argv.slice(2)
-const { version: current } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+const { version: current, ...manifest } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 
 if (!/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version ?? ''))
   throw new Error(`expected a version such as 1.2.3, got ${JSON.stringify(version)}`)
 if (!isAfter(version, current)) throw new Error(`expected a version after ${current}, got "${version}"`)
+
+// SECURITY.md, the page of the package on npm and the provenance of a release need an address that users can open.
+for (const [field, address] of Object.entries({
+  repository: manifest.repository?.url,
+  homepage: manifest.homepage,
+  bugs: manifest.bugs?.url,
+})) {
+  if (!URL.canParse(address))
+    throw new Error(
+      `package.json: fill in "${field}" with the public address of the project. See CONTRIBUTING.md, "Releases"`,
+    )
+}
 
 /** Compares the three numbers. The version itself is after its pre-releases. */
 function isAfter(one, other) {
@@ -35,6 +47,7 @@ function replace(file, from, to, times = 1) {
 replace('package.json', `"version": "${current}"`, `"version": "${version}"`)
 replace('package-lock.json', `"version": "${current}"`, `"version": "${version}"`, 2)
 replace('src/util/copies.ts', `VERSION = '${current}'`, `VERSION = '${version}'`)
+replace('README.md', `sluice-${current}.tgz`, `sluice-${version}.tgz`)
 replace(
   'docs/comparison.md',
   `| Version compared | [${current}][changelog] `,

@@ -1,6 +1,6 @@
 // Checks docs/reference/api.md against the types that the build writes, and the version in all places that have it.
 import { execFile } from 'node:child_process'
-import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -82,7 +82,14 @@ function exportedNames(text: string): string[] {
 }
 
 describe('npm run release', () => {
-  const files = ['package.json', 'package-lock.json', 'src/util/copies.ts', 'CHANGELOG.md', 'docs/comparison.md']
+  const files = [
+    'package.json',
+    'package-lock.json',
+    'src/util/copies.ts',
+    'CHANGELOG.md',
+    'README.md',
+    'docs/comparison.md',
+  ]
 
   it('the version is the same in all places', () => {
     const lock = JSON.parse(read('package-lock.json')) as {
@@ -96,6 +103,7 @@ describe('npm run release', () => {
     ])
     expect(read('CHANGELOG.md')).toMatch(/^## Unreleased$/m)
     expect(/^## (\d.*) - /m.exec(read('CHANGELOG.md'))?.[1]).toBe(manifest.version)
+    expect(read('README.md')).toContain(`/sluice-${manifest.version}.tgz`)
     expect(read('docs/comparison.md')).toContain(`| Version compared | [${manifest.version}][changelog] `)
   })
 
@@ -105,17 +113,28 @@ describe('npm run release', () => {
       for (const file of [...files, 'build/release.mjs']) cpSync(join(root, file), join(copy, file))
       const release = (...args: string[]): Promise<{ stdout: string }> =>
         promisify(execFile)(process.execPath, [join(copy, 'build/release.mjs'), ...args])
+      const written = (file: string): string => readFileSync(join(copy, file), 'utf8')
       await expect(release('1.0')).rejects.toThrow('expected a version such as 1.2.3, got "1.0"')
       await expect(release(manifest.version)).rejects.toThrow(`expected a version after ${manifest.version}`)
       await expect(release('0.0.9')).rejects.toThrow(`expected a version after ${manifest.version}`)
+      await expect(release('99.0.1', '2031-02-03')).rejects.toThrow('fill in "repository" with the public address')
+      expect(written('CHANGELOG.md')).toBe(read('CHANGELOG.md'))
+      const address = 'https://code.example/sluice'
+      const filled = {
+        repository: { url: `git+${address}.git` },
+        homepage: address,
+        bugs: { url: `${address}/issues` },
+      }
+      const named = JSON.stringify({ ...manifest, ...filled }, undefined, 2)
+      writeFileSync(join(copy, 'package.json'), `${named}\n`)
       await release('99.0.1', '2031-02-03')
-      const written = (file: string): string => readFileSync(join(copy, file), 'utf8')
       expect(written('package.json')).toContain('"version": "99.0.1"')
       expect(written('package-lock.json').match(/"version": "99\.0\.1"/g)).toHaveLength(2)
       expect(written('src/util/copies.ts')).toContain("VERSION = '99.0.1'")
       expect(written('CHANGELOG.md')).toMatch(/\n## Unreleased\n\n## 99\.0\.1 - 2031-02-03\n\n/)
+      expect(written('README.md')).toContain('/sluice-99.0.1.tgz')
       expect(written('docs/comparison.md')).toContain('| Version compared | [99.0.1][changelog] ')
-      expect(written('package.json').replace('99.0.1', manifest.version)).toBe(read('package.json'))
+      expect(written('package.json')).toBe(`${named.replace(manifest.version, '99.0.1')}\n`)
     } finally {
       rmSync(copy, { recursive: true, force: true })
     }

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { access, readdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it, vi } from 'vitest'
@@ -61,7 +62,7 @@ describe('the tarball', () => {
 
   it('contains code, types and documents, and nothing else', () => {
     const expected =
-      /^((package|rules\.schema|store-message\.schema)\.json|LICENSE|(?:ARCHITECTURE|CHANGELOG|CONTRIBUTING|README|SECURITY)\.md|dist\/(cjs\/)?(src|adapters|chunks)\/[\w/-]+(\.js|\.d\.ts)|dist\/cjs\/package\.json|dist\/licenses\.txt|docs\/grafana\.json|docs\/(comparison|playground|why-sluice)\.md|docs\/(concepts|extending|guides|internals|migrating|reference)\/[\w-]+\.md|examples\/[\w-]+\.ts)$/
+      /^((package|rules\.schema|store-message\.schema)\.json|LICENSE|(?:ARCHITECTURE|CHANGELOG|CONTRIBUTING|README|SECURITY)\.md|dist\/(cjs\/)?(src|adapters|chunks)\/[\w/-]+(\.js|\.d\.ts)|dist\/cjs\/package\.json|dist\/licenses\.txt|dist\/sbom\.json|docs\/grafana\.json|docs\/(comparison|playground|why-sluice)\.md|docs\/(concepts|extending|guides|internals|migrating|reference)\/[\w-]+\.md|examples\/[\w-]+\.ts)$/
     expect([...files.keys()].filter((name) => !expected.test(name))).toEqual([])
     expect([...files.keys()]).toEqual(expect.arrayContaining(['README.md', 'LICENSE', 'CHANGELOG.md']))
     expect([...files.values()].filter((text) => /^\/\/# sourceMappingURL/m.test(text))).toEqual([])
@@ -102,12 +103,28 @@ describe('the tarball', () => {
     expect([...names].filter((name) => !name.startsWith('node:') && !isKnown(name))).toEqual([])
   })
 
-  it('contains the license of each package that is built in', () => {
+  const versionOf = (name: string): string =>
+    (JSON.parse(readFileSync(join('node_modules', name, 'package.json'), 'utf8')) as { version: string }).version
+
+  it('contains the license and the version of each package that is built in', () => {
     const code = [...files].flatMap(([name, text]) => (name.endsWith('.js') ? text : [])).join('\n')
     const builtIn = [...code.matchAll(/^\/\/(?:#region)? (?:\S*\/)?node_modules\/((?:@[^/]+\/)?[^/]+)\//gm)]
     const names = [...new Set(builtIn.map(([, name]) => name!)), 'leven']
     expect(names).toEqual(expect.arrayContaining(['rou3', 'structured-headers']))
-    expect(names.filter((name) => !files.get('dist/licenses.txt')!.includes(`\n${name}\n\n`))).toEqual([])
+    const licenses = files.get('dist/licenses.txt')!
+    expect(names.filter((name) => !licenses.includes(`\n${name} ${versionOf(name)}\n\n`))).toEqual([])
+  })
+
+  it('has a bill of materials with each package that is built in, its version and its hash', () => {
+    const bill = JSON.parse(files.get('dist/sbom.json')!) as {
+      readonly components: readonly { readonly name: string; readonly version: string; readonly hashes: unknown }[]
+    }
+    expect(bill).toMatchObject({ bomFormat: 'CycloneDX', metadata: { component: { version: manifest.version } } })
+    expect(bill.components.map(({ name, version }) => `${name} ${version}`)).toEqual(
+      [...files.get('dist/licenses.txt')!.matchAll(/^(\S+ \d+\.\d+\.\d+)$/gm)].map(([, each]) => each),
+    )
+    const hash = [{ alg: 'SHA-512', content: expect.stringMatching(/^[\da-f]{128}$/) as string }]
+    for (const { hashes } of bill.components) expect(hashes).toEqual(hash)
   })
 
   it('has readable code: functions and files have their names in a stack trace', async () => {
