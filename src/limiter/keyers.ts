@@ -137,8 +137,9 @@ export function normalizeKey(key: Key | null | undefined, option = 'keyer'): str
 function textOf(key: Exclude<Key, string> | null | undefined, option: string): string {
   if (key === undefined || key === null) return UNIDENTIFIED
   if (typeof key === 'bigint' || (typeof key === 'number' && !Number.isNaN(key))) return boundedKey(String(key))
+  const hint = Array.isArray(key) ? `. Write keyers(one, other) for a key of several parts` : ''
   throw new SluiceError(
     'INVALID_KEY',
-    `${option}: expected a string, a number, a bigint or undefined, got ${shown(key)}`,
+    `${option}: expected a string, a number, a bigint or undefined, got ${shown(key)}${hint}`,
   )
 }

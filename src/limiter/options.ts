@@ -154,6 +154,8 @@ const ALL_OPTIONS: readonly string[] = [...LIMITER_OPTIONS, 'onDecision']
 export function validateOptions<Options extends LimiterOptions<never>>(options: Options): Options {
   options = knownOptions('createLimiter', options, ALL_OPTIONS)
   const { keyer, limits, cost, name } = options
+  if (Array.isArray(keyer))
+    refuse('keyer', 'a function, such as keyers(byIP, byMethod) for a key of several parts', keyer)
   if (typeof keyer !== 'function')
     refuse('keyer', 'a function from an input to its key, such as byIP (without parentheses)', keyer)
   refuseUncalled('keyer', keyer)

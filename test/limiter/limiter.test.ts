@@ -449,6 +449,15 @@ describe('keys', () => {
     )
   })
 
+  it('are named when a keyer is an array, or returns one', () => {
+    const limits = fixedWindow({ quota: 1, window: '1m' })
+    expect(() => createLimiter({ keyer: [byName] as never, limits })).toThrow(
+      'keyer: expected a function, such as keyers(byIP, byMethod) for a key of several parts, got an array of 1',
+    )
+    const limiter = createLimiter({ keyer: () => ['ann', 'GET'] as never, limits })
+    expect(() => limiter.consume({})).toThrow(/^keyer: expected a string, .* Write keyers\(one, other\) for a key of/)
+  })
+
   it('made of promised parts are promised', async () => {
     expect(await keyers(everyone, async () => 5)(undefined)).toBe('8:everyone1:5')
   })

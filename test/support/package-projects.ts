@@ -83,8 +83,8 @@ export class PackedPackage {
   /** Packs a copy of the sources, so that the tarball contains no output of another build. Once a run. */
   async pack(): Promise<void> {
     this.folder = await mkdtemp(join(tmpdir(), 'sluice-packaging-'))
-    const copy = await madeOnce(join(inject('runFolder'), 'packed'), () =>
-      packedCopy(join(inject('runFolder'), 'packed')),
+    const copy = await madeOnce(`${inject('packedFolder')}/sluice`, () =>
+      packedCopy(`${inject('packedFolder')}/sluice`),
     )
     this.tarball = join(copy, `${manifest.name}-${manifest.version}.tgz`)
   }
