@@ -43,6 +43,7 @@ export const REST: Readonly<Record<string, string>> = {
   'test/stores/memory/flood.test.ts': 'a flood of a million keys',
   'test/stores/memory/footprint.test.ts': 'measures the memory of a million keys',
   'test/stores/memory/million.test.ts': 'a million keys',
+  'test/stores/redis/after-work.test.ts': 'kills and freezes Redis; test/stores/slots.test.ts has a store that fails',
   'test/stores/redis/causes.test.ts': 'servers that refuse connections, with all clients',
   'test/stores/redis/changed-retry.test.ts': 'a long search; adjust and equality have the same for fewer histories',
   'test/stores/redis/clients.test.ts': 'all clients of Redis, with a server and with a cluster',

@@ -17,8 +17,10 @@ import {
   type Limiter,
   memoryStore,
   stack,
+  type Store,
 } from '../../src/index.ts'
 import type { Served } from '../../src/testing.ts'
+import { remoteStore } from '../../src/testing/adapter/world.ts'
 import { slotsHeld } from '../../src/limiter/slots.ts'
 import { waitingRequests } from '../../src/limiter/wait.ts'
 import { ask, dial, until } from '../support/http.ts'
@@ -376,47 +378,89 @@ describe('a server of node:http', () => {
     expect((await Promise.all(busy)).filter((status) => status === 200)).toHaveLength(5)
   })
 
-  test('forgets upgrades whose client leaves in the queue, and keeps what the others have sent', async () => {
-    const limiter = limiterOf(1)
-    const handed: string[] = []
+  const LEAVES: readonly (readonly [string, (socket: Socket) => unknown])[] = [
+    ['ends its side', (socket) => socket.end()],
+    ['hangs up', (socket) => socket.destroy()],
+    ['resets the connection', (socket) => socket.resetAndDestroy()],
+  ]
+  const STORES: readonly (readonly [string, () => Store])[] = [
+    ['at once', () => memoryStore()],
+    ['later', () => remoteStore(memoryStore(), () => pause(Math.random() * 5))],
+  ]
+
+  /** Serves upgrades to a protocol that says what it gets. Returns how many were handed over, what they have sent, and a client. */
+  async function serveUpgrades(limiter: Limiter<unknown>): Promise<{
+    handed(): number
+    sent(): string
+    dialled(): Promise<Socket>
+    close(): Promise<unknown>
+  }> {
+    const sent: string[] = []
+    let handed = 0
     const limit = rateLimit({ limiter, queue: { maxWait: '20s' } } as never)
     const server = http.createServer()
     server.on(
       'upgrade',
       limit.upgrade((_request, socket, head) => {
+        handed++
         socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n')
         if (head.length > 0) socket.unshift(head)
-        socket.on('data', (chunk: Buffer) => handed.push(String(chunk)))
+        socket.on('error', () => undefined)
+        socket.on('data', (chunk: Buffer) => sent.push(String(chunk)))
         socket.on('end', () => socket.end())
       }),
     )
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
     const { port } = server.address() as { port: number }
-    const dialled = async (): Promise<Socket> => {
-      const socket = connect(port, '127.0.0.1').on('error', () => undefined)
-      await once(socket, 'connect')
-      socket.write('GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n')
-      return socket
+    return {
+      handed: () => handed,
+      sent: () => sent.join(''),
+      async dialled() {
+        const socket = connect(port, '127.0.0.1').on('error', () => undefined)
+        await once(socket, 'connect')
+        socket.write('GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n')
+        return socket
+      },
+      close() {
+        server.close()
+        return once(server, 'close')
+      },
     }
-    const first = await dialled()
-    await once(first, 'data')
-    const left = await Promise.all([dialled(), dialled(), dialled()])
-    await until(() => waitersOf(limiter) === 3)
-    const stays = await dialled()
-    await until(() => waitersOf(limiter) === 4)
-    stays.write('early')
-    for (const each of left) each.write('lost')
-    for (const each of left) each.end()
-    await until(() => waitersOf(limiter) === 1)
-    first.destroy()
-    await once(stays, 'data')
-    stays.write(' late')
-    await until(() => handed.join('') === 'early late')
-    stays.destroy()
-    await until(() => usedBy(limiter as never) === 0)
-    server.close()
-    await once(server, 'close')
+  }
+
+  describe.each(STORES)('with a store that answers %s', (_when, storeOf) => {
+    const oneAtATime = (): Limiter<unknown> =>
+      createLimiter<unknown>({ keyer: everyone, limits: concurrent(1), store: storeOf() })
+    const isFree = async (limiter: Limiter<unknown>): Promise<void> => {
+      await vi.waitFor(async () => expect((await limiter.peek(undefined, { cost: 0 })).limits[0]!.used).toBe(0), 5000)
+    }
+
+    test.each(LEAVES)(
+      'forgets an upgrade whose client %s in the queue, and keeps what the others have sent',
+      async (_how, leave) => {
+        const limiter = oneAtATime()
+        const { handed, sent, dialled, close } = await serveUpgrades(limiter)
+        const first = await dialled()
+        await once(first, 'data')
+        const left = await Promise.all([dialled(), dialled(), dialled()])
+        await until(() => waitersOf(limiter) === 3)
+        const stays = await dialled()
+        await until(() => waitersOf(limiter) === 4)
+        stays.write('early')
+        for (const each of left) each.write('lost')
+        for (const each of left) leave(each)
+        await until(() => waitersOf(limiter) === 1)
+        first.destroy()
+        await once(stays, 'data')
+        stays.write(' late')
+        await until(() => sent() === 'early late')
+        expect(handed()).toBe(2)
+        stays.destroy()
+        await isFree(limiter)
+        await close()
+      },
+    )
   })
 
   test.each([[{ max: 0 }], [{ maxTotal: 0 }], [{ maxWait: 'soon' }], [{ least: 1 }], [5]])(
@@ -427,8 +471,8 @@ describe('a server of node:http', () => {
   )
 })
 
-function waitersOf(limiter: Limiter<unknown>): number {
-  return waitingRequests().get((limiter as unknown as { name: string }).name) ?? 0
+function waitersOf(limiter: object): number {
+  return waitingRequests().get((limiter as { name: string }).name) ?? 0
 }
 
 test.each(twoFrameworks)('$name removes the reset of an earlier limit', async (framework) => {

@@ -90,7 +90,7 @@ it('a server that is frozen: nothing is admitted that is not charged, and nothin
   await until(async () => (await guarded[0]!.consume('other')).degraded === undefined)
   made.push(...frozen, ...(await load(guarded, 300)))
   await until(async () => (await counted()) === admittedOf(made))
-  expect(warnings.codes).not.toContain('SLUICE_SETTLE_FAILED')
+  expect(warnings.codes).not.toContain('SLUICE_OUTCOME')
 })
 
 it('a server that is killed: each server admits one quota', async () => {
