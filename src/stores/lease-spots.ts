@@ -50,6 +50,7 @@ export class Tally {
 
   /** Units were charged that no answer reports. */
   charge(request: number, units: number): void {
+    this.said -= units
     this.#send(request, -units)
   }
 
@@ -58,15 +59,18 @@ export class Tally {
     this.#held += units
   }
 
-  /** Unused units of a lease go back to the store, where so many of them count again. */
-  giveBack(request: number, units: number, returning: number): void {
+  /**
+   * Unused units of a lease go back to the store, where so many of them count again. `isCertain`: they do beside any answer that does not include
+   * them.
+   */
+  giveBack(request: number, units: number, returning: number, isCertain: boolean): void {
     this.#held -= units
-    this.#send(request, returning)
+    this.said += returning
+    this.#send(request, isCertain ? returning : 0)
   }
 
   #send(request: number, units: number): void {
     this.#latest = request
-    this.said += units
     const sent = this.#sent
     sent.push({ request, units })
     if (sent.length <= MOST_SENT) return
@@ -87,8 +91,11 @@ export class Tally {
 export class Batch {
   readonly spot: Spot
   readonly charges: readonly Charge[]
+  /** When its request was sent, and when it is over: after `for`, or with the first window that ends. */
   readonly sent: number
   readonly end: number
+  /** When the window ends that each charge is in. */
+  readonly windowEnds: readonly number[]
   /** The end by the wall clock, in milliseconds: this process may have been frozen. */
   readonly wallEnd: number
   /** Units that are left for each charge. */
@@ -100,12 +107,17 @@ export class Batch {
   readonly #low: readonly number[]
   isLive = true
 
-  /** @param wall when it was sent, by the wall clock */
-  constructor(spot: Spot, charges: readonly Charge[], sent: number, wall: number, end: number) {
+  /** @param times `wall` is when it was sent, by the wall clock */
+  constructor(
+    spot: Spot,
+    charges: readonly Charge[],
+    { sent, wall, end, windowEnds }: Record<'sent' | 'wall' | 'end', number> & Pick<Batch, 'windowEnds'>,
+  ) {
     this.spot = spot
     this.charges = charges
     this.sent = sent
     this.end = end
+    this.windowEnds = windowEnds
     this.wallEnd = wall + (end - sent) / 1000
     // A shadow limit may have denied its part.
     this.left = charges.map(({ cost, charged }) => (charged > 0 ? cost : 0))

@@ -211,7 +211,10 @@ class LeaseStore implements AsyncStore {
     }
   }
 
-  /** Reads the clocks. A given clock that has stepped back ends all leases: nobody knows how old they are. */
+  /**
+   * Reads the clocks. A given clock that has stepped back ends all leases: nobody knows how old they are. Leases that are over end before anything is
+   * reported, also when their timer is late.
+   */
   #read(): number {
     const { given } = this.clock
     if (!given) this.#wall = Date.now()
@@ -222,7 +225,7 @@ class LeaseStore implements AsyncStore {
     if (hasSteppedBack) {
       this.#backSteps++
       for (const batch of this.#batches) this.#end(batch)
-    }
+    } else if (now >= this.#sweepAt) this.#sweep()
     return now
   }
 
@@ -283,8 +286,8 @@ class LeaseStore implements AsyncStore {
   ): (() => void) | undefined {
     if (tallies === undefined) return start(this.#inner, operation, reply)
     const { charges } = operation
-    const request = ++this.#requests
     const sent = this.#read()
+    const request = ++this.#requests
     let isGivenUp = false
     let again: (() => void) | undefined
     const giveUp = start(this.#inner, operation, {
@@ -494,8 +497,9 @@ class LeaseStore implements AsyncStore {
           if (by === undefined) {
             const part = partOf(spot, charges)
             learn(request, spot.tallies, charges, false)
-            const until = endOf(charges, sent, spot.settings.span) - (this.clock.given ? 0 : READ_EVERY)
-            const batch = new Batch(spot, charges, sent, wall, until)
+            const windowEnds = charges.map((charge) => windowEndOf(charge, sent))
+            const until = Math.min(sent + spot.settings.span, ...windowEnds) - (this.clock.given ? 0 : READ_EVERY)
+            const batch = new Batch(spot, charges, { sent, wall, end: until, windowEnds })
             this.#granted(batch, part, epoch === spot.epoch && backSteps === this.#backSteps)
           } else spot.quietUntil = sent + spot.settings.span
           over()
@@ -592,7 +596,10 @@ class LeaseStore implements AsyncStore {
       batch.left[i]! -= given
       batch.counted[i]! -= given
       // Where units drain, a part of them has come back already, and perhaps for another lease.
-      spot.tallies[i]!.giveBack(request, given, isRefundable(charge, -SMALLEST, age) ? given : 0)
+      const returning = isRefundable(charge, -SMALLEST, age) ? given : 0
+      // A window that ends on the way makes less of what comes back.
+      const isCertain = this.#now + spot.settings.span < batch.windowEnds[i]!
+      spot.tallies[i]!.giveBack(request, given, returning, isCertain)
       const refund = -given * batch.weights[i]!
       if (!isRefundable(charge, refund, age)) continue
       charges.push(charge)
@@ -610,19 +617,28 @@ class LeaseStore implements AsyncStore {
     if (this.#isClosed || (this.#cancel !== undefined && at >= this.#sweepAt)) return
     this.#cancel?.()
     this.#sweepAt = at
-    const sweep = (): void => {
+    const wake = (): void => {
       this.#cancel = undefined
-      const now = this.#read()
-      let next = Infinity
-      for (const batch of this.#batches) {
-        if (this.#isOver(batch)) this.#end(batch)
-        else next = Math.min(next, batch.end)
-      }
-      // A look takes about 10 ns for each lease, so this takes 1 % of the time.
-      if (next < Infinity) this.#sweepAtLatest(Math.max(next, now + this.#batches.size))
+      this.#read()
+      // A timer may be early.
+      if (this.#cancel === undefined) this.#sweep()
     }
     const ms = Math.max(1, Math.ceil((at - this.#now) / 1000))
-    this.#cancel = this.clock.given && this.clock.after ? this.clock.after(ms, sweep) : background(ms, sweep)
+    this.#cancel = this.clock.given && this.clock.after ? this.clock.after(ms, wake) : background(ms, wake)
+  }
+
+  /** Ends leases that are over as of the latest reading of the clocks. */
+  #sweep(): void {
+    this.#cancel?.()
+    this.#cancel = undefined
+    this.#sweepAt = Infinity
+    let next = Infinity
+    for (const batch of this.#batches) {
+      if (this.#isOver(batch)) this.#end(batch)
+      else next = Math.min(next, batch.end)
+    }
+    // A look takes about 10 ns for each lease, so this takes 1 % of the time.
+    if (next < Infinity) this.#sweepAtLatest(Math.max(next, this.#now + this.#batches.size))
   }
 
   #adjust(operation: Adjusting, reply: Reply): (() => void) | undefined {
@@ -720,17 +736,16 @@ function slowText({ settings }: Spot, trip: number): string {
   )
 }
 
-/** Returns the microsecond at which a lease ends, by this process. It counts from the sending of its request, so it is never later than in the store. */
-function endOf(charges: readonly Charge[], sent: number, span: number): number {
-  let end = sent + span
-  for (const { at, cost, resetAfter, policy } of charges) {
-    if (cost === 0) continue
-    const { algorithm, parameters, perMs, micros } = policy.compiled
-    const until = algorithm.leaseUntil!(parameters, at, Math.round(resetAfter * perMs))
-    // The store has rounded its time down to a tick.
-    if (until < Infinity) end = Math.min(end, sent + (until - at) * micros - (micros - 1))
-  }
-  return end
+/**
+ * Returns the microsecond at which the algorithm ends the lease of a charge, by this process. It counts from the sending of its request, so it is never
+ * later than in the store.
+ */
+function windowEndOf({ at, cost, resetAfter, policy }: Charge, sent: number): number {
+  if (cost === 0) return Infinity
+  const { algorithm, parameters, perMs, micros } = policy.compiled
+  const until = algorithm.leaseUntil!(parameters, at, Math.round(resetAfter * perMs))
+  // The store has rounded its time down to a tick.
+  return sent + (until - at) * micros - (micros - 1)
 }
 
 function stricter(one: LeaseSettings, other: LeaseSettings): LeaseSettings {

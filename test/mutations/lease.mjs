@@ -28,10 +28,10 @@ export const leases = [
   // The end.
   bounded(
     'a lease that runs from its answer',
-    'endOf(charges, sent, spot.settings.span)',
-    'endOf(charges, this.#now, spot.settings.span)',
+    'Math.min(sent + spot.settings.span, ...windowEnds)',
+    'Math.min(this.#now + spot.settings.span, ...windowEnds)',
   ),
-  bounded('a lease that no window ends', 'if (until < Infinity) end', 'if (until < -Infinity) end'),
+  bounded('a lease that no window ends', 'return sent + (until - at) * micros - (micros - 1)', 'return Infinity'),
   lease('a lease that the wall clock does not end', ' || this.#wall >= wallEnd', ''),
   bounded('a frozen process that goes on with its lease', ' || this.#wall >= wallEnd', ''),
   lease(
@@ -39,7 +39,7 @@ export const leases = [
     '      this.#backSteps++\n      for (const batch of this.#batches) this.#end(batch)\n',
     '      this.#backSteps++\n',
   ),
-  lease('a lease that a cost of 0 ends', '    if (cost === 0) continue\n', ''),
+  lease('a lease that a cost of 0 ends', 'if (cost === 0) return Infinity\n', ''),
   bounded('an answer after `for` that is used', '!this.#isClosed && !this.#isOver(batch)', '!this.#isClosed'),
   fixed('a lease of a window that is not over with it', 'at + reset,', 'Infinity,'),
   counter(
@@ -144,6 +144,12 @@ export const leases = [
     'a peek that counts own leases as used',
     'return this.#ask(operation, reply, this.#talliesOf(operation.charges))',
     'return start(this.#inner, operation, reply)',
+  ),
+  lease('a late timer whose units are reported', 'else if (now >= this.#sweepAt) this.#sweep()', ''),
+  lease(
+    'units in full after the end of their window',
+    'this.#now + spot.settings.span < batch.windowEnds[i]!',
+    'this.#now < Infinity',
   ),
   lease(
     'a denial for units that the process holds',

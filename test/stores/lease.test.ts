@@ -11,6 +11,7 @@ import {
   type Limit,
   memoryStore,
   perSecond,
+  slidingWindowCounter,
   stack,
   type Store,
   tokenBucket,
@@ -493,6 +494,36 @@ describe('a decision of a lease', () => {
       expect(limits[0]!.remaining).toBe(1000 - used)
       expect((await limiter.peek('k', { cost: 0 })).limits[0]!.remaining).toBe(1000 - used)
     }
+  })
+  it.each([
+    ['fixedWindow', fixedWindow({ quota: 1000, window: '1s', anchor: 'clock' })],
+    ['slidingWindowCounter', slidingWindowCounter({ quota: 1000, window: '1s' })],
+  ])('of %s counts no units of a lease that is over, also when its timer is late', async (_, limits) => {
+    const { clock, heat, limiter, exact, inner } = world(limits)
+    Object.assign(inner.clock, { after: () => () => undefined })
+    clock.advance(800)
+    await heat(200)
+    clock.advance(700)
+    await exact.consume('k', { cost: 100 })
+    const reported = (await limiter.peek('k', { cost: 0 })).limits[0]!.remaining
+    expect(inner.count('adjust')).toBe(limits.algorithm === 'fixedWindow' ? 0 : 1)
+    expect(reported).toBeLessThanOrEqual((await exact.peek('k', { cost: 0 })).limits[0]!.remaining)
+  })
+  it('counts units in full only if they come back in their window', async () => {
+    const { clock, heat, limiter, exact, inner } = world(slidingWindowCounter({ quota: 1000, window: '1s' }))
+    clock.advance(800)
+    await heat(200)
+    clock.advance(199)
+    inner.mode = 'held'
+    const asked = limiter.consume('k', { cost: 300 })
+    await Promise.resolve()
+    clock.advance(100)
+    inner.mode = 'now'
+    await exact.consume('k', { cost: 400 })
+    inner.answer()
+    const reported = (await asked).limits[0]!.remaining
+    expect(inner.count('adjust')).toBe(1)
+    expect(reported).toBeLessThanOrEqual((await exact.peek('k', { cost: 0 })).limits[0]!.remaining)
   })
   it('has what the process holds, and no more, after a settlement beyond the limit', async () => {
     const { heat, limiter, charged, clock } = world(hour)

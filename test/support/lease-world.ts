@@ -398,7 +398,7 @@ class Process {
           world.time.at(at + trips[1], this, () => {
             world.heard(own, this, at)
             if (isGivenUp) {
-              world.undone(copies)
+              world.undone(copies, this)
               const undoing = undo(world.server, copies)
               return isPromise(undoing)
                 ? undoing.then(() => this.enter(() => reply.answered()))
@@ -441,7 +441,8 @@ export class LeaseWorld {
   #sent = 0
   /** False once windows may have passed. */
   #isShort = true
-  readonly #settled = new WeakMap<readonly Charge[], number>()
+  /** Refunds and settlements: their order, and the process that had the decision. */
+  readonly #settled = new WeakMap<readonly Charge[], { readonly order: number; readonly owner: Process }>()
   readonly #life: number
   /** False once messages or processes were lost: then units stay charged that nobody has used. */
   #isReliable = true
@@ -596,10 +597,13 @@ export class LeaseWorld {
     const deniedBy = (charges: readonly Charge[]): readonly Charge[] =>
       charges.filter(({ allowed, policy }) => !allowed && policy.compiled.enforced)
     await this.time.pass(100_000)
-    const denied = deniedBy(await decided())
+    const charges = await decided()
+    const denied = deniedBy(charges)
     const wait = Math.max(0, ...denied.map(({ retryAfter }) => retryAfter))
     // A slot is free when somebody releases it: that time is a guess. A bucket with `initial` begins anew when another limit has a longer wait.
-    const isGuess = denied.some(({ policy, limit: { initial } }) => policy.compiled.slots || initial !== undefined)
+    const isGuess =
+      denied.some(({ policy }) => policy.compiled.slots) ||
+      charges.some(({ limit: { initial } }) => initial !== undefined)
     if (wait === 0 || wait === Infinity || isGuess) return
     this.counts.waits++
     await this.time.pass(Math.ceil(wait * 1000))
@@ -723,7 +727,7 @@ export class LeaseWorld {
       use.net = Math.max(0, use.net + Math.min(0, units[i]!))
       use.record.used += Math.min(0, units[i]!)
     }
-    this.#settled.set(charges, this.#order++)
+    this.#settled.set(charges, { order: this.#order++, owner: request.process })
     // What is charged past the limit is charged before it counts as used.
     for (const [i, charge] of charges.entries()) if (units[i]! > 0) this.#place(charge).charged += units[i]!
     const before = process.inner
@@ -776,14 +780,14 @@ export class LeaseWorld {
     return number
   }
 
-  undone(charges: readonly Charge[]): void {
+  undone(charges: readonly Charge[], process: Process): void {
     for (const charge of charges) {
       if (charge.charged === 0) continue
       const place = this.#place(charge)
       place.refunded += charge.charged
       place.cameBack(this.time.now, charge.charged)
       place.mirror?.adjust(Math.floor(this.time.now / place.micros), charge.at, -charge.charged)
-      this.#returned(place, charge, charge.charged)
+      this.#returned(place, charge, charge.charged, process)
     }
   }
 
@@ -804,9 +808,9 @@ export class LeaseWorld {
         place.mirror?.adjust(Math.floor(this.time.now / place.micros), charge.at, units)
         const settled = this.#settled.get(operation.charges)
         const time = this.time.now
-        if (units > 0) place.added.push({ process, time, units, settled: settled ?? -1 })
+        if (units > 0) place.added.push({ process, time, units, settled: settled?.order ?? -1 })
         else place.cameBack(time, -units, settled === undefined ? process : undefined)
-        if (units < 0 && charge.allowed) this.#returned(place, charge, -units)
+        if (units < 0 && charge.allowed) this.#returned(place, charge, -units, settled?.owner ?? process)
       }
     } else if (operation.kind === 'lock') {
       const from = this.time.now
@@ -818,14 +822,17 @@ export class LeaseWorld {
     }
   }
 
-  #returned(place: Place, { at }: Charge, units: number): void {
+  /** Two processes can have charged at the same time: those of the owner come first. */
+  #returned(place: Place, { at }: Charge, units: number, owner: Process): void {
     let left = units
-    for (const record of place.records.toReversed()) {
-      if (record.at !== at) continue
-      const taken = Math.min(left, record.net)
-      record.net -= taken
-      left -= taken
-    }
+    const records = place.records.filter((each) => each.at === at).toReversed()
+    for (const isOwn of [true, false])
+      for (const record of records) {
+        if ((record.process === owner) !== isOwn) continue
+        const taken = Math.min(left, record.net)
+        record.net -= taken
+        left -= taken
+      }
     if (left > 0) throw new Error(`${left} refunded that were not charged`)
   }
 
@@ -894,6 +901,8 @@ export class LeaseWorld {
     const inStore = new Charge({ ...charge.policy, store: this.server, cache: undefined }, charge.key, 0)
     void perform(this.server, { kind: 'peek', charges: [inStore], fresh: false })
     if (inStore.lockedFor > 0) return
+    // A full bucket with `initial` is forgotten, and begins anew.
+    if (inStore.remaining === Number(place.limit['initial'] ?? -1)) return
     // Until it has come back, and a timer of a millisecond has seen its end.
     const way = process.trips[0] + process.trips[1] + 2000
     let held = 0
