@@ -152,9 +152,17 @@ export class EntryArray implements Entries {
     const isGone = taken === this.#costOf(at)
     for (let i = at; i < this.#totals.length; i++) this.#totals[i]! -= taken
     if (!isGone) return
-    this.#times.splice(at, 1)
-    this.#totals.splice(at, 1)
-    if (this.length === 0) this.clear()
+    if (at === this.#times.length - 1) {
+      this.#times.pop()
+      this.#totals.pop()
+    } else {
+      this.#times.splice(at, 1)
+      this.#totals.splice(at, 1)
+    }
+    if (this.length > 0) return
+    // The next entry often follows soon, so a short list keeps its memory.
+    if (this.#first > 0) this.clear()
+    else this.#dropped = 0
   }
 
   /** Removes what was dropped, so that the memory is free and the totals begin at 0. */

@@ -128,7 +128,7 @@ export class Tables implements Place {
 
   /** Reports the tables that have become full. Comes last in an operation. */
   reportFull(): void {
-    for (const full of this.#full.splice(0)) this.#onFull(full)
+    if (this.#full.length > 0) for (const full of this.#full.splice(0)) this.#onFull(full)
   }
 
   /** Writes what has changed in a row. */
