@@ -28,8 +28,10 @@ export class SlowLog {
   ask(limit: Limit, now: number, cost: number, peeks = false): Said & { readonly at: number } {
     const { quota, window } = limit
     const before = this.#entries.filter((each) => each.time + (this.#writer?.window ?? 0) > this.#at(now))
-    const isChanged = this.#writer !== undefined && (this.#writer.quota !== quota || this.#writer.window !== window)
-    const entries = isChanged ? newestWithin(before, quota) : before
+    const writer = this.#writer
+    const isChanged = writer !== undefined && (writer.quota !== quota || writer.window !== window)
+    // In the same window, a sum above a smaller quota denies, and is still there when the quota becomes larger again.
+    const entries = isChanged && writer.window !== window ? newestWithin(before, quota) : before
     const at = Math.max(now, entries.at(-1)?.time ?? now)
     const live = entries.filter((each) => each.time + window > at)
     const allowed = cost <= quota - sumOf(live)

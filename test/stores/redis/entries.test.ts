@@ -149,7 +149,22 @@ describe('entries of a log in Redis', () => {
           else advance(each.pause)
         }
       }),
-      { numRuns: 6, endOnFailure: true },
+      {
+        numRuns: 6,
+        endOnFailure: true,
+        // More than a smaller quota stays, and counts again under the larger one.
+        examples: [
+          [
+            [
+              { many: 901, pause: 0 },
+              { limit: limits[2]! },
+              { many: 1, pause: 0 },
+              { limit: limits[0]! },
+              { many: 1, pause: 0 },
+            ],
+          ],
+        ],
+      },
     )
   })
 
