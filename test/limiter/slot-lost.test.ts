@@ -175,3 +175,41 @@ it('a slot that was released is not taken again by a late renewal, also when the
   await settled()
   expect([await limiter.renew(other), await used()]).toEqual([false, 0])
 })
+
+it('a slot whose release has failed at once is not renewed any more', () => {
+  const memory = memoryStore()
+  let failing = false
+  const store = {
+    ...memory,
+    run(...[operation, reply]: Parameters<typeof memory.run>) {
+      if (!failing || operation.kind !== 'adjust') return memory.run(operation, reply)
+      reply.failed(new Error('busy'))
+      return undefined
+    },
+  }
+  const limiter = createLimiter({ name: 'at once', keyer, limits, store })
+  const running = limiter.consume('ann')
+  expect(limiter.renew(running)).toBe(true)
+  failing = true
+  limiter.release(running)
+  expect(limiter.renew(running)).toBe(false)
+})
+
+it('a slot that was released during its renewal is not lost', async () => {
+  const lost: LostSlots[] = []
+  const memory = memoryStore()
+  const store = remoteStore(memory)
+  const onSlotLost = (each: LostSlots): void => void lost.push(each)
+  const limiter = createLimiter({ name: 'during', keyer, limits, store, onSlotLost })
+  const ask = async (isReleased: boolean): Promise<void> => {
+    const running = await limiter.consume('ann')
+    perform(memory, { kind: 'forget', limiter: 'during', key: 'ann' })
+    const renewal = limiter.renew(running)
+    const release = isReleased ? limiter.release(running) : undefined
+    expect([await renewal, await release]).toEqual([false, undefined])
+  }
+  await ask(true)
+  expect(lost).toHaveLength(0)
+  await ask(false)
+  expect(lost).toHaveLength(1)
+})
