@@ -450,7 +450,7 @@ describe('keys', () => {
   })
 
   it('are named when a keyer is an array, or returns one', () => {
-    const limits = fixedWindow({ quota: 1, window: '1m' })
+    const limits = perMinute(1)
     expect(() => createLimiter({ keyer: [byName] as never, limits })).toThrow(
       'keyer: expected a function, such as keyers(byIP, byMethod) for a key of several parts, got an array of 1',
     )
