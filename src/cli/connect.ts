@@ -19,11 +19,14 @@ interface Connection {
   close(): void
 }
 
-/** Connects with the package of a client. The package is loaded only if it is installed. */
+/**
+ * Connects with the package of a client. The package is loaded only if it is installed. With `lasts`, the client connects again by itself when the server
+ * was away.
+ */
 interface ClientPackage {
   readonly name: string
-  single(loaded: unknown, address: ServerAddress): Promise<Connection>
-  cluster(loaded: unknown, address: ServerAddress): Promise<Connection>
+  single(loaded: unknown, address: ServerAddress, lasts: boolean): Promise<Connection>
+  cluster(loaded: unknown, address: ServerAddress, lasts: boolean): Promise<Connection>
 }
 
 interface Ioredis {
@@ -61,13 +64,13 @@ const TIMEOUT = 5000
 function ignore(): void {}
 
 function likeIoredis(name: string): ClientPackage {
-  const options = ({ username, password, tls }: ServerAddress): object => ({
+  const options = ({ username, password, tls }: ServerAddress, lasts: boolean): object => ({
     ...(username !== undefined && { username }),
     ...(password !== undefined && { password }),
     ...(tls && { tls: {} }),
     connectTimeout: TIMEOUT,
     maxRetriesPerRequest: 1,
-    retryStrategy: null,
+    ...(!lasts && { retryStrategy: null }),
   })
   const open = async (client: IoredisClient, database = 0): Promise<Connection> => {
     let reason: Error | undefined
@@ -87,12 +90,14 @@ function likeIoredis(name: string): ClientPackage {
   }
   return {
     name,
-    single(loaded, address) {
+    single(loaded, address, lasts) {
       const { host, port, database } = address
-      return open(new (loaded as Ioredis).Redis({ host, port, lazyConnect: true, ...options(address) }), database)
+      // A client that connects again must know the database itself.
+      const own = { host, port, lazyConnect: true, ...(lasts && { db: database }), ...options(address, lasts) }
+      return open(new (loaded as Ioredis).Redis(own), lasts ? 0 : database)
     },
-    cluster(loaded, address) {
-      const settings = { lazyConnect: true, redisOptions: options(address) }
+    cluster(loaded, address, lasts) {
+      const settings = { lazyConnect: true, redisOptions: options(address, lasts) }
       return open(new (loaded as Ioredis).Cluster([{ host: address.host, port: address.port }], settings))
     },
   }
@@ -100,18 +105,19 @@ function likeIoredis(name: string): ClientPackage {
 
 const nodeRedis: ClientPackage = {
   name: 'redis',
-  single: (loaded, address) => openNodeRedis((loaded as NodeRedis).createClient(nodeRedisOptions(address))),
-  cluster: (loaded, address) =>
+  single: (loaded, address, lasts) =>
+    openNodeRedis((loaded as NodeRedis).createClient(nodeRedisOptions(address, lasts))),
+  cluster: (loaded, address, lasts) =>
     openNodeRedis(
       (loaded as NodeRedis).createCluster({
-        rootNodes: [nodeRedisOptions(address)],
+        rootNodes: [nodeRedisOptions(address, lasts)],
         defaults: { username: address.username, password: address.password },
       }),
     ),
 }
 
-function nodeRedisOptions({ host, port, username, password, database, tls }: ServerAddress): object {
-  const socket = { host, port, tls, connectTimeout: TIMEOUT, reconnectStrategy: false }
+function nodeRedisOptions({ host, port, username, password, database, tls }: ServerAddress, lasts: boolean): object {
+  const socket = { host, port, tls, connectTimeout: TIMEOUT, ...(!lasts && { reconnectStrategy: false }) }
   return { socket, username, password, ...(database !== 0 && { database }) }
 }
 
@@ -162,12 +168,29 @@ export async function withRedis<Answer>(
   const address = addressOf(url)
   const [client, loaded] = await installed(name)
   try {
-    return await using(await reached(url, client.single(loaded, address)), work)
+    return await using(await reached(url, client.single(loaded, address, false)), work)
   } catch (error) {
     // This is a node of a cluster, and another node has the key.
     if (!/\bMOVED\b|\bMoved\b/.test(String(error))) throw error
-    return using(await reached(url, client.cluster(loaded, address)), work)
+    return using(await reached(url, client.cluster(loaded, address, false)), work)
   }
+}
+
+/**
+ * Connects as `withRedis` does, for a program that runs for long: the client connects again by itself. The server must answer at the start, which says
+ * whether it is a part of a cluster.
+ */
+export async function withLastingRedis<Answer>(
+  url: string,
+  name: string | undefined,
+  work: (client: RedisClient) => Promise<Answer>,
+): Promise<Answer> {
+  const address = addressOf(url)
+  const [client, loaded] = await installed(name)
+  const first = await reached(url, client.single(loaded, address, false))
+  const isCluster = await using(first, async (runner) => (await primariesOf(runner)).length > 0)
+  const connecting = isCluster ? client.cluster(loaded, address, true) : client.single(loaded, address, true)
+  return using(await reached(url, connecting), (_, lasting) => work(lasting))
 }
 
 /**
@@ -181,12 +204,12 @@ export async function withServers<Answer>(
 ): Promise<Answer> {
   const address = addressOf(url)
   const [client, loaded] = await installed(name)
-  const connections = [await reached(url, client.single(loaded, address))]
+  const connections = [await reached(url, client.single(loaded, address, false))]
   try {
     const [first] = connections.map(runnerOf)
     for (const { host, port } of await primariesOf(first!)) {
       const primary = { ...address, host: host === '' ? address.host : host, port }
-      connections.push(await reached(url, client.single(loaded, primary)))
+      connections.push(await reached(url, client.single(loaded, primary, false)))
     }
     const runners = connections.map(runnerOf)
     return await work(runners.length === 1 ? runners : runners.slice(1))

@@ -3,8 +3,9 @@ import { mysqlGrant, mysqlTableName } from '../stores/mysql-setup.ts'
 import { mysqlDatabase, mysqlTable } from '../stores/mysql.ts'
 import { postgresGrant, postgresSchemaGrant, postgresTableName } from '../stores/postgres-setup.ts'
 import { postgresDatabase, postgresTable, type PostgresTable } from '../stores/postgres.ts'
-import type { ListedDatabase } from '../stores/rows.ts'
-import { sqliteDatabase } from '../stores/sqlite.ts'
+import { type ListedDatabase, rowStore } from '../stores/rows.ts'
+import { sqliteDatabase, sqliteStore } from '../stores/sqlite.ts'
+import type { Store } from '../stores/store.ts'
 import { shown, SluiceError } from '../util/errors.ts'
 import { load, withoutSecrets } from './connect.ts'
 
@@ -27,13 +28,16 @@ interface Kind {
   /** What URLs of it begin with. */
   readonly schemes: readonly string[]
   readonly example: string
-  open(url: string, table: PostgresTable): Promise<Opened>
+  /** `lasts`: for a program that runs for long, and makes many decisions. */
+  open(url: string, table: PostgresTable, lasts?: boolean): Promise<Opened>
+  /** Returns a store that closes what it has opened. Default: of the rows that `open` returns. */
+  store?(url: string, table: PostgresTable): Store
   /** Returns the statements that create the table, and give a role its rights. Absent where the store creates it. */
   create?(options: PostgresTable & { readonly unlogged?: boolean }, grant: string | undefined): readonly string[]
 }
 
 /** How each client connects, in the order in which they are tried. */
-type Clients = Readonly<Record<string, (loaded: never, url: string, table: PostgresTable) => Opened>>
+type Clients = Readonly<Record<string, (loaded: never, url: string, table: PostgresTable, lasts: boolean) => Opened>>
 
 interface PgPackage {
   readonly default: { readonly Pool: new (options: object) => PgPool }
@@ -65,23 +69,36 @@ interface Mysql2Package {
   }
 }
 
-/** Milliseconds before a statement fails. */
+/** Milliseconds before a statement of a command fails. */
 const TIMEOUT = 5000
+/** The connections of a command, and of a program that runs for long: a store keeps half of them. */
+const FEW = 2
+const MANY = 8
+
+/** A program that runs for long has the time-outs of the store. */
+function waits(lasts: boolean): { readonly timeout?: number; readonly connections?: number } {
+  return lasts ? { connections: MANY / 2 } : { timeout: TIMEOUT }
+}
 
 const KINDS: Readonly<Record<string, Kind>> = {
   postgres: {
     schemes: ['postgres:', 'postgresql:'],
     example: 'postgres://localhost:5432/shop',
     open: withClients({
-      pg({ default: { Pool } }: PgPackage, url, table) {
-        const pool = new Pool({ connectionString: url, max: 2, connectionTimeoutMillis: TIMEOUT })
+      pg({ default: { Pool } }: PgPackage, url, table, lasts) {
+        const pool = new Pool({
+          connectionString: url,
+          max: lasts ? MANY : FEW,
+          connectionTimeoutMillis: TIMEOUT,
+        })
         pool.on('error', () => undefined)
-        const database = postgresDatabase(pool, { ...table, timeout: TIMEOUT })
+        const database = postgresDatabase(pool, { ...table, ...waits(lasts) })
         return { database, execute: (statements) => pool.query(inTurn(statements)), close: () => pool.end() }
       },
-      postgres({ default: connect }: PostgresJsPackage, url, table) {
-        const sql = connect(url, { max: 2, connect_timeout: TIMEOUT / 1000, onnotice: () => undefined })
-        const database = postgresDatabase(sql, { ...table, timeout: TIMEOUT })
+      postgres({ default: connect }: PostgresJsPackage, url, table, lasts) {
+        const settings = { connect_timeout: TIMEOUT / 1000, onnotice: () => undefined }
+        const sql = connect(url, { max: lasts ? MANY : FEW, ...settings })
+        const database = postgresDatabase(sql, { ...table, ...waits(lasts) })
         return { database, execute: (statements) => sql.unsafe(inTurn(statements)), close: () => sql.end() }
       },
     }),
@@ -99,10 +116,13 @@ const KINDS: Readonly<Record<string, Kind>> = {
     schemes: ['mysql:', 'mariadb:'],
     example: 'mysql://localhost:3306/shop',
     open: withClients({
-      mysql2({ createPool }: Mysql2Package, url, table) {
+      mysql2({ createPool }: Mysql2Package, url, table, lasts) {
         const uri = url.replace(/^mariadb:/, 'mysql:')
-        const pool = createPool({ uri, connectionLimit: 2, connectTimeout: TIMEOUT }).promise()
-        const database = mysqlDatabase(pool, { ...table, timeout: TIMEOUT })
+        const connectionLimit = lasts ? MANY : FEW
+        // With several statements in a trip, a decision needs fewer of them.
+        const settings = { uri, connectionLimit, connectTimeout: TIMEOUT, multipleStatements: lasts }
+        const pool = createPool(settings).promise()
+        const database = mysqlDatabase(pool, { ...table, ...waits(lasts) })
         const execute = async (statements: readonly string[]): Promise<void> => {
           for (const each of statements) await pool.query(each)
         }
@@ -118,14 +138,22 @@ const KINDS: Readonly<Record<string, Kind>> = {
     schemes: ['sqlite:'],
     example: 'sqlite:limits.db',
     async open(url, { schema, ...table }) {
-      if (schema !== undefined) throw new SluiceError('INVALID_OPTION', '--schema: SQLite has no schemas')
+      refuseSchema(schema)
       const file = url.slice('sqlite:'.length)
       // Opening it would create it.
       if (!existsSync(file)) throw new SluiceError('STORE_FAILED', `There is no file ${shown(file)}`)
       const database = sqliteDatabase(file, { ...table, timeout: TIMEOUT })
       return { database, close: () => database.close?.() }
     },
+    store(url, { schema, ...table }) {
+      refuseSchema(schema)
+      return sqliteStore(url.slice('sqlite:'.length), table)
+    },
   },
+}
+
+function refuseSchema(schema: string | undefined): void {
+  if (schema !== undefined) throw new SluiceError('INVALID_OPTION', '--schema: SQLite has no schemas')
 }
 
 /** Returns true for the URL of a database with rows, as opposed to Redis. */
@@ -143,6 +171,23 @@ export async function withDatabase<Answer>(
   work: (database: ListedDatabase) => Promise<Answer>,
 ): Promise<Answer> {
   return using(url, options, ({ database }) => work(database))
+}
+
+/** Opens a store of the database at a URL, for a program that runs for long, and calls `work`. Closes it in the end. */
+export async function withStore<Answer>(
+  url: string,
+  options: TableOptions,
+  work: (store: Store) => Promise<Answer>,
+): Promise<Answer> {
+  const kind = kindOf(url)!
+  const opened = kind.store === undefined ? await kind.open(url, given(options), true) : undefined
+  const store = opened === undefined ? kind.store!(url, given(options)) : rowStore(opened.database)
+  try {
+    return await work(store)
+  } finally {
+    await store.close?.()
+    await opened?.close()
+  }
 }
 
 /** What `sluice migrate` creates. */
@@ -213,10 +258,10 @@ async function using<Answer>(
 
 /** Returns what opens a database with the first of these clients that is installed. */
 function withClients(clients: Clients): Kind['open'] {
-  return async (url, table) => {
+  return async (url, table, lasts = false) => {
     for (const [name, connect] of Object.entries(clients)) {
       const loaded = await load(name)
-      if (loaded !== undefined) return connect(loaded as never, url, table)
+      if (loaded !== undefined) return connect(loaded as never, url, table, lasts)
     }
     const [names, where] = [Object.keys(clients).join(' or '), withoutSecrets(url)]
     throw new SluiceError('NOT_APPLICABLE', `No client for ${where} is installed. Install ${names} where you run this`)

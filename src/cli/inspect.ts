@@ -14,6 +14,7 @@ const USAGE = `Usage: sluice inspect <url> <limiter> <key>   prints how much of 
        sluice migrate <database> …            prints or creates the table of a store: sluice migrate --help
        sluice replay <log> …                  tries limits on a log: sluice replay --help
        sluice suggest <log> …                 shows how many requests clients send: sluice suggest --help
+       sluice serve <rules> …                 decides for other programs over HTTP: sluice serve --help
        sluice rules <command> …               checks, compares and replaces rules: sluice rules --help
 
 The URL is one of redis://, postgres://, mysql:// or sqlite:<file>.

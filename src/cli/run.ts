@@ -3,12 +3,14 @@ import { migrateCommand } from './migrate.ts'
 import { asError, escaped, EXIT, exitCodeOf, type Io, type Outcome, withoutPasswords } from './print.ts'
 import { replayCommand } from './replay/command.ts'
 import { rulesCommand } from './rules/command.ts'
+import { serveCommand } from './serve/command.ts'
 import { suggestCommand } from './suggest/command.ts'
 import { topCommand } from './top/command.ts'
 
 type Command = (args: readonly string[], io: Io) => Promise<Outcome>
 
 const COMMANDS: Readonly<Record<string, Command>> = {
+  serve: serveCommand,
   rules: rulesCommand,
   top: topCommand,
   migrate: migrateCommand,

@@ -1,7 +1,8 @@
 import type { Limiter } from '../limiter/contract.ts'
 import type { Decision } from '../limiter/decision.ts'
 import { countsSlots } from '../engine/limit.ts'
-import { isOwn, type OwnLimiter } from '../limiter/default-limiter.ts'
+import type { OwnLimiter } from '../limiter/default-limiter.ts'
+import { keyedLimiter, nameOf } from '../limiter/keyed.ts'
 import { waitQueueOf } from '../limiter/wait.ts'
 import type { HeldByLimit } from '../stores/held.ts'
 import { inspectKey } from '../stores/inspect.ts'
@@ -9,7 +10,6 @@ import { isCharge, type LimitStatus, perform, type Store } from '../stores/store
 import { boundedKey } from '../util/bounded-key.ts'
 import { SluiceError } from '../util/errors.ts'
 import { collect, type MaybePromise } from '../util/maybe-promise.ts'
-import { refuse } from '../util/validate.ts'
 
 /** A limiter of any input. */
 export type AnyLimiter = Limiter<never>
@@ -43,7 +43,7 @@ export class Keys {
 
   /** Throws `INVALID_OPTION` for a limiter whose inputs have several keys. */
   constructor(limiters: readonly AnyLimiter[], stores: readonly Store[]) {
-    this.#limiters = limiters.map(ownLimiter)
+    this.#limiters = limiters.map((each) => keyedLimiter(each, 'give their store in `stores`'))
     this.#stores = stores
   }
 
@@ -89,20 +89,6 @@ export class Keys {
   #unknown(name: string): KeyAnswer {
     return { problem: `No limiter is named ${JSON.stringify(name)}.` }
   }
-}
-
-function nameOf({ sources }: OwnLimiter<never>): string {
-  return sources[0]!.name
-}
-
-function ownLimiter(given: AnyLimiter): OwnLimiter<never> {
-  const isSingle = given !== undefined && given !== null && isOwn(given) && given.sources.length === 1
-  if (isSingle && given.sources[0]!.withKey !== undefined) return given as OwnLimiter<never>
-  return refuse(
-    'limiters',
-    'limiters made by createLimiter, each with one key: the parts of a stack; for rules, give their store in `stores`',
-    given,
-  )
 }
 
 /** Returns the verdicts of a limiter's limits, or `undefined` if they cannot be known without an input. */

@@ -21,13 +21,11 @@
 import type { Decision } from '../limiter/decision.ts'
 import { SluiceError } from '../util/errors.ts'
 import { knownOptions } from '../util/validate.ts'
-import { type Denial, denial, type DeniedRequest } from './denial.ts'
+import type { DeniedRequest } from './denial.ts'
 import type { HeaderOptions } from './headers/options.ts'
-import { timeOf } from './headers/stacked.ts'
-import { hasMilliseconds, type HeaderConfig, headerConfig } from './headers/styles.ts'
-import { isAnswered } from './headers/standard.ts'
-import { RETRY_AFTER_MS, retryAfterMs } from './headers/retry-after.ts'
+import { headerConfig } from './headers/styles.ts'
 import { validateStatus } from './message.ts'
+import { type HeaderRecord, plainDenial, plainHeaders, type ProblemResponse } from './plain.ts'
 
 export type { Decision } from '../limiter/decision.ts'
 export type { HeaderOptions } from './headers/options.ts'
@@ -45,6 +43,7 @@ export { type ProxyHeader, proxyHeaderIn, type ProxyTrust } from './keys/address
 export { unroutedKey } from './checks.ts'
 export { headerKeyer, routeKey, type RoutePattern } from './keys/request-keyers.ts'
 export type { HttpOptions, LimiterSource } from './options.ts'
+export type { HeaderRecord, ProblemResponse } from './plain.ts'
 export { createRequestLimiter, type RequestLimiter } from './request-limiter.ts'
 export { isClosed, markAborted, whenAnswered, whenClosed } from './response/node.ts'
 export { trackWork } from './work.ts'
@@ -52,22 +51,6 @@ export { discardBody } from './response/unread-body.ts'
 export { ResponseEnd } from './response/web.ts'
 
 const HEADER_OPTIONS = ['headers', 'headerNames', 'unit', 'partitionKey']
-
-/** Headers by name. */
-export type HeaderRecord = Readonly<Record<string, string>>
-
-/** The response to a request that was not admitted, as plain data. */
-export interface ProblemResponse {
-  /** 429, the `statusCode` that was asked for, or 503. */
-  readonly status: Denial['status']
-  /**
-   * The rate-limit headers, `Retry-After`, `Cache-Control`, `Vary` and `Content-Type`. With the styles `'openai'` and `'anthropic'` also
-   * `retry-after-ms`.
-   */
-  readonly headers: HeaderRecord
-  /** Problem details as JSON, a page for a client that prefers HTML, or text for one that accepts no JSON. Empty for HEAD. */
-  readonly body: string
-}
 
 /** The options of {@link problemFor}: those of the headers, the method and the `Accept` header of the request, and `statusCode`. */
 export type ProblemOptions = HeaderOptions & DeniedRequest
@@ -82,8 +65,7 @@ export type ProblemOptions = HeaderOptions & DeniedRequest
  */
 export function headersFor(decision: Decision, options: HeaderOptions = {}): HeaderRecord {
   options = knownOptions('headersFor', options, HEADER_OPTIONS)
-  const config = headerConfig(options)
-  return { ...recordOf(decision, config), ...(isAnswered(decision) && millisecondsOf(decision, config)) }
+  return plainHeaders(decision, headerConfig(options))
 }
 
 /**
@@ -105,20 +87,5 @@ export function problemFor(decision: Decision, options: ProblemOptions = {}): Pr
       'INVALID_OPTION',
       'problemFor: expected the decision of a denied request, got the decision of an admitted request',
     )
-  const { status, headers, body } = denial(decision, options)
-  const config = headerConfig(options)
-  const written = { ...recordOf(decision, config), ...millisecondsOf(decision, config) }
-  return { status, headers: { ...written, ...Object.fromEntries(headers) }, body }
-}
-
-/** Returns the `retry-after-ms` of a denial, in a style that has it. */
-function millisecondsOf(decision: Decision, config: HeaderConfig): HeaderRecord {
-  const ms = hasMilliseconds(config) ? retryAfterMs(decision) : undefined
-  return ms === undefined ? {} : { [RETRY_AFTER_MS]: String(ms) }
-}
-
-function recordOf(decision: Decision, config: HeaderConfig): HeaderRecord {
-  const record: Record<string, string> = {}
-  config.write(decision, timeOf(decision), (name, value) => void (record[name] = value))
-  return record
+  return plainDenial(decision, headerConfig(options), options)
 }

@@ -3,6 +3,7 @@ import { Charge, createPolicy, type Policy, type ReceiptUse, type Store } from '
 import { shared } from '../util/copies.ts'
 import { copyText } from '../util/bounded-key.ts'
 import { messageOf, reasonOf, shown, SluiceError } from '../util/errors.ts'
+import { isEqualText } from '../util/equal-text.ts'
 import { hmacSha256, sha256 } from '../util/sha256.ts'
 import { chargesOf, type ChargeSource, checkedCost } from './charges.ts'
 import { combine, type Decision } from './decision.ts'
@@ -237,13 +238,6 @@ function isSigned(given: string, body: string, secrets: readonly string[]): bool
   let isFound = false
   for (const secret of secrets) if (isEqualText(given, digestOf(body, secret))) isFound = true
   return isFound
-}
-
-/** Compares texts in a time that depends on their length alone. */
-function isEqualText(one: string, other: string): boolean {
-  let difference = one.length ^ other.length
-  for (let i = 0; i < other.length; i++) difference |= one.charCodeAt(i) ^ other.charCodeAt(i)
-  return difference === 0
 }
 
 function otherFormat(version: string): SluiceError {

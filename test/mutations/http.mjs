@@ -622,7 +622,7 @@ export const http = [
     'if (!showsMilliseconds(decision)) return',
     '',
   ),
-  inTests('src/http/index.ts', 'test/http/responses-for.test.ts')(
+  inTests('src/http/plain.ts', 'test/http/responses-for.test.ts')(
     'returns milliseconds in an outage',
     '(isAnswered(decision) && millisecondsOf(decision, config))',
     'millisecondsOf(decision, config)',

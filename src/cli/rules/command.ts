@@ -36,7 +36,7 @@ async function loadText(from: string, place: Place): Promise<LoadedText> {
   throw noRules(name)
 }
 
-function isRedisUrl(text: string): boolean {
+export function isRedisUrl(text: string): boolean {
   return /^(redis|valkey)s?:/i.test(text)
 }
 

@@ -69,7 +69,7 @@ interface Value {
 }
 
 /** A metric as registries of prom-client read it. A registry for OpenMetrics changes the name of a counter. */
-interface RegistryMetric {
+export interface RegistryMetric {
   name: string
   readonly help: string
   readonly type: 'counter' | 'gauge' | 'histogram'

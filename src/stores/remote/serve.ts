@@ -2,7 +2,18 @@ import { bringAll } from '../../engine/all-algorithms.ts'
 import { type Limit, limit, type LimitInput } from '../../engine/limit.ts'
 import type { Renewed } from '../../engine/adjust.ts'
 import { shown, SluiceError } from '../../util/errors.ts'
-import { ownOptions } from '../../util/validate.ts'
+import {
+  amount,
+  boolean,
+  type Fields,
+  fields,
+  finite,
+  invalid,
+  list,
+  natural,
+  text,
+  whole,
+} from '../../util/messages.ts'
 import {
   assertStore,
   Charge,
@@ -210,51 +221,6 @@ function receiptIn(given: Fields, path: string): ReceiptUse | undefined {
     releases: boolean(`${path}.releases`, releases),
     isRepeated: false,
   }
-}
-
-type Fields = Readonly<Record<string, unknown>>
-
-/** Returns the own properties of an object. */
-function fields(path: string, given: unknown): Fields {
-  if (typeof given !== 'object' || given === null || Array.isArray(given)) return invalid(path, 'an object', given)
-  return ownOptions(given as Record<string, unknown>)
-}
-
-function list(path: string, given: unknown, most: number): readonly unknown[] {
-  if (Array.isArray(given) && given.length <= most) return given
-  return invalid(path, `a list of at most ${most}`, given)
-}
-
-function text(path: string, given: unknown, most: number): string {
-  return typeof given === 'string' && given.length <= most ? given : invalid(path, `a text of at most ${most}`, given)
-}
-
-function boolean(path: string, given: unknown): boolean {
-  return typeof given === 'boolean' ? given : invalid(path, 'true or false', given)
-}
-
-function whole(path: string, given: unknown): number {
-  return Number.isSafeInteger(given) ? (given as number) : invalid(path, 'a whole number', given)
-}
-
-function natural(path: string, given: unknown): number {
-  return whole(path, given) >= 0 ? (given as number) : invalid(path, 'a whole number from 0', given)
-}
-
-/** A number of units, such as those of `exponential`, which are no whole numbers. */
-function finite(path: string, given: unknown): number {
-  const isUnits = typeof given === 'number' && Math.abs(given) <= Number.MAX_SAFE_INTEGER
-  return isUnits ? given : invalid(path, 'a number', given)
-}
-
-/** A number from 0, such as milliseconds. */
-function amount(path: string, given: unknown): number {
-  const isAmount = typeof given === 'number' && given >= 0 && given <= Number.MAX_SAFE_INTEGER
-  return isAmount ? given : invalid(path, 'a number from 0', given)
-}
-
-function invalid(path: string, expected: string, given: unknown): never {
-  throw new SluiceError('INVALID_MESSAGE', `${path}: expected ${expected}, got ${shown(given)}`)
 }
 
 function refuseVersion(given: unknown): never {

@@ -1,0 +1,163 @@
+import { isIP } from 'node:net'
+import { parseArgs } from 'node:util'
+import type { HeaderStyle } from '../../http/headers/types.ts'
+import { rulesFromFile } from '../../rules/file.ts'
+import { rulesFromRedis } from '../../rules/redis/source.ts'
+import type { Rules } from '../../rules/rules.ts'
+import type { RulesInput } from '../../limiter/rule-source.ts'
+import { Service } from '../../service/service.ts'
+import { memoryStore } from '../../stores/memory/index.ts'
+import { redisStore } from '../../stores/redis/index.ts'
+import { PREFIX } from '../../stores/redis/keys.ts'
+import type { Degraded, Store } from '../../stores/store.ts'
+import { SluiceError } from '../../util/errors.ts'
+import { withLastingRedis } from '../connect.ts'
+import { isDatabaseUrl, withStore } from '../databases.ts'
+import type { Io, Outcome } from '../print.ts'
+import { isRedisUrl } from '../rules/command.ts'
+import { type Address, serverOf, serveUntilStopped } from './server.ts'
+
+const USAGE = `Usage: sluice serve <rules>        decides for other programs over HTTP
+
+<rules> is a file (.json, .yaml, .yml) or the URL of a Redis. It is watched: a new version applies at once.
+
+  --port <number>           the port (default: 8080)
+  --host <address>          the address to listen at (default: 127.0.0.1)
+  --socket <file>           a socket file in place of a port
+  --store <url>             where counts live: redis://, postgres://, mysql:// or sqlite:<file> (default: the memory of this process)
+  --on-outage <word>        local, open or closed: how requests are decided while the store does not answer (default: local)
+  --limiter <name>          the name of the limiter (default: rules)
+  --headers <style>         the rate-limit headers (default: standard); may be repeated
+  --address-header <name>   the header with the address of a client, for /check (default: x-real-ip)
+  --name <text>             the name of the rules in Redis (default: rules)
+  --prefix <text>           the prefix of keys in Redis (default: ${PREFIX})
+  --table, --schema         the table in PostgreSQL, MySQL or SQLite (default: sluice)
+  --client <name>           ioredis, iovalkey, redis or @valkey/valkey-glide (default: the first that is installed)
+  --help                    prints this help
+
+SLUICE_TOKEN in the environment is the token that clients send as "Authorization: Bearer …"; several are separated by commas. Without it, only a socket
+file or an address of this machine is served.
+
+SIGTERM and SIGINT end it: open requests are answered first. Exit code: 0 then, 1 if it cannot start, 2 if the call cannot be understood.
+`
+
+const text = { type: 'string' } as const
+
+const OPTIONS = {
+  port: text,
+  host: text,
+  socket: text,
+  store: text,
+  'on-outage': text,
+  limiter: text,
+  headers: { type: 'string', multiple: true },
+  'address-header': text,
+  name: { ...text, default: 'rules' },
+  prefix: { ...text, default: PREFIX },
+  table: text,
+  schema: text,
+  client: text,
+  help: { type: 'boolean', short: 'h', default: false },
+} as const
+
+type Values = ReturnType<typeof parsed>['values']
+
+function parsed(args: readonly string[]) {
+  return parseArgs({ args: [...args], allowPositionals: true, options: OPTIONS })
+}
+
+/** Runs `sluice serve …` until a signal ends it. */
+export async function serveCommand(args: readonly string[], io: Io): Promise<Outcome> {
+  const { values, positionals } = parsed(args)
+  if (values.help) return { text: USAGE }
+  const [from] = positionals
+  if (from === undefined || positionals.length > 1) throw misuse('a file of rules, or the URL of a Redis')
+  const address = addressIn(values)
+  const token = tokenIn(process.env['SLUICE_TOKEN'], address)
+  if (token === false)
+    io.stderr.write(
+      'SLUICE_TOKEN is not set: every program that reaches this address or file can use the quotas of all clients.\n',
+    )
+  return withCounts(values, (store) =>
+    withRules(from, values, async (rules) => {
+      await store.ready?.()
+      rules.on('change', ({ after }) => io.stderr.write(`Version ${after.version} of the rules applies.\n`))
+      const service = new Service({ rules, store, token, ...serviceOptions(values) })
+      await serveUntilStopped(serverOf(service), address, (where) => io.stdout.write(`sluice serves ${where}\n`))
+      service.close()
+      return { text: '' }
+    }),
+  )
+}
+
+function serviceOptions(values: Values): object {
+  const { 'on-outage': onOutage, limiter, headers, 'address-header': addressHeader } = values
+  return {
+    ...(limiter !== undefined && { name: limiter }),
+    ...(onOutage !== undefined && { onOutage: onOutage as Degraded }),
+    ...(headers !== undefined && { headers: headers as HeaderStyle[] }),
+    ...(addressHeader !== undefined && { addressHeader }),
+  }
+}
+
+function addressIn({ port, host, socket }: Values): Address {
+  if (socket !== undefined) {
+    if (port !== undefined || host !== undefined) throw misuse('--socket, or --port and --host')
+    return { socket }
+  }
+  const number = Number(port ?? 8080)
+  if (!Number.isInteger(number) || number < 0 || number > 65_535 || port === '') throw misuse('--port from 0 to 65535')
+  return { host: host ?? '127.0.0.1', port: number }
+}
+
+/** Returns the tokens of the environment, or false for a service that only this machine reaches. */
+function tokenIn(given: string | undefined, address: Address): readonly string[] | false {
+  if (given !== undefined) return given.split(',')
+  if ('socket' in address || isOfThisMachine(address.host)) return false
+  throw new SluiceError(
+    'INVALID_OPTION',
+    `--host ${address.host}: other machines can reach this address. Set SLUICE_TOKEN to a random text of at least 16 characters, which clients send`,
+  )
+}
+
+function isOfThisMachine(host: string): boolean {
+  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
+}
+
+/** Calls `work` with the store of the option `--store`. */
+async function withCounts<Answer>(values: Values, work: (store: Store) => Promise<Answer>): Promise<Answer> {
+  const { store: url, prefix, client } = values
+  if (url === undefined) return work(memoryStore())
+  if (isDatabaseUrl(url)) return withStore(url, values, work)
+  return withLastingRedis(url, client, async (connected) => {
+    const store = redisStore(connected, { prefix })
+    try {
+      return await work(store)
+    } finally {
+      await store.close()
+    }
+  })
+}
+
+/** Calls `work` with rules that follow their source. */
+async function withRules<Answer>(
+  from: string,
+  { name, prefix, client }: Values,
+  work: (rules: Rules<RulesInput>) => Promise<Answer>,
+): Promise<Answer> {
+  const within = async (rules: Rules<RulesInput>): Promise<Answer> => {
+    try {
+      return await work(rules)
+    } finally {
+      await rules.close()
+    }
+  }
+  if (!isRedisUrl(from)) return within(await rulesFromFile<RulesInput>(from))
+  return withLastingRedis(from, client, async (connected) =>
+    within(await rulesFromRedis<RulesInput>(connected, { name, prefix })),
+  )
+}
+
+function misuse(expected: string): SluiceError {
+  return new SluiceError('INVALID_OPTION', `expected ${expected}\n\n${USAGE}`)
+}

@@ -1,0 +1,138 @@
+import { once } from 'node:events'
+import { promises } from 'node:fs'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { type AddressInfo, connect, isIPv6 } from 'node:net'
+import { discardBody } from '../../http/response/unread-body.ts'
+import { ClientGone, type Service } from '../../service/service.ts'
+import { SluiceError } from '../../util/errors.ts'
+
+/** Where a server listens. */
+export type Address = { readonly host: string; readonly port: number } | { readonly socket: string }
+
+/** Milliseconds for which a request may arrive, and its headers alone. */
+const REQUEST_MS = 10_000
+const HEADERS_MS = 5000
+/** Longer than proxies keep a connection that is idle, since they send a request when the server closes it otherwise. nginx: 60 seconds. */
+const IDLE_MS = 75_000
+/** Each may have 64 kB of a body. */
+const MOST_CONNECTIONS = 4096
+/** Milliseconds for which open requests may be answered after a signal. */
+const END_MS = 10_000
+
+/** Returns a server that answers with a service. */
+export function serverOf(service: Service): Server {
+  const settings = {
+    requestTimeout: REQUEST_MS,
+    headersTimeout: HEADERS_MS,
+    keepAliveTimeout: IDLE_MS,
+    connectionsCheckingInterval: 1000,
+  }
+  const server = createServer(settings, (request, response) => {
+    answer(request, response).catch(() => response.destroy())
+  })
+  server.maxConnections = MOST_CONNECTIONS
+  return server
+
+  /** Rejects when the client has gone. */
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method = '', url = '', headers } = request
+    const found = await service.answer({ method, target: url, headers, body: (most) => bodyOf(request, most) })
+    if (!server.listening) response.shouldKeepAlive = false
+    discardBody(request, response)
+    response.writeHead(found.status, { ...found.headers, 'Content-Length': Buffer.byteLength(found.body) })
+    response.end(found.body)
+  }
+}
+
+/** Reads a body of at most so many bytes. The server ends a request that takes too long. */
+function bodyOf(request: IncomingMessage, most: number): Promise<Uint8Array | 413> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let length = 0
+    function take(chunk: Buffer): void {
+      length += chunk.length
+      if (length <= most) return void chunks.push(chunk)
+      request.off('data', take).pause()
+      resolve(413)
+    }
+    request.on('data', take)
+    request.once('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
+    request.once('close', () => reject(new ClientGone()))
+  })
+}
+
+/** Listens until SIGTERM or SIGINT, and answers the open requests. `started` receives the address as clients write it. */
+export async function serveUntilStopped(
+  server: Server,
+  address: Address,
+  started: (where: string) => void,
+): Promise<void> {
+  const stopped = signal()
+  await listen(server, address)
+  started(whereOf(server))
+  await stopped
+  const closed = once(server, 'close')
+  server.close()
+  const late = setTimeout(() => server.closeAllConnections(), END_MS)
+  await closed
+  clearTimeout(late)
+}
+
+/** Resolves at the first signal. The next one ends the process. */
+function signal(): Promise<void> {
+  const signals = ['SIGTERM', 'SIGINT'] as const
+  return new Promise((resolve) => {
+    function stop(): void {
+      for (const each of signals) process.off(each, stop)
+      resolve()
+    }
+    for (const each of signals) process.on(each, stop)
+  })
+}
+
+async function listen(server: Server, address: Address): Promise<void> {
+  try {
+    await listening(server, address)
+  } catch (error) {
+    const isTaken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
+    if (!('socket' in address) || !isTaken || (await isServed(address.socket))) throw notServed(error)
+    // Its process was killed.
+    await promises.unlink(address.socket)
+    await listening(server, address)
+  }
+}
+
+async function listening(server: Server, address: Address): Promise<void> {
+  if ('socket' in address) listenAtFile(server, address.socket)
+  else server.listen(address)
+  await once(server, 'listening')
+}
+
+/** Its user and its group can connect: that needs the right to write to the file. It is created within the call. */
+function listenAtFile(server: Server, file: string): void {
+  const before = process.umask(0o117)
+  try {
+    server.listen(file)
+  } finally {
+    process.umask(before)
+  }
+}
+
+function notServed(cause: unknown): SluiceError {
+  return new SluiceError('NOT_APPLICABLE', `The service cannot listen: ${(cause as Error).message}`, { cause })
+}
+
+/** True if a process answers at a socket file. */
+function isServed(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(path)
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
+    socket.once('connect', () => socket.destroy())
+  })
+}
+
+function whereOf(server: Server): string {
+  const address = server.address() as AddressInfo | string
+  if (typeof address === 'string') return address
+  return `http://${isIPv6(address.address) ? `[${address.address}]` : address.address}:${address.port}`
+}

@@ -1,0 +1,24 @@
+import { refuse } from '../util/validate.ts'
+import type { Limiter } from './contract.ts'
+import { isOwn, type OwnLimiter } from './default-limiter.ts'
+
+// Limiters that are asked about one key, by their names: in a dashboard, and in a service.
+
+/**
+ * Returns a limiter whose inputs have one key each. Throws `INVALID_OPTION` for any other value of the option `limiters`.
+ * @param forRules says what to do for rules, which have several keys
+ */
+export function keyedLimiter(given: Limiter<never>, forRules: string): OwnLimiter<never> {
+  const isSingle = given !== undefined && given !== null && isOwn(given) && given.sources.length === 1
+  if (isSingle && given.sources[0]!.withKey !== undefined) return given as OwnLimiter<never>
+  return refuse(
+    'limiters',
+    `limiters made by createLimiter, each with one key: the parts of a stack; for rules, ${forRules}`,
+    given,
+  )
+}
+
+/** Returns the name of a limiter with one key. */
+export function nameOf({ sources }: OwnLimiter<never>): string {
+  return sources[0]!.name
+}

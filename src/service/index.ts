@@ -1,0 +1,88 @@
+/**
+ * Limits for services in other languages, which ask over HTTP. `npx sluice serve rules.yaml` is the same as a program.
+ *
+ * @example
+ * import { rulesFromFile } from 'sluice/rules'
+ * import { serveLimits } from 'sluice/service'
+ *
+ * const rules = await rulesFromFile('rules.yaml')
+ * export default { fetch: serveLimits({ rules, token: process.env.SLUICE_TOKEN! }) }
+ * @module
+ */
+
+import { sleep } from '../util/clock.ts'
+import { Service, type ServiceOptions, type ServiceRequest, type ServiceSource } from './service.ts'
+
+export type { ServiceOptions, ServiceSource }
+
+/** A handler of web-standard requests. */
+export interface LimitsService {
+  (request: Request): Promise<Response>
+  /** Stops counting for `/metrics`. Later requests get a 503. Rules and stores stay open. */
+  close(): void
+}
+
+/** Milliseconds for which a body may take. */
+const PATIENCE = 10_000
+
+/**
+ * Decides for programs that ask over HTTP: services in other languages, and proxies.
+ *
+ * - `POST /decide` with `{ input: { ip, method, path, headers?, attributes? } }` for rules, or `{ limiter, key, cost? }` for limiters. It answers with
+ *   200, or 429, and with the headers and the body of a denial that adapters send.
+ * - `/check` and all paths below it, for rules: a proxy asks about one of its requests. See the guides for nginx and Envoy.
+ * - `GET /metrics` in the text format of Prometheus, and `GET /health`, which needs no token.
+ *
+ * A body has at most 64 kB, and ten seconds. A message that cannot be read is a 400 with the code `INVALID_MESSAGE`. Slots of `concurrent` are held
+ * until they expire, since nobody says when a request ends. The delay of a `leakyBucket` passes before the answer.
+ *
+ * Throws `INVALID_OPTION`, also without a `token`, `UNKNOWN_OPTION`, and what `createLimiter` throws.
+ * @example Bun.serve({ port: 8080, fetch: serveLimits({ rules: await rulesFromFile('rules.yaml'), token: process.env.SLUICE_TOKEN! }) })
+ * @example serveLimits({ limiters: [createLimiter({ name: 'mails', keyer: String, limits: perMinute(100) })], token: false })
+ */
+export function serveLimits(options: ServiceSource & ServiceOptions): LimitsService {
+  const service = new Service(options)
+  async function answerRequest(request: Request): Promise<Response> {
+    const { status, headers, body } = await service.answer(asked(request))
+    return new Response(body === '' ? null : body, { status, headers })
+  }
+  return Object.assign(answerRequest, { close: () => service.close() })
+}
+
+function asked(request: Request): ServiceRequest {
+  const { pathname, search } = new URL(request.url)
+  return {
+    method: request.method,
+    target: pathname + search,
+    headers: Object.fromEntries(request.headers),
+    body: (most) => bodyOf(request, most),
+  }
+}
+
+/** Reads a body of at most so many bytes. */
+async function bodyOf({ body }: Request, most: number): Promise<Uint8Array | 408 | 413> {
+  if (body === null) return new Uint8Array()
+  const reader = (body as ReadableStream<Uint8Array>).getReader()
+  const whole = new Uint8Array(most)
+  let length = 0
+  let isLate = false
+  const stop = sleep(PATIENCE, () => {
+    isLate = true
+    void reader.cancel()
+  })
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (isLate) return 408
+      if (done) return whole.subarray(0, length)
+      if (length + value.length > most) {
+        void reader.cancel()
+        return 413
+      }
+      whole.set(value, length)
+      length += value.length
+    }
+  } finally {
+    stop()
+  }
+}
