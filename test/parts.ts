@@ -17,6 +17,7 @@ export const REST: Readonly<Record<string, string>> = {
   'test/cli/logs/sorting.test.ts': 'sorts logs of 80 MB',
   'test/cli/migrate.test.ts': 'starts MariaDB',
   'test/cli/replay-html.test.ts': 'opens a report in a browser',
+  'test/cli/serve.test.ts': 'starts processes and servers; test/service has what they answer',
   'test/cli/rules.test.ts': 'starts processes that follow rules; test/rules has what the commands check and compare',
   'test/cli/top.test.ts': 'starts processes and a terminal',
   'test/dashboard/page.test.ts': 'opens the page in a browser',

@@ -10,8 +10,9 @@
  * @module
  */
 
+import { clientGone } from '../http/response/web.ts'
 import { sleep } from '../util/clock.ts'
-import { Service, type ServiceOptions, type ServiceRequest, type ServiceSource } from './service.ts'
+import { ClientGone, Service, type ServiceOptions, type ServiceRequest, type ServiceSource } from './service.ts'
 
 export type { ServiceOptions, ServiceSource }
 
@@ -43,8 +44,13 @@ const PATIENCE = 10_000
 export function serveLimits(options: ServiceSource & ServiceOptions): LimitsService {
   const service = new Service(options)
   async function answerRequest(request: Request): Promise<Response> {
-    const { status, headers, body } = await service.answer(asked(request))
-    return new Response(body === '' ? null : body, { status, headers })
+    try {
+      const { status, headers, body } = await service.answer(asked(request))
+      return new Response(body === '' ? null : body, { status, headers })
+    } catch (error) {
+      if (error instanceof ClientGone) return clientGone()
+      throw error
+    }
   }
   return Object.assign(answerRequest, { close: () => service.close() })
 }
@@ -72,7 +78,7 @@ async function bodyOf({ body }: Request, most: number): Promise<Uint8Array | 408
   })
   try {
     for (;;) {
-      const { done, value } = await reader.read()
+      const { done, value } = await reader.read().catch(hungUp)
       if (isLate) return 408
       if (done) return whole.subarray(0, length)
       if (length + value.length > most) {
@@ -85,4 +91,8 @@ async function bodyOf({ body }: Request, most: number): Promise<Uint8Array | 408
   } finally {
     stop()
   }
+}
+
+function hungUp(): never {
+  throw new ClientGone()
 }

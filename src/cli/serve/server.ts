@@ -95,8 +95,7 @@ async function listen(server: Server, address: Address): Promise<void> {
     await listening(server, address)
   } catch (error) {
     const isTaken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
-    if (!('socket' in address) || !isTaken || (await isServed(address.socket))) throw notServed(error)
-    // Its process was killed.
+    if (!('socket' in address) || !isTaken || !(await isLeftOver(address.socket))) throw notServed(error)
     await promises.unlink(address.socket)
     await listening(server, address)
   }
@@ -122,12 +121,21 @@ function notServed(cause: unknown): SluiceError {
   return new SluiceError('NOT_APPLICABLE', `The service cannot listen: ${(cause as Error).message}`, { cause })
 }
 
-/** True if a process answers at a socket file. */
-function isServed(path: string): Promise<boolean> {
+/** True for a socket file whose process was killed. */
+async function isLeftOver(path: string): Promise<boolean> {
+  // A connection to any other file is refused, too.
+  const isSocket = (await promises.stat(path)).isSocket()
+  return isSocket && (await isRefused(path))
+}
+
+function isRefused(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(path)
-    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
-    socket.once('connect', () => socket.destroy())
+    socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code === 'ECONNREFUSED'))
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(false)
+    })
   })
 }
 

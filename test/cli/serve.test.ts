@@ -1,0 +1,353 @@
+// `sluice serve` as a process: over HTTP and at a socket file.
+import { once } from 'node:events'
+import { existsSync, statSync } from 'node:fs'
+import http from 'node:http'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { CommandLine } from '../support/command-line.ts'
+import { until } from '../support/http.ts'
+import { type PostgresServer, startPostgres } from '../support/postgres.ts'
+import { type RedisServer, startRedis } from '../support/redis.ts'
+import { askService, decideFor, killServing, type Serving, startServe } from '../support/serve-program.ts'
+
+const TOKEN = 'a-token-of-a-test'
+const document = (quota: number): string =>
+  JSON.stringify({
+    policies: [
+      {
+        name: 'api',
+        match: { path: '/api/*' },
+        key: 'ip',
+        limits: [{ algorithm: 'fixedWindow', quota, window: '1h' }],
+      },
+    ],
+  })
+
+let program: CommandLine
+let redis: RedisServer
+beforeAll(async () => {
+  program = new CommandLine()
+  program.file('rules.json', document(3))
+  redis = await startRedis()
+}, 240_000)
+afterEach(killServing)
+afterAll(async () => {
+  program.remove()
+  await redis.stop()
+})
+
+async function statuses(serving: Serving, ip: string, count: number): Promise<number[]> {
+  const found: number[] = []
+  for (let i = 0; i < count; i++) found.push((await decideFor(serving, ip)).status)
+  return found
+}
+
+describe('sluice serve', () => {
+  it('decides over HTTP, and warns that it has no token', async () => {
+    const serving = await startServe(program, ['rules.json', '--port', '0'])
+    expect(serving.where).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
+    expect(serving.log()).toMatch(/^SLUICE_TOKEN is not set/)
+    expect(await statuses(serving, '203.0.113.1', 4)).toEqual([200, 200, 200, 429])
+    const { headers, body } = await decideFor(serving, '203.0.113.1')
+    expect(headers).toMatchObject({
+      ratelimit: expect.stringMatching(/^"api";r=0;t=/),
+      'retry-after': expect.stringMatching(/^\d+$/),
+    })
+    expect(JSON.parse(body)).toMatchObject({ title: 'Quota Exceeded' })
+    expect((await askService(serving, '/metrics')).body).toContain(
+      'sluice_requests_total{limiter="rules",outcome="denied"} 2',
+    )
+    expect(await serving.end()).toBe(0)
+  })
+
+  it('asks for the token, and needs one at an address that other machines reach', async () => {
+    const serving = await startServe(program, ['rules.json', '--port', '0', '--host', '0.0.0.0'], {
+      SLUICE_TOKEN: `${TOKEN},the-next-token-of-a-test`,
+    })
+    expect(serving.log()).toBe('')
+    expect((await decideFor(serving, '203.0.113.2')).status).toBe(401)
+    for (const token of [TOKEN, 'the-next-token-of-a-test'])
+      expect((await decideFor(serving, '203.0.113.2', { Authorization: `Bearer ${token}` })).status).toBe(200)
+    expect((await askService(serving, '/health')).status).toBe(200)
+    for (const host of ['0.0.0.0', '::', '127.example.com']) {
+      const { code, error } = await program.run(['serve', 'rules.json', '--host', host])
+      expect([code, error]).toEqual([
+        2,
+        expect.stringContaining(`--host ${host}: other machines can reach this address. Set SLUICE_TOKEN`),
+      ])
+    }
+  })
+
+  it('refuses a token that is empty or short', async () => {
+    for (const token of ['', 'short', `${TOKEN},`]) {
+      await expect(startServe(program, ['rules.json', '--port', '0'], { SLUICE_TOKEN: token })).rejects.toThrow(
+        /ended with 2: sluice: token: expected a text of 16 characters/,
+      )
+    }
+  })
+
+  it('serves a socket file for its user and its group, and removes it', async () => {
+    const serving = await startServe(program, ['rules.json', '--socket', 'limits.sock'])
+    const file = join(program.home, 'limits.sock')
+    expect(serving.where).toBe('limits.sock')
+    expect((statSync(file).mode & 0o777).toString(8)).toBe('660')
+    expect(await statuses({ ...serving, where: file }, '203.0.113.3', 4)).toEqual([200, 200, 200, 429])
+    const second = await program.run(['serve', 'rules.json', '--socket', 'limits.sock'])
+    expect([second.code, second.error]).toEqual([1, expect.stringContaining('EADDRINUSE')])
+    expect((await askService({ where: file }, '/health')).status).toBe(200)
+    expect(await serving.end('SIGINT')).toBe(0)
+    expect(existsSync(file)).toBe(false)
+  })
+
+  it('takes over the socket file of a process that was killed, and no other file', async () => {
+    const killed = await startServe(program, ['rules.json', '--socket', 'killed.sock'])
+    await killed.end('SIGKILL')
+    expect(existsSync(join(program.home, 'killed.sock'))).toBe(true)
+    const serving = await startServe(program, ['rules.json', '--socket', 'killed.sock'])
+    expect((await askService({ where: join(program.home, 'killed.sock') }, '/health')).status).toBe(200)
+    await serving.end()
+    program.file('notes.txt', 'notes')
+    const { code } = await program.run(['serve', 'rules.json', '--socket', 'notes.txt'])
+    expect(code).toBe(1)
+    expect(statSync(join(program.home, 'notes.txt')).size).toBe(5)
+  })
+
+  it('applies rules that change in the file, and keeps them while the file has mistakes', async () => {
+    program.file('changing.json', document(1))
+    const serving = await startServe(program, ['changing.json', '--port', '0'])
+    expect(await statuses(serving, '203.0.113.4', 2)).toEqual([200, 429])
+    program.file('changing.json', document(2))
+    await until(() => serving.log().includes('Version 2 of the rules applies.'))
+    expect(await statuses(serving, '203.0.113.4', 2)).toEqual([200, 429])
+    program.file('changing.json', '{ "policies": 1 }')
+    await until(() => serving.log().includes('SLUICE_RULES_INVALID'))
+    expect(await statuses(serving, '203.0.113.5', 3)).toEqual([200, 200, 429])
+  })
+
+  it('ends after the open requests are answered', async () => {
+    const serving = await startServe(program, ['rules.json', '--port', '0'])
+    const socket = connect(Number(new URL(serving.where).port), '127.0.0.1')
+    let answer = ''
+    socket.on('data', (data: Buffer) => (answer += data.toString()))
+    await once(socket, 'connect')
+    const body = JSON.stringify({ input: { ip: '203.0.113.6', method: 'GET', path: '/api/x' } })
+    socket.write(
+      `POST /decide HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 9)}`,
+    )
+    await pause(100)
+    const ended = serving.end()
+    await expect.poll(() => askService(serving, '/health').catch(() => 'refused')).toBe('refused')
+    expect(serving.process.exitCode).toBe(null)
+    socket.write(body.slice(9))
+    expect(await ended).toBe(0)
+    expect(answer).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]*Connection: close\r\n/)
+  })
+
+  it('closes connections whose requests do not arrive in time', async () => {
+    const serving = await startServe(program, ['rules.json', '--port', '0'])
+    const port = Number(new URL(serving.where).port)
+    const began = performance.now()
+    const times = await Promise.all(
+      [
+        'POST /decide HTTP/1.1\r\nHost: a\r\n',
+        'POST /decide HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{',
+      ].map(async (text) => {
+        const socket = connect(port, '127.0.0.1').on('error', () => undefined)
+        socket.resume().write(text)
+        await once(socket, 'close')
+        return performance.now() - began
+      }),
+    )
+    expect(times[0]).toBeGreaterThan(4500)
+    expect(times[0]).toBeLessThan(9000)
+    expect(times[1]).toBeGreaterThan(9500)
+    expect(times[1]).toBeLessThan(14_000)
+  }, 30_000)
+
+  it.each([
+    [[], 2, 'expected a file of rules, or the URL of a Redis'],
+    [['a.json', 'b.json'], 2, 'expected a file of rules'],
+    [['rules.json', '--port', '70000'], 2, 'expected --port from 0 to 65535'],
+    [['rules.json', '--port', ''], 2, 'expected --port from 0 to 65535'],
+    [['rules.json', '--socket', 'a.sock', '--port', '1'], 2, 'expected --socket, or --port and --host'],
+    [['rules.json', '--on-outage', 'shut'], 2, 'onOutage: expected'],
+    [['rules.json', '--headers', 'new'], 2, 'headers: expected'],
+    [['rules.json', '--store', 'ftp://a'], 2, 'expected a URL such as redis://'],
+    [['rules.json', '--nonsense'], 2, 'nonsense'],
+    [['nothing.json'], 1, 'The rules could not be read'],
+    [['rules.json', '--store', 'redis://127.0.0.1:1'], 1, 'no connection to redis://127.0.0.1:1'],
+    [['rules.json', '--socket', 'no/folder.sock'], 1, 'The service cannot listen'],
+  ])('ends with what is wrong: %j', async (words, code, message) => {
+    const result = await program.run(['serve', ...words])
+    expect([result.code, result.error]).toEqual([code, expect.stringContaining(message)])
+  })
+
+  it('shows its options', async () => {
+    const { code, out } = await program.run(['serve', '--help'])
+    expect(code).toBe(0)
+    for (const option of ['--port', '--socket', '--store', '--on-outage', 'SLUICE_TOKEN']) expect(out).toContain(option)
+  })
+})
+
+describe('sluice serve --store', () => {
+  it('counts in Redis, together with other processes', async () => {
+    const words = ['rules.json', '--port', '0', '--store', redis.url, '--prefix', 'served:']
+    const [one, other] = await Promise.all([startServe(program, words), startServe(program, words)])
+    expect(await statuses(one, '203.0.113.7', 2)).toEqual([200, 200])
+    expect(await statuses(other, '203.0.113.7', 2)).toEqual([200, 429])
+    const shown = await program.output('inspect', redis.url, 'rules/api', '203.0.113.7', '--prefix', 'served:')
+    expect(shown).toMatch(/^api +3 +3 +0 /m)
+    await Promise.all([one.end(), other.end()])
+  })
+
+  it.each(['ioredis', 'redis', '@valkey/valkey-glide'])(
+    'decides by itself while Redis is away, and together again afterwards, with %s',
+    async (client) => {
+      const own = await startRedis()
+      try {
+        const serving = await startServe(program, ['rules.json', '--port', '0', '--store', own.url, '--client', client])
+        expect(await statuses(serving, '203.0.113.8', 1)).toEqual([200])
+        await own.kill()
+        const began = performance.now()
+        expect(await statuses(serving, '203.0.113.9', 4)).toEqual([200, 200, 200, 429])
+        expect(performance.now() - began).toBeLessThan(5000)
+        expect((await askService(serving, '/metrics')).body).toMatch(
+          /sluice_degraded_total\{limiter="rules",mode="local"\} [4-9]/,
+        )
+        await own.restart()
+        const isUp = async (): Promise<boolean> => {
+          await decideFor(serving, '203.0.113.10')
+          return /^sluice_store_up 1$/m.test((await askService(serving, '/metrics')).body)
+        }
+        await expect.poll(isUp, { timeout: 20_000 }).toBe(true)
+        expect(await statuses(serving, '203.0.113.11', 4)).toEqual([200, 200, 200, 429])
+        expect(await program.output('inspect', own.url, 'rules/api', '203.0.113.11')).toMatch(/^api +3 +3 +0 /m)
+        expect(await serving.end()).toBe(0)
+      } finally {
+        await own.stop()
+      }
+    },
+    60_000,
+  )
+
+  it('counts in a file of SQLite, which it creates', async () => {
+    const words = ['rules.json', '--port', '0', '--store', 'sqlite:served.db']
+    const first = await startServe(program, words)
+    expect(await statuses(first, '203.0.113.12', 2)).toEqual([200, 200])
+    await first.end()
+    const second = await startServe(program, words)
+    expect(await statuses(second, '203.0.113.12', 2)).toEqual([200, 429])
+    expect(await second.end()).toBe(0)
+  })
+
+  describe('of PostgreSQL', () => {
+    let postgres: PostgresServer
+    beforeAll(async () => void (postgres = await startPostgres()), 240_000)
+    afterAll(() => postgres.remove())
+
+    it('needs the table, and counts in it', async () => {
+      const words = ['rules.json', '--port', '0', '--store', postgres.url]
+      await expect(startServe(program, words)).rejects.toThrow(/ended with 1: [^]*sluice migrate postgres/)
+      await program.output('migrate', postgres.url, '--apply')
+      const [one, other] = await Promise.all([startServe(program, words), startServe(program, words)])
+      expect(await statuses(one, '203.0.113.13', 2)).toEqual([200, 200])
+      expect(await statuses(other, '203.0.113.13', 2)).toEqual([200, 429])
+      expect(await Promise.all([one.end(), other.end()])).toEqual([0, 0])
+    })
+  })
+
+  it('follows rules in Redis', async () => {
+    await program.output('rules', 'push', 'rules.json', redis.url)
+    const serving = await startServe(program, [redis.url, '--port', '0'])
+    expect(await statuses(serving, '203.0.113.14', 4)).toEqual([200, 200, 200, 429])
+    program.file('pushed.json', document(4))
+    await program.output('rules', 'push', 'pushed.json', redis.url)
+    await until(() => serving.log().includes('Version 2 of the rules applies.'))
+    expect(await statuses(serving, '203.0.113.14', 2)).toEqual([200, 429])
+    expect(await serving.end()).toBe(0)
+  })
+})
+
+describe('hostile connections', () => {
+  it('crash nothing', async () => {
+    const serving = await startServe(program, ['rules.json', '--port', '0'])
+    const port = Number(new URL(serving.where).port)
+    const texts = [
+      '\0\u0001\u0002',
+      'GET',
+      'GET / HTTP/9.9\r\n\r\n',
+      'POST /decide HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n',
+      'POST /decide HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n',
+      'POST /decide HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{"inp\r\n',
+      `GET /check/${'a'.repeat(20_000)} HTTP/1.1\r\nHost: a\r\n\r\n`,
+      'GET /check/%zz%00/../.. HTTP/1.1\r\nHost: a\r\nX-Real-IP: 203.0.113.15\r\n\r\n',
+      'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n',
+      'GET http://a/decide HTTP/1.1\r\nHost: a\r\n\r\n',
+      'GET /metrics HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n',
+      'POST /decide HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n',
+    ]
+    for (let round = 0; round < 20; round++) {
+      await Promise.all(
+        texts.map(async (text) => {
+          const socket = connect(port, '127.0.0.1').on('error', () => undefined)
+          await once(socket, 'connect')
+          socket.resume().write(text)
+          await pause(20)
+          socket.destroy()
+        }),
+      )
+    }
+    expect((await askService(serving, '/health')).status).toBe(200)
+    expect(await statuses(serving, '203.0.113.16', 4)).toEqual([200, 200, 200, 429])
+    expect(
+      serving
+        .log()
+        .split('\n')
+        .filter((line) => line !== '' && !/^SLUICE_TOKEN|^\(Use `node/.test(line)),
+    ).toEqual([])
+  })
+
+  it('of 10,000 random bodies over kept connections change nothing', async () => {
+    const serving = await startServe(program, ['rules.json', '--port', '0'])
+    const agent = new http.Agent({ keepAlive: true, maxSockets: 16 })
+    const parts = [
+      '{',
+      '}',
+      '"input"',
+      ':',
+      '[',
+      ']',
+      ',',
+      '"ip"',
+      '"203.0.113.17"',
+      '"__proto__"',
+      'null',
+      '1e999',
+      '"path"',
+      '"/api/x"',
+      '\\u0000',
+      '"method"',
+    ]
+    let seed = 1
+    const random = (below: number): number => (seed = (seed * 48_271) % 2_147_483_647) % below
+    const counts = new Map<number, number>()
+    async function send(): Promise<void> {
+      for (let i = 0; i < 625; i++) {
+        const body = Array.from({ length: random(40) }, () => parts[random(parts.length)]).join('')
+        const { status } = await askService(
+          serving,
+          '/decide',
+          { method: 'POST', headers: { 'Content-Type': 'application/json' }, body },
+          agent,
+        )
+        counts.set(status, (counts.get(status) ?? 0) + 1)
+      }
+    }
+    await Promise.all(Array.from({ length: 16 }, send))
+    agent.destroy()
+    expect([...counts]).toEqual([[400, 10_000]])
+    expect(await statuses(serving, '203.0.113.17', 4)).toEqual([200, 200, 200, 429])
+  }, 60_000)
+})
