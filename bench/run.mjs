@@ -17,6 +17,7 @@ const openers = {
   redis: async () => (await import('./redis/part.mjs')).openRedis,
   leases: async () => (await import('./leases/part.mjs')).openLeases,
   databases: async () => (await import('./databases/part.mjs')).openDatabases,
+  service: async () => (await import('./service/part.mjs')).openService,
   replay: async () => (await import('./replay/part.mjs')).openReplay,
 }
 

@@ -13,6 +13,7 @@ const TITLES = {
   redis: 'On Redis',
   leases: 'Leases',
   databases: 'In databases',
+  service: 'A service',
   replay: 'Replay of a log',
 }
 

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 
-export const PARTS = ['memory', 'server', 'redis', 'leases', 'databases', 'replay']
+export const PARTS = ['memory', 'server', 'redis', 'leases', 'databases', 'service', 'replay']
 
 const HELP = `npm run bench -- [part …] [options]
 

@@ -8,7 +8,7 @@
 // - `json` and `yaml` are documents of rules or limits without mistakes.
 // - `sql` sets up the database of the programs of its page.
 // - `sh` has commands: npm with scripts of package.json, installations, `npx sluice` and `curl`.
-// - `nginx` and `text` are checked by other tests, or not at all.
+// - `nginx`, `go`, `python` and `yml`, a configuration of another program, are checked by test/e2e. `text` is checked by other tests, or not at all.
 //
 // A Redis, a PostgreSQL and a DynamoDB Local at the usual ports are replaced by servers that the test starts.
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -200,7 +200,7 @@ async function verify(name: string, block: Block): Promise<void> {
   if (language === 'json' || language === 'yaml') return verifyData(code, language)
   if (language === 'js') return verifySyntax(code)
   if (language === 'sh') return verifyCommands(code)
-  expect(['nginx', 'sql', 'text']).toContain(language)
+  expect(['go', 'nginx', 'python', 'sql', 'text', 'yml']).toContain(language)
 }
 
 async function verifyData(text: string, format: 'json' | 'yaml'): Promise<void> {
@@ -233,7 +233,7 @@ function verifyCommands(code: string): void {
 }
 
 function isCommand(command: string): boolean {
-  if (/^(npm ci|npm pkg set type=module|npx sluice .+|curl .+)$/.test(command)) return true
+  if (/^(npm ci|npm pkg set type=module|(?:SLUICE_TOKEN=\w+ )?npx sluice .+|curl .+)$/.test(command)) return true
   const [, script] = /^npm (?:run )?([\w:]+)(?: -- .+)?$/.exec(command) ?? []
   if (script !== undefined) return Object.hasOwn(scripts, script)
   const [, installed] = /^npm install(?: -D)? ([\w@/. -]+)$/.exec(command) ?? []

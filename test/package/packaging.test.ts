@@ -41,6 +41,7 @@ const entryPoints: Readonly<Record<string, readonly string[]>> = {
   'sluice/prometheus': ['collect'],
   'sluice/redis': ['redisStore'],
   'sluice/rules': ['checkRules', 'createRules', 'rulesFrom', 'rulesSchema'],
+  'sluice/service': ['serveLimits'],
   'sluice/sqlite': ['sqliteDatabase', 'sqliteStore'],
   'sluice/testing': ['adapterBehaviours', 'algorithmBehaviours', 'storeBehaviours', 'virtualClock'],
 }

@@ -20,6 +20,7 @@ const entries: Readonly<Record<string, string>> = {
   'sluice/hono': 'adapters/hono/index.ts',
   'sluice/llm': 'src/llm/index.ts',
   'sluice/rules': 'src/rules/index.ts',
+  'sluice/service': 'src/service/index.ts',
 }
 
 /** Bundles a program for a Worker without `nodejs_compat`. Returns its text and the packages that it still imports. */
