@@ -10,6 +10,7 @@ import { lua } from './lua.mjs'
 import { redis } from './redis.mjs'
 import { rules } from './rules.mjs'
 import { logs } from './logs.mjs'
+import { services } from './service.mjs'
 import { operations } from './operations.mjs'
 import { site } from './site.mjs'
 import { slots } from './slots.mjs'
@@ -43,6 +44,7 @@ const mutations = [
   ...lua,
   ...site,
   ...logs,
+  ...services,
   ...operations,
   ...stores,
 ].filter(isChosen)
