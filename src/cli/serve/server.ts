@@ -67,8 +67,8 @@ export async function serveUntilStopped(
   address: Address,
   started: (where: string) => void,
 ): Promise<void> {
-  const stopped = signal()
   await listen(server, address)
+  const stopped = signal()
   started(whereOf(server))
   await stopped
   const closed = once(server, 'close')

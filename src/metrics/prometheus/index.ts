@@ -8,6 +8,7 @@ import {
   type MetricsOptions,
   WAIT_HELP,
 } from '../instruments.ts'
+import type { RegistryMetric, Value } from './metric.ts'
 import { BOUNDS, type Durations, type LimiterCounts, Recorder } from '../recorder.ts'
 
 export type { Collection, MetricsOptions }
@@ -57,25 +58,6 @@ export function collect(registry: MetricsRegistry, options: MetricsOptions = {})
     throw error
   }
   return { close }
-}
-
-/** How prom-client adds up the values of several processes of a cluster. */
-type Aggregator = 'sum' | 'min'
-
-interface Value {
-  readonly labels: Readonly<Record<string, string | number>>
-  readonly value: number
-  readonly metricName?: string
-}
-
-/** A metric as registries of prom-client read it. A registry for OpenMetrics changes the name of a counter. */
-export interface RegistryMetric {
-  name: string
-  readonly help: string
-  readonly type: 'counter' | 'gauge' | 'histogram'
-  readonly aggregator: Aggregator
-  get(): Promise<Pick<RegistryMetric, 'name' | 'help' | 'type' | 'aggregator'> & { readonly values: Value[] }>
-  reset(): void
 }
 
 function metricOf(instrument: Instrument, recorder: Recorder): RegistryMetric {

@@ -1,4 +1,5 @@
-import type { MetricsRegistry, RegistryMetric } from './index.ts'
+import type { MetricsRegistry } from './index.ts'
+import type { RegistryMetric } from './metric.ts'
 
 /** Metrics in the text format of Prometheus, for a program without prom-client. */
 export class TextRegistry implements MetricsRegistry {
