@@ -24,7 +24,7 @@ export async function startServe(
   env: Readonly<Record<string, string>> = {},
 ): Promise<Serving> {
   const { SLUICE_TOKEN: _, ...own } = process.env
-  const child = spawn(process.execPath, [program.program, 'serve', ...words], {
+  const child = spawn(process.execPath, [await program.program(), 'serve', ...words], {
     cwd: program.home,
     env: { ...own, ...env },
   })
