@@ -16,7 +16,7 @@ export const errorCodes: readonly string[] = [
   ...sources.get('src/util/errors.ts')!.matchAll(/^ {2}\| '([A-Z_]+)'$/gm),
 ].map(([, code]) => code!)
 
-/** The codes of all warnings. */
+/** The codes of all warnings. `SLUICE_TOKEN` is a variable of the environment. */
 export const warningCodes: readonly string[] = [
-  ...new Set([...sources.values()].flatMap((source) => source.match(/\bSLUICE_[A-Z_]+/g) ?? [])),
+  ...new Set([...sources.values()].flatMap((source) => source.match(/\bSLUICE_(?!TOKEN\b)[A-Z_]+/g) ?? [])),
 ]
