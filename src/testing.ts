@@ -4,5 +4,5 @@ export type { AnyOptions, Answer, AppSetup, Exchange, Handler, Lack, Served, Sin
 export type { Behaviour, SearchOptions } from './testing/behaviour.ts'
 export { type VirtualClock, virtualClock } from './testing/virtual-clock.ts'
 export { algorithmBehaviours, type AlgorithmSuiteOptions } from './testing/algorithm-behaviours.ts'
-export { storeBehaviours } from './testing/store-behaviours.ts'
+export { storeBehaviours, type StoreSuiteOptions } from './testing/store-behaviours.ts'
 export type { MakeStore } from './testing/store/cases.ts'

@@ -4,6 +4,11 @@ declare module '*?raw' {
   export default text
 }
 
+/** In a Worker. Older ones have no `waitUntil`. */
+declare module 'cloudflare:workers' {
+  export const waitUntil: ((work: Promise<unknown>) => void) | undefined
+}
+
 declare module '*?script' {
   const text: string
   export default text

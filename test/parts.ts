@@ -34,6 +34,7 @@ export const REST: Readonly<Record<string, string>> = {
   'test/rules/editor.test.ts': 'asks the language server for YAML, which it installs',
   'test/rules/file.test.ts': 'changes files in all ways of editors and waits for them',
   'test/stores/cloudflare.test.ts': 'runs the store in workerd; its rows are in test/stores/sql',
+  'test/stores/durable-objects.test.ts': 'runs the store and adapters in workerd; remote.test.ts has the messages',
   'test/stores/guard/busy.test.ts': 'blocks the event loop of processes for seconds',
   'test/stores/guard/cluster-outage.test.ts': 'stops nodes of a cluster',
   'test/stores/guard/faults/**': 'all clients, with each fault',

@@ -27,7 +27,12 @@ export function withVariants(algorithms: readonly Algorithm[]): readonly Algorit
 }
 
 /** The algorithms that the package itself can give to a store. */
-export const standardAlgorithms: readonly Algorithm[] = withVariants([...builtIn, closed])
+export const standardAlgorithms: readonly Algorithm[] = standard()
+
+/** A bundle leaves an unused call out, and would keep a spread. */
+function standard(): readonly Algorithm[] {
+  return withVariants([...builtIn, closed])
+}
 
 /**
  * Registers a custom algorithm, so that limits can name it, and returns a factory of its limits. Throws `DUPLICATE_ALGORITHM`

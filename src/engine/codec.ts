@@ -1,7 +1,9 @@
 import type { Algorithm } from '../algorithms/algorithm.ts'
 import { EntryArray } from '../algorithms/entries.ts'
 import { type CompiledLimit, fromParameters } from './compiled-limit.ts'
-import { knownAlgorithms, withVariants } from './all-algorithms.ts'
+import { withVariants } from './all-algorithms.ts'
+import { fnv1a } from '../util/fnv.ts'
+import { broughtAlgorithms } from './limit.ts'
 import { SluiceError } from '../util/errors.ts'
 import { CHANGE_UNTIL, DENIALS_UNTIL, LOCKED_UNTIL, Row, type StoredState } from './row.ts'
 import { TOLERANCE_MS } from '../util/ticks.ts'
@@ -180,7 +182,7 @@ function numberOf(cell: number | string): number {
 
 /** Returns the limit that wrote a state, as far as it is needed to convert it and to see until when it counts, if its algorithm is known. */
 function writerOf(algorithm: Algorithm | undefined, signature: string): CompiledLimit | undefined {
-  for (const by of withVariants([...(algorithm === undefined ? [] : [algorithm]), ...knownAlgorithms()])) {
+  for (const by of withVariants([...(algorithm === undefined ? [] : [algorithm]), ...broughtAlgorithms()])) {
     if (!signature.startsWith(`${by.name},`)) continue
     const [perMs, ...values] = signature
       .slice(by.name.length + 1)
@@ -193,11 +195,9 @@ function writerOf(algorithm: Algorithm | undefined, signature: string): Compiled
   return undefined
 }
 
-/** Returns the FNV-1a hash of a text, in hexadecimal. */
+/** Returns the hash of a text in hexadecimal. */
 function hash(text: string): string {
-  let h = 0x811c9dc5
-  for (let i = 0; i < text.length; i++) h = Math.imul(h ^ text.charCodeAt(i), 0x01000193)
-  return (h >>> 0).toString(16).padStart(8, '0')
+  return fnv1a(text).toString(16).padStart(8, '0')
 }
 
 function damaged(): SluiceError {

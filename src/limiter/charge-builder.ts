@@ -122,7 +122,7 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
   readonly slotLost: OnSlotLost | undefined
   readonly #options: LimiterOptions<Input>
   readonly #place: BuilderPlace
-  readonly #keyer: Keyer<Input>
+  readonly keyer: Keyer<Input>
   readonly #cost: CostFunc<Input> | undefined
   readonly #sources: readonly LimitSource<Input>[]
   /** The policies if no limit depends on the input. */
@@ -148,7 +148,7 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
     this.name = name
     this.store = store
     this.home = home
-    this.#keyer = options.keyer
+    this.keyer = options.keyer
     this.#cost = options.cost
     this.#sources = Array.isArray(options.limits) ? options.limits : [options.limits as LimitSource<Input>]
     if (this.#sources.some((source) => typeof source === 'function')) this.#watch = new AlternationWatch(name)
@@ -163,7 +163,7 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
 
   /** Returns the charges of an input. `cost`, if given, takes precedence over the cost function. */
   charges(input: Input, cost: number | undefined): MaybePromise<Charge[]> {
-    const key = this.#keyer(input)
+    const key = this.keyer(input)
     if (this.#fixed === undefined || this.#cost !== undefined || isPromise(key)) return this.#asked(input, key, cost)
     return charged(this.#fixed, this.#text(key), cost === undefined ? 1 : checkedCost(cost))
   }
@@ -201,7 +201,7 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
   }
 
   keysOf(input: Input): MaybePromise<readonly LimiterKey[]> {
-    return chain(this.#keyer(input), (key) => [{ limiter: this.name, key: this.#prefix + normalizeKey(key) }])
+    return chain(this.keyer(input), (key) => [{ limiter: this.name, key: this.#prefix + normalizeKey(key) }])
   }
 
   #costed(

@@ -28,6 +28,8 @@ export interface ChargeSource<Input> extends LimiterPlace {
   charges(input: Input, cost: number | undefined): MaybePromise<Charge[]>
   /** Returns true for the name of a limiter that its charges have. */
   owns(limiter: string): boolean
+  /** Makes the one key of an input. Absent if inputs have several keys. */
+  keyer?(input: Input): MaybePromise<Key | null | undefined>
   /** Returns where the store keeps the state of an input. */
   keysOf(input: Input): MaybePromise<readonly LimiterKey[]>
   /** Returns a source with the same limits whose keys have a prefix. */

@@ -28,6 +28,7 @@ import {
   type StackOptions,
   type SyncStackOptions,
 } from './stack.ts'
+import { refuseApart } from './together.ts'
 import { leaseSettings } from '../stores/lease-settings.ts'
 import { memoryStore } from '../stores/memory/index.ts'
 
@@ -108,6 +109,7 @@ export function createRulesLimiter<Input>(
     receipts: receiptSettings(options),
   }
   const source = registered(name, store, options, (home) => rules.chargeSource({ ...common, home }))
+  refuseApart([source], store)
   return new DefaultLimiter([source], store)
 }
 
@@ -152,6 +154,7 @@ export function stack<Input>(...given: readonly [StackOptions<Input>] | readonly
       `Limiters "${builders[0]!.name}" and "${builder.name}" use different stores. Give both the same \`store\`.`,
     )
   }
+  refuseApart(builders, store)
   return new DefaultLimiter(builders, store)
 }
 
@@ -174,5 +177,6 @@ function createStack<Input>(options: StackOptions<Input>): Limiter<Input> {
   const store = limiters[0]!.store ?? memoryStore()
   const startsFromZero = countsFromZero(limiters[0]!.store)
   const builders = limiters.map((each, i) => inLimiter(i, () => chargeBuilder(each, store, startsFromZero)))
+  refuseApart(builders, builders[0]!.store)
   return new DefaultLimiter(builders, builders[0]!.store)
 }

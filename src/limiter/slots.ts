@@ -1,6 +1,7 @@
 import { recoveries } from '../stores/recoveries.ts'
 import { isCharge, type Place } from '../stores/store.ts'
 import { shared } from '../util/copies.ts'
+import { isWorker } from '../util/worker.ts'
 import { isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { type Decision, holdsSlots } from './decision.ts'
 
@@ -13,6 +14,8 @@ interface Held {
 }
 
 const held = shared('held slots', () => new Map<Decision, Held>())
+/** The timers of decisions in a Worker. There each ends with its request, and nothing is kept of a request that was ended. */
+const ownTimers = new WeakMap<Decision, NodeJS.Timeout>()
 const timer = shared('renewal of slots', () => ({ id: undefined as NodeJS.Timeout | undefined, every: Infinity }))
 
 /** A slot is renewed after this part of its lease, so that two renewals can fail. */
@@ -31,6 +34,7 @@ const AT_ONCE = -Infinity
  */
 export function holdSlots(decision: Decision, renew: Held['renew']): void {
   const lease = shortestLease(decision)
+  if (isWorker) return holdAlone(decision, renew, lease)
   const after = (lease / PART) * (1 - Math.random() / 2)
   held.set(decision, { renew, lease, due: performance.now() + after })
   if (everyOf(lease) < timer.every) start(everyOf(lease))
@@ -38,7 +42,16 @@ export function holdSlots(decision: Decision, renew: Held['renew']): void {
 
 /** Renews the slots of a decision no longer. */
 export function dropSlots(decision: Decision): void {
+  if (isWorker) return clearInterval(ownTimers.get(decision))
   if (held.delete(decision) && held.size === 0) stop()
+}
+
+function holdAlone(decision: Decision, renew: Held['renew'], lease: number): void {
+  const each = { renew, lease, due: 0 }
+  ownTimers.set(
+    decision,
+    setInterval(() => void renewed(decision, each), Math.min(lease / PART, LONGEST_TIMER)),
+  )
 }
 
 function shortestLease({ limits }: Decision): number {
@@ -104,7 +117,9 @@ async function renewed(decision: Decision, { renew }: Held): Promise<void> {
     const answer = renew(decision)
     const isHeld = isPromise(answer) ? await answer : answer
     // Others of its slots may still be held.
-    if (!isHeld && !holdsSlots(decision)) held.delete(decision)
+    if (isHeld || holdsSlots(decision)) return
+    held.delete(decision)
+    clearInterval(ownTimers.get(decision))
   } catch {
     // The store is away. A slot that is not renewed until its lease ends is free then.
   }

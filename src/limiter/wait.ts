@@ -4,6 +4,7 @@ import { Charge, type DecisionMode, perform, type Store } from '../stores/store.
 import { type Clock, microseconds, sleep } from '../util/clock.ts'
 import { shown, SluiceError } from '../util/errors.ts'
 import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
+import { isWorker } from '../util/worker.ts'
 import { onAbort } from '../util/shared-listener.ts'
 import { milliseconds, refuse, wholeNumber } from '../util/validate.ts'
 import { combine, type Decision, waitsForSlots } from './decision.ts'
@@ -67,6 +68,8 @@ class Waiter implements Marking {
   denied: Decision | undefined
   /** Set when it is admitted and waits for the end of its delay. */
   held: Decision | undefined
+  /** True once its promise is settled. */
+  isOver = false
   readonly refund: (decision: Decision) => MaybePromise<void>
   /** Called when it is not admitted or denied at once. */
   readonly waits: () => void
@@ -164,6 +167,7 @@ class Waiter implements Marking {
   }
 
   #release(): void {
+    this.isOver = true
     this.#cancelHold()
     this.#cancelDeadline()
     this.#ignoreAbort()
@@ -216,14 +220,45 @@ export class WaitQueue {
     const { maxQueue = MAX_QUEUE, maxPerKey = maxQueue } = options
     wholeNumber('maxQueue', maxQueue)
     wholeNumber('maxPerKey', maxPerKey)
-    if (this.#turns.sizeOf(charges) >= maxPerKey) throw queueFull(maxPerKey, 'maxPerKey')
+    if (!isWorker && this.#turns.sizeOf(charges) >= maxPerKey) throw queueFull(maxPerKey, 'maxPerKey')
     const waiter = new Waiter(store, charges, options, refund, (gone, reason) => this.#giveUp(gone, reason), waits)
+    if (isWorker) {
+      void this.#serveAlone(waiter)
+      return waiter.promise
+    }
     if (this.waiters.size >= maxQueue && !this.#makeRoom(waiter, maxQueue)) return waiter.promise
     this.waiters.add(waiter)
     this.#turns.add(waiter)
     if (waiter.group.first === waiter) void this.#serve(waiter.group)
     else void this.#judge(waiter, waiter.group.costs)
     return waiter.promise
+  }
+
+  /**
+   * Asks until the charges are admitted. A Worker has no queue: it could not serve others with the timers of one request, nor learn that a request was
+   * ended.
+   */
+  async #serveAlone(waiter: Waiter): Promise<void> {
+    while (!waiter.isOver && waiter.held === undefined) {
+      try {
+        await this.#askAlone(waiter)
+      } catch (error) {
+        this.#giveUp(waiter, error)
+      }
+    }
+  }
+
+  async #askAlone(waiter: Waiter): Promise<void> {
+    const decision = await decide(waiter.store, sameCharges(waiter), 'consume')
+    if (waiter.isOver) {
+      if (decision.allowed) await waiter.refund(decision)
+    } else if (decision.allowed) holdOrRefuse(waiter, decision)
+    else if (!this.#refused(waiter, promisedWait(decision), decision)) {
+      waiter.waits()
+      const pause = decision.limits.some(waitsForSlots) ? ASK_AGAIN : 0
+      const ms = Math.max(promisedWait(decision), pause) + Math.random() * JITTER
+      await new Promise<void>((resolve) => void sleep(ms, resolve, waiter.clock))
+    }
   }
 
   /**
@@ -345,12 +380,7 @@ export class WaitQueue {
   }
 
   #admit(waiter: Waiter, decision: Decision): void {
-    const refusal = waiter.refusal(decision.delay, decision)
-    if (refusal === undefined) waiter.hold(decision)
-    else {
-      void waiter.refund(decision)
-      waiter.reject(refusal)
-    }
+    holdOrRefuse(waiter, decision)
     this.#turns.served(waiter.group)
     this.#leave(waiter)
   }
@@ -394,6 +424,13 @@ export class WaitQueue {
     this.#turns.remove(waiter)
     if (place >= 0) this.#passMark(group.lines[place]!, waiter.charges[place]!, waiter)
   }
+}
+
+function holdOrRefuse(waiter: Waiter, decision: Decision): void {
+  const refusal = waiter.refusal(decision.delay, decision)
+  if (refusal === undefined) return waiter.hold(decision)
+  void waiter.refund(decision)
+  waiter.reject(refusal)
 }
 
 /** Undoes a decision that nothing waits for any longer. */

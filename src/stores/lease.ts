@@ -1,6 +1,7 @@
 import { isRefundable } from '../engine/adjust.ts'
 import { background, type Clock, microseconds, steadyClock } from '../util/clock.ts'
 import { brand, shared } from '../util/copies.ts'
+import { isWorker } from '../util/worker.ts'
 import { tripsOf } from './lease-counts.ts'
 import { LEASE_OPTIONS, type LeaseOptions, leaseSettings } from './lease-settings.ts'
 import { MOST_SEEN, Sightings } from './lease-sightings.ts'
@@ -67,9 +68,9 @@ export function lease(store: Store, options: LeaseOptions & MostLeases = {}): St
   return new LeaseStore(store, settings, maxLeases)
 }
 
-/** Returns false for a store around which no lease can be: one that is guarded, cached or leased already. */
+/** Returns false for a store around which no lease can be: one that is guarded, cached or leased already, and any in a Worker, whose timers end with a request. */
 export function isLeasable(store: Store): boolean {
-  return !store.answersAlways && store.recall === undefined && !isDenyCache(store)
+  return !isWorker && !store.answersAlways && store.recall === undefined && !isDenyCache(store)
 }
 
 /** Stores whose limiters say what is leased, by the store inside. */

@@ -25,6 +25,7 @@ import {
   storeClock,
   type SyncStore,
   undo,
+  type Wrappers,
 } from './store.ts'
 import { wrappers } from './wrappers.ts'
 import { bringAll } from '../engine/all-algorithms.ts'
@@ -158,6 +159,13 @@ const EARLIEST = 1e14
 export function rowStore(database: SyncRowDatabase, options?: RowStoreOptions): SyncStore
 export function rowStore(database: RowDatabase, options?: RowStoreOptions): AsyncStore
 export function rowStore(database: RowDatabase, options: RowStoreOptions = {}): Store {
+  // A receipt of another process names the algorithms of its limits, and a row the one that wrote it.
+  bringAll()
+  return rowStoreWith(wrappers, database, options)
+}
+
+/** Makes the same store with other wrappers, and without algorithms that the program has not brought. */
+export function rowStoreWith(wrappers: Wrappers, database: RowDatabase, options: RowStoreOptions): Store {
   options = knownOptions('rowStore', options, ['clock'])
   const { transact, sync, close, mostKeys, mostTransactions } = (database ?? {}) as Partial<SyncRowDatabase>
   if (typeof transact !== 'function') refuse('rowStore', 'a database with the method `transact`', database)
@@ -166,9 +174,9 @@ export function rowStore(database: RowDatabase, options: RowStoreOptions = {}): 
   if (mostKeys !== undefined) wholeNumber('mostKeys', mostKeys)
   if (mostTransactions !== undefined) wholeNumber('mostTransactions', mostTransactions)
   const clock = options.clock && clockGiven(options.clock)
-  // A receipt of another process names the algorithms of its limits.
-  bringAll()
-  return sync === true ? new SyncRows(database as SyncRowDatabase, clock) : new AsyncRows(database, clock)
+  return sync === true
+    ? new SyncRows(database as SyncRowDatabase, clock, wrappers)
+    : new AsyncRows(database, clock, wrappers)
 }
 
 /** Where a database counts. */
@@ -246,13 +254,14 @@ interface Pending {
 class SyncRows implements SyncStore {
   readonly sync = true
   readonly answersAlways = false
-  readonly wrappers = wrappers
+  readonly wrappers: Wrappers
   readonly place: Place
   readonly clock: StoreClock
   readonly ready: (() => Promise<void>) | undefined
   readonly #rows: Rows
 
-  constructor(database: SyncRowDatabase, clock: Clock | undefined) {
+  constructor(database: SyncRowDatabase, clock: Clock | undefined, wrappers: Wrappers) {
+    this.wrappers = wrappers
     this.#rows = new Rows(database, clock)
     this.place = this.#rows.place
     this.clock = this.#rows.clock
@@ -329,7 +338,7 @@ class Waiting implements Pending {
 class AsyncRows implements AsyncStore {
   readonly sync = false
   readonly answersAlways = false
-  readonly wrappers = wrappers
+  readonly wrappers: Wrappers
   readonly place: Place
   readonly clock: StoreClock
   readonly ready: (() => Promise<void>) | undefined
@@ -343,7 +352,8 @@ class AsyncRows implements AsyncStore {
   /** True while a transaction of a key that is apart runs: one at a time, so that locked rows hold up one connection. */
   #isApart = false
 
-  constructor(database: RowDatabase, clock: Clock | undefined) {
+  constructor(database: RowDatabase, clock: Clock | undefined, wrappers: Wrappers) {
+    this.wrappers = wrappers
     this.#rows = new Rows(database, clock)
     this.place = this.#rows.place
     this.clock = this.#rows.clock

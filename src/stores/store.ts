@@ -349,6 +349,11 @@ export interface Place {
   readonly trouble?: string | undefined
   /** Returns the name of the part that decides about a key, such as one server of a cluster. Parts fail on their own. `''`: there is one part. */
   partOf(limiter: string, key: string): string
+  /**
+   * What the charges of one decision must have in common. `'key'`: their key. `'record'`: their key and their limiter. A stack with several keys is
+   * refused then. Default: nothing.
+   */
+  readonly together?: 'key' | 'record'
   /** Returns true if one transaction can be in both places. */
   joins(other: Place): boolean
 }

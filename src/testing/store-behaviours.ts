@@ -16,7 +16,16 @@ import type { Store } from '../stores/store.ts'
 import { memoryStore } from '../stores/memory/index.ts'
 import { type Behaviour, behavioursOf, equal, type SearchOptions } from './behaviour.ts'
 import { type VirtualClock, virtualClock } from './virtual-clock.ts'
-import { adjustCases, createWorld, keyCases, leaseCases, lockCases, type MakeStore, takeCases } from './store/cases.ts'
+import {
+  adjustCases,
+  createWorld,
+  keyCases,
+  leaseCases,
+  lockCases,
+  type MakeStore,
+  stackCases,
+  takeCases,
+} from './store/cases.ts'
 import { type Fc, search } from './search.ts'
 
 interface Step {
@@ -109,9 +118,12 @@ function traces(fc: Fc): Arbitrary<Trace> {
 
 type Input = Pick<Step, 'key' | 'version'>
 
-function limiterOn(store: Store, { limits: [mine, others] }: Trace): Limiter<Input> {
+function limiterOn(store: Store, { limits: [mine, others] }: Trace, stacks: boolean): Limiter<Input> {
+  const limits = ({ version }: Input): Limit => mine[version]
+  const limiter = createLimiter<Input>({ name: 'mine', store, keyer: ({ key }) => key, limits })
+  if (!stacks) return limiter
   return stack(
-    createLimiter<Input>({ name: 'mine', store, keyer: ({ key }) => key, limits: ({ version }) => mine[version] }),
+    limiter,
     createLimiter<Input>({ name: 'others', store, keyer: () => 'all', limits: ({ version }) => others[version] }),
   )
 }
@@ -148,18 +160,24 @@ async function decisionsOf(limiter: Limiter<Input>, clock: VirtualClock, { steps
 }
 
 /** Searches for a trace that a store and `memoryStore` decide differently. */
-function compareWithMemory(makeStore: MakeStore, options: SearchOptions): Promise<void> {
+function compareWithMemory(makeStore: MakeStore, stacks: boolean, options: SearchOptions): Promise<void> {
   return search(options, traces, async (trace) => {
     const clocks = [virtualClock(), virtualClock()] as const
     const store = await makeStore(clocks[0])
     try {
-      const decisions = await decisionsOf(limiterOn(store, trace), clocks[0], trace)
-      const memory = limiterOn(memoryStore({ clock: clocks[1] }), trace)
+      const decisions = await decisionsOf(limiterOn(store, trace, stacks), clocks[0], trace)
+      const memory = limiterOn(memoryStore({ clock: clocks[1] }), trace, stacks)
       equal(decisions, await decisionsOf(memory, clocks[1], trace))
     } finally {
       await store.close()
     }
   })
+}
+
+/** Options of `storeBehaviours`. */
+export interface StoreSuiteOptions extends SearchOptions {
+  /** Whether the store decides about several keys in one step. With false, these cases are left out. Default true. */
+  readonly stacks?: boolean
 }
 
 /**
@@ -173,9 +191,11 @@ function compareWithMemory(makeStore: MakeStore, options: SearchOptions): Promis
  * const makeStore = (clock: Clock) => redisStore(client, { clock, prefix: `test${++runs}:` })
  * for (const { name, run } of storeBehaviours(makeStore)) test(name, run)
  */
-export function storeBehaviours(makeStore: MakeStore, options: SearchOptions = {}): readonly Behaviour[] {
+export function storeBehaviours(makeStore: MakeStore, options: StoreSuiteOptions = {}): readonly Behaviour[] {
+  const { stacks = true } = options
   const groups = {
     'the store': takeCases,
+    ...(stacks && { 'a stack': stackCases }),
     'an adjustment': adjustCases,
     'a lock-out': lockCases,
     keys: keyCases,
@@ -183,7 +203,7 @@ export function storeBehaviours(makeStore: MakeStore, options: SearchOptions = {
   }
   const comparison = {
     name: 'the store decides the same as memoryStore',
-    run: () => compareWithMemory(makeStore, options),
+    run: () => compareWithMemory(makeStore, stacks, options),
   }
   return [...behavioursOf(groups, () => createWorld(makeStore)), comparison]
 }

@@ -17,7 +17,7 @@ const rest = {
 const guarded = { files: ['test/stores/sql/sqlite.test.ts'], name: 'locked' }
 
 const sqlite = inFile('src/stores/sqlite.ts', rows)
-const object = inFile('src/stores/cloudflare.ts', objects)
+const object = inFile('src/stores/cloudflare/storage.ts', objects)
 const upstash = inFile('src/stores/redis/clients.ts', rest)
 const guard = inFile('src/stores/guard/call.ts', guarded)
 
@@ -78,7 +78,7 @@ export const stores = [
   object('no further alarm', 'if (this.#next === Infinity) return', 'if (this.#next > 0) return'),
   object('an alarm without a bound', 'i < STEPS; i++', 'i < Infinity; i++'),
   object('two places of one storage', "placeOf(storage, 'the", "placeOf({}, 'the"),
-  inFile('src/stores/cloudflare.ts', values)(
+  inFile('src/stores/cloudflare/storage.ts', values)(
     'a value that is too large',
     'hasSql(storage) ? ',
     'storage !== undefined ? ',

@@ -31,7 +31,7 @@ const entryPoints: Readonly<Record<string, readonly string[]>> = {
   ],
   'sluice/algorithms': ['algorithmNames'],
   'sluice/adapter': ['clientKeyer', 'createRequestLimiter', 'ResponseEnd', 'whenClosed'],
-  'sluice/cloudflare': ['durableObjectStore'],
+  'sluice/cloudflare': ['LimitsObject', 'durableObjectStore'],
   'sluice/dashboard': ['dashboard'],
   ...Object.fromEntries(Object.entries(adapters).map(([name, each]) => [`sluice/${name}`, each.exports])),
   'sluice/llm': ['answerTokens', 'denialBody', 'estimateTokens', 'price', 'usageMeter'],

@@ -14,7 +14,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const entries: Readonly<Record<string, string>> = {
   sluice: 'src/index.ts',
   'sluice/adapter': 'src/http/index.ts',
-  'sluice/cloudflare': 'src/stores/cloudflare.ts',
+  'sluice/cloudflare': 'src/stores/cloudflare/index.ts',
   'sluice/extend': 'src/extend.ts',
   'sluice/fetch': 'adapters/fetch/index.ts',
   'sluice/hono': 'adapters/hono/index.ts',

@@ -3,7 +3,7 @@ import { build } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { memoryStore } from '../../src/index.ts'
-import { type DurableObjectStorageLike, durableObjectStore } from '../../src/stores/cloudflare.ts'
+import { type DurableObjectStorageLike, durableObjectStore } from '../../src/stores/cloudflare/index.ts'
 import { storeBehaviours } from '../../src/testing.ts'
 import { readPage } from '../support/pages.ts'
 import { blocksOf } from '../support/programs.ts'

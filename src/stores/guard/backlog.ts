@@ -1,8 +1,9 @@
 import { copyText } from '../../util/bounded-key.ts'
-import { background } from '../../util/clock.ts'
 import { SluiceError } from '../../util/errors.ts'
 import type { LockMode } from '../../engine/adjust.ts'
 import { type Charge, hasPenalty, isPenalty, keptCharge, perform, type ReceiptUse, type Store } from '../store.ts'
+import { outlive } from '../../util/worker.ts'
+import { Alarm } from './alarm.ts'
 import { kindOf } from './health.ts'
 
 /** The most charges whose adjustments are kept, and the most lock-outs. One takes 300 to 400 bytes, its key included. */
@@ -47,7 +48,8 @@ export class Backlog {
   /** Charges in the adjustments. */
   #charges = 0
   readonly #locks = new Map<string, KeptLock>()
-  #cancel: (() => void) | undefined
+  /** Rings when adjustments are repeated. */
+  readonly alarm: Alarm = new Alarm()
 
   constructor(target: BacklogTarget) {
     this.#target = target
@@ -76,10 +78,7 @@ export class Backlog {
     } catch {
       return false
     }
-    this.#cancel ??= background(REPEAT_AFTER, () => {
-      this.#cancel = undefined
-      void this.send()
-    })
+    if (!this.alarm.isSet) this.alarm.set(REPEAT_AFTER, () => outlive(this.send()))
     return true
   }
 
@@ -117,7 +116,7 @@ export class Backlog {
   }
 
   close(): void {
-    this.#cancel?.()
+    this.alarm.cancel()
   }
 
   async #sendLock(kept: KeptLock): Promise<void> {

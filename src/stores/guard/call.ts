@@ -15,6 +15,7 @@ export class Call implements Pending, Reply {
   readonly deadline: number
   turn = 0
   lost = 0
+  cancel?: () => void
   isPending = true
   /** It was not answered in time. */
   isLate = false
@@ -32,6 +33,7 @@ export class Call implements Pending, Reply {
   /** Its answer comes after its refund. */
   #isRefunded = false
   #isOver = false
+  #resolveOver: () => void = () => undefined
 
   /**
    * @param parts the parts that decide. None: its answer says nothing about any part
@@ -56,6 +58,11 @@ export class Call implements Pending, Reply {
     this.#ended = ended
     this.#late = late
     this.#isUnsure = parts.length > 1 || parts.some((part) => part.isConnecting)
+  }
+
+  /** Resolves when the store has answered, also after the deadline. */
+  over(): Promise<void> {
+    return new Promise((resolve) => (this.#resolveOver = resolve))
   }
 
   waitsFor(part: Part): boolean {
@@ -110,12 +117,14 @@ export class Call implements Pending, Reply {
     this.isPending = false
     this.#isOver = true
     this.#calls.remove(this)
+    this.#resolveOver()
   }
 
   #endLate(error: unknown): void {
     if (this.#isOver) return
     this.#isOver = true
     this.#late?.(error, this)
+    this.#resolveOver()
   }
 
   /** So it is if a good part of the time is one for which this process did not run. */

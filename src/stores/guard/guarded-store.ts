@@ -1,4 +1,5 @@
 import { brand } from '../../util/copies.ts'
+import { isWorker, outlive } from '../../util/worker.ts'
 import { SluiceError, whyOf } from '../../util/errors.ts'
 import type { MaybePromise } from '../../util/maybe-promise.ts'
 import {
@@ -38,6 +39,8 @@ import type { Reporter } from './reporter.ts'
 const PROBE_LIMITER = '·probe'
 /** How many keys are tried to find one in a part of the store. */
 const TRIES = 5000
+/** Characters of a key, at most. */
+const LONGEST_KEY = 64
 /** Milliseconds for which a key is not asked about after its row could not be read, and the most such keys. */
 const DAMAGED_FOR = 10_000
 const MOST_DAMAGED = 1000
@@ -99,8 +102,8 @@ export class GuardedStore {
         const where = part.name === '' ? reason : `${part.name}: ${reason}`
         reporter.changed(this.#health.state, where, isSilent)
         if (state === 'healthy') this.#regained()
-        // Calls that wait for this part are answered now.
-        else this.#calls.expireWhere((call) => call.waitsFor(part))
+        // Calls that wait for this part are answered now. In a Worker they belong to other requests, and have timers of their own.
+        else if (!isWorker) this.#calls.expireWhere((call) => call.waitsFor(part))
       },
       lost: () => reporter.lost(),
       proven: () => this.#health.out === 0 && reporter.proven(),
@@ -117,6 +120,7 @@ export class GuardedStore {
   }
 
   readonly run = (operation: Operation, reply: Reply): (() => void) | undefined => {
+    if (isWorker) for (const { alarm } of [this.#reporter, this.#backlog, this.#local]) alarm.look()
     if (this.#isClosed) reply.failed(new SluiceError('STORE_CLOSED', 'This store has been closed'))
     else if (isDeciding(operation)) return this.#decide(operation, reply)
     else this.#change(operation, (error) => (error === undefined ? reply.answered() : reply.failed(error)))
@@ -357,6 +361,8 @@ export class GuardedStore {
     for (let i = 0; i < TRIES; i++) {
       const key = String(this.#probes++)
       if (this.place.partOf(PROBE_LIMITER, key) === part) return key
+      // A store with a part for each key names the part after it.
+      if (i === 0 && part.length <= LONGEST_KEY && this.place.partOf(PROBE_LIMITER, part) === part) return part
     }
     return undefined
   }
@@ -373,6 +379,7 @@ export class GuardedStore {
       return undefined
     }
     this.#calls.add(call)
+    if (isWorker) outlive(call.over())
     return call
   }
 
@@ -384,7 +391,7 @@ export class GuardedStore {
   #regained(): void {
     if (this.#isClosed) return
     this.#releaseLater()
-    void this.#backlog.send()
+    outlive(this.#backlog.send())
   }
 
   #releaseLater(): void {

@@ -1,6 +1,6 @@
-import { background } from '../../util/clock.ts'
 import { SluiceError, whyOf } from '../../util/errors.ts'
 import type { Charge } from '../store.ts'
+import { Alarm } from './alarm.ts'
 import { type Bounds, Deadline } from './deadline.ts'
 
 /** Failures in a row after which nothing more is sent. */
@@ -68,7 +68,7 @@ export class Part {
   #probes = 0
   /** True after a probe that was answered too late. */
   #hasBeenLate = false
-  #cancel: () => void = () => undefined
+  readonly #alarm = new Alarm()
 
   constructor(name: string, bounds: Bounds, hooks: Hooks) {
     this.name = name
@@ -137,10 +137,15 @@ export class Part {
     this.#probeLater()
   }
 
+  /** Sends a probe if one is due that no timer sends. */
+  look(): void {
+    this.#alarm.look()
+  }
+
   /** Stops the probes. */
   stop(): void {
     this.#isStopped = true
-    this.#cancel()
+    this.#alarm.cancel()
   }
 
   /** One transaction of the store can carry many operations, which fail with one error. It is one failure. */
@@ -155,16 +160,16 @@ export class Part {
   }
 
   #probeLater(): void {
-    this.#cancel()
+    this.#alarm.cancel()
     const wait = Math.max(1, PROBE_EVERY - (performance.now() - this.#probedAt))
-    if (!this.#isStopped && this.isOut) this.#cancel = background(wait, () => this.#probe())
+    if (!this.#isStopped && this.isOut) this.#alarm.set(wait, () => this.#probe())
   }
 
   /** A probe without an answer stays with the client. Another is sent only when it must be lost. */
   #probe(): void {
     const number = ++this.#probes
     this.#probedAt = performance.now()
-    this.#cancel = background(this.#patience, () => {
+    this.#alarm.set(this.#patience, () => {
       // The first answer may take several trips.
       if (this.#answeredAt > -Infinity || this.#patience > PATIENCE) this.#isAway('no answer')
       this.#patience = Math.min(this.#patience * 2, LONGEST_PATIENCE)
@@ -199,7 +204,7 @@ export class Part {
 
   #close(): void {
     if (this.#isStopped) return
-    this.#cancel()
+    this.#alarm.cancel()
     this.#failures = 0
     this.#error = undefined
     this.#hasBeenLate = false
@@ -235,7 +240,7 @@ export function shownTime(ms: number): string {
   return ms < 1000 ? `${Math.round(ms)} ms` : `${Math.round(ms / 100) / 10} s`
 }
 
-/** Parts of which so many are known are forgotten while they are healthy. */
+/** The most parts that are known: a store can have one for each key. Then the healthy ones are forgotten, and after them the oldest one. */
 const MOST_PARTS = 1000
 
 /** The parts of a store. */
@@ -251,7 +256,7 @@ export class Health {
     this.#hooks = {
       ...hooks,
       changed: (...change) => {
-        this.out = [...this.#parts.values()].filter(({ isOut }) => isOut).length
+        this.#countOut()
         hooks.changed(...change)
       },
     }
@@ -279,7 +284,12 @@ export class Health {
 
   /** True if a part that decides about one of these charges is not asked. */
   isOutFor(charges: readonly Charge[]): boolean {
-    return this.out > 0 && charges.some(({ policy, key }) => this.part(policy.limiter, key).isOut)
+    if (this.out === 0) return false
+    return charges.some(({ policy, key }) => {
+      const part = this.part(policy.limiter, key)
+      if (part.isOut) part.look()
+      return part.isOut
+    })
   }
 
   stop(): void {
@@ -287,10 +297,22 @@ export class Health {
   }
 
   #add(name: string): Part {
-    if (this.#parts.size >= MOST_PARTS)
-      for (const [known, { isOut }] of this.#parts) if (!isOut) this.#parts.delete(known)
+    if (this.#parts.size >= MOST_PARTS) this.#makeRoom()
     const part = new Part(name, this.#bounds, this.#hooks)
     this.#parts.set(name, part)
     return part
+  }
+
+  #makeRoom(): void {
+    for (const [name, { isOut }] of this.#parts) if (!isOut) this.#parts.delete(name)
+    if (this.#parts.size < MOST_PARTS) return
+    const [name, oldest] = this.#parts.entries().next().value!
+    oldest.stop()
+    this.#parts.delete(name)
+    this.#countOut()
+  }
+
+  #countOut(): void {
+    this.out = [...this.#parts.values()].filter(({ isOut }) => isOut).length
   }
 }

@@ -96,7 +96,11 @@ const guards = shared('guards', () => new WeakMap<Store, Store>())
  * `lease` says. `guardedBy` calls it.
  */
 export function guarded(store: Store): Store {
-  const inner = leasing(store)
+  return guardedOnce(leasing(store))
+}
+
+/** Does the same without leases. */
+export function guardedOnce(inner: Store): Store {
   const made = guards.get(inner) ?? guard(inner)
   guards.set(inner, made)
   return made

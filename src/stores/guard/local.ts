@@ -1,6 +1,5 @@
 import { LARGEST } from '../../algorithms/arithmetic.ts'
 import { compiled, type Limit, limit } from '../../engine/limit.ts'
-import { background } from '../../util/clock.ts'
 import { standInStore } from '../memory/index.ts'
 import type { LockMode, Renewed } from '../../engine/adjust.ts'
 import {
@@ -15,6 +14,7 @@ import {
   type Store,
   type SyncStore,
 } from '../store.ts'
+import { Alarm } from './alarm.ts'
 
 /** Options of limits that count units, as `quota` does. */
 const UNITS = ['burst', 'capacity'] as const
@@ -74,7 +74,8 @@ export class LocalDecisions {
   #policies = new WeakMap<Policy, Policy>()
   /** The millisecond of `performance.now()` at which everything that was counted here has expired. */
   #expires = 0
-  #cancelRelease: () => void = () => undefined
+  /** Rings when everything that was counted here has expired. */
+  readonly alarm: Alarm = new Alarm()
   /** Charges that were not decided by the store, with their copies in this process. */
   readonly #own = new WeakMap<Charge, Charge | undefined>()
   /** Slots that the store has given to this process, with their copies here. */
@@ -117,7 +118,7 @@ export class LocalDecisions {
 
   #decideAlike(charges: readonly Charge[], mode: DecisionMode, way: Degraded): Degraded {
     if (way !== 'local') return this.#replace(charges, way)
-    this.#cancelRelease()
+    this.alarm.cancel()
     const copies = charges.map((charge) => this.#copy(charge))
     this.#perform({ kind: mode, charges: copies, fresh: false })
     for (const [i, charge] of charges.entries()) {
@@ -138,10 +139,10 @@ export class LocalDecisions {
 
   /** Frees the memory once all counts have expired, unless more is decided here before. */
   releaseLater(): void {
-    this.#cancelRelease()
+    this.alarm.cancel()
     const wait = this.#expires - performance.now()
     if (this.isEmpty || wait > LONGEST_TIMER) return
-    this.#cancelRelease = background(Math.max(0, wait), () => {
+    this.alarm.set(Math.max(0, wait), () => {
       this.#store = undefined
       this.#policies = new WeakMap()
       this.#roomy = new WeakMap()
@@ -227,7 +228,7 @@ export class LocalDecisions {
   }
 
   close(): void {
-    this.#cancelRelease()
+    this.alarm.cancel()
     this.#store?.close()
   }
 

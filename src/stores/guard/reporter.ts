@@ -1,7 +1,7 @@
 import { type Channel, channel } from '../../util/channel.ts'
-import { background } from '../../util/clock.ts'
 import { observer, warn } from '../../util/warn.ts'
 import type { Store } from '../store.ts'
+import { Alarm } from './alarm.ts'
 import type { StoreState } from './health.ts'
 
 /** Milliseconds for which changes are collected before they are logged. */
@@ -63,7 +63,8 @@ export class Reporter {
   #localAt = 0
   /** Faults of single keys, and of single operations: how many there were, and when the next may be logged. */
   readonly #faults = new Map<string, { count: number; next: number }>()
-  #cancel: () => void = () => undefined
+  /** Rings a minute after a log. */
+  readonly alarm: Alarm = new Alarm()
 
   constructor(store: Store, onChange: ((change: StoreChange) => unknown) | undefined) {
     this.#store = store
@@ -117,7 +118,7 @@ export class Reporter {
   /** Logs an outage that was not logged yet, and stops the timers. */
   close(): void {
     this.lost()
-    this.#cancel()
+    this.alarm.cancel()
   }
 
   get #name(): string {
@@ -141,7 +142,7 @@ export class Reporter {
     const [code, effect] = WARNINGS[state]
     warn(code, `${name}: ${reason}. ${effect}. Decisions without it: ${this.#local}`)
     if (state === 'healthy') this.#local = 0
-    if (this.#logged.size === 0) this.#cancel = background(LOG_EVERY, this.#nextMinute)
+    if (this.#logged.size === 0) this.alarm.set(LOG_EVERY, this.#nextMinute)
   }
 
   readonly #nextMinute = (): void => {

@@ -14,6 +14,7 @@ import {
   type StoreClock,
   storeClock,
   undo,
+  type Wrappers,
 } from '../store.ts'
 import { wrappers } from '../wrappers.ts'
 import { adopt, checkedAnswer, checkedAnswers } from './answers.ts'
@@ -56,12 +57,18 @@ export type SendMessage = (message: StoreMessage, part: string) => Promise<unkno
  */
 export function remoteStore(send: SendMessage, options: RemoteStoreOptions = {}): AsyncStore {
   options = knownOptions('remoteStore', options, ['name', 'partOf', 'batch', 'clock'])
-  const { name = 'another process', partOf = () => '', batch = true, clock } = options
+  const { name = 'another process', partOf, batch = true, clock } = options
   if (typeof send !== 'function') refuse('remoteStore', 'a function that sends a message', send)
   if (typeof name !== 'string') refuse('name', 'a text', name)
-  if (typeof partOf !== 'function') refuse('partOf', 'a function', partOf)
+  if (partOf !== undefined && typeof partOf !== 'function') refuse('partOf', 'a function', partOf)
   if (typeof batch !== 'boolean') refuse('batch', 'true or false', batch)
-  return new RemoteStore(send, { name, partOf }, batch, clock && clockGiven(clock))
+  const place: Place = { name, partOf: partOf ?? (() => ''), joins: (other) => other === place }
+  return new RemoteStore(send, place, {
+    batch,
+    hasParts: partOf !== undefined,
+    clock: clock && clockGiven(clock),
+    wrappers,
+  })
 }
 
 /** An operation that waits for its answer. */
@@ -102,12 +109,23 @@ class Waiting {
   }
 }
 
-class RemoteStore implements AsyncStore {
+/** What the options of a remote store mean. */
+export interface RemoteSettings {
+  readonly batch: boolean
+  /** Whether its place has several parts. */
+  readonly hasParts: boolean
+  readonly clock: Clock | undefined
+  readonly wrappers: Wrappers
+}
+
+export class RemoteStore implements AsyncStore {
   readonly sync = false
   readonly answersAlways = false
-  readonly wrappers = wrappers
+  readonly wrappers: Wrappers
   readonly place: Place
   readonly clock: StoreClock
+  /** Resolves when the other place answers. Absent if it has parts: no one of them speaks for all. */
+  readonly ready: (() => Promise<void>) | undefined
   readonly #send: SendMessage
   readonly #isBatched: boolean
   /** What is sent in the next turn, by part. */
@@ -116,15 +134,12 @@ class RemoteStore implements AsyncStore {
   #ahead = 0
   #isClosed = false
 
-  constructor(
-    send: SendMessage,
-    { name, partOf }: { readonly name: string; readonly partOf: Place['partOf'] },
-    isBatched: boolean,
-    clock: Clock | undefined,
-  ) {
+  constructor(send: SendMessage, place: Place, { batch, hasParts, clock, wrappers }: RemoteSettings) {
     this.#send = send
-    this.#isBatched = isBatched
-    this.place = { name, partOf, joins: (other) => other === this.place }
+    this.#isBatched = batch
+    this.wrappers = wrappers
+    this.place = place
+    this.ready = hasParts ? undefined : () => this.#check()
     this.clock = storeClock(clock, () => steadyClock.now() + this.#ahead)
   }
 
@@ -140,12 +155,6 @@ class RemoteStore implements AsyncStore {
       return undefined
     }
     return () => waiting.giveUp()
-  }
-
-  /** Resolves when the other place answers. */
-  readonly ready = async (): Promise<void> => {
-    const answer = await this.#ask({ sluice: MESSAGE_VERSION, policies: [], operations: [] }, '')
-    checkedAnswers(answer, 0)
   }
 
   readonly close = async (): Promise<void> => {
@@ -180,6 +189,11 @@ class RemoteStore implements AsyncStore {
     } catch (error) {
       for (const each of sent) each.fail(error)
     }
+  }
+
+  async #check(): Promise<void> {
+    const answer = await this.#ask({ sluice: MESSAGE_VERSION, policies: [], operations: [] }, '')
+    checkedAnswers(answer, 0)
   }
 
   async #ask(message: StoreMessage, part: string): Promise<unknown> {

@@ -60,6 +60,11 @@ export function serveStore(store: Store): (message: unknown) => Promise<StoreAns
   assertStore('serveStore', store)
   // A sender names algorithms that this process may not use itself.
   bringAll()
+  return answering(store)
+}
+
+/** Does the same without algorithms that the program has not brought. */
+export function answering(store: Store): (message: unknown) => Promise<StoreAnswer> {
   const policies = new Policies(store)
   return async function answerMessage(message) {
     try {

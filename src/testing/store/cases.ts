@@ -111,13 +111,6 @@ export const takeCases: Cases = {
       [false, 0],
     ])
   },
-  'charges every limiter of a stack or none': async ({ on }) => {
-    const user = on(three, { name: 'user' })
-    const all = on(one, { name: 'all', keyer: () => 'everyone' })
-    const both = stack(user, all)
-    equal(await verdicts(both, 'a', 3), [true, false, false])
-    like(await user.peek('a'), { remaining: 1 })
-  },
   'charges a cost as a whole, and reports Infinity for more than fits': async ({ on }) => {
     const limiter = on(three)
     equal(await verdicts(limiter, 'a', 2, 2), [true, false])
@@ -341,7 +334,18 @@ export const lockCases: Cases = {
     clock.advance(1000)
     like(await limiter.consume('a'), { allowed: true, remaining: 699 })
   },
-  'of a stack locks the key of each part': async ({ on }) => {
+}
+
+/** Cases of decisions with several keys. */
+export const stackCases: Cases = {
+  'charges every limiter or none': async ({ on }) => {
+    const user = on(three, { name: 'user' })
+    const all = on(one, { name: 'all', keyer: () => 'everyone' })
+    const both = stack(user, all)
+    equal(await verdicts(both, 'a', 3), [true, false, false])
+    like(await user.peek('a'), { remaining: 1 })
+  },
+  'locks the key of each part': async ({ on }) => {
     const user = on(many, { name: 'user' })
     const all = on(more, { name: 'all', keyer: () => 'everyone' })
     await stack(user, all).block('a', '1s')

@@ -1,25 +1,10 @@
-/**
- * Cloudflare: a store in the storage of a Durable Object.
- *
- * @example
- * import { DurableObject } from 'cloudflare:workers'
- * import { createLimiter, perMinute } from 'sluice'
- * import { durableObjectStore } from 'sluice/cloudflare'
- *
- * export class Limits extends DurableObject {
- *   store = durableObjectStore(this.ctx.storage)
- *   limiter = createLimiter({ keyer: (key: string) => key, limits: perMinute(100), store: this.store })
- *   consume = (key: string) => this.limiter.consume(key)
- *   alarm = () => this.store.alarm()
- * }
- * @module
- */
-import { type Clock, clockGiven } from '../util/clock.ts'
-import { SluiceError } from '../util/errors.ts'
-import { knownOptions, refuse } from '../util/validate.ts'
-import { type RowDatabase, rowStore } from './rows.ts'
-import { placeOf } from './sql.ts'
-import type { AsyncStore } from './store.ts'
+import { type Clock, clockGiven } from '../../util/clock.ts'
+import { SluiceError } from '../../util/errors.ts'
+import { knownOptions } from '../../util/validate.ts'
+import { type RowDatabase, rowStoreWith } from '../rows.ts'
+import { placeOf } from '../sql.ts'
+import type { AsyncStore } from '../store.ts'
+import { wrappers } from './wrappers.ts'
 
 /** `ctx.storage` of a Durable Object: of one with SQLite, or with a key-value storage. */
 export interface DurableObjectStorageLike {
@@ -77,27 +62,16 @@ const STEPS = 32
 /** Milliseconds between two alarms that read the same rows, at least. */
 const PAUSE = 60_000
 
-/**
- * Makes a store of the storage of a Durable Object. Requests of one key must reach one object: name the object after the key. The clock is
- * the platform's.
- *
- * Call `store.alarm()` in `alarm()` of the object. The store sets the alarm, unless one is set already. An object has only one alarm: if you set it
- * yourself, rows are deleted when it rings.
- *
- * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. A decision rejects with `STORE_FAILED` if the storage failed, and with `STORE_REJECTED` if the
- * row of a key would be too large: 127 KiB, or 2047 KiB in an object with SQLite.
- * @example const store = durableObjectStore(ctx.storage)
- */
-export function durableObjectStore(
+/** Makes a store of the storage of a Durable Object: see `durableObjectStore`. */
+export function storageStore(
   storage: DurableObjectStorageLike,
-  options: DurableObjectStoreOptions = {},
+  options: DurableObjectStoreOptions,
 ): DurableObjectStore {
   options = knownOptions('durableObjectStore', options, ['clock'])
   const clock = options.clock && clockGiven(options.clock)
-  if (typeof (storage as Partial<DurableObjectStorageLike> | undefined)?.transaction !== 'function')
-    refuse('durableObjectStore', 'the storage of a Durable Object, ctx.storage', storage)
   const rows = new StorageRows(storage, clock ?? Date)
-  return { ...rowStore(rows, clock && { clock }), alarm: () => rows.alarm() }
+  const store = rowStoreWith(wrappers, rows, clock ? { clock } : {}) as AsyncStore
+  return { ...store, alarm: () => rows.alarm() }
 }
 
 /** The rows of a storage. */

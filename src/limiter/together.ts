@@ -1,0 +1,20 @@
+import type { Store } from '../stores/store.ts'
+import { SluiceError } from '../util/errors.ts'
+import type { ChargeSource } from './charges.ts'
+import { isEqual } from './keyers.ts'
+
+const ONE = { key: 'one key at a time', record: 'one key of one limiter at a time' } as const
+
+/** Throws `STORE_MISMATCH` for the parts of a limiter that can have several keys, on a store that cannot decide about these in one step. */
+export function refuseApart<Input>([first, ...others]: readonly ChargeSource<Input>[], { place }: Store): void {
+  const { together, name = 'this store' } = place
+  if (together === undefined || first === undefined) return
+  const isOne = (each: ChargeSource<Input>): boolean =>
+    together === 'record' ? each.home === first.home : isEqual(each.keyer, first.keyer)
+  if (first.keyer !== undefined && others.every(isOne)) return
+  throw new SluiceError(
+    'STORE_MISMATCH',
+    `A stack, and a limiter with rules, can have several keys in one decision, and ${name} decides about ${ONE[together]}. Use limiters one after the ` +
+      'other, or another store.',
+  )
+}

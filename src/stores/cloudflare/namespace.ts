@@ -1,0 +1,106 @@
+import { type Clock, clockGiven } from '../../util/clock.ts'
+import { shared } from '../../util/copies.ts'
+import { fnv1a } from '../../util/fnv.ts'
+import { keepRequestsBy } from '../../util/worker.ts'
+import { knownOptions, wholeNumber } from '../../util/validate.ts'
+import type { StoreMessage } from '../remote/message.ts'
+import { RemoteStore } from '../remote/remote.ts'
+import type { AsyncStore, Place } from '../store.ts'
+import { wrappers } from './wrappers.ts'
+
+/** A binding of Durable Objects, such as `env.LIMITS`. */
+export interface DurableObjectNamespaceLike {
+  /** Returns the id of the object with a name. */
+  idFromName(name: string): unknown
+  /** Returns what sends requests to an object. */
+  get(id: unknown): DurableObjectStubLike
+}
+
+/** What sends requests to a Durable Object. */
+export interface DurableObjectStubLike {
+  /** Sends a request. */
+  fetch(url: string, request: { method: string; body: string }): Promise<ObjectResponse>
+}
+
+/** The response of a Durable Object. */
+export interface ObjectResponse {
+  /** True for a status from 200 to 299. */
+  readonly ok: boolean
+  /** The status. */
+  readonly status: number
+  /** Reads the body. */
+  text(): Promise<string>
+}
+
+/** Options of `durableObjectStore` for a binding. */
+export interface DurableObjectsOptions {
+  /**
+   * How many objects count, from 1. A key belongs to one of them by its hash. An object decides about 1,000 requests a second at most. With 1, a stack can have
+   * limiters with different keys. Default: each key has an object of its own.
+   */
+  readonly objects?: number
+  /** Uses this clock instead of the platform's: for tests. */
+  readonly clock?: Clock
+}
+
+/** No object sees the address. */
+const URL = 'https://limits/'
+/** How much of the text of a failed object is kept. */
+const MOST_TEXT = 200
+
+/** Makes a store of the objects behind a binding: see `durableObjectStore`. */
+export function namespaceStore(namespace: DurableObjectNamespaceLike, options: DurableObjectsOptions): AsyncStore {
+  options = knownOptions('durableObjectStore', options, ['objects', 'clock'])
+  const { objects, clock } = options
+  if (objects !== undefined) wholeNumber('objects', objects)
+  keepRequests()
+  const place = placeOf(namespace, objects)
+  async function send(message: StoreMessage, name: string): Promise<unknown> {
+    const stub = namespace.get(namespace.idFromName(name))
+    const response = await stub.fetch(URL, { method: 'POST', body: JSON.stringify(message) })
+    const text = await response.text()
+    if (!response.ok) throw new Error(`a Durable Object answered ${response.status}: ${text.slice(0, MOST_TEXT)}`)
+    return JSON.parse(text) as unknown
+  }
+  return new RemoteStore(send, place, {
+    batch: false,
+    hasParts: true,
+    clock: clock && clockGiven(clock),
+    wrappers,
+  })
+}
+
+/** The places of each binding, by the number of objects. */
+const places = shared('Durable Objects', () => new WeakMap<object, Map<number | undefined, Place>>())
+
+/** Returns where a binding counts: the same for each store of it, so that two limiters with one name are noticed. */
+function placeOf(namespace: object, objects: number | undefined): Place {
+  const known = places.get(namespace) ?? new Map<number | undefined, Place>()
+  places.set(namespace, known)
+  const made = known.get(objects) ?? new NamespacePlace(objects)
+  known.set(objects, made)
+  return made
+}
+
+class NamespacePlace implements Place {
+  readonly name = 'a Durable Object'
+  readonly partOf: Place['partOf']
+  readonly together?: 'key'
+
+  constructor(objects: number | undefined) {
+    this.partOf = objects === undefined ? (_, key) => key : (_, key) => String(fnv1a(key) % objects)
+    if (objects !== 1) this.together = 'key'
+  }
+
+  joins(other: Place): boolean {
+    return other === this
+  }
+}
+
+/** A refund, or a release of a slot, can be under way when the response was sent. */
+function keepRequests(): void {
+  import('cloudflare:workers').then(
+    ({ waitUntil }) => waitUntil && keepRequestsBy(waitUntil),
+    () => undefined,
+  )
+}

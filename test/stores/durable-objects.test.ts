@@ -1,0 +1,444 @@
+// Runs durableObjectStore(env.LIMITS) in workerd: the middleware of adapters, with real Durable Objects that are slow, fail and are evicted.
+import { setTimeout as pause } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createLimiter, gcra, memoryStore, perMinute, type SluiceError, stack } from '../../src/index.ts'
+import {
+  type DurableObjectNamespaceLike,
+  type DurableObjectStorageLike,
+  durableObjectStore,
+  LimitsObject,
+} from '../../src/stores/cloudflare/index.ts'
+import { serveStore } from '../../src/extend.ts'
+import { createRules } from '../../src/rules/index.ts'
+import { storeBehaviours } from '../../src/testing.ts'
+import { bundledWorker } from '../support/worker-bundle.ts'
+import { Miniflare, type TestWorker } from '../support/workers.ts'
+
+const LONG = 120_000
+
+/** Objects whose faults the Worker chooses, and routes with one option of `rateLimit` each. The Worker and its objects share an isolate. */
+const program = `
+  import { env } from 'cloudflare:workers'
+  import { Hono } from 'hono'
+  import { stream } from 'hono/streaming'
+  import { concurrent, createLimiter, denyCache, everyone, fixedWindow, guard, leakyBucket, perMinute, stack } from 'sluice'
+  import { durableObjectStore, LimitsObject } from 'sluice/cloudflare'
+  import { serveStore } from 'sluice/extend'
+  import { rateLimit as fetchLimit } from 'sluice/fetch'
+  import { rateLimit } from 'sluice/hono'
+  import { storeBehaviours } from 'sluice/testing'
+
+  let fault = 'none'
+  const messages = []
+  const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
+
+  export class Limits extends LimitsObject {
+    constructor(ctx, env) {
+      super(ctx, env)
+      this.ctx = ctx
+    }
+    async fetch(request) {
+      const text = await request.clone().text()
+      messages.push(JSON.parse(text))
+      if (fault === 'throws') throw new Error('broken on purpose')
+      if (fault === 'answers 500') return new Response('no', { status: 500 })
+      if (fault === 'answers text') return new Response('ok')
+      if (fault === 'hangs') await pause(30_000)
+      if (fault === 'is late') {
+        const response = await super.fetch(request)
+        await pause(1500)
+        return response
+      }
+      if (fault === 'is evicted') {
+        fault = 'none'
+        const response = await super.fetch(request)
+        this.ctx.abort('evicted on purpose')
+        return response
+      }
+      return super.fetch(request)
+    }
+  }
+
+  let clock
+  /** An object with the clock of a test. */
+  export class Timed {
+    constructor(ctx) {
+      this.ctx = ctx
+    }
+    async fetch(request) {
+      const { storage } = this.ctx
+      this.answer ??= serveStore(durableObjectStore(storage, { clock: { now: () => clock.now() } }))
+      return Response.json(await this.answer(await request.json()))
+    }
+    alarm() {}
+  }
+  let runs = 0
+  async function behaviour({ name, objects }) {
+    const { TIMED } = env
+    const options = objects === undefined ? {} : { objects }
+    const behaviours = storeBehaviours((given) => {
+      clock = given
+      const run = 'run ' + ++runs + ' '
+      const namespace = { idFromName: (name) => TIMED.idFromName(run + name), get: (id) => TIMED.get(id) }
+      return durableObjectStore(namespace, { ...options, clock: given })
+    }, { stacks: objects === 1, runs: 25 })
+    await behaviours.find((each) => each.name === name).run()
+    return 'has it'
+  }
+
+  const store = durableObjectStore(env.LIMITS)
+  const keyer = (c) => c.req.header('x-key')
+  const hour = (name, quota, more = {}) => ({ keyer, name, limits: fixedWindow({ quota, window: '1h' }), store, ...more })
+  const app = new Hono()
+  const hello = (c) => c.text('hello')
+  app.use('/plain', rateLimit(hour('plain', 5))).get(hello)
+  app.use('/two', rateLimit({ ...hour('two', 5), limits: [fixedWindow({ quota: 5, window: '1h' }), perMinute(100)] })).get(hello)
+  app.use('/skip', rateLimit(hour('skip', 1, { skip: (c) => c.req.header('x-skip') !== undefined }))).get(hello)
+  app.use('/denied', rateLimit(hour('denied', 1, { onDenied: (c, next, decision) => c.json({ left: decision.remaining }, 420) }))).get(hello)
+  app.use('/refund', rateLimit(hour('refund', 2, { refundWhen: (c, response) => response.status >= 400 }))).get((c) => c.text('no', 404))
+  app.use('/cache', rateLimit(hour('cache', 1, { store: denyCache(store) }))).get(hello)
+  app.use('/message', rateLimit(hour('message', 1, { message: 'slow down', statusCode: 420, cost: () => 1 }))).get(hello)
+  app.use('/closed', rateLimit(hour('closed', 1, { onOutage: 'closed' }))).get(hello)
+  const slots = concurrent(1, { window: '900ms' })
+  app.use('/slots', rateLimit({ keyer, name: 'slots', limits: slots, store })).get((c) =>
+    stream(c, async (out) => {
+      const until = Date.now() + Number(c.req.header('x-ms') ?? 0)
+      do {
+        await out.write('x')
+        await pause(20)
+      } while (Date.now() < until)
+    }))
+  app.use('/queue', rateLimit({ keyer, name: 'queue', limits: fixedWindow({ quota: 2, window: '1s' }), store, queue: { max: 20, maxWait: '8s' } })).get(hello)
+  app.use('/delay', rateLimit({ keyer, name: 'delay', limits: leakyBucket({ quota: 10, window: '1s', capacity: 5 }), store })).get(hello)
+  const both = stack(createLimiter(hour('one', 5)), createLimiter(hour('other', 3)))
+  app.use('/both', rateLimit({ limiter: both })).get(hello)
+  const fetched = fetchLimit({ keyer: (request) => request.headers.get('x-key'), name: 'fetched', limits: perMinute(2), store })(() => new Response('hello'))
+
+  const peeker = createLimiter({ keyer: (key) => key, name: 'plain', limits: fixedWindow({ quota: 5, window: '1h' }), store, shared: true })
+
+  export default {
+    async fetch(request, env, ctx) {
+      const { pathname, searchParams } = new URL(request.url)
+      if (pathname === '/set') {
+        fault = searchParams.get('fault')
+        return new Response('set')
+      }
+      if (pathname === '/messages') return Response.json(messages.splice(0))
+      if (pathname === '/used') return Response.json((await peeker.peek(searchParams.get('key'), { cost: 0 })).limits[0].used)
+      if (pathname === '/behaviour') {
+        try {
+          return new Response(await behaviour(await request.json()))
+        } catch (error) {
+          return new Response(error.stack + ' ' + (error.cause?.stack ?? ''))
+        }
+      }
+      if (pathname === '/fetched') return fetched(request, env, ctx)
+      const began = Date.now()
+      const response = await app.fetch(request, env, ctx)
+      const copy = new Response(response.body, response)
+      copy.headers.set('x-took', String(Date.now() - began))
+      return copy
+    },
+  }`
+
+let worker: TestWorker
+beforeAll(async () => {
+  worker = new Miniflare({
+    modules: true,
+    script: await bundledWorker(program),
+    compatibilityDate: '2026-04-01',
+    // The suite compares with node:assert.
+    compatibilityFlags: ['nodejs_compat'],
+    durableObjects: {
+      LIMITS: { className: 'Limits', useSQLite: true },
+      TIMED: { className: 'Timed', useSQLite: true },
+    },
+  })
+  await worker.ready
+}, LONG)
+afterAll(() => worker.dispose())
+
+let keys = 0
+const newKey = (): string => `key ${++keys}`
+
+async function ask(path: string, key: string, headers: Record<string, string> = {}): Promise<Response> {
+  const response = await worker.dispatchFetch(`http://localhost${path}`, { headers: { 'x-key': key, ...headers } })
+  const text = await response.text()
+  if (response.status === 500) throw new Error(text)
+  return new Response(text, { status: response.status, headers: [...response.headers] })
+}
+
+async function statuses(path: string, key: string, times: number): Promise<number[]> {
+  const found: number[] = []
+  for (let i = 0; i < times; i++) found.push((await ask(path, key)).status)
+  return found
+}
+
+async function call<Answer>(path: string): Promise<Answer> {
+  return (await (await worker.dispatchFetch(`http://localhost${path}`)).json()) as Answer
+}
+
+const setFault = (fault: string): Promise<Response> => worker.dispatchFetch(`http://localhost/set?fault=${fault}`)
+const used = (key: string): Promise<number> => call(`/used?key=${encodeURIComponent(key)}`)
+
+const names = (stacks: boolean): string[] => storeBehaviours(() => memoryStore(), { stacks }).map(({ name }) => name)
+
+describe.each([
+  ['one object for each key', undefined, names(false)],
+  ['one object', 1, names(true)],
+  ['64 objects', 64, names(false)],
+])('%s', (_, objects, behaviours) => {
+  it.each(behaviours)('%s', { timeout: LONG }, async (name) => {
+    const response = await worker.dispatchFetch('http://localhost/behaviour', {
+      method: 'POST',
+      body: JSON.stringify({ name, objects }),
+    })
+    expect(await response.text()).toBe('has it')
+  })
+})
+
+describe('rateLimit in a Worker', { timeout: LONG }, () => {
+  it('admits exactly the quota of concurrent requests', async () => {
+    const key = newKey()
+    const all = await Promise.all(Array.from({ length: 60 }, () => ask('/plain', key)))
+    expect(all.filter(({ status }) => status === 200)).toHaveLength(5)
+    expect(all.filter(({ status }) => status === 429)).toHaveLength(55)
+    expect(all[0]!.headers.get('ratelimit')).toMatch(/^"5-per-1h";r=\d;t=3600$/)
+  })
+
+  it('sends several limits of one key, and a stack of one keyer, in one message', async () => {
+    await call('/messages')
+    expect(await statuses('/two', newKey(), 1)).toEqual([200])
+    expect(await statuses('/both', newKey(), 4)).toEqual([200, 200, 200, 429])
+    const messages = await call<{ policies: unknown[]; operations: unknown[] }[]>('/messages')
+    expect(messages).toHaveLength(5)
+    for (const { policies, operations } of messages) expect([policies, operations]).toMatchObject([{ length: 2 }, [{}]])
+  })
+
+  it('has skip, onDenied, message, statusCode and cost', async () => {
+    const key = newKey()
+    expect(await statuses('/skip', key, 2)).toEqual([200, 429])
+    expect((await ask('/skip', key, { 'x-skip': '1' })).status).toBe(200)
+    expect(await statuses('/denied', key, 1)).toEqual([200])
+    const denied = await ask('/denied', key)
+    expect([denied.status, await denied.json()]).toEqual([420, { left: 0 }])
+    expect(await statuses('/message', key, 1)).toEqual([200])
+    const message = await ask('/message', key)
+    expect([message.status, await message.text()]).toEqual([420, 'slow down'])
+  })
+
+  it('refunds after the response', async () => {
+    const key = newKey()
+    const found: number[] = []
+    for (let i = 0; i < 6; i++) {
+      found.push((await ask('/refund', key)).status)
+      await pause(100)
+    }
+    expect(found).toEqual([404, 404, 404, 404, 404, 404])
+  })
+
+  it('denies repeated requests from memory inside denyCache', async () => {
+    const key = newKey()
+    expect(await statuses('/cache', key, 2)).toEqual([200, 429])
+    await call('/messages')
+    expect(await statuses('/cache', key, 5)).toEqual([429, 429, 429, 429, 429])
+    expect(await call('/messages')).toEqual([])
+  })
+
+  it('works with fetch', async () => {
+    expect(await statuses('/fetched', newKey(), 3)).toEqual([200, 200, 429])
+  })
+
+  it('delays requests of a leaky bucket', async () => {
+    const key = newKey()
+    const all = await Promise.all(Array.from({ length: 3 }, () => ask('/delay', key)))
+    const took = all.map(({ headers }) => Number(headers.get('x-took'))).toSorted((a, b) => a - b)
+    expect(took[2]).toBeGreaterThan(150)
+  })
+
+  it('lets requests wait, each by itself', async () => {
+    const key = newKey()
+    const began = Date.now()
+    const all = await Promise.all(Array.from({ length: 6 }, () => ask('/queue', key)))
+    expect(all.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 200])
+    expect(Date.now() - began).toBeGreaterThan(900)
+  })
+
+  it('holds a slot as long as the response is sent, renews it, and releases it', async () => {
+    const key = newKey()
+    const first = ask('/slots', key, { 'x-ms': '2500' })
+    const during: number[] = []
+    for (let i = 0; i < 5; i++) {
+      await pause(400)
+      during.push((await ask('/slots', key)).status)
+    }
+    expect(during).toEqual([429, 429, 429, 429, 429])
+    await first
+    await pause(200)
+    expect((await ask('/slots', key)).status).toBe(200)
+  })
+})
+
+describe('an object', { timeout: LONG }, () => {
+  it.each(['throws', 'answers 500', 'answers text'])('that %s is an outage, and is asked again', async (fault) => {
+    const key = newKey()
+    expect(await statuses('/plain', key, 2)).toEqual([200, 200])
+    await setFault(fault)
+    // By the same limit in this isolate, which has counted nothing yet.
+    expect(await statuses('/plain', key, 7)).toEqual([200, 200, 200, 200, 200, 429, 429])
+    expect((await ask('/closed', key)).status).toBe(503)
+    await setFault('none')
+    await pause(300)
+    expect(await used(key)).toBe(2)
+    // The first request sends the probe.
+    await ask('/plain', key)
+    await pause(100)
+    expect(await statuses('/plain', key, 4)).toEqual([200, 200, 200, 429])
+  })
+
+  it('that hangs is waited for by a few requests, for at most a second each, and is used again', async () => {
+    const key = newKey()
+    expect(await statuses('/plain', key, 1)).toEqual([200])
+    await setFault('hangs')
+    const took: number[] = []
+    for (let i = 0; i < 8; i++) took.push(Number((await ask('/plain', key)).headers.get('x-took')))
+    expect(Math.max(...took)).toBeLessThan(1300)
+    expect(took.filter((ms) => ms > 40).length).toBeLessThanOrEqual(3)
+    expect(took.slice(3).every((ms) => ms < 40)).toBe(true)
+    await setFault('none')
+    const answers: string[] = []
+    for (let i = 0; i < 40 && !answers.includes('used'); i++) {
+      await pause(300)
+      await call('/messages')
+      await ask('/plain', key)
+      const messages =
+        await call<{ operations: { kind: string; charges: { key: string }[] }[]; policies: { limiter: string }[] }[]>(
+          '/messages',
+        )
+      if (messages.some(({ policies }) => policies[0]?.limiter === 'plain')) answers.push('used')
+    }
+    expect(answers).toEqual(['used'])
+  })
+
+  it('that answers too late gives the charge back', async () => {
+    const key = newKey()
+    await setFault('is late')
+    const response = await ask('/plain', key)
+    expect(response.status).toBe(200)
+    await setFault('none')
+    await pause(1500)
+    expect(await used(key)).toBe(0)
+  })
+
+  it('that is evicted in the middle of a decision keeps its counts', async () => {
+    const key = newKey()
+    expect(await statuses('/plain', key, 2)).toEqual([200, 200])
+    await setFault('is evicted')
+    expect(await statuses('/plain', key, 1)).toEqual([200])
+    expect(await used(key)).toBe(3)
+    expect(await statuses('/plain', key, 3)).toEqual([200, 200, 429])
+  })
+})
+
+describe('durableObjectStore of a binding', () => {
+  const objects = new Map<string, ReturnType<typeof serveStore>>()
+  const namespace: DurableObjectNamespaceLike = {
+    idFromName: (name) => name,
+    get: (id) => ({
+      async fetch(_, { body }) {
+        const answer = objects.get(String(id)) ?? serveStore(memoryStore())
+        objects.set(String(id), answer)
+        return Response.json(await answer(JSON.parse(body)))
+      },
+    }),
+  }
+  const fresh = (): DurableObjectNamespaceLike => ({ ...namespace })
+  const keyer = (input: { user: string; team: string }): string => input.user
+  const byTeam = (input: { user: string; team: string }): string => input.team
+
+  function codeOf(make: () => unknown): string {
+    try {
+      make()
+      return 'none'
+    } catch (error) {
+      return (error as SluiceError).code
+    }
+  }
+
+  it('refuses stacks that span objects when they are created', () => {
+    const store = durableObjectStore(fresh(), { objects: 64 })
+    const user = createLimiter({ name: 'user', keyer, limits: perMinute(5), store })
+    const team = createLimiter({ name: 'team', keyer: byTeam, limits: perMinute(5), store })
+    const again = createLimiter({ name: 'again', keyer, limits: perMinute(9), store })
+    expect(codeOf(() => stack(user, team))).toBe('STORE_MISMATCH')
+    expect(
+      codeOf(() =>
+        stack({
+          store,
+          name: 'x',
+          limiters: [
+            { keyer, limits: perMinute(1) },
+            { keyer: byTeam, limits: perMinute(1) },
+          ],
+        }),
+      ),
+    ).toBe('STORE_MISMATCH')
+    const rules = createRules({
+      policies: [{ name: 'api', key: 'header:x-key', limits: [{ quota: 1, window: '1m' }] }],
+    })
+    expect(codeOf(() => createLimiter({ rules, store }))).toBe('STORE_MISMATCH')
+    expect(codeOf(() => stack(user, again))).toBe('none')
+    const one = durableObjectStore(fresh(), { objects: 1 })
+    const limiters = [keyer, byTeam].map((each, i) =>
+      createLimiter({ name: `l${i}`, keyer: each, limits: perMinute(5), store: one }),
+    )
+    expect(codeOf(() => stack(...limiters))).toBe('none')
+    expect(codeOf(() => createLimiter({ rules, store: one }))).toBe('none')
+  })
+
+  it('divides keys among objects by their hash', async () => {
+    objects.clear()
+    const store = durableObjectStore(fresh(), { objects: 8 })
+    const limiter = createLimiter({ keyer: (key: string) => key, limits: gcra({ quota: 1, window: '1h' }), store })
+    for (let i = 0; i < 200; i++) expect((await limiter.consume(`key ${i}`)).allowed).toBe(true)
+    expect([...objects.keys()].toSorted()).toEqual(['0', '1', '2', '3', '4', '5', '6', '7'])
+    expect((await limiter.consume('key 7')).allowed).toBe(false)
+  })
+
+  it('notices two limiters with one name on one binding', () => {
+    const binding = fresh()
+    createLimiter({ keyer, limits: perMinute(5), store: durableObjectStore(binding) })
+    const second = (): unknown => createLimiter({ keyer, limits: perMinute(6), store: durableObjectStore(binding) })
+    expect(codeOf(second)).toBe('DUPLICATE_LIMITER')
+  })
+
+  it.each([
+    [undefined, {}, 'INVALID_OPTION'],
+    [{}, {}, 'INVALID_OPTION'],
+    [namespace, { objects: 0 }, 'INVALID_OPTION'],
+    [namespace, { objects: 1.5 }, 'INVALID_OPTION'],
+    [namespace, { shards: 2 }, 'UNKNOWN_OPTION'],
+    [namespace, { clock: 1 }, 'INVALID_OPTION'],
+  ])('refuses %o with %o', (given, options, code) => {
+    expect(codeOf(() => durableObjectStore(given as never, options as never))).toBe(code)
+  })
+
+  it('has no leases', () => {
+    const store = durableObjectStore(fresh())
+    expect(codeOf(() => createLimiter({ keyer, limits: perMinute(5), store, lease: true }))).toBe('INVALID_OPTION')
+  })
+})
+
+describe('LimitsObject', () => {
+  it.each(['', '{', 'null', '[]', '{"sluice":1}', `"${'x'.repeat(70_000)}"`])(
+    'answers %.20s with an error',
+    async (body) => {
+      const storage = {
+        transaction: () => Promise.reject(new Error('not asked')),
+      } as unknown as DurableObjectStorageLike
+      const object = new LimitsObject({ storage })
+      const response = await object.fetch(new Request('https://limits/', { method: 'POST', body }))
+      expect([response.status, await response.json()]).toMatchObject([200, { error: { code: 'INVALID_MESSAGE' } }])
+    },
+  )
+})
