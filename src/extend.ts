@@ -22,6 +22,7 @@ export {
   type SyncRowDatabase,
   type TransactionInfo,
 } from './stores/rows.ts'
+export type { SwapDatabase, SwapWrite, VersionedRow } from './stores/swap.ts'
 export type {
   MessageCharge,
   MessageFailure,

@@ -22,6 +22,7 @@ import type { LockMode } from '../engine/adjust.ts'
 import { knownOptions, milliseconds, refuse } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
 import { decisionOf, receiptOf } from './receipt.ts'
+import { refuseReceipts } from './together.ts'
 import { noticeAdded, noticeDecision, thresholds } from './thresholds.ts'
 
 /** The limiters of each version of the package. */
@@ -155,6 +156,7 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
   }
 
   receipt(given: Decision | string): string {
+    refuseReceipts(this.#store)
     const decision = this.#decisionOf(given)
     return receiptOf(decision, wasSettled(decision), this.#builders, this.#store)
   }

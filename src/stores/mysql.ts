@@ -271,7 +271,7 @@ ${rowsOf(table, keys)}`
   const faults: Faults = { faultOf, lockedOf, explained: (error) => refusedBy(check, error) }
 
   return {
-    ...(own.most !== undefined && { mostTransactions: own.most }),
+    ...(own.most !== undefined && { inFlight: own.most }),
     place: placeOf(inner, `the table ${table} of MySQL`),
     keysAfter: async (key, most) => {
       const after = `FROM ${table} WHERE \`key\` > ${bytes(key)} ORDER BY \`key\` LIMIT ${most}`

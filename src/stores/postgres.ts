@@ -263,7 +263,7 @@ export function postgresDatabase(
 
   return {
     place: placeOf(client, `the table ${table} of PostgreSQL`),
-    ...(most !== undefined && { mostTransactions: most }),
+    ...(most !== undefined && { inFlight: most }),
     ...(close && { close }),
     keysAfter: (key, count) =>
       session(timeout, async ({ query }) => {

@@ -28,79 +28,18 @@ import {
   type Wrappers,
 } from './store.ts'
 import { wrappers } from './wrappers.ts'
+import type { BusyRows, Change, RowDatabase, RowWrite, TransactionInfo } from './row-database.ts'
+import { type SwapDatabase, swapRows } from './swap.ts'
 import { bringAll } from '../engine/all-algorithms.ts'
 
-/** What a transaction writes, and what it returns. */
-export interface Changes<Result> {
-  /** Every write, or none. `row` undefined: delete the row. `expiresAt`: epoch milliseconds from which on the row may be deleted. */
-  readonly writes: readonly RowWrite[]
-  /** What `transact` returns once the writes are stored. */
-  readonly result: Result
-}
-
-/** A row to store under a key, or to delete. */
-export interface RowWrite {
-  /** One of the keys of the transaction. */
-  readonly key: string
-  /** The bytes to store; undefined to delete the row. */
-  readonly row: Uint8Array | undefined
-  /** Epoch milliseconds from which on the row may be deleted. Late is harmless, early admits too much. */
-  readonly expiresAt: number
-}
-
-/** What the engine does with the rows of some keys. It is pure: a transaction that is repeated calls it again. */
-export type Change<Result> = (rows: readonly (Uint8Array | undefined)[], now: number) => Changes<Result>
-
-/** What a transaction is for. */
-export interface TransactionInfo {
-  /** True if `change` returns no writes. */
-  readonly readOnly: boolean
-  /** Milliseconds for which somebody waits for the result. The database may end the transaction then. Default: its own time-out. */
-  readonly within?: number
-}
-
-/** A database, as far as `rowStore` needs it. */
-export interface RowDatabase {
-  /**
-   * Reads the rows of `keys`, calls `change` with them, stores the writes that it returns, and returns its result. No other transaction on
-   * one of these keys may come between. `change` receives the rows in the order of `keys`, `undefined` for a row that does not exist, and the
-   * time in microseconds since 1970 by the database's own clock, taken after the rows are locked.
-   *
-   * Keys are different, sorted, well-formed texts without NUL. With `readOnly`, `change` returns no writes. An error means that nothing is
-   * stored. Throw `BusyRows` if other transactions have locked some of the rows, and a `SluiceError` of code `STORE_SETUP` if the table or the
-   * rights are wrong. Any other error is `STORE_FAILED`: the database does not answer.
-   */
-  transact<Result>(keys: readonly string[], change: Change<Result>, options: TransactionInfo): Promise<Result> | Result
-  /**
-   * The most keys that `keys` may have, from 1. An operation that has more keys on its own is a transaction of its own. Default: no
-   * limit; up to 256 operations share a transaction.
-   */
-  readonly mostKeys?: number
-  /** The most transactions at a time, from 1. They have no key in common. Default: 4. */
-  readonly mostTransactions?: number
-  /** Resolves when connection, table and rights are right. Rejects with `STORE_SETUP`, and what to do. Default: there is nothing to check. */
-  ready?(): Promise<void>
-  /** Releases the resources of the database, if the store owns them. */
-  close?(): Promise<void> | void
-  /** Where the rows are, with a name for messages. Databases with the same object count in one place. Default: each database is a place. */
-  readonly place?: { readonly name: string }
-}
-
-/**
- * Other transactions have locked rows: thrown by `transact` of a `RowDatabase`. The operations on other rows are repeated without them, and the
- * operations on a locked row are tried once more alone. Then they reject with this error, whose code is `STORE_BUSY`.
- * @example throw new BusyRows(lockedKeys, { cause: error })
- */
-export class BusyRows extends SluiceError {
-  /** The keys of the locked rows: some keys of the transaction, or all. */
-  readonly keys: readonly string[]
-
-  constructor(keys: readonly string[], options?: ErrorOptions) {
-    const others = keys.length > 1 ? ` and ${keys.length - 1} more` : ''
-    super('STORE_BUSY', `Another transaction has locked the row of ${keys[0] ?? 'a key'}${others}`, options)
-    this.keys = keys
-  }
-}
+export {
+  BusyRows,
+  type Change,
+  type Changes,
+  type RowDatabase,
+  type RowWrite,
+  type TransactionInfo,
+} from './row-database.ts'
 
 /** A database whose `transact` returns its result at once. */
 export interface SyncRowDatabase extends RowDatabase {
@@ -140,8 +79,8 @@ const GRACE_MS = 1000
 const EARLIEST = 1e14
 
 /**
- * Makes a store of a database that has transactions. All decisions are the package's own: the database only reads and writes rows of bytes.
- * Decisions that arrive while a transaction runs share the next one.
+ * Makes a store of a database that has transactions, or of a service that stores a row if its version has not changed. All decisions are the
+ * package's own: the database only reads and writes rows of bytes. Decisions that arrive while a transaction runs share the next one.
  *
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. A decision rejects with `STORE_FAILED` if the database failed, with its error as the `cause`,
  * and with `DAMAGED_ROW` for a row that is not as it was written.
@@ -157,22 +96,25 @@ const EARLIEST = 1e14
  * })
  */
 export function rowStore(database: SyncRowDatabase, options?: RowStoreOptions): SyncStore
+export function rowStore(database: SwapDatabase, options?: RowStoreOptions): AsyncStore
 export function rowStore(database: RowDatabase, options?: RowStoreOptions): AsyncStore
-export function rowStore(database: RowDatabase, options: RowStoreOptions = {}): Store {
+export function rowStore(database: RowDatabase | SwapDatabase, options: RowStoreOptions = {}): Store {
   // A receipt of another process names the algorithms of its limits, and a row the one that wrote it.
   bringAll()
   return rowStoreWith(wrappers, database, options)
 }
 
 /** Makes the same store with other wrappers, and without algorithms that the program has not brought. */
-export function rowStoreWith(wrappers: Wrappers, database: RowDatabase, options: RowStoreOptions): Store {
+export function rowStoreWith(wrappers: Wrappers, given: RowDatabase | SwapDatabase, options: RowStoreOptions): Store {
   options = knownOptions('rowStore', options, ['clock'])
-  const { transact, sync, close, mostKeys, mostTransactions } = (database ?? {}) as Partial<SyncRowDatabase>
-  if (typeof transact !== 'function') refuse('rowStore', 'a database with the method `transact`', database)
+  const database = swapRows(given) ?? (given as RowDatabase)
+  const { transact, sync, close, mostKeys, inFlight } = (database ?? {}) as Partial<SyncRowDatabase>
+  if (typeof transact !== 'function')
+    refuse('rowStore', 'a database with the method `transact`, or with `read` and `swap`', given)
   if (close !== undefined && typeof close !== 'function') refuse('close', 'a function', close)
   if (sync !== undefined && typeof sync !== 'boolean') refuse('sync', 'true or false', sync)
   if (mostKeys !== undefined) wholeNumber('mostKeys', mostKeys)
-  if (mostTransactions !== undefined) wholeNumber('mostTransactions', mostTransactions)
+  if (inFlight !== undefined) wholeNumber('inFlight', inFlight)
   const clock = options.clock && clockGiven(options.clock)
   return sync === true
     ? new SyncRows(database as SyncRowDatabase, clock, wrappers)
@@ -182,9 +124,11 @@ export function rowStoreWith(wrappers: Wrappers, database: RowDatabase, options:
 /** Where a database counts. */
 class DatabasePlace implements Place {
   readonly name?: string
+  readonly together?: 'record'
 
   constructor(database: RowDatabase) {
     databases.set(this, database)
+    if (database.together !== undefined) this.together = database.together
     if (database.place !== undefined) this.name = database.place.name
   }
 
@@ -389,8 +333,8 @@ class AsyncRows implements AsyncStore {
   /** Starts transactions of what waits. Operations on a key keep their order. */
   readonly #start = (): void => {
     this.#isScheduled = false
-    const { mostTransactions = MOST_IN_FLIGHT } = this.#rows.database
-    while (this.#inFlight < mostTransactions) {
+    const { inFlight = MOST_IN_FLIGHT } = this.#rows.database
+    while (this.#inFlight < inFlight) {
       const batch = this.#nextBatch()
       if (batch.length === 0) return
       void this.#run(batch)

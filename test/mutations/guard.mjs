@@ -32,7 +32,7 @@ export const guard = [
   core('a wrong request taken for an outage', "if (kind === 'wrong') return reply.failed(error)", ''),
   ends('what a cache remembers taken for the health of the store', "if (by !== 'remembered' && !", 'if (!'),
   core('requests that wait on after the breaker has opened', 'call.waitsFor(part)', 'call.deadline < 0'),
-  core('a backlog that is never sent', 'void this.#backlog.send()', ''),
+  core('a backlog that is never sent', 'outlive(this.#backlog.send())', ''),
   breaker(
     'a probe that is late and closes the breaker',
     'else if (!isLate) return this.#close()',
@@ -41,7 +41,7 @@ export const guard = [
   core('a key of the probe that is left behind', 'if (charge.charged > 0) start', 'if (charge.charged < 0) start'),
   breaker('a breaker that opens at the first failure', 'this.#failures < FAILURES && ', 'this.#failures < 1 && '),
   breaker('probes that follow one another at once', 'Math.max(1, PROBE_EVERY', 'Math.min(1, PROBE_EVERY'),
-  breaker('probes after close', '    this.#isStopped = true\n    this.#cancel()', '    this.#isStopped = false'),
+  breaker('probes after close', '    this.#isStopped = true\n    this.#alarm.cancel()', '    this.#isStopped = false'),
   local(
     'settlements of what was not counted',
     '      this.#own.set(charge, undefined)\n    }\n    return way',
@@ -121,7 +121,7 @@ export const guard = [
   ),
   inFile('src/stores/guard/reporter.ts', log)(
     'a timer of the log that is left behind',
-    '    this.lost()\n    this.#cancel()',
+    '    this.lost()\n    this.alarm.cancel()',
     '    this.lost()',
   ),
   inFile('src/stores/redis/place.ts', log)(

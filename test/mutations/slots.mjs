@@ -28,7 +28,7 @@ const wait = inFile('src/limiter/wait.ts', served)
 
 /** Mistakes in what runs at the same time, and in what waits for it. */
 export const slots = [
-  others('a reset of one limit that ends the renewal of others', ' && !holdsSlots(decision)', ''),
+  others('a reset of one limit that ends the renewal of others', 'isHeld || holdsSlots(decision)', 'isHeld'),
   guarded('a late renewal that is lost', 'error === undefined && this.#renewedLate(asked, operation)', 'error'),
   guarded(
     'a late renewal that is not given back',

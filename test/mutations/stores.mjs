@@ -21,8 +21,24 @@ const object = inFile('src/stores/cloudflare/storage.ts', objects)
 const upstash = inFile('src/stores/redis/clients.ts', rest)
 const guard = inFile('src/stores/guard/call.ts', guarded)
 
-/** Small mistakes in the stores of SQLite, of Durable Objects and of Upstash. */
+const swaps = { files: ['test/stores/rows/swap.test.ts'] }
+const workers = { files: ['test/stores/durable-objects.test.ts'], name: 'span objects|gives the charge back' }
+
+/** Small mistakes in the stores of SQLite, of Durable Objects and of Upstash, and of services with compare and set. */
 export const stores = [
+  inFile('src/stores/swap.ts', swaps)('a conflict that is not decided again', 'MOST_TRIES = 10', 'MOST_TRIES = 1'),
+  inFile('src/stores/swap.ts', swaps)('stacks over single swaps', "if (mostKeys === 1) this.together = 'record'", ''),
+  inFile('src/stores/cloudflare/namespace.ts', workers)(
+    'stacks over several objects',
+    "if (objects !== 1) this.together = 'key'",
+    '',
+  ),
+  inFile('src/util/worker.ts', workers)('requests that end before a refund', 'runtime.waitUntil?.(work)', 'void work'),
+  inFile('src/stores/guard/health.ts', { files: ['test/stores/guard/parts.test.ts'] })(
+    'parts without a bound',
+    'if (this.#parts.size < MOST_PARTS) return',
+    'if (this.#parts.size > 0) return',
+  ),
   inFile('src/stores/sqlite.ts', processes)(
     'no transactions',
     "['BEGIN IMMEDIATE', 'BEGIN', 'COMMIT', 'ROLLBACK']",

@@ -474,7 +474,11 @@ export const typescript = [
     'decision.limits.indexOf(decision.binding!)',
     'group.lines.length - 1',
   ),
-  waiter('a denial that is refunded', 'if (decision.allowed) await waiter.refund', 'await waiter.refund'),
+  waiter(
+    'a denial that is refunded',
+    'if (!this.waiters.has(waiter)) {\n      if (decision.allowed) await',
+    'if (!this.waiters.has(waiter)) {\n      await',
+  ),
   inFile('src/limiter/wait.ts', { files: ['test/limiter/wait-order.test.ts'] })(
     'a queue for each guard of a store',
     'queues.get(store.place) ?? new WaitQueue()\n  queues.set(store.place, queue)',

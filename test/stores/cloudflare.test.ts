@@ -1,16 +1,20 @@
-import { fileURLToPath } from 'node:url'
-import { build } from 'esbuild'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { execFile } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { gzipSync } from 'node:zlib'
 import manifest from '../../package.json' with { type: 'json' }
+import { ownPackages } from '../support/own-packages.ts'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { memoryStore } from '../../src/index.ts'
 import { type DurableObjectStorageLike, durableObjectStore } from '../../src/stores/cloudflare/index.ts'
 import { storeBehaviours } from '../../src/testing.ts'
 import { readPage } from '../support/pages.ts'
-import { blocksOf } from '../support/programs.ts'
+import { blocksOf, root } from '../support/programs.ts'
 import { until } from '../support/redis-tests.ts'
+import { bundledWorker } from '../support/worker-bundle.ts'
 import { Miniflare, type TestWorker } from '../support/workers.ts'
 
-const root = fileURLToPath(new URL('../..', import.meta.url))
 const LONG = 120_000
 const names = storeBehaviours(() => memoryStore()).map(({ name }) => name)
 
@@ -118,27 +122,6 @@ const program = `
     },
   }`
 
-/** A program that imports the package by its names, in one file. */
-async function bundled(contents: string, loader: 'js' | 'ts' = 'js'): Promise<string> {
-  const alias = Object.fromEntries(
-    Object.entries(manifest.exports).flatMap(([name, target]) =>
-      typeof target === 'string'
-        ? []
-        : [[`sluice${name.slice(1)}`, `${root}${target.import.default.replace('./dist/', '').replace(/js$/, 'ts')}`]],
-    ),
-  )
-  const { outputFiles } = await build({
-    stdin: { contents, resolveDir: root, loader },
-    alias,
-    external: ['node:*', 'cloudflare:*'],
-    bundle: true,
-    write: false,
-    format: 'esm',
-    conditions: ['workerd', 'worker'],
-  })
-  return outputFiles[0]!.text
-}
-
 interface State {
   readonly keys: readonly string[]
   readonly alarm: number | null
@@ -151,7 +134,7 @@ describe.each(['Sql', 'KeyValue'])('durableObjectStore in an object with the sto
   beforeAll(async () => {
     worker = new Miniflare({
       modules: true,
-      script: await bundled(program),
+      script: await bundledWorker(program),
       compatibilityDate: '2026-04-01',
       // The suite compares with node:assert.
       compatibilityFlags: ['nodejs_compat'],
@@ -236,14 +219,19 @@ describe.each(['Sql', 'KeyValue'])('durableObjectStore in an object with the sto
   })
 })
 
-describe.each(['docs/guides/databases.md', 'docs/guides/hono.md'])('the Worker of %s', (page) => {
+const guides = [
+  ['docs/guides/databases.md', 'Limits'],
+  ['docs/guides/workers.md', 'LimitsObject'],
+] as const
+
+describe.each(guides)('the Worker of %s', (page, className) => {
   it('admits the quota of each of ten clients, in 1000 requests', { timeout: LONG }, async () => {
     const block = blocksOf(readPage(page)).find(({ code }) => code.includes('cloudflare:workers'))
     const worker = new Miniflare({
       modules: true,
-      script: await bundled(block!.code),
+      script: await bundledWorker(block!.code),
       compatibilityDate: '2026-04-01',
-      durableObjects: { LIMITS: { className: 'Limits', useSQLite: true } },
+      durableObjects: { LIMITS: { className, useSQLite: true } },
     })
     try {
       await worker.ready
@@ -253,7 +241,7 @@ describe.each(['docs/guides/databases.md', 'docs/guides/hono.md'])('the Worker o
           const response = await worker.dispatchFetch('http://localhost/', { headers })
           const text = await response.text()
           if (response.status === 500) throw new Error(text)
-          if (page.includes('hono')) expect(response.headers.get('RateLimit')).toMatch(/^"30-per-1m";r=\d+;t=\d+$/)
+          if (page.includes('workers')) expect(response.headers.get('RateLimit')).toMatch(/^"30-per-1m";r=\d+;t=\d+$/)
           if (response.status === 429) expect(Number(response.headers.get('Retry-After'))).toBeGreaterThan(0)
           return response.status
         }),
@@ -268,6 +256,50 @@ describe.each(['docs/guides/databases.md', 'docs/guides/hono.md'])('the Worker o
     }
   })
 })
+
+describe('the Worker of the guide', () => {
+  const { code } = blocksOf(readPage('docs/guides/workers.md')).find((each) =>
+    each.code.includes('cloudflare:workers'),
+  )!
+
+  it('is strict TypeScript, with the types of wrangler', { timeout: LONG }, async () => {
+    const types = join(await ownPackages('workers'), 'node_modules/@cloudflare/workers-types')
+    const folder = await mkdtemp(join(root, 'node_modules/.cache/sluice-guide-'))
+    const binding = "LIMITS: DurableObjectNamespace<import('./worker.ts').LimitsObject>"
+    const config = {
+      compilerOptions: {
+        ...{ strict: true, noEmit: true, module: 'esnext', moduleResolution: 'bundler', target: 'es2023' },
+        ...{ lib: ['es2023'], types: [types], allowImportingTsExtensions: true, skipLibCheck: true },
+        paths: Object.fromEntries(
+          ['', '/cloudflare', '/hono'].map((name) => [`sluice${name}`, [join(root, typesOf(`.${name}`))]]),
+        ),
+      },
+      include: ['worker.ts', 'env.d.ts'],
+    }
+    try {
+      await writeFile(join(folder, 'worker.ts'), code)
+      await writeFile(join(folder, 'env.d.ts'), `declare namespace Cloudflare { interface Env { ${binding} } }`)
+      await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(config))
+      const compile = promisify(execFile)(join(root, 'node_modules/.bin/tsc'), ['-p', folder])
+      expect(await compile.catch(({ stdout }: { stdout: string }) => stdout)).toMatchObject({ stdout: '' })
+    } finally {
+      await rm(folder, { recursive: true, force: true })
+    }
+  })
+
+  it('has the size that the guide says, minified and gzipped', async () => {
+    const bytes = gzipSync(await bundledWorker(code, { built: true }), { level: 9 }).length
+    const said = Number(/gzipped, this Worker has (\d+) kB/.exec(readPage('docs/guides/workers.md'))![1])
+    expect(bytes / 1000).toBeGreaterThan(said - 2)
+    expect(bytes / 1000).toBeLessThan(said + 2)
+  })
+})
+
+type Name = keyof typeof manifest.exports
+function typesOf(name: string): string {
+  const target = manifest.exports[name as Name]
+  return typeof target === 'string' ? target : target.import.types
+}
 
 describe('durableObjectStore', () => {
   const storage = { transaction: async () => undefined } as unknown as DurableObjectStorageLike

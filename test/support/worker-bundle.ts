@@ -7,7 +7,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 /** Bundles a program for a Worker that imports the package by its names. `built`: of `dist`, and minified, as a user deploys it. */
 export async function bundledWorker(
   contents: string,
-  { built = false, loader = 'js' as 'js' | 'ts' } = {},
+  { built = false, loader = 'js' }: { readonly built?: boolean; readonly loader?: 'js' | 'ts' } = {},
 ): Promise<string> {
   const fileOf = (path: string): string => (built ? path : path.replace('./dist/', './').replace(/js$/, 'ts'))
   const alias = Object.fromEntries(

@@ -145,7 +145,7 @@ describe('an operation on a row that is locked', () => {
 
   it('is one of at most 256 that are kept apart', async () => {
     const rows = new LockableRows()
-    const limiter = on(rowStore({ transact: rows.transact, mostTransactions: 1 }))
+    const limiter = on(rowStore({ transact: rows.transact, inFlight: 1 }))
     const keys = Array.from({ length: 300 }, (_, i) => `k${i}`)
     rows.lock(...keys)
     const outcomes = Promise.allSettled(keys.map((key) => limiter.consume(key)))
@@ -192,14 +192,14 @@ describe('a transaction', () => {
     expect(errors[1]).toBe(errors[0])
   })
 
-  it.each([1, 2, 7])('is one of at most %i at a time if the database says so', async (mostTransactions) => {
+  it.each([1, 2, 7])('is one of at most %i at a time if the database says so', async (inFlight) => {
     const rows = new LockableRows()
     rows.lock(...Array.from({ length: 10 }, (_, i) => `k${i}`))
-    const limiter = on(rowStore({ transact: rows.transact, mostKeys: 1, mostTransactions }))
+    const limiter = on(rowStore({ transact: rows.transact, mostKeys: 1, inFlight }))
     const outcomes = Promise.allSettled(Array.from({ length: 10 }, (_, i) => limiter.consume(`k${i}`)))
     await pause(10)
     rows.locked.clear()
     await outcomes
-    expect(rows.mostWaiting).toBe(mostTransactions)
+    expect(rows.mostWaiting).toBe(inFlight)
   })
 })

@@ -1,0 +1,134 @@
+import { shared } from '../util/copies.ts'
+import { shown, SluiceError } from '../util/errors.ts'
+import { refuse, wholeNumber } from '../util/validate.ts'
+import type { Change, RowDatabase, RowWrite, TransactionInfo } from './row-database.ts'
+
+/** A row as a service has stored it. */
+export interface VersionedRow {
+  /** The bytes. */
+  readonly row: Uint8Array
+  /** What the service calls this state of the row. It differs after each write. */
+  readonly version: unknown
+}
+
+/** A row to store if its version has not changed. */
+export interface SwapWrite extends RowWrite {
+  /** The version that was read; `undefined` if there was no row. */
+  readonly version: unknown
+}
+
+/** A service that stores a row if its version has not changed, as far as `rowStore` needs it. */
+export interface SwapDatabase {
+  /** Returns the rows of keys in their order, `undefined` for one that does not exist. What it returns is current, not a copy that may be older. */
+  read(keys: readonly string[]): Promise<readonly (VersionedRow | undefined)[]>
+  /**
+   * Stores all writes if no version has changed, and resolves with true. Else stores none, and resolves with false. An error means that it is unknown
+   * whether they are stored: it is not repeated.
+   */
+  swap(writes: readonly SwapWrite[]): Promise<boolean>
+  /** The most keys of a swap, from 1. With 1, a stack is refused. Default: no limit; up to 256 operations share a swap. */
+  readonly mostKeys?: number
+  /** The most swaps at a time, from 1. They have no key in common. Default: 64. */
+  readonly inFlight?: number
+  /** Resolves when the service can be used. Rejects with `STORE_SETUP`, and what to do. Default: there is nothing to check. */
+  ready?(): Promise<void>
+  /** Releases what the object has created. */
+  close?(): Promise<void> | void
+  /** Where the rows are, with a name for messages. Objects with the same place count together. Default: each object is a place. */
+  readonly place?: { readonly name: string }
+}
+
+/** Swaps at a time: nothing is locked, so that others do not wait for them. */
+const IN_FLIGHT = 64
+/** Swaps of one decision before it is given up, and the longest pause between two, in milliseconds. */
+const MOST_TRIES = 10
+const LONGEST_PAUSE = 50
+
+const known = shared('swapped rows', () => new WeakMap<object, SwapRows>())
+
+/** Returns transactions of a service with `read` and `swap`; `undefined` for anything else. Throws `INVALID_OPTION`. */
+export function swapRows(given: unknown): RowDatabase | undefined {
+  const { read, swap, mostKeys, inFlight } = (given ?? {}) as Partial<SwapDatabase>
+  if (read === undefined && swap === undefined) return undefined
+  if (typeof read !== 'function') refuse('read', 'a function', read)
+  if (typeof swap !== 'function') refuse('swap', 'a function', swap)
+  if (mostKeys !== undefined) wholeNumber('mostKeys', mostKeys)
+  if (inFlight !== undefined) wholeNumber('inFlight', inFlight)
+  const database = given as SwapDatabase
+  const made = known.get(database) ?? new SwapRows(database)
+  known.set(database, made)
+  return made
+}
+
+/** Transactions of a service that has none: what was decided is stored if nobody has changed a row meanwhile, and else decided again. */
+class SwapRows implements RowDatabase {
+  readonly inFlight: number
+  readonly mostKeys?: number
+  readonly together?: 'record'
+  readonly place?: { readonly name: string }
+  readonly ready?: () => Promise<void>
+  readonly close?: () => Promise<void> | void
+  readonly #database: SwapDatabase
+
+  constructor(database: SwapDatabase) {
+    const { mostKeys, inFlight = IN_FLIGHT, place } = database
+    this.#database = database
+    this.inFlight = inFlight
+    if (mostKeys !== undefined) this.mostKeys = mostKeys
+    if (mostKeys === 1) this.together = 'record'
+    if (place !== undefined) this.place = place
+    if (database.ready !== undefined) this.ready = () => database.ready!()
+    if (database.close !== undefined) this.close = () => database.close!()
+  }
+
+  async transact<Result>(
+    keys: readonly string[],
+    change: Change<Result>,
+    { within }: TransactionInfo,
+  ): Promise<Result> {
+    const { mostKeys = Infinity } = this
+    if (keys.length > mostKeys)
+      throw new SluiceError(
+        'STORE_REJECTED',
+        `A decision has ${keys.length} keys, and this store swaps at most ${mostKeys}`,
+      )
+    const until = performance.now() + (within ?? Infinity)
+    for (let tries = 1; ; tries++) {
+      const stored = await this.#read(keys)
+      const { writes, result } = change(
+        stored.map((each) => each?.row),
+        Date.now() * 1000,
+      )
+      if (writes.length === 0) return result
+      const versions = new Map(keys.map((key, i) => [key, stored[i]?.version]))
+      if (await this.#swap(writes.map((write) => ({ ...write, version: versions.get(write.key) })))) return result
+      if (tries === MOST_TRIES || performance.now() >= until) throw changed(keys, tries)
+      await pause(Math.random() * Math.min(LONGEST_PAUSE, 2 ** tries))
+    }
+  }
+
+  async #read(keys: readonly string[]): Promise<readonly (VersionedRow | undefined)[]> {
+    const stored: unknown = await this.#database.read(keys)
+    if (Array.isArray(stored) && stored.length === keys.length) return stored as (VersionedRow | undefined)[]
+    throw new SluiceError('STORE_FAILED', `read: expected ${keys.length} rows, got ${shown(stored)}`)
+  }
+
+  /** Anything but true or false would be taken for one of them. */
+  async #swap(writes: readonly SwapWrite[]): Promise<boolean> {
+    const isStored: unknown = await this.#database.swap(writes)
+    if (typeof isStored === 'boolean') return isStored
+    throw new SluiceError('STORE_FAILED', `swap: expected true or false, got ${shown(isStored)}`)
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => void setTimeout(resolve, ms))
+}
+
+function changed([key, ...others]: readonly string[], tries: number): SluiceError {
+  const more = others.length > 0 ? `, or of one of ${others.length} more keys,` : ''
+  return new SluiceError(
+    'STORE_BUSY',
+    `Other processes have changed the row of ${key}${more} before each of ${tries} swaps`,
+  )
+}
