@@ -111,7 +111,7 @@ const FORGOTTEN: Note = { ...BLANK, until: Infinity, settled: true, released: tr
 const warnForgotten = rareWarning('SLUICE_FORGOTTEN_RECEIPTS')
 
 /** A note, and the newest microsecond at which its receipt was charged, or has renewed slots. */
-interface Kept {
+export interface Kept {
   readonly note: Note
   readonly charged: number
 }
@@ -150,6 +150,27 @@ export class Notes {
     this.#notes.set(id, { note, charged: Math.max(charged, ...moved) })
   }
 
+  /** The newest microsecond at which a receipt was charged whose note went too early. */
+  get forgotten(): number {
+    return this.#forgotten
+  }
+
+  /** Returns what is kept, by receipt. Notes may come and go meanwhile. */
+  all(): Iterable<readonly [id: string, kept: Kept]> {
+    return this.#notes
+  }
+
+  /** Keeps what another process has kept. */
+  restore(id: string, kept: Kept): void {
+    if (this.#notes.size < this.#most) this.#notes.set(id, kept)
+    else this.forget(kept.charged)
+  }
+
+  /** Receipts that were charged at a microsecond, or before, and have no note do nothing. */
+  forget(charged: number): void {
+    this.#forgotten = Math.max(this.#forgotten, charged)
+  }
+
   clear(): void {
     this.#notes.clear()
   }
@@ -159,7 +180,7 @@ export class Notes {
     for (const [id, { note, charged }] of this.#notes) {
       const isOver = note.until * 1000 <= now
       if (looks-- === 0 || (!isOver && this.#notes.size < this.#most)) return
-      if (!isOver) this.#forgotten = Math.max(this.#forgotten, charged)
+      if (!isOver) this.forget(charged)
       this.#notes.delete(id)
     }
   }

@@ -196,6 +196,31 @@ export class Tables implements Place {
     return true
   }
 
+  /**
+   * Returns the rows of all keys that count, each until the next one is asked for. Keys may come and go meanwhile. Those beyond `maxKeys` have no row of
+   * their own.
+   */
+  *rows(): Generator<{ readonly limiter: string; readonly limit: string; readonly key: string; readonly row: Row }> {
+    const row = new Row()
+    for (const tables of this.#tables.values())
+      for (const { limiter, limit, slab, slots } of tables.values())
+        for (const [key, slot] of slots) {
+          const now = microseconds(this.#time)
+          slab.aim(row, slot)
+          row.until = row.countsUntil(now)
+          if (row.expiry() > now) yield { limiter, limit, key, row }
+        }
+  }
+
+  /** Keeps the row of a key that is new here. Returns false if there is no room for it. */
+  restore(limiter: string, limit: string, key: string, row: Row): boolean {
+    const table = this.#tables.get(limiter)?.get(limit) ?? this.#add({ limiter, limit })
+    if (table.isFull || table.slots.has(key)) return false
+    if (row.writer !== undefined) table.slab.fit(row.writer)
+    table.save(row, key, microseconds(this.#time))
+    return true
+  }
+
   clear(): void {
     for (const table of this.#all) table.clear()
     this.#common.rows = undefined

@@ -1,0 +1,172 @@
+import { createReadStream } from 'node:fs'
+import { type FileHandle, open, rename } from 'node:fs/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { CompiledLimit } from '../../engine/compiled-limit.ts'
+import { decodeRow, encodeRow } from '../../engine/codec.ts'
+import { SluiceError } from '../../util/errors.ts'
+import type { Tables } from '../memory/tables.ts'
+import { decodeNote, encodeNote } from '../note.ts'
+import type { SyncStore } from '../store.ts'
+
+// The counts of a memory store as JSON: for a file, and for another process.
+
+/** The version of the records. */
+const VERSION = 1
+/** Characters from which on a batch is full. */
+const FULL_BATCH = 32_768
+/** Characters that a line of a file has at most: the counts of one key take 4 MiB. */
+const LONGEST_LINE = 8 << 20
+/** Milliseconds after which other work of the process comes first. */
+const SLICE = 5
+
+type Section = Parameters<typeof decodeRow>[0]
+
+/** One fact. Keys are those of the limit before them. */
+type CountRecord =
+  | readonly ['sluice', version: number]
+  | readonly ['limit', limiter: string, limit: string]
+  | readonly ['key', key: string, section: Section]
+  | readonly ['receipt', id: string, note: string, charged: number | null]
+  | readonly ['forgotten', charged: number | null]
+  | readonly ['end']
+
+/** Where a memory store counts. */
+function tablesOf(memory: SyncStore): Tables {
+  return memory.place as Tables
+}
+
+function* recordsOf(tables: Tables): Generator<CountRecord> {
+  yield ['sluice', VERSION]
+  let last: { readonly limiter: string; readonly limit: string } | undefined
+  for (const each of tables.rows()) {
+    if (each.limiter !== last?.limiter || each.limit !== last.limit) yield ['limit', each.limiter, each.limit]
+    last = each
+    yield ['key', each.key, encodeRow(each.row)]
+  }
+  const { notes } = tables
+  for (const [id, { note, charged }] of notes.all())
+    yield ['receipt', id, Buffer.from(encodeNote(note)).toString(), charged]
+  yield ['forgotten', notes.forgotten]
+  yield ['end']
+}
+
+/**
+ * Sends the counts of a memory store in batches, each of which is a list of records in JSON. The process does other work in between, so the counts of
+ * a key are as of the time when its batch is made.
+ * @param send returns false if nothing more is to be sent
+ * @returns false if `send` has
+ */
+export async function sendCounts(memory: SyncStore, send: (batch: string) => Promise<boolean>): Promise<boolean> {
+  let began = performance.now()
+  let batch: string[] = []
+  let length = 0
+  for (const record of recordsOf(tablesOf(memory))) {
+    const text = JSON.stringify(record)
+    batch.push(text)
+    length += text.length
+    if (length < FULL_BATCH && record[0] !== 'end') continue
+    if (!(await send(`[${batch.join(',')}]`))) return false
+    batch = []
+    length = 0
+    if (performance.now() - began < SLICE) continue
+    await nextTurn()
+    began = performance.now()
+  }
+  return true
+}
+
+/** Puts counts into an empty memory store. */
+export class Restoring {
+  readonly memory: SyncStore
+  /** True once the end is there. */
+  isComplete = false
+  /** How many keys found no room, or were counted by an algorithm that is not known here. */
+  lost = 0
+  #names: readonly [limiter: string, limit: string] | undefined
+  #writer: CompiledLimit | undefined
+  #isKnown = false
+
+  constructor(memory: SyncStore) {
+    this.memory = memory
+  }
+
+  /** Throws for what is no list of records of this version. */
+  add(batch: unknown): void {
+    for (const record of batch as readonly (readonly unknown[])[]) this.#add(record)
+  }
+
+  #add([kind, first, second, third]: readonly unknown[]): void {
+    const tables = tablesOf(this.memory)
+    if (kind === 'sluice') this.#isKnown = first === VERSION
+    if (!this.#isKnown) throw new SluiceError('VERSION_MISMATCH', 'Another version of sluice has written the counts')
+    if (kind === 'limit') this.#names = [String(first), String(second)]
+    else if (kind === 'key') this.#addKey(tables, String(first), second as Section)
+    else if (kind === 'receipt')
+      tables.notes.restore(String(first), { note: decodeNote(Buffer.from(String(second))), charged: numberOf(third) })
+    else if (kind === 'forgotten') tables.notes.forget(numberOf(first))
+    else if (kind === 'end') this.isComplete = true
+  }
+
+  /** Keys of one limit have one writer, mostly. */
+  #addKey(tables: Tables, key: string, section: Section): void {
+    const row = decodeRow(section, this.#writer)
+    this.#writer = row.writer ?? this.#writer
+    if (row.unread !== undefined || !tables.restore(...this.#names!, key, row)) this.lost++
+  }
+}
+
+/** JSON has no infinite numbers: those of this file are `-Infinity`. */
+function numberOf(given: unknown): number {
+  return typeof given === 'number' ? given : -Infinity
+}
+
+/**
+ * A file that keeps the counts of a memory store. It is replaced as a whole, so that it is never half of one.
+ */
+export class Snapshot {
+  readonly path: string
+
+  constructor(path: string) {
+    this.path = path
+  }
+
+  /** Reads the file into an empty memory store. Returns how many keys were lost; nothing if there is no file. Throws for a file that is damaged. */
+  async read(memory: SyncStore): Promise<number | undefined> {
+    const restoring = new Restoring(memory)
+    let rest = ''
+    try {
+      for await (const text of createReadStream(this.path, 'utf8') as AsyncIterable<string>) {
+        const lines = `${rest}${text}`.split('\n')
+        rest = lines.pop()!
+        if (rest.length > LONGEST_LINE) throw new Error('a line is too long')
+        for (const line of lines) restoring.add(JSON.parse(line))
+      }
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+      throw error
+    }
+    if (!restoring.isComplete) throw new Error('its end is missing')
+    return restoring.lost
+  }
+
+  /**
+   * Writes the file.
+   * @param isAllowed asked before the file is replaced
+   */
+  async write(memory: SyncStore, isAllowed: () => boolean): Promise<void> {
+    const draft = `${this.path}.tmp`
+    const file = await open(draft, 'w', 0o600)
+    try {
+      await sendCounts(memory, (batch) => written(file, batch))
+      await file.datasync()
+    } finally {
+      await file.close()
+    }
+    if (isAllowed()) await rename(draft, this.path)
+  }
+}
+
+async function written(file: FileHandle, batch: string): Promise<true> {
+  await file.write(`${batch}\n`)
+  return true
+}

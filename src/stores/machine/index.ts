@@ -1,0 +1,414 @@
+/**
+ * All processes of one machine share limits, without a server: `node:cluster`, PM2, worker threads, and processes that were started apart. One of them
+ * counts in memory, and the others ask it over a socket file.
+ *
+ * @example
+ * import { machineStore } from 'sluice/machine'
+ *
+ * const store = machineStore()
+ * @module
+ */
+import type { Server, Socket } from 'node:net'
+import { resolve } from 'node:path'
+import { background, type Clock, clockGiven, steadyClock } from '../../util/clock.ts'
+import { brand, shared, WeakValues } from '../../util/copies.ts'
+import { SluiceError, whyOf } from '../../util/errors.ts'
+import { knownOptions, refuse } from '../../util/validate.ts'
+import { rareWarning, warn } from '../../util/warn.ts'
+import { checkedMaxKeys, standInStore } from '../memory/index.ts'
+import type { StoreMessage } from '../remote/message.ts'
+import { remoteStore } from '../remote/remote.ts'
+import {
+  type AsyncStore,
+  type Operation,
+  type Place,
+  type Reply,
+  STORE,
+  type StoreClock,
+  type SyncStore,
+} from '../store.ts'
+import { wrappers } from '../wrappers.ts'
+import { Connection, type FrameKind, type Listener } from './connection.ts'
+import { Restoring, Snapshot } from './counts.ts'
+import { Serving } from './serving.ts'
+import { SocketFile } from './socket-file.ts'
+
+/** Options of `machineStore`. All processes need the same. */
+export interface MachineStoreOptions {
+  /**
+   * The name of a file, such as `'/run/shop/limits'`: processes that use the same one share their limits. The user and the machine are added to the
+   * name. Its folder must belong to the user of the process and be closed to others (mode 0700); it is created if it does not exist. Default: a file in
+   * the folder for temporary files, which all processes of this user that were started in the same folder have in common.
+   */
+  readonly path?: string
+  /**
+   * The name of a file that keeps the counts, such as `'limits.json'`. It is written twice a second while something is counted, and at the end. Then
+   * at most the counts of the last second are lost if the process that counts is killed, and restarts lose none. Default: counts are only in memory.
+   */
+  readonly snapshot?: string
+  /** The most keys that each limit remembers: see `memoryStore`. Default: a million. */
+  readonly maxKeys?: number
+  /** Epoch milliseconds, fractions allowed. Default: a clock that never steps back. */
+  readonly clock?: Clock
+}
+
+/** Milliseconds between two attempts to connect or to bind, at least and at most. */
+const PAUSE = 20
+const LONGEST_PAUSE = 250
+/** Milliseconds between two looks at whether the file is still there, and between two snapshots. */
+const LOOK = 500
+const SNAPSHOT = 500
+/** Milliseconds for which an operation waits for its answer if nobody ends it before, and between two looks at that. */
+const TIMEOUT = 5000
+const TIMEOUT_LOOK = 500
+/** The most operations that wait for an answer. They take about 10 MB. */
+const MOST_WAITING = 20_000
+
+/** Where the processes of a file count. */
+class MachinePlace implements Place {
+  readonly name: string
+  /** Why there is no server at present. */
+  trouble: string | undefined
+
+  constructor(path: string) {
+    this.name = `the limits of this machine at ${path}`
+  }
+
+  partOf(): string {
+    return ''
+  }
+
+  joins(other: Place): boolean {
+    return other === this
+  }
+}
+
+const places = shared('machine places', () => new WeakValues<MachinePlace>())
+
+/**
+ * Makes a store that all processes and threads of one machine share, without a server. The process that makes one first counts for all, in memory, and
+ * decides its own requests at once. The others ask it over a socket file, with one message for the operations of a turn of the event loop. When that
+ * process ends, another one takes its place within a second:
+ *
+ * - After `close()` it gets all counts.
+ * - Else it starts from zero, with the warning `SLUICE_COUNTS_LOST`, or from the counts of `snapshot`.
+ *
+ * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`, and `STORE_SETUP` if the folder of the socket file belongs to another user, if others may use it, or if it
+ * cannot be made. A decision rejects with `STORE_FAILED` if the process that counts does not answer within five seconds, or ends. Adapters guard it,
+ * as every store that answers later.
+ * @example app.use(rateLimit({ keyer: byIP, limits: perMinute(100), store: machineStore() }))
+ */
+export function machineStore(options: MachineStoreOptions = {}): AsyncStore {
+  options = knownOptions('machineStore', options, ['path', 'snapshot', 'maxKeys', 'clock'])
+  const { path, snapshot, maxKeys = 1_000_000, clock = steadyClock } = options
+  checkedMaxKeys(maxKeys)
+  clockGiven(clock)
+  return new MachineStore(
+    fileNamed('path', path),
+    fileNamed('snapshot', snapshot),
+    () => standInStore(maxKeys, clock),
+    options.clock,
+  )
+}
+
+function fileNamed(option: string, given: unknown): string | undefined {
+  if (given === undefined || (typeof given === 'string' && given !== '' && !given.includes('\0'))) return given
+  return refuse(option, 'the name of a file', given)
+}
+
+/** A message that waits for its answer. */
+interface Ask {
+  readonly message: StoreMessage
+  readonly since: number
+  /** False while there is no server. */
+  isSent: boolean
+  resolve(answer: unknown): void
+  reject(error: unknown): void
+}
+
+/** This process, as one that is served. */
+const SELF: readonly [pid: number, born: number] = [process.pid, Date.now() - 1000 * process.uptime()]
+
+class MachineStore implements AsyncStore, Listener {
+  readonly sync = false
+  readonly answersAlways = false
+  readonly wrappers = wrappers
+  readonly place: MachinePlace
+  readonly clock: StoreClock
+  readonly #file: SocketFile
+  readonly #snapshot: Snapshot | undefined
+  readonly #newMemory: () => SyncStore
+  /** Sends operations while this process does not count. */
+  readonly #remote: AsyncStore
+  /** Set while this process counts. */
+  #serving: Serving | undefined
+  /** Set while another process counts. */
+  #connection: Connection | undefined
+  /** True from the first frame of the server on. A connection that ends before may never have been seen by it. */
+  #isGreeted = false
+  /** True once another process has counted. If this one begins without its counts, they are lost. */
+  #wasServed = false
+  /** The counts of a server that leaves, while they come. */
+  #heritage: Restoring | undefined
+  /** Ends when this process counts, or is connected to the one that does. */
+  #meeting: Promise<void>
+  #wake: () => void = () => undefined
+  readonly #asks = new Map<number, Ask>()
+  #lastAsk = 0
+  /** The operations of the messages that wait. */
+  #waiting = 0
+  #timer: NodeJS.Timeout | undefined
+  #writing: Promise<void> = Promise.resolve()
+  readonly #warnSnapshot = rareWarning('SLUICE_SNAPSHOT')
+  #closing: Promise<void> | undefined
+
+  constructor(
+    path: string | undefined,
+    snapshot: string | undefined,
+    newMemory: () => SyncStore,
+    clock: Clock | undefined,
+  ) {
+    this.#file = new SocketFile(path)
+    this.place = places.of(this.#file.path, () => new MachinePlace(this.#file.path))
+    this.#snapshot = snapshot === undefined ? undefined : new Snapshot(resolve(snapshot))
+    this.#newMemory = newMemory
+    this.#remote = remoteStore(this.#ask, { name: this.place.name, ...(clock && { clock }) })
+    this.clock = this.#remote.clock
+    this.#meeting = this.#meet()
+  }
+
+  readonly run = (operation: Operation, reply: Reply): (() => void) | undefined => {
+    const serving = this.#serving
+    if (serving === undefined) return this.#remote.run(operation, reply)
+    serving.isChanged = true
+    return serving.memory.run(operation, reply)
+  }
+
+  /** Resolves when this process counts, or the one that does answers. */
+  readonly ready = async (): Promise<void> => {
+    if (this.#serving === undefined) await this.#remote.ready!()
+  }
+
+  /** Hands the counts over if this process has them. */
+  readonly close = (): Promise<void> => (this.#closing ??= this.#close())
+
+  async #close(): Promise<void> {
+    await this.#remote.close()
+    this.#rejectAll(() => true, new SluiceError('STORE_CLOSED', 'This store has been closed'))
+    clearInterval(this.#timer)
+    this.#wake()
+    await this.#meeting
+    const serving = this.#serving
+    this.#serving = undefined
+    this.#connection?.end()
+    if (serving === undefined) return
+    await this.#writing
+    const isHandedOver = this.#file.isOurs && (await serving.handOver(this.#file.id))
+    if (!isHandedOver) await this.#write(serving)
+    this.#file.leave()
+    await serving.leave()
+  }
+
+  // Who counts.
+
+  /** Connects to the process that counts, or becomes it. */
+  async #meet(): Promise<void> {
+    for (let pause = PAUSE; this.#closing === undefined && this.#serving === undefined; pause *= 2) {
+      try {
+        const met = await this.#file.meet()
+        if ('socket' in met) this.#connect(met.socket)
+        else await this.#begin(met.server, this.#wasServed || met.wasLeft)
+        return
+      } catch (error) {
+        this.place.trouble = whyOf(error)
+        // It lasts until somebody changes the folder.
+        if (error instanceof SluiceError && error.code === 'STORE_SETUP') this.#rejectAll(() => true, error)
+      }
+      await new Promise<void>((wake) => {
+        this.#wake = wake
+        background(Math.random() * Math.min(pause, LONGEST_PAUSE), wake)
+      })
+    }
+  }
+
+  #meetAgain(): void {
+    this.#meeting = this.#meeting.then(() => this.#meet())
+  }
+
+  #connect(socket: Socket): void {
+    this.place.trouble = undefined
+    this.#connection = new Connection(socket, this, false)
+    this.#connection.send('hello', 0, SELF)
+  }
+
+  /** Counts from zero, or from what the snapshot has. Nobody is answered before. */
+  async #begin(server: Server, isLost: boolean): Promise<void> {
+    const serving = new Serving(server, this.#newMemory(), false)
+    const restored = await this.#restored(serving.memory)
+    if (restored !== undefined) warnLost(restored)
+    else if (isLost && this.#snapshot === undefined)
+      warnLost('The process that counted has ended, and its counts are lost. Keep them with the option `snapshot`')
+    this.#serve(serving)
+  }
+
+  /** Reads the snapshot. Returns what is missing. */
+  async #restored(memory: SyncStore): Promise<string | undefined> {
+    const { path } = this.#snapshot ?? {}
+    try {
+      const lost = await this.#snapshot?.read(memory)
+      return lost
+        ? `${path} has ${lost} keys more than there is room for, or with algorithms that are not defined here`
+        : undefined
+    } catch (error) {
+      return `${path} could not be read as a whole, and the other counts are lost: ${whyOf(error)}`
+    }
+  }
+
+  #serve(serving: Serving): void {
+    this.#serving = serving
+    this.#wasServed = false
+    this.place.trouble = undefined
+    for (const [id, { message }] of this.#asks) void this.#answerHere(id, serving, message)
+    serving.read()
+    background(LOOK, this.#look)
+    background(SNAPSHOT, () => void this.#keep())
+  }
+
+  async #answerHere(id: number, serving: Serving, message: StoreMessage): Promise<void> {
+    const ask = this.#taken(id)
+    ask?.resolve(await serving.answer(message))
+  }
+
+  /** Stops when another process has replaced the file, or the file was deleted: then others do not find this process, and may count. */
+  readonly #look = (): void => {
+    const serving = this.#serving
+    if (serving === undefined) return
+    if (this.#file.isOurs) return void background(LOOK, this.#look)
+    this.#serving = undefined
+    serving.stop()
+    warnLost(`${this.#file.path} was deleted or replaced. The counts of this process are lost`)
+    this.#meetAgain()
+  }
+
+  readonly #keep = async (): Promise<void> => {
+    const serving = this.#serving
+    if (serving === undefined) return
+    if (serving.isChanged) await (this.#writing = this.#write(serving))
+    background(SNAPSHOT, () => void this.#keep())
+  }
+
+  /** Writes the snapshot, if this process is still the one that counts. */
+  async #write(serving: Serving): Promise<void> {
+    const snapshot = this.#snapshot
+    if (snapshot === undefined || !this.#file.isOurs) return
+    serving.isChanged = false
+    try {
+      await snapshot.write(serving.memory, () => this.#file.isOurs)
+    } catch (error) {
+      serving.isChanged = true
+      this.#warnSnapshot(
+        () => `${snapshot.path} could not be written: ${whyOf(error)}. If this process ends, counts are lost`,
+      )
+    }
+  }
+
+  // While another process counts.
+
+  receive(kind: FrameKind, id: number, body: unknown): void {
+    if (kind === 'answer') this.#taken(id)?.resolve(body)
+    else if (kind === 'hello') this.#greeted()
+    else if (kind === 'counts') (this.#heritage ??= new Restoring(this.#newMemory())).add(body)
+    else if (kind === 'heir') this.#meeting = this.#inherit(body)
+    else if (kind === 'left') this.#leave()
+    else throw new Error(`A server has sent ${kind}`)
+  }
+
+  #greeted(): void {
+    this.#isGreeted = this.#wasServed = true
+    for (const [id, ask] of this.#asks) this.#sendAsk(id, ask)
+  }
+
+  ended(): void {
+    this.#connection = undefined
+    this.#heritage = undefined
+    const lost = new SluiceError('STORE_FAILED', 'The process that counted has ended before it has answered')
+    this.#rejectAll(({ isSent }) => isSent, lost)
+    this.#isGreeted = false
+    this.#meetAgain()
+  }
+
+  /** Counts in place of a server that leaves. What it has not answered, it has not done. */
+  async #inherit(file: unknown): Promise<void> {
+    const heritage = this.#heritage
+    if (heritage?.isComplete !== true || this.#closing !== undefined) return
+    const server = await this.#file.replace(String(file))
+    if (server === undefined) return
+    this.#connection?.send('taken', 0, true)
+    this.#connection?.flush()
+    if (heritage.lost > 0)
+      warnLost(`${heritage.lost} keys found no room, or their algorithms are not defined in this process`)
+    this.#serve(new Serving(server, heritage.memory, true))
+  }
+
+  /** What it has not answered is sent to the next one. */
+  #leave(): void {
+    for (const ask of this.#asks.values()) ask.isSent = false
+    this.#connection?.close()
+  }
+
+  readonly #ask = (message: StoreMessage): Promise<unknown> => {
+    const serving = this.#serving
+    if (serving !== undefined) return serving.answer(message)
+    const operations = sizeOf(message)
+    if (this.#waiting + operations > MOST_WAITING)
+      return Promise.reject(
+        new SluiceError('STORE_FAILED', `${MOST_WAITING} operations wait for the process that counts`),
+      )
+    return new Promise((resolve, reject) => {
+      const id = (this.#lastAsk = (this.#lastAsk + 1) >>> 0)
+      const ask: Ask = { message, since: performance.now(), isSent: false, resolve, reject }
+      this.#asks.set(id, ask)
+      this.#waiting += operations
+      this.#sendAsk(id, ask)
+      // Keeps the process alive while something waits.
+      this.#timer ??= setInterval(this.#expire, TIMEOUT_LOOK)
+      this.#timer.ref()
+    })
+  }
+
+  #sendAsk(id: number, ask: Ask): void {
+    if (!this.#isGreeted) return
+    ask.isSent = true
+    this.#connection!.send('ask', id, ask.message)
+  }
+
+  #taken(id: number): Ask | undefined {
+    const ask = this.#asks.get(id)
+    if (ask === undefined) return undefined
+    this.#asks.delete(id)
+    this.#waiting -= sizeOf(ask.message)
+    if (this.#asks.size === 0) this.#timer!.unref()
+    return ask
+  }
+
+  #rejectAll(isLost: (ask: Ask) => boolean, error: SluiceError): void {
+    for (const [id, ask] of this.#asks) if (isLost(ask)) this.#taken(id)!.reject(error)
+  }
+
+  readonly #expire = (): void => {
+    const oldest = performance.now() - TIMEOUT
+    const reason = this.place.trouble ?? `The process that counts has not answered for ${TIMEOUT / 1000} seconds`
+    this.#rejectAll(({ since }) => since < oldest, new SluiceError('STORE_FAILED', reason))
+  }
+}
+
+brand(MachineStore, STORE)
+
+/** Operations of a message, with one for the message itself. */
+function sizeOf({ operations }: StoreMessage): number {
+  return operations.length + 1
+}
+
+function warnLost(what: string): void {
+  warn('SLUICE_COUNTS_LOST', `${what}.`)
+}

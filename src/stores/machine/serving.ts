@@ -1,0 +1,149 @@
+import type { Server, Socket } from 'node:net'
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
+import type { StoreAnswer } from '../remote/message.ts'
+import { serveStore } from '../remote/serve.ts'
+import type { SyncStore } from '../store.ts'
+import { Connection, type FrameKind, type Listener } from './connection.ts'
+import { sendCounts } from './counts.ts'
+
+/** The most processes and threads that are served. The connections of others are closed. */
+const MOST_PEERS = 512
+/** Milliseconds between two looks at a process that takes the counts over, and for which it may do nothing. */
+const LOOK = 2
+const PATIENCE = 2000
+
+/** A process or a thread that is served. */
+class Peer implements Listener {
+  readonly connection: Connection
+  /** The number of the process, and the epoch milliseconds of its start, once it has said so. */
+  pid: number | undefined
+  born = 0
+  hasTaken = false
+  isThere = true
+  readonly #serving: Serving
+
+  constructor(socket: Socket, serving: Serving) {
+    this.#serving = serving
+    this.connection = new Connection(socket, this, true)
+  }
+
+  greet(): void {
+    this.connection.send('hello', 0, true)
+    this.connection.resume()
+  }
+
+  receive(kind: FrameKind, id: number, body: unknown): void {
+    if (kind === 'ask') void this.#answer(id, body)
+    else if (kind === 'hello') [this.pid, this.born] = (body as readonly unknown[]).map(Number) as [number, number]
+    else if (kind === 'taken') this.hasTaken = true
+    else throw new Error(`A process that is served has sent ${kind}`)
+  }
+
+  ended(): void {
+    this.isThere = false
+    this.#serving.peers.delete(this)
+  }
+
+  /** A server that leaves does nothing more: it says so later, and the next server does it. */
+  async #answer(id: number, message: unknown): Promise<void> {
+    if (this.#serving.isLeaving) return
+    this.#serving.isChanged = true
+    this.connection.send('answer', id, await this.#serving.answer(message))
+  }
+
+  /** Waits until the process has done something. Returns false if it ends, or does nothing for too long. */
+  async until(isDone: () => boolean): Promise<boolean> {
+    for (const end = performance.now() + PATIENCE; !isDone();) {
+      if (!this.isThere || performance.now() > end) return false
+      await pause(LOOK)
+    }
+    return true
+  }
+}
+
+/** A process that counts for the others. */
+export class Serving {
+  readonly memory: SyncStore
+  readonly answer: (message: unknown) => Promise<StoreAnswer>
+  readonly peers: Set<Peer> = new Set<Peer>()
+  /** True if something may have been counted since this was set to false. */
+  isChanged = false
+  isLeaving = false
+  readonly #server: Server
+  /** Until then it does not know whether there are others. */
+  readonly #alone: number
+  #isReading = false
+
+  /**
+   * @param server one whose connections are paused
+   * @param isHeir true if the processes that the last server has served are about to connect
+   */
+  constructor(server: Server, memory: SyncStore, isHeir: boolean) {
+    this.#server = server
+    this.#alone = isHeir ? performance.now() + PATIENCE : 0
+    this.memory = memory
+    this.answer = serveStore(memory)
+    server.maxConnections = MOST_PEERS
+    server.unref()
+    server.on('connection', (socket) => {
+      const peer = new Peer(socket, this)
+      this.peers.add(peer)
+      if (this.#isReading) peer.greet()
+    })
+  }
+
+  /** Reads what the processes ask, from now on. */
+  read(): void {
+    this.#isReading = true
+    for (const peer of this.peers) peer.greet()
+  }
+
+  /**
+   * Does nothing more, and hands the counts over to the youngest process. If it does not take them, the next one is asked.
+   * @param file identifies the file that the other process replaces
+   */
+  async handOver(file: string | undefined): Promise<boolean> {
+    this.isLeaving = true
+    // What was asked before is answered first, and those that have just connected say who they are.
+    await nextTurn()
+    while (this.peers.size === 0 && performance.now() < this.#alone) await pause(LOOK)
+    await Promise.all(Array.from(this.peers, (peer) => peer.until(() => peer.pid !== undefined)))
+    const heirs = [...this.peers].filter(({ pid }) => pid !== undefined).toReversed()
+    // Another thread of this process will probably end with it.
+    const isOther = ({ pid }: Peer): number => Number(pid !== process.pid)
+    heirs.sort((one, other) => isOther(other) - isOther(one) || other.born - one.born)
+    for (const heir of heirs) if (await this.#handOverTo(heir, file)) return true
+    return false
+  }
+
+  async #handOverTo(heir: Peer, file: string | undefined): Promise<boolean> {
+    const { connection } = heir
+    heir.hasTaken = false
+    const isSent = await sendCounts(this.memory, async (batch) => {
+      connection.sendText('counts', 0, batch)
+      return heir.until(() => !connection.isFull)
+    })
+    // A named pipe cannot be replaced: it has to be free.
+    if (isSent && file === undefined) this.#server.close()
+    if (isSent) connection.send('heir', 0, file ?? null)
+    return isSent && heir.until(() => heir.hasTaken)
+  }
+
+  /** Tells all that what was not answered was not done, and waits until they have gone. */
+  async leave(): Promise<void> {
+    this.#server.close()
+    for (const { connection } of this.peers) {
+      connection.send('left', 0, true)
+      connection.end()
+    }
+    await Promise.all(Array.from(this.peers, (peer) => peer.until(() => !peer.isThere)))
+    this.stop()
+  }
+
+  /** Ends all connections at once. */
+  stop(): void {
+    this.isLeaving = true
+    this.#server.close()
+    for (const { connection } of this.peers) connection.close()
+  }
+}
