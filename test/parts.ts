@@ -40,6 +40,7 @@ export const REST: Readonly<Record<string, string>> = {
   'test/stores/guard/faults/**': 'all clients, with each fault',
   'test/stores/guard/latency.test.ts': 'a minute behind slow proxies; deadline.test.ts has the same on a virtual clock',
   'test/stores/guard/slots.test.ts': '5,000 streams on Redis for 12 seconds; held-slots.test.ts has each case',
+  'test/stores/machine/**': 'starts processes, PM2 too, and the suite of stores over sockets',
   'test/stores/memory/bytes.test.ts': 'measures the memory of floods',
   'test/stores/memory/cluster-warning.test.ts': 'starts clusters of processes',
   'test/stores/memory/flood.test.ts': 'a flood of a million keys',

@@ -1,0 +1,435 @@
+// Stores of one machine in one process: processes.test.ts has several.
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import {
+  type AsyncStore,
+  type Clock,
+  concurrent,
+  createLimiter,
+  denyCache,
+  fixedWindow,
+  gcra,
+  guard,
+  type Limiter,
+  type Limits,
+  slidingWindowLog,
+} from '../../../src/index.ts'
+import { machineStore, type MachineStoreOptions } from '../../../src/stores/machine/index.ts'
+import { SocketFile } from '../../../src/stores/machine/socket-file.ts'
+import { storeBehaviours } from '../../../src/testing.ts'
+import { recordWarnings } from '../../support/guarded.ts'
+
+let folder: string
+let warnings: ReturnType<typeof recordWarnings>
+const stores: AsyncStore[] = []
+const sockets: { destroy(): unknown }[] = []
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'sluice-m-'))
+  warnings = recordWarnings()
+})
+afterEach(async () => {
+  for (const each of sockets.splice(0)) each.destroy()
+  for (const each of stores.splice(0).toReversed()) await each.close()
+  warnings.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+async function opened(options: MachineStoreOptions = {}): Promise<AsyncStore> {
+  const store = machineStore({ path: join(folder, 'l'), ...options })
+  stores.push(store)
+  await store.ready!()
+  return store
+}
+
+const perKey = (key: string): string => key
+function limiterOn(
+  store: AsyncStore,
+  limits: Limits<string> = fixedWindow({ quota: 5, window: '1h' }),
+): Limiter<string> {
+  return createLimiter<string>({ name: 'api', keyer: perKey, limits, store, shared: true })
+}
+
+let files = 0
+/** A store of a clock in which another store counts. */
+async function served(clock: Clock): Promise<AsyncStore> {
+  const path = join(folder, String(files++))
+  await opened({ path, clock })
+  return opened({ path, clock })
+}
+
+describe.each<[string, (clock: Clock) => Promise<AsyncStore>]>([
+  ['that counts', (clock) => opened({ path: join(folder, String(files++)), clock })],
+  ['that is served', served],
+  ['that is served, inside guard and denyCache', async (clock) => guard(denyCache(await served(clock))) as AsyncStore],
+])('a store %s', (_, make) => {
+  for (const { name, run } of storeBehaviours(make)) it(name, run, 60_000)
+})
+
+describe('close', () => {
+  const limits = [
+    slidingWindowLog({ name: 'log', quota: 10, window: '1h' }),
+    gcra({ name: 'locked', quota: 100, window: '1h', block: '1h' }),
+  ]
+
+  it('hands over what every limit has counted, locks and receipts too', async () => {
+    const first = await opened()
+    const second = await opened()
+    const at = (store: AsyncStore, name = 'api'): Limiter<string> =>
+      createLimiter<string>({ name, keyer: perKey, limits, store, shared: true, receiptFor: '1h' })
+    const decision = await at(first).consume('ann', { cost: 4 })
+    const receipt = at(first).receipt(decision)
+    await at(first).settle(receipt, 1)
+    await at(second).consume('ann', { cost: 2 })
+    await at(second).block('bob', '1h')
+    await first.close()
+    const [log, locked] = (await at(second).peek('ann', { cost: 0 })).limits
+    expect([log!.used, locked!.used]).toEqual([3, 3])
+    expect((await at(second).peek('bob')).allowed).toBe(false)
+    // The receipt was settled before.
+    await at(second).settle(receipt, 4)
+    expect((await at(second).peek('ann', { cost: 0 })).limits[0]!.used).toBe(3)
+    expect(warnings.codes).toEqual([])
+  })
+
+  it('hands over 20,000 keys in parts', async () => {
+    const first = await opened()
+    const second = await opened()
+    const limiter = limiterOn(first)
+    for (let i = 0; i < 20_000; i++) await limiter.consume(`key ${i}`)
+    await first.close()
+    for (const i of [0, 9999, 19_999])
+      expect((await limiterOn(second).peek(`key ${i}`, { cost: 0 })).limits[0]!.used).toBe(1)
+  })
+
+  it('loses no decision that waits, and makes none twice', async () => {
+    const first = await opened()
+    const second = await opened()
+    const limiter = limiterOn(second, fixedWindow({ quota: 10_000, window: '1h' }))
+    const closing = pause(5).then(() => first.close())
+    let decided = 0
+    for (let i = 0; i < 100; i++, await pause(1)) {
+      await Promise.all(Array.from({ length: 10 }, () => limiter.consume('ann')))
+      decided += 10
+    }
+    await closing
+    expect((await limiter.peek('ann', { cost: 0 })).limits[0]!.used).toBe(decided)
+  })
+
+  it('rejects decisions from then on, and leaves no file', async () => {
+    const store = await opened()
+    const limiter = limiterOn(store)
+    await store.close()
+    await expect(limiter.consume('ann')).rejects.toMatchObject({ code: 'STORE_CLOSED' })
+    await store.close()
+    expect(() => statSync(new SocketFile(join(folder, 'l')).path)).toThrow(/ENOENT/)
+  })
+
+  it('keeps slots of concurrent for a release in the next process', async () => {
+    const first = await opened()
+    const second = await opened()
+    const running = await limiterOn(second, concurrent(1)).consume('ann')
+    await first.close()
+    expect((await limiterOn(second, concurrent(1)).consume('ann')).allowed).toBe(false)
+    await limiterOn(second, concurrent(1)).release(running)
+    expect((await limiterOn(second, concurrent(1)).consume('ann')).allowed).toBe(true)
+  })
+})
+
+describe('snapshot', () => {
+  it('keeps counts over a restart, for its user only', async () => {
+    const snapshot = join(folder, 'limits.json')
+    const first = await opened({ snapshot })
+    for (let i = 0; i < 3; i++) await limiterOn(first).consume('ann')
+    await first.close()
+    expect(statSync(snapshot).mode & 0o777).toBe(0o600)
+    const second = await opened({ snapshot })
+    expect((await limiterOn(second).consume('ann')).remaining).toBe(1)
+    expect(warnings.codes).toEqual([])
+  })
+
+  it.each([
+    ['is no JSON', 'limits'],
+    ['is of another version', '[["sluice",2],["end"]]\n'],
+    ['was cut off', '[["sluice",1],["limit","api","5-per-1h"]]\n'],
+    ['has a row that is damaged', '[["sluice",1],["limit","api","a"],["key","ann",{"until":"soon"}],["end"]]\n'],
+  ])('that %s causes a warning, and counts start from zero', async (_, text) => {
+    const snapshot = join(folder, 'limits.json')
+    writeFileSync(snapshot, text)
+    const store = await opened({ snapshot })
+    expect((await limiterOn(store).consume('ann')).remaining).toBe(4)
+    await vi.waitFor(() => expect(warnings.codes).toEqual(['SLUICE_COUNTS_LOST']))
+  })
+
+  it('that finds no room for all keys causes a warning', async () => {
+    const snapshot = join(folder, 'limits.json')
+    const first = await opened({ snapshot })
+    for (let i = 0; i < 20; i++) await limiterOn(first).consume(`key ${i}`)
+    await first.close()
+    await opened({ snapshot, maxKeys: 5 })
+    const messages = [expect.stringContaining('15 keys more than there is room for')]
+    await vi.waitFor(() => expect(warnings.messages).toEqual(messages))
+  })
+
+  it('that cannot be written causes a warning', async () => {
+    const store = await opened({ snapshot: join(folder, 'nowhere', 'limits.json') })
+    await limiterOn(store).consume('ann')
+    await vi.waitFor(() => expect(warnings.codes).toEqual(['SLUICE_SNAPSHOT']), 3000)
+  })
+
+  it('is whole at any time', async () => {
+    const snapshot = join(folder, 'limits.json')
+    const store = await opened({ snapshot })
+    const limiter = limiterOn(store)
+    for (let i = 0; i < 3000; i++) await limiter.consume(`key ${i}`)
+    for (let looks = 0; looks < 40; looks++) {
+      await limiter.consume(`key ${looks}`)
+      await pause(40)
+      const text = await Promise.resolve()
+        .then(() => readFileSync(snapshot, 'utf8'))
+        .catch(() => undefined)
+      if (text !== undefined) expect(text.trimEnd().endsWith('["end"]]')).toBe(true)
+    }
+    expect(readFileSync(snapshot, 'utf8')).toContain('key 2999')
+  })
+})
+
+describe('the socket file', () => {
+  it('that is deleted stops the process that counts within a second, with a warning', async () => {
+    const store = await opened({ snapshot: join(folder, 'limits.json') })
+    await limiterOn(store).consume('ann')
+    await vi.waitFor(() => expect(readFileSync(join(folder, 'limits.json'), 'utf8')).toContain('ann'), 3000)
+    rmSync(new SocketFile(join(folder, 'l')).path)
+    const other = await opened()
+    await limiterOn(other).consume('ann')
+    await pause(1000)
+    await vi.waitFor(() => expect(warnings.codes).toEqual(['SLUICE_COUNTS_LOST']))
+    // It asks the other one now.
+    expect((await limiterOn(store).consume('ann')).remaining).toBe(3)
+    expect(readFileSync(join(folder, 'limits.json'), 'utf8').match(/"ann"/g)).toHaveLength(1)
+  })
+
+  it('of a process that was killed is replaced, with a warning', async () => {
+    const { path } = new SocketFile(join(folder, 'l'))
+    const left = createServer().listen(`${path}.1`)
+    await once(left, 'listening')
+    const { linkSync } = await import('node:fs')
+    linkSync(`${path}.1`, path)
+    left.close()
+    await once(left, 'close')
+    const store = await opened()
+    expect((await limiterOn(store).consume('ann')).allowed).toBe(true)
+    await vi.waitFor(() => expect(warnings.codes).toEqual(['SLUICE_COUNTS_LOST']))
+  })
+
+  it('has the user and the machine in its name', () => {
+    const { path } = new SocketFile(join(folder, 'l'))
+    expect(path).toMatch(new RegExp(`/l-${process.geteuid!()}-[0-9a-f]{8}$`))
+  })
+
+  it.each<[string, (path: string) => void, string | RegExp]>([
+    ['a folder that others may use', (path) => mkdirSync(path, { mode: 0o755 }), /mode is 755/],
+    ['a folder that others may enter', (path) => mkdirSync(path, { mode: 0o711 }), /mode is 711/],
+    ['a link to a folder', (path) => symlinkSync(folder, path), /is no folder/],
+    ['a file in place of a folder', (path) => writeFileSync(path, ''), /cannot be created/],
+  ])('is refused in %s', (_, prepare, message) => {
+    const inner = join(folder, 'inner')
+    prepare(inner)
+    expect(() => machineStore({ path: join(inner, 'l') })).toThrow(
+      expect.objectContaining({ code: 'STORE_SETUP', message: expect.stringMatching(message) as string }),
+    )
+  })
+
+  // Only root can give a folder away.
+  it.runIf(process.getuid!() === 0)('is refused in a folder of another user', () => {
+    const inner = join(folder, 'inner')
+    mkdirSync(inner, { mode: 0o700 })
+    chownSync(inner, 65_534, 65_534)
+    expect(() => machineStore({ path: join(inner, 'l') })).toThrow(/belongs to the user 65534/)
+  })
+
+  it('is refused once others may use its folder', async () => {
+    const inner = join(folder, 'inner')
+    const store = await opened({ path: join(inner, 'l') })
+    await store.close()
+    chmodSync(inner, 0o777)
+    expect(() => machineStore({ path: join(inner, 'l') })).toThrow(/chmod 700/)
+  })
+
+  it('is created with its folder', async () => {
+    await opened({ path: join(folder, 'a', 'l') })
+    expect(statSync(join(folder, 'a')).mode & 0o777).toBe(0o700)
+  })
+
+  it('does not replace another file', async () => {
+    const { path } = new SocketFile(join(folder, 'l'))
+    writeFileSync(path, 'mine')
+    const store = machineStore({ path: join(folder, 'l') })
+    stores.push(store)
+    await expect(store.ready!()).rejects.toMatchObject({ code: 'STORE_SETUP', message: /is no socket/ })
+    expect(readFileSync(path, 'utf8')).toBe('mine')
+  })
+
+  it.each([
+    [{ path: 'a'.repeat(100) }, 'INVALID_OPTION'],
+    [{ path: '' }, 'INVALID_OPTION'],
+    [{ path: 1 }, 'INVALID_OPTION'],
+    [{ path: 'a\0b' }, 'INVALID_OPTION'],
+    [{ snapshot: true }, 'INVALID_OPTION'],
+    [{ maxKeys: 0 }, 'INVALID_OPTION'],
+    [{ clock: 1 }, 'INVALID_OPTION'],
+    [{ file: 'l' }, 'UNKNOWN_OPTION'],
+  ])('is not made with %o', (options, code) => {
+    expect(() => machineStore(options as never)).toThrow(expect.objectContaining({ code }))
+  })
+})
+
+describe('a hostile process', () => {
+  /** The head of a frame. */
+  function head(length: number, kind: number, id = 1): Buffer {
+    const bytes = Buffer.alloc(9)
+    bytes.writeUInt32BE(length, 0)
+    bytes.writeUInt8(kind, 4)
+    bytes.writeUInt32BE(id, 5)
+    return bytes
+  }
+  const frame = (kind: number, text: string): Buffer =>
+    Buffer.concat([head(Buffer.byteLength(text), kind), Buffer.from(text)])
+
+  async function connected(): Promise<Socket> {
+    const socket = connect(new SocketFile(join(folder, 'l')).path)
+    sockets.push(socket)
+    socket.on('error', () => undefined)
+    await once(socket, 'connect')
+    return socket
+  }
+
+  it.each([
+    ['garbage', Buffer.from('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')],
+    ['a frame of 4 GB', head(0xffff_ffff, 1)],
+    ['a frame that is larger than a message', head(200_001, 1)],
+    ['an unknown kind', frame(99, '{}')],
+    ['no JSON', frame(1, '{"sluice":')],
+    ['an empty frame', head(0, 1)],
+    ['JSON of 60,000 levels', frame(1, '['.repeat(60_000))],
+    ['a greeting of another type', frame(0, 'null')],
+    ['what only a server sends', frame(3, '[]')],
+  ])('that sends %s is disconnected, and others are served', async (_, bytes) => {
+    const store = await opened()
+    const socket = await connected()
+    socket.resume()
+    socket.write(bytes)
+    await once(socket, 'close')
+    expect((await limiterOn(await opened()).consume('ann')).remaining).toBe(4)
+    expect((await limiterOn(store).consume('ann')).remaining).toBe(3)
+  })
+
+  it('that sends messages of another form gets errors', async () => {
+    await opened()
+    const socket = await connected()
+    socket.write(Buffer.concat([frame(1, '{"sluice":9}'), frame(1, '5'), frame(1, '{"__proto__":{"sluice":1}}')]))
+    let text = ''
+    socket.on('data', (chunk) => (text += chunk.toString()))
+    await vi.waitFor(() => expect(text.match(/VERSION_MISMATCH|INVALID_MESSAGE/g)).toHaveLength(3))
+  })
+
+  it('that says it has taken the counts does not get them by that', async () => {
+    const first = await opened()
+    const second = await opened()
+    await limiterOn(first).consume('ann')
+    const socket = await connected()
+    socket.write(Buffer.concat([frame(0, `[1,${Date.now() + 1e6}]`), frame(5, 'true')]))
+    await pause(50)
+    socket.destroy()
+    await first.close()
+    expect((await limiterOn(second).consume('ann')).remaining).toBe(3)
+  })
+
+  it('that reads no answers does not grow the memory, and others are served', async () => {
+    const store = await opened()
+    const socket = await connected()
+    socket.pause()
+    const charge = { policy: 0, key: 'ann', cost: 1 }
+    const message = frame(
+      1,
+      JSON.stringify({
+        sluice: 1,
+        policies: [{ limiter: 'api', limit: fixedWindow({ quota: 5, window: '1h' }) }],
+        operations: Array.from({ length: 256 }, () => ({ kind: 'consume', charges: [charge], fresh: false })),
+      }),
+    )
+    const before = process.memoryUsage()
+    // Each of them has an answer of about 40 kB.
+    let sent = 0
+    for (; sent < 5000 && socket.writableLength < 50 * message.length; sent++) {
+      socket.write(message)
+      await new Promise(setImmediate)
+    }
+    expect(sent).toBeLessThan(500)
+    const after = process.memoryUsage()
+    expect(after.external + after.heapUsed - before.external - before.heapUsed).toBeLessThan(30_000_000)
+    expect((await limiterOn(await opened()).peek('bob')).allowed).toBe(true)
+    expect((await limiterOn(store).peek('bob')).allowed).toBe(true)
+  })
+
+  it('with a thousand connections and halves of frames takes a bounded memory', async () => {
+    const store = await opened()
+    const before = process.memoryUsage().arrayBuffers
+    const half = Buffer.concat([head(200_000, 1), Buffer.alloc(1000, 32)])
+    for (let i = 0; i < 1000; i++) (await connected()).write(half)
+    await pause(200)
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(512 * 250_000)
+    expect((await limiterOn(store).consume('ann')).remaining).toBe(4)
+  })
+
+  it('in place of the process that counts makes decisions fail, with a bound', async () => {
+    const { path } = new SocketFile(join(folder, 'l'))
+    const peers: Socket[] = []
+    const server = createServer((socket) => {
+      peers.push(socket)
+      socket.on('error', () => undefined)
+      socket.write(frame(0, 'true'))
+    })
+    server.listen(path)
+    await once(server, 'listening')
+    const store = machineStore({ path: join(folder, 'l') })
+    const limiter = limiterOn(store)
+    const messages: string[] = []
+    const noted = Array.from({ length: 25_000 }, () =>
+      limiter.consume('ann').then(
+        () => messages.push('decided'),
+        (error: Error) => messages.push(error.message),
+      ),
+    )
+    await vi.waitFor(() => expect(messages.length).toBeGreaterThan(4900))
+    expect(messages.length).toBeLessThan(5400)
+    expect(messages.every((each) => each.includes('20000 operations wait'))).toBe(true)
+    for (const text of ['{}', '[1', '{"sluice":1,"now":1,"answers":[]}']) {
+      await vi.waitFor(() => expect(peers.length).toBeGreaterThan(0))
+      for (const socket of peers.splice(0)) {
+        socket.write(frame(2, text))
+        await pause(20)
+        socket.destroy()
+      }
+    }
+    server.close()
+    await store.close()
+    await Promise.all(noted)
+    expect(messages).toHaveLength(25_000)
+    expect(messages).not.toContain('decided')
+  }, 30_000)
+})

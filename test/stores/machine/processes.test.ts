@@ -1,0 +1,172 @@
+// Processes, workers of a cluster and threads that count together, and what happens when one of them ends.
+import cluster from 'node:cluster'
+import { existsSync, linkSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { once } from 'node:events'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { SocketFile } from '../../../src/stores/machine/socket-file.ts'
+import {
+  clusterWorker,
+  forked,
+  MACHINE_WORKER,
+  type MachineJob,
+  type MachineProcess,
+  thread,
+} from '../../support/machine.ts'
+import { build, type Built } from '../../support/redis-built.ts'
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+
+let built: Built
+let folder: string
+const all: MachineProcess[] = []
+beforeAll(() => {
+  built = build()
+  cluster.setupPrimary({ exec: MACHINE_WORKER, args: [] })
+})
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'sluice-m-'))
+})
+afterEach(() => {
+  for (const each of all.splice(0)) each.end()
+  rmSync(folder, { recursive: true, force: true })
+})
+afterAll(() => built.remove())
+
+const kinds = {
+  'workers of node:cluster': (job: MachineJob) => clusterWorker(cluster.fork, job),
+  threads: thread,
+  processes: forked,
+}
+
+/** Starts processes whose stores are not open yet. */
+async function started(
+  count: number,
+  job: Partial<MachineJob> = {},
+  make: (job: MachineJob) => MachineProcess = forked,
+): Promise<MachineProcess[]> {
+  const given = { package: built.directory, quota: 100, options: { path: join(folder, 'l') }, ...job }
+  const made = Array.from({ length: count }, () => make(given))
+  all.push(...made)
+  await Promise.all(made.map((each) => each.started()))
+  return made
+}
+
+/** Starts processes and opens the store of one after the other: the first one serves. */
+async function opened(...given: Parameters<typeof started>): Promise<MachineProcess[]> {
+  const made = await started(...given)
+  for (const each of made) await each.ask('open')
+  return made
+}
+
+async function sumOf(taken: Promise<{ admitted: number; failed: number }>[]): Promise<number> {
+  return (await Promise.all(taken)).reduce((sum, { admitted }) => sum + admitted, 0)
+}
+
+describe.each(Object.entries(kinds))('four %s', (_, make) => {
+  it('admit exactly one quota, ten times', async () => {
+    const four = await started(4, { quota: 500 }, make)
+    // They race for the file.
+    await Promise.all(four.map((each) => each.ask('open')))
+    for (let round = 0; round < 10; round++)
+      expect(await sumOf(four.map((each) => each.take(200, `key ${round}`)))).toBe(500)
+  })
+
+  it('admit exactly one quota when one that is served is killed, and the others never fail', async () => {
+    const [server, other, third, victim] = (await opened(4, { quota: 500 }, make)) as [
+      MachineProcess,
+      MachineProcess,
+      MachineProcess,
+      MachineProcess,
+    ]
+    const { admitted } = await victim.take(100)
+    const rest = [server, other, third].map((each) => each.take(400))
+    victim.end()
+    expect(admitted + (await sumOf(rest))).toBe(500)
+    for (const { failed } of await Promise.all(rest)) expect(failed).toBe(0)
+  })
+})
+
+describe('when the process that counts', () => {
+  it('closes its store, the youngest process has its counts, and nobody notices', async () => {
+    const [first, second] = (await opened(2, { quota: 300 })) as [MachineProcess, MachineProcess]
+    const [youngest] = (await opened(1, { quota: 300 })) as [MachineProcess]
+    expect((await first.take(50)).admitted).toBe(50)
+    const taking = [second.take(200), youngest.take(200)]
+    await first.ask('close')
+    expect(await sumOf(taking)).toBe(250)
+    for (const { failed } of await Promise.all(taking)) expect(failed).toBe(0)
+    // The one that counts now ends, so the others see who it is.
+    youngest.end()
+    await vi.waitFor(async () => expect((await second.take(1)).failed).toBe(0), 2000)
+    expect(await second.warningCodes()).toEqual(['SLUICE_COUNTS_LOST'])
+  })
+
+  it('is killed, another one counts within a second, and one warning says that counts are lost', async () => {
+    const [server, ...others] = await opened(4, { quota: 10 })
+    await server!.take(10)
+    server!.end()
+    const since = performance.now()
+    await vi.waitFor(async () => expect((await others[0]!.take(1)).failed).toBe(0), { timeout: 5000, interval: 5 })
+    expect(performance.now() - since).toBeLessThan(1000)
+    expect(await sumOf(others.map((each) => each.take(10)))).toBe(9)
+    const codes = await Promise.all(others.map((each) => each.warningCodes()))
+    expect(codes.flat()).toEqual(['SLUICE_COUNTS_LOST'])
+  })
+
+  it('is killed, a snapshot has all that was counted a second before, and nobody warns', async () => {
+    const options = { path: join(folder, 'l'), snapshot: join(folder, 'limits.json') }
+    const [server, other, third] = (await opened(3, { quota: 40, options })) as [
+      MachineProcess,
+      MachineProcess,
+      MachineProcess,
+    ]
+    for (let round = 0; round < 3; round++) expect((await other.take(10, `round ${round}`)).admitted).toBe(10)
+    await pause(1000)
+    server.end()
+    await vi.waitFor(async () => expect((await third.take(1, 'x')).failed).toBe(0), 5000)
+    for (let round = 0; round < 3; round++)
+      expect(await sumOf([other.take(40, `round ${round}`), third.take(40, `round ${round}`)])).toBe(30)
+    expect([...(await other.warningCodes()), ...(await third.warningCodes())]).toEqual([])
+  })
+
+  it('is stopped, a guard decides, and the counts are there when it goes on', async () => {
+    const [server, other] = (await opened(2, { quota: 1_000_000 })) as [MachineProcess, MachineProcess]
+    const during = other.ask<{ by: string[]; longest: number }>('guarded', { ms: 4000 })
+    await pause(500)
+    process.kill(server.pid!, 'SIGSTOP')
+    await pause(1500)
+    process.kill(server.pid!, 'SIGCONT')
+    const { by, longest } = await during
+    expect(by[0]).toBe('store')
+    expect(by).toContain('local')
+    expect(by.at(-1)).toBe('store')
+    expect(longest).toBeLessThan(1000)
+    expect([...(await server.warningCodes()), ...(await other.warningCodes())]).not.toContain('SLUICE_COUNTS_LOST')
+  })
+})
+
+it('never has two servers after a race for the file of a process that was killed', async () => {
+  const path = join(folder, 'l')
+  const racers = await started(4, { quota: 10, options: { path } })
+  const file = new SocketFile(path)
+  for (let round = 0; round < 40; round++) {
+    // What a process leaves that was killed.
+    const left = createServer().listen(`${file.path}.left`)
+    await once(left, 'listening')
+    linkSync(`${file.path}.left`, file.path)
+    left.close()
+    await once(left, 'close')
+    expect(existsSync(file.path)).toBe(true)
+    await Promise.all(racers.map((each) => each.ask('open')))
+    // Two servers would admit two quotas.
+    const taken = await Promise.all(racers.map((each) => each.take(10)))
+    expect(taken).toHaveLength(4)
+    expect(taken.reduce((sum, { admitted }) => sum + admitted, 0)).toBe(10)
+    await Promise.all(racers.toReversed().map((each) => each.ask('close')))
+    expect(readdirSync(folder)).toEqual([])
+  }
+})

@@ -1,0 +1,61 @@
+// A process, a worker of a cluster or a thread that uses a machineStore: see test/stores/machine/processes.test.ts.
+import { parentPort, workerData } from 'node:worker_threads'
+
+const { package: home, quota, options } = workerData ?? JSON.parse(process.env.SLUICE_MACHINE)
+const { createLimiter, fixedWindow, guard } = await import(`${home}/src/index.js`)
+const { machineStore } = await import(`${home}/src/stores/machine/index.js`)
+
+const send = (message) => (parentPort === null ? process.send(message) : parentPort.postMessage(message))
+const warnings = []
+process.on('warning', ({ code, message }) => warnings.push({ code, message }))
+
+let store
+const tasks = {
+  open() {
+    store = machineStore(options)
+    return store.ready()
+  },
+  /** Makes decisions, a few in each turn, and returns how many were admitted, and how many failed. */
+  async take({ times, key = 'ann' }) {
+    const limits = fixedWindow({ quota, window: '1h' })
+    const limiter = createLimiter({ keyer: (each) => each, limits, store, shared: true })
+    let [admitted, failed] = [0, 0]
+    for (let i = 0; i < times; i += 5) {
+      const taken = Array.from({ length: Math.min(5, times - i) }, () => limiter.consume(key))
+      for (const { status, value } of await Promise.allSettled(taken))
+        if (status === 'rejected') failed++
+        else if (value.allowed) admitted++
+      await new Promise(setImmediate)
+    }
+    return { admitted, failed }
+  },
+  /** Makes decisions behind a guard for so long, and returns by whom. */
+  async guarded({ ms }) {
+    const limits = fixedWindow({ quota, window: '1h' })
+    const guarded = guard(store, { deadline: '100ms' })
+    const limiter = createLimiter({ keyer: (each) => each, limits, store: guarded, shared: true })
+    const by = []
+    let longest = 0
+    for (const end = performance.now() + ms; performance.now() < end;) {
+      const since = performance.now()
+      by.push((await limiter.consume('ann')).degraded ?? 'store')
+      longest = Math.max(longest, performance.now() - since)
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+    await guarded.close()
+    return { by, longest }
+  },
+  warnings: async () => warnings,
+  close: () => store.close(),
+}
+
+async function work({ id, task, ...given }) {
+  try {
+    send({ id, result: await tasks[task](given) })
+  } catch ({ code, message }) {
+    send({ id, error: { code, message } })
+  }
+}
+if (parentPort === null) process.on('message', work)
+else parentPort.on('message', work)
+send({ id: 0 })
