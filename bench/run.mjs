@@ -18,6 +18,7 @@ const openers = {
   leases: async () => (await import('./leases/part.mjs')).openLeases,
   databases: async () => (await import('./databases/part.mjs')).openDatabases,
   service: async () => (await import('./service/part.mjs')).openService,
+  machine: async () => (await import('./machine/part.mjs')).openMachine,
   replay: async () => (await import('./replay/part.mjs')).openReplay,
 }
 

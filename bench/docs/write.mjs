@@ -14,6 +14,7 @@ const TITLES = {
   leases: 'Leases',
   databases: 'In databases',
   service: 'A service',
+  machine: 'On one machine',
   replay: 'Replay of a log',
 }
 

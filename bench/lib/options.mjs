@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 
-export const PARTS = ['memory', 'server', 'redis', 'leases', 'databases', 'service', 'replay']
+export const PARTS = ['memory', 'server', 'redis', 'leases', 'databases', 'machine', 'service', 'replay']
 
 const HELP = `npm run bench -- [part …] [options]
 
