@@ -35,6 +35,7 @@ const entryPoints: Readonly<Record<string, readonly string[]>> = {
   'sluice/dashboard': ['dashboard'],
   ...Object.fromEntries(Object.entries(adapters).map(([name, each]) => [`sluice/${name}`, each.exports])),
   'sluice/llm': ['answerTokens', 'denialBody', 'estimateTokens', 'price', 'usageMeter'],
+  'sluice/machine': ['machineStore'],
   'sluice/mysql': ['mysqlDatabase', 'mysqlStore', 'mysqlTable'],
   'sluice/opentelemetry': ['instrument'],
   'sluice/postgres': ['postgresDatabase', 'postgresStore', 'postgresTable'],

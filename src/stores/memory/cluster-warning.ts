@@ -19,7 +19,7 @@ function warnOnce(): void {
     'SLUICE_PER_PROCESS',
     'An app with several processes or threads uses memoryStore(). Each process counts by itself, so together they admit a ' +
       'multiple of each limit. Use a store that all processes share, such as ' +
-      "redisStore(client) from 'sluice/redis'. If each process should have its own limits, start node with " +
+      "redisStore(client) from 'sluice/redis', or on one machine machineStore() from 'sluice/machine'. If each process should have its own limits, start node with " +
       '--disable-warning=SLUICE_PER_PROCESS.',
   )
 }
