@@ -4,7 +4,7 @@ import { job } from '../lib/worker.mjs'
 
 const MOST = 2_000_000
 /** After so many decisions, sockets are read and timers run, as in a server. A decision that waits for nothing would go on for ever. */
-const TURN = 1000
+const TURN = job.turn ?? 1000
 const ZIPF = 65_536
 const keys = Array.from({ length: job.keys }, (_, i) => `user-${i}`)
 const { others, ours } = await import(job.subjects ?? './subjects.mjs')
