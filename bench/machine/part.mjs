@@ -15,14 +15,14 @@ const WORKERS = 4
 /** In flight in each worker. */
 const IN_FLIGHT = [1, 8, 128]
 
-/** Four workers of `node:cluster` on all cores, which share one limit without a server. */
+/** Four workers of `node:cluster` on all cores, which share one limit without a server. Their primary counts, where a process does. */
 export function openMachine({ builds, quick }) {
   const run = { builds, ...(quick ? QUICK : FULL) }
   return { experiments: [10_000, 1].map((keys) => experiment(keys, run)) }
 }
 
 function experiment(keys, { builds, rounds, ms, warmUpMs }) {
-  // As in a server, each decision is followed by a turn of the event loop: the process that counts also answers the others.
+  // As in a server, each decision is followed by a turn of the event loop.
   const job = { subjects: SUBJECTS, keys, workers: WORKERS, startMs: 2 * warmUpMs, turn: 1 }
   const [{ root }] = builds
   const jobs = {

@@ -8,8 +8,9 @@ const stores = {
   sqlite: async (root, path) => (await entry(root, 'sluice/sqlite')).sqliteStore(path, { timeout: '20s' }),
 }
 
-/** Prepares the primary of a cluster. */
-export async function primary({ name }) {
+/** Prepares the primary of a cluster. It counts for the workers, as that of the peer does. */
+export async function primary({ name, root, kind, url }) {
+  if (kind === 'machine') await (await stores.machine(root, url)).ready()
   if (name === undefined) return
   const { RateLimiterClusterMaster } = await import('rate-limiter-flexible')
   new RateLimiterClusterMaster()

@@ -5,7 +5,7 @@ import { Worker } from 'node:worker_threads'
 import type { MachineStoreOptions } from '../../src/stores/machine/index.ts'
 
 /** The program of each process. */
-export const MACHINE_WORKER = fileURLToPath(new URL('machine-worker.mjs', import.meta.url))
+export const MACHINE_WORKER: string = fileURLToPath(new URL('machine-worker.mjs', import.meta.url))
 
 interface Answer {
   readonly id: number

@@ -410,7 +410,7 @@ describe('a hostile process', () => {
     const limiter = limiterOn(store)
     const messages: string[] = []
     const noted = Array.from({ length: 25_000 }, () =>
-      limiter.consume('ann').then(
+      Promise.resolve(limiter.consume('ann')).then(
         () => messages.push('decided'),
         (error: Error) => messages.push(error.message),
       ),

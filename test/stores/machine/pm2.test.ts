@@ -9,21 +9,20 @@ import { promisify } from 'node:util'
 import { request } from 'node:http'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { ownPackages } from '../../support/own-packages.ts'
-import { build, type Built } from '../../support/redis-built.ts'
+import { builtPackage } from '../../support/built.ts'
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 300_000 })
 
-let built: Built
+let built: string
 let folder: string
 let program: string
 beforeAll(async () => {
-  built = build()
+  built = await builtPackage()
   folder = mkdtempSync(join(tmpdir(), 'sluice-pm2-'))
   program = join(await ownPackages('pm2'), 'node_modules/pm2/bin/pm2')
 })
 afterAll(async () => {
   await pm2('kill')
-  built.remove()
   rmSync(folder, { recursive: true, force: true })
 })
 
@@ -35,8 +34,8 @@ async function pm2(...args: readonly string[]): Promise<string> {
 
 const app = (port: number): string => `
   import { createServer } from 'node:http'
-  import { createLimiter, everyone, fixedWindow } from '${built.directory}/src/index.js'
-  import { machineStore } from '${built.directory}/src/stores/machine/index.js'
+  import { createLimiter, everyone, fixedWindow } from '${built}/src/index.js'
+  import { machineStore } from '${built}/src/stores/machine/index.js'
 
   const store = machineStore({ path: '${join(folder, 'sockets', 'l')}' })
   const limiter = createLimiter({ keyer: everyone, limits: fixedWindow({ quota: 50, window: '1h' }), store })

@@ -6,7 +6,7 @@ import { once } from 'node:events'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { SocketFile } from '../../../src/stores/machine/socket-file.ts'
 import {
   clusterWorker,
@@ -16,15 +16,15 @@ import {
   type MachineProcess,
   thread,
 } from '../../support/machine.ts'
-import { build, type Built } from '../../support/redis-built.ts'
+import { builtPackage } from '../../support/built.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
-let built: Built
+let built: string
 let folder: string
 const all: MachineProcess[] = []
-beforeAll(() => {
-  built = build()
+beforeAll(async () => {
+  built = await builtPackage()
   cluster.setupPrimary({ exec: MACHINE_WORKER, args: [] })
 })
 beforeEach(() => {
@@ -34,7 +34,6 @@ afterEach(() => {
   for (const each of all.splice(0)) each.end()
   rmSync(folder, { recursive: true, force: true })
 })
-afterAll(() => built.remove())
 
 const kinds = {
   'workers of node:cluster': (job: MachineJob) => clusterWorker(cluster.fork, job),
@@ -48,7 +47,7 @@ async function started(
   job: Partial<MachineJob> = {},
   make: (job: MachineJob) => MachineProcess = forked,
 ): Promise<MachineProcess[]> {
-  const given = { package: built.directory, quota: 100, options: { path: join(folder, 'l') }, ...job }
+  const given = { package: built, quota: 100, options: { path: join(folder, 'l') }, ...job }
   const made = Array.from({ length: count }, () => make(given))
   all.push(...made)
   await Promise.all(made.map((each) => each.started()))
