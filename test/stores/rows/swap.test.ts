@@ -189,7 +189,7 @@ describe('rowStore of a service that swaps', () => {
     expect(rowStore(database).place.joins(rowStore({ ...database }).place)).toBe(false)
   })
 
-  it.each([
+  it.each<[object, string]>([
     [{ read: () => 0 }, 'swap'],
     [{ swap: () => 0 }, 'read'],
     [{ read: () => 0, swap: () => 0, mostKeys: 0 }, 'mostKeys'],
