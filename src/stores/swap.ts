@@ -101,7 +101,10 @@ class SwapRows implements RowDatabase {
       )
       if (writes.length === 0) return result
       const versions = new Map(keys.map((key, i) => [key, stored[i]?.version]))
-      if (await this.#swap(writes.map((write) => ({ ...write, version: versions.get(write.key) })))) return result
+      if (
+        await this.#swap(writes.map(({ key, row, expiresAt }) => ({ key, row, expiresAt, version: versions.get(key) })))
+      )
+        return result
       if (tries === MOST_TRIES || performance.now() >= until) throw changed(keys, tries)
       await pause(Math.random() * Math.min(LONGEST_PAUSE, 2 ** tries))
     }

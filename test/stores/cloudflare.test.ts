@@ -268,8 +268,15 @@ describe('the Worker of the guide', () => {
     const binding = "LIMITS: DurableObjectNamespace<import('./worker.ts').LimitsObject>"
     const config = {
       compilerOptions: {
-        ...{ strict: true, noEmit: true, module: 'esnext', moduleResolution: 'bundler', target: 'es2023' },
-        ...{ lib: ['es2023'], types: [types], allowImportingTsExtensions: true, skipLibCheck: true },
+        strict: true,
+        noEmit: true,
+        module: 'esnext',
+        moduleResolution: 'bundler',
+        target: 'es2023',
+        lib: ['es2023'],
+        types: [types],
+        allowImportingTsExtensions: true,
+        skipLibCheck: true,
         paths: Object.fromEntries(
           ['', '/cloudflare', '/hono'].map((name) => [`sluice${name}`, [join(root, typesOf(`.${name}`))]]),
         ),
@@ -281,7 +288,7 @@ describe('the Worker of the guide', () => {
       await writeFile(join(folder, 'env.d.ts'), `declare namespace Cloudflare { interface Env { ${binding} } }`)
       await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(config))
       const compile = promisify(execFile)(join(root, 'node_modules/.bin/tsc'), ['-p', folder])
-      expect(await compile.catch(({ stdout }: { stdout: string }) => stdout)).toMatchObject({ stdout: '' })
+      expect(await compile.catch((error: unknown) => error)).toMatchObject({ stdout: '' })
     } finally {
       await rm(folder, { recursive: true, force: true })
     }
