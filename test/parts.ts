@@ -79,7 +79,6 @@ export const BOTH: Readonly<Record<string, string>> = {
   'test/adapters/user-functions.test.ts': 'two frameworks, and the others',
   'test/stores/guard/redis-outage.test.ts': 'two clients, and the others',
   'test/stores/deny-cache/exactness.test.ts': 'a short random search, and a long one',
-  'test/stores/deny-cache/redis.test.ts': 'a short random search, and a long one',
   'test/stores/redis/equality.test.ts': 'a short random search, and a long one',
   'test/stores/redis/functions.test.ts': 'two clients, and the others',
   'test/stores/sql/equality.test.ts':

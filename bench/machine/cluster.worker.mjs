@@ -29,7 +29,7 @@ function answers() {
 }
 
 const begun = answers()
-process.on('message', async (request) => {
+async function ask(request) {
   const answered = answers()
   for (const worker of workers) worker.send(request)
   const all = await answered
@@ -43,6 +43,7 @@ process.on('message', async (request) => {
     cpu: sum('cpu'),
     decided: sum('decided'),
   })
-})
+}
+process.on('message', (request) => void ask(request))
 await begun
 process.send('ready')

@@ -13,6 +13,7 @@ export async function primary({ name, root, kind, url }) {
   if (kind === 'machine') await (await stores.machine(root, url)).ready()
   if (name === undefined) return
   const { RateLimiterClusterMaster } = await import('rate-limiter-flexible')
+  // oxlint-disable-next-line no-new -- it listens to the workers
   new RateLimiterClusterMaster()
 }
 

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { BOTH, REST } from '../parts.ts'
+import { ALONE, BOTH, REST, SHORT_SEARCHES } from '../parts.ts'
 import { root } from '../support/programs.ts'
 
 const files = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' })
@@ -12,7 +12,7 @@ const isAt = (place: string) => (file: string) =>
   file === place || (place.endsWith('**') && file.startsWith(place.slice(0, -2)))
 
 describe('the list of what npm test leaves out', () => {
-  it.each([...Object.keys(REST), ...Object.keys(BOTH)])('%s has tests', (place) => {
+  it.each([...Object.keys(REST), ...Object.keys(BOTH), ...Object.keys(ALONE)])('%s has tests', (place) => {
     expect(files.filter(isAt(place))).not.toEqual([])
   })
 
@@ -22,11 +22,10 @@ describe('the list of what npm test leaves out', () => {
   })
 
   it('names each file whose cases are shared by both parts', () => {
+    const functions = ['casesHere', 'casesAtLength', 'twoClients', 'twoFrameworks', 'frameworkOfEachAdapter']
+    const names = new RegExp(String.raw`\b(${[...functions, ...Object.keys(SHORT_SEARCHES)].join('|')})\b`)
     const shared = files.filter((file) => {
-      if (file === 'test/package/parts.test.ts') return false
-      return /\b(casesHere|casesAtLength|twoClients|twoFrameworks|frameworkOfEachAdapter|SLUICE_EQUALITY)\b/.test(
-        readFileSync(join(root, file), 'utf8'),
-      )
+      return file !== 'test/package/parts.test.ts' && names.test(readFileSync(join(root, file), 'utf8'))
     })
     expect(shared.toSorted()).toEqual(Object.keys(BOTH).toSorted())
   })

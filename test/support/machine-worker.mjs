@@ -5,6 +5,8 @@ const { package: home, quota, options } = workerData ?? JSON.parse(process.env.S
 const { createLimiter, fixedWindow, guard } = await import(`${home}/src/index.js`)
 const { machineStore } = await import(`${home}/src/stores/machine/index.js`)
 
+// A port of a thread has no origin.
+// oxlint-disable-next-line unicorn/require-post-message-target-origin
 const send = (message) => (parentPort === null ? process.send(message) : parentPort.postMessage(message))
 const warnings = []
 process.on('warning', ({ code, message }) => warnings.push({ code, message }))
@@ -56,6 +58,7 @@ async function work({ id, task, ...given }) {
     send({ id, error: { code, message } })
   }
 }
-if (parentPort === null) process.on('message', work)
-else parentPort.on('message', work)
+const receive = (message) => void work(message)
+if (parentPort === null) process.on('message', receive)
+else parentPort.on('message', receive)
 send({ id: 0 })

@@ -91,6 +91,8 @@ export function clusterWorker(fork: typeof cluster.fork, job: MachineJob): Machi
 export function thread(job: MachineJob): MachineProcess {
   const made = new Worker(MACHINE_WORKER, { workerData: job })
   return new MachineProcess({
+    // A thread has no origin.
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin
     post: (message) => made.postMessage(message),
     listen: (receive) => made.on('message', receive),
     end: () => made.terminate(),

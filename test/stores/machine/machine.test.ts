@@ -412,7 +412,7 @@ describe('a hostile process', () => {
     const noted = Array.from({ length: 25_000 }, () =>
       Promise.resolve(limiter.consume('ann')).then(
         () => messages.push('decided'),
-        (error: Error) => messages.push(error.message),
+        (error: unknown) => messages.push((error as Error).message),
       ),
     )
     await vi.waitFor(() => expect(messages.length).toBeGreaterThan(4900))
