@@ -92,6 +92,7 @@ export const BOTH: Readonly<Record<string, string>> = {
  */
 export const ALONE: Readonly<Record<string, string>> = {
   'test/adapters/checks.test.ts': 'replaces modules',
+  'test/adapters/hono/index.test.ts': 'needs the `Response` of Node, which `@hono/node-server` replaces',
   'test/adapters/hono/response-end.test.ts': 'replaces modules',
   'test/adapters/fastify/early-routes.test.ts': 'loads Fastify before the package',
   'test/adapters/user-functions.test.ts': 'counts all requests that wait in the process',
@@ -102,12 +103,14 @@ export const ALONE: Readonly<Record<string, string>> = {
   'test/limiter/registration.test.ts': 'replaces modules',
   'test/limiter/used.test.ts': 'names algorithms that are registered',
   'test/limiter/user-functions.test.ts': 'counts all requests that wait in the process',
+  'test/limiter/wait-order.test.ts': 'needs a warning that comes once a minute',
   'test/rules/text.test.ts': 'replaces modules',
   'test/stores/memory/locker.test.ts': 'replaces modules',
   'test/stores/memory/overflow.test.ts': 'replaces modules',
   'test/stores/redis/adjust.test.ts': 'registers algorithms',
   'test/stores/redis/functions.test.ts': 'registers algorithms',
   'test/stores/redis/plain.test.ts': 'registers algorithms',
+  'test/stores/slots.test.ts': 'needs a warning that comes once a minute',
   'test/testing/testing.test.ts': 'registers algorithms',
   'test/util/bounded-key.test.ts': 'replaces modules',
   'test/util/calendar.test.ts': 'replaces modules',

@@ -15,25 +15,25 @@ const programs: Readonly<Record<string, { readonly code: string; readonly most: 
   sluice: {
     code: `import { createLimiter, perMinute } from '{src/index}'
 export const limiter = createLimiter({ keyer: (key) => key, limits: perMinute(100) })`,
-    most: 34,
+    most: 35,
   },
   'sluice/express': {
     code: `import { rateLimit } from '{adapters/express/index}'
 import { perMinute } from '{src/index}'
 export const limit = rateLimit({ limits: perMinute(100) })`,
-    most: 54,
+    most: 55,
   },
   'sluice/hono': {
     code: `import { byIP, rateLimit } from '{adapters/hono/index}'
 import { perMinute } from '{src/index}'
 export const limit = rateLimit({ keyer: byIP, limits: perMinute(100) })`,
-    most: 55,
+    most: 56,
   },
   'sluice/fetch': {
     code: `import { rateLimit } from '{adapters/fetch/index}'
 import { perMinute } from '{src/index}'
 export const limit = rateLimit({ keyer: () => 'all', limits: perMinute(100) })`,
-    most: 54,
+    most: 55,
   },
   'sluice/llm': { code: `export * from '{src/llm/index}'`, most: 7 },
 }
