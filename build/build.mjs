@@ -125,7 +125,7 @@ writeFileSync(join(commonjs, 'package.json'), '{ "type": "commonjs" }\n')
  * https://cyclonedx.org/docs/1.5/json/
  */
 function billOfMaterials() {
-  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'))
+  const { packages } = JSON.parse(readFileSync(join(root, 'node_modules/.package-lock.json'), 'utf8'))
   const component = (type, { name, version, license }, more) => {
     const purl = `pkg:npm/${name.replace('@', '%40')}@${version}`
     return { type, 'bom-ref': purl, name, version, purl, licenses: [{ license: { id: license } }], ...more }
