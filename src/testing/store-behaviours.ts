@@ -118,12 +118,17 @@ function traces(fc: Fc): Arbitrary<Trace> {
 
 type Input = Pick<Step, 'key' | 'version'>
 
+/** Locks of a key whose other limits are shadows lock this one. */
+const WIDE = fixedWindow({ name: 'wide', quota: 1000, window: '7s' })
+
 function limiterOn(store: Store, { limits: [mine, others] }: Trace, stacks: boolean): Limiter<Input> {
-  const limits = ({ version }: Input): Limit => mine[version]
-  const limiter = createLimiter<Input>({ name: 'mine', store, keyer: ({ key }) => key, limits })
-  if (!stacks) return limiter
+  const keyer = ({ key }: Input): string => key
+  if (!stacks) {
+    const limits = ({ version }: Input): readonly Limit[] => [mine[version], others[version], WIDE]
+    return createLimiter<Input>({ name: 'mine', store, keyer, limits })
+  }
   return stack(
-    limiter,
+    createLimiter<Input>({ name: 'mine', store, keyer, limits: ({ version }) => mine[version] }),
     createLimiter<Input>({ name: 'others', store, keyer: () => 'all', limits: ({ version }) => others[version] }),
   )
 }
