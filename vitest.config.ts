@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import type { Plugin, TestProjectInlineConfiguration, ViteUserConfig } from 'vitest/config'
 import type { Reporter } from 'vitest/node'
 import manifest from './package.json' with { type: 'json' }
-import { ALONE, BOTH, REST, SHORT_SEARCHES } from './test/parts.ts'
+import { BOTH, REST, SHORT_SEARCHES } from './test/parts.ts'
 
 /** It is JavaScript without types. */
 const { texts } = (await import(new URL('build/texts.mjs', import.meta.url).href)) as { texts(): Plugin }
@@ -53,7 +53,7 @@ function part(
   options: Readonly<Omit<NonNullable<TestProjectInlineConfiguration['test']>, 'include' | 'name'>>,
 ): TestProjectInlineConfiguration {
   const env = Object.entries(options.env ?? {}).filter(([variable]) => process.env[variable] === undefined)
-  const all = { ...Object.fromEntries(env), SLUICE_PART: name.split(' ')[0]! }
+  const all = { ...Object.fromEntries(env), SLUICE_PART: name }
   return { extends: true, test: { ...options, name, include: [...include], env: all } }
 }
 
@@ -71,12 +71,7 @@ const config: ViteUserConfig = {
     testTimeout: 20_000,
     hookTimeout: 60_000,
     projects: [
-      part('quick', [EVERY], {
-        exclude: [...Object.keys(REST), ...Object.keys(ALONE)],
-        isolate: false,
-        env: SHORT_SEARCHES,
-      }),
-      part('quick alone', Object.keys(ALONE), { env: SHORT_SEARCHES }),
+      part('quick', [EVERY], { exclude: Object.keys(REST), env: SHORT_SEARCHES }),
       part('rest', [...Object.keys(REST), ...Object.keys(BOTH)].map(testsOf), {}),
     ],
     retry: AGAIN,

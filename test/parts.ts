@@ -86,38 +86,6 @@ export const BOTH: Readonly<Record<string, string>> = {
   'test/stores/sql/setup.test.ts': 'PostgreSQL, and MariaDB',
 }
 
-/**
- * Files of `npm test` that change what their process shares, so that each runs in a process of its own. The others follow each
- * other in a few processes, which load the sources once.
- */
-export const ALONE: Readonly<Record<string, string>> = {
-  'test/adapters/checks.test.ts': 'replaces modules',
-  'test/adapters/hono/index.test.ts': 'needs the `Response` of Node, which `@hono/node-server` replaces',
-  'test/adapters/hono/response-end.test.ts': 'replaces modules',
-  'test/adapters/fastify/early-routes.test.ts': 'loads Fastify before the package',
-  'test/adapters/user-functions.test.ts': 'counts all requests that wait in the process',
-  'test/algorithms/extension.test.ts': 'registers algorithms',
-  'test/dashboard/frameworks.test.ts': 'lists all limiters of the process',
-  'test/http/checks.test.ts': 'replaces modules',
-  'test/limiter/mistakes.test.ts': 'replaces modules',
-  'test/limiter/registration.test.ts': 'replaces modules',
-  'test/limiter/used.test.ts': 'names algorithms that are registered',
-  'test/limiter/user-functions.test.ts': 'counts all requests that wait in the process',
-  'test/limiter/wait-order.test.ts': 'needs a warning that comes once a minute',
-  'test/rules/text.test.ts': 'replaces modules',
-  'test/stores/memory/locker.test.ts': 'replaces modules',
-  'test/stores/memory/overflow.test.ts': 'replaces modules',
-  'test/stores/redis/adjust.test.ts': 'registers algorithms',
-  'test/stores/redis/functions.test.ts': 'registers algorithms',
-  'test/stores/redis/plain.test.ts': 'registers algorithms',
-  'test/stores/slots.test.ts': 'needs a warning that comes once a minute',
-  'test/testing/testing.test.ts': 'registers algorithms',
-  'test/util/bounded-key.test.ts': 'replaces modules',
-  'test/util/calendar.test.ts': 'replaces modules',
-  'test/util/copies.test.ts': 'loads the package twice',
-  'test/util/sha256.test.ts': 'replaces modules',
-}
-
 /** The lengths of random searches in `npm test`, unless they are given. `npm run test:all` has the defaults. */
 export const SHORT_SEARCHES: Readonly<Record<string, string>> = { SLUICE_EQUALITY: '4000', SLUICE_DENIALS: '10000' }
 

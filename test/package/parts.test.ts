@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { ALONE, BOTH, REST, SHORT_SEARCHES } from '../parts.ts'
+import { BOTH, REST, SHORT_SEARCHES } from '../parts.ts'
 import { root } from '../support/programs.ts'
 
 const files = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' })
@@ -12,7 +12,7 @@ const isAt = (place: string) => (file: string) =>
   file === place || (place.endsWith('**') && file.startsWith(place.slice(0, -2)))
 
 describe('the list of what npm test leaves out', () => {
-  it.each([...Object.keys(REST), ...Object.keys(BOTH), ...Object.keys(ALONE)])('%s has tests', (place) => {
+  it.each([...Object.keys(REST), ...Object.keys(BOTH)])('%s has tests', (place) => {
     expect(files.filter(isAt(place))).not.toEqual([])
   })
 

@@ -92,6 +92,8 @@ function discard(request: DiscardableRequest, response: ClosableResponse): void 
   if (discarded.has(request)) return
   discarded.add(request)
   const connection = request.socket as Connection
+  // The connection of `app.inject` in Fastify cannot be read.
+  if (typeof connection.resume !== 'function') return
   let isOver = false
 
   /** In place of the method of the socket. */
