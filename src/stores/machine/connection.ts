@@ -24,7 +24,7 @@ const MOST_UNSENT = 256 << 10
 export interface Listener {
   /** A frame has come. An error that it throws ends the connection. */
   receive(kind: FrameKind, id: number, body: unknown): void
-  /** The connection has ended, whoever has ended it. */
+  /** The connection has ended, on either side. */
   ended(): void
 }
 
