@@ -22,6 +22,14 @@ for (const [field, address] of Object.entries({
     )
 }
 
+// The number says what the changelog says: a change that breaks programs is never a patch.
+const changes = readFileSync(join(root, 'CHANGELOG.md'), 'utf8').split(/^## /m)[1]
+const kind = ['Breaking', 'Added', 'Deprecated'].find((each) => changes.includes(`\n### ${each}\n`))
+const [major, minor] = current.split('.').map(Number)
+const least = kind === 'Breaking' && major > 0 ? `${major + 1}.0.0` : `${major}.${minor + 1}.0`
+if (kind !== undefined && isAfter(least, version.split('-')[0]))
+  throw new Error(`CHANGELOG.md has changes under "${kind}", so the next version is ${least} or later, got "${version}"`)
+
 /** Compares the three numbers. The version itself is after its pre-releases. */
 function isAfter(one, other) {
   const [a, b] = [one, other].map((each) => each.split('-')[0].split('.').map(Number))

@@ -70,6 +70,7 @@ export const site = [
     '`"version": "${version}"`)',
   ),
   release('a version that goes back', 'a[i] > b[i]', 'true'),
+  release('a patch that breaks programs', '${minor + 1}.0', '${minor}.1'),
   api('a name that is not listed', '`createLimiter`, ', ''),
   links('links to the README that lead home', '`/start#${anchor}`', '`/#${anchor}`'),
 ]

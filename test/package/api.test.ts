@@ -107,7 +107,7 @@ describe('npm run release', () => {
     expect(read('docs/comparison.md')).toContain(`| Version compared | [${manifest.version}][changelog] `)
   })
 
-  it('writes a version into all places, and refuses one that is no version or not newer', async () => {
+  it('writes a version into all places, and refuses one that is no version, not newer, or a patch with more than fixes', async () => {
     const copy = mkdtempSync(join(tmpdir(), 'sluice-release-'))
     try {
       for (const file of [...files, 'build/release.mjs']) cpSync(join(root, file), join(copy, file))
@@ -127,6 +127,13 @@ describe('npm run release', () => {
       }
       const named = JSON.stringify({ ...manifest, ...filled }, undefined, 2)
       writeFileSync(join(copy, 'package.json'), `${named}\n`)
+      const patch = manifest.version.replace(/\d+$/, (last) => String(Number(last) + 1))
+      for (const heading of ['Breaking', 'Added', 'Deprecated']) {
+        const changes = read('CHANGELOG.md').replace(/(?<=## Unreleased\n)[^]*?(?=\n## )/, `\n### ${heading}\n`)
+        writeFileSync(join(copy, 'CHANGELOG.md'), changes)
+        await expect(release(patch)).rejects.toThrow(`has changes under "${heading}", so the next version is 0.2.0`)
+      }
+      cpSync(join(root, 'CHANGELOG.md'), join(copy, 'CHANGELOG.md'))
       await release('99.0.1', '2031-02-03')
       expect(written('package.json')).toContain('"version": "99.0.1"')
       expect(written('package-lock.json').match(/"version": "99\.0\.1"/g)).toHaveLength(2)
