@@ -28,7 +28,9 @@ const kind = ['Breaking', 'Added', 'Deprecated'].find((each) => changes.includes
 const [major, minor] = current.split('.').map(Number)
 const least = kind === 'Breaking' && major > 0 ? `${major + 1}.0.0` : `${major}.${minor + 1}.0`
 if (kind !== undefined && isAfter(least, version.split('-')[0]))
-  throw new Error(`CHANGELOG.md has changes under "${kind}", so the next version is ${least} or later, got "${version}"`)
+  throw new Error(
+    `CHANGELOG.md has changes under "${kind}", so the next version is ${least} or later, got "${version}"`,
+  )
 
 /** Compares the three numbers. The version itself is after its pre-releases. */
 function isAfter(one, other) {
