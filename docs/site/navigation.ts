@@ -54,7 +54,7 @@ const groups: readonly Group[] = [
   {
     title: 'Extending',
     folder: 'docs/extending',
-    order: ['algorithm', 'store', 'dynamodb-and-mongodb', 'adapter'],
+    order: ['algorithm', 'store', 'dynamodb-and-mongodb', 'etcd-and-deno-kv', 'adapter'],
     hasRest: true,
   },
   {

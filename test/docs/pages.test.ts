@@ -8,9 +8,10 @@
 // - `json` and `yaml` are documents of rules or limits without mistakes.
 // - `sql` sets up the database of the programs of its page.
 // - `sh` has commands: npm with scripts of package.json, installations, `npx sluice` and `curl`.
+// - `ts deno` is a program for Deno: deno.test.ts runs it.
 // - `nginx`, `go`, `python` and `yml`, a configuration of another program, are checked by test/e2e. `text` is checked by other tests, or not at all.
 //
-// A Redis, a PostgreSQL and a DynamoDB Local at the usual ports are replaced by servers that the test starts.
+// A Redis, a PostgreSQL, a DynamoDB Local and an etcd at the usual ports are replaced by servers that the test starts.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
@@ -27,6 +28,7 @@ import { parseText } from '../../src/rules/text.ts'
 import { postgresTable } from '../../src/stores/postgres.ts'
 import { pages, readPage } from '../support/pages.ts'
 import { programPath } from '../support/debian.ts'
+import { type EtcdServer, startEtcd } from '../support/etcd.ts'
 import { ownPackages } from '../support/own-packages.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres.ts'
 import { type Block, blocksOf, fencesOf, Programs } from '../support/programs.ts'
@@ -163,13 +165,30 @@ async function answers(child: ChildProcess, port: number): Promise<void> {
   throw new Error(`DynamoDB Local did not start: ${log}`)
 }
 
+/** The program for etcd, whose leases somebody revokes: their rows are gone, and the next decision has a new lease. */
+const lostLease: Block = {
+  language: 'ts',
+  line: 1,
+  code: `${[...blocks.values()].find(({ code }) => code.includes('lease/grant'))!.code.split('\nfor (')[0]!}
+const limiter = createLimiter({ keyer: () => 'lost', limits: perDay(1), store: rowStore(database) })
+for (let i = 0; i < 2; i++) {
+  console.log((await limiter.consume({})).allowed)
+  for (const ID of await Promise.all(leases.values())) await etcd('lease/revoke', { ID })
+}
+void storeBehaviours
+// → true
+// → true
+`,
+}
+
 let redis: RedisServer
 let postgres: PostgresServer
 let dynamodb: DynamodbServer
+let etcd: EtcdServer
 let programs: Programs
 
 beforeAll(async () => {
-  ;[redis, postgres, dynamodb] = await Promise.all([startRedis(), startPostgres(), startDynamodb()])
+  ;[redis, postgres, dynamodb, etcd] = await Promise.all([startRedis(), startPostgres(), startDynamodb(), startEtcd()])
   const database = new Client(postgres.url)
   await database.connect()
   // A page reads a row of the store.
@@ -179,8 +198,13 @@ beforeAll(async () => {
   const mistaken = wrong
     .map((block, i) => [`wrong-${i}`, block] as const)
     .filter(([, { language }]) => language === 'ts')
-  const all = new Map([...written('ts'), ...examples, ...mistaken])
-  programs = await Programs.compile(all, redis.url, postgres.url, dynamodb.url)
+  const all = new Map([...written('ts'), ...examples, ...mistaken, ['lost-lease', lostLease]])
+  programs = await Programs.compile(all, {
+    'redis://localhost:6379': redis.url,
+    'postgres://localhost:5432/shop': postgres.url,
+    'http://localhost:8000': dynamodb.url,
+    'http://localhost:2379': etcd.url,
+  })
 }, 2 * MINUTE)
 
 /** Returns the blocks in a language. */
@@ -189,7 +213,7 @@ function written(wanted: string): [string, Block][] {
 }
 
 afterAll(async () => {
-  await Promise.all([redis.stop(), postgres.remove(), dynamodb.stop()])
+  await Promise.all([redis.stop(), postgres.remove(), dynamodb.stop(), etcd.remove()])
   await programs.remove()
 })
 
@@ -200,7 +224,7 @@ async function verify(name: string, block: Block): Promise<void> {
   if (language === 'json' || language === 'yaml') return verifyData(code, language)
   if (language === 'js') return verifySyntax(code)
   if (language === 'sh') return verifyCommands(code)
-  expect(['go', 'nginx', 'python', 'sql', 'text', 'yml']).toContain(language)
+  expect(['go', 'nginx', 'python', 'sql', 'text', 'ts deno', 'yml']).toContain(language)
 }
 
 async function verifyData(text: string, format: 'json' | 'yaml'): Promise<void> {
@@ -271,6 +295,17 @@ describe.concurrent('the pages', { timeout: 4 * MINUTE }, () => {
     expect(examples.size).toBeGreaterThan(25)
     expect(programs.complaints.split('\n').filter((each) => each.startsWith('programs/example-'))).toEqual([])
   })
+
+  it('have code for each place in which counts live, with names of the package', () => {
+    const [, , ...rows] = /^\| you have [^]*?\n\n/m.exec(readPage('docs/guides/databases.md'))![0].trim().split('\n')
+    const names = rows.map((row) => /`(?:store: |npx sluice )(\w+)/.exec(row.split(' | ')[2]!)?.[1])
+    const api = readPage('docs/reference/api.md')
+    expect(names.length).toBeGreaterThan(10)
+    expect(names.filter((name) => name === undefined || !api.includes(name))).toEqual([])
+  })
+
+  it('store the counts of etcd under a new lease when theirs was revoked', () =>
+    programs.verify('lost-lease', lostLease))
 
   it('charge a chunked upload for the maximum, then for its size', async () => {
     const [name, { transcript: _, ...block }] = [...blocks].find(([, { code }]) =>

@@ -19,7 +19,7 @@ describe('servers on a Redis that does not answer', { timeout: MINUTE }, () => {
   beforeAll(async () => {
     mortal = await startRedis()
     itsPort = mortal.port
-    programs = await Programs.compile(new Map(Object.entries(servers)), mortal.url)
+    programs = await Programs.compile(new Map(Object.entries(servers)), { 'redis://localhost:6379': mortal.url })
   }, 2 * MINUTE)
 
   afterAll(async () => {

@@ -9,7 +9,7 @@ import { madeOnce } from './made-once.ts'
 import { root } from './programs.ts'
 
 /** The folders in `test/packages/`. */
-export type OwnPackages = 'clients' | 'dynamodb' | 'editor' | 'pm2' | 'tools' | 'workers'
+export type OwnPackages = 'clients' | 'deno' | 'dynamodb' | 'editor' | 'pm2' | 'tools' | 'workers'
 
 /**
  * Installs the packages of a folder in `test/packages/`, unless they are there.

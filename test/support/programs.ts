@@ -95,12 +95,10 @@ export class Programs {
     this.complaints = complaints
   }
 
-  /** Compiles programs with the line numbers of their pages. `redis`, `postgres` and `dynamodb` replace the URLs of servers in them. */
+  /** Compiles programs with the line numbers of their pages. `urls` replaces the URLs of servers in them. */
   static async compile(
     programs: ReadonlyMap<string, Block>,
-    redis = 'redis://localhost:6379',
-    postgres = 'postgres://localhost:5432/shop',
-    dynamodb = 'http://localhost:8000',
+    urls: Readonly<Record<string, string>> = {},
   ): Promise<Programs> {
     const folder = await mkdtemp(join(tmpdir(), 'sluice-programs-'))
     for (const part of ['src', 'adapters', 'package.json', 'tsconfig.json', 'build']) {
@@ -109,10 +107,7 @@ export class Programs {
     await symlink(join(root, 'node_modules'), join(folder, 'node_modules'), 'junction')
     await mkdir(join(folder, 'programs'))
     for (const [name, { line, code }] of programs) {
-      const program = code
-        .replaceAll('redis://localhost:6379', redis)
-        .replaceAll('postgres://localhost:5432/shop', postgres)
-        .replaceAll('http://localhost:8000', dynamodb)
+      const program = Object.entries(urls).reduce((text, [from, to]) => text.replaceAll(from, to), code)
       await writeFile(join(folder, 'programs', `${name}.ts`), '\n'.repeat(line - 1) + program)
     }
     await writeFile(join(folder, 'programs', 'tsconfig.json'), JSON.stringify(strict))
@@ -168,7 +163,8 @@ export function node(folder: string, ...args: readonly string[]): Promise<string
   })
 }
 
-async function verifyOutput(child: ChildProcess, code: string): Promise<void> {
+/** Throws unless a program prints what its comments `// → …` say, in order, and nothing else. */
+export async function verifyOutput(child: ChildProcess, code: string): Promise<void> {
   const [out, errors, [exitCode]] = await Promise.all([text(child.stdout!), text(child.stderr!), once(child, 'close')])
   expect(errors).toBe('')
   expect(exitCode).toBe(0)
