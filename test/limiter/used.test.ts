@@ -14,6 +14,7 @@ import {
 import { createRules } from '../../src/rules/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { type VirtualClock, virtualClock } from '../../src/testing.ts'
+import { connectedStore } from '../support/connected-store.ts'
 import { heldStore } from '../support/held-store.ts'
 import { names } from '../support/harness.ts'
 import { redisForAll } from '../support/redis-tests.ts'
@@ -22,6 +23,7 @@ const redis = redisForAll()
 let runs = 0
 const stores: [string, (clock: VirtualClock) => Store][] = [
   ['memory', (clock) => memoryStore({ clock })],
+  ['another process', (clock) => connectedStore(memoryStore({ clock }), { clock })],
   ['Redis', (clock) => redisStore(redis.client, { clock, prefix: `used${runs++}:` })],
 ]
 

@@ -20,29 +20,20 @@ import {
 import { remoteStore, serveStore, type StoreMessage } from '../../src/extend.ts'
 import { MOST_CHARACTERS } from '../../src/stores/remote/message.ts'
 import { storeBehaviours, virtualClock } from '../../src/testing.ts'
-
-/** What a connection does to a message and to an answer. */
-const asJson = <Value>(value: Value): Value => JSON.parse(JSON.stringify(value)) as Value
-
-/** A store in another place, behind a connection that writes JSON. `sent` has what passed. */
-function connected(inner: Store, options: { clock?: Clock; batch?: boolean } = {}, sent: StoreMessage[] = []): Store {
-  const answer = serveStore(inner)
-  return remoteStore(async (message) => {
-    sent.push(message)
-    await new Promise(setImmediate)
-    return asJson(await answer(asJson(message)))
-  }, options)
-}
+import { asJson, connectedStore } from '../support/connected-store.ts'
 
 const perKey = (key: string): string => key
 const limiterOn = (store: Store, limits = gcra({ quota: 2, window: '1h' })): Limiter<string> =>
   createLimiter<string>({ name: 'api', keyer: perKey, limits, store })
 
 describe.each([
-  ['', (clock: Clock) => connected(memoryStore({ clock }), { clock })],
-  [', each operation by itself', (clock: Clock) => connected(memoryStore({ clock }), { clock, batch: false })],
-  [' inside denyCache', (clock: Clock) => denyCache(connected(memoryStore({ clock }), { clock }))],
-  [' inside guard and denyCache', (clock: Clock) => guard(denyCache(connected(memoryStore({ clock }), { clock })))],
+  ['', (clock: Clock) => connectedStore(memoryStore({ clock }), { clock })],
+  [', each operation by itself', (clock: Clock) => connectedStore(memoryStore({ clock }), { clock, batch: false })],
+  [' inside denyCache', (clock: Clock) => denyCache(connectedStore(memoryStore({ clock }), { clock }))],
+  [
+    ' inside guard and denyCache',
+    (clock: Clock) => guard(denyCache(connectedStore(memoryStore({ clock }), { clock }))),
+  ],
 ])('a store in another place%s', (_, make) => {
   for (const { name, run } of storeBehaviours(make)) it(name, run, 60_000)
 })
@@ -50,7 +41,7 @@ describe.each([
 describe('remoteStore', () => {
   it('sends the operations of one turn in one message', async () => {
     const sent: StoreMessage[] = []
-    const limiter = limiterOn(connected(memoryStore(), {}, sent), gcra({ quota: 5, window: '1h' }))
+    const limiter = limiterOn(connectedStore(memoryStore(), {}, sent), gcra({ quota: 5, window: '1h' }))
     const decisions = await Promise.all(Array.from({ length: 20 }, () => limiter.consume('ada')))
     expect(decisions.filter(({ allowed }) => allowed)).toHaveLength(5)
     expect(sent).toHaveLength(1)
@@ -60,7 +51,7 @@ describe('remoteStore', () => {
 
   it('divides many operations into messages of at most 64 kB', async () => {
     const sent: StoreMessage[] = []
-    const limiter = limiterOn(connected(memoryStore(), {}, sent))
+    const limiter = limiterOn(connectedStore(memoryStore(), {}, sent))
     // Each character of these keys is six characters of JSON.
     const keys = Array.from({ length: 3000 }, (_, i) => `${'\ud800'.repeat(56)}${i}`)
     const decisions = await Promise.all(keys.map((key) => limiter.consume(key)))
@@ -74,7 +65,7 @@ describe('remoteStore', () => {
     const limits = Array.from({ length: 300 }, (_, i) =>
       gcra({ name: `${i}${'n'.repeat(250)}`, quota: 5, window: '1h' }),
     )
-    const limiter = createLimiter<string>({ keyer: perKey, limits, store: connected(memoryStore()) })
+    const limiter = createLimiter<string>({ keyer: perKey, limits, store: connectedStore(memoryStore()) })
     await expect(limiter.consume('ada')).rejects.toMatchObject({ code: 'STORE_REJECTED' })
   })
 
@@ -113,13 +104,13 @@ describe('remoteStore', () => {
 
   it('reads the time of the other place', async () => {
     const clock = virtualClock(1_800_000_000_000)
-    const store = connected(memoryStore({ clock }))
+    const store = connectedStore(memoryStore({ clock }))
     await limiterOn(store).consume('ada')
     expect(Math.abs(store.clock.now() - clock.now())).toBeLessThan(5000)
   })
 
   it('is ready when the other place answers', async () => {
-    await expect(connected(memoryStore()).ready!()).resolves.toBeUndefined()
+    await expect(connectedStore(memoryStore()).ready!()).resolves.toBeUndefined()
     const away = remoteStore(() => Promise.reject(new Error('connect ECONNREFUSED')))
     await expect(away.ready!()).rejects.toMatchObject({ code: 'STORE_FAILED', message: /ECONNREFUSED/ })
   })
@@ -140,7 +131,7 @@ describe('remoteStore', () => {
   })
 
   it('rejects after close, also what waits', async () => {
-    const store = connected(memoryStore())
+    const store = connectedStore(memoryStore())
     const limiter = limiterOn(store)
     const waiting = limiter.consume('ada')
     await Promise.all([store.close(), expect(waiting).rejects.toMatchObject({ code: 'STORE_CLOSED' })])
@@ -160,7 +151,7 @@ describe('remoteStore', () => {
     const inner = memoryStore()
     const sent: StoreMessage[] = []
     const limits = fixedWindow({ quota: 1000, window: '1h' })
-    const limiter = limiterOn(lease(connected(inner, {}, sent), { for: '10s' }), limits)
+    const limiter = limiterOn(lease(connectedStore(inner, {}, sent), { for: '10s' }), limits)
     let admitted = 0
     for (let i = 0; i < 1100; i++) if ((await limiter.consume('ada')).allowed) admitted++
     expect(admitted).toBe(1000)
@@ -184,7 +175,7 @@ describe('serveStore', () => {
 
   it('answers what the schema describes, and nothing else', async () => {
     const sent: StoreMessage[] = []
-    const store = connected(memoryStore(), {}, sent)
+    const store = connectedStore(memoryStore(), {}, sent)
     const limiter = createLimiter<string>({
       keyer: perKey,
       limits: [slidingWindowLog({ quota: 9, window: '1h' }), concurrent(5)],
@@ -296,7 +287,7 @@ describe('serveStore', () => {
         expect('error' in result || result.answers.length === (given as StoreMessage).operations.length).toBe(true)
         expect(JSON.stringify(result).length).toBeLessThan(MOST_CHARACTERS)
       }),
-      { numRuns: Number(process.env['SLUICE_MESSAGES'] ?? 3000) },
+      { numRuns: Number(process.env['SLUICE_MESSAGES'] ?? 10_000) },
     )
     expect(({} as Record<string, unknown>)['limiter']).toBeUndefined()
   })

@@ -13,6 +13,7 @@ import {
 } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { type VirtualClock, virtualClock } from '../../src/testing.ts'
+import { connectedStore } from '../support/connected-store.ts'
 import { limits, names } from '../support/harness.ts'
 import { redisForAll } from '../support/redis-tests.ts'
 
@@ -186,10 +187,11 @@ const redis = redisForAll()
 const places = {
   'in memory': (clock: VirtualClock): Store => memoryStore({ clock }),
   'beyond maxKeys': (clock: VirtualClock): Store => memoryStore({ clock, maxKeys: 1, onFull: () => undefined }),
+  'in another process': (clock: VirtualClock): Store => connectedStore(memoryStore({ clock }), { clock }),
   'on Redis': (clock: VirtualClock): Store => redisStore(redis.client, { clock }),
 }
 
-it.each(['in memory', 'beyond maxKeys', 'on Redis'] as const)(
+it.each(['in memory', 'beyond maxKeys', 'in another process', 'on Redis'] as const)(
   'quotaLinear gives nothing back of a window that is over: %s',
   async (place) => {
     const clock = virtualClock()
@@ -219,6 +221,7 @@ describe.each(names())('what is charged under %s and never given back is admitte
   it.each([
     ['in memory', 1],
     ['beyond maxKeys', 2],
+    ['in another process', 20],
     ['on Redis', 20],
   ] as const)(
     '%s',

@@ -25,6 +25,7 @@ import { redisStore } from '../../src/stores/redis/index.ts'
 import { remoteStore } from '../../src/testing/adapter/world.ts'
 import { type VirtualClock, virtualClock } from '../../src/testing.ts'
 import { mapDatabase } from '../../examples/custom-store.ts'
+import { connectedStore } from '../support/connected-store.ts'
 import { methodStore } from '../support/method-store.ts'
 import { redisForAll } from '../support/redis-tests.ts'
 
@@ -203,6 +204,7 @@ describe('slots are those of the requests that run', () => {
   const stores: Readonly<Record<string, (clock: VirtualClock) => Store>> = {
     memory: (clock) => memoryStore({ clock }),
     rows: (clock) => rowStore(mapDatabase(clock), { clock }),
+    'another process': (clock) => connectedStore(memoryStore({ clock }), { clock }),
     Redis: (clock) => redisStore(redis.client, { clock, prefix: randomUUID() }),
   }
   it.each(Object.keys(stores))('in %s', async (kind) => {
@@ -225,6 +227,7 @@ describe('slots of one microsecond, and slots whose lease has ended', () => {
   const stores: Readonly<Record<string, (clock: VirtualClock) => Store>> = {
     memory: (clock) => memoryStore({ clock }),
     rows: (clock) => rowStore(mapDatabase(clock), { clock }),
+    'another process': (clock) => connectedStore(memoryStore({ clock }), { clock }),
     Redis: (clock) => redisStore(redis.client, { clock }),
   }
   it.each(Object.keys(stores))('are renewed for their own request alone, in %s', async (kind) => {

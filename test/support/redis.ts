@@ -55,12 +55,12 @@ export async function startRedis(...options: readonly string[]): Promise<RedisSe
     get process() {
       return child
     },
-    kill: () => end(child),
+    kill: () => endProcess(child),
     async restart() {
       child = await launch([...fixed, ...options])
     },
     async stop() {
-      await end(child)
+      await endProcess(child)
       rmSync(directory, { recursive: true, force: true })
     },
   }
@@ -84,7 +84,8 @@ function ready(child: ChildProcess): Promise<void> {
   })
 }
 
-async function end(child: ChildProcess): Promise<void> {
+/** Kills a process, and waits until it has ended. */
+export async function endProcess(child: ChildProcess): Promise<void> {
   child.kill('SIGKILL')
   while (child.exitCode === null && child.signalCode === null) await pause(5)
 }

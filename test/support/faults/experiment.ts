@@ -1,7 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { createLimiter, fixedWindow, guard, type Limiter, type StoreChange } from '../../../src/index.ts'
-import { redisStore } from '../../../src/stores/redis/index.ts'
-import type { DefaultFamily } from '../redis-clients.ts'
+import {
+  type AsyncStore,
+  createLimiter,
+  fixedWindow,
+  guard,
+  type Limiter,
+  type StoreChange,
+} from '../../../src/index.ts'
+import { type RedisClient, redisStore } from '../../../src/stores/redis/index.ts'
 import type { Fault, Times } from './faults.ts'
 import { type Watch, watch } from './leaks.ts'
 import { type Place, type PlaceKind, startPlace } from './place.ts'
@@ -16,9 +22,22 @@ const LARGE = 1_000_000
 /** The part of the quota that the guard admits by itself. */
 const SHARE = 0.5
 
+/** A connected client, and a function that closes it. */
+interface Opened {
+  readonly client: unknown
+  /** Counts in the place. Default: a store of the client, which is one of Redis. */
+  readonly store?: AsyncStore
+  close(): void | Promise<void>
+}
+
+type Open = (port: number, password?: string) => Promise<Opened>
+
+/** A kind of clients, and how each is opened in the places for which it is made. */
+export type Family = { readonly name: string } & Readonly<Partial<Record<PlaceKind, Open>>>
+
 export interface Options extends Times {
   readonly fault: Fault
-  readonly family: DefaultFamily
+  readonly family: Family
   readonly kind: PlaceKind
 }
 
@@ -119,9 +138,9 @@ class Experiment {
     await place.connectAdmins()
     await fault.prepare?.(place)
     if (fault.isAtStart === true) await fault.begin(place, this.#options)
-    const { client, close } = await family[kind](place.port, fault.password)
+    const { client, store: counting, close } = await family[kind]!(place.port, fault.password)
     const onChange = (change: StoreChange): void => void this.#changes.push({ ...change, at: performance.now() })
-    const store = guard(redisStore(client), { deadline, localShare: SHARE, onChange })
+    const store = guard(counting ?? redisStore(client as RedisClient), { deadline, localShare: SHARE, onChange })
     const [large, small, idle] = [LARGE, SMALL, LARGE].map((quota, i) =>
       createLimiter<string>({
         name: ['large', 'small', 'idle'][i]!,

@@ -32,12 +32,14 @@ export interface Fault extends Needs {
 }
 
 const BOTH = ['single', 'cluster'] as const
+/** Also a process that counts for others. */
+const ALL = [...BOTH, 'remote'] as const
 const LOOP = 'while true do end'
 
 function network(name: string, mode: 'hold' | 'lose' | 'cut' | 'reset'): Fault {
   return {
     name,
-    places: BOTH,
+    places: ALL,
     effect: 'outage',
     isLate: mode === 'hold',
     isProxied: true,
@@ -50,7 +52,7 @@ function network(name: string, mode: 'hold' | 'lose' | 'cut' | 'reset'): Fault {
 function slow(name: string, part: number, effect: Fault['effect']): Fault {
   return {
     name,
-    places: BOTH,
+    places: ALL,
     effect,
     isLate: true,
     isProxied: true,
@@ -64,7 +66,7 @@ let isFlushing = false
 export const faults: readonly Fault[] = [
   {
     name: 'killed, and restarted empty',
-    places: BOTH,
+    places: ALL,
     effect: 'outage',
     forgets: true,
     begin: ({ server }) => server.kill(),
@@ -72,7 +74,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'restarted empty at once',
-    places: BOTH,
+    places: ALL,
     effect: 'either',
     forgets: true,
     async begin({ server }) {
@@ -83,7 +85,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'connection refused at the start',
-    places: ['single'],
+    places: ['single', 'remote'],
     effect: 'outage',
     forgets: true,
     isAtStart: true,
@@ -92,7 +94,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'frozen, and thawed',
-    places: BOTH,
+    places: ALL,
     effect: 'outage',
     isLate: true,
     begin: ({ server }) => server.process.kill('SIGSTOP'),

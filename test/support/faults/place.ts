@@ -3,9 +3,10 @@ import slotOf from 'cluster-key-slot'
 import { Redis } from 'ioredis'
 import { meet, redisCli, startCluster, startNode } from '../redis-cluster.ts'
 import { type RedisServer, startRedis } from '../redis.ts'
+import { startServing } from '../serving.ts'
 import { Proxy } from './proxy.ts'
 
-/** Where a fault happens: one Redis, or one server of a cluster. */
+/** Where a fault happens: one Redis, one server of a cluster, or a process that counts for others. */
 export interface Place {
   readonly kind: PlaceKind
   /** The port that the client is given. */
@@ -27,7 +28,7 @@ export interface Place {
   stop(): Promise<void>
 }
 
-export type PlaceKind = 'single' | 'cluster'
+export type PlaceKind = 'single' | 'cluster' | 'remote'
 
 /** What a place has in addition to servers. */
 export interface Needs {
@@ -38,16 +39,16 @@ export interface Needs {
 
 export async function startPlace(kind: PlaceKind, { isProxied, hasReplica }: Needs): Promise<Place> {
   const proxy = isProxied === true ? await Proxy.listen() : undefined
-  return kind === 'single' ? onePlace(proxy) : clusterPlace(proxy, hasReplica === true)
+  return kind === 'cluster' ? clusterPlace(proxy, hasReplica === true) : onePlace(kind, proxy)
 }
 
 const none = { others: [], replica: undefined }
 
-async function onePlace(proxy: Proxy | undefined): Promise<Place> {
-  const server = await startRedis()
+async function onePlace(kind: PlaceKind, proxy: Proxy | undefined): Promise<Place> {
+  const server = await (kind === 'single' ? startRedis() : startServing())
   proxy?.to(server.port)
   const port = proxy?.port ?? server.port
-  return placeOf({ kind: 'single', port, server, proxy, tag: 'tag', ...none, stopAll: () => server.stop() })
+  return placeOf({ kind, port, server, proxy, tag: 'tag', ...none, stopAll: () => server.stop() })
 }
 
 /** The last of three servers fails. Clients of the cluster reach it through the proxy. */
@@ -72,13 +73,14 @@ interface Parts extends Pick<Place, 'kind' | 'port' | 'server' | 'proxy' | 'othe
 
 function placeOf({ stopAll, ...parts }: Parts): Place {
   let admins: [Redis, Redis] | undefined
-  const { server, proxy } = parts
+  const { kind, server, proxy } = parts
   return {
     ...parts,
     get admins() {
       return admins!
     },
     async connectAdmins() {
+      if (kind === 'remote') return
       const connect = (): Redis => new Redis(server.port).on('error', () => undefined)
       admins = [connect(), connect()]
       await Promise.all(admins.map((each) => each.ping()))

@@ -3,11 +3,13 @@ import { createServer } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { background } from '../../../../src/util/clock.ts'
 import { verifyCounts, verifyTimes } from '../../../support/faults/expectations.ts'
-import { experiment } from '../../../support/faults/experiment.ts'
+import { experiment, type Family } from '../../../support/faults/experiment.ts'
 import { type Fault, faults } from '../../../support/faults/faults.ts'
 import { watch } from '../../../support/faults/leaks.ts'
+import type { PlaceKind } from '../../../support/faults/place.ts'
+import { overHttp } from '../../../support/faults/remote.ts'
 import { recordWarnings } from '../../../support/guarded.ts'
-import { defaultFamilies, type DefaultFamily } from '../../../support/redis-clients.ts'
+import { defaultFamilies } from '../../../support/redis-clients.ts'
 import { until } from '../../../support/redis-tests.ts'
 
 // `npm run faults` runs all faults with all clients, also in front of a cluster.
@@ -21,13 +23,14 @@ afterEach(() => warnings.stop())
 const [ioredis, ...others] = defaultFamilies
 const TIME = { timeout: 60_000 }
 
-function faultsNamed(names: RegExp): Fault[] {
-  return faults.filter(({ name, places }) => names.test(name) && places.includes('single'))
+function faultsNamed(names: RegExp, kind: PlaceKind = 'single'): Fault[] {
+  return faults.filter(({ name, places }) => names.test(name) && places.includes(kind))
 }
 
-async function verify(fault: Fault, family: DefaultFamily): Promise<void> {
+async function verify(fault: Fault, family: Family, kind: PlaceKind = 'single'): Promise<void> {
   // A healthy server meets this deadline on a machine that does much else.
-  const options = { fault, family, kind: 'single', deadline: 250, lasts: 900, around: 300 } as const
+  // While this process is busy, the guard waits for a second without an answer. A client over HTTP makes it busier.
+  const options = { fault, family, kind, deadline: 250, lasts: kind === 'remote' ? 1500 : 900, around: 300 }
   const { figures } = await experiment(options)
   verifyCounts(options, figures)
   verifyTimes(options, figures)
@@ -42,6 +45,10 @@ describe('one Redis behind ioredis', () => {
 
 describe.each(others)('one Redis behind $name', (family) => {
   it.each(faultsNamed(/^(killed|frozen)/))('$name', TIME, async (fault) => verify(fault, family))
+})
+
+describe('a process that counts, behind remoteStore', () => {
+  it.each(faultsNamed(/./, 'remote'))('$name', TIME, async (fault) => verify(fault, overHttp, 'remote'))
 })
 
 it('finds a timer of the package and a socket that are left behind', async () => {
