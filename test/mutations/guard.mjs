@@ -23,14 +23,18 @@ const local = inFile('src/stores/guard/local.ts', decisions)
 const call = inFile('src/stores/guard/calls.ts', calls)
 const deadline = inFile('src/stores/guard/deadline.ts', learned)
 const failure = inFile('src/stores/guard/guarded-store.ts', kinds)
-const ends = inFile('src/stores/guard/call.ts', decisions)
+const ends = inFile('src/stores/guard/calls.ts', decisions)
 const part = inFile('src/stores/guard/health.ts', kinds)
 
 /** Small mistakes in what a guard decides and when it asks its store. */
 export const guard = [
-  ends('a decision that is not given up', '      this.stop()\n', ''),
+  ends('a decision that is not given up', '      this.#isRefunded = true\n      this.stop()\n', ''),
   core('a wrong request taken for an outage', "if (kind === 'wrong') return reply.failed(error)", ''),
-  ends('what a cache remembers taken for the health of the store', "if (by !== 'remembered' && !", 'if (!'),
+  ends(
+    'what a cache remembers taken for the health of the store',
+    " && by !== 'remembered') this.#teach",
+    ') this.#teach',
+  ),
   core('requests that wait on after the breaker has opened', 'call.waitsFor(part)', 'call.deadline < 0'),
   core('a backlog that is never sent', 'outlive(this.#backlog.send())', ''),
   breaker(
@@ -48,7 +52,7 @@ export const guard = [
     '}\n    return way',
   ),
   local('a local denial for ever because of a share', 'this.#share < 1 && charge', 'this.#share < 0 && charge'),
-  call('an answer that waits and is not read', 'soon(() => {', 'void [soon].forEach(() => {'),
+  call('an answer that waits and is not read', 'soon(() => due', 'void [soon].forEach(() => due'),
   call('a busy process that gives up after one turn', 'this.#turn - turn >= TURNS', 'this.#turn - turn >= 1'),
   call('a call that was busy not marked', '>= call.deadline / 2', '< 0'),
   call('a busy process that is not noticed', 'this.#lost += this.#late(now)', 'void now'),

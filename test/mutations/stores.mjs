@@ -19,7 +19,7 @@ const guarded = { files: ['test/stores/sql/sqlite.test.ts'], name: 'locked' }
 const sqlite = inFile('src/stores/sqlite.ts', rows)
 const object = inFile('src/stores/cloudflare/storage.ts', objects)
 const upstash = inFile('src/stores/redis/clients.ts', rest)
-const guard = inFile('src/stores/guard/call.ts', guarded)
+const guard = inFile('src/stores/guard/calls.ts', guarded)
 
 const swaps = { files: ['test/stores/rows/swap.test.ts'] }
 const workers = { files: ['test/stores/durable-objects.test.ts'], name: 'span objects|gives the charge back' }

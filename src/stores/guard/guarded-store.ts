@@ -27,8 +27,7 @@ import {
 } from '../store.ts'
 import { NOT_LEASED } from '../lease-settings.ts'
 import { type Adjustment, Backlog } from './backlog.ts'
-import { Call, type Ended } from './call.ts'
-import { Calls } from './calls.ts'
+import { Call, Calls, type Ended } from './calls.ts'
 import type { Bounds } from './deadline.ts'
 import { Health, kindOf, type Part } from './health.ts'
 import { LocalDecisions } from './local.ts'
@@ -68,7 +67,7 @@ export class GuardedStore {
   readonly #most: number
   readonly #onOutage: Degraded
   readonly #reporter: Reporter
-  readonly #calls: Calls<Call>
+  readonly #calls: Calls
   readonly #health: Health
   readonly #local: LocalDecisions
   readonly #backlog: Backlog
@@ -103,7 +102,7 @@ export class GuardedStore {
         reporter.changed(this.#health.state, where, isSilent)
         if (state === 'healthy') this.#regained()
         // Calls that wait for this part are answered now. In a Worker they belong to other requests, and have timers of their own.
-        else if (!isWorker) this.#calls.expireWhere((call) => call.waitsFor(part))
+        else this.#calls.expireWhere((call) => call.waitsFor(part))
       },
       lost: () => reporter.lost(),
       proven: () => this.#health.out === 0 && reporter.proven(),
@@ -369,7 +368,7 @@ export class GuardedStore {
 
   /** Asks the store. Returns the call while it is not answered. */
   #ask(operation: Operation, parts: readonly Part[], ended: Ended, late?: Ended): Call | undefined {
-    const call = new Call(this.#calls, operation.kind, parts, this.#most, ended, late)
+    const call = new Call(this.#calls, parts, this.#most, ended, late)
     // Nothing can end what a store does at once.
     const asked = this.sync ? operation : { ...operation, within: call.deadline }
     call.stop = start(this.#inner, asked, call)
@@ -379,7 +378,6 @@ export class GuardedStore {
       return undefined
     }
     this.#calls.add(call)
-    if (isWorker) outlive(call.over())
     return call
   }
 
