@@ -73,11 +73,11 @@ export const stores = [
   sqlite('one file as two places', 'files.of(name, () => ({ name }))', '{ name }'),
   sqlite('a file that stays open', 'close: () => void current?.close()', 'close: () => undefined'),
   sqlite('results of better-sqlite3 not understood', '/^SQLITE_([A-Z]+)/', '/^SQLITE_([a-z]+)/'),
-  guard('a failure that does not count', 'part.failed(this, error, false)', 'void part'),
+  guard('a failure that does not count', 'part.failed(this, error)', 'void part'),
   inFile('src/stores/guard/backlog.ts', guarded)(
     'a backlog that is sent to a store which fails again',
-    'if (isOutFor(charges)) return this.adjust(adjustment)',
-    '',
+    'isOutFor(operation.charges) || this.#kept',
+    'this.#kept',
   ),
   inFile('src/stores/store.ts', guarded)(
     'a store that fails at once without a guard',

@@ -54,7 +54,7 @@ export class Call implements Reply {
     this.#parts = parts
     this.#ended = ended
     this.#late = late
-    this.#isUnsure = parts.length > 1 || parts.some((part) => part.isConnecting)
+    this.#isUnsure = parts.length > 1 || (parts[0]?.isConnecting ?? false)
   }
 
   get isPending(): boolean {
@@ -71,10 +71,10 @@ export class Call implements Reply {
     this.stop?.()
   }
 
-  expire(wasBusy: boolean): void {
+  expire(): void {
     if (!this.isPending) return
     this.isLate = true
-    for (const part of this.#parts) part.failed(this, undefined, wasBusy)
+    for (const part of this.#parts) part.failed(this)
     if (this.#late === undefined && this.stop !== undefined && !this.isGivenUp) {
       this.#isRefunded = true
       this.stop()
@@ -106,7 +106,7 @@ export class Call implements Reply {
     // So it is also if a good part of the time is one for which this process did not run.
     const isUnsure = this.#isUnsure || this.#calls.lostSince(this, now) > took / 4
     for (const part of this.#parts)
-      if (!this.isLate && error !== undefined) part.failed(this, error, false)
+      if (!this.isLate && error !== undefined) part.failed(this, error)
       else if (!this.isLate) part.answered(took, now, isUnsure)
       // An answer after a refund has taken two trips.
       else if (error === undefined)
@@ -151,10 +151,9 @@ export class Calls {
 
   /** Expires the pending calls for which `isLost` returns true, whatever their age. */
   expireWhere(isLost: (call: Call) => boolean): void {
-    for (const call of this.#calls.filter(isLost)) call.expire(false)
+    for (const call of this.#calls.filter(isLost)) call.expire()
   }
 
-  /** Expires all pending calls and stops. */
   close(): void {
     this.expireWhere(() => true)
     this.#calls = []
@@ -177,7 +176,7 @@ export class Calls {
     if (this.#calls.length === 0) return
     this.#start(now)
     const due = this.#calls.filter(({ sent, deadline, turn }) => now - sent >= deadline && this.#turn - turn >= TURNS)
-    if (due.length > 0) soon(() => due.forEach((call) => call.expire(this.#lost - call.lost >= call.deadline / 2)))
+    if (due.length > 0) soon(() => due.forEach((call) => call.expire()))
   }
 
   /** Timers have steps of a millisecond, and turns of some milliseconds are usual. */
@@ -189,7 +188,7 @@ export class Calls {
 
 /** Keeps the request of a Worker until the store has answered. */
 function expireAlone(call: Call): void {
-  const cancel = background(call.deadline, () => call.expire(false))
+  const cancel = background(call.deadline, () => call.expire())
   const over = new Promise<void>((resolve) => (call.onOver = resolve))
   outlive(over.then(cancel))
 }
