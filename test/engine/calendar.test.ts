@@ -14,7 +14,7 @@ import {
   type Store,
 } from '../../src/index.ts'
 import { createRules } from '../../src/rules/index.ts'
-import { shareOf } from '../../src/stores/guard/local.ts'
+import { shareOf } from '../../src/stores/guard/share.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { Charge, createPolicy } from '../../src/stores/store.ts'
 import { type VirtualClock, virtualClock } from '../../src/testing.ts'

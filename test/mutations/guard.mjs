@@ -9,7 +9,6 @@ const waits = { files: ['test/stores/guard/waits.test.ts'] }
 const learned = { files: ['test/stores/guard/deadline.test.ts'] }
 const kinds = { files: ['test/stores/guard/failures.test.ts'] }
 const shares = { files: ['test/stores/guard/share.test.ts'], name: 'scales|exists|together' }
-const busy = { files: ['test/stores/guard/busy.test.ts'], name: 'does not answer' }
 const penalties = { files: ['test/stores/guard/locks.test.ts'], name: 'penalty|backlog' }
 const slots = { files: ['test/stores/guard/held-slots.test.ts'] }
 const heldHere = inFile('src/stores/guard/local.ts', slots)
@@ -23,14 +22,18 @@ const local = inFile('src/stores/guard/local.ts', decisions)
 const call = inFile('src/stores/guard/calls.ts', calls)
 const deadline = inFile('src/stores/guard/deadline.ts', learned)
 const failure = inFile('src/stores/guard/guarded-store.ts', kinds)
-const ends = inFile('src/stores/guard/call.ts', decisions)
+const ends = inFile('src/stores/guard/calls.ts', decisions)
 const part = inFile('src/stores/guard/health.ts', kinds)
 
 /** Small mistakes in what a guard decides and when it asks its store. */
 export const guard = [
-  ends('a decision that is not given up', '      this.stop()\n', ''),
+  ends('a decision that is not given up', '      this.#isRefunded = true\n      this.stop()\n', ''),
   core('a wrong request taken for an outage', "if (kind === 'wrong') return reply.failed(error)", ''),
-  ends('what a cache remembers taken for the health of the store', "if (by !== 'remembered' && !", 'if (!'),
+  ends(
+    'what a cache remembers taken for the health of the store',
+    " && by !== 'remembered') this.#teach",
+    ') this.#teach',
+  ),
   core('requests that wait on after the breaker has opened', 'call.waitsFor(part)', 'call.deadline < 0'),
   core('a backlog that is never sent', 'outlive(this.#backlog.send())', ''),
   breaker(
@@ -41,16 +44,11 @@ export const guard = [
   core('a key of the probe that is left behind', 'if (charge.charged > 0) start', 'if (charge.charged < 0) start'),
   breaker('a breaker that opens at the first failure', 'this.#failures < FAILURES && ', 'this.#failures < 1 && '),
   breaker('probes that follow one another at once', 'Math.max(1, PROBE_EVERY', 'Math.min(1, PROBE_EVERY'),
-  breaker('probes after close', '    this.#isStopped = true\n    this.#alarm.cancel()', '    this.#isStopped = false'),
-  local(
-    'settlements of what was not counted',
-    '      this.#own.set(charge, undefined)\n    }\n    return way',
-    '}\n    return way',
-  ),
+  breaker('probes after close', '    this.#isStopped = true\n    this.alarm.cancel()', '    this.#isStopped = false'),
+  local('settlements of what was not counted', '    this.#own.set(charge, undefined)\n  }', '  }'),
   local('a local denial for ever because of a share', 'this.#share < 1 && charge', 'this.#share < 0 && charge'),
-  call('an answer that waits and is not read', 'soon(() => {', 'void [soon].forEach(() => {'),
+  call('an answer that waits and is not read', 'soon(() => due', 'void [soon].forEach(() => due'),
   call('a busy process that gives up after one turn', 'this.#turn - turn >= TURNS', 'this.#turn - turn >= 1'),
-  call('a call that was busy not marked', '>= call.deadline / 2', '< 0'),
   call('a busy process that is not noticed', 'this.#lost += this.#late(now)', 'void now'),
   deadline('a deadline that follows the median', 'const PART = 0.95', 'const PART = 0.5'),
   deadline('a deadline that follows the slowest', 'const PART = 0.95', 'const PART = 1'),
@@ -71,43 +69,34 @@ export const guard = [
     'now - sent >= deadline - 10 &&',
   ),
   deadline('few answers that change the deadline', 'if (count < ENOUGH && this.#isKnown) return', ''),
-  part('a locked row taken for an outage', "code === 'STORE_BUSY' ? 'busy'", "code === 'STORE_BUSY' ? 'away'"),
-  inFile('src/stores/guard/backlog.ts', kinds)('a refund of a locked key that is lost', 'if (!isBusy && (', 'if (('),
+  part('a locked row taken for an outage', "=== 'DAMAGED_ROW' ? 'busy'", "=== 'DAMAGED_ROW' ? 'away'"),
+  inFile('src/stores/guard/backlog.ts', kinds)(
+    'a refund of a locked key that is lost',
+    '? !hasPenalty(operation)',
+    '? false',
+  ),
   inFile('src/stores/guard/backlog.ts', penalties)(
     'a refund that is repeated for ever',
-    "kind === 'busy' && now < until",
-    "kind === 'busy'",
+    '|| performance.now() >= until',
+    '',
   ),
-  failure('a damaged row that is asked about again at once', 'performance.now() < until', 'performance.now() < 0'),
-  failure('damaged rows without a bound', 'if (this.#damaged.size >= MOST_DAMAGED) this.#damaged.clear()', ''),
-  failure('a reset that leaves a damaged key alone', '    this.#damaged.clear()\n    const part', '    const part'),
   failure('an operation without its deadline', '{ ...operation, within: call.deadline }', 'operation'),
-  part('each operation of a transaction is a failure', 'causeOf(error) === this.#cause', 'this.#cause === this'),
+  part('each operation of a transaction is a failure', 'cause === this.#cause', 'this.#cause === this'),
   part('an answer in between that does not count', 'sent < this.#answeredAt', 'sent < -Infinity'),
   part(
     'a first failure that does not open the breaker',
     'this.#failures < FAILURES && !isNew',
     'this.#failures < FAILURES',
   ),
-  inFile('src/stores/guard/health.ts', busy)(
-    'late calls of a busy process that open the breaker',
-    'if (this.#wasBusy && now - this.#firstSent < SILENCE) return',
-    '',
-  ),
-  inFile('src/stores/guard/health.ts', busy)(
-    'late calls of a busy process that never open the breaker',
-    'now - this.#firstSent < SILENCE',
-    'now - this.#firstSent < Infinity',
-  ),
   inFile('src/stores/guard/health.ts', log)(
     'a cause that is the latest late answer',
-    'this.#error ?? trouble',
-    'trouble',
+    'this.#error ?? this.#hooks.trouble()',
+    'this.#hooks.trouble()',
   ),
   inFile('src/stores/guard/health.ts', log)(
     'a store that is not asked for its trouble',
-    'error === undefined ? this.#hooks.trouble() :',
-    'error === undefined ? undefined :',
+    'this.#error ?? this.#hooks.trouble()',
+    'this.#error',
   ),
   inFile('src/stores/guard/reporter.ts', log)(
     'each change in the log',
@@ -116,8 +105,8 @@ export const guard = [
   ),
   inFile('src/stores/guard/reporter.ts', log)(
     'changes that are never in the log',
-    '(this.#missed === 0 || !this.#isProven)',
-    '(this.#missed >= 0 || !this.#isProven)',
+    '(this.#missed === 0 || this.#recovered !== undefined)',
+    '(this.#missed >= 0 || this.#recovered !== undefined)',
   ),
   inFile('src/stores/guard/reporter.ts', log)(
     'a timer of the log that is left behind',
@@ -130,22 +119,22 @@ export const guard = [
     '!isOver && --this.#users < 0',
   ),
   inFile('src/stores/redis/place.ts', log)('a password in the log', '{ host: hostname, port:', '{ host: url, port:'),
-  inFile('src/stores/guard/guarded-store.ts', penalties)(
+  inFile('src/stores/guard/local.ts', penalties)(
     'a penalty that does not hold in an outage',
-    'this.#local.penalize(charge, more)',
-    'void this.#local',
+    'this.#add(this.#copy(charge), units)',
+    'void this',
   ),
   inFile('src/stores/guard/backlog.ts', penalties)(
     'a penalty of a key that was reset',
-    'if (isPenalty(charge) && isOf(charge)) units[i] = 0',
-    'if (isPenalty(charge) && isOf(charge)) units[i]! += 0',
+    'else if (isPenalty(charge))',
+    'else if (!charge)',
   ),
   inFile('src/stores/guard/backlog.ts', penalties)(
     'a refund that a reset drops',
-    'if (isPenalty(charge) && isOf(charge))',
-    'if (isOf(charge))',
+    'else if (isPenalty(charge))',
+    'else',
   ),
-  inFile('src/stores/guard/local.ts', shares)(
+  inFile('src/stores/guard/share.ts', shares)(
     'a share that is rounded up',
     'Math.floor(units + 1e-9)',
     'Math.ceil(units)',
@@ -157,11 +146,7 @@ export const guard = [
   ),
   heldHere('slots that count up to the share alone', 'MOST_SLOTS / policy.limit.quota', 'this.#share'),
   heldHere('slots whose copy is not renewed', ' ?? this.#held.get(charge)', ''),
-  heldInStore(
-    'slots of the store that do not count in an outage',
-    "if (!isGivenUp && operation.kind === 'consume') this.#hold(charges)",
-    '',
-  ),
-  heldInStore('slots that count after their release', 'else this.#local.free(charge)', ''),
+  heldInStore('slots of the store that do not count in an outage', "if (kind === 'consume') this.#hold(charges)", ''),
+  heldHere('slots that count after their release', 'else if (units !== 0) this.free(charge)', ''),
   heldInStore('slots that count after they were lost', 'made.units === 0) this.#local', 'made.units < 0) this.#local'),
 ]

@@ -31,7 +31,7 @@ const calendarWindowInLua = inFile('src/algorithms/fixed-window.lua', windowTest
 const store = inFile('src/stores/store.ts', windowTests)
 const settlement = inFile('src/limiter/ending.ts', windowTests)
 const stackOptions = inFile('src/limiter/stack.ts', { files: ['test/limiter/stack-options.test.ts'] })
-const share = inFile('src/stores/guard/local.ts', windowTests)
+const share = inFile('src/stores/guard/share.ts', windowTests)
 
 const capped = { files: ['test/limiter/cap-cost.test.ts'] }
 const thresholdTests = { files: ['test/limiter/thresholds.test.ts'] }

@@ -29,7 +29,7 @@ const wait = inFile('src/limiter/wait.ts', served)
 /** Mistakes in what runs at the same time, and in what waits for it. */
 export const slots = [
   others('a reset of one limit that ends the renewal of others', 'isHeld || holdsSlots(decision)', 'isHeld'),
-  guarded('a late renewal that is lost', 'error === undefined && this.#renewedLate(asked, operation)', 'error'),
+  guarded('a late renewal that is lost', 'this.#ask(operation, [], ended, late)', 'this.#ask(operation, [], ended)'),
   guarded(
     'a late renewal that is not given back',
     'else if (receipt === undefined) void undo(this.#inner, [chargedAt(charge, at, units)])',
@@ -38,7 +38,7 @@ export const slots = [
   held('slots of an outage that stay in this process', 'else if (isLocal) this.#local.handOver(charge)', ''),
   outage(
     'slots that wait for their next renewal after an outage',
-    "if (state === 'healthy') for (const recovered of recoveries) recovered(this.place)",
+    'if (!part.isOut) for (const recovered of recoveries) recovered(this.place)',
     '',
   ),
   algorithm('a slot that is taken again beyond the quota', 'takes && others + units <= params.quota', 'takes'),

@@ -19,7 +19,7 @@ const guarded = { files: ['test/stores/sql/sqlite.test.ts'], name: 'locked' }
 const sqlite = inFile('src/stores/sqlite.ts', rows)
 const object = inFile('src/stores/cloudflare/storage.ts', objects)
 const upstash = inFile('src/stores/redis/clients.ts', rest)
-const guard = inFile('src/stores/guard/call.ts', guarded)
+const guard = inFile('src/stores/guard/calls.ts', guarded)
 
 const swaps = { files: ['test/stores/rows/swap.test.ts'] }
 const workers = { files: ['test/stores/durable-objects.test.ts'], name: 'span objects|gives the charge back' }
@@ -73,11 +73,11 @@ export const stores = [
   sqlite('one file as two places', 'files.of(name, () => ({ name }))', '{ name }'),
   sqlite('a file that stays open', 'close: () => void current?.close()', 'close: () => undefined'),
   sqlite('results of better-sqlite3 not understood', '/^SQLITE_([A-Z]+)/', '/^SQLITE_([a-z]+)/'),
-  guard('a failure that does not count', 'part.failed(this, error, false)', 'void part'),
+  guard('a failure that does not count', 'part.failed(this, error)', 'void part'),
   inFile('src/stores/guard/backlog.ts', guarded)(
     'a backlog that is sent to a store which fails again',
-    'if (isOutFor(charges)) return this.adjust(adjustment)',
-    '',
+    'isOutFor(operation.charges) || this.#kept',
+    'this.#kept',
   ),
   inFile('src/stores/store.ts', guarded)(
     'a store that fails at once without a guard',

@@ -1,44 +1,129 @@
 import { background } from '../../util/clock.ts'
-import { isWorker } from '../../util/worker.ts'
+import { SluiceError } from '../../util/errors.ts'
+import { isWorker, outlive } from '../../util/worker.ts'
+import type { Degraded, Reply } from '../store.ts'
+import { type Part, shownTime } from './health.ts'
 
 /** Milliseconds between two looks at the calls, at most. A shorter deadline is divided by eight. */
 const LOOK = 5
 const LOOKS = 8
-/** Looks during which an answer can be read, at least, before a call expires. */
+/** Looks before a call expires, at least. Between them the answers that came are read, however long each turn of a busy process takes. */
 const TURNS = 6
 
-/** A call to a store that has not been answered. */
-export interface Pending {
-  /** When it was sent, in milliseconds of `performance.now()`. */
-  readonly sent: number
+/** Receives the end of a call: an error, or none for an answer. `by`: what has decided instead of the store. */
+export type Ended = (error: unknown, call: Call, by?: Degraded | 'remembered') => unknown
+
+/** A call to the store. It ends with an answer, with an error, or at its deadline. The parts that decide learn of it. */
+export class Call implements Reply {
+  readonly sent: number = performance.now()
   /** Milliseconds. */
   readonly deadline: number
-  /** The looks before it was added. Written by `Calls`. */
-  turn: number
-  /** The milliseconds before for which this process did not run. Written by `Calls`. */
-  lost: number
-  /** Ends a timer of its own. Written by `Calls` in a Worker. */
-  cancel?: () => void
-  /** Called when the deadline has passed. `wasBusy`: for half of that time this process did not run. */
-  expire(wasBusy: boolean): void
+  /** It was not answered in time. */
+  isLate = false
+  /** It was answered, or has failed, also after the deadline. */
+  isOver = false
+  /** Nobody waits for it any more. It says nothing about the parts. */
+  isGivenUp = false
+  /** Ends a decision in the store. */
+  stop: (() => void) | undefined
+  /** The looks, and the milliseconds for which this process did not run, before it was added. Written by `Calls`. */
+  turn = 0
+  lost = 0
+  /** Called when it is over. Written by `Calls` in a Worker. */
+  onOver: (() => void) | undefined
+  readonly #calls: Calls
+  readonly #parts: readonly Part[]
+  readonly #ended: Ended
+  readonly #late: Ended | undefined
+  /** What it teaches is unsure: it may have to make a connection, or says nothing about a single part. */
+  readonly #isUnsure: boolean
+  /** Its answer comes after its refund. */
+  #isRefunded = false
+
+  /**
+   * @param parts the parts that decide. None: its answer says nothing about any part
+   * @param most milliseconds that a call without parts may take
+   * @param ended called once: for an answer or an error in time, or at the deadline
+   * @param late called for an answer or an error after the deadline. A decision with it is not given up then
+   */
+  constructor(calls: Calls, parts: readonly Part[], most: number, ended: Ended, late?: Ended) {
+    let deadline = parts.length === 0 ? most : 0
+    for (const part of parts) deadline = Math.max(deadline, part.begin(this.sent))
+    this.deadline = deadline
+    this.#calls = calls
+    this.#parts = parts
+    this.#ended = ended
+    this.#late = late
+    this.#isUnsure = parts.length > 1 || (parts[0]?.isConnecting ?? false)
+  }
+
+  get isPending(): boolean {
+    return !this.isLate && !this.isOver
+  }
+
+  waitsFor(part: Part): boolean {
+    return this.#parts.includes(part)
+  }
+
+  readonly giveUp = (): void => {
+    if (!this.isPending || this.isGivenUp) return
+    this.isGivenUp = true
+    this.stop?.()
+  }
+
+  expire(): void {
+    if (!this.isPending) return
+    this.isLate = true
+    for (const part of this.#parts) part.failed(this)
+    if (this.#late === undefined && this.stop !== undefined && !this.isGivenUp) {
+      this.#isRefunded = true
+      this.stop()
+    }
+    this.#ended(new SluiceError('STORE_FAILED', `no answer within ${shownTime(this.deadline)}`), this)
+  }
+
+  answered(by?: Degraded | 'remembered'): void {
+    this.#end(undefined, by)
+  }
+
+  failed(error: unknown): void {
+    this.#end(error ?? new Error('no reason'))
+  }
+
+  #end(error: unknown, by?: Degraded | 'remembered'): void {
+    if (this.isOver) return
+    this.isOver = true
+    this.onOver?.()
+    // What a wrapper of the store remembers says nothing about the health of the store.
+    if (!this.isGivenUp && by !== 'remembered') this.#teach(error)
+    if (this.isLate) this.#late?.(error, this)
+    else this.#ended(error, this, by)
+  }
+
+  #teach(error: unknown): void {
+    const now = performance.now()
+    const took = now - this.sent
+    // So it is also if a good part of the time is one for which this process did not run.
+    const isUnsure = this.#isUnsure || this.#calls.lostSince(this, now) > took / 4
+    for (const part of this.#parts)
+      if (!this.isLate && error !== undefined) part.failed(this, error)
+      else if (!this.isLate) part.answered(took, now, isUnsure)
+      // An answer after a refund has taken two trips.
+      else if (error === undefined)
+        part.learn(this.#isRefunded ? Math.max(this.deadline, took / 2) : took, now, isUnsure)
+  }
 }
 
-/** After the answers that wait to be read: they come between the timers of a turn and this. */
-const soon: (call: () => void) => unknown =
-  (globalThis as Partial<Pick<typeof globalThis, 'setImmediate'>>).setImmediate ?? ((call) => background(0, call))
-
 /**
- * Expires calls that a store has not answered in time. One timer looks at all of them, and runs only while calls are pending: to add a call
- * and to remove it costs about 0.1 µs. A timer for each call costs 0.15 µs, and does not see that this process was busy.
+ * Expires calls that a store has not answered in time. One timer looks at all of them, and runs only while calls are pending: it costs less than a
+ * timer for each call, and notices when this process was busy. In a Worker, a timer ends with its request, so that each call has one of its own.
  *
- * In a Worker, a timer ends with its request, so that each call has one of its own.
- *
- * A call of a busy process expires after at least six looks: between them the answers that came are read. So does any call after the answers that
- * wait when its time is over.
+ * A call expires after the answers that wait when its time is over.
  */
-export class Calls<Each extends Pending = Pending> {
-  readonly #pending = new Set<Each>()
+export class Calls {
   readonly #every: number
+  /** Answered ones stay until the next look. A `Set` without them takes twice the time: its old tables keep them alive. */
+  #calls: Call[] = []
   #turn = 0
   #lookedAt = 0
   /** Milliseconds for which this process did not run while calls were pending. */
@@ -51,40 +136,29 @@ export class Calls<Each extends Pending = Pending> {
     this.#every = Math.min(LOOK, Math.max(1, Math.floor(least / LOOKS)))
   }
 
-  add(call: Each): void {
+  add(call: Call): void {
+    if (isWorker) return expireAlone(call)
     call.turn = this.#turn
     call.lost = this.#lost
-    // Nothing is kept of a call whose request ends.
-    if (isWorker) return void (call.cancel = background(call.deadline, () => call.expire(false)))
-    this.#pending.add(call)
+    this.#calls.push(call)
     if (!this.#isTimed) this.#start(performance.now())
   }
 
-  /** Removes a call that was answered. Returns false if it is not pending. */
-  remove(call: Each): boolean {
-    call.cancel?.()
-    return this.#pending.delete(call)
-  }
-
   /** Milliseconds for which this process did not run since a call was added, so that its answer may have waited to be read. */
-  lostSince(call: Each, now: number): number {
+  lostSince(call: Call, now: number): number {
     return this.#lost - call.lost + (this.#isTimed ? this.#late(now) : 0)
   }
 
   /** Expires the pending calls for which `isLost` returns true, whatever their age. */
-  expireWhere(isLost: (call: Each) => boolean): void {
-    for (const call of this.#pending) if (isLost(call)) this.#expire(call, false)
+  expireWhere(isLost: (call: Call) => boolean): void {
+    for (const call of this.#calls.filter(isLost)) call.expire()
   }
 
-  /** Expires all pending calls and stops. */
   close(): void {
     this.expireWhere(() => true)
+    this.#calls = []
     this.#cancel()
     this.#isTimed = false
-  }
-
-  #expire(call: Each, wasBusy: boolean): void {
-    if (this.#pending.delete(call)) call.expire(wasBusy)
   }
 
   #start(now: number): void {
@@ -98,15 +172,11 @@ export class Calls<Each extends Pending = Pending> {
     this.#lost += this.#late(now)
     this.#turn++
     this.#isTimed = false
-    if (this.#pending.size === 0) return
+    this.#calls = this.#calls.filter(({ isPending }) => isPending)
+    if (this.#calls.length === 0) return
     this.#start(now)
-    const due = [...this.#pending].filter(
-      ({ sent, deadline, turn }) => now - sent >= deadline && this.#turn - turn >= TURNS,
-    )
-    if (due.length === 0) return
-    soon(() => {
-      for (const call of due) this.#expire(call, this.#lost - call.lost >= call.deadline / 2)
-    })
+    const due = this.#calls.filter(({ sent, deadline, turn }) => now - sent >= deadline && this.#turn - turn >= TURNS)
+    if (due.length > 0) soon(() => due.forEach((call) => call.expire()))
   }
 
   /** Timers have steps of a millisecond, and turns of some milliseconds are usual. */
@@ -115,3 +185,14 @@ export class Calls<Each extends Pending = Pending> {
     return late > Math.max(2, this.#every) ? late : 0
   }
 }
+
+/** Keeps the request of a Worker until the store has answered. */
+function expireAlone(call: Call): void {
+  const cancel = background(call.deadline, () => call.expire())
+  const over = new Promise<void>((resolve) => (call.onOver = resolve))
+  outlive(over.then(cancel))
+}
+
+/** Calls after the answers that wait to be read: they come between the timers of a turn and this. */
+const soon: (call: () => void) => unknown =
+  (globalThis as Partial<Pick<typeof globalThis, 'setImmediate'>>).setImmediate ?? ((call) => background(0, call))

@@ -11,7 +11,6 @@ import {
   type Degraded,
   type Forgetting,
   isDeciding,
-  isPenalty,
   type Locking,
   notAtOnce,
   type Operation,
@@ -26,9 +25,8 @@ import {
   undo,
 } from '../store.ts'
 import { NOT_LEASED } from '../lease-settings.ts'
-import { type Adjustment, Backlog } from './backlog.ts'
-import { Call, type Ended } from './call.ts'
-import { Calls } from './calls.ts'
+import { Backlog } from './backlog.ts'
+import { Call, Calls, type Ended } from './calls.ts'
 import type { Bounds } from './deadline.ts'
 import { Health, kindOf, type Part } from './health.ts'
 import { LocalDecisions } from './local.ts'
@@ -41,14 +39,10 @@ const PROBE_LIMITER = '·probe'
 const TRIES = 5000
 /** Characters of a key, at most. */
 const LONGEST_KEY = 64
-/** Milliseconds for which a key is not asked about after its row could not be read, and the most such keys. */
-const DAMAGED_FOR = 10_000
-const MOST_DAMAGED = 1000
 
 /** Ends an operation that changes something: without an error if it is done. */
 type Done = (error?: unknown) => void
 
-/** What the options of `guard` mean. */
 interface GuardSettings {
   readonly deadline: Bounds
   readonly onOutage: Degraded
@@ -65,21 +59,18 @@ export class GuardedStore {
   readonly recall: Store['recall']
   readonly ready: Store['ready']
   readonly #inner: Store
-  readonly #most: number
-  readonly #onOutage: Degraded
+  readonly #settings: GuardSettings
   readonly #reporter: Reporter
-  readonly #calls: Calls<Call>
+  readonly #calls: Calls
   readonly #health: Health
   readonly #local: LocalDecisions
   readonly #backlog: Backlog
-  /** Keys whose rows cannot be read, by the charges of a decision, and until when they are not asked about. */
-  readonly #damaged = new Map<string, number>()
   /** What probes are charged to: the limit of a request, so that the store needs nothing new for them. */
   #probed: Policy | undefined
   #probes = 0
   #isClosed = false
 
-  constructor(inner: Store, { deadline, onOutage, localShare, maxKeys }: GuardSettings, reporter: Reporter) {
+  constructor(inner: Store, settings: GuardSettings, reporter: Reporter) {
     brand(GuardedStore, STORE)
     this.sync = inner.sync
     this.place = inner.place
@@ -88,33 +79,24 @@ export class GuardedStore {
     // While the store does not answer, decisions are made without units that were charged before.
     this.recall = inner.recall && ((charges) => this.#health.out === 0 && inner.recall!(charges))
     this.#inner = inner
-    this.#most = deadline.most
-    this.#onOutage = onOutage
+    this.#settings = settings
     this.#reporter = reporter
-    this.#calls = new Calls(deadline.least)
-    this.#local = new LocalDecisions(localShare, maxKeys, inner)
-    this.#health = new Health(deadline, {
+    this.#calls = new Calls(settings.deadline.least)
+    this.#local = new LocalDecisions(settings.localShare, settings.maxKeys, inner)
+    this.#health = new Health(settings.deadline, {
       partOf: (limiter, key) => inner.place.partOf(limiter, key),
       trouble: () => inner.place.trouble,
       probe: (part, ended) => this.#probe(part, ended),
-      changed: (part, state, reason, isSilent) => {
-        if (state === 'healthy') for (const recovered of recoveries) recovered(this.place)
-        const where = part.name === '' ? reason : `${part.name}: ${reason}`
-        reporter.changed(this.#health.state, where, isSilent)
-        if (state === 'healthy') this.#regained()
-        // Calls that wait for this part are answered now. In a Worker they belong to other requests, and have timers of their own.
-        else if (!isWorker) this.#calls.expireWhere((call) => call.waitsFor(part))
-      },
+      changed: (part, reason, isSilent) => this.#changed(part, reason, isSilent),
       lost: () => reporter.lost(),
-      proven: () => this.#health.out === 0 && reporter.proven(),
     })
     this.#backlog = new Backlog({
       inner,
       isOutFor: (charges) => this.#health.isOutFor(charges),
       failed: (charges, error) => {
         const sent = { sent: performance.now(), deadline: 0 }
-        for (const part of this.#health.partsOf(charges)) part.failed(sent, error, false)
-        this.#noteLoss(error)
+        for (const part of this.#health.partsOf(charges)) part.failed(sent, error)
+        reporter.unsure(whyOf(error))
       },
     })
   }
@@ -131,32 +113,38 @@ export class GuardedStore {
     this.#isClosed = true
     this.#health.stop()
     this.#calls.close()
-    this.#backlog.close()
+    this.#backlog.alarm.cancel()
     this.#reporter.close()
     this.#local.close()
     return this.#inner.close()
   }
 
+  #changed(part: Part, reason: string, isSilent: boolean): void {
+    if (!part.isOut) for (const recovered of recoveries) recovered(this.place)
+    this.#reporter.changed(this.#health.state, part.name === '' ? reason : `${part.name}: ${reason}`, isSilent)
+    if (!part.isOut) outlive(this.#backlog.send())
+    // Calls that wait for this part are answered now.
+    else this.#calls.expireWhere((call) => call.waitsFor(part))
+  }
+
   #decide(operation: Deciding, reply: Reply): (() => void) | undefined {
-    const { charges } = operation
+    const { charges, kind } = operation
     if (charges.length === 0) {
       reply.answered()
       return undefined
     }
     this.#probed ??= createPolicy(PROBE_LIMITER, charges[0]!.limit, this.#inner, this, undefined, NOT_LEASED)
-    const isOut = this.#health.isOutFor(charges)
-    if (isOut || this.#isDamaged(charges)) {
-      this.#decideHere(operation, reply, isOut)
+    if (this.#health.isOutFor(charges)) {
+      this.#decideHere(operation, reply, true)
       return undefined
     }
     const call = this.#ask(operation, this.#health.partsOf(charges), (error, { isGivenUp }, by) => {
-      if (error === undefined) {
-        if (!isGivenUp && operation.kind === 'consume') this.#hold(charges)
-        reply.answered(by)
-      }
       // Nobody waits for a verdict any more.
-      else if (isGivenUp) reply.answered()
-      else this.#decideAfter(error, operation, reply)
+      if (isGivenUp) return reply.answered()
+      if (error !== undefined) return this.#decideAfter(error, operation, reply)
+      if (kind === 'consume') this.#hold(charges)
+      if (by === undefined && this.#health.out === 0) this.#reporter.proven()
+      reply.answered(by)
     })
     return call?.giveUp
   }
@@ -172,11 +160,7 @@ export class GuardedStore {
   #decideAfter(error: unknown, operation: Deciding, reply: Reply): void {
     const kind = kindOf(error)
     if (kind === 'wrong') return reply.failed(error)
-    if (kind !== 'away') this.#reporter.noteFault(kind === 'busy' ? 'STORE_BUSY' : 'DAMAGED_ROW', whyOf(error))
-    if (kind === 'damaged') {
-      if (this.#damaged.size >= MOST_DAMAGED) this.#damaged.clear()
-      this.#damaged.set(textOfKeys(operation.charges), performance.now() + DAMAGED_FOR)
-    }
+    if (kind === 'busy') this.#reporter.busy(whyOf(error))
     this.#decideHere(operation, reply, kind === 'away')
   }
 
@@ -184,21 +168,11 @@ export class GuardedStore {
     if (isOutage) this.#reporter.countLocal()
     let by: Degraded
     try {
-      by = this.#local.decide(operation, this.#onOutage)
+      by = this.#local.decide(operation, this.#settings.onOutage)
     } catch (error) {
       return reply.failed(error)
     }
     reply.answered(by)
-  }
-
-  #isDamaged(charges: readonly Charge[]): boolean {
-    if (this.#damaged.size === 0) return false
-    const keys = textOfKeys(charges)
-    const until = this.#damaged.get(keys)
-    if (until === undefined) return false
-    const isDamaged = performance.now() < until
-    if (!isDamaged) this.#damaged.delete(keys)
-    return isDamaged
   }
 
   #change(operation: Exclude<Operation, Deciding>, done: Done): void {
@@ -217,17 +191,11 @@ export class GuardedStore {
    * it is done later.
    */
   #adjust({ charges, units, receipt }: Adjusting, done: Done): void {
-    const now: Adjustment = { charges: [], units: [], receipt }
-    const later: Adjustment = { charges: [], units: [], receipt }
+    const now = { kind: 'adjust' as const, charges: [] as Charge[], units: [] as number[], receipt }
+    const later = { ...now, charges: [] as Charge[], units: [] as number[] }
     for (const [i, charge] of charges.entries()) {
       const more = units[i]!
-      const isOwn = this.#local.has(charge)
-      if (more !== 0) {
-        if (isOwn) this.#local.adjust(charge, more)
-        else if (isPenalty(charge)) this.#local.penalize(charge, more)
-        else this.#local.free(charge)
-      }
-      if (isOwn) continue
+      if (this.#local.adjust(charge, more)) continue
       const isOut = this.#isOut(charge)
       // A settlement that changes nothing is still the only one, and a leasing store finds a lease by all charges of its decision.
       if (isOut && more === 0 && receipt === undefined) continue
@@ -235,15 +203,15 @@ export class GuardedStore {
       to.charges.push(charge)
       to.units.push(more)
     }
-    this.#releaseLater()
-    if (later.charges.length > 0) this.#backlog.adjust(later)
-    if (now.charges.length === 0 || (receipt === undefined && now.units.every((more) => more === 0))) return done()
+    const failure = later.charges.length > 0 ? this.#backlog.keep(later) : undefined
+    if (now.charges.length === 0 || (receipt === undefined && now.units.every((more) => more === 0)))
+      return done(failure)
     const repeats = (error: unknown): boolean => !this.#isClosed && this.#backlog.repeats(now, error)
     this.#ask(
-      { kind: 'adjust', ...now },
+      now,
       this.#health.partsOf(now.charges),
-      (error, { isLate }) => done(error === undefined || isLate || repeats(error) ? undefined : error),
-      (error) => error === undefined || repeats(error) || this.#noteLoss(error),
+      (error, { isLate }) => done(error === undefined || isLate || repeats(error) ? failure : error),
+      (error) => error === undefined || repeats(error) || this.#reporter.unsure(whyOf(error)),
     )
   }
 
@@ -253,53 +221,40 @@ export class GuardedStore {
    * once, so this says nothing about the health of the store.
    */
   #renew({ charges, renewed, receipt }: Renewing, done: Done): void {
-    const asked: Charge[] = []
-    const sent: Charge[] = []
-    const here = charges.map((charge) => this.#local.renew(charge))
-    for (const [i, charge] of charges.entries()) {
+    const asked = charges.flatMap((charge, i) => {
       const isLocal = this.#local.has(charge)
-      const { units } = here[i]!
-      renewed[i] = isLocal ? here[i]! : { at: charge.at, units: charge.charged }
+      const here = this.#local.renew(charge)
+      renewed[i] = isLocal ? here : { at: charge.at, units: charge.charged }
       // Another process may release what has a receipt, and looks for it where it was.
-      if (this.#isOut(charge) || (isLocal && (units === 0 || receipt !== undefined))) continue
-      asked.push(charge)
-      sent.push(isLocal ? chargedAt(charge, 0, units) : charge)
+      if (this.#isOut(charge) || (isLocal && (here.units === 0 || receipt !== undefined))) return []
+      return [{ i, charge, isLocal, isHeld: here.units > 0, sent: isLocal ? chargedAt(charge, 0, here.units) : charge }]
+    })
+    if (asked.length === 0) return done()
+    const operation: Renewing = { kind: 'renew', charges: asked.map(({ sent }) => sent), renewed: [], receipt }
+    const ended: Ended = (error, { isLate }) => {
+      if (error !== undefined) return done(isLate ? undefined : error)
+      for (const [n, { i, charge, isLocal, isHeld }] of asked.entries()) {
+        const made = operation.renewed[n]
+        if (made === undefined || (isLocal && made.units === 0)) continue
+        renewed[i] = made
+        if (made.units === 0) this.#local.free(charge)
+        else if (isLocal) this.#local.handOver(charge)
+        else if (!isHeld) this.#local.hold(charge)
+      }
+      done()
     }
-    if (sent.length === 0) return done()
-    const operation: Renewing = { kind: 'renew', charges: sent, renewed: [], receipt }
-    this.#ask(
-      operation,
-      [],
-      (error, { isLate }) => {
-        if (error !== undefined) return done(isLate ? undefined : error)
-        for (const [i, charge] of asked.entries()) {
-          const made = operation.renewed[i]
-          const isLocal = sent[i] !== charge
-          if (made === undefined || (isLocal && made.units === 0)) continue
-          const place = charges.indexOf(charge)
-          renewed[place] = made
-          if (made.units === 0) this.#local.free(charge)
-          else if (isLocal) this.#local.handOver(charge)
-          else if (here[place]!.units === 0) this.#local.hold(charge)
-        }
-        done()
-      },
-      (error) => error === undefined && this.#renewedLate(asked, operation),
-    )
-  }
-
-  /**
-   * Takes over renewals whose answer came after the deadline: the slots have moved. Those that were released meanwhile are released again, and those
-   * that are still counted here are given back to the store.
-   */
-  #renewedLate(asked: readonly Charge[], { charges: sent, renewed, receipt }: Renewing): void {
-    for (const [i, charge] of asked.entries()) {
-      const { at, units } = renewed[i] ?? { at: 0, units: 0 }
-      if (units === 0) continue
-      if (charge.charged > 0 && sent[i] === charge) charge.markCharged(at, units)
-      // With a receipt, the release has found the slots, or the renewal has not.
-      else if (receipt === undefined) void undo(this.#inner, [chargedAt(charge, at, units)])
+    // The slots have moved. Those that were released meanwhile are released again, and those that are still counted here are given back to the store.
+    const late: Ended = (error) => {
+      if (error !== undefined) return
+      for (const [n, { charge, isLocal }] of asked.entries()) {
+        const { at, units } = operation.renewed[n] ?? { at: 0, units: 0 }
+        if (units === 0) continue
+        if (charge.charged > 0 && !isLocal) charge.markCharged(at, units)
+        // With a receipt, the release has found the slots, or the renewal has not.
+        else if (receipt === undefined) void undo(this.#inner, [chargedAt(charge, at, units)])
+      }
     }
+    this.#ask(operation, [], ended, late)
   }
 
   /**
@@ -307,39 +262,31 @@ export class GuardedStore {
    * store is sent when it answers again, with the time that is left then. Fails when the store has not confirmed it and is still asked: the
    * caller may try again.
    */
-  #lock({ charges, ms, mode }: Locking, done: Done): void {
+  #lock(operation: Locking, done: Done): void {
+    const { charges, ms, mode } = operation
     const until = performance.now() + ms
-    const keep = (charge: Charge): void => this.#backlog.lock(charge, until, mode)
-    this.#local.lock(charges, ms, mode)
-    this.#releaseLater()
-    const asked: Charge[] = []
-    for (const charge of charges)
-      if (this.#isOut(charge)) keep(charge)
-      else asked.push(charge)
+    const keep = (left: Charge[]): unknown => this.#backlog.keep({ ...operation, charges: left }, until)
+    this.#local.lock(operation)
+    const out = charges.filter((charge) => this.#isOut(charge))
+    const asked = charges.filter((charge) => !out.includes(charge))
+    const failure = keep(out)
     if (mode === 'set') for (const charge of asked) this.#backlog.unlock(charge)
-    if (asked.length === 0) return done()
-    this.#ask({ kind: 'lock', charges: asked, ms, mode }, this.#health.partsOf(asked), (error, { isLate }) => {
-      if (error === undefined) return done()
-      if (!asked.every((charge) => this.#isOut(charge))) return done(isLate ? unconfirmed('locked out', error) : error)
-      try {
-        for (const charge of asked) keep(charge)
-      } catch (isFull) {
-        return done(isFull)
-      }
-      done()
+    if (failure !== undefined || asked.length === 0) return done(failure)
+    this.#ask({ ...operation, charges: asked }, this.#health.partsOf(asked), (error, { isLate }) => {
+      if (error === undefined) done()
+      else if (asked.every((charge) => this.#isOut(charge))) done(keep(asked))
+      else done(isLate ? unconfirmed('locked out', error) : error)
     })
   }
 
   /** Deletes a key here and in the store. Fails with `STORE_FAILED` when the store does not confirm it. */
-  #forget({ limiter, key }: Forgetting, done: Done): void {
-    this.#local.forget(limiter, key)
+  #forget(operation: Forgetting, done: Done): void {
+    const { limiter, key } = operation
+    this.#local.forget(operation)
     this.#backlog.forget(limiter, key)
-    this.#damaged.clear()
     const part = this.#health.part(limiter, key)
-    if (part.isOut) throw unconfirmed('reset')
-    this.#ask({ kind: 'forget', limiter, key }, part.alone, (error, { isLate }) =>
-      done(isLate ? unconfirmed('reset', error) : error),
-    )
+    if (part.isOut) return done(unconfirmed('reset'))
+    this.#ask(operation, part.alone, (error, { isLate }) => done(isLate ? unconfirmed('reset', error) : error))
   }
 
   /** Charges one unit to a key of the guard's own, since a store that cannot write cannot decide either. */
@@ -348,13 +295,14 @@ export class GuardedStore {
     // The store has no such part any longer, or nothing was decided yet.
     if (key === undefined || this.#probed === undefined) return ended(undefined, 0, false)
     const charge = new Charge(this.#probed, key, 1)
-    const end = (error: unknown, { sent, isLate }: Call): void => {
+    let isLate = false
+    const end: Ended = (error, { sent }) => {
       ended(error, performance.now() - sent, isLate)
       const ignored: Reply = { answered: () => undefined, failed: () => undefined }
       if (charge.charged > 0) start(this.#inner, { kind: 'forget', limiter: PROBE_LIMITER, key }, ignored)
     }
     const operation: Operation = { kind: 'consume', charges: [charge], fresh: false }
-    this.#ask(operation, part.alone, (error, call) => call.isLate || end(error, call), end)
+    this.#ask(operation, part.alone, (error, call) => (isLate = call.isLate) || end(error, call), end)
   }
 
   #keyIn(part: string): string | undefined {
@@ -369,49 +317,27 @@ export class GuardedStore {
 
   /** Asks the store. Returns the call while it is not answered. */
   #ask(operation: Operation, parts: readonly Part[], ended: Ended, late?: Ended): Call | undefined {
-    const call = new Call(this.#calls, operation.kind, parts, this.#most, ended, late)
+    const call = new Call(this.#calls, parts, this.#settings.deadline.most, ended, late)
     // Nothing can end what a store does at once.
-    const asked = this.sync ? operation : { ...operation, within: call.deadline }
-    call.stop = start(this.#inner, asked, call)
+    call.stop = start(this.#inner, this.sync ? operation : { ...operation, within: call.deadline }, call)
     if (!call.isPending) return undefined
-    if (this.sync) {
-      call.failed(notAtOnce())
-      return undefined
+    if (!this.sync) {
+      this.#calls.add(call)
+      return call
     }
-    this.#calls.add(call)
-    if (isWorker) outlive(call.over())
-    return call
+    call.failed(notAtOnce())
+    return undefined
   }
 
   #isOut(charge: Charge): boolean {
     return this.#health.isOutFor([charge])
   }
-
-  /** Sends what was kept for a store that answers again. */
-  #regained(): void {
-    if (this.#isClosed) return
-    this.#releaseLater()
-    outlive(this.#backlog.send())
-  }
-
-  #releaseLater(): void {
-    if (this.#health.out === 0) this.#local.releaseLater()
-  }
-
-  #noteLoss(error: unknown): void {
-    this.#reporter.noteFault('STORE_FAILED', whyOf(error))
-  }
 }
 
-/** Returns a copy of a charge that has charged other units. */
 function chargedAt(charge: Charge, at: number, units: number): Charge {
   const [copy] = copiesOf([charge]) as [Charge]
   copy.markCharged(at, units)
   return copy
-}
-
-function textOfKeys(charges: readonly Charge[]): string {
-  return JSON.stringify(charges.map(({ policy, key }) => [policy.limiter, key]))
 }
 
 function unconfirmed(done: 'locked out' | 'reset', error?: unknown): SluiceError {

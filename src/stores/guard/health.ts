@@ -10,8 +10,6 @@ const PROBE_EVERY = 250
 /** Milliseconds after which an unanswered probe counts as lost, at first and at most. Each lost probe doubles them. */
 const PATIENCE = 5000
 const LONGEST_PATIENCE = 60_000
-/** Milliseconds without an answer after which calls of a busy process count. */
-const SILENCE = 1000
 /** Milliseconds after which clients close idle connections, so that the next call may have to make one. */
 const IDLE = 3000
 
@@ -20,18 +18,15 @@ export type StoreState = 'healthy' | 'slow' | 'away'
 
 /** What parts of a store need of their guard. */
 interface Hooks {
-  /** The name of the part that decides about a key. */
   partOf(limiter: string, key: string): string
   /** Why the store cannot answer, if it knows. */
   trouble(): string | undefined
   /** Sends one request of the guard's own. `ended` is called once the store has answered, or has failed, after so many milliseconds. */
   probe(part: Part, ended: (error: unknown, took: number, isLate: boolean) => void): void
   /** `isSilent`: it is not known yet whether answers come late. */
-  changed(part: Part, state: StoreState, reason: string, isSilent: boolean): void
+  changed(part: Part, reason: string, isSilent: boolean): void
   /** It has failed, or not answered for seconds: it is not slow. */
   lost(): void
-  /** It has decided again after an outage. */
-  proven(): void
 }
 
 /**
@@ -51,24 +46,17 @@ export class Part {
   isConnecting = true
   #sentAt = -Infinity
   #answeredAt = -Infinity
+  /** Failures in a row, the cause of the latest one, when it was noticed, and the latest error among them. */
   #failures = 0
-  /** When the first failure in a row was sent, and whether this process was busy in one of them. */
-  #firstSent = 0
-  #wasBusy = false
-  /** The cause of the latest failure that counts, and when it was noticed. */
   #cause: unknown
-  #latestAt = 0
-  /** The latest error since the last answer. */
+  #failedAt = 0
   #error: string | undefined
-  /** It has answered a probe, and no decision since. */
-  #isUnproven = false
   #isStopped = false
   #patience = PATIENCE
   #probedAt = 0
-  #probes = 0
   /** True after a probe that was answered too late. */
   #hasBeenLate = false
-  readonly #alarm = new Alarm()
+  readonly alarm: Alarm = new Alarm()
 
   constructor(name: string, bounds: Bounds, hooks: Hooks) {
     this.name = name
@@ -96,9 +84,6 @@ export class Part {
     this.#answeredAt = now
     this.#failures = 0
     this.#error = undefined
-    if (!this.#isUnproven) return
-    this.#isUnproven = false
-    this.#hooks.proven()
   }
 
   /** Nothing is learned while no calls are sent: a store that is slow must not be waited for. */
@@ -107,80 +92,60 @@ export class Part {
   }
 
   /**
-   * A call has failed; without an error, it was not answered in time. Calls of a busy process count only if nothing was answered for a second. An
-   * error that says what was wrong with the request, or with its row, is an answer. One of a locked row says nothing.
+   * A call has failed; without an error, it was not answered in time. An error that says that the request was wrong, or that its key is busy, is an
+   * answer. One transaction can carry many operations, which fail with one error: it is one failure.
    */
-  failed({ sent, deadline }: Sent, error: unknown, wasBusy: boolean): void {
+  failed({ sent, deadline }: Sent, error?: unknown): void {
     const now = performance.now()
-    const kind = error === undefined ? 'away' : kindOf(error)
-    if (kind !== 'away') return kind === 'busy' ? undefined : this.answered(now - sent, now, true)
-    const trouble = error === undefined ? this.#hooks.trouble() : whyOf(error)
-    // A connection that is being made may only be slow.
-    const isSilent = error === undefined && (trouble === undefined || trouble.startsWith('the client is not connected'))
-    if (!isSilent) this.#error = trouble
-    if (this.isOut || this.#isStopped || sent < this.#answeredAt || this.#isCounted(sent, error)) return
+    if (error !== undefined && kindOf(error) !== 'away') return this.answered(now - sent, now, true)
+    const cause = (error as Error | undefined)?.cause ?? error
+    const isCounted = this.#failures > 0 && sent < this.#failedAt && cause !== undefined && cause === this.#cause
+    if (this.isOut || this.#isStopped || sent < this.#answeredAt || isCounted) return
     const isNew = this.#answeredAt === -Infinity
     this.isConnecting = isNew
-    if (this.#failures++ === 0) {
-      this.#firstSent = sent
-      this.#wasBusy = false
-    }
-    this.#cause = causeOf(error)
-    this.#latestAt = now
-    this.#wasBusy ||= wasBusy
-    if (this.#failures < FAILURES && !isNew) return
-    if (this.#wasBusy && now - this.#firstSent < SILENCE) return
+    this.#cause = cause
+    this.#failedAt = now
+    if (error !== undefined) this.#error = whyOf(error)
+    if (++this.#failures < FAILURES && !isNew) return
     this.#patience = PATIENCE
     this.#probedAt = now
-    const reason = this.#error ?? trouble ?? `no answer within ${shownTime(deadline)}`
-    this.#become('away', reason, this.#error === undefined)
+    const reason = this.#error ?? this.#hooks.trouble()
+    // A connection that is being made may only be slow.
+    const isSilent = this.#error === undefined && (reason?.startsWith('the client is not connected') ?? true)
+    this.#become('away', reason ?? `no answer within ${shownTime(deadline)}`, isSilent)
     this.#probeLater()
   }
 
-  /** Sends a probe if one is due that no timer sends. */
-  look(): void {
-    this.#alarm.look()
-  }
-
-  /** Stops the probes. */
   stop(): void {
     this.#isStopped = true
-    this.#alarm.cancel()
-  }
-
-  /** One transaction of the store can carry many operations, which fail with one error. It is one failure. */
-  #isCounted(sent: number, error: unknown): boolean {
-    return this.#failures > 0 && sent < this.#latestAt && error !== undefined && causeOf(error) === this.#cause
+    this.alarm.cancel()
   }
 
   #become(state: StoreState, reason: string, isSilent = false): void {
     if (state === this.state) return
     this.state = state
-    this.#hooks.changed(this, state, reason, isSilent)
+    this.#hooks.changed(this, reason, isSilent)
   }
 
   #probeLater(): void {
-    this.#alarm.cancel()
+    this.alarm.cancel()
     const wait = Math.max(1, PROBE_EVERY - (performance.now() - this.#probedAt))
-    if (!this.#isStopped && this.isOut) this.#alarm.set(wait, () => this.#probe())
+    if (!this.#isStopped && this.isOut) this.alarm.set(wait, () => this.#probe())
   }
 
   /** A probe without an answer stays with the client. Another is sent only when it must be lost. */
   #probe(): void {
-    const number = ++this.#probes
     this.#probedAt = performance.now()
-    this.#alarm.set(this.#patience, () => {
+    this.alarm.set(this.#patience, () => {
       // The first answer may take several trips.
       if (this.#answeredAt > -Infinity || this.#patience > PATIENCE) this.#isAway('no answer')
       this.#patience = Math.min(this.#patience * 2, LONGEST_PATIENCE)
       this.#probe()
     })
     this.#hooks.probe(this, (error, took, isLate) => {
-      if (!this.isOut) return
-      if (error !== undefined) {
-        if (number !== this.#probes) return
-        this.#isAway(whyOf(error))
-      } else if (!isLate) return this.#close()
+      if (!this.isOut || this.#isStopped) return
+      if (error !== undefined) this.#isAway(whyOf(error))
+      else if (!isLate) return this.#close()
       else {
         // After a freeze, and while a connection is made, one answer is late. So this is known only with the second late answer.
         if (this.#hasBeenLate) this.#become('slow', this.#slowness(took))
@@ -203,14 +168,12 @@ export class Part {
   }
 
   #close(): void {
-    if (this.#isStopped) return
-    this.#alarm.cancel()
+    this.alarm.cancel()
     this.#failures = 0
     this.#error = undefined
     this.#hasBeenLate = false
     this.isConnecting = false
     this.#answeredAt = performance.now()
-    this.#isUnproven = true
     this.#become('healthy', this.name === '' ? 'the store answers again' : 'answers again')
   }
 }
@@ -222,17 +185,13 @@ interface Sent {
 }
 
 /**
- * What a failure says. `'away'`: the store did not answer, or is not set up. `'busy'` and `'damaged'`: this key alone cannot be decided. `'wrong'`:
- * the request cannot be.
+ * What a failure says. `'away'`: the store did not answer, or is not set up. `'busy'`: this key alone cannot be decided, since it is locked or its row
+ * cannot be read. `'wrong'`: the request cannot be.
  */
-export function kindOf(error: unknown): 'away' | 'busy' | 'damaged' | 'wrong' {
+export function kindOf(error: unknown): 'away' | 'busy' | 'wrong' {
   const code = error instanceof SluiceError ? error.code : 'STORE_FAILED'
   if (code === 'STORE_FAILED' || code === 'STORE_SETUP') return 'away'
-  return code === 'STORE_BUSY' ? 'busy' : code === 'DAMAGED_ROW' ? 'damaged' : 'wrong'
-}
-
-function causeOf(error: unknown): unknown {
-  return (error as Error | undefined)?.cause ?? error
+  return code === 'STORE_BUSY' || code === 'DAMAGED_ROW' ? 'busy' : 'wrong'
 }
 
 /** Such as 1.4 s or 60 ms. */
@@ -243,7 +202,6 @@ export function shownTime(ms: number): string {
 /** The most parts that are known: a store can have one for each key. Then the healthy ones are forgotten, and after them the oldest one. */
 const MOST_PARTS = 1000
 
-/** The parts of a store. */
 export class Health {
   /** How many parts are not asked. Written with each change. */
   out = 0
@@ -253,13 +211,11 @@ export class Health {
 
   constructor(bounds: Bounds, hooks: Hooks) {
     this.#bounds = bounds
-    this.#hooks = {
-      ...hooks,
-      changed: (...change) => {
-        this.#countOut()
-        hooks.changed(...change)
-      },
+    const changed: Hooks['changed'] = (...change) => {
+      this.#countOut()
+      hooks.changed(...change)
     }
+    this.#hooks = { ...hooks, changed }
   }
 
   /** The worst state of all parts. */
@@ -268,13 +224,11 @@ export class Health {
     return states.has('away') ? 'away' : states.has('slow') ? 'slow' : 'healthy'
   }
 
-  /** The part that decides about a key. */
   part(limiter: string, key: string): Part {
     const name = this.#hooks.partOf(limiter, key)
     return this.#parts.get(name) ?? this.#add(name)
   }
 
-  /** The parts that decide about charges. */
   partsOf(charges: readonly Charge[]): readonly Part[] {
     const first = this.part(charges[0]!.policy.limiter, charges[0]!.key)
     if (charges.length === 1) return first.alone
@@ -287,7 +241,7 @@ export class Health {
     if (this.out === 0) return false
     return charges.some(({ policy, key }) => {
       const part = this.part(policy.limiter, key)
-      if (part.isOut) part.look()
+      if (part.isOut) part.alarm.look()
       return part.isOut
     })
   }

@@ -1,5 +1,5 @@
 import { type Channel, channel } from '../../util/channel.ts'
-import { observer, warn } from '../../util/warn.ts'
+import { observer, rareWarning, warn } from '../../util/warn.ts'
 import type { Store } from '../store.ts'
 import { Alarm } from './alarm.ts'
 import type { StoreState } from './health.ts'
@@ -36,12 +36,6 @@ const WARNINGS = {
   healthy: ['SLUICE_RECOVERY', 'Limiters use it again'],
 } as const
 
-const FAULTS = {
-  STORE_BUSY: 'Decisions about its key, made in this process',
-  DAMAGED_ROW: 'Its key is decided in this process for ten seconds at a time. `reset` deletes the row. Such decisions',
-  STORE_FAILED: 'Refunds, settlements and lock-outs that may be lost',
-} as const
-
 /**
  * Reports what a store does: every change to the user's function, to the channel and to the log. The log gets the first outage and its end at
  * once. After that, and while the store is slow or away, it gets at most one line a minute. An outage without an error is logged once a probe has
@@ -57,13 +51,20 @@ export class Reporter {
   #latest: StoreChange | undefined
   /** An outage that is not logged yet. */
   #silent: StoreChange | undefined
-  #isProven = true
-  /** Decisions without the store since it was healthy, and when the latest was made. */
+  /** A recovery that is not logged yet: the store has not decided since. */
+  #recovered: StoreChange | undefined
+  /** Decisions without the store since the latest recovery in the log. */
   #local = 0
-  #localAt = 0
-  /** Faults of single keys, and of single operations: how many there were, and when the next may be logged. */
-  readonly #faults = new Map<string, { count: number; next: number }>()
-  /** Rings a minute after a log. */
+  /** A key cannot be decided by the store. */
+  readonly busy: (reason: string) => void = this.#counted(
+    'SLUICE_LOCAL',
+    'Decisions about its key, made in this process',
+  )
+  /** A change has failed that the store may have made. */
+  readonly unsure: (reason: string) => void = this.#counted(
+    'SLUICE_OUTAGE',
+    'Refunds, settlements and lock-outs that may be lost',
+  )
   readonly alarm: Alarm = new Alarm()
 
   constructor(store: Store, onChange: ((change: StoreChange) => unknown) | undefined) {
@@ -75,7 +76,7 @@ export class Reporter {
   changed(state: StoreState, reason: string, isSilent = false): void {
     const change: StoreChange = { state, reason, name: this.#name }
     this.#latest = change
-    this.#isProven = false
+    this.#recovered = state === 'healthy' ? change : undefined
     if (state !== 'healthy') {
       this.#silent = isSilent ? change : undefined
       if (!isSilent) this.#logOnce(change)
@@ -86,33 +87,14 @@ export class Reporter {
 
   /** The store has decided again. */
   proven(): void {
-    if (this.#isProven || this.#latest?.state !== 'healthy') return
-    this.#isProven = true
+    if (this.#recovered === undefined) return
     this.lost()
-    this.#logOnce(this.#latest)
+    this.#logOnce(this.#recovered)
+    this.#recovered = undefined
   }
 
-  /** A decision was made without the store. */
   countLocal(): void {
-    const now = performance.now()
-    if (this.#isProven && now - this.#localAt > LOG_EVERY) this.#local = 0
-    this.#localAt = now
     this.#local++
-  }
-
-  /** One key, or one operation, has failed. */
-  noteFault(kind: keyof typeof FAULTS, reason: string): void {
-    const now = performance.now()
-    const known = this.#faults.get(kind) ?? { count: 0, next: 0 }
-    this.#faults.set(kind, known)
-    known.count++
-    if (now < known.next) return
-    warn(
-      kind === 'STORE_FAILED' ? 'SLUICE_OUTAGE' : 'SLUICE_LOCAL',
-      `${this.#name}: ${reason}. ${FAULTS[kind]}: ${known.count}`,
-    )
-    known.count = 0
-    known.next = now + LOG_EVERY
   }
 
   /** Logs an outage that was not logged yet, and stops the timers. */
@@ -129,6 +111,20 @@ export class Reporter {
   lost(): void {
     if (this.#silent !== undefined) this.#logOnce(this.#silent)
     this.#silent = undefined
+  }
+
+  /** Returns a function that warns at most once a minute, with the number of its calls since the last time. */
+  #counted(code: string, effect: string): (reason: string) => void {
+    const warnRarely = rareWarning(code)
+    let count = 0
+    return (reason) => {
+      count++
+      warnRarely(() => {
+        const text = `${this.#name}: ${reason}. ${effect}: ${count}`
+        count = 0
+        return text
+      })
+    }
   }
 
   /** Logs a state once in a minute. */
@@ -148,7 +144,7 @@ export class Reporter {
   readonly #nextMinute = (): void => {
     const change = this.#latest!
     this.#logged.clear()
-    if (change.state === 'healthy' && (this.#missed === 0 || !this.#isProven)) return
+    if (change.state === 'healthy' && (this.#missed === 0 || this.#recovered !== undefined)) return
     const several = this.#missed > 1 ? `${this.#missed} changes in the last minute. The latest: ` : ''
     this.#log(change, several + change.reason)
     this.#missed = 0

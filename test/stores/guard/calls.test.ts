@@ -2,16 +2,20 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, it, vi } from 'vitest'
-import { Calls, type Pending } from '../../../src/stores/guard/calls.ts'
+import { Call, Calls } from '../../../src/stores/guard/calls.ts'
 
-function call(expired: string[], name: string, deadline: number): Pending {
-  const expire = (wasBusy: boolean): void => void expired.push(wasBusy ? `${name}, busy` : name)
-  return { sent: performance.now(), deadline, turn: 0, lost: 0, expire }
+/** Adds a call that notes its name when it is not answered in time. */
+function add(calls: Calls, expired: string[], name: string, deadline: number): Call {
+  const call = new Call(calls, [], deadline, (error) => void (error !== undefined && expired.push(name)))
+  calls.add(call)
+  return call
 }
 
-/** The names without a note that this process was busy, since that depends on the machine. */
-function namesOf(expired: readonly string[]): string[] {
-  return expired.map((each) => each.replace(', busy', ''))
+/** Answers a call. Returns false if it was over. */
+function answer(call: Call): boolean {
+  const { isPending } = call
+  call.answered()
+  return isPending
 }
 
 /** Computes: nothing else runs in this process for so many milliseconds. */
@@ -44,22 +48,21 @@ describe('calls', () => {
   it('expire in the order in which they were sent, unless they were answered', async () => {
     const expired: string[] = []
     const calls = new Calls(30)
-    const [a, b, c] = ['a', 'b', 'c'].map((name) => call(expired, name, 30))
-    for (const each of [a!, b!, c!]) calls.add(each)
-    expect(calls.remove(b!)).toBe(true)
+    const [a, b] = ['a', 'b', 'c'].map((name) => add(calls, expired, name, 30))
+    expect(answer(b!)).toBe(true)
     await pause(20)
-    calls.add(call(expired, 'd', 30))
-    await vi.waitFor(() => expect(namesOf(expired)).toEqual(['a', 'c']), { interval: 1 })
-    expect(calls.remove(a!)).toBe(false)
-    await vi.waitFor(() => expect(namesOf(expired)).toEqual(['a', 'c', 'd']))
+    add(calls, expired, 'd', 30)
+    await vi.waitFor(() => expect(expired).toEqual(['a', 'c']), { interval: 1 })
+    expect(answer(a!)).toBe(false)
+    await vi.waitFor(() => expect(expired).toEqual(['a', 'c', 'd']))
   })
 
   it('have a deadline each', async () => {
     const expired: string[] = []
     const calls = new Calls(10)
-    calls.add(call(expired, 'long', 600))
-    calls.add(call(expired, 'short', 10))
-    await vi.waitFor(() => expect(namesOf(expired)).toEqual(['short', 'long']), 5000)
+    add(calls, expired, 'long', 600)
+    add(calls, expired, 'short', 10)
+    await vi.waitFor(() => expect(expired).toEqual(['short', 'long']), 5000)
   })
 
   it('do not expire while an answer waits to be read, however long this process was busy', async () => {
@@ -68,13 +71,12 @@ describe('calls', () => {
       const calls = new Calls(10)
       const [near, far, close] = await connection()
       const read = new Promise<boolean>((resolve) => {
-        near.once('data', () => resolve(calls.remove(late)))
+        near.once('data', () => resolve(answer(late!)))
       })
-      let late = call(expired, 'late', 10)
+      let late: Call | undefined
       // After this phase of the event loop come its timers, and only then what was read.
       setImmediate(() => {
-        late = call(expired, 'late', 10)
-        calls.add(late)
+        late = add(calls, expired, 'late', 10)
         far.write('answer')
         compute(ms)
       })
@@ -90,11 +92,10 @@ describe('calls', () => {
     try {
       const expired: string[] = []
       const calls = new Calls(40)
-      const late = call(expired, 'late', 40)
-      calls.add(late)
+      const late = add(calls, expired, 'late', 40)
       vi.advanceTimersByTime(45)
       // What was read comes before the end of the turn.
-      expect([expired, calls.remove(late)]).toEqual([[], true])
+      expect([expired, answer(late)]).toEqual([[], true])
     } finally {
       vi.useRealTimers()
     }
@@ -105,11 +106,7 @@ describe('calls', () => {
     const timers = (): number => process.getActiveResourcesInfo().filter((each) => each === 'Timeout').length
     const before = timers()
     const calls = new Calls(10)
-    for (let i = 0; i < 1000; i++) {
-      const answered = call([], '', 10)
-      calls.add(answered)
-      calls.remove(answered)
-    }
+    for (let i = 0; i < 1000; i++) add(calls, [], '', 10).answered()
     await pause(30)
     expect(timers()).toBeLessThanOrEqual(before)
   })
@@ -117,38 +114,35 @@ describe('calls', () => {
   it('expire at once if they are lost, and the others later', async () => {
     const expired: string[] = []
     const calls = new Calls(20)
-    const all = ['a', 'b', 'c', 'd'].map((name) => call(expired, name, 20))
-    for (const each of all) calls.add(each)
+    const all = ['a', 'b', 'c', 'd'].map((name) => add(calls, expired, name, 20))
     calls.expireWhere((each) => each === all[1] || each === all[2])
     expect(expired).toEqual(['b', 'c'])
-    await vi.waitFor(() => expect(namesOf(expired)).toEqual(['b', 'c', 'a', 'd']))
+    await vi.waitFor(() => expect(expired).toEqual(['b', 'c', 'a', 'd']))
   })
 
   it('expire after a bounded number of turns, however long each is', async () => {
     const expired: string[] = []
     const calls = new Calls(20)
-    calls.add(call(expired, 'a', 20))
+    add(calls, expired, 'a', 20)
     let turns = 0
     for (; expired.length === 0 && turns < 50; turns++) {
       compute(40)
       await new Promise((resolve) => setTimeout(resolve))
     }
-    expect(expired).toEqual(['a, busy'])
+    expect(expired).toEqual(['a'])
     expect(turns).toBeGreaterThanOrEqual(4)
     expect(turns).toBeLessThanOrEqual(16)
   })
 
   it('know when this process was busy', async () => {
     const calls = new Calls(50)
-    const waiting = call([], 'a', 5000)
-    calls.add(waiting)
+    const waiting = add(calls, [], 'a', 5000)
     expect(calls.lostSince(waiting, performance.now())).toBe(0)
     compute(60)
     expect(calls.lostSince(waiting, performance.now())).toBeGreaterThan(50)
     await pause(30)
     expect(calls.lostSince(waiting, performance.now())).toBeGreaterThan(50)
-    const later = call([], 'b', 5000)
-    calls.add(later)
+    const later = add(calls, [], 'b', 5000)
     expect(calls.lostSince(later, performance.now())).toBeLessThan(50)
     calls.close()
   })
@@ -158,7 +152,7 @@ describe('calls', () => {
     const times: number[] = []
     // A busy machine delays some of them.
     for (let i = 0; i < 40 && !(Math.min(...times) <= ms + 10); i++)
-      times.push(await elapsed((done) => calls.add({ ...call([], '', ms), expire: done })))
+      times.push(await elapsed((done) => calls.add(new Call(calls, [], ms, done))))
     expect(Math.min(...times)).toBeLessThanOrEqual(ms + 10)
     expect(Math.min(...times)).toBeGreaterThanOrEqual(ms - 1)
   })

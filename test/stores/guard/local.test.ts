@@ -1,11 +1,15 @@
-import { setTimeout as pause } from 'node:timers/promises'
-import { expect, it } from 'vitest'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { gcra, memoryStore } from '../../../src/index.ts'
 import { LocalDecisions } from '../../../src/stores/guard/local.ts'
 import { Charge, createPolicy, type Deciding, type DecisionMode } from '../../../src/stores/store.ts'
+import { virtualClock } from '../../../src/testing.ts'
 import { laterStore } from '../../support/later.ts'
 
-const store = laterStore(memoryStore())
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
+afterEach(() => void vi.useRealTimers())
+
+const clock = virtualClock()
+const store = laterStore(memoryStore({ clock }))
 
 function charge(window: `${number}ms`): Charge {
   return new Charge(createPolicy('test', gcra({ quota: 1, window }), store, {}), 'k', 1)
@@ -15,31 +19,26 @@ function deciding(kind: DecisionMode, charge: Charge): Deciding {
   return { kind, charges: [charge], fresh: false }
 }
 
-it('counts in this process are freed once all of them have expired', async () => {
+function pass(ms: number): void {
+  clock.advance(ms)
+  vi.advanceTimersByTime(ms)
+}
+
+it('counts in this process are freed within a minute after all of them have expired', () => {
   const local = new LocalDecisions(1, 1000, store)
   expect(local.isEmpty).toBe(true)
-  for (const window of ['60ms', '150ms'] as const) local.decide(deciding('consume', charge(window)), 'local')
-  local.releaseLater()
-  await pause(90)
+  for (const window of ['60000ms', '150000ms'] as const) local.decide(deciding('consume', charge(window)), 'local')
+  pass(120_000)
   expect(local.isEmpty).toBe(false)
-  await pause(120)
-  expect(local.isEmpty).toBe(true)
+  pass(120_000)
+  expect([local.isEmpty, vi.getTimerCount()]).toEqual([true, 0])
 })
 
-it('counts in this process stay while decisions are made by them', async () => {
-  const local = new LocalDecisions(1, 1000, store)
-  const again = charge('10ms')
-  local.decide(deciding('consume', again), 'local')
-  local.releaseLater()
-  local.decide(deciding('peek', again), 'local')
-  await pause(40)
-  expect(local.isEmpty).toBe(false)
-  local.close()
-})
-
-it('counts for a very long time stay', () => {
+it('counts in this process stay while they have not expired, however long that is', () => {
   const local = new LocalDecisions(1, 1000, store)
   local.decide(deciding('consume', charge('31536000000ms')), 'local')
-  local.releaseLater()
+  for (let hour = 0; hour < 48; hour++) pass(3_600_000)
   expect(local.isEmpty).toBe(false)
+  local.close()
+  expect(vi.getTimerCount()).toBe(0)
 })

@@ -1,5 +1,4 @@
 // block, pause and penalize through a guard, with a store that answers, does not, and answers again.
-import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import {
   type AsyncStore,
@@ -13,9 +12,11 @@ import {
   SluiceError,
 } from '../../../src/index.ts'
 import { guardedLimiterOf } from '../../../src/limiter/adapted.ts'
+import type { LockMode } from '../../../src/engine/adjust.ts'
 import { Backlog } from '../../../src/stores/guard/backlog.ts'
 import { LocalDecisions } from '../../../src/stores/guard/local.ts'
 import { Charge, createPolicy } from '../../../src/stores/store.ts'
+import { virtualClock } from '../../../src/testing.ts'
 import { recordWarnings } from '../../support/guarded.ts'
 import { laterStore } from '../../support/later.ts'
 import { methodStore } from '../../support/method-store.ts'
@@ -186,15 +187,23 @@ describe('a penalty', () => {
     await until(async () => (await other.peek('a', { cost: 0 })).limits[0]!.remaining > 90)
   })
 
-  it('is over here when its debt is paid, and then its memory is free', async () => {
-    const store = remote()
+  it('is over here when its debt is paid, and then its memory is free', () => {
+    const clock = virtualClock()
+    const store = laterStore(memoryStore({ clock }))
     const local = new LocalDecisions(1, 1000, store)
-    const limit = gcra({ quota: 1, window: '60ms' })
-    local.penalize(new Charge(createPolicy('test', limit, store, store), 'a', 1), 3)
-    local.releaseLater()
-    await pause(90)
-    expect(local.isEmpty).toBe(false)
-    await until(async () => local.isEmpty)
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    try {
+      const limit = gcra({ quota: 1, window: '1m' })
+      local.adjust(new Charge(createPolicy('test', limit, store, store), 'a', 1), 3)
+      clock.advance(150_000)
+      vi.advanceTimersByTime(60_000)
+      expect(local.isEmpty).toBe(false)
+      clock.advance(60_000)
+      vi.advanceTimersByTime(60_000)
+      expect([local.isEmpty, vi.getTimerCount()]).toEqual([true, 0])
+    } finally {
+      vi.useRealTimers()
+    }
   })
 })
 
@@ -218,16 +227,19 @@ describe('the backlog', () => {
   it('is bounded, and has one lock-out of each key', async () => {
     const { backlog, sent } = setup()
     const now = performance.now()
-    for (let i = 0; i < 10_000; i++) backlog.lock(charge(i), now + 2e6, 'set')
-    expect(() => backlog.lock(charge(10_000), now + 2e6, 'set')).toThrow('10000 lock-outs')
-    backlog.lock(charge(7), now + 1e6, 'extend')
-    backlog.lock(charge(8), now + 5e6, 'extend')
-    backlog.lock(charge(9), now + 1e6, 'set')
+    const lock = (i: number, ms: number, mode: LockMode): unknown =>
+      backlog.keep({ kind: 'lock', charges: [charge(i)], ms, mode }, now + ms)
+    const full = { message: expect.stringContaining('10000 refunds') }
+    for (let i = 0; i < 10_000; i++) lock(i, 2e6, 'set')
+    expect(lock(10_000, 2e6, 'set')).toMatchObject(full)
+    lock(7, 1e6, 'extend')
+    lock(8, 5e6, 'extend')
+    lock(9, 1e6, 'set')
     backlog.forget('test', '0')
     backlog.unlock(charge(1))
     backlog.unlock(charge(1))
-    for (const i of [10_000, 10_001]) backlog.lock(charge(i), now + 2e6, 'set')
-    expect(() => backlog.lock(charge(10_002), now + 2e6, 'set')).toThrow('10000 lock-outs')
+    for (const i of [10_000, 10_001]) lock(i, 2e6, 'set')
+    expect(lock(10_002, 2e6, 'set')).toMatchObject(full)
     await backlog.send()
     expect(sent.length).toBe(10_000)
     expect(sent.slice(0, 8)).toEqual([
@@ -241,13 +253,13 @@ describe('the backlog', () => {
 
   it('is bounded for adjustments, which are sent once and in order', async () => {
     const { backlog, sent } = setup()
-    for (let i = 0; i < 5000; i++) backlog.adjust({ charges: [charge(i), charge(i)], units: [i, -i] })
-    expect(() => backlog.adjust({ charges: [charge(0)], units: [1] })).toThrow(
-      '10000 refunds, settlements and penalties',
-    )
+    for (let i = 0; i < 5000; i++) backlog.keep({ kind: 'adjust', charges: [charge(i), charge(i)], units: [i, -i] })
+    expect(backlog.keep({ kind: 'adjust', charges: [charge(0)], units: [1] })).toMatchObject({
+      message: expect.stringContaining('10000 refunds, settlements'),
+    })
     await backlog.send()
     expect(sent).toEqual(Array.from({ length: 5000 }, (_, i) => [String(i), i, -i]))
-    backlog.adjust({ charges: [charge(0)], units: [1] })
+    backlog.keep({ kind: 'adjust', charges: [charge(0)], units: [1] })
     await backlog.send()
     expect(sent.length).toBe(5001)
   })
@@ -268,7 +280,7 @@ describe('the backlog', () => {
       const backlog = new Backlog({ inner, isOutFor: () => false, failed })
       const refunded = charge(1)
       refunded.allowed = true
-      expect(backlog.repeats({ charges: [refunded], units: [-1] }, locked)).toBe(true)
+      expect(backlog.repeats({ kind: 'adjust', charges: [refunded], units: [-1] }, locked)).toBe(true)
       await vi.advanceTimersByTimeAsync(59_500)
       expect([tries, lost]).toEqual([59, []])
       await vi.advanceTimersByTimeAsync(5000)
@@ -283,7 +295,9 @@ describe('the backlog', () => {
     const { backlog } = setup()
     const refunded = charge(1)
     refunded.allowed = true
-    expect(backlog.repeats({ charges: [refunded], units: [-1] }, new Error('no answer'))).toBe(false)
-    expect(backlog.repeats({ charges: [charge(1)], units: [1] }, new SluiceError('STORE_BUSY', ''))).toBe(false)
+    expect(backlog.repeats({ kind: 'adjust', charges: [refunded], units: [-1] }, new Error('no answer'))).toBe(false)
+    expect(
+      backlog.repeats({ kind: 'adjust', charges: [charge(1)], units: [1] }, new SluiceError('STORE_BUSY', '')),
+    ).toBe(false)
   })
 })

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { fixedWindow, memoryStore } from '../../../src/index.ts'
 import { Backlog } from '../../../src/stores/guard/backlog.ts'
-import { Charge, createPolicy } from '../../../src/stores/store.ts'
+import { Charge, createPolicy, type Locking } from '../../../src/stores/store.ts'
 import { headerPart, heapUsed } from '../../support/heap.ts'
 import { methodStore } from '../../support/method-store.ts'
 
@@ -13,6 +13,10 @@ function charge(i: number): Charge {
   const made = new Charge(policy, headerPart(i), 1)
   made.markCharged(i, 1)
   return made
+}
+
+function lockOf(i: number): Locking {
+  return { kind: 'lock', charges: [charge(i)], ms: 0, mode: 'set' }
 }
 
 /** A backlog, and what it has sent. */
@@ -30,9 +34,9 @@ it('the adjustments that wait for a store keep 1 kB of each charge, and no heade
   const sent: unknown[] = []
   const backlog = backlogTo(sent)
   const before = heapUsed()
-  for (let i = 0; i < MOST; i++) backlog.adjust({ charges: [charge(i)], units: [-1] })
+  for (let i = 0; i < MOST; i++) backlog.keep({ kind: 'adjust', charges: [charge(i)], units: [-1] })
   expect(heapUsed() - before).toBeLessThan(MOST * 1000)
-  expect(() => backlog.adjust({ charges: [charge(0)], units: [-1] })).toThrow('store_failed')
+  expect(backlog.keep({ kind: 'adjust', charges: [charge(0)], units: [-1] })).toMatchObject({ code: 'STORE_FAILED' })
   await backlog.send()
   expect(sent).toHaveLength(MOST)
   expect(sent[0]).toMatchObject({ units: [-1], charges: [{ key: charge(0).key, at: 0, charged: 1, policy }] })
@@ -42,9 +46,9 @@ it('the lock-outs that wait for a store keep 1 kB each, and no header', async ()
   const sent: unknown[] = []
   const backlog = backlogTo(sent)
   const before = heapUsed()
-  for (let i = 0; i < MOST; i++) backlog.lock(charge(i), i, 'set')
+  for (let i = 0; i < MOST; i++) backlog.keep(lockOf(i), i)
   expect(heapUsed() - before).toBeLessThan(MOST * 1000)
-  expect(() => backlog.lock(charge(MOST), 1, 'set')).toThrow('store_failed')
+  expect(backlog.keep(lockOf(MOST), 1)).toMatchObject({ code: 'STORE_FAILED' })
   await backlog.send()
   expect(sent).toHaveLength(MOST)
 })

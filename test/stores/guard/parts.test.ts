@@ -14,12 +14,11 @@ it('knows at most 1,000 parts, also if all of them are out, and stops the probes
       probe: ({ name }) => void probed.add(name),
       changed: () => undefined,
       lost: () => undefined,
-      proven: () => undefined,
     },
   )
   const failed = new Error('away')
   for (let i = 0; i < 3000; i++)
-    health.part('api', `key ${i}`).failed({ sent: performance.now(), deadline: 1000 }, failed, false)
+    health.part('api', `key ${i}`).failed({ sent: performance.now(), deadline: 1000 }, failed)
   expect(health.out).toBe(1000)
   expect(health.part('api', 'key 2999').isOut).toBe(true)
   vi.advanceTimersByTime(400)

@@ -13,7 +13,7 @@ import {
   spacing,
   tokenBucket,
 } from '../../../src/index.ts'
-import { shareOf } from '../../../src/stores/guard/local.ts'
+import { shareOf } from '../../../src/stores/guard/share.ts'
 import { virtualClock } from '../../../src/testing.ts'
 import { recordWarnings } from '../../support/guarded.ts'
 
