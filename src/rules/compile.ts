@@ -28,7 +28,7 @@ interface ReadDocument {
 }
 
 /** Options that a document is read with. */
-interface ReadOptions {
+export interface ReadOptions {
   /** The bits of an IPv6 address that make the key `ip`. Default 56. */
   readonly ipv6Subnet?: number | undefined
 }

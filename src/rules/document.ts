@@ -239,3 +239,9 @@ export function invalidRules(problems: readonly RulesProblem[]): SluiceError {
     { cause: problems },
   )
 }
+
+/** Returns the mistakes that an error is about, `undefined` for another error than `INVALID_RULES`. */
+export function mistakesIn(error: unknown): readonly RulesProblem[] | undefined {
+  if (!(error instanceof SluiceError) || error.code !== 'INVALID_RULES') return undefined
+  return error.cause as readonly RulesProblem[]
+}

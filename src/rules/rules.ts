@@ -138,11 +138,11 @@ export class Rules<Input = unknown> extends Emitter<RulesEvents> implements Rule
   #stop: (() => MaybePromise<void>) | undefined
   readonly #inForce: RulesInForce<Input>
 
-  /** Throws `INVALID_RULES`. Use `createRules` or a source. */
-  constructor(document: unknown, options: RulesOptions<Input>, version?: number) {
+  /** Use `createRules` or a source. */
+  constructor(compiled: CompiledRules, options: RulesOptions<Input>, version?: number) {
     super()
     this.#options = options
-    this.#compiled = compileRules(document, options)
+    this.#compiled = compiled
     this.#current = versionOf(this.#compiled, version ?? 1)
     this.#inForce = inForce(
       options,
@@ -297,7 +297,7 @@ export interface ReplaceOptions {
 export function createRules<Input = unknown>(document: RulesDocument, options: RulesOptions<Input> = {}): Rules<Input> {
   options = knownOptions('createRules', options, RULES_OPTIONS)
   validateRulesOptions(options)
-  return new Rules(document, options)
+  return new Rules(compileRules(document, options), options)
 }
 
 /** Throws `INVALID_OPTION` for wrong options of rules. */

@@ -147,7 +147,7 @@ export const rules = [
   problems('mistakes have no bound', 'if (this.#list.length >= MOST)', 'if (this.#list.length < 0)'),
   problems('a message has any length', 'message.length > LONGEST', 'message.length < 0'),
   problems('a mistake does not name its line', "line === undefined ? (file ?? '')", "line !== 0 ? (file ?? '')"),
-  watch('a mistake does not name its file', 'return inFile(this.#path, problems)', 'return problems'),
+  watch('a mistake does not name its file', 'inFile(this.#path, problems)', 'problems'),
   shape('one object in many places counts once', 'return count > most', 'return false'),
   shapes('a mistake does not say where attributes stand', '{ advise: adviseAttribute }', '{}'),
   shapes('a key names an attribute by its name alone', '|attribute:(?!', '|(?:attribute:)?(?!'),

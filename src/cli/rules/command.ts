@@ -1,8 +1,9 @@
 import { promises } from 'node:fs'
-import { checkRules, compileRules } from '../../rules/compile.ts'
-import { inFile, invalidRules, problemText, type RulesDocument, type RulesProblem } from '../../rules/document.ts'
-import { pullRules, pushRules, type RulesPush } from '../../rules/redis/stored.ts'
-import { decode, formatOf, LARGEST, parseText, type RulesFormat } from '../../rules/text.ts'
+import type { ReadOptions } from '../../rules/compile.ts'
+import type { CompiledRules } from '../../rules/dimensions.ts'
+import { mistakesIn, problemText, type RulesProblem } from '../../rules/document.ts'
+import { checkedRules, pullRules, pushChecked, type RulesPush } from '../../rules/redis/stored.ts'
+import { compileText, decode, formatOf, LARGEST, type RulesText } from '../../rules/text.ts'
 import { shown, SluiceError } from '../../util/errors.ts'
 import { clients, withRedis } from '../connect.ts'
 import { parseArgs } from 'node:util'
@@ -19,16 +20,8 @@ interface Place {
   readonly client: string | undefined
 }
 
-/** A text of rules, from a file or from Redis. */
-interface LoadedText {
-  /** The name of the file. */
-  readonly file?: string
-  readonly text: string
-  readonly format: RulesFormat
-}
-
 /** Reads a text from a file, or from Redis if it is given as a URL. */
-async function loadText(from: string, place: Place): Promise<LoadedText> {
+async function loadText(from: string, place: Place): Promise<RulesText> {
   if (!isRedisUrl(from)) return loadFile(from)
   const { name, prefix } = place
   const found = await withRedis(from, place.client, (_, client) => pullRules(client, { name, prefix }))
@@ -44,7 +37,7 @@ function noRules(name: string): SluiceError {
   return new SluiceError('RULES_UNREACHABLE', `Redis has no rules named ${shown(name)}`)
 }
 
-async function loadFile(path: string): Promise<LoadedText> {
+async function loadFile(path: string): Promise<RulesText> {
   const format = formatOf(path)
   if (format === undefined)
     throw new SluiceError('INVALID_OPTION', `expected a file .json, .yaml or .yml, or a URL, got ${shown(path)}`)
@@ -55,22 +48,22 @@ async function loadFile(path: string): Promise<LoadedText> {
   return { text, format, file: path }
 }
 
-/** Returns the document of a text, or all of its mistakes with their file and lines. */
-async function documentOf({ text, format, file }: LoadedText): Promise<RulesDocument | readonly RulesProblem[]> {
-  const parsed = await parseText(text, format)
-  const problems = 'problems' in parsed ? parsed.problems : parsed.located(checkRules(parsed.value))
-  if (problems.length > 0) return file === undefined ? problems : inFile(file, problems)
-  return (parsed as { readonly value: RulesDocument }).value
+/** Compiles a document from a file or from Redis. Throws `INVALID_RULES` with all its mistakes. */
+export async function loadRules(from: string, place: Place, options?: ReadOptions): Promise<CompiledRules> {
+  const { compiled } = await compileText(await loadText(from, place), options)
+  return compiled
 }
 
-/** Returns a document that is right. Throws `INVALID_RULES` with all mistakes otherwise. */
-export async function loadDocument(from: string, place: Place): Promise<RulesDocument> {
-  const found = await documentOf(await loadText(from, place))
-  if (isProblems(found)) throw invalidRules(found)
-  return found
+/** Returns what `work` returns, or the mistakes of its document. */
+async function orMistakes<Result extends object>(work: Promise<Result>): Promise<Result | readonly RulesProblem[]> {
+  return work.catch((error: unknown) => {
+    const problems = mistakesIn(error)
+    if (problems === undefined) throw error
+    return problems
+  })
 }
 
-function isProblems(found: RulesDocument | readonly RulesProblem[]): found is readonly RulesProblem[] {
+function isProblems(found: object): found is readonly RulesProblem[] {
   return Array.isArray(found)
 }
 
@@ -157,7 +150,7 @@ function misuse(expected: string): SluiceError {
 }
 
 async function check([from]: readonly string[], { json }: Values, place: Place): Promise<Outcome> {
-  const found = await documentOf(await loadText(from!, place))
+  const found = await orMistakes(compileText(await loadText(from!, place)))
   const problems = isProblems(found) ? found : []
   const exitCode = problems.length === 0 ? EXIT.done : EXIT.failed
   if (json) return { text: jsonText({ valid: exitCode === EXIT.done, problems }), exitCode }
@@ -169,8 +162,7 @@ function problemLines(problems: readonly RulesProblem[]): string {
 }
 
 async function diff([old, next]: readonly string[], { json }: Values, place: Place): Promise<Outcome> {
-  const [before, after] = [await loadDocument(old!, place), await loadDocument(next!, place)]
-  const found = differences(compileRules(before), compileRules(after))
+  const found = differences(await loadRules(old!, place), await loadRules(next!, place))
   return { text: json ? jsonText({ differences: found }) : printedDifferences(found) }
 }
 
@@ -179,22 +171,14 @@ async function push([from, url]: readonly string[], values: Values, place: Place
   const { name, prefix } = place
   if (isRedisUrl(from!) || !isRedisUrl(url!)) throw misuse('a file and a Redis URL')
   if (version !== undefined && !/^\d{1,15}$/.test(version)) throw misuse('a whole number as --version')
-  const loaded = await loadText(from!, place)
-  const { text, format } = loaded
-  const found = await documentOf(loaded)
+  const found = await orMistakes(checkedRules(await loadFile(from!)))
   if (isProblems(found))
     return { text: json ? jsonText({ pushed: false, problems: found }) : problemLines(found), exitCode: EXIT.failed }
   try {
     const made = await withRedis(url!, place.client, async (_, client) => {
       const base = version === undefined ? await pullRules(client, { name, prefix }) : undefined
       const expected = version === undefined ? (base?.version ?? 0) : Number(version)
-      return pushRules(client, text, {
-        name,
-        prefix,
-        format,
-        version: expected,
-        ...(writer !== undefined && { writer }),
-      })
+      return pushChecked(client, found, { name, prefix, version: expected, ...(writer !== undefined && { writer }) })
     })
     return { text: json ? jsonText({ pushed: true, ...made }) : `${name}: version ${made.version} is pushed\n` }
   } catch (error) {
@@ -224,14 +208,14 @@ async function explainRequest([from]: readonly string[], values: Values, place: 
     headers: pairs('--header', values.header),
     attributes: pairs('--attribute', values.attribute),
   }
-  const document = await loadDocument(from!, place)
+  const rules = await loadRules(from!, place)
   const url = values.redis ?? (isRedisUrl(from!) ? from : undefined)
   const { prefix } = place
   const found =
     url === undefined
-      ? await explain(document, input, undefined)
+      ? await explain(rules, input, undefined)
       : await withRedis(url, place.client, (scripts, client) =>
-          explain(document, input, { client, scripts, limiter, prefix }),
+          explain(rules, input, { client, scripts, limiter, prefix }),
         )
   return { text: json ? jsonText(found) : printedExplanation(found) }
 }

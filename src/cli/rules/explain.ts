@@ -1,9 +1,8 @@
 import { createLimiter } from '../../limiter/limiter.ts'
 import type { RulesInput } from '../../limiter/rule-source.ts'
-import { compileRules } from '../../rules/compile.ts'
-import type { RulesDocument } from '../../rules/document.ts'
+import type { CompiledRules } from '../../rules/dimensions.ts'
 import { type ConditionExplanation, explainRules, type PolicyExplanation } from '../../rules/match.ts'
-import { createRules } from '../../rules/rules.ts'
+import { Rules } from '../../rules/rules.ts'
 import type { RedisClient, ScriptClient } from '../../stores/redis/clients.ts'
 import { redisStore } from '../../stores/redis/index.ts'
 import { roughDuration } from '../../util/duration.ts'
@@ -64,13 +63,13 @@ interface UsagePlace {
 
 /** Explains what rules say about a request, and what it has used. It charges nothing. */
 export async function explain(
-  document: RulesDocument,
+  rules: CompiledRules,
   input: RulesInput,
   place: UsagePlace | undefined,
 ): Promise<Explained> {
   const now = place === undefined ? Date.now() : await timeOf(place.scripts)
-  const { allowedBy, policies } = explainRules(compileRules(document), input, now)
-  const found = place === undefined ? undefined : await usageOf(document, input, place)
+  const { allowedBy, policies } = explainRules(rules, input, now)
+  const found = place === undefined ? undefined : await usageOf(rules, input, place)
   const usages = [...(found?.usages ?? [])]
   const isCounted = allowedBy === undefined
   const result = {
@@ -125,11 +124,11 @@ function explained(policy: PolicyExplanation, usages: Usage[]): ExplainedPolicy 
 }
 
 async function usageOf(
-  document: RulesDocument,
+  compiled: CompiledRules,
   input: RulesInput,
   { client, limiter, prefix }: UsagePlace,
 ): Promise<{ admitted: boolean; usages: readonly Usage[] }> {
-  const rules = createRules<RulesInput>(document)
+  const rules = new Rules<RulesInput>(compiled, {})
   const counted = createLimiter({ rules, name: limiter, store: redisStore(client, { prefix }) })
   // A decision says what is left after the request. One with cost 0 says what is left before it.
   const [decision, before] = [await counted.peek(input), await counted.peek(input, { cost: 0 })]

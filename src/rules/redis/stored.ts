@@ -4,10 +4,9 @@ import { isScriptMissing } from '../../stores/redis/failure.ts'
 import { PREFIX } from '../../stores/redis/keys.ts'
 import { messageOf, SluiceError } from '../../util/errors.ts'
 import { boolean, knownOptions, oneOf, ownOptions, refuse, wholeNumber } from '../../util/validate.ts'
-import { LARGEST, parseText, type RulesFormat } from '../text.ts'
+import { type CompiledText, compileText, LARGEST, type RulesFormat, type RulesText } from '../text.ts'
 import { hostname, userInfo } from 'node:os'
 import script from './stored.lua?raw'
-import { checkRules } from '../compile.ts'
 import { invalidRules, type RulesDocument } from '../document.ts'
 
 /** Where a document is kept in Redis. */
@@ -38,11 +37,13 @@ export interface PulledRules extends RulesPush {
   readonly format: RulesFormat
 }
 
-/** What is written: the text as it was given, and the document in JSON, so that processes need no parser of YAML. */
-interface NewRules {
-  readonly text: string
-  readonly format: RulesFormat
+/** A text that is checked, and its document in JSON, so that processes need no parser of YAML. */
+interface CheckedRules extends RulesText, CompiledText {
   readonly json: string
+}
+
+/** What is written. */
+interface NewRules extends Pick<CheckedRules, 'text' | 'format' | 'json'> {
   readonly writer: string
 }
 
@@ -148,12 +149,19 @@ export async function pushRules(
   options: PushOptions = {},
 ): Promise<RulesPush> {
   options = knownOptions('pushRules', options, ['name', 'prefix', 'cluster', 'version', 'format', 'writer'])
-  const { version: expected, writer = writerHere(), ...place } = options
-  if (expected !== undefined) wholeNumber('version', expected, 0)
-  if (typeof writer !== 'string' || writer.length > 256) refuse('writer', 'at most 256 characters', writer)
   const text = typeof document === 'string' ? document : JSON.stringify(document, undefined, 2)
   const format = typeof document === 'string' ? formatOfText(document, options.format) : 'json'
-  const json = await checkedJson(text, format)
+  return pushChecked(client, await checkedRules({ text, format }), options)
+}
+
+/** Writes a document that was checked. */
+export async function pushChecked(
+  client: RedisClient,
+  { text, format, json }: CheckedRules,
+  { version: expected, writer = writerHere(), format: _, ...place }: PushOptions,
+): Promise<RulesPush> {
+  if (expected !== undefined) wholeNumber('version', expected, 0)
+  if (typeof writer !== 'string' || writer.length > 256) refuse('writer', 'at most 256 characters', writer)
   const stored = new RedisDocument(client, place)
   const { isPushed, push } = await answered(stored.push({ text, format, json, writer }, expected))
   if (!isPushed) throw conflict(expected!, push)
@@ -175,16 +183,14 @@ function formatOfText(text: string, given: RulesFormat | undefined): RulesFormat
   return /^\uFEFF?\s*\{/.test(text) ? 'json' : 'yaml'
 }
 
-async function checkedJson(text: string, format: RulesFormat): Promise<string> {
-  const parsed = await parseText(text, format)
-  if ('problems' in parsed) throw invalidRules(parsed.problems)
-  const problems = checkRules(parsed.value)
-  if (problems.length > 0) throw invalidRules(parsed.located(problems))
-  const json = JSON.stringify(parsed.value)
+/** Checks a text before it is pushed. Throws `INVALID_RULES` with all mistakes as `cause`. */
+export async function checkedRules(given: RulesText): Promise<CheckedRules> {
+  const compiled = await compileText(given)
+  const json = JSON.stringify(compiled.value)
   // Aliases of YAML are copies in JSON.
   if (Buffer.byteLength(json) > LARGEST.json)
     throw invalidRules([{ path: '', message: 'expected at most 1 MiB of JSON, got more' }])
-  return json
+  return { ...given, ...compiled, json }
 }
 
 async function answered<Answer>(answer: Promise<Answer>): Promise<Answer> {
