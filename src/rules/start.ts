@@ -6,7 +6,7 @@ import type { Duration } from '../engine/limit.ts'
 import { compileRules } from './compile.ts'
 import type { CompiledRules } from './dimensions.ts'
 import { invalidRules, mistakesIn, type RulesDocument, type RulesProblem } from './document.ts'
-import { type Loss, Rules, RULES_OPTIONS, type RulesOptions, validateRulesOptions } from './rules.ts'
+import { type Loss, Rules, RULES_OPTIONS, type RulesOptions, validateRulesOptions, warnOfRest } from './rules.ts'
 
 /** The options of every source. */
 export interface SourceOptions<Input> extends RulesOptions<Input> {
@@ -118,6 +118,7 @@ class Start<Input> implements RulesFeed {
   #begin(compiled: CompiledRules, version: number | undefined): Rules<Input> {
     this.#cancelTimeout()
     const rules = new Rules<Input>(compiled, this.#options, version)
+    warnOfRest(compiled)
     this.#rules = rules
     Rules.whenClosed(rules, () => this.#stop())
     this.#settle.resolve(rules)

@@ -27,6 +27,11 @@ export function formatOf(path: string): RulesFormat | undefined {
   return ending.toLowerCase() === 'json' ? 'json' : 'yaml'
 }
 
+/** Returns the format of a text: JSON if it starts with `{`, else YAML. */
+export function formatOfText(text: string): RulesFormat {
+  return /^\uFEFF?\s*\{/.test(text) ? 'json' : 'yaml'
+}
+
 /** Throws `MISSING_PACKAGE` if YAML cannot be parsed here. */
 export async function requireYaml(): Promise<void> {
   const { yamlLibrary } = await import('./yaml.ts')

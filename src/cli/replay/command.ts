@@ -69,8 +69,9 @@ function verdict({ limiter, limit, key, allowed, remaining, retryAfter, resetAft
 class MissingFacts {
   readonly #missing: Set<string>
 
-  constructor({ policies }: CompiledRules) {
-    this.#missing = new Set(policies.flatMap(({ rule }) => namesIn(rule)))
+  constructor({ policies, otherwise }: CompiledRules) {
+    const all = otherwise === undefined ? policies : [...policies, otherwise]
+    this.#missing = new Set(all.flatMap(({ rule }) => namesIn(rule)))
   }
 
   see({ headers, fields }: LoggedRequest): void {
