@@ -205,7 +205,11 @@ export async function startGateway(
   const calls = new WeakMap<Request, Call>()
   const cache = new Map<string, Json>()
   const rules = createRules(
-    { policies: Object.entries(plans).flatMap(([name, plan]) => policiesOf(name, plan)) },
+    {
+      policies: Object.entries(plans).flatMap(([name, plan]) => policiesOf(name, plan)),
+      // A customer without a known plan.
+      otherwise: { key: 'attribute:customer', limits: [{ quota: 20, window: '1m' }] },
+    },
     { attributes: (request: Request) => ({ ...attributes.get(request) }) },
   )
   // With several gateways, add `store: redisStore(client)`.

@@ -21,6 +21,7 @@ policies:
     match: { path: /notes }
     key: ip
     limits: [{ algorithm: fixedWindow, quota: ${quota}, window: 1h }]
+otherwise: allow
 `,
   )
   renameSync(`${file}.new`, file)

@@ -1,4 +1,5 @@
 import type { Degraded, LeaseSettings } from '../stores/store.ts'
+import { type Channel, channel } from '../util/channel.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { ChargeSource, LimiterPlace } from './charges.ts'
 import type { OnDecision } from './decision.ts'
@@ -31,6 +32,20 @@ export interface RulePlace<Input> extends LimiterPlace {
   /** Called with slots that are lost. It never throws. */
   readonly onSlotLost?: OnSlotLost | undefined
 }
+
+/**
+ * The message on the channel `sluice:unmatched`: a request was decided that no policy of its rules matches, so that it is not limited.
+ * @example subscribe('sluice:unmatched', (message) => console.log((message as UnmatchedEvent<Request>).input.url))
+ */
+export interface UnmatchedEvent<Input = unknown> {
+  /** The name of the limiter, by default `rules`. */
+  readonly limiter: string
+  /** What the limiter decided on, such as the request. */
+  readonly input: Input
+}
+
+/** Where rules publish requests that no policy matches. */
+export const unmatchedRequests: Channel<UnmatchedEvent> = channel('sluice:unmatched')
 
 /** How rules read an input. */
 export interface InputReader<Input> {

@@ -1,4 +1,5 @@
 import {
+  ALLOWED,
   type DecisionEvent,
   decisions,
   isNearLimit,
@@ -11,6 +12,7 @@ import { warn } from '../util/warn.ts'
 import type { StoreState } from '../stores/guard/health.ts'
 import { storeChanges, type StoreEvent } from '../stores/guard/reporter.ts'
 import { isMemoryPlace, type KeyCount, keyCounts } from '../stores/memory/key-counts.ts'
+import { type UnmatchedEvent, unmatchedRequests } from '../limiter/rule-source.ts'
 import { slotsLost } from '../limiter/lost-slots.ts'
 import { slotsHeld } from '../limiter/slots.ts'
 import { leaseCounts, tripCounts } from '../stores/lease-counts.ts'
@@ -219,6 +221,9 @@ export class Recorder {
   #before = countsNow()
   readonly #stores = new StoreWatch()
   readonly #count: (event: DecisionEvent) => void
+  readonly #countUnmatched = ({ limiter }: UnmatchedEvent): void => {
+    this.#series.ofLimit(`${limiter}/none`, 'none').outcomes[ALLOWED]!++
+  }
 
   /**
    * @param most pairs of limiter and limit
@@ -232,6 +237,7 @@ export class Recorder {
     }
     this.#series = new Series(most)
     decisions.subscribe(this.#count)
+    unmatchedRequests.subscribe(this.#countUnmatched)
   }
 
   limiters(): LimiterCounts[] {
@@ -320,6 +326,7 @@ export class Recorder {
 
   close(): void {
     decisions.unsubscribe(this.#count)
+    unmatchedRequests.unsubscribe(this.#countUnmatched)
     this.#stores.close()
   }
 

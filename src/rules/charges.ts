@@ -1,7 +1,7 @@
 import { type LimiterKey, type ChargeSource, checkedCost } from '../limiter/charges.ts'
 import type { Decision } from '../limiter/decision.ts'
 import { UNIDENTIFIED } from '../limiter/keyers.ts'
-import type { RulePlace } from '../limiter/rule-source.ts'
+import { type RulePlace, unmatchedRequests } from '../limiter/rule-source.ts'
 import type { Limit } from '../engine/limit.ts'
 import {
   Charge,
@@ -20,7 +20,7 @@ import { refuse, refusePromises } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
 import type { CompiledPolicy, CompiledRules } from './dimensions.ts'
 import { type Attributes, Facts, NO_ATTRIBUTES } from './facts.ts'
-import { keyUnder, matchingPolicies } from './match.ts'
+import { applyingPolicies, isUnmatched, keyUnder } from './match.ts'
 
 /** What the charges of a limiter read from its rules. */
 export interface RulesInForce<Input> {
@@ -40,6 +40,8 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
   readonly #policies = new WeakMap<Limit, Policy>()
   readonly #leases = new WeakMap<object, LeaseSettings>()
   readonly #warned = new Set<string>()
+  /** Inputs that no policy matches, until they are decided. */
+  readonly #unmatched = new WeakSet<object>()
 
   /** @param prefix comes before each key */
   constructor(rules: RulesInForce<Input>, place: RulePlace<Input>, prefix = '') {
@@ -108,6 +110,8 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
 
   decided(input: Input, cost: number | undefined, decision: Decision): void {
     this.place.onDecision?.(decision, input)
+    if (unmatchedRequests.hasSubscribers && this.#unmatched.delete(input as object))
+      unmatchedRequests.publish({ limiter: this.name, input })
     if (this.#prefix === '') this.#rules.decided?.(input, cost, decision, this)
   }
 
@@ -130,8 +134,10 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
       this.#rules.watch.see(rules.attributes, known)
       const facts = new Facts<Input>(this.place.reader, input, known)
       const now = rules.usesTime ? this.store.clock.now() : 0
-      const policies = matchingPolicies(rules, facts as Facts, now)
-      return use(facts as Facts, policies.some(({ rule }) => rule.allow === true) ? [] : policies, now)
+      const policies = applyingPolicies(rules, facts as Facts, now)
+      if (unmatchedRequests.hasSubscribers && Object(input) === input && isUnmatched(policies))
+        this.#unmatched.add(input as object)
+      return use(facts as Facts, policies, now)
     })
   }
 

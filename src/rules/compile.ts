@@ -5,8 +5,8 @@ import { type CompiledPolicy, type CompiledRules, type Condition, type Dimension
 import { invalidRules, type PolicyRule, Problems, type RulesProblem, untilEnough } from './document.ts'
 import { attributeIn, type CompiledKey, compileKey } from './keys.ts'
 import { type CompiledOverride, LimitReader, readOverrides, untilOf } from './limits.ts'
-import { hasMoreValues, isObject, join, type Report, where } from './shape.ts'
-import { documentOf, policyShape } from './shapes.ts'
+import { hasMoreValues, isObject, join, type Report, type Shape, where } from './shape.ts'
+import { documentOf, otherwiseShape, policyShape } from './shapes.ts'
 
 /** Values of a document. One object in several places counts at each of them. */
 const MOST_VALUES = 1_000_000
@@ -20,20 +20,28 @@ interface ReadPolicy {
   readonly overrides: ReadonlyMap<string, CompiledOverride>
 }
 
-/** What is in a document: its policies, and its mistakes. The policies are complete only if there are no mistakes. */
-interface ReadDocument {
+interface ReadPolicies {
   readonly policies: readonly ReadPolicy[]
+  readonly otherwise?: ReadPolicy | undefined
+}
+
+/** What is in a document: its policies, and its mistakes. The policies are complete only if there are no mistakes. */
+interface ReadDocument extends ReadPolicies {
   readonly problems: readonly RulesProblem[]
   readonly limits: LimitReader
 }
 
 /** Options that a document is read with. */
-interface ReadOptions {
+export interface ReadOptions {
   /** The bits of an IPv6 address that make the key `ip`. Default 56. */
   readonly ipv6Subnet?: number | undefined
 }
 
-const shell = documentOf(where({}, '', () => true))
+const anything = where({}, '', () => true)
+const shell = documentOf(anything, anything)
+
+/** The name under which requests count that no policy matches. */
+const OTHERWISE = 'otherwise'
 
 /**
  * Reads a document and finds its mistakes, at most a hundred. Time and memory grow with the size of the document alone.
@@ -43,43 +51,52 @@ function readDocument(value: unknown, { ipv6Subnet = 56 }: ReadOptions, before?:
   const problems = new Problems()
   const limits = new LimitReader(before)
   const report: Report = (path, message) => problems.add({ path, message })
-  const policies = untilEnough(() => readPolicies(value, ipv6Subnet, limits, report))
-  return { policies: policies ?? [], problems: problems.list, limits }
+  const read = untilEnough(() => readPolicies(value, ipv6Subnet, limits, report))
+  return { ...(read ?? NO_POLICIES), problems: problems.list, limits }
 }
 
-function readPolicies(value: unknown, ipv6Subnet: number, limits: LimitReader, report: Report): readonly ReadPolicy[] {
+const NO_POLICIES: ReadPolicies = { policies: [] }
+
+function readPolicies(value: unknown, ipv6Subnet: number, limits: LimitReader, report: Report): ReadPolicies {
   if (hasMoreValues(value, MOST_VALUES)) {
     report('', `expected at most ${MOST_VALUES} values, got more`)
-    return []
+    return NO_POLICIES
   }
   let isList = true
   shell.check(value, '', (path, message) => {
     if (path === 'policies') isList = false
     report(path, message)
   })
-  const given: unknown = isObject(value) ? ownOptions(value)['policies'] : undefined
-  if (!isList || !Array.isArray(given)) return []
-  const names = new Map<string, number>()
+  const { policies: given, otherwise } = isObject(value) ? ownOptions(value) : {}
+  const read = (each: unknown, path: string, shape: Shape, name?: string): ReadPolicy | undefined =>
+    readPolicy(each, path, shape, name, ipv6Subnet, limits, report)
+  const rest = otherwise === undefined ? undefined : read(otherwise, OTHERWISE, otherwiseShape, OTHERWISE)
+  if (!isList || !Array.isArray(given)) return NO_POLICIES
+  const names = new Map<string, string>(rest === undefined ? [] : [[OTHERWISE, OTHERWISE]])
   const policies: ReadPolicy[] = []
-  for (const [i, each] of given.entries()) {
-    checkName(each, i, names, report)
-    const read = readPolicy(each, `policies[${i}]`, ipv6Subnet, limits, report)
-    if (read !== undefined) policies.push(read)
+  for (const [i, each] of (given as unknown[]).entries()) {
+    const path = `policies[${i}]`
+    checkName(each, path, names, report)
+    const policy = read(each, path, policyShape)
+    if (policy !== undefined) policies.push(policy)
   }
-  return policies
+  return { policies, otherwise: rest }
 }
 
-function checkName(policy: unknown, index: number, names: Map<string, number>, report: Report): void {
+function checkName(policy: unknown, path: string, names: Map<string, string>, report: Report): void {
   const name = isObject(policy) ? ownOptions(policy)['name'] : undefined
   if (typeof name !== 'string') return
   const first = names.get(name)
-  if (first === undefined) names.set(name, index)
-  else report(`policies[${index}].name`, `expected another name, because policies[${first}] has ${shown(name)}`)
+  if (first === undefined) names.set(name, path)
+  else report(`${path}.name`, `expected another name, because ${first} has ${shown(name)}`)
 }
 
+/** @param name of a policy whose value has none */
 function readPolicy(
   value: unknown,
   path: string,
+  shape: Shape,
+  name: string | undefined,
   ipv6Subnet: number,
   limits: LimitReader,
   report: Report,
@@ -89,9 +106,9 @@ function readPolicy(
     isWrong = true
     report(at, message)
   }
-  policyShape.check(value, path, note)
+  shape.check(value, path, note)
   if (isWrong) return undefined
-  const rule = frozenCopy(value) as PolicyRule
+  const rule = frozenCopy(name === undefined ? value : named(name, value)) as PolicyRule
   if (rule.key === undefined || rule.limits === undefined)
     return { rule, key: undefined, limits: [], overrides: new Map() }
   const key = compileKey(rule.key, ipv6Subnet)
@@ -99,6 +116,11 @@ function readPolicy(
   if (made === undefined) return undefined
   const overrides = readOverrides(rule, key, made, limits, path, note)
   return isWrong ? undefined : { rule, key, limits: made, overrides }
+}
+
+/** Returns the policy that `otherwise` is. */
+function named(name: string, value: unknown): object {
+  return value === 'allow' ? { name, allow: true } : { name, ...(value as object) }
 }
 
 /** Copies plain data, so that the caller cannot change it later. The shapes have checked that it is not deep. */
@@ -114,9 +136,9 @@ function frozenCopy(value: unknown): unknown {
  * @param before the rules before, whose unchanged limits stay the same objects
  */
 export function compileRules(document: unknown, options: ReadOptions = {}, before?: CompiledRules): CompiledRules {
-  const { policies, problems, limits } = readDocument(document, options, before?.limits)
-  if (problems.length > 0) throw invalidRules(problems)
-  return index(policies, limits)
+  const read = readDocument(document, options, before?.limits)
+  if (read.problems.length > 0) throw invalidRules(read.problems)
+  return index(read)
 }
 
 /**
@@ -127,9 +149,11 @@ export function checkRules(document: unknown, options: ReadOptions = {}): readon
   return readDocument(document, options).problems
 }
 
-function index(read: readonly ReadPolicy[], limits: LimitReader): CompiledRules {
+function index({ policies: read, otherwise: rest, limits }: ReadDocument): CompiledRules {
   const dimensions = new Dimensions()
   const policies = read.map((policy, i) => compilePolicy(policy, i, dimensions))
+  const otherwise = rest && compilePolicy(rest, Infinity, dimensions)
+  const all = otherwise === undefined ? policies : [...policies, otherwise]
   const always: CompiledPolicy[] = []
   const indexed = new Set<Dimension>()
   for (const policy of policies) {
@@ -143,9 +167,11 @@ function index(read: readonly ReadPolicy[], limits: LimitReader): CompiledRules 
   return {
     policies,
     always,
+    otherwise,
+    leavesRest: otherwise === undefined && !policies.some(matchesEverything),
     indexed: [...indexed],
-    attributes: attributesOf(policies),
-    usesTime: policies.some(({ until, overrides }) => until < Infinity || [...overrides.values()].some(ends)),
+    attributes: attributesOf(all),
+    usesTime: all.some(({ until, overrides }) => until < Infinity || [...overrides.values()].some(ends)),
     limits,
   }
 }
@@ -153,7 +179,12 @@ function index(read: readonly ReadPolicy[], limits: LimitReader): CompiledRules 
 function compilePolicy(read: ReadPolicy, place: number, dimensions: Dimensions): CompiledPolicy {
   const { rule, key, limits, overrides } = read
   const conditions = dimensions.conditions(rule.match ?? ownOptions({}))
-  return { rule, index: place, conditions, key, limits, overrides, until: untilOf(rule.until) }
+  const isEnforced = rule.allow === true || limits.some(({ shadow }) => shadow !== true)
+  return { rule, index: place, conditions, key, limits, overrides, until: untilOf(rule.until), isEnforced }
+}
+
+function matchesEverything({ conditions, until, isEnforced }: CompiledPolicy): boolean {
+  return conditions.length === 0 && until === Infinity && isEnforced
 }
 
 /** Returns the condition by which the fewest policies are found. */

@@ -41,7 +41,7 @@ export interface Condition {
 /** A policy as requests are matched with it. */
 export interface CompiledPolicy {
   readonly rule: PolicyRule
-  /** Its place in the document. */
+  /** Its place in the document; `Infinity` for `otherwise`. */
   readonly index: number
   readonly conditions: readonly Condition[]
   /** Absent in a policy with `allow: true`. */
@@ -50,6 +50,8 @@ export interface CompiledPolicy {
   readonly overrides: ReadonlyMap<string, CompiledOverride>
   /** When it ends, in epoch milliseconds; `Infinity` for never. */
   readonly until: number
+  /** True if it limits or allows: false for a policy whose limits are all in shadow. */
+  readonly isEnforced: boolean
 }
 
 /** A document as requests are matched with it. It never changes. */
@@ -57,6 +59,10 @@ export interface CompiledRules {
   readonly policies: readonly CompiledPolicy[]
   /** Policies that match every request, or are found by nothing else. */
   readonly always: readonly CompiledPolicy[]
+  /** Applies to requests that no enforced policy matches. It has `allow` for `otherwise: allow`. */
+  readonly otherwise: CompiledPolicy | undefined
+  /** True if the document does not say what happens to requests that no policy matches, and there may be some. */
+  readonly leavesRest: boolean
   /** What policies are found by. */
   readonly indexed: readonly Dimension[]
   /** The attributes that policies name, each with the name of the first policy that does. */

@@ -7,6 +7,19 @@ export interface RulesDocument {
   readonly $schema?: string
   /** All policies. Their order has no effect on what is allowed. */
   readonly policies: readonly PolicyRule[]
+  /**
+   * What happens to requests that no policy matches, or only policies in shadow: other limits, or `'allow'`. Default: they are not limited, with a
+   * warning.
+   */
+  readonly otherwise?: OtherwiseRule | 'allow'
+}
+
+/** The limits of requests that no policy matches. They count under the name `otherwise`. */
+export interface OtherwiseRule extends Pick<PolicyRule, 'overrides' | 'shadow' | 'cost' | 'onOutage' | 'lease'> {
+  /** Who is counted, as in a policy. */
+  readonly key: NonNullable<PolicyRule['key']>
+  /** How often is allowed. */
+  readonly limits: readonly LimitRule[]
 }
 
 /** Which requests are limited, by which key, and how often. All policies that match a request apply, all or nothing. */
@@ -149,6 +162,8 @@ export interface RulesVersion {
   readonly version: number
   /** The policies of the document. */
   readonly policies: readonly PolicyRule[]
+  /** What happens to requests that no policy matches, if the document says it. */
+  readonly otherwise?: OtherwiseRule | 'allow'
   /** When it came into force, in epoch milliseconds of this process. */
   readonly loadedAt: number
 }
@@ -238,4 +253,10 @@ export function invalidRules(problems: readonly RulesProblem[]): SluiceError {
     `The rules have ${problems.length === 1 ? 'a mistake' : count}:\n${problems.map((each) => `  ${problemText(each)}`).join('\n')}`,
     { cause: problems },
   )
+}
+
+/** Returns the mistakes that an error is about, `undefined` for another error than `INVALID_RULES`. */
+export function mistakesIn(error: unknown): readonly RulesProblem[] | undefined {
+  if (!(error instanceof SluiceError) || error.code !== 'INVALID_RULES') return undefined
+  return error.cause as readonly RulesProblem[]
 }

@@ -1,7 +1,6 @@
 import type * as Fs from 'node:fs'
 import type * as Path from 'node:path'
 import type * as Url from 'node:url'
-import { checkRules } from './compile.ts'
 import { inFile, type ParsedText, problem, type RulesProblem } from './document.ts'
 import { type RulesFeed, type SourceOptions, startRules } from './start.ts'
 import { decode, formatOf, LARGEST, parseText, requireYaml, type RulesFormat, tooLarge } from './text.ts'
@@ -36,7 +35,8 @@ interface Look {
 interface Candidate {
   readonly look: Look
   readonly since: number
-  parsed?: ParsedText | undefined
+  /** The mistakes of its document, which applies if it has none. `undefined` without a text. */
+  problems?: readonly RulesProblem[] | undefined
 }
 
 /**
@@ -104,9 +104,17 @@ class FileWatch {
     const candidate = this.#candidateOf(look)
     const age = Date.now() - candidate.since
     if (age >= 0 && age < SETTLED) return SETTLED - age
-    candidate.parsed ??= look.text === undefined ? look.refused : await parseText(look.text, this.#format)
+    candidate.problems ??= await this.#apply(look)
     if (this.#isStopped) return this.#interval
     return this.#report(candidate, age)
+  }
+
+  /** Applies the document of a text. Returns its mistakes. */
+  async #apply({ text, refused }: Look): Promise<readonly RulesProblem[] | undefined> {
+    const parsed = text === undefined ? refused : await parseText(text, this.#format)
+    if (parsed === undefined || 'problems' in parsed) return parsed?.problems
+    const problems = this.#feed.document(parsed.value)
+    return problems.length === 0 ? problems : parsed.located(problems)
   }
 
   #candidateOf(look: Look): Candidate {
@@ -117,19 +125,14 @@ class FileWatch {
     return this.#candidate
   }
 
-  #report({ look, parsed }: Candidate, age: number): number {
-    const isGood = parsed !== undefined && 'value' in parsed && checkRules(parsed.value).length === 0
+  #report({ look, problems }: Candidate, age: number): number {
+    const isGood = problems?.length === 0
     if (!isGood && age >= 0 && age < PATIENCE) return PATIENCE - age
     this.#reported = look
     this.#candidate = undefined
-    if (parsed === undefined) this.#feed.unreachable(look.error)
-    else if ('problems' in parsed) this.#feed.invalid(this.#named(parsed.problems))
-    else this.#feed.document(parsed.value, undefined, (problems) => this.#named(parsed.located(problems)))
+    if (problems === undefined) this.#feed.unreachable(look.error)
+    else if (!isGood) this.#feed.invalid(inFile(this.#path, problems))
     return this.#interval
-  }
-
-  #named(problems: readonly RulesProblem[]): readonly RulesProblem[] {
-    return inFile(this.#path, problems)
   }
 }
 

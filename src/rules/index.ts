@@ -17,6 +17,7 @@ export type {
   LeaseRule,
   LimitRule,
   MatchRule,
+  OtherwiseRule,
   OverrideLimitRule,
   OverrideRule,
   PolicyRule,
@@ -25,6 +26,7 @@ export type {
   RulesVersion,
 } from './document.ts'
 export { type FileOptions, rulesFromFile } from './file.ts'
+export type { UnmatchedEvent } from '../limiter/rule-source.ts'
 export { type Documents, rulesFrom } from './start.ts'
 export {
   createRules,

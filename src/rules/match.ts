@@ -57,6 +57,34 @@ export function matchingPolicies(rules: CompiledRules, facts: Facts, now: number
   return matched.length < 2 ? matched : matched.toSorted(byPlace)
 }
 
+/** The policies of a request that a policy with `allow` matches. */
+const ALLOWED: readonly CompiledPolicy[] = Object.freeze([])
+
+/**
+ * Returns the policies whose limits a request must pass: all that match, or none if one of them allows it. `otherwise` is one of them if none
+ * that matches is enforced.
+ */
+export function applyingPolicies(rules: CompiledRules, facts: Facts, now: number): readonly CompiledPolicy[] {
+  const matched = matchingPolicies(rules, facts, now)
+  if (matched.some(isAllowing)) return ALLOWED
+  const { otherwise } = rules
+  if (otherwise === undefined || isAllowing(otherwise) || matched.some(isEnforced)) return matched
+  return [...matched, otherwise]
+}
+
+/** Returns true if no policy limits or allows a request. @param applying what `applyingPolicies` has returned */
+export function isUnmatched(applying: readonly CompiledPolicy[]): boolean {
+  return applying !== ALLOWED && !applying.some(isEnforced)
+}
+
+function isAllowing({ rule }: CompiledPolicy): boolean {
+  return rule.allow === true
+}
+
+function isEnforced(policy: CompiledPolicy): boolean {
+  return policy.isEnforced
+}
+
 /**
  * Returns the key of a request under a policy that it matches, `undefined` for a policy with `allow`. A key by path is the path by which the
  * policy applies, so that a client cannot vary a reading of it that the router ignores.
@@ -104,6 +132,8 @@ export interface PolicyExplanation {
   readonly rule: PolicyRule
   /** True if every condition is met and the policy has not ended. */
   readonly applies: boolean
+  /** True for `otherwise`. */
+  readonly isRest: boolean
   readonly hasEnded: boolean
   readonly conditions: readonly ConditionExplanation[]
   /** The parts of the key, as the document names them, with the value of the request; `''` for none. */
@@ -127,7 +157,10 @@ export interface ConditionExplanation {
 /** Explains which policies apply to a request, and why the others do not. `now` is in epoch milliseconds. */
 export function explainRules(rules: CompiledRules, input: RulesInput, now: number): Explanation {
   const facts = new Facts(plainReader as InputReader<unknown>, input, input.attributes ?? {})
-  const policies = rules.policies.map((policy) => explainPolicy(policy, facts, now))
+  const explained = rules.policies.map((policy) => explainPolicy(policy, facts, now))
+  const isMatched = explained.some(({ applies }, i) => applies && rules.policies[i]!.isEnforced)
+  const rest = rules.otherwise && { ...explainPolicy(rules.otherwise, facts, now), applies: !isMatched }
+  const policies = rest === undefined ? explained : [...explained, rest]
   const allowing = policies.find(({ applies, rule }) => applies && rule.allow === true)
   return { allowedBy: allowing?.rule.name, policies }
 }
@@ -142,6 +175,7 @@ function explainPolicy(policy: CompiledPolicy, facts: Facts, now: number): Polic
   const inForce = override !== undefined && now < override.until ? override : undefined
   return {
     rule: policy.rule,
+    isRest: policy.index === Infinity,
     applies: !hasEnded && conditions.every(({ holds }) => holds),
     hasEnded,
     conditions,

@@ -12,8 +12,14 @@ import { observer, warn } from '../util/warn.ts'
 import { addressKeyer } from '../http/keys/address.ts'
 import { AttributeWatch, RulesCharges, type RulesInForce } from './charges.ts'
 import { compileRules } from './compile.ts'
-import type { CompiledRules } from './dimensions.ts'
-import { invalidRules, type RulesDocument, type RulesProblem, type RulesVersion } from './document.ts'
+import type { CompiledPolicy, CompiledRules } from './dimensions.ts'
+import {
+  invalidRules,
+  type OtherwiseRule,
+  type RulesDocument,
+  type RulesProblem,
+  type RulesVersion,
+} from './document.ts'
 import { type ShadowOptions, ShadowRules } from './shadow.ts'
 
 /** Options of `createRules`, and of every source of rules. */
@@ -138,11 +144,11 @@ export class Rules<Input = unknown> extends Emitter<RulesEvents> implements Rule
   #stop: (() => MaybePromise<void>) | undefined
   readonly #inForce: RulesInForce<Input>
 
-  /** Throws `INVALID_RULES`. Use `createRules` or a source. */
-  constructor(document: unknown, options: RulesOptions<Input>, version?: number) {
+  /** Use `createRules` or a source. */
+  constructor(compiled: CompiledRules, options: RulesOptions<Input>, version?: number) {
     super()
     this.#options = options
-    this.#compiled = compileRules(document, options)
+    this.#compiled = compiled
     this.#current = versionOf(this.#compiled, version ?? 1)
     this.#inForce = inForce(
       options,
@@ -164,8 +170,9 @@ export class Rules<Input = unknown> extends Emitter<RulesEvents> implements Rule
     const compiled = compileRules(document, this.#options, this.#compiled)
     const before = this.#current
     const after = versionOf(compiled, options.version ?? before.version + 1)
-    const isChanged = !isEqual(before.policies, after.policies)
+    const isChanged = !isEqual(before.policies, after.policies) || !isEqual(before.otherwise, after.otherwise)
     if (isChanged) {
+      if (!this.#compiled.leavesRest) warnOfRest(compiled)
       this.#compiled = compiled
       this.#current = after
       Rules.#report(this, { event: 'change', rules: this, before, after })
@@ -186,15 +193,28 @@ export class Rules<Input = unknown> extends Emitter<RulesEvents> implements Rule
   /**
    * Evaluates another document in addition to the current one, and counts what it would have denied. It denies nothing. It replaces an
    * earlier one. Throws `INVALID_RULES`.
+   *
+   * A string is the name of a file if it ends in `.json`, `.yaml` or `.yml` and has one line, else a text in JSON or YAML. For both, and for the URL
+   * of a file, the result is a promise. It rejects with `INVALID_RULES`, or with the error of the file.
    * @example
-   * const trial = rules.shadow(tightened)
-   * trial.report.newlyDenied // requests that were admitted and that `tightened` would have denied
+   * const trial = await rules.shadow('tightened.yaml')
+   * trial.report.newlyDenied // requests that were admitted and that the document would have denied
    */
-  shadow(document: RulesDocument, options: ShadowOptions<Input> = {}): ShadowRules<Input> {
+  shadow(document: RulesDocument, options?: ShadowOptions<Input>): ShadowRules<Input>
+  shadow(document: string | URL, options?: ShadowOptions<Input>): Promise<ShadowRules<Input>>
+  shadow(document: RulesDocument | string | URL, options: ShadowOptions<Input> = {}): MaybePromise<ShadowRules<Input>> {
+    if (typeof document !== 'string' && !(document instanceof URL))
+      return this.#tryOut(compileRules(document, this.#options), options)
+    return import('./read.ts')
+      .then(({ compileTextOrFile }) => compileTextOrFile(document, this.#options))
+      .then((compiled) => this.#tryOut(compiled, options))
+  }
+
+  #tryOut(compiled: CompiledRules, options: ShadowOptions<Input>): ShadowRules<Input> {
     const forget = (trial: ShadowRules<Input>): void => {
       if (this.#shadow === trial) this.#shadow = undefined
     }
-    this.#shadow = new ShadowRules(compileRules(document, this.#options), options, this.#inForce, forget)
+    this.#shadow = new ShadowRules(compiled, options, this.#inForce, forget)
     return this.#shadow
   }
 
@@ -273,12 +293,28 @@ function restOf<Input>(reader: InputReader<Input>, input: Input): readonly never
   return reader.rest(input) as readonly never[]
 }
 
-function versionOf({ policies }: CompiledRules, version: number): RulesVersion {
+function versionOf({ policies, otherwise }: CompiledRules, version: number): RulesVersion {
   return Object.freeze({
     version,
     policies: Object.freeze(policies.map(({ rule }) => rule)),
+    ...(otherwise !== undefined && { otherwise: otherwiseOf(otherwise) }),
     loadedAt: Date.now(),
   })
+}
+
+function otherwiseOf({
+  rule: { name: _name, allow, ...rule },
+}: CompiledPolicy): NonNullable<RulesVersion['otherwise']> {
+  return allow === true ? 'allow' : (Object.freeze(rule) as OtherwiseRule)
+}
+
+/** What a document without `otherwise` lacks. */
+export const NO_OTHERWISE =
+  'Requests that no policy matches are not limited. Add `otherwise: { key, limits }` to the document, or `otherwise: allow` if this is intended.'
+
+/** Warns of a document that does not say what happens to requests that no policy matches. */
+export function warnOfRest({ leavesRest }: CompiledRules): void {
+  if (leavesRest) warn('SLUICE_NO_OTHERWISE', NO_OTHERWISE)
 }
 
 /** Options of `rules.replace`. */
@@ -297,7 +333,9 @@ export interface ReplaceOptions {
 export function createRules<Input = unknown>(document: RulesDocument, options: RulesOptions<Input> = {}): Rules<Input> {
   options = knownOptions('createRules', options, RULES_OPTIONS)
   validateRulesOptions(options)
-  return new Rules(document, options)
+  const compiled = compileRules(document, options)
+  warnOfRest(compiled)
+  return new Rules(compiled, options)
 }
 
 /** Throws `INVALID_OPTION` for wrong options of rules. */

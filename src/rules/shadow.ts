@@ -93,6 +93,8 @@ export class ShadowRules<Input> {
 
   /** What the document would have done since the call of `rules.shadow`. */
   get report(): ShadowReport {
+    const { policies, otherwise } = this.#compiled
+    const all = otherwise === undefined ? policies : [...policies, otherwise]
     return {
       since: this.#since,
       requests: this.#requests,
@@ -100,7 +102,7 @@ export class ShadowRules<Input> {
       newlyDenied: this.#newlyDenied,
       newlyAllowed: this.#newlyAllowed,
       failed: this.#failed,
-      limits: this.#compiled.policies.flatMap(({ rule, limits }) =>
+      limits: all.flatMap(({ rule, limits }) =>
         limits.map(({ name }) => ({
           policy: rule.name,
           limit: name,

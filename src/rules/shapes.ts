@@ -434,11 +434,33 @@ export const policyShape: Shape = {
   },
 }
 
-/** The shape of a document whose policies have a shape. */
-export function documentOf(policy: Shape): Shape {
+/** A field of a policy in `otherwise`. The schema of the document has its description once. */
+function sharedField(name: string, required: boolean): Field {
+  const { check } = POLICY[name]!.shape
+  return { shape: { schema: { $ref: `#/properties/policies/items/properties/${name}` }, check }, required }
+}
+
+const REQUIRED_IN_OTHERWISE = ['key', 'limits']
+const IN_OTHERWISE = [...REQUIRED_IN_OTHERWISE, 'overrides', 'shadow', 'cost', 'onOutage', 'lease']
+
+export const otherwiseShape: Shape = either(
+  object(
+    'limits such as { key, limits }, or "allow"',
+    Object.fromEntries(IN_OTHERWISE.map((name) => [name, sharedField(name, REQUIRED_IN_OTHERWISE.includes(name))])),
+  ),
+  oneOf(['allow']),
+  (value) => value === 'allow',
+)
+
+/** The shape of a document whose policies and `otherwise` have a shape. */
+export function documentOf(policy: Shape, otherwise: Shape): Shape {
   return object('a document such as { policies: […] }', {
     $schema: { shape: text(/^[^\0]{0,1024}$/, 'a text') },
     policies: { shape: list(policy, 'a list of policies', MOST_POLICIES, 0), required: true },
+    otherwise: {
+      shape: otherwise,
+      description: 'What happens to requests that no policy matches: { key, limits }, or "allow".',
+    },
   })
 }
 
@@ -467,6 +489,6 @@ export function rulesSchema(): JsonSchema {
   return {
     $schema: 'http://json-schema.org/draft-07/schema#',
     title: 'Rules of sluice',
-    ...documentOf(policyShape).schema,
+    ...documentOf(policyShape, otherwiseShape).schema,
   }
 }

@@ -4,8 +4,9 @@ import { sleep } from '../util/clock.ts'
 import { knownOptions, milliseconds, refuse } from '../util/validate.ts'
 import type { Duration } from '../engine/limit.ts'
 import { compileRules } from './compile.ts'
-import { invalidRules, type RulesDocument, type RulesProblem } from './document.ts'
-import { type Loss, Rules, RULES_OPTIONS, type RulesOptions, validateRulesOptions } from './rules.ts'
+import type { CompiledRules } from './dimensions.ts'
+import { invalidRules, mistakesIn, type RulesDocument, type RulesProblem } from './document.ts'
+import { type Loss, Rules, RULES_OPTIONS, type RulesOptions, validateRulesOptions, warnOfRest } from './rules.ts'
 
 /** The options of every source. */
 export interface SourceOptions<Input> extends RulesOptions<Input> {
@@ -15,19 +16,15 @@ export interface SourceOptions<Input> extends RulesOptions<Input> {
   readonly timeout?: Duration
 }
 
-/** Adds the file and the lines to mistakes. */
-type Locate = (problems: readonly RulesProblem[]) => readonly RulesProblem[]
-
 /** Where a source reports what it reads. It may call these at any time, until it is stopped. */
 export interface RulesFeed {
   /**
-   * Applies a document, unless it has mistakes or has the same content as the current one.
+   * Applies a document, unless it has mistakes or has the same content as the current one. Returns its mistakes. The source adds their places, and
+   * calls `invalid` with them.
    * @param version its number, if the source has one
-   * @param located adds the place in the source to mistakes
-   * @returns false for a document with mistakes
    */
-  document(value: unknown, version?: number, located?: Locate): boolean
-  /** Reports a text that is no document, such as YAML with a syntax error. */
+  document(value: unknown, version?: number): readonly RulesProblem[]
+  /** Reports a document with mistakes, or a text that is none, such as YAML with a syntax error. */
   invalid(problems: readonly RulesProblem[]): void
   /**
    * Reports that the source cannot be read. One event is emitted each minute until it can be read again.
@@ -49,22 +46,29 @@ export function startRules<Input>(options: SourceOptions<Input>, connect: Connec
   options = knownOptions('rules', options, [...RULES_OPTIONS, 'fallback', 'timeout'])
   validateRulesOptions(options)
   const timeout = milliseconds('timeout', options.timeout ?? LONGEST_START)
-  if (options.fallback !== undefined) compileRules(options.fallback, options)
-  return new Start(options, timeout, connect).promise
+  const fallback = options.fallback && compileRules(options.fallback, options)
+  return new Start(options, fallback, timeout, connect).promise
 }
 
 /** Rules until their first document, and what their source reports. */
 class Start<Input> implements RulesFeed {
   readonly promise: Promise<Rules<Input>>
   readonly #options: SourceOptions<Input>
+  readonly #fallback: CompiledRules | undefined
   readonly #cancelTimeout: () => void
   #settle!: { resolve(rules: Rules<Input>): void; reject(error: unknown): void }
   #rules: Rules<Input> | undefined
   #isOver = false
   #stopSource: (() => MaybePromise<void>) | undefined
 
-  constructor(options: SourceOptions<Input>, timeout: number, connect: ConnectSource) {
+  constructor(
+    options: SourceOptions<Input>,
+    fallback: CompiledRules | undefined,
+    timeout: number,
+    connect: ConnectSource,
+  ) {
     this.#options = options
+    this.#fallback = fallback
     this.promise = new Promise((resolve, reject) => {
       this.#settle = { resolve, reject }
     })
@@ -74,18 +78,17 @@ class Start<Input> implements RulesFeed {
     void this.#connect(connect)
   }
 
-  document(value: unknown, version?: number, located: Locate = (problems) => problems): boolean {
-    if (this.#isOver) return false
+  document(value: unknown, version?: number): readonly RulesProblem[] {
+    if (this.#isOver) return []
     try {
-      if (this.#rules === undefined) this.#begin(new Rules<Input>(value, this.#options, version))
+      if (this.#rules === undefined) this.#begin(compileRules(value, this.#options), version)
       else this.#rules.replace(value as RulesDocument, version === undefined ? {} : { version })
-      return true
     } catch (error) {
-      const isInvalid = error instanceof SluiceError && error.code === 'INVALID_RULES'
-      if (isInvalid) this.invalid(located(error.cause as readonly RulesProblem[]))
-      else this.unreachable(error)
-      return false
+      const problems = mistakesIn(error)
+      if (problems !== undefined) return problems
+      this.unreachable(error)
     }
+    return []
   }
 
   invalid(problems: readonly RulesProblem[]): void {
@@ -112,19 +115,20 @@ class Start<Input> implements RulesFeed {
     }
   }
 
-  #begin(rules: Rules<Input>): void {
+  #begin(compiled: CompiledRules, version: number | undefined): Rules<Input> {
     this.#cancelTimeout()
+    const rules = new Rules<Input>(compiled, this.#options, version)
+    warnOfRest(compiled)
     this.#rules = rules
     Rules.whenClosed(rules, () => this.#stop())
     this.#settle.resolve(rules)
+    return rules
   }
 
   /** Begins with the fallback, or fails without one. A listener can be added before `report` emits an event. */
   #beginWithout(failure: SluiceError, report: (rules: Rules<Input>) => void): void {
-    const { fallback } = this.#options
-    if (fallback !== undefined) {
-      const rules = new Rules<Input>(fallback, this.#options, 0)
-      this.#begin(rules)
+    if (this.#fallback !== undefined) {
+      const rules = this.#begin(this.#fallback, 0)
       sleep(0, () => report(rules))
       return
     }
@@ -236,7 +240,8 @@ class Reader {
       if (next.done === true) return this.#end()
       this.#pause = FIRST_PAUSE
       this.#hasRead = true
-      this.#feed.document(await next.value)
+      const problems = this.#feed.document(await next.value)
+      if (problems.length > 0) this.#feed.invalid(problems)
     }
   }
 

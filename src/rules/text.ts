@@ -1,4 +1,15 @@
-import { type ParsedText, partsOf, type PathPart, problem, type RulesProblem } from './document.ts'
+import { compileRules, type ReadOptions } from './compile.ts'
+import type { CompiledRules } from './dimensions.ts'
+import {
+  inFile,
+  invalidRules,
+  mistakesIn,
+  type ParsedText,
+  partsOf,
+  type PathPart,
+  problem,
+  type RulesProblem,
+} from './document.ts'
 
 /** The formats of a document as text. */
 export type RulesFormat = 'json' | 'yaml'
@@ -16,6 +27,11 @@ export function formatOf(path: string): RulesFormat | undefined {
   return ending.toLowerCase() === 'json' ? 'json' : 'yaml'
 }
 
+/** Returns the format of a text: JSON if it starts with `{`, else YAML. */
+export function formatOfText(text: string): RulesFormat {
+  return /^\uFEFF?\s*\{/.test(text) ? 'json' : 'yaml'
+}
+
 /** Throws `MISSING_PACKAGE` if YAML cannot be parsed here. */
 export async function requireYaml(): Promise<void> {
   const { yamlLibrary } = await import('./yaml.ts')
@@ -28,6 +44,38 @@ export async function parseText(text: string, format: RulesFormat): Promise<Pars
   if (format === 'json') return parseJson(text)
   const { parseYaml } = await import('./yaml.ts')
   return parseYaml(text)
+}
+
+/** A text of rules. */
+export interface RulesText {
+  /** The name of its file, if it has one. */
+  readonly file?: string
+  readonly text: string
+  readonly format: RulesFormat
+}
+
+/** A text that is parsed, and its document as requests are matched with it. */
+export interface CompiledText {
+  readonly value: unknown
+  readonly compiled: CompiledRules
+  /** Adds the file and the lines to remarks about values of the document. */
+  readonly located: (problems: readonly RulesProblem[]) => readonly RulesProblem[]
+}
+
+/** Parses and compiles a text. Throws `INVALID_RULES` with all mistakes, their lines and their file as `cause`. */
+export async function compileText({ text, format, file }: RulesText, options: ReadOptions = {}): Promise<CompiledText> {
+  const named = (problems: readonly RulesProblem[]): readonly RulesProblem[] =>
+    file === undefined ? problems : inFile(file, problems)
+  const parsed = await parseText(text, format)
+  if ('problems' in parsed) throw invalidRules(named(parsed.problems))
+  const { value } = parsed
+  const located = (problems: readonly RulesProblem[]): readonly RulesProblem[] => named(parsed.located(problems))
+  try {
+    return { value, compiled: compileRules(value, options), located }
+  } catch (error) {
+    const problems = mistakesIn(error)
+    throw problems === undefined ? error : invalidRules(located(problems))
+  }
 }
 
 /** Decodes UTF-8 and keeps every character, so that the text can be written again as it was. */

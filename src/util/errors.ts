@@ -34,6 +34,7 @@ export type SluiceErrorCode =
   | 'INVALID_RULES'
   | 'RULES_UNREACHABLE'
   | 'RULES_CONFLICT'
+  | 'RULES_NOT_KEPT'
   | 'MISSING_PACKAGE'
   | 'LOG_UNREADABLE'
   | 'INVALID_MESSAGE'

@@ -55,14 +55,14 @@ policies:
 
 describe('sluice rules check', () => {
   it('accepts a document without mistakes', async () => {
-    expect(await rules('check', cli.file('good.yaml', GOOD))).toEqual({
+    expect(await rules('check', cli.file('good.yaml', `otherwise: allow ${GOOD}`))).toEqual({
       code: 0,
       out: 'good.yaml: no mistakes\n',
       error: '',
     })
     expect(await rules('check', 'good.yaml', '--json')).toMatchObject({
       code: 0,
-      out: '{\n  "valid": true,\n  "problems": []\n}\n',
+      out: '{\n  "valid": true,\n  "problems": [],\n  "warnings": []\n}\n',
     })
   })
 
@@ -92,6 +92,7 @@ describe('sluice rules check', () => {
     expect(said.code).toBe(1)
     expect(JSON.parse(said.out)).toEqual({
       valid: false,
+      warnings: [],
       problems: [{ path: 'policies[0].limits[0].window', message: expect.any(String), file: 'wrong.json', line: 9 }],
     })
   })
@@ -119,6 +120,72 @@ describe('sluice rules check', () => {
       out: expect.stringMatching(/^large\.yaml: expected at most 128 KiB of YAML, got more\. Write .*\n$/),
     })
     expect(await rules('check', 'none.yaml')).toMatchObject({ code: 1, error: expect.stringContaining('ENOENT') })
+  })
+
+  it('warns of requests that no policy matches, and so does a push', async () => {
+    const warning = 'warning: rest.yaml:1: Requests that no policy matches are not limited. Add `otherwise: '
+    const checked = await rules('check', cli.file('rest.yaml', GOOD))
+    expect(checked).toMatchObject({ code: 0, out: 'rest.yaml: no mistakes\n', error: expect.stringContaining(warning) })
+    expect((await rules('push', 'rest.yaml', server.url, '--name', 'rest')).error).toContain(warning)
+    expect(JSON.parse((await rules('check', 'rest.yaml', '--json')).out)).toMatchObject({
+      valid: true,
+      warnings: [{ path: '', file: 'rest.yaml' }],
+    })
+  })
+
+  it.each<[string, (string | string[])[], string | undefined]>([
+    ['letters that are swapped', ['pro', 'por'], 'policies[1].match.attributes.plan: no other policy has "por"'],
+    ['a letter too few', ['free', 'fre'], 'policies[1].match.attributes.plan: no other policy has "fre"'],
+    ['a letter too many', ['free', 'freee'], 'policies[1].match.attributes.plan: no other policy has "freee"'],
+    ['another letter', ['trial', 'triel'], 'policies[1].match.attributes.plan: no other policy has "triel"'],
+    ['another letter case', ['pro', 'PRO'], 'policies[1].match.attributes.plan: no other policy has "PRO"'],
+    [
+      'a value before the policies that are right',
+      ['por', 'pro', ['pro', 'free']],
+      'policies[0].match.attributes.plan: no',
+    ],
+    [
+      'one of a list',
+      [
+        ['pro', 'free'],
+        ['por', 'x'],
+      ],
+      '[1].match.attributes.plan: no other policy has "por", and policies[0] has "pro"',
+    ],
+    ['other digits', ['v1', 'v2', 'tier-1', 'tier-2', 'tier-12'], undefined],
+    ['short values', ['a', 'b', 'eu', 'us'], undefined],
+    ['two letters', ['basic', 'magic'], undefined],
+    ['values of one policy', [['pro', 'por']], undefined],
+    ['values that several policies have', ['pro', 'por', 'pro', 'por'], undefined],
+    ['more values than words', [Array.from({ length: 1001 }, (_, i) => `customer-${i}`), 'customer-x1'], undefined],
+  ])('names a value of an attribute that looks misspelt: %s', async (_, plans, expected) => {
+    const policies = plans.map((plan, i) => ({
+      name: `p${i}`,
+      match: { attributes: { plan } },
+      key: 'ip',
+      limits: [{ quota: 1, window: '1m' }],
+    }))
+    const text = JSON.stringify({ policies, otherwise: 'allow' })
+    const { code, error } = await rules('check', cli.file('plans.json', text))
+    expect(code).toBe(0)
+    if (expected === undefined) expect(error).toBe('')
+    else expect(error).toMatch(/^warning: plans\.json:1: [^\n]*Is it misspelt\?\n$/)
+    expect(error).toContain(expected ?? '')
+  })
+
+  it('compares the values of a large document in seconds', async () => {
+    const letters = (seed: number): string =>
+      Array.from({ length: 32 }, (_, i) => String.fromCharCode(97 + ((seed * 7919 + i * i * seed) % 26))).join('')
+    const policies = Array.from({ length: 8000 }, (_, i) => ({
+      name: `p${i}`,
+      match: { attributes: { [`a${i % 10}`]: letters(i) } },
+      key: 'ip',
+      limits: [{ quota: 1, window: '1m' }],
+    }))
+    cli.file('many.json', JSON.stringify({ policies, otherwise: 'allow' }))
+    const before = performance.now()
+    expect(await rules('check', 'many.json')).toMatchObject({ code: 0 })
+    expect(performance.now() - before).toBeLessThan(5000)
   })
 
   it('escapes control characters of a document', async () => {
@@ -192,6 +259,131 @@ describe('sluice rules diff', () => {
     expect(JSON.parse(out)).toEqual({
       differences: [{ kind: 'tightened', policy: 'api', limit: 'api', before: '60 per 1m', after: '6 per 1m' }],
     })
+  })
+
+  const policy = (name: string, quota: number, more: object = {}): object => ({
+    name,
+    match: { path: `/${name}` },
+    key: 'ip',
+    limits: [{ quota, window: '1m' }],
+    ...more,
+  })
+  const rest = (quota: number): object => ({ key: 'ip', limits: [{ quota, window: '1m' }] })
+  const ann = (quota: number): object => ({ overrides: [{ key: '192.0.2.1', limits: [{ quota }] }] })
+  it.each<[string, object, object, string, string]>([
+    [
+      'a smaller quota',
+      { policies: [policy('a', 9)] },
+      { policies: [policy('a', 8)] },
+      'tightened',
+      'tightened  a, limit a: 9 per 1m → 8 per 1m',
+    ],
+    ['a larger quota', { policies: [policy('a', 9)] }, { policies: [policy('a', 10)] }, 'loosened', ''],
+    [
+      'another condition',
+      { policies: [policy('a', 9)] },
+      { policies: [policy('a', 9, { match: { path: '/b' } })] },
+      'loosened,tightened',
+      'changed    a: match',
+    ],
+    [
+      'a policy',
+      { policies: [] },
+      { policies: [policy('a', 9)] },
+      'tightened',
+      'added      a: path /a: 9 per 1m by ip',
+    ],
+    [
+      'a policy less',
+      { policies: [policy('a', 9)] },
+      { policies: [] },
+      'loosened',
+      'removed    a: path /a: 9 per 1m by ip',
+    ],
+    [
+      'a policy beside otherwise',
+      { policies: [], otherwise: rest(1) },
+      { policies: [policy('a', 9)], otherwise: rest(1) },
+      'loosened,tightened',
+      'added      a',
+    ],
+    ['a policy in shadow', { policies: [] }, { policies: [policy('a', 9, { shadow: true })] }, '', 'added      a'],
+    [
+      'an allowance',
+      { policies: [] },
+      { policies: [{ name: 'a', match: { path: '/' }, allow: true }] },
+      'loosened',
+      'added      a',
+    ],
+    [
+      'a limit',
+      { policies: [policy('a', 9)] },
+      {
+        policies: [
+          policy('a', 9, {
+            limits: [
+              { quota: 9, window: '1m' },
+              { quota: 1, window: '1s' },
+            ],
+          }),
+        ],
+      },
+      'tightened',
+      'added      a, limit a-2: 1 per 1s',
+    ],
+    [
+      'an override',
+      { policies: [policy('a', 9)] },
+      { policies: [policy('a', 9, ann(10))] },
+      'loosened',
+      'added      a, key 192.0.2.1: 9 per 1m → 10 per 1m',
+    ],
+    [
+      'an override less',
+      { policies: [policy('a', 9, ann(10))] },
+      { policies: [policy('a', 9)] },
+      'tightened',
+      'removed    a, key 192.0.2.1',
+    ],
+    [
+      'otherwise',
+      { policies: [] },
+      { policies: [], otherwise: rest(5) },
+      'tightened',
+      'added      otherwise: requests that no policy matches: 5 per 1m by ip',
+    ],
+    [
+      'otherwise: allow',
+      { policies: [] },
+      { policies: [], otherwise: 'allow' },
+      '',
+      'added      otherwise: requests that no policy matches: admitted without being counted',
+    ],
+    [
+      'a smaller quota in otherwise',
+      { policies: [], otherwise: rest(5) },
+      { policies: [], otherwise: rest(4) },
+      'tightened',
+      'tightened  otherwise, limit otherwise: 5 per 1m → 4 per 1m',
+    ],
+    [
+      'otherwise: allow in place of limits',
+      { policies: [], otherwise: rest(5) },
+      { policies: [], otherwise: 'allow' },
+      'loosened',
+      'loosened   otherwise',
+    ],
+    ['nothing', { policies: [policy('a', 9)] }, { policies: [policy('a', 9)] }, '', 'no difference'],
+  ])('exits with 1 for what `--fail-on` names: %s', async (_, old, next, effects, line) => {
+    const files = [cli.file('before.json', JSON.stringify(old)), cli.file('after.json', JSON.stringify(next))]
+    for (const effect of ['loosened', 'tightened']) {
+      const { code, out, error } = await rules('diff', ...files, '--fail-on', effect)
+      expect([effect, code]).toEqual([effect, effects.includes(effect) ? 1 : 0])
+      expect(error).toMatch(effects.includes(effect) ? /^--fail-on .*: 1 of 1 differences\n$/ : /^$/)
+      expect(out).toContain(line)
+    }
+    expect((await rules('diff', ...files, '--fail-on', 'loosened,tightened')).code).toBe(effects === '' ? 0 : 1)
+    expect((await rules('diff', ...files)).code).toBe(0)
   })
 
   it('refuses documents with mistakes', async () => {
@@ -299,9 +491,82 @@ describe('sluice rules push and pull', () => {
           out: GOOD,
           error: expect.stringContaining(`version ${i + 1},`),
         })
+        expect((await rules('history', url, ...words)).out).toMatch(new RegExp(`^version ${i + 1}, pushed by `))
       }
+      expect(await rules('rollback', cluster.nodes[0]!.url, ...words)).toMatchObject({ code: 0 })
     },
   )
+})
+
+describe('sluice rules history and rollback', () => {
+  it('say who changed what, and restore a version', async () => {
+    const place = [server.url, '--name', 'past']
+    const push = async (writer: string, text: string): Promise<unknown> =>
+      rules('push', cli.file('past.yaml', text), ...place, '--writer', writer)
+    await push('ada', GOOD)
+    await push('bob', GOOD.replace('quota: 60,', 'quota: 6,').replace('quota: 5,', 'quota: 50,'))
+    await push('eve', GOOD.replace('quota: 60,', 'quota: 6,').replace('quota: 5,', 'quota: 50,'))
+    expect((await rules('rollback', ...place, '1', '--writer', 'ada')).out).toBe(
+      'past: version 4 is pushed. It restores version 1\n',
+    )
+    const { code, out } = await rules('history', ...place)
+    expect([code, out.replaceAll(/ at 20\S+Z/g, ' at T').split('\n')]).toEqual([
+      0,
+      [
+        'version 4, pushed by ada at T, restores version 1',
+        '  tightened  login, limit login: 50 per 15m, slidingWindowLog → 5 per 15m, slidingWindowLog',
+        '  loosened   api, limit api: 6 per 1m → 60 per 1m',
+        expect.stringMatching(/^ {2}ends {7}api, key tenant-42/),
+        'version 3, pushed by eve at T',
+        expect.stringMatching(/^ {2}ends {7}api, key tenant-42/),
+        'version 2, pushed by bob at T',
+        '  loosened   login, limit login: 5 per 15m, slidingWindowLog → 50 per 15m, slidingWindowLog',
+        '  tightened  api, limit api: 60 per 1m → 6 per 1m',
+        expect.stringMatching(/^ {2}ends {7}api, key tenant-42/),
+        'version 1, pushed by ada at T',
+        '',
+      ],
+    ])
+    expect(JSON.parse((await rules('history', ...place, '--json')).out)).toMatchObject({
+      history: [{ version: 4, restores: 1, differences: [{ kind: 'tightened' }, {}, {}] }, {}, {}, { version: 1 }],
+    })
+    expect(JSON.parse((await rules('rollback', ...place, '3', '--json')).out)).toMatchObject({
+      version: 5,
+      restores: 3,
+    })
+  })
+
+  it('list a document that cannot be compared, and many differences in short', async () => {
+    const many = Array.from({ length: 20 }, (_, i) => ({
+      name: `p${i}`,
+      key: 'ip',
+      limits: [{ quota: 1, window: '1m' }],
+    }))
+    for (const policies of [[], many, []]) await pushRules(client, { policies }, { name: 'odd' })
+    await client.hset('sluice::rules:odd', 'text', '{ "policies": 1 }')
+    const { out } = await rules('history', server.url, '--name', 'odd')
+    expect(out).toMatch(
+      /^version 3, [^\n]*\n {2}cannot be compared: The rules have a mistake: .*policies: [^]*and 10 more\nversion 1, /,
+    )
+    expect(out.split('\n')).toHaveLength(2 + 12 + 1 + 1)
+  })
+
+  it('fail where there are no rules, or no such version', async () => {
+    await pushRules(client, { policies: [] }, { name: 'one' })
+    const none = 'Redis has no rules'
+    expect(await rules('history', server.url, '--name', 'none')).toMatchObject({
+      code: 1,
+      error: expect.stringContaining(none),
+    })
+    expect(await rules('rollback', server.url, '--name', 'none')).toMatchObject({
+      code: 1,
+      error: expect.stringContaining(none),
+    })
+    expect(await rules('rollback', server.url, '7', '--name', 'one')).toMatchObject({
+      code: 1,
+      error: expect.stringContaining('Version 7 of the rules is not kept. Redis has 1'),
+    })
+  })
 })
 
 describe('sluice rules explain', () => {
@@ -334,6 +599,40 @@ partners: does not apply
     const other = await rules('explain', 'good.yaml', '--path', '/', '--header', 'x-device=a b')
     expect(other.out).toMatch(/^Not limited: no policy applies\.\n/)
     expect(other.out).toContain('  key: ip=none header:x-device="a b"\n')
+  })
+
+  it.each<[string[], string]>([
+    [
+      [],
+      'Not limited with what is given: no policy applies. Would be limited by pro with header x-api-key, by free with attribute plan.',
+    ],
+    [['--header', 'x-api-key=1'], 'Limited by pro. Would be limited by free with attribute plan.'],
+    [
+      ['--attribute', 'plan=gold'],
+      'Not limited with what is given: no policy applies. Would be limited by pro with header x-api-key.',
+    ],
+    [['--attribute', 'plan=gold', '--header', 'x-api-key=1'], 'Limited by pro.'],
+  ])('says what was not given: %j', async (words, verdict) => {
+    const limited = { key: 'ip', limits: [{ quota: 1, window: '1m' }] }
+    const policies = [
+      { name: 'pro', match: { header: { 'x-api-key': true } }, ...limited },
+      { name: 'free', match: { attributes: { plan: 'free' }, path: '/*' }, ...limited },
+      { name: 'old', match: { header: { 'x-old': '1' } }, ...limited, until: '2020-01-01T00:00:00Z' },
+      { name: 'staff', match: { attributes: { staff: true } }, allow: true },
+    ]
+    const explained = [
+      'explain',
+      cli.file('keys.json', JSON.stringify({ policies })),
+      '--path',
+      '/a',
+      '--ip',
+      '192.0.2.1',
+    ]
+    expect((await rules(...explained, ...words)).out.split('\n')[0]).toBe(verdict)
+    cli.file('rest.json', JSON.stringify({ policies, otherwise: limited }))
+    const { out } = await rules('explain', 'rest.json', ...explained.slice(2), ...words)
+    expect(out).toContain(verdict.startsWith('Not') ? 'Limited by otherwise. Would' : verdict)
+    expect(out).toMatch(verdict.startsWith('Not') ? /otherwise: applies/ : /otherwise: does not apply/)
   })
 
   it('says which override applies, and what allows a request', async () => {
@@ -412,6 +711,13 @@ describe('a wrong command line', () => {
     ['pull', 'redis://localhost', '--version', '1'],
     ['push', 'good.yaml', 'redis://localhost', '--limiter', 'a'],
     ['pull', 'redis://localhost', '--client', 'nothing'],
+    ['history', 'good.yaml'],
+    ['rollback', 'good.yaml', '1'],
+    ['rollback', 'redis://localhost', 'newest'],
+    ['rollback', 'redis://localhost', '1', '2'],
+    ['diff', 'good.yaml', 'good.yaml', '--fail-on', 'changed'],
+    ['diff', 'good.yaml', 'good.yaml', '--fail-on', ''],
+    ['check', 'good.yaml', '--fail-on', 'loosened'],
   ])('exits with 2: %s %s %s %s', async (...words) => {
     cli.file('good.yaml', GOOD)
     const { code, out, error } = await rules(...words)

@@ -65,7 +65,16 @@ it.each([1, 999, 1000, 59_000, 60_000, 3_600_000, 40_620_000, 86_399_999, 86_400
 it('the page runs every command of an incident', () => {
   const commands = sessions.map(({ command }) => /^(rules )?\w+/.exec(command)![0])
   expect(commands).toEqual(
-    expect.arrayContaining(['top', 'inspect', 'rules explain', 'rules check', 'rules diff', 'rules push', 'reset']),
+    expect.arrayContaining([
+      'top',
+      'inspect',
+      'rules explain',
+      'rules check',
+      'rules diff',
+      'rules push',
+      'rules rollback',
+      'reset',
+    ]),
   )
 })
 

@@ -124,7 +124,7 @@ describe('the option `lease` of a policy', () => {
     wrap = (store: Store) => store,
   ) {
     const store = laterStore(memoryStore())
-    const rules = createRules({ policies })
+    const rules = createRules({ policies, otherwise: 'allow' })
     const limiter = createLimiter({
       rules,
       store: wrap(store),

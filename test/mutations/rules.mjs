@@ -7,18 +7,18 @@ const inTests = (file, ...tests) =>
 const paths = inTests('paths.ts', 'paths', 'routers')
 const dimensions = inTests('dimensions.ts', 'match', 'paths', 'routers')
 const networks = inFile('src/http/keys/networks.ts', { files: ['test/rules/match.test.ts'] })
-const match = inTests('match.ts', 'match', 'paths')
+const match = inTests('match.ts', 'match', 'paths', 'otherwise')
 const compile = inTests('compile.ts', 'match')
 const limitShapes = inFile('src/rules/shapes.ts', {
   files: ['test/algorithms/registry.test.ts', 'test/rules/schema.test.ts'],
 })
 const algorithms = inFile('src/algorithms/index.ts', { files: ['test/rules/schema.test.ts'] })
-const charges = inTests('charges.ts', 'limits', 'rules')
+const charges = inTests('charges.ts', 'limits', 'rules', 'otherwise')
 const limits = inTests('limits.ts', 'limits')
 const keys = inTests('keys.ts', 'limits')
-const read = inTests('compile.ts', 'check', 'rules')
+const read = inTests('compile.ts', 'check', 'rules', 'otherwise')
 const shape = inTests('shape.ts', 'check', 'schema')
-const replacement = inTests('rules.ts', 'rules', 'from')
+const replacement = inTests('rules.ts', 'rules', 'from', 'otherwise')
 const shadow = inTests('shadow.ts', 'shadow')
 const file = inTests('file.ts', 'file')
 const yamlFile = inTests('file.ts', 'text')
@@ -30,6 +30,8 @@ const shapes = inTests('shapes.ts', 'check')
 const explain = inFile('src/cli/rules/explain.ts', { files: ['test/cli/rules.test.ts'] })
 const command = inFile('src/cli/rules/command.ts', { files: ['test/cli/rules.test.ts'] })
 const stored = inFile('src/rules/redis/stored.lua', { files: ['test/rules/redis.test.ts'] }, 'Lua')
+const doubts = inFile('src/cli/rules/doubts.ts', { files: ['test/cli/rules.test.ts'] })
+const recorder = inFile('src/metrics/recorder.ts', { files: ['test/rules/otherwise.test.ts'] })
 const compare = inFile('src/cli/rules/diff.ts', { files: ['test/cli/rules.test.ts'] })
 
 export const rules = [
@@ -80,11 +82,14 @@ export const rules = [
     'if (most < least)',
     'if (most > least || best === undefined)',
   ),
-  charges('allow does not matter', 'policies.some(({ rule }) => rule.allow === true) ? [] : policies', 'policies'),
+  match('allow does not matter', 'if (matched.some(isAllowing)) return ALLOWED', ''),
+  match('a policy in shadow keeps `otherwise` from a request', '|| matched.some(isEnforced)', '|| matched.length > 0'),
+  match('requests that no policy matches are not limited', '[...matched, otherwise]', 'matched'),
+  match('requests that a policy allows are counted as unmatched', 'applying !== ALLOWED && ', ''),
   charges(
     'the rules are read again after the attributes',
-    'const policies = matchingPolicies(rules, facts',
-    'const policies = matchingPolicies(this.#rules.compiled, facts',
+    'const policies = applyingPolicies(rules, facts',
+    'const policies = applyingPolicies(this.#rules.compiled, facts',
   ),
   charges('an override has no end', 'override !== undefined && now < override.until', 'override !== undefined'),
   limits('the name of a limit depends on its quota', 'index === 0 ? policy : `${policy}-${index + 1}`', 'undefined'),
@@ -96,14 +101,14 @@ export const rules = [
   keys('HEAD is counted apart from GET', "name === 'HEAD' ? 'GET' : name", 'name'),
   read(
     'the document is not copied',
-    'const rule = frozenCopy(value) as PolicyRule',
-    'const rule = value as PolicyRule',
+    'frozenCopy(name === undefined ? value : named(name, value)) as PolicyRule',
+    '(name === undefined ? value : named(name, value)) as PolicyRule',
   ),
   shape('an unknown name is accepted', 'if (shape === undefined) report(', 'if (shape === null) report('),
   replacement(
     'a document that says the same is a change',
-    'const isChanged = !isEqual(before.policies, after.policies)',
-    'const isChanged = before !== after',
+    'const isChanged = !isEqual(before.policies, after.policies) ||',
+    'const isChanged = before !== after ||',
   ),
   replacement(
     'a problem that stays after the same document',
@@ -147,7 +152,7 @@ export const rules = [
   problems('mistakes have no bound', 'if (this.#list.length >= MOST)', 'if (this.#list.length < 0)'),
   problems('a message has any length', 'message.length > LONGEST', 'message.length < 0'),
   problems('a mistake does not name its line', "line === undefined ? (file ?? '')", "line !== 0 ? (file ?? '')"),
-  watch('a mistake does not name its file', 'return inFile(this.#path, problems)', 'return problems'),
+  watch('a mistake does not name its file', 'inFile(this.#path, problems)', 'problems'),
   shape('one object in many places counts once', 'return count > most', 'return false'),
   shapes('a mistake does not say where attributes stand', '{ advise: adviseAttribute }', '{}'),
   shapes('a key names an attribute by its name alone', '|attribute:(?!', '|(?:attribute:)?(?!'),
@@ -161,6 +166,31 @@ export const rules = [
   explain('a limit in shadow denies', '&& !isShadow', ''),
   command('an option of another command is ignored', 'throw misuse(`no --${token.name} with ${name}`)', 'continue'),
   stored('the last of two writers wins', "if expected ~= '' and expected ~= version then", 'if false then'),
+  stored('a document that is replaced is not kept', 'if held[1] then keep(version) end', ''),
+  stored('documents are kept for ever', "redis.call('HDEL', key, unpack(fields))", ''),
+  stored('texts of any size are kept', 'or bytes > most_bytes', ''),
+  inFile('src/rules/redis/stored.ts', { files: ['test/rules/redis.test.ts'] })(
+    'a rollback overwrites the push of a colleague',
+    '{ version: current.version, ...place,',
+    '{ ...place,',
+  ),
+  inFile('src/rules/redis/stored.ts', { files: ['test/rules/redis.test.ts'] })(
+    'a second rollback undoes the first',
+    '(current.restores ?? current.version) - 1',
+    'current.version - 1',
+  ),
+  read('a policy with conditions matches everything', 'conditions.length === 0 && until', 'until'),
+  read('a policy that ends matches everything', ' && until === Infinity && isEnforced', ' && isEnforced'),
+  replacement('a document that leaves requests is not warned of', 'if (leavesRest) warn(', 'if (false) warn('),
+  replacement('a change of `otherwise` is no change', '|| !isEqual(before.otherwise, after.otherwise)', ''),
+  charges('a request that is asked about counts as unmatched', 'this.#unmatched.delete(input as object)', 'true'),
+  recorder('requests that no policy matches are not counted', '.outcomes[ALLOWED]!++', '.outcomes[ALLOWED]!'),
+  doubts('a digit is a letter', '/\\p{L}/u', '/./u'),
+  doubts('letter case is no mistake', 'value.toLowerCase()', 'value'),
+  doubts('both of two values are misspelt', 'others[0]!.index < index', 'true'),
+  compare('a change that cannot be compared passes', "found === expected || found === 'changed'", 'found === expected'),
+  compare('a policy takes nothing from `otherwise`', 'hasRest && index', 'false && index'),
+  explain('a part that differs was not given', "actual !== ''", 'false'),
   stored('a push is not announced', "redis.pcall('PUBLISH', key, following)", ''),
   compare('less is more', "after < before ? 'tightened' : 'loosened'", "after > before ? 'tightened' : 'loosened'"),
 ]

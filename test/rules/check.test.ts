@@ -53,7 +53,7 @@ describe('a document', () => {
       ],
     }
     expect(linesOf(document)).toEqual([
-      'polices: is not known here; expected one of $schema, policies. Did you mean "policies"?',
+      'polices: is not known here; expected one of $schema, policies, otherwise. Did you mean "policies"?',
       'policies[1].name: expected another name, because policies[0] has "api"',
       'policies[1].limits[0].window: expected a duration such as "1m", got "1 min"',
       'policies[2].match.path: expected a path such as "/login", "/users/:id" or "/api/*", got "login"',

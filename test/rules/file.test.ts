@@ -19,6 +19,8 @@ import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import type { Duration } from '../../src/index.ts'
 import { type FileOptions, type Rules, rulesFromFile } from '../../src/rules/index.ts'
 import { problemText } from '../../src/rules/document.ts'
+import { fixedWindow } from '../../src/algorithms/fixed-window.ts'
+import { defineAlgorithm } from '../../src/extend.ts'
 import { warningsOf } from '../support/http.ts'
 import { builtPackage } from '../support/built.ts'
 
@@ -102,6 +104,29 @@ describe('rulesFromFile reads', () => {
     })
     await expect(rulesFromFile('a.json', { pool: 1 } as object)).rejects.toMatchObject({ code: 'UNKNOWN_OPTION' })
   })
+})
+
+it('compiles a document once, and one with mistakes once', async () => {
+  let compiled = 0
+  defineAlgorithm({
+    ...fixedWindow,
+    name: 'counted',
+    deriveParameters(input) {
+      compiled++
+      return fixedWindow.deriveParameters(input)
+    },
+  })
+  const text = (quota: number): string => yaml(quota).replace('quota', 'algorithm: counted, quota')
+  const path = join(folder(), 'rules.yaml')
+  writeFileSync(path, text(1))
+  const file = await watched(path, { pollInterval: '20ms' })
+  const once = compiled
+  writeFileSync(path, text(2))
+  expect(await seen(file, 1)).toEqual(['1 → 2'])
+  expect(compiled).toBe(2 * once)
+  writeFileSync(path, `${text(3)}    overrides: [{ key: ann, limits: [{}] }]\n`)
+  expect(await seen(file, 2)).toEqual(['1 → 2', expect.stringContaining('expected an address')])
+  expect(compiled).toBe(3 * once)
 })
 
 describe('rulesFromFile notices', () => {

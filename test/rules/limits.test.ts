@@ -14,7 +14,7 @@ function policy(more: Partial<PolicyRule> = {}): PolicyRule {
 }
 
 function document(...policies: readonly PolicyRule[]): RulesDocument {
-  return { policies }
+  return { policies, otherwise: 'allow' }
 }
 
 /** A limiter with rules, and functions that ask it. */

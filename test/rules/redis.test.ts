@@ -10,6 +10,8 @@ import {
   pullRules,
   pushRules,
   type RedisClient,
+  rollbackRules,
+  rulesHistory,
   rulesFromRedis,
   type RedisRulesOptions,
   redisStore,
@@ -137,6 +139,106 @@ describe('a push to Redis', () => {
     const client = connect(1, { retryStrategy: null, maxRetriesPerRequest: 0 })
     await expect(pushRules(client, api(1))).rejects.toMatchObject({ code: 'RULES_UNREACHABLE' })
     await expect(pullRules(client)).rejects.toMatchObject({ code: 'RULES_UNREACHABLE' })
+  })
+})
+
+describe('the history of pushes', () => {
+  const versionsOf = async (name: string): Promise<readonly number[]> =>
+    (await rulesHistory(redis.client, { name })).map(({ version }) => version)
+
+  it('has each document with its writer and time, the newest first', async () => {
+    const name = anyName()
+    expect(await rulesHistory(redis.client, { name })).toEqual([])
+    const first = await pushRules(redis.client, yaml(1), { name, writer: 'ada@web-1' })
+    const second = await pushRules(redis.client, api(2), { name, writer: 'bob' })
+    expect(await rulesHistory(redis.client, { name })).toEqual([
+      { ...second, text: JSON.stringify(api(2), undefined, 2), format: 'json' },
+      { ...first, text: yaml(1), format: 'yaml' },
+    ])
+  })
+
+  it('has the document that a version without a history has pushed', async () => {
+    const name = anyName()
+    await pushRules(redis.client, api(1), { name })
+    await redis.client.hdel(`sluice::rules:${name}`, 'restores')
+    await pushRules(redis.client, api(2), { name })
+    expect(await versionsOf(name)).toEqual([2, 1])
+    expect(await rollbackRules(redis.client, { name })).toMatchObject({ version: 3, restores: 1 })
+  })
+
+  it('has at most 50 documents, and deletes those before', async () => {
+    const name = anyName()
+    for (let i = 1; i <= 53; i++) await pushRules(redis.client, api(i), { name })
+    expect(await versionsOf(name)).toEqual(Array.from({ length: 50 }, (_, i) => 53 - i))
+    expect(await redis.client.hlen(`sluice::rules:${name}`)).toBe(8 + 49 * 5)
+  }, 20_000)
+
+  it.each([
+    [2 ** 20, 2],
+    [2 ** 19, 3],
+    [2 ** 19 + 1, 2],
+    [300_000, 4],
+  ])('has at most 1 MiB of texts before the current one: of %i bytes, %i documents', async (bytes, count) => {
+    const name = anyName()
+    for (let i = 1; i <= 5; i++) await pushRules(redis.client, JSON.stringify(api(i)).padEnd(bytes), { name })
+    expect(await versionsOf(name)).toEqual([5, 4, 3, 2, 1].slice(0, count))
+    expect(await redis.client.hlen(`sluice::rules:${name}`)).toBe(8 + (count - 1) * 5)
+  })
+})
+
+describe('rollbackRules', () => {
+  it('pushes the document before, and each further one goes back by one more', async () => {
+    const name = anyName()
+    for (const quota of [1, 2, 3]) await pushRules(redis.client, yaml(quota), { name })
+    const rules = await rulesOf(redis.client, { name })
+    const back = (options: object = {}): Promise<object> => rollbackRules(redis.client, { name, ...options })
+    expect(await back({ writer: 'ada' })).toMatchObject({ version: 4, restores: 2, writer: 'ada' })
+    expect(await pullRules(redis.client, { name })).toMatchObject({ version: 4, restores: 2, text: yaml(2) })
+    await timeUntil(rules, 2)
+    expect(await back()).toMatchObject({ version: 5, restores: 1 })
+    await timeUntil(rules, 1)
+    await expect(back()).rejects.toMatchObject({
+      code: 'RULES_NOT_KEPT',
+      message: expect.stringContaining('Version 0 of the rules is not kept. Redis has 5, 4, 3, 2, 1'),
+    })
+    expect(await back({ version: 3 })).toMatchObject({ version: 6, restores: 3 })
+    await timeUntil(rules, 3)
+    expect(await pushRules(redis.client, api(7), { name })).not.toHaveProperty('restores')
+    expect(await back()).toMatchObject({ version: 8, restores: 6 })
+  })
+
+  it('writes nothing if a colleague pushes at the same time', async () => {
+    const name = anyName()
+    for (const quota of [1, 2]) await pushRules(redis.client, api(quota), { name })
+    const client = connect(redis.server.port)
+    const send = client.evalsha.bind(client) as (...args: unknown[]) => Promise<unknown>
+    client.evalsha = (async (...args: unknown[]) => {
+      if (args.includes('push')) await pushRules(redis.client, api(9), { name, writer: 'bob' })
+      return send(...args)
+    }) as never
+    await expect(rollbackRules(client, { name })).rejects.toMatchObject({
+      code: 'RULES_CONFLICT',
+      message: expect.stringContaining('are version 2, but bob pushed version 3'),
+    })
+    expect((await rulesHistory(redis.client, { name })).map(({ version }) => version)).toEqual([3, 2, 1])
+    expect(JSON.parse((await pullRules(redis.client, { name }))!.text)).toEqual(api(9))
+  })
+
+  it.each([
+    [{ version: 0 }, 'INVALID_OPTION'],
+    [{ version: 9 }, 'RULES_NOT_KEPT'],
+    [{ name: 'nothing-here' }, 'RULES_NOT_KEPT'],
+    [{ verison: 1 }, 'UNKNOWN_OPTION'],
+  ])('refuses %o', async (options, code) => {
+    await pushRules(redis.client, api(1), { name: 'refused' })
+    await expect(rollbackRules(redis.client, { name: 'refused', ...options })).rejects.toMatchObject({ code })
+  })
+
+  it('refuses a document that has mistakes by now', async () => {
+    const name = anyName()
+    for (const quota of [1, 2]) await pushRules(redis.client, api(quota), { name })
+    await redis.client.hset(`sluice::rules:${name}`, '1:text', '{ "policies": [{}] }')
+    await expect(rollbackRules(redis.client, { name })).rejects.toMatchObject({ code: 'INVALID_RULES' })
   })
 })
 

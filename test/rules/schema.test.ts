@@ -39,6 +39,13 @@ const TEXTS: readonly Arbitrary<string>[] = [
 
 /** Generates values of a schema. */
 function valuesOf(part: Schema): Arbitrary<unknown> {
+  if (typeof part['$ref'] === 'string')
+    return valuesOf(
+      part['$ref']
+        .slice(2)
+        .split('/')
+        .reduce((each, name) => each[name] as Schema, schema),
+    )
   if (part['anyOf'] !== undefined && part['type'] === undefined)
     return fc.oneof(...(part['anyOf'] as Schema[]).map(valuesOf))
   if (part['enum'] !== undefined) return fc.constantFrom(...(part['enum'] as unknown[]))
@@ -83,6 +90,7 @@ function objectsOf(part: Schema): Arbitrary<Record<string, unknown>> {
 
 interface Document {
   policies: Record<string, unknown>[]
+  otherwise?: unknown
 }
 
 const documents = (valuesOf(schema) as Arbitrary<Document>).map(made)
@@ -95,10 +103,15 @@ function made(document: Document): Document {
       const { name, match, until } = named as Record<string, unknown>
       return clean({ name, match, until, allow: true })
     }
-    const limits = (policy['limits'] as Record<string, unknown>[]).map(fitting)
-    return clean({ ...named, key: 'attribute:tenant', allow: undefined, limits, overrides: overridesOf(policy) })
+    return limited({ ...named, allow: undefined })
   })
-  return { ...document, policies }
+  const { otherwise } = document
+  return { ...document, policies, ...(isObject(otherwise) && { otherwise: limited(otherwise) }) }
+}
+
+function limited(policy: Record<string, unknown>): Record<string, unknown> {
+  const limits = (policy['limits'] as Record<string, unknown>[]).map(fitting)
+  return clean({ ...policy, key: 'attribute:tenant', limits, overrides: overridesOf(policy) })
 }
 
 function fitting(limit: Record<string, unknown>): Record<string, unknown> {

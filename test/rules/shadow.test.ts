@@ -1,4 +1,8 @@
-import { describe, expect, it } from 'vitest'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { createLimiter, type Decision, memoryStore } from '../../src/index.ts'
 import { createRules, type RulesDocument, type ShadowDenial } from '../../src/rules/index.ts'
 import { virtualClock } from '../../src/testing.ts'
@@ -38,6 +42,42 @@ describe('rules.shadow', () => {
         { policy: 'user', limit: 'user', denied: 1 },
       ],
     })
+  })
+
+  it.each<[string, (home: string) => string | URL]>([
+    ['a file of YAML', (home) => join(home, 'new.yaml')],
+    ['the URL of a file', (home) => pathToFileURL(join(home, 'new.json'))],
+    ['a text of JSON', () => JSON.stringify(document(1))],
+    ['a text of YAML', () => 'policies:\n  - { name: all, key: everyone, limits: [{ quota: 1, window: 1h }] }\n'],
+    ['a line of YAML', () => 'policies: [{ name: all, key: everyone, limits: [{ quota: 1, window: 1h }] }]'],
+  ])('takes %s', async (_, given) => {
+    const home = mkdtempSync(join(tmpdir(), 'sluice-shadow-'))
+    onTestFinished(() => rmSync(home, { recursive: true }))
+    for (const name of ['new.yaml', 'new.json']) writeFileSync(join(home, name), JSON.stringify(document(1)))
+    const rules = createRules(document(10))
+    const limiter = createLimiter({ rules, store: memoryStore({ clock }) })
+    const trial = await rules.shadow(given(home))
+    for (let i = 0; i < 3; i++) void limiter.consume(by('a'))
+    expect(trial.report).toMatchObject({ requests: 3, newlyDenied: 2 })
+  })
+
+  it.each([
+    ['policies: [{ name: a }]', { code: 'INVALID_RULES', message: expect.stringContaining('line 1: policies[0].key') }],
+    ['none.yaml', { code: 'ENOENT' }],
+    [new URL('file:///rules.txt'), { code: 'INVALID_OPTION' }],
+  ])('refuses %s', async (given, error) => {
+    await expect(createRules(document(10)).shadow(given)).rejects.toMatchObject(error)
+  })
+
+  it('counts the requests that the document limits by `otherwise`', () => {
+    const rules = createRules(document(10))
+    const limiter = createLimiter({ rules, store: memoryStore({ clock }) })
+    const trial = rules.shadow({
+      policies: [],
+      otherwise: { key: 'everyone', limits: [{ algorithm: 'fixedWindow', quota: 1, window: '1h' }] },
+    })
+    void [1, 2].map(() => limiter.consume(by('a')))
+    expect(trial.report.limits).toEqual([{ policy: 'otherwise', limit: 'otherwise', denied: 1 }])
   })
 
   it('decides as the document would: all or nothing, whatever the current document decides', () => {

@@ -1,7 +1,8 @@
 import { closeSync, fstatSync, ftruncateSync, openSync, writeFileSync, writeSync } from 'node:fs'
 import type { LimitStatus } from '../../stores/store.ts'
 import type { LogEntry, LoggedRequest } from '../logs/request.ts'
-import type { RulesDocument } from '../../rules/document.ts'
+import type { CompiledRules } from '../../rules/dimensions.ts'
+import type { PolicyRule } from '../../rules/document.ts'
 import { attributeIn } from '../../rules/keys.ts'
 import { type EachEntry, readLogs, summaryLines, summaryOf } from '../logs/read.ts'
 import { type LimitReport, type Replay, replayCompared, replayLimits, replayRules, type Report } from './replay.ts'
@@ -10,7 +11,7 @@ import { parseArgs } from 'node:util'
 import { PREFIX } from '../../stores/redis/keys.ts'
 import { SluiceError } from '../../util/errors.ts'
 import { LOG_OPTIONS, LOG_USAGE, logSettings, type LogSettings } from '../logs/options.ts'
-import { loadDocument } from '../rules/command.ts'
+import { loadRules } from '../rules/command.ts'
 import { parseLimit } from './expression.ts'
 import { htmlOf } from './html.ts'
 
@@ -68,8 +69,9 @@ function verdict({ limiter, limit, key, allowed, remaining, retryAfter, resetAft
 class MissingFacts {
   readonly #missing: Set<string>
 
-  constructor(document: RulesDocument) {
-    this.#missing = new Set(document.policies.flatMap(namesIn))
+  constructor({ policies, otherwise }: CompiledRules) {
+    const all = otherwise === undefined ? policies : [...policies, otherwise]
+    this.#missing = new Set(all.flatMap(({ rule }) => namesIn(rule)))
   }
 
   see({ headers, fields }: LoggedRequest): void {
@@ -90,7 +92,7 @@ class MissingFacts {
 }
 
 /** The headers and attributes of a policy, as a key names them. */
-function namesIn({ match = {}, key = [], cost }: RulesDocument['policies'][number]): string[] {
+function namesIn({ match = {}, key = [], cost }: PolicyRule): string[] {
   const headers = Object.keys(match.header ?? {}).map((name) => `header:${name}`)
   const attributes = [...Object.keys(match.attributes ?? {}), ...(typeof cost === 'string' ? [cost] : [])]
   return [...headers, ...attributes.map((name) => `attribute:${name}`), ...[key].flat()]
@@ -186,15 +188,16 @@ export async function replayCommand(args: readonly string[], { stdin }: Io): Pro
 }
 
 async function replayed(paths: readonly string[], values: Values, stdin: Io['stdin']): Promise<Report> {
-  const document = await documentOf(values)
-  const options = logSettings(values, document !== undefined, stdin)
-  let replay = replayOf(values, document, options)
-  let missing = document && new MissingFacts(document)
+  refuseTogether(values)
+  const options = logSettings(values, values.rules !== undefined, stdin)
+  const rules = values.rules === undefined ? undefined : await loadRules(values.rules, PLACE, options)
+  let replay = replayOf(values, rules, options)
+  let missing = rules && new MissingFacts(rules)
   const decisions = values.decisions === undefined ? undefined : openDecisions(values.decisions)
   try {
     const begin = (): EachEntry => {
-      replay = replayOf(values, document, options)
-      missing = document && new MissingFacts(document)
+      replay = replayOf(values, rules, options)
+      missing = rules && new MissingFacts(rules)
       decisions?.clear()
       return (entry, file) => {
         missing?.see(entry.request)
@@ -210,19 +213,20 @@ async function replayed(paths: readonly string[], values: Values, stdin: Io['std
   }
 }
 
-async function documentOf({ rules, limit = [], compare, key }: Values): Promise<RulesDocument | undefined> {
+const PLACE = { name: 'rules', prefix: PREFIX, client: undefined }
+
+function refuseTogether({ rules, limit = [], compare, key }: Values): void {
   if ((rules === undefined) === (limit.length === 0)) throw misuse('--limit or --rules, and not both')
-  if (rules === undefined) return undefined
-  if (compare || key !== undefined) throw misuse('no --compare and no --key with --rules, which have their own keys')
-  return loadDocument(rules, { name: 'rules', prefix: PREFIX, client: undefined })
+  if (rules !== undefined && (compare || key !== undefined))
+    throw misuse('no --compare and no --key with --rules, which have their own keys')
 }
 
 function replayOf(
   { limit = [], compare, cost }: Values,
-  document: RulesDocument | undefined,
+  rules: CompiledRules | undefined,
   options: LogSettings,
 ): Replay {
-  if (document !== undefined) return replayRules(document, options)
+  if (rules !== undefined) return replayRules(rules, options)
   const expressions = limit.map(parseLimit)
   const hasCosts = cost !== undefined
   return compare ? replayCompared(expressions, options, hasCosts) : replayLimits(expressions, options, hasCosts)

@@ -5,8 +5,8 @@ import { type Decision, holdsSlots } from '../../limiter/decision.ts'
 import type { RulesInput } from '../../limiter/rule-source.ts'
 import { knownAlgorithms } from '../../engine/all-algorithms.ts'
 import { countsSlots, type Limit, limit, type LimitInput, windowText } from '../../engine/limit.ts'
-import type { RulesDocument } from '../../rules/document.ts'
-import { createRules } from '../../rules/rules.ts'
+import type { CompiledRules } from '../../rules/dimensions.ts'
+import { Rules } from '../../rules/rules.ts'
 import { memoryStore } from '../../stores/memory/index.ts'
 import type { LimitStatus, SyncStore } from '../../stores/store.ts'
 import { Heap } from '../logs/late.ts'
@@ -227,8 +227,8 @@ function limitsDecider(
 }
 
 /** Makes a limiter with rules. They match what the log has: the method, the path, the address, headers, and fields as attributes. */
-function rulesDecider(document: RulesDocument, { store, set, hold }: LogStore, { ipv6Subnet }: LogSettings): Decide {
-  const rules = createRules<RulesInput>(document, { ipv6Subnet })
+function rulesDecider(compiled: CompiledRules, { store, set, hold }: LogStore): Decide {
+  const rules = new Rules<RulesInput>(compiled, {})
   const limiter = createLimiter({ rules, store })
   return ({ request, cost }) => {
     set(request.time)
@@ -282,11 +282,11 @@ export function replayLimits(expressions: readonly LimitExpression[], options: L
   return transaction(decide, place, options, label, expressions)
 }
 
-/** Replays a document of rules. */
-export function replayRules(document: RulesDocument, options: LogSettings): Replay {
+/** Replays rules. They are compiled with the `ipv6Subnet` of the options. */
+export function replayRules(rules: CompiledRules, options: LogSettings): Replay {
   const place = logStore(options.maxKeys)
   const label = ({ limiter, limit: { name } }: LimitStatus): string => `${limiter.replace(/^rules\//, '')}: ${name}`
-  return transaction(rulesDecider(document, place, options), place, options, label)
+  return transaction(rulesDecider(rules, place), place, options, label)
 }
 
 function transaction(

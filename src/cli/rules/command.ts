@@ -1,15 +1,25 @@
-import { promises } from 'node:fs'
-import { checkRules, compileRules } from '../../rules/compile.ts'
-import { inFile, invalidRules, problemText, type RulesDocument, type RulesProblem } from '../../rules/document.ts'
-import { pullRules, pushRules, type RulesPush } from '../../rules/redis/stored.ts'
-import { decode, formatOf, LARGEST, parseText, type RulesFormat } from '../../rules/text.ts'
+import type { ReadOptions } from '../../rules/compile.ts'
+import type { CompiledRules } from '../../rules/dimensions.ts'
+import { mistakesIn, problemText, type RulesProblem } from '../../rules/document.ts'
+import {
+  checkedRules,
+  pullRules,
+  pushChecked,
+  rollbackRules,
+  rulesHistory,
+  type RulesPush,
+} from '../../rules/redis/stored.ts'
+import { readRulesFile } from '../../rules/read.ts'
+import { type CompiledText, compileText, type RulesText } from '../../rules/text.ts'
 import { shown, SluiceError } from '../../util/errors.ts'
 import { clients, withRedis } from '../connect.ts'
 import { parseArgs } from 'node:util'
 import { clientAddress } from '../../http/keys/address.ts'
 import { PREFIX } from '../../stores/redis/keys.ts'
 import { EXIT, jsonText, type Outcome } from '../print.ts'
-import { differences, printedDifferences } from './diff.ts'
+import { differences, type Effect, EFFECTS, mayHave, printedDifferences } from './diff.ts'
+import { doubtsOf } from './doubts.ts'
+import { historyOf, printedHistory } from './history.ts'
 import { explain, printedExplanation } from './explain.ts'
 
 /** Where a command finds documents in Redis. */
@@ -19,17 +29,9 @@ interface Place {
   readonly client: string | undefined
 }
 
-/** A text of rules, from a file or from Redis. */
-interface LoadedText {
-  /** The name of the file. */
-  readonly file?: string
-  readonly text: string
-  readonly format: RulesFormat
-}
-
 /** Reads a text from a file, or from Redis if it is given as a URL. */
-async function loadText(from: string, place: Place): Promise<LoadedText> {
-  if (!isRedisUrl(from)) return loadFile(from)
+async function loadText(from: string, place: Place): Promise<RulesText> {
+  if (!isRedisUrl(from)) return readRulesFile(from)
   const { name, prefix } = place
   const found = await withRedis(from, place.client, (_, client) => pullRules(client, { name, prefix }))
   if (found !== undefined) return found
@@ -44,33 +46,22 @@ function noRules(name: string): SluiceError {
   return new SluiceError('RULES_UNREACHABLE', `Redis has no rules named ${shown(name)}`)
 }
 
-async function loadFile(path: string): Promise<LoadedText> {
-  const format = formatOf(path)
-  if (format === undefined)
-    throw new SluiceError('INVALID_OPTION', `expected a file .json, .yaml or .yml, or a URL, got ${shown(path)}`)
-  const file = await promises.stat(path)
-  if (file.size > LARGEST[format]) return { text: ' '.repeat(LARGEST[format] + 1), format, file: path }
-  const text = decode(await promises.readFile(path))
-  if (text === undefined) throw new SluiceError('INVALID_RULES', `expected a text in UTF-8: ${path}`)
-  return { text, format, file: path }
+/** Compiles a document from a file or from Redis. Throws `INVALID_RULES` with all its mistakes. */
+export async function loadRules(from: string, place: Place, options?: ReadOptions): Promise<CompiledRules> {
+  const { compiled } = await compileText(await loadText(from, place), options)
+  return compiled
 }
 
-/** Returns the document of a text, or all of its mistakes with their file and lines. */
-async function documentOf({ text, format, file }: LoadedText): Promise<RulesDocument | readonly RulesProblem[]> {
-  const parsed = await parseText(text, format)
-  const problems = 'problems' in parsed ? parsed.problems : parsed.located(checkRules(parsed.value))
-  if (problems.length > 0) return file === undefined ? problems : inFile(file, problems)
-  return (parsed as { readonly value: RulesDocument }).value
+/** Returns what `work` returns, or the mistakes of its document. */
+async function orMistakes<Result extends object>(work: Promise<Result>): Promise<Result | readonly RulesProblem[]> {
+  return work.catch((error: unknown) => {
+    const problems = mistakesIn(error)
+    if (problems === undefined) throw error
+    return problems
+  })
 }
 
-/** Returns a document that is right. Throws `INVALID_RULES` with all mistakes otherwise. */
-export async function loadDocument(from: string, place: Place): Promise<RulesDocument> {
-  const found = await documentOf(await loadText(from, place))
-  if (isProblems(found)) throw invalidRules(found)
-  return found
-}
-
-function isProblems(found: RulesDocument | readonly RulesProblem[]): found is readonly RulesProblem[] {
+function isProblems(found: object): found is readonly RulesProblem[] {
   return Array.isArray(found)
 }
 
@@ -78,6 +69,8 @@ const USAGE = `Usage: sluice rules check <rules>               lists all mistake
        sluice rules diff <old> <new>            lists the differences
        sluice rules push <file> <redis-url>     replaces the rules in Redis
        sluice rules pull <redis-url>            prints the rules in Redis as they were pushed
+       sluice rules history <redis-url>         lists who pushed which changes, and when
+       sluice rules rollback <redis-url> [version]  pushes the rules of an earlier version again (default: the one before)
        sluice rules explain <rules>             shows which policies apply to a request, and why
 
 <rules>, <old> and <new> are files (.json, .yaml, .yml) or Redis URLs.
@@ -87,14 +80,15 @@ const USAGE = `Usage: sluice rules check <rules>               lists all mistake
   --prefix <text>             the prefix of keys in Redis (default: ${PREFIX})
   --client <name>             ioredis, iovalkey, redis or @valkey/valkey-glide (default: the first that is installed)
   --version <number>          push: the version to replace (default: the version in Redis when the command starts)
-  --writer <text>             push: the name of the person or program that pushes (default: user@host)
+  --fail-on <effects>         diff: loosened, tightened or both with a comma. A difference that does this, or may do it, exits with 1
+  --writer <text>             push, rollback: the name of the person or program that pushes (default: user@host)
   --method, --path, --ip      explain: the request
   --header <name>=<value>     explain: a header of it; may be repeated
   --attribute <name>=<value>  explain: an attribute of it; may be repeated
   --redis <redis-url>         explain: where usage is counted
   --limiter <name>            explain: the name of the limiter in the application (default: rules)
 
-Exit status: 0 on success, 1 if the rules have mistakes or a push is rejected, 2 if the arguments are wrong.
+Exit status: 0 on success, 1 if the rules have mistakes, a push is rejected or --fail-on finds a difference, 2 if the arguments are wrong.
 `
 
 const text = { type: 'string' } as const
@@ -107,6 +101,7 @@ const OPTIONS = {
   prefix: { ...text, default: PREFIX },
   client: text,
   version: text,
+  'fail-on': text,
   writer: text,
   method: text,
   path: text,
@@ -120,13 +115,15 @@ const OPTIONS = {
 type Values = ReturnType<typeof parsed>['values']
 type Command = (words: readonly string[], values: Values, place: Place) => Promise<Outcome>
 
-/** The commands, how many words each takes, and its options beside those of all commands. */
-const COMMANDS: Readonly<Record<string, readonly [words: number, command: Command, ...options: (keyof Values)[]]>> = {
-  check: [1, check],
-  diff: [2, diff],
-  push: [2, push, 'version', 'writer'],
-  pull: [1, pull],
-  explain: [1, explainRequest, 'method', 'path', 'ip', 'header', 'attribute', 'redis', 'limiter'],
+/** The commands, each digit for a number of words that it takes, and its options beside those of all commands. */
+const COMMANDS: Readonly<Record<string, readonly [words: string, command: Command, ...options: (keyof Values)[]]>> = {
+  check: ['1', check],
+  diff: ['2', diff, 'fail-on'],
+  push: ['2', push, 'version', 'writer'],
+  pull: ['1', pull],
+  history: ['1', history],
+  rollback: ['12', rollback, 'writer'],
+  explain: ['1', explainRequest, 'method', 'path', 'ip', 'header', 'attribute', 'redis', 'limiter'],
 }
 const OF_ALL: readonly (keyof Values)[] = ['json', 'name', 'prefix', 'client']
 
@@ -136,7 +133,7 @@ export async function rulesCommand(args: readonly string[]): Promise<Outcome> {
   if (values.help) return { text: USAGE }
   const [name = '', ...words] = positionals
   const found = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
-  if (found === undefined || words.length !== found[0]) throw misuse('a command and what it needs')
+  if (found === undefined || !found[0].includes(String(words.length))) throw misuse('a command and what it needs')
   const [, command, ...options] = found
   for (const token of tokens) {
     if (token.kind === 'option' && ![...OF_ALL, ...options].includes(token.name))
@@ -157,21 +154,44 @@ function misuse(expected: string): SluiceError {
 }
 
 async function check([from]: readonly string[], { json }: Values, place: Place): Promise<Outcome> {
-  const found = await documentOf(await loadText(from!, place))
-  const problems = isProblems(found) ? found : []
+  const found = await orMistakes(compileText(await loadText(from!, place)))
+  const [problems, warnings] = isProblems(found) ? [found, []] : [[], warningsOf(found)]
   const exitCode = problems.length === 0 ? EXIT.done : EXIT.failed
-  if (json) return { text: jsonText({ valid: exitCode === EXIT.done, problems }), exitCode }
-  return { text: exitCode === EXIT.done ? `${from}: no mistakes\n` : problemLines(problems), exitCode }
+  if (json) return { text: jsonText({ valid: exitCode === EXIT.done, problems, warnings }), exitCode }
+  const lines = exitCode === EXIT.done ? `${from}: no mistakes\n` : problemLines(problems)
+  return { text: lines, note: warningLines(warnings), exitCode }
+}
+
+function warningsOf({ compiled, located }: CompiledText): readonly RulesProblem[] {
+  return located(doubtsOf(compiled))
+}
+
+function warningLines(warnings: readonly RulesProblem[]): string {
+  return warnings.map((each) => `warning: ${problemText(each)}\n`).join('')
 }
 
 function problemLines(problems: readonly RulesProblem[]): string {
   return problems.map((each) => `${problemText(each)}\n`).join('')
 }
 
-async function diff([old, next]: readonly string[], { json }: Values, place: Place): Promise<Outcome> {
-  const [before, after] = [await loadDocument(old!, place), await loadDocument(next!, place)]
-  const found = differences(compileRules(before), compileRules(after))
-  return { text: json ? jsonText({ differences: found }) : printedDifferences(found) }
+async function diff([old, next]: readonly string[], values: Values, place: Place): Promise<Outcome> {
+  const { json } = values
+  const effects = (values['fail-on'] ?? '').split(',').filter((each) => each !== '')
+  if (values['fail-on'] !== undefined && (effects.length === 0 || !effects.every(isEffect)))
+    throw misuse(`${EFFECTS.join(' or ')}, or both with a comma, as --fail-on`)
+  const found = differences(await loadRules(old!, place), await loadRules(next!, place))
+  const failing = found.filter((each) => effects.some((effect) => mayHave(each, effect as Effect)))
+  return {
+    text: json ? jsonText({ differences: found }) : printedDifferences(found),
+    ...(failing.length > 0 && {
+      note: `--fail-on ${effects.join()}: ${failing.length} of ${found.length} differences\n`,
+      exitCode: EXIT.failed,
+    }),
+  }
+}
+
+function isEffect(text: string): boolean {
+  return (EFFECTS as readonly string[]).includes(text)
 }
 
 async function push([from, url]: readonly string[], values: Values, place: Place): Promise<Outcome> {
@@ -179,24 +199,17 @@ async function push([from, url]: readonly string[], values: Values, place: Place
   const { name, prefix } = place
   if (isRedisUrl(from!) || !isRedisUrl(url!)) throw misuse('a file and a Redis URL')
   if (version !== undefined && !/^\d{1,15}$/.test(version)) throw misuse('a whole number as --version')
-  const loaded = await loadText(from!, place)
-  const { text, format } = loaded
-  const found = await documentOf(loaded)
+  const found = await orMistakes(checkedRules(await readRulesFile(from!)))
   if (isProblems(found))
     return { text: json ? jsonText({ pushed: false, problems: found }) : problemLines(found), exitCode: EXIT.failed }
   try {
     const made = await withRedis(url!, place.client, async (_, client) => {
       const base = version === undefined ? await pullRules(client, { name, prefix }) : undefined
       const expected = version === undefined ? (base?.version ?? 0) : Number(version)
-      return pushRules(client, text, {
-        name,
-        prefix,
-        format,
-        version: expected,
-        ...(writer !== undefined && { writer }),
-      })
+      return pushChecked(client, found, { name, prefix, version: expected, ...(writer !== undefined && { writer }) })
     })
-    return { text: json ? jsonText({ pushed: true, ...made }) : `${name}: version ${made.version} is pushed\n` }
+    const lines = json ? jsonText({ pushed: true, ...made }) : `${name}: version ${made.version} is pushed\n`
+    return { text: lines, note: warningLines(warningsOf(found)) }
   } catch (error) {
     if (!json || !(error instanceof SluiceError) || error.code !== 'RULES_CONFLICT') throw error
     return { text: jsonText({ pushed: false, conflict: error.cause as RulesPush }), exitCode: EXIT.failed }
@@ -213,6 +226,25 @@ async function pull([url]: readonly string[], { json }: Values, place: Place): P
   return { text: found.text, isExact: true, note: `version ${found.version}, pushed by ${found.writer} at ${when}\n` }
 }
 
+async function history([url]: readonly string[], { json }: Values, { name, prefix, client }: Place): Promise<Outcome> {
+  if (!isRedisUrl(url!)) throw misuse('a Redis URL')
+  const pushes = await withRedis(url!, client, (_, connected) => rulesHistory(connected, { name, prefix }))
+  if (pushes.length === 0) throw noRules(name)
+  const all = await historyOf(pushes)
+  return { text: json ? jsonText({ history: all }) : printedHistory(all) }
+}
+
+async function rollback([url, version]: readonly string[], values: Values, place: Place): Promise<Outcome> {
+  const { json, writer } = values
+  const { name, prefix, client } = place
+  if (!isRedisUrl(url!)) throw misuse('a Redis URL')
+  if (version !== undefined && !/^[1-9]\d{0,14}$/.test(version)) throw misuse('the number of a version')
+  const chosen = { ...(version !== undefined && { version: Number(version) }), ...(writer !== undefined && { writer }) }
+  const made = await withRedis(url!, client, (_, connected) => rollbackRules(connected, { name, prefix, ...chosen }))
+  if (json) return { text: jsonText(made) }
+  return { text: `${name}: version ${made.version} is pushed. It restores version ${made.restores}\n` }
+}
+
 async function explainRequest([from]: readonly string[], values: Values, place: Place): Promise<Outcome> {
   const { method, path, ip, json, limiter } = values
   if (ip !== undefined && clientAddress(ip) === undefined) throw misuse('an address as --ip')
@@ -224,14 +256,14 @@ async function explainRequest([from]: readonly string[], values: Values, place: 
     headers: pairs('--header', values.header),
     attributes: pairs('--attribute', values.attribute),
   }
-  const document = await loadDocument(from!, place)
+  const rules = await loadRules(from!, place)
   const url = values.redis ?? (isRedisUrl(from!) ? from : undefined)
   const { prefix } = place
   const found =
     url === undefined
-      ? await explain(document, input, undefined)
+      ? await explain(rules, input, undefined)
       : await withRedis(url, place.client, (scripts, client) =>
-          explain(document, input, { client, scripts, limiter, prefix }),
+          explain(rules, input, { client, scripts, limiter, prefix }),
         )
   return { text: json ? jsonText(found) : printedExplanation(found) }
 }

@@ -87,7 +87,8 @@ function limitsText(limits: readonly Limit[]): string {
 }
 
 /** Describes which requests a policy applies to: `POST /login, plan free`. */
-function matchText({ conditions }: CompiledPolicy): string {
+function matchText({ conditions, index }: CompiledPolicy): string {
+  if (index === Infinity) return 'requests that no policy matches'
   if (conditions.length === 0) return 'every request'
   return conditions.map(({ dimension, expected }) => `${dimension.part} ${expected}`).join(', ')
 }
@@ -103,8 +104,10 @@ function text(value: unknown): string {
 }
 
 /** A difference between two documents, for the requests of one policy or of one key under it. */
-interface Difference {
+export interface Difference {
   readonly kind: Direction | 'added' | 'removed' | 'ends'
+  /** What becomes of requests by what is added or removed. `changed` if it cannot be said. */
+  readonly effect?: Direction
   readonly policy: string
   /** The key, for a difference of one override. */
   readonly key?: string
@@ -116,23 +119,67 @@ interface Difference {
   readonly until?: string
 }
 
+/** What `--fail-on` takes. */
+export const EFFECTS = ['loosened', 'tightened'] as const
+
+export type Effect = (typeof EFFECTS)[number]
+
+/** Returns true if a difference has an effect, or if that cannot be said. */
+export function mayHave({ kind, effect }: Difference, expected: Effect): boolean {
+  const found = effect ?? kind
+  return found === expected || found === 'changed'
+}
+
 /** Returns what changes for whom, and what ends by the clock in the new document. */
 export function differences(before: CompiledRules, after: CompiledRules): readonly Difference[] {
   const [old, next] = [byName(before), byName(after)]
-  const removed = before.policies.filter(({ rule }) => !next.has(rule.name))
+  const hasRest = [before, after].some(({ otherwise }) => otherwise !== undefined && otherwise.rule.allow !== true)
+  const removed = [...old.values()].filter(({ rule }) => !next.has(rule.name))
   return [
-    ...removed.map((policy) => ({ kind: 'removed' as const, policy: policy.rule.name, before: policyText(policy) })),
-    ...after.policies.flatMap((policy) => [...differencesOf(old.get(policy.rule.name), policy), ...ends(policy)]),
+    ...removed.map((policy) => {
+      const effect = effectOf(policy, hasRest, 'loosened', 'tightened')
+      return difference('removed', effect, { policy: policy.rule.name, before: policyText(policy) })
+    }),
+    ...[...next.values()].flatMap((policy) => {
+      const known = old.get(policy.rule.name)
+      if (known !== undefined) return differencesOf(known, policy).concat(ends(policy))
+      const effect = effectOf(policy, hasRest, 'tightened', 'loosened')
+      const added = difference('added', effect, { policy: policy.rule.name, after: policyText(policy) })
+      return [added].concat(ends(policy))
+    }),
   ]
 }
 
-function byName({ policies }: CompiledRules): ReadonlyMap<string, CompiledPolicy> {
-  return new Map(policies.map((policy) => [policy.rule.name, policy]))
+/** Makes a difference whose effect is another word than its kind, or nothing. */
+function difference(
+  kind: Difference['kind'],
+  effect: Direction | undefined,
+  details: Omit<Difference, 'kind' | 'effect'>,
+): Difference {
+  return effect === undefined || effect === kind ? { kind, ...details } : { kind, effect, ...details }
 }
 
-function differencesOf(before: CompiledPolicy | undefined, after: CompiledPolicy): Difference[] {
+function byName({ policies, otherwise }: CompiledRules): ReadonlyMap<string, CompiledPolicy> {
+  return new Map([...policies, ...(otherwise === undefined ? [] : [otherwise])].map((each) => [each.rule.name, each]))
+}
+
+/**
+ * Returns the effect of a policy that is added or removed. Where `otherwise` has limits, requests move between it and the policy, which may have
+ * more or less.
+ */
+function effectOf(
+  { rule, index, isEnforced }: CompiledPolicy,
+  hasRest: boolean,
+  ofLimits: Direction,
+  ofAllowance: Direction,
+): Direction | undefined {
+  if (!isEnforced || (index === Infinity && rule.allow === true)) return undefined
+  if (rule.allow === true) return ofAllowance
+  return hasRest && index !== Infinity ? 'changed' : ofLimits
+}
+
+function differencesOf(before: CompiledPolicy, after: CompiledPolicy): Difference[] {
   const policy = after.rule.name
-  if (before === undefined) return [{ kind: 'added', policy, after: policyText(after) }]
   if (before.rule.allow !== after.rule.allow) {
     const kind = after.rule.allow === true ? 'loosened' : 'tightened'
     return [{ kind, policy, before: policyText(before), after: policyText(after) }]
@@ -166,15 +213,25 @@ function limitDifferences(before: CompiledPolicy, after: CompiledPolicy): Differ
   const next = new Set(after.limits.map(({ name }) => name))
   const removed = before.limits.filter(({ name }) => !next.has(name))
   return [
-    ...removed.map((limit) => ({ kind: 'removed' as const, policy, limit: limit.name, before: limitText(limit) })),
+    ...removed.map((limit) =>
+      difference('removed', shadowed(limit, 'loosened'), { policy, limit: limit.name, before: limitText(limit) }),
+    ),
     ...after.limits.flatMap((limit): Difference[] => {
       const known = old.get(limit.name)
-      if (known === undefined) return [{ kind: 'added', policy, limit: limit.name, after: limitText(limit) }]
+      if (known === undefined) {
+        const details = { policy, limit: limit.name, after: limitText(limit) }
+        return [difference('added', shadowed(limit, 'tightened'), details)]
+      }
       const kind = compareLimits(known, limit)
       if (kind === undefined) return []
       return [{ kind, policy, limit: limit.name, before: limitText(known), after: limitText(limit) }]
     }),
   ]
+}
+
+/** A limit in shadow has no effect. */
+function shadowed({ shadow }: Limit, effect: Direction): Direction | undefined {
+  return shadow === true ? undefined : effect
 }
 
 /** What changes for keys with an override: of what they had before, by an override or not. */
@@ -185,9 +242,11 @@ function overrideDifferences(before: CompiledPolicy, after: CompiledPolicy): Dif
     if (old?.rule !== undefined && isDeepStrictEqual(old.rule, next?.rule)) return []
     const was = old?.limits ?? before.limits
     const is = next?.limits ?? after.limits
-    const kind = old === undefined ? 'added' : next === undefined ? 'removed' : (direction(was, is) ?? 'changed')
+    const effect = direction(was, is)
+    const kind = old === undefined ? 'added' : next === undefined ? 'removed' : (effect ?? 'changed')
     const shown = keyText((next ?? old)!)
-    return [{ kind, policy: after.rule.name, key: shown, before: withEnd(was, old), after: withEnd(is, next) }]
+    const details = { policy: after.rule.name, key: shown, before: withEnd(was, old), after: withEnd(is, next) }
+    return [difference(kind, effect, details)]
   })
 }
 

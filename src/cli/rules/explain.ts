@@ -1,9 +1,8 @@
 import { createLimiter } from '../../limiter/limiter.ts'
 import type { RulesInput } from '../../limiter/rule-source.ts'
-import { compileRules } from '../../rules/compile.ts'
-import type { RulesDocument } from '../../rules/document.ts'
+import type { CompiledRules } from '../../rules/dimensions.ts'
 import { type ConditionExplanation, explainRules, type PolicyExplanation } from '../../rules/match.ts'
-import { createRules } from '../../rules/rules.ts'
+import { Rules } from '../../rules/rules.ts'
 import type { RedisClient, ScriptClient } from '../../stores/redis/clients.ts'
 import { redisStore } from '../../stores/redis/index.ts'
 import { roughDuration } from '../../util/duration.ts'
@@ -31,10 +30,14 @@ interface ExplainedLimit {
 interface ExplainedPolicy {
   readonly policy: string
   readonly applies: boolean
+  /** True for `otherwise`. */
+  readonly isRest: boolean
   readonly allow: boolean
   readonly hasEnded: boolean
   readonly until: string | undefined
   readonly conditions: readonly ConditionExplanation[]
+  /** Parts of the request that were not given, if the policy would apply with them: `header x-api-key`. */
+  readonly missing: readonly string[]
   /** The parts of the key by their names; a value is empty if the request has none. */
   readonly keyParts: PolicyExplanation['keyParts']
   /** As in the store. Empty for a request without a key. */
@@ -64,13 +67,13 @@ interface UsagePlace {
 
 /** Explains what rules say about a request, and what it has used. It charges nothing. */
 export async function explain(
-  document: RulesDocument,
+  rules: CompiledRules,
   input: RulesInput,
   place: UsagePlace | undefined,
 ): Promise<Explained> {
   const now = place === undefined ? Date.now() : await timeOf(place.scripts)
-  const { allowedBy, policies } = explainRules(compileRules(document), input, now)
-  const found = place === undefined ? undefined : await usageOf(document, input, place)
+  const { allowedBy, policies } = explainRules(rules, input, now)
+  const found = place === undefined ? undefined : await usageOf(rules, input, place)
   const usages = [...(found?.usages ?? [])]
   const isCounted = allowedBy === undefined
   const result = {
@@ -84,16 +87,37 @@ export async function explain(
 function verdictOf({ allowedBy, admitted, policies }: Omit<Explained, 'verdict'>): string {
   if (allowedBy !== undefined) return `Admitted without being counted, by ${allowedBy}.`
   const applying = policies.filter(({ applies }) => applies)
-  if (applying.length === 0) return 'Not limited: no policy applies.'
+  const more = missingText(policies)
+  if (applying.length === 0)
+    return more === '' ? 'Not limited: no policy applies.' : `Not limited with what is given: no policy applies.${more}`
   const names = applying.map(({ policy }) => policy).join(', ')
-  if (admitted === undefined) return `Limited by ${names}.`
-  if (admitted) return `A request would be admitted now. Limited by ${names}.`
+  if (admitted === undefined) return `Limited by ${names}.${more}`
+  if (admitted) return `A request would be admitted now. Limited by ${names}.${more}`
   const reasons = applying.flatMap(({ policy, limits }) =>
     limits
       .filter(({ usage, isShadow }) => usage?.allowed === false && !isShadow)
       .map(({ name, usage }) => `${policy}, limit ${name}${retryText(usage!)}`),
   )
   return `A request would be denied now by ${reasons.join('; ')}.`
+}
+
+/** The most policies that a verdict lists. */
+const MOST_LISTED = 10
+
+/** Says which policies would limit the request with what was not given. */
+function missingText(policies: readonly ExplainedPolicy[]): string {
+  const near = policies.filter(({ missing, allow }) => missing.length > 0 && !allow)
+  if (near.length === 0) return ''
+  const listed = near.slice(0, MOST_LISTED).map(({ policy, missing }) => `${policy} with ${missing.join(' and ')}`)
+  const rest = near.length > MOST_LISTED ? ` and ${near.length - MOST_LISTED} more` : ''
+  return ` Would be limited by ${listed.join(', by ')}${rest}.`
+}
+
+/** Returns the parts that a policy needs in addition: none if a part that was given differs. */
+function missingIn({ applies, hasEnded, conditions }: PolicyExplanation): readonly string[] {
+  const unmet = applies || hasEnded ? [] : conditions.filter(({ holds }) => !holds)
+  if (unmet.some(({ actual = '' }) => actual !== '')) return []
+  return unmet.map(({ part }) => part.replace(/^header\./, 'header ').replace(/^attributes\./, 'attribute '))
 }
 
 function retryText({ retryAfter }: Usage): string {
@@ -103,14 +127,16 @@ function retryText({ retryAfter }: Usage): string {
 
 /** @param usages of the limits that follow; those of this policy are taken out */
 function explained(policy: PolicyExplanation, usages: Usage[]): ExplainedPolicy {
-  const { rule, applies, hasEnded, conditions, keyParts, key, limits, override } = policy
+  const { rule, applies, isRest, hasEnded, conditions, keyParts, key, limits, override } = policy
   return {
     policy: rule.name,
     applies,
+    isRest,
     allow: rule.allow === true,
     hasEnded,
     until: rule.until,
     conditions,
+    missing: missingIn(policy),
     keyParts,
     key,
     isOverridden: override !== undefined,
@@ -125,11 +151,11 @@ function explained(policy: PolicyExplanation, usages: Usage[]): ExplainedPolicy 
 }
 
 async function usageOf(
-  document: RulesDocument,
+  compiled: CompiledRules,
   input: RulesInput,
   { client, limiter, prefix }: UsagePlace,
 ): Promise<{ admitted: boolean; usages: readonly Usage[] }> {
-  const rules = createRules<RulesInput>(document)
+  const rules = new Rules<RulesInput>(compiled, {})
   const counted = createLimiter({ rules, name: limiter, store: redisStore(client, { prefix }) })
   // A decision says what is left after the request. One with cost 0 says what is left before it.
   const [decision, before] = [await counted.peek(input), await counted.peek(input, { cost: 0 })]
@@ -151,10 +177,11 @@ export function printedExplanation({ verdict, policies }: Explained): string {
 }
 
 function policyLines(policy: ExplainedPolicy): string {
-  const { hasEnded, until, applies, conditions, allow } = policy
+  const { hasEnded, until, applies, conditions, allow, isRest } = policy
   const verdict = applies ? 'applies' : hasEnded ? `has ended at ${until}` : 'does not apply'
   const lines = [`${policy.policy}: ${verdict}`, ...conditions.map(conditionLine)]
-  if (conditions.length === 0) lines.push('  matches every request')
+  if (conditions.length === 0 && !isRest) lines.push('  matches every request')
+  if (isRest) lines.push('  matches requests that no policy matches')
   if (allow) lines.push('  requests are admitted without being counted')
   else lines.push(keyLine(policy), ...overrideLines(policy), ...policy.limits.map(limitLine))
   return lines.join('\n')

@@ -10,6 +10,6 @@
  */
 
 export * from '../../stores/redis/index.ts'
-export { pullRules, pushRules, type PushOptions } from './stored.ts'
+export { pullRules, pushRules, type PushOptions, rollbackRules, type RollbackOptions, rulesHistory } from './stored.ts'
 export { rulesFromRedis, type RedisRulesOptions } from './source.ts'
 export type { PulledRules, RedisPlace, RulesPush } from './stored.ts'

@@ -188,8 +188,8 @@ class RedisSource {
     this.#identity = identity
     if (json === undefined) return this.#feed.invalid([tooLarge])
     const parsed = await parseText(json, 'json')
-    if ('problems' in parsed) this.#feed.invalid(parsed.problems)
-    else this.#feed.document(parsed.value, version)
+    const problems = 'problems' in parsed ? parsed.problems : this.#feed.document(parsed.value, version)
+    if (problems.length > 0) this.#feed.invalid(problems)
   }
 
   #fail(error: unknown, loss?: Loss): void {

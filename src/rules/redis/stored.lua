@@ -2,19 +2,43 @@
 
 local key = KEYS[1]
 
+-- The most documents that are kept beside the current one, and the most bytes of their texts. One text has at most so many.
+local most_kept = 49
+local most_bytes = 1048576
+local parts = { 'writer', 'pushedAt', 'format', 'restores', 'text' }
+
+local function fields_of(version)
+  local fields = {}
+  for i, part in ipairs(parts) do fields[i] = version .. ':' .. part end
+  return fields
+end
+
+-- Keeps the document that is replaced, and deletes the oldest ones beyond the most.
+local function keep(version)
+  local values = redis.call('HMGET', key, unpack(parts))
+  for i, field in ipairs(fields_of(version)) do redis.call('HSET', key, field, values[i] or '') end
+  local bytes = 0
+  for back = 0, most_kept do
+    local fields = fields_of(string.format('%.0f', version - back))
+    bytes = bytes + redis.call('HSTRLEN', key, fields[#fields])
+    if back == most_kept or bytes > most_bytes then redis.call('HDEL', key, unpack(fields)) end
+  end
+end
+
 -- Writes a document, unless another version than the expected one is there. '' expects any.
-local function push(expected, writer, format, text, json)
+local function push(expected, writer, format, text, json, restores)
   local held = redis.call('HMGET', key, 'version', 'writer', 'pushedAt')
   local version = held[1] or '0'
   if expected ~= '' and expected ~= version then return { 'other', version, held[2] or '', held[3] or '0' } end
+  if held[1] then keep(version) end
   local time = redis.call('TIME')
   local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
   local following = string.format('%.0f', version + 1)
   redis.call('HSET', key, 'version', following, 'writer', writer, 'pushedAt', now, 'format', format, 'text', text,
-    'json', json, 'identity', following .. '-' .. now .. '-' .. redis.sha1hex(text))
+    'restores', restores, 'json', json, 'identity', following .. '-' .. now .. '-' .. redis.sha1hex(text))
   -- Without the permission to publish, processes find it when they poll.
   redis.pcall('PUBLISH', key, following)
-  return { 'pushed', following, writer, now }
+  return { 'pushed', following, writer, now, restores }
 end
 
 -- Reads a document for a process, unless the process has it or it has more bytes than the most.
@@ -27,8 +51,23 @@ local function read(identity, most)
 end
 
 local function pull()
-  return redis.call('HMGET', key, 'version', 'writer', 'pushedAt', 'format', 'text')
+  return redis.call('HMGET', key, 'version', unpack(parts))
 end
 
-local actions = { push = push, read = read, pull = pull }
+-- Returns the current document and those that are kept, the newest first: the version of each, and its parts.
+local function history()
+  local current = redis.call('HGET', key, 'version')
+  local all = {}
+  for back = 0, current and most_kept or -1 do
+    local version = string.format('%.0f', current - back)
+    local values = redis.call('HMGET', key, unpack(back == 0 and parts or fields_of(version)))
+    if values[#parts] then
+      table.insert(all, version)
+      for i = 1, #parts do table.insert(all, values[i] or '') end
+    end
+  end
+  return all
+end
+
+local actions = { push = push, read = read, pull = pull, history = history }
 return actions[ARGV[1]](unpack(ARGV, 2))

@@ -4,10 +4,9 @@ import { isScriptMissing } from '../../stores/redis/failure.ts'
 import { PREFIX } from '../../stores/redis/keys.ts'
 import { messageOf, SluiceError } from '../../util/errors.ts'
 import { boolean, knownOptions, oneOf, ownOptions, refuse, wholeNumber } from '../../util/validate.ts'
-import { LARGEST, parseText, type RulesFormat } from '../text.ts'
+import { type CompiledText, compileText, formatOfText, LARGEST, type RulesFormat, type RulesText } from '../text.ts'
 import { hostname, userInfo } from 'node:os'
 import script from './stored.lua?raw'
-import { checkRules } from '../compile.ts'
 import { invalidRules, type RulesDocument } from '../document.ts'
 
 /** Where a document is kept in Redis. */
@@ -28,6 +27,8 @@ export interface RulesPush {
   readonly writer: string
   /** The server's time, in epoch milliseconds. */
   readonly pushedAt: number
+  /** The version that a rollback has restored. */
+  readonly restores?: number
 }
 
 /** A document as it was pushed. */
@@ -38,12 +39,15 @@ export interface PulledRules extends RulesPush {
   readonly format: RulesFormat
 }
 
-/** What is written: the text as it was given, and the document in JSON, so that processes need no parser of YAML. */
-interface NewRules {
-  readonly text: string
-  readonly format: RulesFormat
+/** A text that is checked, and its document in JSON, so that processes need no parser of YAML. */
+interface CheckedRules extends RulesText, CompiledText {
   readonly json: string
+}
+
+/** What is written. */
+interface NewRules extends Pick<CheckedRules, 'text' | 'format' | 'json'> {
   readonly writer: string
+  readonly restores: number | undefined
 }
 
 /** A document as processes read it. Its identity differs for every push. */
@@ -79,10 +83,10 @@ export class RedisDocument {
    * another version is there.
    */
   async push(next: NewRules, expected: number | undefined): Promise<{ isPushed: boolean; push: RulesPush }> {
-    const { writer, format, text, json } = next
-    const reply = await this.#run('push', expected === undefined ? '' : String(expected), writer, format, text, json)
-    const [outcome, ...push] = reply as [string, string, string, string]
-    return { isPushed: outcome === 'pushed', push: pushOf(push) }
+    const { writer, format, text, json, restores } = next
+    const reply = await this.#run('push', textOf(expected), writer, format, text, json, textOf(restores))
+    const [outcome, version, by, at, restored] = reply as [string, string, string, string, string?]
+    return { isPushed: outcome === 'pushed', push: pushOf(version, by, at, restored) }
   }
 
   /** Reads the document for a process. Returns `'same'` if its identity is the given one, `undefined` if there is none. */
@@ -94,12 +98,23 @@ export class RedisDocument {
   }
 
   async pull(): Promise<PulledRules | undefined> {
-    const [version, writer, pushedAt, format, text] = await this.#run('pull')
-    if (version === undefined) return undefined
-    return { ...pushOf([version, writer!, pushedAt!]), format: format as RulesFormat, text: text! }
+    const [version, ...parts] = await this.#run('pull')
+    return version === undefined ? undefined : pulledOf(version, parts)
   }
 
-  async #run(...args: readonly [action: 'push' | 'read' | 'pull', ...string[]]): Promise<(string | undefined)[]> {
+  /** Returns the current document and those that are kept, the newest first. */
+  async history(): Promise<readonly PulledRules[]> {
+    const reply = await this.#run('history')
+    const count = reply.length / (1 + PARTS)
+    return Array.from({ length: count }, (_, i) => {
+      const at = i * (1 + PARTS)
+      return pulledOf(reply[at]!, reply.slice(at + 1, at + 1 + PARTS))
+    })
+  }
+
+  async #run(
+    ...args: readonly [action: 'push' | 'read' | 'pull' | 'history', ...string[]]
+  ): Promise<(string | undefined)[]> {
     const reply = await this.#client.evalsha(sha, [this.#key], args).catch((error: unknown) => {
       if (!isScriptMissing(error)) throw error
       return this.#client.eval(script, [this.#key], args)
@@ -115,8 +130,21 @@ function unreachable(cause: unknown): SluiceError {
   })
 }
 
-function pushOf([version, writer, pushedAt]: readonly string[]): RulesPush {
-  return { version: Number(version), writer: writer!, pushedAt: Number(pushedAt) }
+/** What Redis has of a document: writer, time, format, what it restores, and text. */
+const PARTS = 5
+
+function pulledOf(version: string, parts: readonly (string | undefined)[]): PulledRules {
+  const [writer = '', pushedAt = '', format, restores, text = ''] = parts
+  return { ...pushOf(version, writer, pushedAt, restores), format: format as RulesFormat, text }
+}
+
+function pushOf(version: string, writer: string, pushedAt: string, restores = ''): RulesPush {
+  const push = { version: Number(version), writer, pushedAt: Number(pushedAt) }
+  return restores === '' ? push : { ...push, restores: Number(restores) }
+}
+
+function textOf(version: number | undefined): string {
+  return version === undefined ? '' : String(version)
 }
 
 /** Options of `pushRules`. */
@@ -148,14 +176,25 @@ export async function pushRules(
   options: PushOptions = {},
 ): Promise<RulesPush> {
   options = knownOptions('pushRules', options, ['name', 'prefix', 'cluster', 'version', 'format', 'writer'])
-  const { version: expected, writer = writerHere(), ...place } = options
+  const text = typeof document === 'string' ? document : JSON.stringify(document, undefined, 2)
+  const format =
+    options.format === undefined || typeof document !== 'string'
+      ? formatOfText(text)
+      : oneOf('format', options.format, ['json', 'yaml'])
+  return pushChecked(client, await checkedRules({ text, format }), options)
+}
+
+/** Writes a document that was checked. */
+export async function pushChecked(
+  client: RedisClient,
+  { text, format, json }: CheckedRules,
+  { version: expected, writer = writerHere(), format: _format, ...place }: PushOptions,
+  restores?: number,
+): Promise<RulesPush> {
   if (expected !== undefined) wholeNumber('version', expected, 0)
   if (typeof writer !== 'string' || writer.length > 256) refuse('writer', 'at most 256 characters', writer)
-  const text = typeof document === 'string' ? document : JSON.stringify(document, undefined, 2)
-  const format = typeof document === 'string' ? formatOfText(document, options.format) : 'json'
-  const json = await checkedJson(text, format)
   const stored = new RedisDocument(client, place)
-  const { isPushed, push } = await answered(stored.push({ text, format, json, writer }, expected))
+  const { isPushed, push } = await answered(stored.push({ text, format, json, writer, restores }, expected))
   if (!isPushed) throw conflict(expected!, push)
   return push
 }
@@ -170,21 +209,61 @@ export async function pullRules(client: RedisClient, options: RedisPlace = {}): 
   return answered(new RedisDocument(client, options).pull())
 }
 
-function formatOfText(text: string, given: RulesFormat | undefined): RulesFormat {
-  if (given !== undefined) return oneOf('format', given, ['json', 'yaml'])
-  return /^\uFEFF?\s*\{/.test(text) ? 'json' : 'yaml'
+/**
+ * Returns the current document in Redis and those before it, the newest first: at most 50, and at most 1 MiB of texts before the current one.
+ * Throws `RULES_UNREACHABLE` if Redis did not answer, `INVALID_OPTION`, `UNKNOWN_OPTION`.
+ * @example for (const { version, writer, pushedAt } of await rulesHistory(client)) console.log(version, writer, new Date(pushedAt))
+ */
+export async function rulesHistory(client: RedisClient, options: RedisPlace = {}): Promise<readonly PulledRules[]> {
+  options = knownOptions('rulesHistory', options, ['name', 'prefix', 'cluster'])
+  return answered(new RedisDocument(client, options).history())
 }
 
-async function checkedJson(text: string, format: RulesFormat): Promise<string> {
-  const parsed = await parseText(text, format)
-  if ('problems' in parsed) throw invalidRules(parsed.problems)
-  const problems = checkRules(parsed.value)
-  if (problems.length > 0) throw invalidRules(parsed.located(problems))
-  const json = JSON.stringify(parsed.value)
+/** Options of `rollbackRules`. */
+export interface RollbackOptions extends RedisPlace {
+  /**
+   * The version whose document applies again. Default: the one before the current version or, if that is a rollback, before the version that
+   * it restores. So each further rollback goes back by one more.
+   */
+  readonly version?: number
+  /** The person or program that rolls back: see `pushRules`. */
+  readonly writer?: string
+}
+
+/**
+ * Pushes the document of an earlier version again, as a new version. Nothing is written if somebody else pushes at the same time.
+ *
+ * Throws `RULES_NOT_KEPT` if Redis does not have that version, `RULES_CONFLICT` if another version was pushed meanwhile, and the errors of
+ * `pushRules`.
+ * @example const { version, restores } = await rollbackRules(client)
+ */
+export async function rollbackRules(client: RedisClient, options: RollbackOptions = {}): Promise<RulesPush> {
+  options = knownOptions('rollbackRules', options, ['name', 'prefix', 'cluster', 'version', 'writer'])
+  const { version: given, writer, ...place } = options
+  if (given !== undefined) wholeNumber('version', given, 1)
+  const history = await rulesHistory(client, place)
+  const [current] = history
+  const wanted = given ?? (current === undefined ? 0 : (current.restores ?? current.version) - 1)
+  const earlier = history.find(({ version }) => version === wanted)
+  if (current === undefined || earlier === undefined) throw notKept(wanted, history)
+  const next = { version: current.version, ...place, ...(writer !== undefined && { writer }) }
+  return pushChecked(client, await checkedRules(earlier), next, earlier.version)
+}
+
+function notKept(version: number, history: readonly RulesPush[]): SluiceError {
+  const versions = history.map((each) => each.version).join(', ')
+  const found = versions === '' ? 'Redis has no rules of this name' : `Redis has ${versions}`
+  return new SluiceError('RULES_NOT_KEPT', `Version ${version} of the rules is not kept. ${found}`)
+}
+
+/** Checks a text before it is pushed. Throws `INVALID_RULES` with all mistakes as `cause`. */
+export async function checkedRules(given: RulesText): Promise<CheckedRules> {
+  const compiled = await compileText(given)
+  const json = JSON.stringify(compiled.value)
   // Aliases of YAML are copies in JSON.
   if (Buffer.byteLength(json) > LARGEST.json)
     throw invalidRules([{ path: '', message: 'expected at most 1 MiB of JSON, got more' }])
-  return json
+  return { ...given, ...compiled, json }
 }
 
 async function answered<Answer>(answer: Promise<Answer>): Promise<Answer> {
