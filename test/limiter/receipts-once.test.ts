@@ -105,8 +105,9 @@ async function run(
     const { text, until } = held.texts[each.text % held.texts.length]!
     const limiter = limiters[process]!
     const given = process === 0 && amount % 2 === 0 ? held.decision : text
-    const isOver =
-      (typeof given === 'string' && until <= now()) || (kind === 'receipt' && (held.until[process] ?? until) <= now())
+    // A text makes what its process knows last as long as the text.
+    const usable = typeof given === 'string' ? Math.max(held.until[process] ?? 0, until) : held.until[process]!
+    const isOver = typeof given === 'string' ? until <= now() : kind === 'receipt' && usable <= now()
     const work = async (): Promise<unknown> => {
       if (kind === 'renew') return limiter.renew(given)
       if (kind === 'receipt') return limiter.receipt(given)
@@ -115,7 +116,6 @@ async function run(
     }
     if (isOver) return expect(work()).rejects.toMatchObject({ code: 'EXPIRED_RECEIPT' })
     const answer = await work()
-    const usable = typeof given === 'string' ? Math.max(held.until[process] ?? 0, until) : held.until[process]!
     held.until[process] = usable
     if (usable <= now()) return
     if (kind === 'receipt') {
@@ -197,6 +197,19 @@ const orders: Readonly<Record<string, readonly Partial<Step>[]>> = {
     { kind: 'advance', amount: 9 },
     { kind: 'advance', amount: 9 },
     { kind: 'settle', process: 2, text: 1, amount: 5 },
+  ],
+  'a receipt that is made from the one of a renewal, in a process that has used the earlier one': [
+    { kind: 'consume' },
+    { kind: 'advance', amount: 8 },
+    { kind: 'renew', process: 1 },
+    { kind: 'receipt', process: 1 },
+    { kind: 'settle', process: 2, amount: 3 },
+    { kind: 'long' },
+    { kind: 'advance', amount: 9 },
+    { kind: 'advance', amount: 9 },
+    { kind: 'advance', amount: 9 },
+    { kind: 'advance', amount: 9 },
+    { kind: 'receipt', process: 2, text: 1 },
   ],
 }
 

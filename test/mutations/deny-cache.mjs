@@ -24,11 +24,16 @@ export const denyCache = [
   denials('a key that passes for several', "+ key.length + '\\0' + key", '+ key'),
   denials(
     'a denial that answers for any version',
-    'if (version !== this.#changes.versionOf(charge.policy).text) return false',
-    '',
+    'if (verdicts[i]!.version !== this.#changes.versionOf(charges[i]!.policy).text) return false',
+    ';',
   ),
-  denials('a denial that outlasts a change', 'if (sum !== changes) return false', ''),
-  denials('a reply that is older than a change', 'if (this.#changes.at(charge) !== counts[i]) return\n', '\n'),
+  denials('a denial that outlasts a change', 'if (this.#changesOf(charges, verdicts) !== changes) return false', ''),
+  denials('a reply that is older than a change', ' || !isCurrent) return', ') return'),
+  denials(
+    'a limit with block that does not lock the key',
+    'return !allowed || policy.compiled.block > 0',
+    'return !allowed',
+  ),
   denials('a denial that outlasts maxAge', 'Math.min(sent + this.#maxAge, ...', 'Math.min(Infinity, ...'),
   denials(
     'a reserved key that stays denied',

@@ -444,6 +444,12 @@ export const typescript = [
   cursors('strict limits among others, one by one', ' || (compiled.strict && charges.length > 1)', ''),
   cursors('a shadow limit as an enforced one', 'if (compiled.enforced) admitted = false', 'admitted = false'),
   cursors('a verdict of a charge that another limit has denied', '      report(outcome, charge)\n', ''),
+  cursors(
+    'in place a refund of a charge of a clock that ran ahead',
+    ' || charge.at * compiled.micros > now) return false',
+    ') return false',
+  ),
+  cursors('in place a refund that changes nothing', 'if (!outcome.persist) return true', 'return true'),
   cursors('no sweep', 'if (--table.untilSweep <= 0) sweepIsDue = true', '--table.untilSweep'),
   keyCount(
     'metrics that fail with a clock',

@@ -35,7 +35,7 @@ class Verdict {
 /** A decision that denied a request. Its figures count from `since`, the time of the reply, so a client that waits for as long is not too early. */
 interface Denial {
   readonly verdicts: readonly Verdict[]
-  /** How often the keys that deny had changed: a sum. It is the same only if none of them has changed. */
+  /** How often its keys had changed: a sum of those in which a change matters. It is the same only if none of them has changed. */
   readonly changes: number
   readonly since: number
   readonly until: number
@@ -69,14 +69,9 @@ export class Denials {
     // Before its begin, the clock has stepped back.
     if (denial === undefined || now < denial.since || now >= denial.until) return false
     const { verdicts, changes } = denial
-    let sum = 0
-    for (let i = 0; i < charges.length; i++) {
-      const charge = charges[i]!
-      const { version, allowed } = verdicts[i]!
-      if (version !== this.#changes.versionOf(charge.policy).text) return false
-      if (!allowed && charge.policy.compiled.enforced) sum += this.#changes.at(charge)
-    }
-    if (sum !== changes) return false
+    for (let i = 0; i < charges.length; i++)
+      if (verdicts[i]!.version !== this.#changes.versionOf(charges[i]!.policy).text) return false
+    if (this.#changesOf(charges, verdicts) !== changes) return false
     for (let i = 0; i < charges.length; i++) verdicts[i]!.writeInto(charges[i]!, now)
     return true
   }
@@ -88,16 +83,13 @@ export class Denials {
    */
   learn(charges: readonly Charge[], sent: number, counts: readonly number[], clock: () => number): void {
     const deniers = charges.filter(denies)
+    const isCurrent = charges.every((charge, i) => !isWatched(charge, charge) || this.#changes.at(charge) === counts[i])
     // A key that admits has less than before. If another key has denied the request, a cluster may have charged this one and refunded it.
     for (const charge of charges)
-      if (charge.cost > 0 && !deniers.some((denier) => isSameCell(denier, charge))) this.#changes.count(charge)
-    if (deniers.length === 0 || this.#isClosed) return
-    let changes = 0
-    for (const [i, charge] of charges.entries()) {
-      if (!denies(charge)) continue
-      if (this.#changes.at(charge) !== counts[i]) return
-      changes += counts[i]!
-    }
+      if (charge.allowed && charge.cost > 0 && !deniers.some((denier) => isSameCell(denier, charge)))
+        this.#changes.count(charge)
+    if (deniers.length === 0 || this.#isClosed || !isCurrent) return
+    const changes = this.#changesOf(charges, charges)
     const until = Math.min(sent + this.#maxAge, ...charges.map((charge) => heldUntil(charge, sent)))
     const now = clock()
     if (now >= until) return
@@ -111,6 +103,13 @@ export class Denials {
     this.#isClosed = true
     this.#younger.clear()
     this.#older.clear()
+  }
+
+  #changesOf(charges: readonly Charge[], verdicts: readonly Pick<Verdict, 'allowed'>[]): number {
+    let sum = 0
+    for (let i = 0; i < charges.length; i++)
+      if (isWatched(charges[i]!, verdicts[i]!)) sum += this.#changes.at(charges[i]!)
+    return sum
   }
 
   /** What is asked. A key has its length, so that no key can pass for a boundary. */
@@ -130,6 +129,11 @@ export class Denials {
     this.#younger = new Map()
     this.#begun = now
   }
+}
+
+/** True if a change of the key may change the answer. A limit that admitted and has less now may deny, which matters if it then locks the key. */
+function isWatched({ policy }: Charge, { allowed }: Pick<Verdict, 'allowed'>): boolean {
+  return !allowed || policy.compiled.block > 0
 }
 
 /** True if a charge denies its request. */

@@ -45,9 +45,11 @@ const MOST_KEYS = 16_000_000
  * once. Others, such as those of another process, end it within `maxAge`. So does a limit that changes while requests under both of its versions
  * are on their way.
  *
- * A denial by a `strict` limit charges the request, so the store is asked each time, as for `wait`. In a cached denial, `retryAfter` and
- * `resetAfter` count down, and `remaining` can be as old as `maxAge`, as can all that it says of limits that admitted. So can the `resetAfter` of
- * a bucket with `initial`, because each denial may prolong it.
+ * A denial by a `strict` limit charges the request, so the store is asked each time, as for `wait`. A limit with `block` that admitted may lock
+ * the key at the next request once the key has less, so a charge of that key ends the denial, too. In a cached denial, `retryAfter` and
+ * `resetAfter` count down, and `remaining` can be as old as `maxAge`, as can all that it says of limits that admitted. So can the figures of a
+ * bucket with `initial`, because a denial may prolong them. A cached denial leaves the store as it is, so a state of a changed limit is converted
+ * by the next request that reaches the store.
  *
  * Create one for a store and pass it to all limiters. With a guard, put the guard around it: `guard(denyCache(redisStore(client)))`.
  * Refunds of the guard then end the denials here. In the other order, they last for up to `maxAge` longer.

@@ -1,6 +1,6 @@
 import { adjust, lock, renew } from '../../engine/adjust.ts'
 import { createOutcome, type Outcome } from '../../algorithms/algorithm.ts'
-import { noEntries } from '../../algorithms/entries.ts'
+import { clearEdit, noEntries } from '../../algorithms/entries.ts'
 import type { CompiledLimit } from '../../engine/compiled-limit.ts'
 import { isCharged, judge, report } from '../../engine/decide.ts'
 import { NOWHERE, Row } from '../../engine/row.ts'
@@ -131,9 +131,13 @@ class MemoryStore implements SyncStore {
 
   #change(operation: Exclude<Operation, Deciding | Forgetting>, now: number): void {
     const row = (this.#rows[0] ??= new Row())
+    const cursor = (this.#cursors[0] ??= new Cursor())
     for (let i = 0; i < operation.charges.length; i++) {
-      if (operation.kind === 'adjust' && operation.units[i] === 0) continue
       const charge = operation.charges[i]!
+      if (operation.kind === 'adjust') {
+        const units = operation.units[i]!
+        if (units === 0 || adjustInPlace(cursor, charge, units, this.#tables, now)) continue
+      }
       this.#tables.aim(row, charge, now)
       if (!change(row, operation, i, now)) this.#tables.warnShared()
       if (row.changed) this.#tables.save(row, charge, now)
@@ -183,6 +187,39 @@ class Cursor {
     compiled.step(compiled.parameters, cells, at, tick, cost, this.outcome, entries)
     return true
   }
+
+  /** Adds units to the state of a key that is not new. */
+  adjust({ algorithm, nonStrict, hasEntries }: CompiledLimit, tick: number, chargedAt: number, units: number): void {
+    const { slab } = this.table
+    const { outcome, slot } = this
+    const entries = hasEntries ? slab.entriesOf(slot) : noEntries
+    clearEdit(outcome.edit)
+    algorithm.adjust(nonStrict, slab.cells, slot * slab.stride, tick, chargedAt, units, outcome, entries)
+  }
+}
+
+/**
+ * The usual case of `adjust`: the limit of a charge wrote the state of its key, and nothing rare is known of it. Returns false, and changes
+ * nothing, if a row has to be adjusted.
+ */
+function adjustInPlace(cursor: Cursor, charge: Charge, units: number, tables: Tables, now: number): boolean {
+  const { compiled } = charge.policy
+  const table = tables.of(charge.policy)
+  const slot = table.find(charge.key, compiled)
+  if (slot === undefined || slot === NOWHERE || charge.at * compiled.micros > now) return false
+  cursor.table = table
+  cursor.slot = slot
+  const tick = ticks(compiled, now)
+  const { outcome } = cursor
+  if (!cursor.step(compiled, tick, 0)) return false
+  // Nothing is left of the charge.
+  if (units < 0 && outcome.reset === 0) return true
+  cursor.adjust(compiled, tick, charge.at, units)
+  if (!outcome.persist) return true
+  table.slab.write(slot, compiled, outcome)
+  cursor.step(compiled, tick, 0)
+  table.slab.keepUntil(slot, now, now + outcome.reset * compiled.micros)
+  return true
 }
 
 /**

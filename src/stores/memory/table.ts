@@ -72,7 +72,7 @@ export class Slab {
   /** Writes the first state of a limit into a slot that is clear. */
   begin(slot: number, compiled: CompiledLimit, outcome: Outcome, now: number): void {
     this.#setWriter(slot, compiled)
-    this.#setExpiry(slot, now, now + outcome.reset * compiled.micros)
+    this.keepUntil(slot, now, now + outcome.reset * compiled.micros)
     if (compiled.hasEntries) this.#entries![slot] = new EntryArray()
     this.write(slot, compiled, outcome)
   }
@@ -108,7 +108,7 @@ export class Slab {
     if (this.#entries !== undefined) this.#entries[slot] = row.entries
     this.#setWriter(slot, writer)
     if (row.hasRare || this.#hasRare) this.#saveRare(row, slot)
-    this.#setExpiry(slot, now, row.expiry())
+    this.keepUntil(slot, now, row.expiry())
   }
 
   #saveRare(row: Row, slot: number): void {
@@ -121,7 +121,7 @@ export class Slab {
   }
 
   /** Expiry only frees memory, so it comes a second late. */
-  #setExpiry(slot: number, now: number, until: number): void {
+  keepUntil(slot: number, now: number, until: number): void {
     this.#expiries[slot] = until === 0 ? 0 : Math.min(Math.floor(until * 1e-6) + 2, NEVER)
     if (until - now > this.#longest) this.#longest = until - now
   }
@@ -137,7 +137,7 @@ export class Slab {
     const oldest = now - TOLERANCE_MS * 1000
     const until = probe.lastsUntil(now)
     if (until <= oldest || probe.isCarriedOver) return true
-    this.#setExpiry(slot, now, until)
+    this.keepUntil(slot, now, until)
     return false
   }
 

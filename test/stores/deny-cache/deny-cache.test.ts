@@ -235,6 +235,23 @@ describe('a denial', () => {
     for (let i = 0; i < 2; i++) expect(await asked(() => limiter.consume('a'))).toBe(1)
   })
 
+  it('by another limit is requested again once a limit with block has less, because it may lock the key', async () => {
+    const { store, asked } = world()
+    const by = (name: 'user' | 'resource', limits: Limit[]) =>
+      createLimiter<{ user: string; resource: string }>({ name, keyer: (input) => input[name], limits, store })
+    const twice = fixedWindow({ quota: 2, window: '1s', block: '15m' })
+    const limiter = stack(by('user', [twice]), by('resource', [one]))
+    const consume = (resource: string, cost: number) => limiter.consume({ user: 'a', resource }, { cost })
+    await consume('full', 2)
+    expect(await asked(() => consume('full', 2))).toBe(0)
+    await consume('free', 1)
+    expect(await asked(() => consume('full', 2))).toBe(1)
+    expect((await consume('other', 1)).limits).toMatchObject([
+      { allowed: false, lockedFor: 900_000 },
+      { allowed: true },
+    ])
+  })
+
   it('by a limit that all keys share is answered here for each of them, until one unit of it is given back', async () => {
     const { store, asked } = world({ maxAge: '1h' })
     const user = on(store, hourly, 'user')

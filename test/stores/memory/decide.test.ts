@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   type CommonOptions,
@@ -13,6 +14,7 @@ import {
 } from '../../../src/index.ts'
 import type { Charge, SyncStore } from '../../../src/stores/store.ts'
 import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
+import { limits as limitsOf, names } from '../../support/harness.ts'
 
 interface Setup {
   readonly clock: VirtualClock
@@ -239,6 +241,46 @@ describe('a key that one limit has seen before', () => {
       return limiter.consume('a').allowed
     })
     expect(admitted).toEqual([true, true, true, false])
+  })
+})
+
+const steps = fc.array(
+  fc.record({
+    kind: fc.constantFrom('consume', 'consume', 'refund', 'settle'),
+    /** Windows before the step. */
+    after: fc.oneof(fc.constant(0), fc.constant(0), fc.double({ min: 0, max: 1.2, noNaN: true })),
+    cost: fc.nat({ max: 3 }),
+    which: fc.nat({ max: 3 }),
+  }),
+  { minLength: 3, maxLength: 40, size: 'max' },
+)
+const small = { quota: fc.integer({ min: 1, max: 9 }), window: fc.constantFrom(10, 1000, 60_000), strict: false }
+
+describe.each(names())('a state of %s in its place', (name) => {
+  it('becomes what it would become in a row', () => {
+    const property = fc.property(limitsOf(name, small), steps, (limit, list) => {
+      const clock = virtualClock()
+      const on = (): Limiter<string, Decision> =>
+        createLimiter({ keyer: (key: string) => key, limits: limit, store: memoryStore({ clock }) })
+      const [inPlace, inRow] = [on(), on()]
+      // A key that was locked out has a rare part, so rows decide it.
+      inRow.block('a', 1)
+      clock.advance(1)
+      const decisions: (readonly [Decision, Decision])[] = []
+      for (const { kind, after, cost, which } of list) {
+        clock.advance(Math.round(after * limit.window))
+        const [one, other] = decisions.at(-1 - which) ?? []
+        if (kind === 'consume') decisions.push([inPlace.consume('a', { cost }), inRow.consume('a', { cost })])
+        else if (one?.allowed === true && other !== undefined) {
+          for (const [limiter, decision] of [[inPlace, one] as const, [inRow, other] as const]) {
+            if (kind === 'refund') limiter.refund(decision)
+            else limiter.settle(decision, cost)
+          }
+        }
+        expect(inPlace.peek('a')).toEqual(inRow.peek('a'))
+      }
+    })
+    fc.assert(property, { numRuns: Number(process.env['RUNS'] ?? 200) })
   })
 })
 
