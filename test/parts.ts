@@ -97,6 +97,9 @@ export function casesHere<Case>(all: readonly Case[], isQuick: (each: Case) => b
   return PART === undefined ? all : all.filter((each) => isQuick(each) === (PART === 'quick'))
 }
 
+/** One case in `npm test`, and none in `npm run test:all`: for tests of a file in {@link BOTH} that all its cases share. */
+export const QUICK: readonly string[] = casesHere(['once'], () => true)
+
 /** Returns the cases that `isQuick` accepts in `npm test`, and all cases in `npm run test:all`, which takes more time for each. */
 export function casesAtLength<Case>(all: readonly Case[], isQuick: (each: Case) => boolean): readonly Case[] {
   return PART === 'quick' ? all.filter(isQuick) : all

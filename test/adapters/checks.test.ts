@@ -10,6 +10,7 @@ import { everyone } from '../../src/limiter/keyers.ts'
 import { fixedWindow } from '../../src/engine/factories.ts'
 import { functionsIn } from '../support/functions.ts'
 import { ask, serve, type Served, warningsOf } from '../support/http.ts'
+import { casesHere, QUICK } from '../parts.ts'
 import { twoFrameworks } from './frameworks.ts'
 
 let server: Pick<Served, 'close'> | undefined
@@ -41,7 +42,7 @@ describe.each(twoFrameworks)('$name', ({ serve: start, keyers }) => {
   })
 })
 
-test('the first thousand requests of a rate limit are checked, and then one of every 16', async () => {
+test.each(QUICK)('the first thousand requests of a rate limit are checked, and then one of every 16', async () => {
   const app = express()
   let reads = 0
   Object.defineProperty(app.request, 'app', { get: () => void reads++, configurable: true })
@@ -54,7 +55,7 @@ test('the first thousand requests of a rate limit are checked, and then one of e
   expect(reads).toBe(1010)
 })
 
-test.each([undefined, false])(
+test.each(casesHere([undefined, false], () => true))(
   'a request of Express that is not checked is asked for each property once, checks: %s',
   (checks) => {
     const reads: string[] = []
@@ -75,7 +76,7 @@ test.each([undefined, false])(
   },
 )
 
-describe.each([true, false])('with checks: %s,', (checks) => {
+describe.each(casesHere([true, false], () => true))('with checks: %s,', (checks) => {
   const expected = (code: string): readonly string[] => (checks ? [code] : [])
   const codesOf = async (listener: unknown, headers = {}): Promise<readonly string[]> => {
     const each = await serve(listener as never)

@@ -17,6 +17,7 @@ import {
 } from '../../src/index.ts'
 import type { Served } from '../../src/testing.ts'
 import { remoteStore } from '../../src/testing/adapter/world.ts'
+import { QUICK } from '../parts.ts'
 import { twoFrameworks } from './frameworks.ts'
 
 const QUOTA = 2
@@ -127,7 +128,7 @@ describe.each(twoFrameworks)('$name', (framework) => {
   })
 })
 
-describe('a server of node:http2', () => {
+describe.each(QUICK)('a server of node:http2', () => {
   test('holds the slots of streams that were reset while their handlers run', async () => {
     const running = new Running()
     const limiter = createLimiter({ keyer: everyone, limits: concurrent(QUOTA), store: memoryStore() })
@@ -182,7 +183,7 @@ async function hangUp(url: string): Promise<void> {
   await pause(30)
 }
 
-describe('a slot', () => {
+describe.each(QUICK)('a slot', () => {
   test("ends with the response under release: 'response'", async () => {
     const limiter = createLimiter({ keyer: everyone, limits: concurrent(QUOTA), store: memoryStore() })
     const running = new Running()

@@ -24,6 +24,7 @@ import { remoteStore } from '../../src/testing/adapter/world.ts'
 import { slotsHeld } from '../../src/limiter/slots.ts'
 import { waitingRequests } from '../../src/limiter/wait.ts'
 import { ask, dial, until } from '../support/http.ts'
+import { QUICK } from '../parts.ts'
 import { twoFrameworks } from './frameworks.ts'
 
 /** Requests to each framework; as many as wanted with SLUICE_SLOTS. */
@@ -114,7 +115,7 @@ describe.each(twoFrameworks)('$name', (framework) => {
   })
 })
 
-describe('a server of node:http', () => {
+describe.each(QUICK)('a server of node:http', () => {
   async function serveLimited(
     options: object,
     listener: http.RequestListener,

@@ -13,6 +13,7 @@ import type { AnyOptions, Served } from '../../src/testing.ts'
 import { ask, dial, serve, until, warningsOf } from '../support/http.ts'
 import { methodStore } from '../support/method-store.ts'
 import { FAILURES, turns, unhandled } from '../support/unhandled.ts'
+import { QUICK } from '../parts.ts'
 import { twoFrameworks } from './frameworks.ts'
 
 const servers: { close(): Promise<void> }[] = []
@@ -184,7 +185,7 @@ describe.each(twoFrameworks)('$name', (harness) => {
   })
 })
 
-describe('onError of node', () => {
+describe.each(QUICK)('onError of node', () => {
   const keyer = (): never => {
     throw new Error('keyer')
   }

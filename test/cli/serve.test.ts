@@ -288,7 +288,7 @@ describe('hostile connections', () => {
       'GET /metrics HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n',
       'POST /decide HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n',
     ]
-    for (let round = 0; round < 20; round++) {
+    for (let round = 0; round < 5; round++) {
       await Promise.all(
         texts.map(async (text) => {
           const socket = connect(port, '127.0.0.1').on('error', () => undefined)
@@ -309,7 +309,7 @@ describe('hostile connections', () => {
     ).toEqual([])
   })
 
-  it('of 10,000 random bodies over kept connections change nothing', async () => {
+  it('of 2,000 random bodies over kept connections change nothing', async () => {
     const serving = await startServe(program, ['rules.json', '--port', '0'])
     const agent = new http.Agent({ keepAlive: true, maxSockets: 16 })
     const parts = [
@@ -334,7 +334,7 @@ describe('hostile connections', () => {
     const random = (below: number): number => (seed = (seed * 48_271) % 2_147_483_647) % below
     const counts = new Map<number, number>()
     async function send(): Promise<void> {
-      for (let i = 0; i < 625; i++) {
+      for (let i = 0; i < 125; i++) {
         const body = Array.from({ length: random(40) }, () => parts[random(parts.length)]).join('')
         const { status } = await askService(
           serving,
@@ -347,7 +347,7 @@ describe('hostile connections', () => {
     }
     await Promise.all(Array.from({ length: 16 }, send))
     agent.destroy()
-    expect([...counts]).toEqual([[400, 10_000]])
+    expect([...counts]).toEqual([[400, 2000]])
     expect(await statuses(serving, '203.0.113.17', 4)).toEqual([200, 200, 200, 429])
   }, 60_000)
 })

@@ -5,7 +5,7 @@
 // - what changes: `nothing` if both did the same, `headers …` if statuses and `Retry-After` are the same, else a text.
 //
 // `SLUICE_RECORD=migrating npx vitest run test/docs/migrating.test.ts` writes the columns in the middle.
-import { type ChildProcess, execFileSync, fork } from 'node:child_process'
+import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -15,6 +15,7 @@ import { format } from 'prettier'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import peers from '../../bench/package.json' with { type: 'json' }
+import { buildInto } from '../support/built.ts'
 import { pages, readPage } from '../support/pages.ts'
 import { type Block, blocksOf, portOf, preload, root } from '../support/programs.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
@@ -37,7 +38,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(cache, 'sluice-apps-'))
   await copyFile(join(root, 'package.json'), join(folder, 'package.json'))
   await writeFile(join(folder, 'preload.mjs'), preload)
-  execFileSync(process.execPath, [join(root, 'build/build.mjs'), join(folder, 'dist')])
+  await buildInto(folder)
 })
 
 afterAll(async () => {

@@ -24,10 +24,11 @@ const strict = {
   types: ['node'],
 }
 
-/** Compiles a file of the project and returns the first line of each error, without the name of the file. */
-async function errorsIn(compiler: string, file: string, options: object = { noEmit: true }): Promise<string[]> {
-  const config = `${compiler}-${file}.json`
-  await write(home, { [config]: JSON.stringify({ compilerOptions: { ...strict, ...options }, files: [file] }) })
+/** Compiles files of the project, and their declarations. Returns the first line of each error. */
+async function errorsIn(compiler: string, files: Readonly<Record<string, string>>): Promise<string[]> {
+  const config = `${compiler}.json`
+  const options = { ...strict, declaration: true, emitDeclarationOnly: true, outDir: `${compiler}-declarations` }
+  await write(home, { ...files, [config]: JSON.stringify({ compilerOptions: options, files: Object.keys(files) }) })
   const args = [join(home, 'node_modules', compiler, 'bin', 'tsc'), '-p', config, '--pretty', 'false']
   const output = await run(process.execPath, args, home).catch((error: unknown) => (error as Error).message)
   return output.split('\n').filter((line) => line.includes('): error TS') || line.startsWith('error TS'))
@@ -176,22 +177,9 @@ const exported = `
   export const custom = [defineAlgorithm, rowStore, topDenied]
 `
 
-for (const [name, compiler] of Object.entries(compilers)) {
-  describe(name, () => {
-    it('reports each mistake where it is', async () => {
-      await write(home, { 'mistakes.ts': program })
-      expect(await errorsIn(compiler, 'mistakes.ts')).toEqual(expected)
-    })
-
-    it('reports nothing in correct programs', async () => {
-      await write(home, { 'correct.ts': correct })
-      expect(await errorsIn(compiler, 'correct.ts')).toEqual([])
-    })
-
-    it('names the types of what a project exports, in its declarations', async () => {
-      await write(home, { 'exported.ts': exported })
-      const options = { declaration: true, emitDeclarationOnly: true, outDir: `${compiler}-declarations` }
-      expect(await errorsIn(compiler, 'exported.ts', options)).toEqual([])
-    })
+describe.each(Object.entries(compilers))('%s', (_, compiler) => {
+  it('reports each mistake where it is, nothing in correct programs, and names the types of what a project exports', async () => {
+    const files = { 'mistakes.ts': program, 'correct.ts': correct, 'exported.ts': exported }
+    expect(await errorsIn(compiler, files)).toEqual(expected)
   })
-}
+})

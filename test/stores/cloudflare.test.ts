@@ -53,7 +53,7 @@ const program = `
         // Stores of one storage would share their limiters.
         const { storage } = this.ctx
         return durableObjectStore({ transaction: (work) => storage.transaction(work), get sql() { return storage.sql } }, { clock })
-      })
+      }, { runs: 60 })
       await behaviours.find((each) => each.name === name).run()
       return 'has it'
     }
@@ -225,7 +225,7 @@ const guides = [
 ] as const
 
 describe.each(guides)('the Worker of %s', (page, className) => {
-  it('admits the quota of each of ten clients, in 1000 requests', { timeout: LONG }, async () => {
+  it('admits the quota of each of three clients, in 200 requests', { timeout: LONG }, async () => {
     const block = blocksOf(readPage(page)).find(({ code }) => code.includes('cloudflare:workers'))
     const worker = new Miniflare({
       modules: true,
@@ -236,8 +236,8 @@ describe.each(guides)('the Worker of %s', (page, className) => {
     try {
       await worker.ready
       const statuses = await Promise.all(
-        Array.from({ length: 1000 }, async (_, i) => {
-          const headers = { 'cf-connecting-ip': `203.0.113.${i % 10}` }
+        Array.from({ length: 200 }, async (_, i) => {
+          const headers = { 'cf-connecting-ip': `203.0.113.${i % 3}` }
           const response = await worker.dispatchFetch('http://localhost/', { headers })
           const text = await response.text()
           if (response.status === 500) throw new Error(text)
@@ -248,8 +248,8 @@ describe.each(guides)('the Worker of %s', (page, className) => {
       )
       // Half a unit a second returns while the requests are sent.
       const admitted = statuses.filter((each) => each === 200).length
-      expect(admitted).toBeGreaterThanOrEqual(300)
-      expect(admitted).toBeLessThan(600)
+      expect(admitted).toBeGreaterThanOrEqual(90)
+      expect(admitted).toBeLessThan(180)
       expect(new Set(statuses)).toEqual(new Set([200, 429]))
     } finally {
       await worker.dispose()

@@ -186,7 +186,8 @@ const names = (stacks: boolean): string[] => storeBehaviours(() => memoryStore()
 describe.each([
   ['one object for each key', undefined, names(false)],
   ['one object', 1, names(true)],
-  ['64 objects', 64, names(false)],
+  // Only the name of the object that a key belongs to is different.
+  ['64 objects', 64, names(false).filter((name) => /kept apart|decides the same/.test(name))],
 ])('%s', (_, objects, behaviours) => {
   it.each(behaviours)('%s', { timeout: LONG }, async (name) => {
     const response = await worker.dispatchFetch('http://localhost/behaviour', {

@@ -1,9 +1,10 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { programPath } from './debian.ts'
+import { newData } from './new-data.ts'
 import { userFor } from './postgres.ts'
 import { freePort } from './redis.ts'
 
@@ -43,9 +44,9 @@ export async function startMysql(...words: readonly string[]): Promise<MysqlServ
     file.push('--innodb-log-file-size=64M')
     const setUp = programPath('command -v mariadb-install-db', 'mariadb-server', MISSING)
     const empty = ['--skip-test-db', '--auth-root-authentication-method=normal']
-    execFileSync(setUp, [...file, ...empty], { ...options, stdio: 'pipe' })
+    await newData(data, setUp, [...file, ...empty], options)
   } else {
-    execFileSync(MYSQLD, [...file, '--initialize-insecure'], { ...options, stdio: 'pipe' })
+    await newData(data, MYSQLD, [...file, '--initialize-insecure'], options)
     file.push('--mysqlx=OFF', '--secure-file-priv=NULL')
   }
   const port = await freePort()

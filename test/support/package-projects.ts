@@ -79,14 +79,20 @@ async function packedCopy(copy: string): Promise<void> {
 export class PackedPackage {
   folder = ''
   tarball = ''
+  #alone = ''
 
-  /** Packs a copy of the sources, so that the tarball contains no output of another build. Once a run. */
+  /** Packs a copy of the sources, so that the tarball contains no output of another build, and installs it. Once a run. */
   async pack(): Promise<void> {
     this.folder = await mkdtemp(join(tmpdir(), 'sluice-packaging-'))
-    const copy = await madeOnce(`${inject('packedFolder')}/sluice`, () =>
-      packedCopy(`${inject('packedFolder')}/sluice`),
-    )
+    const shared = inject('packedFolder')
+    const copy = await madeOnce(`${shared}/sluice`, () => packedCopy(`${shared}/sluice`))
     this.tarball = join(copy, `${manifest.name}-${manifest.version}.tgz`)
+    this.#alone = await madeOnce(`${shared}/alone`, () => this.#install(`${shared}/alone`, []))
+  }
+
+  async #install(home: string, packages: readonly string[]): Promise<void> {
+    await write(home, { 'package.json': '{ "private": true }' })
+    await run('npm', ['install', this.tarball, ...packages, '--no-audit', '--no-fund', '--prefer-offline'], home)
   }
 
   /** Makes a project with the package and other packages installed, these fields in its manifest and these files. */
@@ -97,10 +103,10 @@ export class PackedPackage {
     ...packages: readonly string[]
   ): Promise<string> {
     const home = join(this.folder, name)
-    await mkdir(home, { recursive: true })
-    await writeFile(join(home, 'package.json'), JSON.stringify({ name, private: true, ...fields }))
-    await run('npm', ['install', this.tarball, ...packages, '--no-audit', '--no-fund', '--prefer-offline'], home)
-    await write(home, files)
+    if (packages.length > 0) await this.#install(home, packages)
+    else await cp(this.#alone, home, { recursive: true, verbatimSymlinks: true })
+    const { dependencies } = JSON.parse(await readFile(join(home, 'package.json'), 'utf8')) as { dependencies: object }
+    await write(home, { 'package.json': JSON.stringify({ name, private: true, ...fields, dependencies }), ...files })
     return home
   }
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { programPath } from './debian.ts'
+import { newData } from './new-data.ts'
 import { freePort } from './redis.ts'
 
 /** A PostgreSQL server for one test, on a free port of this machine. */
@@ -33,19 +34,20 @@ function initdb(): string {
 
 /** Starts a server that trusts every local user. */
 export async function startPostgres(): Promise<PostgresServer> {
-  return startIn((program, data) => [program, ['-D', data, '-U', 'sluice', '-A', 'trust', '--no-sync']])
+  return startIn((program, data, options) =>
+    newData(data, program, ['-D', data, '-U', 'sluice', '-A', 'trust', '--no-sync'], options),
+  )
 }
 
-/** Starts a server whose data a program writes. It is in the folder of `initdb`. */
+/** Starts a server whose data `makeData` writes, with a program in the folder of `initdb`. */
 async function startIn(
-  makeData: (program: string, data: string) => [command: string, words: readonly string[]],
+  makeData: (program: string, data: string, options: ReturnType<typeof userFor> & { cwd: string }) => Promise<unknown>,
 ): Promise<PostgresServer> {
   const setUp = initdb()
   const directory = mkdtempSync(join(tmpdir(), 'sluice-postgres-'))
   const user = userFor(directory)
   const data = join(directory, 'data')
-  const [command, made] = makeData(setUp, data)
-  await promisify(execFile)(command, [...made], { ...user, cwd: directory })
+  await makeData(setUp, data, { ...user, cwd: directory })
   const port = await freePort()
   const words = ['-D', data, '-p', String(port), '-h', '127.0.0.1', '-k', directory, '-F']
   const start = async (): Promise<ChildProcess> => {
@@ -72,10 +74,10 @@ async function startIn(
       child = await start()
     },
     standby: () =>
-      startIn((program, copy) => [
-        join(program, '..', 'pg_basebackup'),
-        ['-D', copy, '-R', '-X', 'stream', '-c', 'fast', '-h', '127.0.0.1', '-p', String(port), '-U', 'sluice'],
-      ]),
+      startIn((program, copy, options) => {
+        const words = ['-R', '-X', 'stream', '-c', 'fast', '-h', '127.0.0.1', '-p', String(port), '-U', 'sluice']
+        return promisify(execFile)(join(program, '..', 'pg_basebackup'), ['-D', copy, ...words], options)
+      }),
     async remove() {
       await stop()
       rmSync(directory, { recursive: true, force: true })

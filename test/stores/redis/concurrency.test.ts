@@ -51,26 +51,30 @@ afterAll(async () => {
 
 const WORKER = fileURLToPath(new URL('../../support/redis-worker.mjs', import.meta.url))
 
-/** What each key was admitted by all processes together. */
-async function race(place: string, members: readonly MemberData[], keys: readonly string[]): Promise<number[]> {
-  const inCluster = place === 'a cluster'
-  const port = inCluster ? cluster.nodes[0]!.port : server.port
-  const job = { package: built, port, cluster: inCluster, members, keys, asks: ASKS, inFlight: IN_FLIGHT }
-  const workers = Array.from({ length: PROCESSES }, () => fork(WORKER, [JSON.stringify(job)], { execArgv: [] }))
-  try {
-    await Promise.all(workers.map((each) => once(each, 'message')))
-    const answers = workers.map((each) => answered(each))
-    for (const each of workers) each.send('go')
-    const counts = await Promise.all(answers)
-    return keys.map((key) => counts.reduce((sum, admitted) => sum + admitted[key]!, 0))
-  } finally {
-    for (const each of workers) each.kill()
-  }
+let workers: ChildProcess[] = []
+
+/** Returns the next message of each process. */
+function messages<Message>(): Promise<Message[]> {
+  return Promise.all(workers.map(async (each) => ((await once(each, 'message')) as [Message])[0]))
 }
 
-async function answered(worker: ChildProcess): Promise<Record<string, number>> {
-  const [{ admitted }] = (await once(worker, 'message')) as [{ admitted: Record<string, number> }]
-  return admitted
+/** Starts the processes, on a server or a cluster. */
+async function startWorkers(place: string): Promise<unknown> {
+  const inCluster = place === 'a cluster'
+  const words = { package: built, port: inCluster ? cluster.nodes[0]!.port : server.port, cluster: inCluster }
+  workers = Array.from({ length: PROCESSES }, () => fork(WORKER, [JSON.stringify(words)], { execArgv: [] }))
+  return messages()
+}
+
+/** What each key was admitted by all processes together. */
+async function race(members: readonly MemberData[], keys: readonly string[]): Promise<number[]> {
+  const ready = messages()
+  for (const each of workers) each.send({ members, keys, asks: ASKS, inFlight: IN_FLIGHT })
+  await ready
+  const answers = messages<Record<string, number>>()
+  for (const each of workers) each.send('go')
+  const counts = await answers
+  return keys.map((key) => counts.reduce((sum, admitted) => sum + admitted[key]!, 0))
 }
 
 /** Units that each limit of each member would still admit to each key, as another process sees it. */
@@ -91,10 +95,13 @@ async function left(place: string, members: readonly MemberData[], keys: readonl
 }
 
 describe.each(['one server', 'a cluster'])('processes that race for a limit on %s', (place) => {
+  beforeAll(() => startWorkers(place))
+  afterAll(() => workers.forEach((each) => each.kill()))
+
   it.each(HARD.map((json) => [named(json), json] as const))('are admitted exactly what %s allows', async (_, json) => {
     const members = [{ name: `race-${runs++}`, limits: [json] }]
     const keys = ['a', 'b', 'c']
-    expect(await race(place, members, keys)).toEqual([97, 97, 97])
+    expect(await race(members, keys)).toEqual([97, 97, 97])
     expect(await left(place, members, keys)).toEqual([[0], [0], [0]])
   })
 
@@ -102,7 +109,7 @@ describe.each(['one server', 'a cluster'])('processes that race for a limit on %
     const limits = HARD.map((each, i) => ({ ...each, name: `limit-${i}` }))
     const least = { algorithm: 'slidingWindowLog', quota: 31, window: YEAR, name: 'least' }
     const members = [{ name: `race-${runs++}`, limits: [...limits, least] }]
-    expect(await race(place, members, ['a', 'b'])).toEqual([31, 31])
+    expect(await race(members, ['a', 'b'])).toEqual([31, 31])
     const held = [...HARD.map(() => 66), 0]
     expect(await left(place, members, ['a', 'b'])).toEqual([held, held])
   })
@@ -111,7 +118,7 @@ describe.each(['one server', 'a cluster'])('processes that race for a limit on %
     const run = runs++
     const members = HARD.map((each, i) => ({ name: `race-${run}-${i}`, key: '{same}', limits: [each] }))
     const least = { name: `race-${run}-least`, key: '{same}', limits: [{ algorithm: 'gcra', quota: 41, window: YEAR }] }
-    expect(await race(place, [...members, least], ['any'])).toEqual([41])
+    expect(await race([...members, least], ['any'])).toEqual([41])
     expect(await left(place, [...members, least], ['any'])).toEqual([[...HARD.map(() => 56), 0]])
   })
 
@@ -124,7 +131,7 @@ describe.each(['one server', 'a cluster'])('processes that race for a limit on %
       key: 'everyone',
       limits: [{ algorithm: 'fixedWindow', quota: 60, window: YEAR }],
     }
-    const admitted = await race(place, [perKey, shared], keys)
+    const admitted = await race([perKey, shared], keys)
     expect(admitted.reduce((sum, each) => sum + each, 0)).toBe(60)
     const found = await left(place, [perKey, shared], keys)
     for (const [i, remaining] of found.entries()) {
@@ -143,7 +150,7 @@ describe.each(['one server', 'a cluster'])('processes that race for a limit on %
     }
     const perKey = { name: `each-${run}`, limits: [{ algorithm: 'gcra', quota: 4, window: YEAR }] }
     const keys = ['a', 'b', 'c', 'd', 'e']
-    const admitted = await race(place, [scarce, perKey], keys)
+    const admitted = await race([scarce, perKey], keys)
     const sum = admitted.reduce((total, each) => total + each, 0)
     // Reserving may deny too much for a moment, but every key is asked for often enough to get its own.
     expect(admitted).toEqual([4, 4, 4, 4, 4])

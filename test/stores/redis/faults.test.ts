@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
+import slotOf from 'cluster-key-slot'
 import { Cluster, type Redis } from 'ioredis'
 import { createCluster } from 'redis'
-import { describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import {
   createLimiter,
   fixedWindow,
@@ -16,9 +17,18 @@ import { failure, transactionFailure } from '../../../src/stores/redis/failure.t
 import { reasonOf } from '../../../src/util/errors.ts'
 import { type RedisClient, redisStore } from '../../../src/stores/redis/index.ts'
 import { singleFamilies } from '../../support/redis-clients.ts'
-import { startCluster } from '../../support/redis-cluster.ts'
+import { type RedisCluster, startCluster } from '../../support/redis-cluster.ts'
 import { freePort } from '../../support/redis.ts'
 import { connect, leftovers, limiterOn, server, until } from '../../support/redis-tests.ts'
+
+let shared: Promise<RedisCluster> | undefined
+afterAll(async () => (await shared)?.stop())
+
+/** Returns the nodes of the cluster of this file, and the address of one. */
+async function cluster(): Promise<{ nodes: RedisCluster['nodes']; first: { host: string; port: number } }> {
+  const { nodes } = await (shared ??= startCluster())
+  return { nodes, first: { host: '127.0.0.1', port: nodes[0]!.port } }
+}
 
 const YEAR = 31_536_000_000
 /** What docs/guides/redis.md says a user needs. */
@@ -103,17 +113,15 @@ describe('a prefix of the client itself does not lead to the wrong slot', () => 
   }
 
   it('of ioredis', async () => {
-    const cluster = await startCluster()
-    leftovers.push(() => cluster.stop())
-    const client = new Cluster([{ host: '127.0.0.1', port: cluster.nodes[0]!.port }], { keyPrefix: 'app:' })
+    const { first } = await cluster()
+    const client = new Cluster([first], { keyPrefix: 'app:' })
     leftovers.push(() => client.disconnect())
     await decideOn(client)
   })
 
   it('of node-redis', async () => {
-    const cluster = await startCluster()
-    leftovers.push(() => cluster.stop())
-    const rootNodes = [{ socket: { host: '127.0.0.1', port: cluster.nodes[0]!.port } }]
+    const { first } = await cluster()
+    const rootNodes = [{ socket: first }]
     for (const keyPrefix of ['app:', Buffer.from('äpp:')]) {
       const client = await createCluster({ rootNodes, keyPrefix }).connect()
       leftovers.push(() => client.destroy())
@@ -255,10 +263,8 @@ it('a stack of which one key cannot be read charges none of the others', async (
 })
 
 it('a stack over several slots refunds what it reserved when a node does not answer', async () => {
-  const cluster = await startCluster()
-  leftovers.push(() => cluster.stop())
-  const { Cluster } = await import('ioredis')
-  const client = new Cluster([{ host: '127.0.0.1', port: cluster.nodes[0]!.port }])
+  const { first } = await cluster()
+  const client = new Cluster([first])
   leftovers.push(() => client.disconnect())
   const store = redisStore(client)
   const [good, bad] = ['good', 'bad'].map((name) =>
@@ -373,11 +379,8 @@ it('a refusal of Redis 6.2, which is a text, says the same as one of Redis 7', (
 })
 
 it('slots that move while processes ask are charged once', { timeout: 60_000 }, async () => {
-  const cluster = await startCluster()
-  leftovers.push(() => cluster.stop())
-  const { Cluster } = await import('ioredis')
-  const { default: slotOf } = await import('cluster-key-slot')
-  const client = new Cluster(cluster.nodes.map(({ port }) => ({ host: '127.0.0.1', port })))
+  const { nodes, first } = await cluster()
+  const client = new Cluster([first])
   leftovers.push(() => client.disconnect())
   const limits = [
     gcra({ quota: 10, burst: 400, window: YEAR, name: 'g' }),
@@ -387,7 +390,7 @@ it('slots that move while processes ask are charged once', { timeout: 60_000 }, 
   await limiter.consume('k')
 
   const slot = slotOf('sluice:test:k')
-  const admins = cluster.nodes.map(({ port }) => connect(port))
+  const admins = nodes.map(({ port }) => connect(port))
   const ids = (await Promise.all(admins.map((each) => each.cluster('MYID')))) as string[]
   const owners = await Promise.all(admins.map(async (each) => (await each.cluster('COUNTKEYSINSLOT', slot)) as number))
   const from = owners.indexOf(1)
@@ -401,7 +404,7 @@ it('slots that move while processes ask are charged once', { timeout: 60_000 }, 
   await admins[to]!.cluster('SETSLOT', slot, 'IMPORTING', ids[from]!)
   await admins[from]!.cluster('SETSLOT', slot, 'MIGRATING', ids[to]!)
   await pause(30)
-  await admins[from]!.migrate('127.0.0.1', cluster.nodes[to]!.port, 'sluice:test:k', 0, 5000)
+  await admins[from]!.migrate('127.0.0.1', nodes[to]!.port, 'sluice:test:k', 0, 5000)
   await pause(30)
   for (const each of admins) await each.cluster('SETSLOT', slot, 'NODE', ids[to]!)
   await pause(100)

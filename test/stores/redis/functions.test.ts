@@ -5,6 +5,7 @@ import { luaOf } from '../../../src/algorithms/lua.ts'
 import { createLimiter, fixedWindow, gcra, slidingWindowLog } from '../../../src/index.ts'
 import { defineAlgorithm } from '../../../src/extend.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
+import { QUICK } from '../../parts.ts'
 import { families, twoClients } from '../../support/redis-clients.ts'
 import { admitted, calls, functionsCalled, libraries, limiterFor } from '../../support/redis-functions.ts'
 import { connect, leftovers, server, until } from '../../support/redis-tests.ts'
@@ -62,20 +63,23 @@ describe.each(twoClients(families))('by $name', ({ single }) => {
   })
 })
 
-it('a server that was restarted without its data starts from zero, and the library is loaded again', async () => {
-  const first = await server()
-  const client = connect(first.port, { maxRetriesPerRequest: null })
-  const limiter = limiterFor(client, 5)
-  await functionsCalled(client, limiter)
-  await limiter.consume('k')
-  await first.stop()
-  await server('--port', String(first.port))
-  expect((await limiter.consume('k')).remaining).toBe(4)
-  await functionsCalled(connect(first.port), limiter)
-  expect((await limiter.consume('k')).remaining).toBe(3)
-})
+it.each(QUICK)(
+  'a server that was restarted without its data starts from zero, and the library is loaded again',
+  async () => {
+    const first = await server()
+    const client = connect(first.port, { maxRetriesPerRequest: null })
+    const limiter = limiterFor(client, 5)
+    await functionsCalled(client, limiter)
+    await limiter.consume('k')
+    await first.stop()
+    await server('--port', String(first.port))
+    expect((await limiter.consume('k')).remaining).toBe(4)
+    await functionsCalled(connect(first.port), limiter)
+    expect((await limiter.consume('k')).remaining).toBe(3)
+  },
+)
 
-describe('a user who may not use functions', () => {
+describe.each(QUICK)('a user who may not use functions', () => {
   const rights = '+evalsha +eval +time +hget +hmget +hset +hdel +hkeys +del +pttl +pexpire'
   it.each(['', '+fcall'])('always decides by a script: with %s', async (more) => {
     const { port } = await server()
@@ -108,29 +112,33 @@ describe('a user who may not use functions', () => {
   })
 })
 
-it('a full server still makes decisions that need no memory, and functions are called again once it has room', async () => {
-  const { port } = await server('--maxmemory-policy', 'noeviction')
-  const client = connect(port)
-  const limiter = limiterFor(client, 2)
-  await functionsCalled(client, limiter)
-  for (let i = 0; i < 2; i++) await limiter.consume('k')
-  await client.config('SET', 'maxmemory', '1')
-  for (let round = 0; round < 2; round++) {
-    const asked = [limiter.consume('new'), limiter.consume('k'), limiter.consume('other'), limiter.peek('k')]
-    const [refused, denied, alike, peeked] = await Promise.allSettled(asked)
-    for (const each of [refused, alike])
-      expect(String((each as PromiseRejectedResult).reason)).toContain('Redis is full')
-    for (const each of [denied, peeked]) expect(each).toMatchObject({ status: 'fulfilled', value: { allowed: false } })
-  }
-  await client.config('SET', 'maxmemory', '0')
-  await client.config('RESETSTAT')
-  await until(async () => {
-    await limiter.consume('new')
-    return (await calls(client, 'fcall')) > 0
-  })
-})
+it.each(QUICK)(
+  'a full server still makes decisions that need no memory, and functions are called again once it has room',
+  async () => {
+    const { port } = await server('--maxmemory-policy', 'noeviction')
+    const client = connect(port)
+    const limiter = limiterFor(client, 2)
+    await functionsCalled(client, limiter)
+    for (let i = 0; i < 2; i++) await limiter.consume('k')
+    await client.config('SET', 'maxmemory', '1')
+    for (let round = 0; round < 2; round++) {
+      const asked = [limiter.consume('new'), limiter.consume('k'), limiter.consume('other'), limiter.peek('k')]
+      const [refused, denied, alike, peeked] = await Promise.allSettled(asked)
+      for (const each of [refused, alike])
+        expect(String((each as PromiseRejectedResult).reason)).toContain('Redis is full')
+      for (const each of [denied, peeked])
+        expect(each).toMatchObject({ status: 'fulfilled', value: { allowed: false } })
+    }
+    await client.config('SET', 'maxmemory', '0')
+    await client.config('RESETSTAT')
+    await until(async () => {
+      await limiter.consume('new')
+      return (await calls(client, 'fcall')) > 0
+    })
+  },
+)
 
-it('two versions of the library work side by side, also when the older one is deleted', async () => {
+it.each(QUICK)('two versions of the library work side by side, also when the older one is deleted', async () => {
   const { port } = await server()
   const client = connect(port)
   // A store that also uses an algorithm of its own has another library.
@@ -156,7 +164,7 @@ it('two versions of the library work side by side, also when the older one is de
   await functionsCalled(client, other)
 })
 
-it('stores with different algorithms share one library', async () => {
+it.each(QUICK)('stores with different algorithms share one library', async () => {
   const { port } = await server()
   const client = connect(port)
   const limits = [gcra, fixedWindow, slidingWindowLog].map((factory, i) => factory({ quota: 5 + i, window: '1d' }))
@@ -168,7 +176,7 @@ it('stores with different algorithms share one library', async () => {
   expect(await libraries(client)).toHaveLength(1)
 })
 
-it('processes that start at once load the library once between them, and lose nothing', async () => {
+it.each(QUICK)('processes that start at once load the library once between them, and lose nothing', async () => {
   const { port } = await server()
   const admin = connect(port)
   const limiters = Array.from({ length: 8 }, () => limiterFor(connect(port), 500))

@@ -92,53 +92,31 @@ function limiterOn(store: Store, quota = 1_000_000): Limiter<string> {
   return createLimiter({ name: 'api', keyer: (key: string) => key, limits, store, shared: true })
 }
 
-/** What two processes admit while their applications fill their pools with queries of two seconds. */
-async function admittedBeside(apps: readonly App[], connections: number): Promise<number> {
+/** What two processes admit while their applications fill their pools with queries of a second. */
+async function admittedBeside(kind: keyof typeof kinds, connections: number): Promise<number> {
+  const first = await kinds[kind](10)
+  const apps = [first, await kinds[kind](10, first.table)]
   const limiters = apps.map((app) => limiterOn(guard(app.store({ connections }), { deadline: '700ms' }), 60))
   let admitted = 0
   const decide = async (limiter: Limiter<string>): Promise<void> => {
     if ((await limiter.consume('k')).allowed) admitted++
   }
   for (const limiter of limiters) await decide(limiter)
-  const queries = apps.flatMap((app) => Array.from({ length: 12 }, () => app.sleep(2)))
+  const queries = apps.flatMap((app) => Array.from({ length: 12 }, () => app.sleep(1.2)))
   await pause(50)
   for (let i = 0; i < 50; i++) await Promise.all(limiters.flatMap((limiter) => [decide(limiter), decide(limiter)]))
   await Promise.all(queries)
+  for (const app of apps) await app.close()
   return admitted
 }
 
 describe.each(['postgres', 'mysql'] as const)('a pool of %s', { timeout: 60_000 }, (kind) => {
   it('that the application fills with slow queries does not weaken limits', async () => {
-    const first = await kinds[kind](10)
-    const apps = [first, await kinds[kind](10, first.table)]
-    expect(await admittedBeside(apps, 2)).toBe(60)
-    for (const app of apps) await app.close()
+    expect(await admittedBeside(kind, 2)).toBe(60)
   })
 
   it('delays decisions, which are local then, if the store keeps no connections', async () => {
-    const first = await kinds[kind](10)
-    const apps = [first, await kinds[kind](10, first.table)]
-    expect(await admittedBeside(apps, 0)).toBeGreaterThan(60)
-    for (const app of apps) await app.close()
-  })
-
-  it('gives two connections to the stores that decide, and has them back after five idle seconds', async () => {
-    const app = await kinds[kind](6)
-    const stores = [app.store(), app.store()]
-    const limiters = stores.map((store) => limiterOn(store))
-    const keys = Array.from({ length: 600 }, (_, i) => `k${i}`)
-    await Promise.all(limiters.flatMap((limiter) => keys.map((key) => limiter.consume(key))))
-    await pause(300)
-    expect(app.out()).toBe(2)
-    await pause(3700)
-    await limiters[0]!.consume('k')
-    await pause(2300)
-    // One of them was used.
-    expect(app.out()).toBe(1)
-    await pause(4000)
-    expect(app.out()).toBe(0)
-    await limiters[0]!.consume('k')
-    await app.close()
+    expect(await admittedBeside(kind, 0)).toBeGreaterThan(60)
   })
 
   it.each([
@@ -153,6 +131,8 @@ describe.each(['postgres', 'mysql'] as const)('a pool of %s', { timeout: 60_000 
     await Promise.all(Array.from({ length: 1500 }, (_, i) => limiter.consume(`k${i}`)))
     await pause(300)
     expect(app.out()).toBe(expected)
+    // A smaller pool is full, and warns.
+    if (size >= 4) expect(warnings).toEqual([])
     await app.close()
   })
 
@@ -196,14 +176,6 @@ describe.each(['postgres', 'mysql'] as const)('a pool of %s', { timeout: 60_000 
     expect(full.map(({ message }) => message)).toEqual([expect.stringContaining(remedy)])
     await app.close()
   })
-
-  it('that is not full does not warn', async () => {
-    const app = await kinds[kind](6)
-    const limiter = limiterOn(app.store())
-    await Promise.all(Array.from({ length: 1500 }, (_, i) => limiter.consume(`k${i}`)))
-    expect(warnings).toEqual([])
-    await app.close()
-  })
 })
 
 describe('a pool of postgresStore', { timeout: 30_000 }, () => {
@@ -241,17 +213,42 @@ describe('a pool of postgresStore', { timeout: 30_000 }, () => {
   })
 })
 
-it('sessions of MySQL have their settings back', { timeout: 30_000 }, async () => {
-  const app = createPool({ uri: mysql.url, connectionLimit: 4 })
-  const table = tableName()
-  await app.query(mysqlTable({ table }))
-  const text = `SHOW SESSION VARIABLES WHERE Variable_name IN ('wait_timeout', 'idle_transaction_timeout')`
-  const settings = async (): Promise<unknown> => (await app.query(text))[0]
-  app.pool.on('connection', (connection) => void connection.query('SET SESSION wait_timeout = 777'))
-  await app.query('SELECT 1')
-  const before = await settings()
-  await limiterOn(mysqlStore(app, { table, connections: 1 })).consume('k')
-  await pause(6000)
-  for (let i = 0; i < 4; i++) expect(await settings()).toEqual(before)
-  await app.end()
+// They wait for ten seconds, so they run at the same time.
+describe.concurrent('the connections of a store', { timeout: 60_000 }, () => {
+  it.each(['postgres', 'mysql'] as const)(
+    'are two of %s, and back in the pool after five idle seconds',
+    async (kind) => {
+      const app = await kinds[kind](6)
+      const stores = [app.store(), app.store()]
+      const limiters = stores.map((store) => limiterOn(store))
+      const keys = Array.from({ length: 600 }, (_, i) => `k${i}`)
+      await Promise.all(limiters.flatMap((limiter) => keys.map((key) => limiter.consume(key))))
+      await pause(300)
+      expect(app.out()).toBe(2)
+      await pause(3700)
+      await limiters[0]!.consume('k')
+      await pause(2300)
+      // One of them was used.
+      expect(app.out()).toBe(1)
+      await pause(4000)
+      expect(app.out()).toBe(0)
+      await limiters[0]!.consume('k')
+      await app.close()
+    },
+  )
+
+  it('have the settings of sessions of MySQL back', async () => {
+    const app = createPool({ uri: mysql.url, connectionLimit: 4 })
+    const table = tableName()
+    await app.query(mysqlTable({ table }))
+    const text = `SHOW SESSION VARIABLES WHERE Variable_name IN ('wait_timeout', 'idle_transaction_timeout')`
+    const settings = async (): Promise<unknown> => (await app.query(text))[0]
+    app.pool.on('connection', (connection) => void connection.query('SET SESSION wait_timeout = 777'))
+    await app.query('SELECT 1')
+    const before = await settings()
+    await limiterOn(mysqlStore(app, { table, connections: 1 })).consume('k')
+    await pause(6000)
+    for (let i = 0; i < 4; i++) expect(await settings()).toEqual(before)
+    await app.end()
+  })
 })

@@ -2,7 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Pool } from 'pg'
 import postgres from 'postgres'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { createLimiter, type Decision, fixedWindow, type Limiter } from '../../../src/index.ts'
 import { type PgPool, type PostgresJs, postgresStore, postgresTable } from '../../../src/stores/postgres.ts'
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts'
@@ -136,33 +136,33 @@ it(
   },
 )
 
-it.each(['pg', 'postgres.js'])('%s decides again after a restart under load', { timeout: 60_000 }, async (name) => {
+it('pg and postgres.js decide again after a restart under load', { timeout: 60_000 }, async () => {
   const own = await startPostgres()
   const pool = new Pool({ connectionString: own.url })
   pool.on('error', () => undefined)
   await pool.query(postgresTable({ table: 'restarted' }))
   const sql = postgres(own.url, { onnotice: () => undefined })
-  const limiter = limiterOn(name === 'pg' ? pool : sql, 'restarted', 40, 1_000_000)
   let isOver = false
-  let decided = 0
-  const clients = Array.from({ length: 8 }, async (_, i) => {
-    while (!isOver) {
-      await limiter.consume(`k${i}`).then(
-        () => decided++,
-        () => undefined,
-      )
-      await pause(5)
-    }
+  const decided = [0, 0]
+  const clients = [pool, sql].flatMap((client, which) => {
+    const limiter = limiterOn(client, 'restarted', 40, 1_000_000)
+    return Array.from({ length: 8 }, async (_, i) => {
+      while (!isOver) {
+        await limiter.consume(`k${i}`).then(
+          () => decided[which]!++,
+          () => undefined,
+        )
+        await pause(5)
+      }
+    })
   })
   try {
     await pause(500)
     await own.stop()
     await pause(500)
+    decided.fill(0)
     await own.start()
-    await pause(2500)
-    decided = 0
-    await pause(1500)
-    expect(decided).toBeGreaterThan(0)
+    await vi.waitFor(() => expect(Math.min(...decided)).toBeGreaterThan(0), 4000)
   } finally {
     isOver = true
     await Promise.all(clients)
