@@ -140,20 +140,21 @@ describe('a row that cannot be read', () => {
   const damaged = (operation: Operation): unknown =>
     operation.kind !== 'forget' && isAbout(operation, 'bad') ? new SluiceError('DAMAGED_ROW', 'row of bad') : undefined
 
-  it('is decided in this process, and others by the store, with one warning', async () => {
+  it('is asked about each time, and decided in this process, with one warning', async () => {
     const it = world()
     it.fault = damaged
     for (let i = 0; i < 10; i++) {
       expect((await it.limiter.consume('bad')).degraded).toBe('local')
       expect((await it.limiter.consume('good')).degraded).toBeUndefined()
     }
+    expect(it.asked.filter((operation) => isAbout(operation, 'bad')).length).toBe(10)
     expect(it.changes).toEqual([])
     await settled()
     expect(warnings.codes).toEqual(['SLUICE_LOCAL'])
     expect(warnings.messages[0]).toContain('row of bad')
   })
 
-  it('is asked about each time, so that it is used again after a reset, which deletes it', async () => {
+  it('is used again after a reset, which deletes it', async () => {
     const it = world()
     it.fault = damaged
     await it.limiter.consume('bad')
