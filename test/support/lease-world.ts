@@ -53,6 +53,8 @@ export interface Trace {
   readonly given: boolean
   /** True: limits are made anew for each request. */
   readonly fresh: boolean
+  /** Microseconds by which timers ring late. */
+  readonly late: number
   /** Microseconds on the way there and back, until a step changes them. */
   readonly trips: readonly [number, number]
   readonly steps: readonly Step[]
@@ -64,6 +66,8 @@ export interface Ranges {
   readonly steps: number
   readonly window?: readonly number[]
   readonly span?: readonly number[]
+  /** Microseconds by which timers ring late. Default: none does. */
+  readonly late?: readonly number[]
 }
 
 /** All that can happen. */
@@ -144,6 +148,7 @@ export function traces(ranges: Ranges): fc.Arbitrary<Trace> {
     from: fc.constantFrom(1, 2, 4),
     given: fc.boolean(),
     fresh: fc.constantFrom(false, false, false, true),
+    late: fc.constantFrom(...(ranges.late ?? [0])),
     trips: fc.constantFrom([0, 0] as const, [0, 0] as const, [400, 600] as const, [5000, 20_000] as const),
     steps: fc.array(step, { minLength: 4, maxLength: ranges.steps, size: 'max' }),
   })
@@ -346,7 +351,7 @@ class Process {
     this.trips = world.trace.trips
     this.#given = world.trace.given
     const after = (ms: number, wake: () => void): (() => void) =>
-      world.time.at(world.time.now + Math.round(ms * 1000), this, () => this.enter(wake))
+      world.time.at(world.time.now + Math.round(ms * 1000) + world.trace.late, this, () => this.enter(wake))
     this.clock = { given: this.#given, now: () => (world.time.now + this.skew) / 1000, after }
     const inner: AsyncStore = {
       sync: false,
