@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util'
 import { PREFIX } from '../../stores/redis/keys.ts'
 import { SluiceError } from '../../util/errors.ts'
 import { TOPIC } from '../../dashboard/fleet.ts'
-import { type KeySource, withAllKeys, withTexts, type StoredKey } from '../sources.ts'
+import { type KeySource, type StoredKey, withAllKeys, withTexts } from '../sources.ts'
 import { fleetOf, fleetPage } from './fleet.ts'
 import { charactersOf, cut, live, type Page } from './screen.ts'
 import { type HeldByLimit, heldOf } from '../../stores/held.ts'
@@ -189,6 +189,8 @@ export async function topCommand(args: readonly string[], { stdout }: Io): Promi
   const { values, positionals } = parseArgs({ args: [...args], allowPositionals: true, options: OPTIONS })
   if (values.help) return { text: USAGE }
   if (positionals.length !== 1) throw new SluiceError('INVALID_OPTION', `expected a URL\n\n${USAGE}`)
+  if (values.fleet && values.limiter !== undefined)
+    throw new SluiceError('INVALID_OPTION', '--fleet shows processes and not keys. Leave --limiter out')
   const ranking = new Ranking(values.limiter, keysOf(values.keys))
   const interval = intervalOf(values.interval)
   const isLive = stdout.isTTY === true && process.stdin.isTTY && !values.once && !values.json
