@@ -13,6 +13,7 @@ export const REST: Readonly<Record<string, string>> = {
   'test/adapters/upload-flood.test.ts': 'a flood of uploads',
   'test/algorithms/added.test.ts': 'adds an algorithm to a copy of the repository, and builds and tests the copy',
   'test/cli/databases.test.ts': 'starts MariaDB; the other commands and PostgreSQL are in test/cli and test/stores',
+  'test/cli/fleet.test.ts': 'starts PostgreSQL and MariaDB; test/dashboard has what processes tell each other',
   'test/cli/logs/memory.test.ts': 'reads logs of a million lines',
   'test/cli/logs/sorting.test.ts': 'sorts logs of 80 MB',
   'test/cli/migrate.test.ts': 'starts MariaDB',
@@ -20,6 +21,7 @@ export const REST: Readonly<Record<string, string>> = {
   'test/cli/serve.test.ts': 'starts processes and servers; test/service has what they answer',
   'test/cli/rules.test.ts': 'starts processes that follow rules; test/rules has what the commands check and compare',
   'test/cli/top.test.ts': 'starts processes and a terminal',
+  'test/dashboard/fleet.test.ts': 'freezes Redis for seconds; dashboard.test.ts has the rest',
   'test/dashboard/page.test.ts': 'opens the page in a browser',
   'test/limiter/receipts-processes.test.ts': 'starts processes; receipts-once.test.ts has them in one process',
   'test/limiter/wait-real-processes.test.ts': 'starts processes; wait-processes.test.ts has them in one process',
@@ -84,6 +86,7 @@ export const BOTH: Readonly<Record<string, string>> = {
   'test/stores/sql/equality.test.ts':
     'a short random search in SQLite and PostgreSQL, and a long one that includes MariaDB',
   'test/stores/sql/setup.test.ts': 'PostgreSQL, and MariaDB',
+  'test/stores/texts.test.ts': 'Redis and SQLite, and the other databases',
 }
 
 /** The lengths of random searches in `npm test`, unless they are given. `npm run test:all` has the defaults. */

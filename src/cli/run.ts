@@ -1,3 +1,4 @@
+import { blockCommand, unblockCommand } from './block.ts'
 import { inspectOrReset } from './inspect.ts'
 import { migrateCommand } from './migrate.ts'
 import { asError, escaped, EXIT, exitCodeOf, type Io, type Outcome, withoutPasswords } from './print.ts'
@@ -10,6 +11,8 @@ import { topCommand } from './top/command.ts'
 type Command = (args: readonly string[], io: Io) => Promise<Outcome>
 
 const COMMANDS: Readonly<Record<string, Command>> = {
+  block: blockCommand,
+  unblock: unblockCommand,
   serve: serveCommand,
   rules: rulesCommand,
   top: topCommand,

@@ -6,7 +6,9 @@ import { programFor } from '../stores/redis/library.ts'
 import { fetchStored } from '../stores/redis/stored.ts'
 import type { ScriptClient } from '../stores/redis/clients.ts'
 import { type ListedDatabase, readRecordKey, recordKey, rowStore } from '../stores/rows.ts'
-import { perform } from '../stores/store.ts'
+import { redisStore } from '../stores/redis/index.ts'
+import { perform, type Store } from '../stores/store.ts'
+import { redisTexts, rowTexts, type SharedTexts } from '../stores/texts.ts'
 import { withRedis, withServers } from './connect.ts'
 import { isDatabaseUrl, type TableOptions, withDatabase } from './databases.ts'
 
@@ -59,6 +61,28 @@ export async function withAllKeys<Answer>(
 ): Promise<Answer> {
   if (isDatabaseUrl(url)) return withSource(url, options, work)
   return withServers(url, options.client, (runners) => work(new RedisSource(runners, options.prefix)))
+}
+
+/** Calls `work` with a store of what is at a URL. */
+export async function withStoreAt<Answer>(
+  url: string,
+  options: SourceOptions,
+  work: (store: Store) => Promise<Answer>,
+): Promise<Answer> {
+  if (isDatabaseUrl(url)) return withDatabase(url, options, (database) => work(rowStore(database)))
+  const { prefix, client } = options
+  return withRedis(url, client, (_, connected) => work(redisStore(connected, { prefix })))
+}
+
+/** Calls `work` with the texts that processes share at a URL. */
+export async function withTexts<Answer>(
+  url: string,
+  options: SourceOptions,
+  topic: string,
+  work: (texts: SharedTexts) => Promise<Answer>,
+): Promise<Answer> {
+  if (isDatabaseUrl(url)) return withDatabase(url, options, (database) => work(rowTexts(database, topic)))
+  return withRedis(url, options.client, (runner) => work(redisTexts(runner, options.prefix, topic)))
 }
 
 /** Keys that one step looks at. Redis does nothing else meanwhile: about a millisecond. */

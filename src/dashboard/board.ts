@@ -1,17 +1,18 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Clock } from '../util/clock.ts'
 import { authorizer, pathBelow, refuseVisitor, Routes } from './routes.ts'
-import { Feed, Live, States } from './feed.ts'
 import { type AnyLimiter, Keys } from './keys.ts'
+import { Live } from './live.ts'
+import { States } from './states.ts'
 import type { RulesInEvent } from '../rules/rules.ts'
 import { assertStore, type Store } from '../stores/store.ts'
-import { knownOptions, refuse } from '../util/validate.ts'
+import { boolean, knownOptions, refuse } from '../util/validate.ts'
 
 /** Options of `dashboard`. */
 export interface DashboardOptions<Request extends IncomingMessage = IncomingMessage> {
   /**
    * Returns true for a request that may see the dashboard, look up keys and reset them. Any other value and an error deny access. It is
-   * called for each request, and again every ten minutes for an open page. There is no default.
+   * called for each request, so every two seconds for an open page. There is no default.
    * @example { authorize: (request: express.Request) => request.user?.isAdmin === true }
    */
   readonly authorize: (request: Request) => boolean | PromiseLike<boolean>
@@ -20,7 +21,10 @@ export interface DashboardOptions<Request extends IncomingMessage = IncomingMess
    * @example { challenge: 'Basic realm="limits"' }
    */
   readonly challenge?: string
-  /** The limiters whose keys a visitor may look up and reset. Default: none. A stack has several keys: pass its parts. */
+  /**
+   * The limiters whose keys a visitor may look up and reset. Default: none. A stack has several keys: pass its parts. A limiter with rules has the
+   * name of each policy, such as `rules/pro`.
+   */
   readonly limiters?: readonly AnyLimiter[]
   /**
    * Stores by the names that the page shows. The state of each is shown. A store without a name is shown with its limiters. Keys of all limiters that count in them can be reset, and in
@@ -31,13 +35,19 @@ export interface DashboardOptions<Request extends IncomingMessage = IncomingMess
   /** Rules whose version is shown. Default: those that change while the dashboard runs. */
   readonly rules?: RulesInEvent | readonly RulesInEvent[]
   /**
+   * False if the page shows this process alone, and tells others nothing. Default: true. All processes with a dashboard meet in Redis, PostgreSQL,
+   * MySQL or SQLite: in the first of `stores` and of the stores of `limiters` that is one of these, or else in that of the first decision. Each
+   * writes there at most 16 kB, which contain the keys that are denied most, every two seconds while somebody looks, and else every 30 seconds.
+   */
+  readonly fleet?: boolean
+  /**
    * The path of the dashboard, such as `/limits`, for a server or framework that does not remove it from the URL. Requests to other paths
    * go to `next`. Default: none, as with `app.use('/limits', …)` of Express.
    */
   readonly basePath?: string
 }
 
-const OPTIONS = ['authorize', 'challenge', 'limiters', 'stores', 'rules', 'basePath']
+const OPTIONS = ['authorize', 'challenge', 'limiters', 'stores', 'rules', 'fleet', 'basePath']
 /** A path that the page can also have as a URL. */
 const PATH = /^(\/[\w.~%-]+)+$/
 /** Visible characters and spaces: no header has line breaks. */
@@ -46,7 +56,7 @@ const CHALLENGE = /^[\x20-\x7e]+$/
 /** Returns the own options. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. */
 export function validateDashboardOptions<Options extends DashboardOptions<never>>(options: Options): Options {
   options = knownOptions('dashboard', options, OPTIONS)
-  const { authorize, challenge, limiters, stores, rules, basePath } = options
+  const { authorize, challenge, limiters, stores, rules, fleet, basePath } = options
   if (typeof authorize !== 'function')
     refuse('authorize', 'a function that returns true for a request that may see the dashboard', authorize)
   if (challenge !== undefined && !(typeof challenge === 'string' && CHALLENGE.test(challenge)))
@@ -54,6 +64,7 @@ export function validateDashboardOptions<Options extends DashboardOptions<never>
   if (limiters !== undefined && !Array.isArray(limiters)) refuse('limiters', 'a list of limiters', limiters)
   if (stores !== undefined) checkStores(stores)
   for (const each of rules === undefined ? [] : [rules].flat()) checkRules(each)
+  if (fleet !== undefined) boolean('fleet', fleet)
   if (basePath !== undefined && !(typeof basePath === 'string' && PATH.test(basePath)))
     refuse('basePath', "a path without a slash at its end, such as '/limits'", basePath)
   return options
@@ -73,7 +84,7 @@ function checkRules(rules: RulesInEvent): void {
 /** A listener of `node:http`, and so a middleware of Express. */
 export interface Dashboard<Request extends IncomingMessage = IncomingMessage> {
   (request: Request, response: ServerResponse, next?: () => unknown): void
-  /** Stops counting, and ends the streams of all visitors, so that a server can close. Later requests get a 503. */
+  /** Stops counting, and takes this process off the list of processes. Later requests get a 503. */
   close(): void
 }
 
@@ -83,12 +94,12 @@ export function createDashboard<Request extends IncomingMessage = IncomingMessag
   clock?: Clock,
 ): Dashboard<Request> {
   options = validateDashboardOptions(options)
-  const { challenge, limiters = [], stores = {}, rules = [], basePath = '' } = options
+  const { challenge, limiters = [], stores = {}, rules = [], fleet = true, basePath = '' } = options
   const isAuthorized = authorizer(options.authorize)
   const keys = new Keys(limiters, Object.values(stores))
-  const live = new Live(new States(stores, [rules].flat()), keys.names, clock)
-  const feed = new Feed(live)
-  const routes = new Routes(feed, keys)
+  const states = new States(stores, [rules].flat())
+  const live = new Live({ states, names: () => keys.names, meeting: fleet ? keys.stores : undefined, clock })
+  const routes = new Routes(live, keys)
 
   function showDashboard(request: Request, response: ServerResponse, next?: () => unknown): void {
     const path = pathBelow(basePath, request.url)
@@ -102,9 +113,5 @@ export function createDashboard<Request extends IncomingMessage = IncomingMessag
     else refuseVisitor(response, challenge)
   }
 
-  function close(): void {
-    routes.close()
-    live.close()
-  }
-  return Object.assign(showDashboard, { close })
+  return Object.assign(showDashboard, { close: () => routes.close() })
 }

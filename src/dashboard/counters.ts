@@ -13,26 +13,23 @@ import {
 import type { LimitStatus } from '../stores/store.ts'
 import type { Clock } from '../util/clock.ts'
 
-/** The seconds that are kept. */
-export const SECONDS = 600
+/** Seconds of a bucket, and the buckets that are kept: ten minutes. The last one is being filled. */
+export const SPAN = 10
+export const BUCKETS = 60
 
-/** What is counted in each second: an outcome, or how often a request was admitted with less than a fifth left. */
+/** What is counted in each bucket: an outcome, or how often a request was admitted with less than a fifth left. */
 const NEAR = 3
-const KINDS = 4
+export const KINDS = 4
 
 type Kind = Outcome | typeof NEAR
 
-/** The counts of a second: an id, the second, and a count of each kind. */
-type Row = readonly [id: number, second: number, allowed: number, denied: number, shadowDenied: number, near: number]
-
-/** A series as the page receives it. A kind without counts is an empty list. */
-interface WholeSeries {
-  readonly id: number
+/** What was counted of one limit; of all requests if its names are empty. */
+export interface Series {
   readonly limiter: string
   readonly limit: string
-  /** The last second of the lists, in epoch seconds. */
-  readonly second: number
-  /** A list of counts for each kind, the oldest second first. */
+  /** What the limit is. */
+  readonly words: string
+  /** A list of counts for each kind: at most one for each bucket, the newest last. Buckets before the first one have none. */
   readonly counts: readonly (readonly number[])[]
 }
 
@@ -85,99 +82,84 @@ function blockWords({ for: first, upTo, factor }: Exclude<NonNullable<Limit['blo
   return factor === 1 ? lasting(first) : `${lasting(first)} to ${lasting(upTo)}`
 }
 
-/** The counts of one limit in each of the last 600 seconds: a ring of 9.6 kB. */
-class Series {
-  readonly id: number
-  readonly limiter: string
-  readonly limit: string
-  readonly #counts = new Uint32Array(SECONDS * KINDS)
-  /** The newest second of the ring. */
-  #second = 0
-  /** The second of the last count. */
+/** The counts of one limit in each bucket: a ring of 960 bytes. */
+class Ring {
+  readonly #limiter: string
+  readonly #limit: string
+  readonly #counts = new Uint32Array(BUCKETS * KINDS)
+  /** The newest bucket of the ring. */
+  #bucket = 0
+  /** The bucket of the last count. */
   #last = -Infinity
-  /** The first second that has changed since `rows` was called. */
-  #changedFrom = Infinity
-  /** The limits of this name in words, and the second in which each was last used: functions and rules can change them. */
+  /** The limits of this name in words, and the bucket in which each was last used: functions and rules can change them. */
   readonly #words = new Map<string, number>()
   #lastLimit: Limit | undefined
 
-  constructor(id: number, limiter: string, limit: string) {
-    this.id = id
-    this.limiter = limiter
-    this.limit = limit
+  constructor(limiter: string, limit: string) {
+    this.#limiter = limiter
+    this.#limit = limit
   }
 
-  add(kind: Kind, second: number): void {
-    this.advance(second)
-    this.#last = this.#second
-    this.#counts[(this.#second % SECONDS) * KINDS + kind]!++
-    if (this.#changedFrom > this.#second) this.#changedFrom = this.#second
+  add(kind: Kind, bucket: number): void {
+    this.#advance(bucket)
+    this.#last = this.#bucket
+    this.#counts[(this.#bucket % BUCKETS) * KINDS + kind]!++
   }
 
   /** Notes a limit that has decided for this series. */
-  note(limit: Limit, second: number): void {
-    if (limit === this.#lastLimit && this.#last === second) return
+  note(limit: Limit, bucket: number): void {
+    if (limit === this.#lastLimit && this.#last === bucket) return
     this.#lastLimit = limit
     const words = wordsOf(limit)
     this.#words.delete(words)
-    this.#words.set(words, second)
+    this.#words.set(words, bucket)
     if (this.#words.size > MOST_WORDS + 1) this.#words.delete(this.#words.keys().next().value!)
   }
 
-  /** The limits of the last minute of decisions, in words. */
-  get words(): string {
-    const used = [...this.#words].filter(([, second]) => second > this.#last - 60).map(([words]) => words)
+  /** True if no bucket has a count. */
+  isIdle(bucket: number): boolean {
+    return bucket - this.#last >= BUCKETS
+  }
+
+  series(bucket: number): Series {
+    this.#advance(bucket)
+    const kinds: readonly Kind[] = [ALLOWED, DENIED, SHADOW_DENIED, NEAR]
+    return {
+      limiter: this.#limiter,
+      limit: this.#limit,
+      words: this.#wordsNow(),
+      counts: kinds.map((kind) => this.#listOf(kind)),
+    }
+  }
+
+  /** The limits of the last minute of decisions. */
+  #wordsNow(): string {
+    const used = [...this.#words].filter(([, bucket]) => bucket > this.#last - MINUTE).map(([words]) => words)
     return used.length > MOST_WORDS ? 'depends on the request' : used.join(', or ')
   }
 
-  /** True if nothing was counted in the last 600 seconds. */
-  isIdle(second: number): boolean {
-    return second - this.#last >= SECONDS
-  }
-
-  /** Empties the seconds up to now. Time never steps back. */
-  advance(second: number): void {
-    const from = Math.max(this.#second + 1, second - SECONDS + 1)
-    for (let each = from; each <= second; each++) {
-      const at = (each % SECONDS) * KINDS
+  /** Empties the buckets up to now. Time never steps back. */
+  #advance(bucket: number): void {
+    const from = Math.max(this.#bucket + 1, bucket - BUCKETS + 1)
+    for (let each = from; each <= bucket; each++) {
+      const at = (each % BUCKETS) * KINDS
       this.#counts.fill(0, at, at + KINDS)
     }
-    this.#second = Math.max(this.#second, second)
-  }
-
-  /** Returns the counts of the seconds that have changed since the last call. */
-  rows(): Row[] {
-    const rows: Row[] = []
-    const oldest = Math.max(this.#changedFrom, this.#second - SECONDS + 1)
-    for (let second = oldest; second <= this.#second; second++) {
-      rows.push([this.id, second, ...this.#at(second)])
-    }
-    this.#changedFrom = Infinity
-    return rows
-  }
-
-  whole(second: number): WholeSeries {
-    this.advance(second)
-    const { id, limiter, limit } = this
-    const kinds: readonly Kind[] = [ALLOWED, DENIED, SHADOW_DENIED, NEAR]
-    const counts = kinds.map((kind) => this.#listOf(kind))
-    return { id, limiter, limit, second: this.#second, counts }
-  }
-
-  #at(second: number): [allowed: number, denied: number, shadowDenied: number, near: number] {
-    const at = (second % SECONDS) * KINDS
-    const [allowed, denied, shadowDenied, near] = this.#counts.subarray(at, at + KINDS)
-    return [allowed!, denied!, shadowDenied!, near!]
+    this.#bucket = Math.max(this.#bucket, bucket)
   }
 
   #listOf(kind: Kind): number[] {
     const list: number[] = []
-    for (let second = this.#second - SECONDS + 1; second <= this.#second; second++) {
-      list.push(this.#counts[(((second % SECONDS) + SECONDS) % SECONDS) * KINDS + kind]!)
+    for (let bucket = this.#bucket - BUCKETS + 1; bucket <= this.#bucket; bucket++) {
+      const count = this.#counts[(((bucket % BUCKETS) + BUCKETS) % BUCKETS) * KINDS + kind]!
+      if (count > 0 || list.length > 0) list.push(count)
     }
-    return list.some((count) => count > 0) ? list : []
+    return list
   }
 }
+
+/** The buckets of a minute. */
+const MINUTE = 60 / SPAN
 
 function lasting(ms: number): string {
   return durationText(shortDuration(ms))
@@ -186,30 +168,21 @@ function lasting(ms: number): string {
 /** The most limits with their own series. Further limits are counted together. */
 export const MOST_LIMITS = 50
 /** Longer names of limiters and limits are cut. */
-const LONGEST_NAME = 128
+export const LONGEST_NAME = 128
 /** The name of the series of all further limits. */
-const OTHER = 'other'
-
-/** What has changed since the page was last sent anything. */
-interface Changes {
-  /** Series that are new. One replaces another one of the same id. */
-  readonly series: readonly WholeSeries[]
-  readonly rows: readonly Row[]
-}
+export const OTHER = 'other'
 
 /**
- * Counts the decisions of the process for each limit and second. Its memory is bounded, however many limits there are: a new limit
+ * Counts the decisions of the process for each limit and bucket. Its memory is bounded, however many limits there are: a new limit
  * takes the place of one that was idle for ten minutes, or is counted under `other`.
  */
 export class Counters {
   readonly #clock: Clock
   readonly #met: (status: LimitStatus) => void
-  readonly #all = new Series(0, '', '')
-  readonly #other = new Series(1, '', OTHER)
-  readonly #limits = new Map<string, Series>()
-  readonly #changed = new Set<Series>()
-  readonly #fresh = new Set<Series>()
-  /** The next second in which an idle limit is looked for. */
+  readonly #all = new Ring('', '')
+  readonly #other = new Ring('', OTHER)
+  readonly #limits = new Map<string, Ring>()
+  /** The next bucket in which an idle limit is looked for. */
   #nextSearch = 0
 
   /** @param met called with the first verdict of each limit */
@@ -218,80 +191,52 @@ export class Counters {
     this.#met = met
   }
 
-  /** The current time in epoch seconds. */
-  get second(): number {
-    return Math.floor(this.#clock.now() / 1000)
+  /** The bucket of the current time, since the epoch. */
+  get #bucket(): number {
+    return Math.floor(this.#clock.now() / (SPAN * 1000))
   }
 
   count({ decision }: DecisionEvent): void {
-    const { second } = this
-    this.#add(this.#all, outcomeOfRequest(decision), second)
+    const bucket = this.#bucket
+    this.#all.add(outcomeOfRequest(decision), bucket)
     let isNear = false
     for (const status of decision.limits) {
-      const series = this.#seriesOf(status, second)
-      if (series !== this.#other) series.note(status.limit, second)
-      this.#add(series, outcomeOfLimit(status), second)
+      const ring = this.#ringOf(status, bucket)
+      if (ring !== this.#other) ring.note(status.limit, bucket)
+      ring.add(outcomeOfLimit(status), bucket)
       if (!isNearLimit(decision, status)) continue
       isNear = true
-      this.#add(series, NEAR, second)
+      ring.add(NEAR, bucket)
     }
-    if (isNear) this.#add(this.#all, NEAR, second)
+    if (isNear) this.#all.add(NEAR, bucket)
   }
 
-  /** Returns all series. */
-  whole(): WholeSeries[] {
-    const { second } = this
-    const others = this.#other.isIdle(second) ? [] : [this.#other]
-    return [this.#all, ...this.#limits.values(), ...others].map((each) => each.whole(second))
+  /** Returns all series, that of all requests first. */
+  series(): Series[] {
+    const bucket = this.#bucket
+    const others = this.#other.isIdle(bucket) ? [] : [this.#other]
+    return [this.#all, ...this.#limits.values(), ...others].map((each) => each.series(bucket))
   }
 
-  /** Returns what the limits of the series are, by the ids of the series. */
-  words(): Readonly<Record<number, string>> {
-    return Object.fromEntries(Array.from(this.#limits.values(), ({ id, words }) => [id, words]))
-  }
-
-  /** Returns what has changed since the last call. */
-  changes(): Changes {
-    const { second } = this
-    const series = Array.from(this.#fresh, (each) => each.whole(second))
-    const rows = Array.from(this.#changed).flatMap((each) => each.rows())
-    this.#fresh.clear()
-    this.#changed.clear()
-    return { series, rows }
-  }
-
-  #add(series: Series, kind: Kind, second: number): void {
-    if (series.isIdle(second)) this.#fresh.add(series)
-    series.add(kind, second)
-    this.#changed.add(series)
-  }
-
-  #seriesOf(status: LimitStatus, second: number): Series {
+  #ringOf(status: LimitStatus, bucket: number): Ring {
     const name = `${cut(status.limiter)}\0${cut(status.limit.name)}`
-    return this.#limits.get(name) ?? this.#create(name, status, second)
+    return this.#limits.get(name) ?? this.#create(name, status, bucket)
   }
 
-  #create(name: string, status: LimitStatus, second: number): Series {
-    const id = this.#limits.size < MOST_LIMITS ? this.#limits.size + 2 : this.#freeId(second)
-    if (id === undefined) return this.#other
-    const series = new Series(id, cut(status.limiter), cut(status.limit.name))
-    this.#limits.set(name, series)
+  #create(name: string, status: LimitStatus, bucket: number): Ring {
+    if (this.#limits.size >= MOST_LIMITS && !this.#makeRoom(bucket)) return this.#other
+    const ring = new Ring(cut(status.limiter), cut(status.limit.name))
+    this.#limits.set(name, ring)
     this.#met(status)
-    return series
+    return ring
   }
 
-  /** Removes a limit that is idle, and returns its id. It looks at most once a second. */
-  #freeId(second: number): number | undefined {
-    if (second < this.#nextSearch) return undefined
-    for (const [name, series] of this.#limits) {
-      if (!series.isIdle(second)) continue
-      this.#limits.delete(name)
-      this.#changed.delete(series)
-      this.#fresh.delete(series)
-      return series.id
-    }
-    this.#nextSearch = second + 1
-    return undefined
+  /** Removes a limit that is idle. It looks at most once in each bucket. */
+  #makeRoom(bucket: number): boolean {
+    if (bucket < this.#nextSearch) return false
+    for (const [name, ring] of this.#limits) if (ring.isIdle(bucket)) return this.#limits.delete(name)
+    this.#nextSearch = bucket + 1
+    return false
   }
 }
 

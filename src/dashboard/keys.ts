@@ -1,7 +1,8 @@
 import type { Limiter } from '../limiter/contract.ts'
-import type { Decision } from '../limiter/decision.ts'
+import type { ChargeSource } from '../limiter/charges.ts'
+import { combine, type Decision } from '../limiter/decision.ts'
 import { countsSlots } from '../engine/limit.ts'
-import type { OwnLimiter } from '../limiter/default-limiter.ts'
+import { chargeSourcesOf, type OwnLimiter } from '../limiter/default-limiter.ts'
 import { keyedLimiter, nameOf } from '../limiter/keyed.ts'
 import { waitQueueOf } from '../limiter/wait.ts'
 import type { HeldByLimit } from '../stores/held.ts'
@@ -39,27 +40,39 @@ const HASHED = /^sha256:[\da-f]{40}$/
 /** Looks keys up, and resets them: those of the given limiters, and those of any limiter in the given stores. */
 export class Keys {
   readonly #limiters: readonly OwnLimiter<never>[]
+  /** The parts of limiters with rules, whose policies are limiters by their names. */
+  readonly #rules: readonly ChargeSource<never>[]
   readonly #stores: readonly Store[]
 
   /** Throws `INVALID_OPTION` for a limiter whose inputs have several keys. */
   constructor(limiters: readonly AnyLimiter[], stores: readonly Store[]) {
-    this.#limiters = limiters.map((each) => keyedLimiter(each, 'give their store in `stores`'))
+    const rules = limiters.filter((each) => ruleSourceOf(each) !== undefined)
+    this.#rules = rules.map((each) => ruleSourceOf(each)!)
+    this.#limiters = limiters.filter((each) => !rules.includes(each)).map((each) => keyedLimiter(each))
     this.#stores = stores
   }
 
-  /** The names of the given limiters. */
+  /** The names of the given limiters, and of the policies of rules. */
   get names(): readonly string[] {
-    return [...new Set(this.#limiters.map(nameOf))]
+    return [...new Set([...this.#limiters.map(nameOf), ...this.#rules.flatMap((each) => each.limiters!())])]
+  }
+
+  /** The given stores, and those of the given limiters. */
+  get stores(): readonly Store[] {
+    return [...this.#stores, ...[...this.#limiters, ...this.#rules].map(({ store }) => store)]
   }
 
   async lookUp(name: string, key: string): Promise<KeyAnswer> {
     const places = this.#placesOf(name)
     if (places.length === 0) return this.#unknown(name)
     const found = await Promise.all(places.map((store) => inspectKey(store, name, key, HASHED.test(key))))
-    const limits = await Promise.all(this.#named(name).map((each) => peekAt(each, key)))
+    const known = await Promise.all([
+      ...this.#named(name).map((each) => peekAt(each, key)),
+      ...this.#rules.map((each) => peekUnder(each, name, key)),
+    ])
+    const limits = known.flatMap((each) => each ?? [])
     const held = found.flatMap((each) => each?.limits.map(stateOf) ?? [])
-    const known = limits.flatMap((each) => each ?? [])
-    if (known.length > 0) return { limits: known }
+    if (limits.length > 0) return { limits }
     if (found.some((each) => each !== undefined)) return { limits: held }
     return { isReset: false, problem: 'This key cannot be looked up, but it can be reset.' }
   }
@@ -82,13 +95,30 @@ export class Keys {
 
   /** The stores in which a limiter of this name counts: its own, or else all that were given. */
   #placesOf(name: string): readonly Store[] {
-    const own = this.#named(name).map(({ store }) => store)
+    const rules = this.#rules.filter((each) => each.owns(name))
+    const own = [...this.#named(name), ...rules].map(({ store }) => store)
     return own.length > 0 ? [...new Set(own)] : this.#stores
   }
 
   #unknown(name: string): KeyAnswer {
     return { problem: `No limiter is named ${JSON.stringify(name)}.` }
   }
+}
+
+/** Returns the part of a limiter with rules; `undefined` for any other limiter, and for a stack. */
+function ruleSourceOf(given: AnyLimiter): ChargeSource<never> | undefined {
+  const sources = Object(given) === given ? chargeSourcesOf(given) : []
+  return sources.length === 1 && sources[0]!.chargesUnder !== undefined ? sources[0] : undefined
+}
+
+/** Returns the verdicts of the limits of a policy; none for a policy that is not in the rules. */
+async function peekUnder(source: ChargeSource<never>, name: string, key: string): Promise<readonly KeyState[]> {
+  const [counted, next] = [0, 1].map((cost) =>
+    source.chargesUnder!(name, HASHED.test(key) ? key : boundedKey(key), cost),
+  )
+  if (counted!.length === 0) return []
+  for (const charges of [counted!, next!]) await perform(source.store, { kind: 'peek', charges, fresh: true })
+  return combine(counted!, undefined).limits.map((each, i) => verdictOf(each, next![i]!))
 }
 
 /** Returns the verdicts of a limiter's limits, or `undefined` if they cannot be known without an input. */

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { SluiceError, textOf } from '../util/errors.ts'
 import { warn } from '../util/warn.ts'
-import type { Feed } from './feed.ts'
 import type { KeyAnswer, Keys } from './keys.ts'
+import type { Live } from './live.ts'
 import icon from './page/icon.svg?raw'
 import html from './page/index.html?raw'
 // oxlint-disable-next-line import/default
@@ -108,20 +108,20 @@ export function refuseVisitor(response: ServerResponse, challenge: string | unde
   response.writeHead(401, { ...asked, 'Cache-Control': 'no-store', 'Content-Length': '0' }).end()
 }
 
-/** Answers authorized visitors: the files of the page, the stream of events, and the two requests about a key. */
+/** Answers authorized visitors: the files of the page, the state that it shows, and the two requests about a key. */
 export class Routes {
-  readonly #feed: Feed
+  readonly #live: Live
   readonly #keys: Keys
   #isClosed = false
 
-  constructor(feed: Feed, keys: Keys) {
-    this.#feed = feed
+  constructor(live: Live, keys: Keys) {
+    this.#live = live
     this.#keys = keys
   }
 
   close(): void {
     this.#isClosed = true
-    this.#feed.close()
+    this.#live.close()
   }
 
   async answer(request: IncomingMessage, response: ServerResponse, path: string | undefined): Promise<void> {
@@ -131,16 +131,10 @@ export class Routes {
     if (path !== '/' && !isSameSite(request)) return send(response, 403, 'A page of another site sent this request.')
     if (path === '/look-up' || path === '/reset') return this.#answerKey(request, response, path)
     if (request.method !== 'GET' && request.method !== 'HEAD') return notAllowed(response, 'GET, HEAD')
-    if (path === '/events') return this.#stream(request, response)
+    if (path === '/state') return send(response, 200, await this.#live.state(), 'application/json')
     const file = files.get(path)
     if (file === undefined) send(response, NOT_FOUND)
     else send(response, 200, file.text, file.type)
-  }
-
-  #stream(request: IncomingMessage, response: ServerResponse): void {
-    if (request.method === 'HEAD') return notAllowed(response, 'GET')
-    if (this.#feed.open(response, SECURITY_HEADERS)) return
-    send(response, 503, 'Too many visitors look at this page.')
   }
 
   async #answerKey(request: IncomingMessage, response: ServerResponse, path: '/look-up' | '/reset'): Promise<void> {

@@ -41,6 +41,10 @@ export interface ChargeSource<Input> extends LimiterPlace {
   withStore(store: Store, onOutage: Degraded | undefined): ChargeSource<Input>
   /** Returns a source with the same limits and counts for one key. Absent if inputs have several keys. */
   withKey?(key: Key, hasInput: boolean): ChargeSource<Input>
+  /** Returns the names of the limiters that its charges have now. Absent: its own name is the only one. */
+  limiters?(): readonly string[]
+  /** Returns the charges of a key, as the store keeps it, under one of these limiters; none for another name. Absent with `withKey`. */
+  chargesUnder?(limiter: string, key: string, cost: number): Charge[]
   /** Describes how the limiter was made, without names. Limiters with the same description do the same. */
   describe(): string
   /** Called with each decision of `consume` and `wait`. */

@@ -6,14 +6,14 @@ import { isOwn, type OwnLimiter } from './default-limiter.ts'
 
 /**
  * Returns a limiter whose inputs have one key each. Throws `INVALID_OPTION` for any other value of the option `limiters`.
- * @param forRules says what to do for rules, which have several keys
+ * @param forRules says what to do for rules, which have several keys. Absent: they were taken before
  */
-export function keyedLimiter(given: Limiter<never>, forRules: string): OwnLimiter<never> {
+export function keyedLimiter(given: Limiter<never>, forRules?: string): OwnLimiter<never> {
   const isSingle = given !== undefined && given !== null && isOwn(given) && given.sources.length === 1
   if (isSingle && given.sources[0]!.withKey !== undefined) return given as OwnLimiter<never>
   return refuse(
     'limiters',
-    `limiters made by createLimiter, each with one key: the parts of a stack; for rules, ${forRules}`,
+    `limiters made by createLimiter, each with one key: the parts of a stack${forRules === undefined ? '' : `; for rules, ${forRules}`}`,
     given,
   )
 }

@@ -100,6 +100,23 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
     )
   }
 
+  limiters(): readonly string[] {
+    return this.#limiting().map((policy) => this.#limiterOf(policy))
+  }
+
+  chargesUnder(limiter: string, key: string, cost: number): Charge[] {
+    const policy = this.#limiting().find((each) => this.#limiterOf(each) === limiter)
+    if (policy === undefined) return []
+    const limits = limitsOf(policy, key, this.store.clock.now())
+    return limits.map((limit) => new Charge(this.#policyOf(policy, limit), key, cost))
+  }
+
+  /** The policies that have limits, and so keys. */
+  #limiting(): CompiledPolicy[] {
+    const { policies, otherwise } = this.#rules.compiled
+    return [...policies, ...(otherwise === undefined ? [] : [otherwise])].filter(({ key }) => key !== undefined)
+  }
+
   withPrefix(prefix: string): ChargeSource<Input> {
     return new RulesCharges(this.#rules, this.place, prefix)
   }
@@ -145,8 +162,7 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
     const key = keyUnder(policy, facts)!
     if (key === UNIDENTIFIED) this.#warnUnidentified(policy)
     const cost = checkedCost(given ?? this.#costOf(policy, facts))
-    const override = policy.overrides.get(key)
-    const limits = override !== undefined && now < override.until ? override.limits : policy.limits
+    const limits = limitsOf(policy, key, now)
     for (let i = 0; i < limits.length; i++) {
       charges.push(new Charge(this.#policyOf(policy, limits[i]!), this.#prefix + key, cost))
     }
@@ -215,6 +231,12 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
     this.#warned.add(subject)
     return true
   }
+}
+
+/** The limits of a key under a policy: those of its override, until that ends. */
+function limitsOf({ overrides, limits }: CompiledPolicy, key: string, now: number): readonly Limit[] {
+  const override = overrides.get(key)
+  return override !== undefined && now < override.until ? override.limits : limits
 }
 
 const MOST_WARNINGS = 100

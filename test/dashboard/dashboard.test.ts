@@ -2,11 +2,14 @@ import { channel } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { connect } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
 import { Redis } from 'ioredis'
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
-import { Feed, MOST_VISITORS } from '../../src/dashboard/feed.ts'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { MOST_PROCESSES, TOPIC } from '../../src/dashboard/fleet.ts'
 import { dashboard, type DashboardOptions } from '../../src/dashboard/index.ts'
+import type { LiveState } from '../../src/dashboard/live.ts'
 import { files } from '../../src/dashboard/routes.ts'
+import { type Summary, writeSummary } from '../../src/dashboard/summary.ts'
 import {
   concurrent,
   createLimiter,
@@ -21,9 +24,10 @@ import {
 } from '../../src/index.ts'
 import { redisStore } from '../../src/rules/redis/index.ts'
 import { sqliteStore } from '../../src/stores/sqlite.ts'
+import { type SharedTexts, textsIn } from '../../src/stores/texts.ts'
 import Database from 'better-sqlite3'
-import { createRules } from '../../src/rules/index.ts'
-import { ask, dial, type Reply, serve, type Served, until, warningsOf } from '../support/http.ts'
+import { createRules, type RulesDocument } from '../../src/rules/index.ts'
+import { ask, dial, type Reply, serve, type Served, warningsOf } from '../support/http.ts'
 import { anyRedis } from '../support/redis.ts'
 
 const keyer = (key: string): string => key
@@ -74,7 +78,6 @@ function codeOf(call: () => unknown): string | undefined {
 describe('the options of dashboard', () => {
   const authorize = (): boolean => true
   const limiter = createLimiter({ keyer, limits: perMinute(5), name: 'options' })
-  const rules = createRules({ policies: [] })
   const cases: Readonly<Record<string, object>> = {
     'no authorize': {},
     'an authorize that is no function': { authorize: true },
@@ -82,7 +85,7 @@ describe('the options of dashboard', () => {
     'a limiter alone': { authorize, limiters: limiter },
     'a limiter that is none': { authorize, limiters: [{}] },
     'a stack': { authorize, limiters: [stack(limiter, limiter)] },
-    'a limiter with rules': { authorize, limiters: [createLimiter({ rules })] },
+    'a fleet that is none': { authorize, fleet: 'all' },
     'a store without a name': { authorize, stores: memoryStore() },
     'a store that is none': { authorize, stores: { one: {} } },
     'rules that are none': { authorize, rules: {} },
@@ -105,7 +108,7 @@ describe('the options of dashboard', () => {
 })
 
 describe('a visitor that is not authorized', () => {
-  const requests = [...files.keys(), '/events', '/look-up', '/reset', '/nothing', '/%00', '/?x=1']
+  const requests = [...files.keys(), '/state', '/look-up', '/reset', '/nothing', '/%00', '/?x=1']
   const no: Readonly<Record<string, () => unknown>> = {
     false: () => false,
     'a promise of false': async () => false,
@@ -142,7 +145,7 @@ describe('a visitor that is not authorized', () => {
     const served = await started({ authorize: fails })
     let replies: Reply[] = []
     const codes = await warningsOf(async () => {
-      replies = [await ask(served), await ask(served, '/events')]
+      replies = [await ask(served), await ask(served, '/state')]
     })
     expect(replies.map(({ status }) => status)).toEqual([401, 401])
     expect(codes).toEqual(['SLUICE_OUTCOME'])
@@ -158,20 +161,20 @@ describe('a page of another site', () => {
     'the Origin null': { Origin: 'null' },
   }
   for (const [name, headers] of Object.entries(foreign)) {
-    it(`cannot look up or reset a key, nor read events: ${name}`, async () => {
+    it(`cannot look up or reset a key, nor read the state: ${name}`, async () => {
       const served = await started({ limiters: [limiter] })
       limiter.consume('ann')
       for (const path of ['/reset', '/look-up'])
         expect((await ask(served, path, about('ann', 'api', headers))).status).toBe(403)
-      for (const path of ['/events', '/main.js']) expect((await ask(served, path, { headers })).status).toBe(403)
+      for (const path of ['/state', '/main.js']) expect((await ask(served, path, { headers })).status).toBe(403)
       expect(limiter.peek('ann').allowed).toBe(false)
     })
   }
 
-  it('cannot read events without a Host either', async () => {
+  it('cannot read the state without a Host either', async () => {
     const { port, hostname } = new URL((await started()).url)
     const socket = connect(Number(port), hostname)
-    socket.write('GET /events HTTP/1.0\r\nOrigin: null\r\n\r\n')
+    socket.write('GET /state HTTP/1.0\r\nOrigin: null\r\n\r\n')
     const [data] = (await once(socket, 'data')) as [Buffer]
     expect(data.toString()).toMatch(/^HTTP\/1\.\d 403 /)
     socket.destroy()
@@ -231,7 +234,8 @@ describe('the responses of the dashboard', () => {
     expect(await statusOf('/nothing', 'GET')).toBe(404)
     expect(await statusOf('/', 'DELETE')).toBe(405)
     expect(await statusOf('/', 'HEAD')).toBe(200)
-    expect(await statusOf('/events', 'HEAD')).toBe(405)
+    expect(await statusOf('/state', 'HEAD')).toBe(200)
+    expect(await statusOf('/state', 'POST')).toBe(405)
   })
 
   it('do not read the body of a request', async () => {
@@ -319,6 +323,51 @@ describe('a key', () => {
     expect((await limiter.consume('ann')).allowed).toBe(true)
   })
 
+  describe('under rules', () => {
+    const document: RulesDocument = {
+      policies: [
+        {
+          name: 'pro',
+          key: 'ip',
+          limits: [{ name: 'hourly', algorithm: 'fixedWindow', quota: 2, window: '1h' }],
+          overrides: [
+            { key: '192.0.2.9', limits: [{ name: 'hourly', algorithm: 'fixedWindow', quota: 5, window: '1h' }] },
+          ],
+        },
+        { name: 'health', allow: true, match: { path: '/health' } },
+      ],
+    }
+
+    it('is looked up and reset by the name of its policy, as the command line calls it', async () => {
+      const rules = createRules(document)
+      const limiter = createLimiter({ name: 'rules', rules })
+      const served = await started({ limiters: [limiter] })
+      expect((await stateOf(served)).names).toEqual(['rules/pro'])
+      const one = { ip: '192.0.2.1' }
+      for (let i = 0; i < 3; i++) await limiter.consume(one)
+      const denied = { limit: 'hourly', allowed: false, used: 2, remaining: 0 }
+      expect(await answerOf(served, '/look-up', one.ip, 'rules/pro')).toEqual({
+        limits: [expect.objectContaining(denied)],
+      })
+      // The limits of its override.
+      const larger = { limit: 'hourly', allowed: true, used: 0, remaining: 5 }
+      expect(await answerOf(served, '/look-up', '192.0.2.9', 'rules/pro')).toEqual({
+        limits: [expect.objectContaining(larger)],
+      })
+      expect(await answerOf(served, '/reset', one.ip, 'rules/pro')).toEqual({ isReset: true })
+      expect((await limiter.peek(one)).allowed).toBe(true)
+      expect(await answerOf(served, '/look-up', one.ip, 'api')).toEqual({ problem: 'No limiter is named "api".' })
+    })
+
+    it('has the policies of the current document', async () => {
+      const rules = createRules(document)
+      const served = await started({ limiters: [createLimiter({ name: 'rules', rules })] })
+      const limits = [{ quota: 9, window: '1m' }]
+      rules.replace({ policies: [{ ...document.policies[0]!, name: 'free' }], otherwise: { key: 'ip', limits } })
+      expect((await stateOf(served)).names).toEqual(['rules/free', 'rules/otherwise'])
+    })
+  })
+
   describe('in Redis', () => {
     let redis: Awaited<ReturnType<typeof anyRedis>>
     let client: Redis
@@ -401,136 +450,50 @@ describe('a key', () => {
   })
 })
 
-/** Opens the stream of events. Returns a function that returns the messages so far. */
-async function listen(served: Served): Promise<() => Record<string, unknown>[]> {
-  const socket = await dial(served, '/events')
-  ends.push(() => socket.destroy())
-  let text = ''
-  socket.setEncoding('utf8').on('data', (data) => (text += String(data)))
-  await until(() => text.includes('\n\n') && text.includes('data: '), 'the first message')
-  return () => [...text.matchAll(/^data: (.*)$/gm)].map(([, json]) => JSON.parse(json!) as Record<string, unknown>)
+async function stateOf(served: Served): Promise<LiveState> {
+  return JSON.parse((await ask(served, '/state')).body) as LiveState
 }
 
-describe('the stream of events', () => {
-  it('begins with everything, and then has what changes, at most ten times a second', async () => {
-    const limiter = createLimiter({
-      name: 'stream',
-      keyer,
-      limits: fixedWindow({ quota: 5, window: '1h', name: 'hourly' }),
-    })
+describe('the state', () => {
+  it('has what limits did, the keys that were denied most, and this process', async () => {
+    const limits = fixedWindow({ quota: 5, window: '1h', name: 'hourly' })
+    const limiter = createLimiter({ name: 'state', keyer, limits })
     const served = await started({ limiters: [limiter] })
-    limiter.consume('ann')
-    const messages = await listen(served)
-    expect(messages()[0]).toMatchObject({ whole: true, names: ['stream'], stores: [], rules: [] })
-    const began = performance.now()
-    const timer = setInterval(() => {
-      for (let i = 0; i < 10; i++) limiter.consume('ann')
-    }, 10)
-    try {
-      await until(() => messages().length > 12, 'twelve changes')
-    } finally {
-      clearInterval(timer)
-    }
-    expect(messages().length - 1).toBeLessThanOrEqual((performance.now() - began) / 100 + 1)
-    await until(
-      () => messages().some(({ top }) => (top as { keys: object[] } | undefined)?.keys.length === 1),
-      'a denied key',
-    )
+    for (let i = 0; i < 7; i++) limiter.consume('ann')
+    const { series, denied, names, processes, self, fleet, stores, rules } = await stateOf(served)
+    expect(series.map(({ limiter: name, limit, words }) => [name, limit, words])).toEqual([
+      ['', '', ''],
+      ['state', 'hourly', '5 per hour, fixedWindow'],
+    ])
+    expect(series[1]!.counts.map((list) => list.reduce((sum, count) => sum + count, 0))).toEqual([5, 2, 0, 1])
+    expect(series[0]!.rates[1]).toBeGreaterThan(0)
+    expect(denied).toEqual([{ limiter: 'state', limit: 'hourly', key: 'ann', count: 2, error: 0 }])
+    expect({ names, stores, rules }).toEqual({ names: ['state'], stores: [], rules: [] })
+    expect(processes).toMatchObject([{ id: self, pid: process.pid, isLost: false, age: 0 }])
+    expect(fleet).toMatchObject({ isOn: true, place: '', problem: '' })
   })
 
-  it('reports stores and rules that change', async () => {
+  it('has stores and rules that change', async () => {
     const rules = createRules({ policies: [] })
     const store = memoryStore()
-    const messages = await listen(await started({ stores: { orders: store }, rules }))
-    expect(messages()[0]).toMatchObject({ stores: [{ name: 'orders', state: 'healthy' }], rules: [{ version: 1 }] })
+    const served = await started({ stores: { orders: store }, rules })
+    expect(await stateOf(served)).toMatchObject({
+      stores: [{ name: 'orders', state: 'healthy' }],
+      rules: [{ version: 1 }],
+    })
     channel('sluice:store').publish({ store, state: 'away', reason: 'no answer' })
     rules.replace({ policies: [{ name: 'one', key: 'ip', limits: [{ quota: 1, window: '1m' }] }] })
-    const found = {
+    await pause(300)
+    expect(await stateOf(served)).toMatchObject({
       stores: [{ name: 'orders', state: 'away', reason: 'no answer' }],
       rules: [{ version: 2, policies: 1 }],
-    }
-    await until(() =>
-      messages().some(
-        (each) => Array.isArray(each['stores']) && (each['stores'] as { state: string }[])[0]!.state === 'away',
-      ),
-    )
-    expect(
-      messages().find((each) => (each['rules'] as { version: number }[] | undefined)?.[0]?.version === 2),
-    ).toMatchObject(found)
+    })
   })
 
-  it(`has at most ${MOST_VISITORS} visitors`, async () => {
+  it('is made once for visitors that ask at the same time', async () => {
     const served = await started()
-    for (let i = 0; i < MOST_VISITORS; i++) await listen(served)
-    expect((await ask(served, '/events')).status).toBe(503)
-  })
-
-  describe('for one visitor', () => {
-    /** A feed without a timer, and a response that does not read while `accepts` is false. */
-    function feedOf(): { sent: string[]; closed: string[]; tick(): void; read(): void; setAccepts(is: boolean): void } {
-      const sent: string[] = []
-      const closed: string[] = []
-      const events = new Map<string, () => void>()
-      let accepts = true
-      const leave = (how: string): void => {
-        closed.push(how)
-        events.get('close')!()
-      }
-      const response = {
-        writeHead() {},
-        on: (name: string, listener: () => void) => void events.set(name, listener),
-        write: (text: string) => sent.push(text) > 0 && accepts,
-        end: () => leave('ended'),
-        destroy: () => leave('destroyed'),
-      }
-      let tick = (): void => {}
-      const feed = new Feed({ whole: () => 'whole', changes: () => 'change' }, (each) => {
-        tick = each
-        return () => (tick = () => {})
-      })
-      ends.push(() => expect(feed.visitors).toBe(0))
-      feed.open(response as unknown as ServerResponse, {})
-      ends.push(() => feed.close())
-      return { sent, closed, tick: () => tick(), read: events.get('drain')!, setAccepts: (is) => void (accepts = is) }
-    }
-
-    afterEach(() => void vi.useRealTimers())
-
-    it('that does not read, sends nothing, and everything later', () => {
-      const { sent, tick, read, setAccepts } = feedOf()
-      setAccepts(false)
-      for (let i = 0; i < 50; i++) tick()
-      expect(sent).toEqual(['data: whole\n\n', 'data: change\n\n'])
-      setAccepts(true)
-      read()
-      tick()
-      tick()
-      expect(sent.slice(2)).toEqual(['data: whole\n\n', 'data: change\n\n'])
-    })
-
-    it('that does not read for ten seconds, closes the connection', () => {
-      vi.useFakeTimers({ toFake: ['performance'] })
-      const { closed, tick, setAccepts } = feedOf()
-      setAccepts(false)
-      tick()
-      vi.advanceTimersByTime(10_000)
-      tick()
-      expect(closed).toEqual([])
-      vi.advanceTimersByTime(1)
-      tick()
-      expect(closed).toEqual(['destroyed'])
-    })
-
-    it('ends after ten minutes, so that the visitor is authorized again', () => {
-      vi.useFakeTimers({ toFake: ['performance'] })
-      const { closed, tick } = feedOf()
-      vi.advanceTimersByTime(600_000)
-      tick()
-      expect(closed).toEqual([])
-      vi.advanceTimersByTime(1)
-      tick()
-      expect(closed).toEqual(['ended'])
-    })
+    const answers = await Promise.all(Array.from({ length: 5 }, () => stateOf(served)))
+    expect(new Set(answers.map(({ now }) => now)).size).toBe(1)
   })
 
   it('ends with close, after which nothing is subscribed', async () => {
@@ -538,13 +501,156 @@ describe('the stream of events', () => {
     const before = names.map((name) => channel(name).hasSubscribers)
     const board = dashboard({ authorize: () => true })
     const served = await serve((request, response) => board(request, response))
-    const socket = await dial(served, '/events', 'Connection: close\r\n')
-    await once(socket, 'data')
     expect(names.map((name) => channel(name).hasSubscribers)).toEqual([true, true, true])
     board.close()
-    await once(socket.resume(), 'end')
     expect(names.map((name) => channel(name).hasSubscribers)).toEqual(before)
     expect((await ask(served)).status).toBe(503)
+    await served.close()
+  })
+})
+
+describe('processes that share a store', () => {
+  let redis: Awaited<ReturnType<typeof anyRedis>>
+  let client: Redis
+  beforeAll(async () => {
+    redis = await anyRedis()
+    client = new Redis(redis.url)
+  })
+  afterAll(async () => {
+    client.disconnect()
+    await redis.stop()
+  })
+
+  let places = 0
+  /** Starts a dashboard over a place of its own in Redis, and returns what other processes write there. */
+  async function fleetOf(
+    options: Partial<DashboardOptions> = {},
+  ): Promise<{ served: Served; texts: SharedTexts; key: string }> {
+    const prefix = `${redis.prefix}fleet${++places}:`
+    const store = redisStore(client, { prefix })
+    return {
+      served: await started({ stores: { fleet: store }, ...options }),
+      texts: textsIn(store, TOPIC)!,
+      key: `${prefix}:${TOPIC}`,
+    }
+  }
+
+  function summaryOf(host: string, key = 'ann'): Summary {
+    const counts = [[3], [2], [], []]
+    return {
+      format: 1,
+      host,
+      pid: 7,
+      since: Date.now() - 60_000,
+      now: Date.now(),
+      every: 2000,
+      memory: 50e6,
+      series: [
+        { limiter: '', limit: '', words: '', counts },
+        { limiter: 'api', limit: 'hourly', words: '5 per hour', counts },
+      ],
+      denied: { keys: [{ key, limiter: 'api', limit: 'hourly', count: 2, error: 0 }], unlisted: 0 },
+      stores: [],
+      rules: [],
+    }
+  }
+
+  it('are shown together: their counts, keys and ages', async () => {
+    const { served, texts } = await fleetOf()
+    for (const host of ['web-1', 'web-2']) await texts.keep(host, 60_000, writeSummary(summaryOf(host)))
+    const state = await stateOf(served)
+    expect(state.processes.map(({ host }) => host)).toEqual(expect.arrayContaining(['web-1', 'web-2']))
+    expect(state.processes).toHaveLength(3)
+    expect(state.series[1]).toMatchObject({ limiter: 'api', limit: 'hourly', words: '5 per hour' })
+    expect(state.series[1]!.counts.map((list) => list.reduce((sum, count) => sum + count, 0))).toEqual([6, 4, 0, 0])
+    expect(state.denied).toEqual([{ key: 'ann', limiter: 'api', limit: 'hourly', count: 4, error: 0 }])
+    expect(state.fleet).toMatchObject({ isOn: true, problem: '', unread: 0, isCut: false })
+    expect(state.fleet.place).toMatch(/^Redis at /)
+  })
+
+  it('learn from this one that somebody looks, and what it does', async () => {
+    const { served, texts } = await fleetOf()
+    await stateOf(served)
+    const kept = await texts.read(9)
+    expect(kept.map(({ name }) => name)).toContain('look')
+    expect(kept.some(({ text }) => text.includes(`"pid":${process.pid},`))).toBe(true)
+  })
+
+  it('are found by the first decision, if no store is given', async () => {
+    const store = redisStore(client, { prefix: `${redis.prefix}found:` })
+    const served = await started()
+    await textsIn(store, TOPIC)!.keep('web-1', 60_000, writeSummary(summaryOf('web-1')))
+    expect((await stateOf(served)).processes).toHaveLength(1)
+    const limiter = createLimiter({ name: 'found', keyer, limits: perMinute(5), store: guard(store) })
+    await limiter.consume('ann')
+    await pause(1000)
+    expect((await stateOf(served)).processes).toHaveLength(2)
+  })
+
+  it('are neither shown nor written to with `fleet: false`', async () => {
+    const { served, texts, key } = await fleetOf({ fleet: false })
+    await texts.keep('web-1', 60_000, writeSummary(summaryOf('web-1')))
+    await pause(800)
+    const { processes, fleet } = await stateOf(served)
+    expect(processes).toHaveLength(1)
+    expect(fleet).toMatchObject({ isOn: false, place: '' })
+    expect((await client.hkeys(key)).toSorted()).toEqual(['=web-1', '@web-1'])
+  })
+
+  it('can write anything there: what is no summary is counted, and no more are shown than fit', async () => {
+    const { served, texts, key } = await fleetOf()
+    const hostile = [
+      '',
+      'null',
+      '[]',
+      '{"format":1}',
+      '{"__proto__":{"host":"x"}}',
+      'x'.repeat(16_384),
+      '[['.repeat(8000),
+    ]
+    for (const [i, text] of hostile.entries()) await texts.keep(`bad ${i}`, 60_000, text)
+    await client.hset(
+      key,
+      '@other',
+      'no times',
+      '=other',
+      'text',
+      'neither',
+      'text',
+      '@large',
+      `1 ${Date.now() + 60_000}`,
+      '=large',
+      'x'.repeat(1e6),
+    )
+    await texts.keep('web-1', 60_000, writeSummary(summaryOf('<b>\u202e', '<i>')))
+    const state = await stateOf(served)
+    expect(state.processes.map(({ host }) => host)).toContain('<b>\u202e')
+    expect(state.fleet).toMatchObject({ unread: hostile.length + 1, isCut: false, problem: '' })
+    for (let i = 0; i < MOST_PROCESSES; i++) await texts.keep(`web ${i}`, 60_000, writeSummary(summaryOf(`web ${i}`)))
+    await pause(2500)
+    const more = await stateOf(served)
+    expect(more.fleet.isCut).toBe(true)
+    expect(more.processes.length + more.fleet.unread).toBeLessThanOrEqual(MOST_PROCESSES + 1)
+    expect(JSON.stringify(more).length).toBeLessThan(200_000)
+  })
+
+  it('that cannot be read are said, and this process is shown', async () => {
+    const { served, key } = await fleetOf()
+    await client.set(key, 'something else')
+    const { processes, fleet } = await stateOf(served)
+    expect(processes).toHaveLength(1)
+    expect(fleet.problem).toMatch(/WRONGTYPE/)
+  })
+
+  it('are told that this one has ended', async () => {
+    const store = redisStore(client, { prefix: `${redis.prefix}ended:` })
+    const board = dashboard({ authorize: () => true, stores: { fleet: store } })
+    const served = await serve((request, response) => board(request, response))
+    await stateOf(served)
+    const texts = textsIn(store, TOPIC)!
+    expect(await texts.read(9)).toHaveLength(2)
+    board.close()
+    await expect.poll(async () => (await texts.read(9)).map(({ name }) => name)).toEqual(['look'])
     await served.close()
   })
 })

@@ -1,5 +1,4 @@
 // The dashboard below /limits in every framework, with parsers of bodies before it, as docs/guides/monitoring.md mounts it.
-import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createAdaptorServer, type HttpBindings } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
@@ -14,7 +13,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { type Dashboard, dashboard } from '../../src/dashboard/index.ts'
 import { createLimiter, fixedWindow } from '../../src/index.ts'
 import { closeLater, decorate, decorateClass, moduleOf, platforms } from '../adapters/nestjs/app.ts'
-import { ask, dial, serve, type Served, until } from '../support/http.ts'
+import { ask, serve, type Served } from '../support/http.ts'
 
 const limiter = createLimiter({
   name: 'mounted',
@@ -132,7 +131,7 @@ describe.each(Object.keys(mounts))('the dashboard in %s', (name) => {
   it('serves its page to authorized visitors, and the application stays', async () => {
     const served = await mounted(name)
     expect((await ask(served, '/')).body).toBe('app')
-    for (const path of ['', 'events', 'main.js', 'style.css', 'reset', 'nothing'])
+    for (const path of ['', 'state', 'main.js', 'style.css', 'reset', 'nothing'])
       expect(await ask(served, `/limits/${path}`)).toMatchObject({ status: 401, body: '' })
     expect((await ask(served, '/limits/', { headers })).body).toContain('<title>Rate limits</title>')
     expect((await ask(served, '/limits/style.css', { headers })).headers['content-type']).toContain('text/css')
@@ -146,14 +145,10 @@ describe.each(Object.keys(mounts))('the dashboard in %s', (name) => {
     expect((await ask(served, '/limitsfoo', { headers })).body).not.toContain('Rate limits')
   })
 
-  it('streams events', async () => {
-    const socket = await dial(await mounted(name), '/limits/events', 'X-Admin: yes\r\n')
-    let text = ''
-    socket.on('data', (data) => (text += String(data)))
-    await until(() => (text.match(/^data: /gm) ?? []).length >= 2, 'a second message')
-    expect(text).toContain('text/event-stream')
-    socket.destroy()
-    await once(socket, 'close')
+  it('answers with the state', async () => {
+    const reply = await ask(await mounted(name), '/limits/state', { headers })
+    expect(reply.headers['content-type']).toContain('application/json')
+    expect(JSON.parse(reply.body)).toMatchObject({ names: ['mounted'], processes: [{ pid: process.pid }] })
   })
 
   it('resets a key', async () => {

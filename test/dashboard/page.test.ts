@@ -3,17 +3,20 @@ import { channel } from 'node:diagnostics_channel'
 import { createServer, type Server } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
-import { execFile } from 'node:child_process'
+import { execFile, fork } from 'node:child_process'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { createDashboard, type Dashboard } from '../../src/dashboard/board.ts'
 import { createLimiter, fixedWindow, gcra, guard, type Limiter, memoryStore, type Store } from '../../src/index.ts'
 import { createRules, type Rules } from '../../src/rules/index.ts'
+import { builtPackage } from '../support/built.ts'
 import { faultsOf, startChromium, visit } from '../support/chromium.ts'
 import { laterStore } from '../support/later.ts'
 import { root } from '../support/programs.ts'
+import { startRedis } from '../support/redis.ts'
 
 // A browser starts slowly on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 300_000 })
@@ -119,14 +122,14 @@ async function changed(page: Page, times: number): Promise<void> {
 }
 
 describe('the page of the dashboard', () => {
-  it('shows a burst within a second', async () => {
+  it('shows a burst within three seconds', async () => {
     await open(async (page) => {
       // Measured in the page: the time of the change that shows it.
       await page.evaluate(watch)
       const began = Date.now()
       burst(150)
       await changed(page, 1)
-      expect((await page.evaluate<number>('changes[0]')) - began).toBeLessThan(1000)
+      expect((await page.evaluate<number>('changes[0]')) - began).toBeLessThan(3000)
       await shows(page, '#limits tr', /hourly/)
       await shows(page, '#limits tr', /trial/)
       await page.getByText('Show as a table').click()
@@ -135,19 +138,19 @@ describe('the page of the dashboard', () => {
     })
   })
 
-  it('redraws at most ten times a second, whatever the server does', async () => {
+  it('asks every two seconds, and not while nobody looks', async () => {
     await open(async (page) => {
-      await page.evaluate(watch)
-      const began = Date.now()
-      // A thousand decisions a second.
-      const timer = setInterval(() => burst(10, String(Math.random())), 10)
-      try {
-        await changed(page, 15)
-      } finally {
-        clearInterval(timer)
-      }
-      const changes = await page.evaluate<number>('changes.length')
-      expect(changes).toBeLessThanOrEqual(((Date.now() - began) / 1000) * 10 + 2)
+      let asked = 0
+      page.on('request', (request) => void (asked += Number(request.url().endsWith('/state'))))
+      burst(10)
+      await page.waitForTimeout(4500)
+      expect([2, 3]).toContain(asked)
+      await page.evaluate('Object.defineProperty(document, "hidden", { configurable: true, get: () => true })')
+      asked = 0
+      await page.waitForTimeout(3000)
+      expect(asked).toBe(0)
+      await page.evaluate('delete document.hidden; document.dispatchEvent(new Event("visibilitychange"))')
+      await expect.poll(() => asked).toBe(1)
     })
   })
 
@@ -340,13 +343,19 @@ describe('the page of the dashboard', () => {
     await open(async (page) => {
       expect(await page.locator('#plot-axis span').allTextContents()).toEqual(['1 / s', '0.5 / s', '0 / s'])
       burst(300)
-      // Two seconds are one step of the plot: at least 125 denials a second.
-      const axis = (): Promise<string[]> => page.locator('#plot-axis span').allTextContents()
-      await expect.poll(axis, { timeout: 10_000 }).toEqual(['100 / s', '50 / s', '0 / s'])
+      await page
+        .locator('#plot-axis span')
+        .filter({ hasNotText: /^(1|0.5|0) / })
+        .first()
+        .waitFor()
+      // 200 denials in the two to ten seconds of the last step, by the axis.
+      const [top] = await page.locator('#plot-axis span').allTextContents()
       const highest = await page.evaluate<number>(
-        'document.querySelector("#plot .denied-line").getBBox().y / document.querySelector("#plot svg").viewBox.baseVal.height',
+        '1 - document.querySelector("#plot .denied-line").getBBox().y / document.querySelector("#plot svg").viewBox.baseVal.height',
       )
-      expect(highest).toBeCloseTo(0, 2)
+      expect(highest * parseFloat(top!)).toBeGreaterThan(19)
+      expect(highest * parseFloat(top!)).toBeLessThan(101)
+      expect(highest).toBeLessThanOrEqual(1)
     })
   })
 
@@ -356,7 +365,7 @@ describe('the page of the dashboard', () => {
       await shows(page, '#plot-title', /^Since the start$/)
       await shows(page, '#since', /^The dashboard started at .*\d:\d\d.* no figures of the time before\.$/)
       expect(await page.locator('#plot-start').textContent()).toBe('1 min ago')
-      expect(await page.evaluate('document.querySelector("#plot svg").viewBox.baseVal.width')).toBe(30)
+      expect(await page.evaluate('document.querySelector("#plot svg").viewBox.baseVal.width')).toBe(6)
       expect(await page.locator('#minutes tr').count()).toBe(1)
     })
     await open(
@@ -449,13 +458,75 @@ function busy(): void {
 }
 
 /** The pictures of docs/guides/monitoring.md. */
-const PICTURES = ['dashboard-desktop-light', 'dashboard-phone-dark', 'dashboard-outage']
+const PICTURES = ['dashboard-desktop-light', 'dashboard-phone-dark', 'dashboard-outage', 'dashboard-fleet']
 
 async function record(page: Page, name: string): Promise<void> {
   if (process.env['SLUICE_RECORD'] !== 'pictures' || !PICTURES.includes(name)) return
   await page.evaluate('scrollTo(0, 0)')
   await page.screenshot({ path: join(root, `docs/img/${name}.png`), scale: 'css' })
 }
+
+describe('a page of three processes', () => {
+  const WORKER = fileURLToPath(new URL('../support/fleet-worker.mjs', import.meta.url))
+  const phone = { viewport: { width: 360, height: 800 }, bypassCSP: true }
+  const desktop = { viewport: { width: 1100, height: 1150 }, bypassCSP: true }
+
+  it(
+    'adds them up on a desktop and on a phone, shows one that was killed in grey, and forgets it',
+    { timeout: 240_000 },
+    async () => {
+      const [home, redis] = await Promise.all([builtPackage(), startRedis()])
+      const children = Array.from({ length: 3 }, () =>
+        fork(WORKER, [JSON.stringify({ package: home, port: redis.port })]),
+      )
+      try {
+        const urls = await Promise.all(children.map(async (child) => String((await once(child, 'message'))[0])))
+        // One of four requests is denied to each of three processes, in one count.
+        for (const [i, child] of children.entries()) {
+          child.send({ key: 'ann', times: 10 * (i + 1) })
+          await once(child, 'message')
+        }
+        const use = async (page: Page): Promise<void> => {
+          page.setDefaultTimeout(60_000)
+          await page.locator('#connection[data-state=live]').waitFor()
+          await shows(page, '#fleet', /^3 processes with a dashboard on Redis at 127\.0\.0\.1:\d+\.$/)
+          for (const { pid } of children) await shows(page, '#processes tr', new RegExp(`process ${pid}, since`))
+          expect(await page.locator('#self').textContent()).toMatch(new RegExp(`process ${children[0]!.pid}, since`))
+          // 60 requests of all processes, of which 40 are admitted.
+          await page.locator('details').evaluate((each) => each.setAttribute('open', ''))
+          await shows(page, '#minutes tr', /^the last40200$/)
+          await shows(page, '#top tr', /annapi \/ hourly20Look up/)
+          await page.locator('details').evaluate((each) => each.removeAttribute('open'))
+          expect(await faultsOf(page)).toEqual([])
+          expect(await page.evaluate(BROKEN)).toEqual([])
+        }
+        await visit(browser, urls[0]!, phone, async (small) => {
+          await use(small)
+          await visit(browser, urls[0]!, desktop, async (page) => {
+            await use(page)
+            children[2]!.kill('SIGKILL')
+            const killed = page.locator('#processes tr.lost')
+            await killed.filter({ hasText: `process ${children[2]!.pid}` }).waitFor()
+            expect(await killed.count()).toBe(1)
+            expect(await faultsOf(page)).toEqual([])
+            await record(page, 'dashboard-fleet')
+            await shows(page, '#fleet', /^2 processes /)
+            await shows(small, '#fleet', /^2 processes /)
+            expect(await page.locator('#processes tr').count()).toBe(2)
+            await redis.kill()
+            await page
+              .getByRole('alert')
+              .filter({ hasText: /Other processes are not known: Redis at .* does not answer this page\.Cause: / })
+              .waitFor()
+          })
+        })
+      } finally {
+        for (const child of children) child.kill('SIGKILL')
+        await redis.stop()
+      }
+    },
+  )
+})
 
 describe('the scripts of the page', () => {
   it('have sound types', async () => {

@@ -195,7 +195,7 @@ describe('the queries for alerts in docs/guides/monitoring.md', () => {
 
   it('are for denials, for the store and for decisions without it', () => {
     expect(alerts.map((query) => /sluice_\w+/.exec(query)![0])).toEqual([
-      'sluice_requests_total',
+      'sluice_decisions_total',
       'sluice_store_up',
       'sluice_degraded_total',
     ])

@@ -5,7 +5,10 @@ const inDashboard = (file) => inFile(`src/dashboard/${file}.ts`, dashboardTests)
 const access = inDashboard('routes')
 const board = inDashboard('board')
 const routes = inDashboard('routes')
-const feed = inDashboard('feed')
+const fleet = inDashboard('fleet')
+const summaries = inFile('src/dashboard/summary.ts', { files: ['test/dashboard/summary.test.ts'] })
+const sums = inFile('src/dashboard/sums.ts', { files: ['test/dashboard/sums.test.ts'] })
+const texts = inFile('src/stores/texts.ts', { files: ['test/stores/texts.test.ts'] })
 const counters = inFile('src/dashboard/counters.ts', { files: ['test/dashboard/counters.test.ts'] })
 const dashboardSeries = inFile('src/dashboard/counters.ts', { files: ['test/dashboard/counters.test.ts'] })
 const tables = inFile('src/dashboard/page/tables.ts', {
@@ -76,10 +79,11 @@ export const operations = [
   ),
   access('allows scripts in the page', "script-src 'self'; ", "script-src 'self' 'unsafe-inline'; "),
   board(
-    'sends events to visitors that are not authorized',
+    'sends the state to visitors that are not authorized',
     'if (await isAuthorized(request))',
-    "if (path === '/events' || (await isAuthorized(request)))",
+    "if (path === '/state' || (await isAuthorized(request)))",
   ),
+  board('writes to the store although it may not', 'meeting: fleet ? keys.stores : undefined', 'meeting: keys.stores'),
   routes(
     'lets a page of another site reset keys',
     "path !== '/' && !isSameSite",
@@ -90,33 +94,47 @@ export const operations = [
     "if (request.method !== 'POST')",
     "if (request.method !== 'POST' && request.method !== 'GET')",
   ),
-  feed('sends a hundred messages a second', 'const EVERY = 100', 'const EVERY = 10'),
-  feed(
-    'keeps sending to a visitor that does not read',
-    'if (visitor.isFull) this.#skip(visitor, now)\n      else if',
-    'if',
+  fleet('tells nobody that somebody looks', "await texts.keep(LOOK, LOOK_LASTS, '')", 'await Promise.resolve()'),
+  fleet('stays in the list when it is closed', "this.#texts?.keep(this.id, 0, '')", 'undefined'),
+  fleet('hides that the others are not known', 'this.#failure = messageOf(error)', 'void error'),
+  fleet('shows all processes that there are', 'kept.slice(0, MOST_PROCESSES)', 'kept.slice()'),
+  summaries('leaves out further limits', ', ...others(limits.slice(kept.length))', ''),
+  summaries('writes all keys', 'fitting(denied.keys, PARTS.keys)', 'denied.keys'),
+  summaries('takes any count', '(value as number) >= 0', 'true'),
+  summaries('takes lists of any length', 'value.length <= most &&', ''),
+  sums(
+    'adds the counts of a process as if it had just written them',
+    'addTo(sum.counts[kind]!, list, shift)',
+    'addTo(sum.counts[kind]!, list, 0)',
   ),
+  sums('takes the clocks of other processes for its own', 'return now - age - (summary.now - time)', 'return time'),
+  sums('counts what a process denied that is lost', 'if (isLost(member)) return [0, 0, 0]', ''),
+  sums('forgets that a key may be missing in a list', 'count: missing, error: missing', 'count: 0, error: 0'),
+  texts('reads what has ended', '|| Number(end) <= now', ''),
   counters('a window of slots', "countsSlots(limit) ? 'at the same time' :", ''),
   recorder('forgets limits of slots while none is held', 'this.#ofSlots.add(known.counts)', 'this.#ofSlots'),
   recorder('measures requests that did not wait', 'if (waited > 0) whole', 'whole'),
   waiting('does not measure the first in a line', 'if (!isNew) waiter.waits()', 'void isNew'),
   waiting('does not measure a delay', '    this.waits()\n    this.#cancelHold', '    this.#cancelHold'),
-  feed('never authorizes a visitor again', 'else if (now > visitor.until) visitor.response.end()\n', ''),
   counters(
     'counts a request apart from the metrics',
-    'this.#add(this.#all, outcomeOfRequest(decision), second)',
-    'this.#add(this.#all, decision.allowed ? 0 : 1, second)',
+    'this.#all.add(outcomeOfRequest(decision), bucket)',
+    'this.#all.add(decision.allowed ? 0 : 1, bucket)',
   ),
-  counters('gives every limit a series', 'this.#limits.size < MOST_LIMITS ?', 'this.#limits.size < Infinity ?'),
-  tables('writes keys as HTML', 'made.textContent = text', 'made.innerHTML = text'),
+  counters('gives every limit a series', 'this.#limits.size >= MOST_LIMITS', 'this.#limits.size >= Infinity'),
+  tables('writes keys as HTML', 'made.textContent = shown(text)', 'made.innerHTML = shown(text)'),
   tables('shows characters that change the direction of text', '\\u202a-\\u202e', ''),
   onPage('main.ts', 'outage first')('is live during an outage', "problem === '' ? 'Live' : problem", "'Live'"),
-  onPage('tables.ts', 'outage first')('shows no problem first', 'showProblems(problems)\n', ''),
+  onPage('tables.ts', 'outage first')(
+    'shows no problem first',
+    '...lost.map((each) => outageText(each, state, all)),',
+    '',
+  ),
   onPage('main.ts', 'one figure')('names no limit that denies', "names === '' ? 'No limit", "true ? 'No limit"),
   onPage('model.ts', 'since its start')(
     'shows ten empty minutes after the start',
-    'Math.max(60, 10 * Math.ceil(countedSeconds() / 10))',
-    'SECONDS',
+    'Math.max(60 / SPAN, countedBuckets(state))',
+    'BUCKETS',
   ),
   onPage('plot.ts', 'axis with units')(
     'has another scale than its axis',

@@ -67,6 +67,7 @@ describe('the program of the store for Redis', () => {
     expect(paths.filter((path) => !isInProgram(path))).toEqual([
       'src/rules/redis/stored.lua',
       'src/stores/redis/stored.lua',
+      'src/stores/redis/texts.lua',
     ])
   })
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { States } from '../../src/dashboard/feed.ts'
+import { States } from '../../src/dashboard/states.ts'
 import { createLimiter, type Duration, guard } from '../../src/index.ts'
 import {
   pullRules,

@@ -1,10 +1,12 @@
-import { emitKeypressEvents } from 'node:readline'
 import { parseDuration, roughDuration } from '../../util/duration.ts'
-import { escaped, grouped, type Io, type Outcome, resetText } from '../print.ts'
+import { escaped, grouped, type Io, jsonText, type Outcome, resetText } from '../print.ts'
 import { parseArgs } from 'node:util'
 import { PREFIX } from '../../stores/redis/keys.ts'
 import { SluiceError } from '../../util/errors.ts'
-import { type KeySource, withAllKeys, type StoredKey } from '../sources.ts'
+import { TOPIC } from '../../dashboard/fleet.ts'
+import { type KeySource, type StoredKey, withAllKeys, withTexts } from '../sources.ts'
+import { fleetOf, fleetPage } from './fleet.ts'
+import { charactersOf, cut, live, type Page } from './screen.ts'
 import { type HeldByLimit, heldOf } from '../../stores/held.ts'
 
 /** The state of one key under one limit. Durations are in milliseconds. */
@@ -108,62 +110,6 @@ export function shareOf({ used, capacity, lockedFor }: Row): number {
   return capacity === 0 ? 1 : Math.min(1, used / capacity)
 }
 
-/** The second screen of a terminal. It is left, and the cursor shown, in every case. */
-interface Screen {
-  /** Replaces what the terminal shows. */
-  show(lines: readonly string[]): void
-  /** Resolves after so many milliseconds, or when the user quits or changes the size. True if the user quits. */
-  pause(ms: number): Promise<boolean>
-  close(): void
-}
-
-const ENTER = '\u001b[?1049h\u001b[?25l'
-const LEAVE = '\u001b[?25h\u001b[?1049l'
-const HOME = '\u001b[H'
-const CLEAR_LINE = '\u001b[K'
-const CLEAR_BELOW = '\u001b[J'
-
-/** Opens the screen. `q`, Escape, Ctrl-C, SIGINT, SIGTERM and SIGHUP quit. */
-function openScreen(input: NodeJS.ReadStream, output: NodeJS.WriteStream): Screen {
-  let isQuit = false
-  let wake = (): void => {}
-  const quit = (): void => {
-    isQuit = true
-    wake()
-  }
-  const redraw = (): void => wake()
-  const pressed = (_text: string | undefined, key: { name?: string; ctrl?: boolean }): void => {
-    if (key.name === 'q' || key.name === 'escape' || (key.ctrl === true && key.name === 'c')) quit()
-  }
-  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-  emitKeypressEvents(input)
-  input.setRawMode(true).on('keypress', pressed).resume()
-  for (const signal of signals) process.on(signal, quit)
-  output.on('resize', redraw).write(ENTER)
-
-  return {
-    show: (lines) =>
-      void output.write(`${HOME}${lines.map((line) => `${line}${CLEAR_LINE}`).join('\n')}${CLEAR_BELOW}`),
-    async pause(ms) {
-      if (!isQuit) {
-        await new Promise<void>((resolve) => {
-          const timer = setTimeout(resolve, ms)
-          wake = () => {
-            clearTimeout(timer)
-            resolve()
-          }
-        })
-      }
-      return isQuit
-    },
-    close() {
-      input.off('keypress', pressed).setRawMode(false).pause()
-      for (const signal of signals) process.off(signal, quit)
-      output.off('resize', redraw).write(LEAVE)
-    },
-  }
-}
-
 const HEADINGS = ['used', '', 'of', 'key', 'limit', 'limiter', 'resets in', 'locked for']
 const KEY = 3
 /** The widest key in a terminal. */
@@ -177,12 +123,6 @@ export function tableOf(rows: readonly Row[], width: number): string[] {
     cells.reduce((most, line) => Math.max(most, charactersOf(line[column]!).length), 0),
   )
   return cells.map((line) => cut(line.map((cell, column) => padded(cell, widths[column]!, column)).join('  '), width))
-}
-
-/** Cuts a line at the edge of the terminal. */
-function cut(line: string, width: number): string {
-  const characters = charactersOf(line.trimEnd())
-  return characters.length <= width ? characters.join('') : `${characters.slice(0, width - 1).join('')}…`
 }
 
 function cellsOf(row: Row, width: number): string[] {
@@ -209,12 +149,8 @@ function padded(cell: string, width: number, column: number): string {
   return column === 0 ? space + cell : cell + space
 }
 
-/** Code points: a cut between two halves of a character would print neither. */
-function charactersOf(text: string): string[] {
-  return Array.from(text)
-}
-
-const USAGE = `Usage: sluice top <url>         shows the keys that have used most of their limits; q quits
+const USAGE = `Usage: sluice top <url>           shows the keys that have used most of their limits; q quits
+       sluice top --fleet <url>   shows the processes that have a dashboard, and their limits and most denied keys
 
   --limiter <name>   only keys of this limiter
   --interval <time>  the time between refreshes (default: 2s)
@@ -236,6 +172,7 @@ const MOST_KEYS = 10_000
 
 const OPTIONS = {
   limiter: { type: 'string' },
+  fleet: { type: 'boolean', default: false },
   interval: { type: 'string', default: '2s' },
   keys: { type: 'string', default: '100' },
   once: { type: 'boolean', default: false },
@@ -252,38 +189,31 @@ export async function topCommand(args: readonly string[], { stdout }: Io): Promi
   const { values, positionals } = parseArgs({ args: [...args], allowPositionals: true, options: OPTIONS })
   if (values.help) return { text: USAGE }
   if (positionals.length !== 1) throw new SluiceError('INVALID_OPTION', `expected a URL\n\n${USAGE}`)
+  if (values.fleet && values.limiter !== undefined)
+    throw new SluiceError('INVALID_OPTION', '--fleet shows processes and not keys. Leave --limiter out')
   const ranking = new Ranking(values.limiter, keysOf(values.keys))
   const interval = intervalOf(values.interval)
   const isLive = stdout.isTTY === true && process.stdin.isTTY && !values.once && !values.json
+  if (values.fleet)
+    return withTexts(positionals[0]!, values, TOPIC, async (texts) => {
+      if (isLive) return live(interval, async () => fleetPage(await fleetOf(texts)))
+      const sums = await fleetOf(texts)
+      return { text: values.json ? jsonText(sums) : `${fleetPage(sums).lines(Infinity).join('\n')}\n` }
+    })
   return withAllKeys(positionals[0]!, values, async (source) => {
-    if (isLive) return live(source, ranking, interval)
+    if (isLive) return live(interval, () => refreshed(source, ranking))
     await source.next(Infinity, ranking.add)
     const rows = ranking.rows()
     return { text: values.json ? `${JSON.stringify(rows)}\n` : `${tableOf(rows, Infinity).join('\n')}\n` }
   })
 }
 
-/** Refreshes the screen until the user quits. */
-async function live(source: KeySource, ranking: Ranking, interval: number): Promise<Outcome> {
-  const screen = openScreen(process.stdin, process.stdout)
-  try {
-    for (let isQuit = false; !isQuit; isQuit = await screen.pause(interval)) {
-      await ranking.refresh()
-      await source.next(KEYS_PER_REFRESH, ranking.add)
-      screen.show(page(ranking, `${grouped(await source.size())} ${source.contents}`))
-    }
-  } finally {
-    screen.close()
-  }
-  return { text: '' }
-}
-
-function page(ranking: Ranking, contents: string): string[] {
-  // A terminal that does not know its size says 0.
-  const [columns, height] = [process.stdout.columns || 80, process.stdout.rows || 24]
-  const title = `sluice top – ${new Date().toLocaleTimeString('en-GB')} – ${contents} – q quits`
-  const lines = tableOf(ranking.rows(), columns)
-  return [cut(title, columns), '', ...lines.slice(0, Math.max(1, height - 3))]
+/** Refreshes the keys that it shows, and reads the next ones. */
+async function refreshed(source: KeySource, ranking: Ranking): Promise<Page> {
+  await ranking.refresh()
+  await source.next(KEYS_PER_REFRESH, ranking.add)
+  const title = `${grouped(await source.size())} ${source.contents}`
+  return { title, lines: (columns) => tableOf(ranking.rows(), columns) }
 }
 
 function keysOf(text: string): number {

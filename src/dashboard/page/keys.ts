@@ -1,5 +1,5 @@
 // Looks a key up and resets it.
-import { element, figure, make, makeCell, makeHead, setText, shownKey } from './tables.ts'
+import { element, figure, make, makeCell, makeHead, setText, keyName } from './tables.ts'
 
 interface KeyState {
   readonly limit: string
@@ -47,7 +47,7 @@ export async function lookUp(limiter: string, key: string): Promise<void> {
 function showAnswer({ limits = [], isReset, problem }: Answer): void {
   const { limiter, key } = found
   setText(element('answer'), problem ?? (limits.length > 0 ? 'Found.' : 'This key has no state.'))
-  setText(element('found-title'), limiter + ': ' + shownKey(key))
+  setText(element('found-title'), limiter + ': ' + keyName(key))
   element('states').replaceChildren(...limits.map(stateRow))
   element('found').hidden = limits.length === 0
   element('reset').hidden = limits.length === 0 && isReset !== false
@@ -102,7 +102,7 @@ element('look-up').addEventListener('submit', (event) => {
 element('reset').addEventListener('click', () => {
   setText(
     element('confirm-text'),
-    'All limits of ' + found.limiter + ' forget what ' + shownKey(found.key) + ' has used.',
+    'All limits of ' + found.limiter + ' forget what ' + keyName(found.key) + ' has used.',
   )
   confirmation.showModal()
 })

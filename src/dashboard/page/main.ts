@@ -1,11 +1,13 @@
-// Connects to the server, and shows each message.
+// Asks the server every two seconds, and shows what it says.
 import { lookUp, offerNames } from './keys.ts'
-import { all, countedSeconds, type Message, nameOf, plottedSeconds, rate, receive, SECONDS, since } from './model.ts'
+import { BUCKETS, countedBuckets, nameOf, plottedBuckets, type Series, SPAN, type State } from './model.ts'
 import { createPlot, draw } from './plot.ts'
-import { element, figure, limits, setText, showLimits, showMinutes, showStates, showTop, timeOf } from './tables.ts'
+import { showFleet } from './processes.ts'
+import { element, figure, limitsOf, setText, showLimits, showMinutes, showStates, showTop, timeOf } from './tables.ts'
 
-/** Milliseconds before the page connects again after the server has refused it. */
-const RETRY = 5000
+/** Milliseconds between two requests, and after which one has failed. */
+const EVERY = 2000
+const PATIENCE = 10000
 /** Milliseconds between two announcements to a screen reader. */
 const ANNOUNCE = 10000
 
@@ -14,29 +16,30 @@ const plot = createPlot()
 plot.setAttribute('role', 'img')
 element('plot').append(plot)
 
-let names: readonly string[] = []
-/** What does not work now; nothing if all is well. */
-let problem = ''
-let isDue = false
-let drawnAt = -1
+let latest: State | undefined
 let announcedAt = -Infinity
 
-function connect(): void {
-  const source = new EventSource('events')
-  source.addEventListener('message', ({ data }: MessageEvent<string>) => {
-    const message = JSON.parse(data) as Message
-    receive(message)
-    names = message.names ?? names
-    showTop(message, (limiter, key) => void lookUpFromList(limiter, key))
-    problem = showStates(message) ?? problem
-    // The page is live, and says so only if all is well.
-    showConnection(problem === '' ? 'live' : 'problem', problem === '' ? 'Live' : problem)
-    schedule()
-  })
-  source.addEventListener('error', () => {
-    showConnection('lost', 'Connection lost. The page shows what came before. Trying again…')
-    if (source.readyState === EventSource.CLOSED) setTimeout(connect, RETRY)
-  })
+/** Nobody looks at a page in the background, so it asks nothing. */
+async function poll(): Promise<void> {
+  if (!document.hidden) await ask()
+  setTimeout(() => void poll(), EVERY)
+}
+
+async function ask(): Promise<void> {
+  const state = await fetchState()
+  if (state === undefined)
+    return showConnection('lost', 'Connection lost. The page shows what came before. Trying again…')
+  latest = state
+  show(state)
+}
+
+async function fetchState(): Promise<State | undefined> {
+  try {
+    const response = await fetch('state', { signal: AbortSignal.timeout(PATIENCE) })
+    return response.ok ? ((await response.json()) as State) : undefined
+  } catch {
+    return undefined
+  }
 }
 
 /** The focus leaves the list, so that the list changes again. */
@@ -51,68 +54,67 @@ function showConnection(state: 'live' | 'problem' | 'lost', text: string): void 
   document.title = (state === 'live' ? '' : text.split('.')[0] + ' – ') + 'Rate limits'
 }
 
-/** Draws in the next frame. A page in the background has none, so it draws nothing. */
-function schedule(): void {
-  if (isDue) return
-  isDue = true
-  requestAnimationFrame(() => {
-    isDue = false
-    show()
-  })
-}
-
-function show(): void {
-  const everything = all.get(0)
-  if (everything === undefined) return
+function show(state: State): void {
   const ids = ['now-allowed', 'now-denied', 'now-shadow']
-  ids.forEach((id, kind) => setText(element(id), figure(rate(everything, kind))))
-  showLimits()
-  showChoices()
-  offerNames([...names, ...limits().map(({ limiter }) => limiter)])
-  showChosen()
-  showSince()
-  showDenying()
+  ids.forEach((id, kind) => setText(element(id), figure(state.series[0].rates[kind])))
+  showTop(state.denied, (limiter, key) => void lookUpFromList(limiter, key))
+  showFleet(state)
+  showLimits(state)
+  showChoices(state)
+  offerNames([...state.names, ...limitsOf(state).map(({ limiter }) => limiter)])
+  showChosen(state)
+  showSince(state)
+  showDenying(state)
+  // The page is live, and says so only if all is well.
+  const problem = showStates(state)
+  showConnection(problem === '' ? 'live' : 'problem', problem === '' ? 'Live' : problem)
 }
 
 /** Shows the time that plots and tables are about. */
-function showSince(): void {
-  const isFull = countedSeconds() === SECONDS
+function showSince(state: State): void {
+  const isFull = countedBuckets(state) === BUCKETS
   setText(element('plot-title'), isFull ? 'Ten minutes' : 'Since the start')
-  setText(element('since'), 'The dashboard started at ' + timeOf(since) + '. It has no figures of the time before.')
+  const began = state.processes.length > 1 ? 'The first dashboard' : 'The dashboard'
+  setText(
+    element('since'),
+    began + ' started at ' + timeOf(state.since, state) + '. It has no figures of the time before.',
+  )
   element('since').hidden = isFull
-  const seconds = plottedSeconds()
+  const seconds = plottedBuckets(state) * SPAN
   setText(
     element('plot-start'),
     Math.floor(seconds / 60) + ' min ' + (seconds % 60 === 0 ? '' : (seconds % 60) + ' s ') + 'ago',
   )
 }
 
-function showChoices(): void {
-  const list = [...all.values()].filter(({ id }) => id === 0).concat(limits())
-  const shown = Array.from(chosen.options, (each) => each.value + each.text).join('\n')
-  if (shown === list.map((each) => each.id + nameOf(each)).join('\n')) return
-  const before = chosen.value
-  chosen.replaceChildren(...list.map((each) => new Option(nameOf(each), String(each.id))))
-  if (list.some(({ id }) => String(id) === before)) chosen.value = before
+function choicesOf(state: State): Series[] {
+  return [state.series[0], ...limitsOf(state)]
 }
 
-/** Draws the chosen series once a second. */
-function showChosen(): void {
-  const series = all.get(Number(chosen.value))
-  if (series === undefined || series.second === drawnAt) return
-  drawnAt = series.second
-  const top = draw(plot, series, 2)
+function showChoices(state: State): void {
+  const names = choicesOf(state).map(nameOf)
+  const shown = Array.from(chosen.options, (each) => each.text)
+  if (JSON.stringify(shown) === JSON.stringify(names)) return
+  const before = chosen.value
+  chosen.replaceChildren(...names.map((name) => new Option(name, name)))
+  if (names.includes(before)) chosen.value = before
+}
+
+function showChosen(state: State): void {
+  const series = choicesOf(state).find((each) => nameOf(each) === chosen.value)
+  if (series === undefined) return
+  const top = draw(plot, series, state)
   plot.setAttribute('aria-label', nameOf(series) + ': requests per second over time. The table below has the figures.')
   ;[top, top / 2, 0].forEach((value, i) => setText(element('plot-axis').children[i], figure(value) + ' / s'))
-  showMinutes(series)
+  showMinutes(series, state)
 }
 
 /**
  * Shows which limits deny now. A screen reader hears of it at most every ten seconds, from a text that is not shown and has no figures:
  * a figure would be as old as the text.
  */
-function showDenying(): void {
-  const denying = limits().filter((each) => rate(each, 1) > 0)
+function showDenying(state: State): void {
+  const denying = limitsOf(state).filter(({ rates }) => rates[1] > 0)
   const names = denying.map(nameOf).join(', ')
   setText(element('denying'), names === '' ? 'No limit denies requests now.' : 'Denying now: ' + names)
   if (performance.now() - announcedAt < ANNOUNCE) return
@@ -122,8 +124,6 @@ function showDenying(): void {
   announcedAt = performance.now()
 }
 
-chosen.addEventListener('change', () => {
-  drawnAt = -1
-  showChosen()
-})
-connect()
+chosen.addEventListener('change', () => latest && showChosen(latest))
+document.addEventListener('visibilitychange', () => document.hidden || void ask())
+void poll()

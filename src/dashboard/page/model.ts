@@ -1,20 +1,17 @@
-export const SECONDS = 600
-const KINDS = 4
+// What the server sends. Its types are those of `sums.ts` and `live.ts`.
 
-interface WholeSeries {
-  readonly id: number
-  readonly limiter: string
-  readonly limit: string
-  readonly second: number
-  readonly counts: readonly (readonly number[])[]
-}
+/** Seconds of a bucket, and the buckets of ten minutes. */
+export const SPAN = 10
+export const BUCKETS = 60
 
 export interface Series {
-  readonly id: number
   readonly limiter: string
   readonly limit: string
-  second: number
-  readonly counts: Float64Array
+  readonly words: string
+  /** For each kind, a count for each bucket, the newest last. */
+  readonly counts: readonly (readonly number[])[]
+  /** Requests per second now: allowed, denied, shadow-denied. */
+  readonly rates: readonly number[]
 }
 
 export interface DeniedKey {
@@ -29,7 +26,8 @@ export interface StoreState {
   readonly name: string
   readonly state: 'healthy' | 'slow' | 'away'
   readonly reason: string
-  readonly since?: number
+  readonly since: number
+  readonly processes: number
 }
 
 export interface RulesState {
@@ -37,99 +35,75 @@ export interface RulesState {
   readonly policies: number
   readonly loadedAt: number
   readonly problem: string
+  readonly processes: number
 }
 
-/** What the server sends. */
-export interface Message {
+export interface ProcessState {
+  readonly id: string
+  readonly host: string
+  readonly pid: number
+  readonly since: number
+  /** Milliseconds since it wrote. */
+  readonly age: number
+  readonly isLost: boolean
+  readonly memory: number
+  readonly rates: readonly number[]
+  readonly store: '' | StoreState['state']
+  readonly rules: string
+}
+
+export interface State {
   readonly now: number
-  readonly whole?: boolean
-  readonly names?: readonly string[]
-  readonly series: readonly WholeSeries[]
-  /** An id, a second, and the counts of that second. */
-  readonly rows: readonly (readonly [id: number, second: number, ...counts: number[]])[]
-  readonly since?: number
-  readonly words?: Readonly<Record<number, string>>
-  readonly top?: { readonly keys: readonly DeniedKey[] }
-  readonly stores?: readonly StoreState[]
-  readonly rules?: readonly RulesState[]
-}
-
-/** The time of the server in milliseconds. */
-export let now = 0
-/** When the dashboard began to count. */
-export let since = 0
-/** What the limits are, by the ids of their series. */
-export let words: Readonly<Record<number, string>> = {}
-/** The series by their ids. 0 counts all decisions. */
-export const all = new Map<number, Series>()
-
-export function receive(message: Message): void {
-  if (message.whole) all.clear()
-  now = message.now
-  since = message.since ?? since
-  words = message.words ?? words
-  for (const each of message.series) all.set(each.id, seriesOf(each))
-  for (const [id, second, ...counts] of message.rows) {
-    const series = all.get(id)
-    if (series !== undefined) write(series, second, counts)
+  readonly since: number
+  readonly self: string
+  readonly names: readonly string[]
+  readonly fleet: {
+    readonly place: string
+    readonly isOn: boolean
+    readonly problem: string
+    readonly unread: number
+    readonly isCut: boolean
   }
-  for (const series of all.values()) advance(series, Math.floor(now / 1000))
+  readonly processes: readonly ProcessState[]
+  /** All requests, and then the limits. */
+  readonly series: readonly Series[]
+  readonly denied: readonly DeniedKey[]
+  readonly stores: readonly StoreState[]
+  readonly rules: readonly RulesState[]
 }
 
-function seriesOf({ id, limiter, limit, second, counts }: WholeSeries): Series {
-  const series = { id, limiter, limit, second, counts: new Float64Array(SECONDS * KINDS) }
-  counts.forEach((list, kind) => {
-    list.forEach((count, i) => {
-      series.counts[placeOf(second - SECONDS + 1 + i) + kind] = count
-    })
-  })
-  return series
+/** Seconds of the bucket that is being filled. */
+export function filled({ now }: State): number {
+  return (now / 1000) % SPAN
 }
 
-function placeOf(second: number): number {
-  return (((second % SECONDS) + SECONDS) % SECONDS) * KINDS
+/** The buckets since the first process began to count, at most those of ten minutes. */
+export function countedBuckets({ now, since }: State): number {
+  return Math.min(BUCKETS, bucketOf(now) - bucketOf(since) + 1)
 }
 
-function write(series: Series, second: number, counts: readonly number[]): void {
-  advance(series, second)
-  if (second > series.second - SECONDS) series.counts.set(counts, placeOf(second))
+function bucketOf(ms: number): number {
+  return Math.floor(ms / 1000 / SPAN)
 }
 
-/** Empties the seconds that begin. */
-function advance(series: Series, second: number): void {
-  const from = Math.max(series.second + 1, second - SECONDS + 1)
-  for (let each = from; each <= second; each++) series.counts.fill(0, placeOf(each), placeOf(each) + KINDS)
-  series.second = Math.max(series.second, second)
+/** The buckets that plots show: since the start, from one minute to ten. */
+export function plottedBuckets(state: State): number {
+  return Math.max(60 / SPAN, countedBuckets(state))
 }
 
-/** The counts of a kind from one second to another. */
-export function sum(series: Series, kind: number, from: number, to: number): number {
-  let total = 0
-  for (let second = from; second <= to; second++) total += series.counts[placeOf(second) + kind]
-  return total
-}
-
-/** The seconds since the dashboard began to count, at most ten minutes. */
-export function countedSeconds(): number {
-  return Math.min(SECONDS, Math.floor(now / 1000) - Math.floor(since / 1000) + 1)
-}
-
-/** The seconds that plots show: since the start, from one minute to ten. */
-export function plottedSeconds(): number {
-  return Math.max(60, 10 * Math.ceil(countedSeconds() / 10))
-}
-
-/** The counts per second in the last one to two seconds. */
-export function rate(series: Series, kind: number): number {
-  return sum(series, kind, series.second - 1, series.second) / (1 + ((now / 1000) % 1))
+/** The counts of a kind in buckets, from one to another before the newest. */
+export function sum({ counts }: Series, kind: number, from: number, to: number): number {
+  const list = counts[kind]
+  const placeOf = (before: number): number => Math.max(0, list.length - before)
+  return list.slice(placeOf(to), placeOf(from)).reduce((total, count) => total + count, 0)
 }
 
 /** The counts of ten minutes. */
 export function total(series: Series, kind: number): number {
-  return sum(series, kind, series.second - SECONDS + 1, series.second)
+  return sum(series, kind, 0, BUCKETS)
 }
 
-export function nameOf({ limiter, limit }: Series): string {
+export function nameOf({ limiter, limit }: Pick<Series, 'limiter' | 'limit'>): string {
   if (limiter === '') return limit === '' ? 'All requests' : 'All further limits'
   return limiter + ' / ' + limit
 }

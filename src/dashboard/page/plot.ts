@@ -1,5 +1,5 @@
 // Draws a series as SVG.
-import { plottedSeconds, type Series, sum, total } from './model.ts'
+import { filled, plottedBuckets, type Series, SPAN, type State, total } from './model.ts'
 
 const NAMESPACE = 'http://www.w3.org/2000/svg'
 const HEIGHT = 100
@@ -18,11 +18,11 @@ export function createPlot(): SVGSVGElement {
   return svg
 }
 
-/** Draws a series. Each step is the rate per second over so many seconds. Returns the rate at the top of the plot. */
-export function draw(svg: SVGSVGElement, series: Series, span: number): number {
-  const rates = CLASSES.map((_, kind) => ratesOf(series, kind, span))
+/** Draws a series. Each step is the rate per second in one bucket. Returns the rate at the top of the plot. */
+export function draw(svg: SVGSVGElement, series: Series, state: State): number {
+  const rates = CLASSES.map((_, kind) => ratesOf(series, kind, state))
   const top = roundTop(Math.max(...rates.flat(), 0))
-  svg.setAttribute('viewBox', '0 0 ' + plottedSeconds() / span + ' ' + HEIGHT)
+  svg.setAttribute('viewBox', '0 0 ' + plottedBuckets(state) + ' ' + HEIGHT)
   rates.forEach((list, kind) => svg.children[kind].setAttribute('d', pathOf(list, top, kind === 0)))
   return top
 }
@@ -33,13 +33,13 @@ function roundTop(rate: number): number {
   return power * ([1, 2, 5].find((each) => each * power >= rate) ?? 10)
 }
 
-function ratesOf(series: Series, kind: number, span: number): number[] {
-  const rates: number[] = []
-  if (total(series, kind) === 0) return rates
-  for (let from = series.second - plottedSeconds() + 1; from <= series.second; from += span) {
-    rates.push(sum(series, kind, from, from + span - 1) / span)
-  }
-  return rates
+/** The last bucket is not over: its rate is that of its seconds, and of two at least, so that one request makes no peak. */
+function ratesOf(series: Series, kind: number, state: State): number[] {
+  if (total(series, kind) === 0) return []
+  const list = series.counts[kind].slice(-plottedBuckets(state))
+  const empty = new Array<number>(plottedBuckets(state) - list.length).fill(0)
+  const last = list.length - 1
+  return [...empty, ...list.map((count, i) => count / (i === last ? Math.max(2, filled(state)) : SPAN))]
 }
 
 function pathOf(rates: readonly number[], top: number, isArea: boolean): string {

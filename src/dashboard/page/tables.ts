@@ -1,28 +1,23 @@
 // The tables of limits, minutes and keys, and the lists of stores and rules. Each text is set as text, never as HTML.
 import {
-  all,
-  countedSeconds,
+  countedBuckets,
   type DeniedKey,
-  type Message,
   nameOf,
-  now,
-  rate,
   type RulesState,
   type Series,
+  SPAN,
+  type State,
   type StoreState,
   sum,
   total,
-  words,
 } from './model.ts'
 import { createPlot, draw } from './plot.ts'
 
 interface Row {
-  readonly name: string
   readonly row: HTMLElement
   readonly words: HTMLElement
   readonly cells: readonly HTMLElement[]
   readonly plot: SVGSVGElement
-  drawnAt: number
 }
 
 export function element(id: string): HTMLElement {
@@ -31,23 +26,27 @@ export function element(id: string): HTMLElement {
   return found
 }
 
+/**
+ * Control characters, and those that change the direction of text, are written as JSON writes them: they would change how the text beside them is
+ * shown. Keys come from clients, and what processes say of themselves from a database.
+ */
+function shown(text: string): string {
+  const escaped = (each: string): string => '\\u' + each.charCodeAt(0).toString(16).padStart(4, '0')
+  // oxlint-disable-next-line no-control-regex
+  return text.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, escaped)
+}
+
 /** Creates an element with a text. */
 export function make(tag: string, text = '', name = ''): HTMLElement {
   const made = document.createElement(tag)
-  made.textContent = text
+  made.textContent = shown(text)
   if (name !== '') made.className = name
   return made
 }
 
-/**
- * A key for people. Control characters, and those that change the direction of text, are written as JSON writes them: they would change
- * how the text beside the key is shown.
- */
-export function shownKey(key: string): string {
-  if (key === '') return '(no key)'
-  const escaped = (each: string): string => '\\u' + each.charCodeAt(0).toString(16).padStart(4, '0')
-  // oxlint-disable-next-line no-control-regex
-  return key.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, escaped)
+/** A key for people. */
+export function keyName(key: string): string {
+  return key === '' ? '(no key)' : shown(key)
 }
 
 /** Creates the cell that names a row. */
@@ -70,58 +69,50 @@ export function figure(value: number): string {
 
 /** Sets a text unless it is the same, so that a screen reader reports changes only. */
 export function setText(target: Element, text: string): void {
-  if (target.textContent !== text) target.textContent = text
+  const next = shown(text)
+  if (target.textContent !== next) target.textContent = next
 }
 
-const rows = new Map<number, Row>()
+const rows = new Map<string, Row>()
 
 /** The limits by their names. */
-export function limits(): Series[] {
-  const list = [...all.values()].filter(({ id }) => id !== 0)
-  return list.toSorted((a, b) => nameOf(a).localeCompare(nameOf(b)))
+export function limitsOf({ series }: State): Series[] {
+  return series.slice(1).toSorted((a, b) => nameOf(a).localeCompare(nameOf(b)))
 }
 
-export function showLimits(): void {
-  const list = limits()
+export function showLimits(state: State): void {
+  const list = limitsOf(state)
   const body = element('limits')
   element('no-limits').hidden = list.length > 0
   list.forEach((series, i) => {
-    const { row } = showLimit(series)
+    const { row } = showLimit(series, state)
     if (body.children[i] !== row) body.insertBefore(row, body.children[i] ?? null)
   })
-  for (const [id, { row }] of rows) {
-    if (all.has(id)) continue
+  const names = new Set(list.map(nameOf))
+  for (const [name, { row }] of rows) {
+    if (names.has(name)) continue
     row.remove()
-    rows.delete(id)
+    rows.delete(name)
   }
 }
 
-function showLimit(series: Series): Row {
-  const row = rowOf(series)
-  setText(row.words, words[series.id] ?? '')
+function showLimit(series: Series, state: State): Row {
+  const row = rows.get(nameOf(series)) ?? createRow(series)
+  rows.set(nameOf(series), row)
+  setText(row.words, series.words)
   const admitted = total(series, 0)
-  ;[0, 1, 2].forEach((kind) => setText(row.cells[kind], figure(rate(series, kind))))
+  ;[0, 1, 2].forEach((kind) => setText(row.cells[kind], figure(series.rates[kind])))
   setText(row.cells[3], admitted === 0 ? '–' : Math.round((100 * total(series, 3)) / admitted) + ' %')
-  row.cells[1].className = rate(series, 1) > 0 ? 'bad' : ''
-  if (row.drawnAt !== series.second) draw(row.plot, series, 5)
-  row.drawnAt = series.second
+  row.cells[1].className = series.rates[1] > 0 ? 'bad' : ''
+  draw(row.plot, series, state)
   return row
-}
-
-function rowOf(series: Series): Row {
-  const known = rows.get(series.id)
-  if (known !== undefined && known.name === nameOf(series)) return known
-  known?.row.remove()
-  const made = createRow(series)
-  rows.set(series.id, made)
-  return made
 }
 
 function createRow(series: Series): Row {
   const row = make('tr')
   const head = makeHead(series.limiter === '' ? nameOf(series) : series.limit)
-  const what = make('span', '', 'detail')
-  head.append(what)
+  const words = make('span', '', 'detail')
+  head.append(words)
   if (series.limiter !== '') head.append(make('span', series.limiter, 'detail'))
   const plot = createPlot()
   plot.classList.add('spark')
@@ -130,27 +121,30 @@ function createRow(series: Series): Row {
   head.append(plot)
   const cells = ['Allowed', 'Denied', 'Shadow', 'Near'].map((label) => makeCell(label))
   row.append(head, ...cells)
-  return { name: nameOf(series), row, words: what, cells, plot, drawnAt: 0 }
+  return { row, words, cells, plot }
 }
 
+/** The buckets of a minute. */
+const MINUTE = 60 / SPAN
+
 /** Shows a row for each minute since the start, at most ten, the newest first. */
-export function showMinutes(series: Series): void {
-  const list = Array.from({ length: Math.ceil(countedSeconds() / 60) }, (_, minute) => {
+export function showMinutes(series: Series, state: State): void {
+  const list = Array.from({ length: Math.ceil(countedBuckets(state) / MINUTE) }, (_, minute) => {
     const row = make('tr')
-    const to = series.second - minute * 60
     const name = minute === 0 ? 'the last' : minute + ' to ' + (minute + 1) + ' min ago'
-    row.append(makeHead(name), ...[0, 1, 2].map((kind) => make('td', figure(sum(series, kind, to - 59, to)))))
+    const counts = [0, 1, 2].map((kind) => sum(series, kind, minute * MINUTE, (minute + 1) * MINUTE))
+    row.append(makeHead(name), ...counts.map((count) => make('td', figure(count))))
     return row
   })
   element('minutes').replaceChildren(...list)
 }
 
-export function showTop({ top }: Message, lookUp: (limiter: string, key: string) => void): void {
+export function showTop(keys: readonly DeniedKey[], lookUp: (limiter: string, key: string) => void): void {
   // The list does not change while the keyboard is in it: that would take the focus away.
-  if (top === undefined || element('top').contains(document.activeElement)) return
-  element('top-table').hidden = top.keys.length === 0
-  element('no-top').hidden = top.keys.length > 0
-  element('top').replaceChildren(...top.keys.map((denied) => topRow(denied, lookUp)))
+  if (element('top').contains(document.activeElement)) return
+  element('top-table').hidden = keys.length === 0
+  element('no-top').hidden = keys.length > 0
+  element('top').replaceChildren(...keys.map((denied) => topRow(denied, lookUp)))
 }
 
 function topRow(
@@ -159,41 +153,56 @@ function topRow(
 ): HTMLElement {
   const row = make('tr')
   const button = make('button', 'Look up')
-  button.setAttribute('aria-label', 'Look up ' + shownKey(key))
+  button.setAttribute('aria-label', 'Look up ' + keyName(key))
   button.addEventListener('click', () => lookUp(limiter, key))
   const action = makeCell('Action')
   action.append(button)
   const least = error > 0 ? figure(count - error) + ' to ' : ''
   const cells = [makeCell('Limit', limiter + ' / ' + limit), makeCell('Denied', least + figure(count)), action]
-  row.append(makeHead(shownKey(key)), ...cells)
+  row.append(makeHead(keyName(key)), ...cells)
   return row
 }
 
-/**
- * Shows the states, and first what does not work. Returns that in a few words, nothing if all is well, and undefined if the message
- * has no states.
- */
-export function showStates({ stores, rules }: Message): string | undefined {
-  if (stores === undefined || rules === undefined) return undefined
+/** Shows the states, and first what does not work. Returns that in a few words, nothing if all is well. */
+export function showStates(state: State): string {
+  const { stores, rules, fleet } = state
+  const all = state.processes.filter(({ isLost }) => !isLost).length
   element('no-state').hidden = stores.length + rules.length > 0
-  element('stores').replaceChildren(...stores.map(storeItem))
-  element('rules').replaceChildren(...rules.map(rulesItem))
-  const lost = stores.filter(({ state }) => state !== 'healthy')
+  element('stores').replaceChildren(...stores.map((each) => storeItem(each, state, all)))
+  element('rules').replaceChildren(...rules.map((each) => rulesItem(each, state, all)))
+  const lost = stores.filter((each) => each.state !== 'healthy')
   const wrong = rules.filter(({ problem }) => problem !== '')
-  const problems = [...lost.map(outageText), ...wrong.map(({ problem }) => ['Rules: ' + problem])]
-  showProblems(problems)
+  showProblems([
+    ...lost.map((each) => outageText(each, state, all)),
+    ...wrong.map((each) => ['Rules: ' + each.problem + partOf(each, all)]),
+    ...(fleet.problem === '' ? [] : [unknownText(state)]),
+  ])
   if (lost.length > 0) return lost.length === 1 ? 'Outage: ' + lost[0].name : 'Outage: ' + lost.length + ' stores'
-  return wrong.length > 0 ? 'Problem with rules' : ''
+  if (wrong.length > 0) return 'Problem with rules'
+  return fleet.problem === '' ? '' : 'Other processes are not known'
 }
 
 const EFFECTS = { healthy: 'answers', slow: 'answers too late', away: 'does not answer' }
 
-function outageText({ name, state, reason, since = 0 }: StoreState): string[] {
+/** Says in how many processes something is so, if it is not in all of them. */
+function partOf({ processes }: { readonly processes: number }, all: number): string {
+  return processes === all ? '' : ' (' + processes + ' of ' + all + ' processes)'
+}
+
+function outageText(store: StoreState, state: State, all: number): string[] {
   const effect = 'Until it answers in time, limits decide without it.'
   return [
-    'Outage: ' + name + ' ' + EFFECTS[state] + '.',
-    reason === '' ? '' : 'Cause: ' + reason,
-    'Since ' + timeOf(since) + '. ' + effect,
+    'Outage: ' + store.name + ' ' + EFFECTS[store.state] + '.' + partOf(store, all),
+    store.reason === '' ? '' : 'Cause: ' + store.reason,
+    'Since ' + timeOf(store.since, state) + '. ' + effect,
+  ]
+}
+
+function unknownText({ fleet }: State): string[] {
+  return [
+    'Other processes are not known: ' + fleet.place + ' does not answer this page.',
+    'Cause: ' + fleet.problem,
+    'The page shows this process, and for 45 seconds what the others wrote before.',
   ]
 }
 
@@ -212,23 +221,25 @@ function showProblems(problems: readonly (readonly string[])[]): void {
   )
 }
 
-function storeItem({ name, state, reason, since }: StoreState): HTMLElement {
-  const item = make('li', name + ': ')
-  const known = EFFECTS[state] + ', since ' + timeOf(since ?? 0)
-  item.append(make('span', since === undefined ? 'no outage seen' : known, state === 'healthy' ? '' : 'bad'))
-  if (reason !== '') item.append(make('p', reason, 'quiet'))
+function storeItem(store: StoreState, state: State, all: number): HTMLElement {
+  const item = make('li', store.name + ': ')
+  const known = store.since === 0 ? 'no outage seen' : EFFECTS[store.state] + ', since ' + timeOf(store.since, state)
+  item.append(make('span', known + partOf(store, all), store.state === 'healthy' ? '' : 'bad'))
+  if (store.reason !== '') item.append(make('p', store.reason, 'quiet'))
   return item
 }
 
-function rulesItem({ version, policies, loadedAt, problem }: RulesState): HTMLElement {
+function rulesItem(rules: RulesState, state: State, all: number): HTMLElement {
+  const { version, policies, loadedAt, problem } = rules
   const counted = policies === 1 ? '1 policy' : policies + ' policies'
-  const item = make('li', 'rules: version ' + version + ', ' + counted + ', current since ' + timeOf(loadedAt))
+  const since = 'current since ' + timeOf(loadedAt, state) + partOf(rules, all)
+  const item = make('li', 'rules: version ' + version + ', ' + counted + ', ' + since)
   if (problem !== '') item.append(make('p', problem, 'bad'))
   return item
 }
 
 /** The time of day, with the date if it is another day. */
-export function timeOf(ms: number): string {
+export function timeOf(ms: number, { now }: State): string {
   const date = new Date(ms)
   const isToday = date.toDateString() === new Date(now).toDateString()
   return isToday ? date.toLocaleTimeString() : date.toLocaleString()

@@ -1,0 +1,109 @@
+import { hostname } from 'node:os'
+import { decisions } from '../limiter/decision.ts'
+import { topDenied, type TopDenied } from '../metrics/top-denied.ts'
+import { isCharge, type Store } from '../stores/store.ts'
+import { type Clock, steadyClock } from '../util/clock.ts'
+import { Counters } from './counters.ts'
+import { Fleet } from './fleet.ts'
+import type { States } from './states.ts'
+import { FORMAT, MOST_DENIED, type Summary } from './summary.ts'
+import { addUp, type Sums } from './sums.ts'
+
+/** What the page asks for. */
+export interface LiveState extends Sums {
+  /** The id of the process that answers. */
+  readonly self: string
+  /** The limiters whose keys one can look up. */
+  readonly names: readonly string[]
+  readonly fleet: {
+    /** Where the processes meet; `''` while no store is shared. */
+    readonly place: string
+    /** False with `fleet: false`. */
+    readonly isOn: boolean
+    readonly problem: string
+    readonly unread: number
+    readonly isCut: boolean
+  }
+}
+
+export interface LiveOptions {
+  readonly states: States
+  /** Returns the names of the limiters whose keys one can look up. */
+  readonly names: () => readonly string[]
+  /** Stores in which the processes may meet, the first shared one first. None: in that of the first decision. Absent: nowhere. */
+  readonly meeting: readonly Store[] | undefined
+  readonly clock?: Clock | undefined
+}
+
+/** Milliseconds for which visitors get the same answer. */
+const SAME_FOR = 250
+
+/** Everything that the page shows. It counts from its creation until it is closed. */
+export class Live {
+  readonly #counters: Counters
+  readonly #states: States
+  readonly #denied: TopDenied
+  readonly #names: () => readonly string[]
+  readonly #clock: Clock
+  readonly #fleet: Fleet
+  readonly #isOn: boolean
+  readonly #count: Parameters<typeof decisions.subscribe>[0]
+  readonly #since: number
+  #answer = ''
+  #answeredAt = -Infinity
+
+  constructor({ states, names, meeting, clock = steadyClock }: LiveOptions) {
+    this.#clock = clock
+    this.#states = states
+    this.#names = names
+    this.#since = clock.now()
+    this.#isOn = meeting !== undefined
+    this.#fleet = new Fleet((every) => this.#summary(every))
+    this.#counters = new Counters(clock, (status) => {
+      states.note(status)
+      if (this.#isOn && isCharge(status)) this.#fleet.use(status.policy.store)
+    })
+    for (const store of meeting ?? []) this.#fleet.use(store)
+    this.#denied = topDenied({ size: MOST_DENIED, window: '10m', clock })
+    this.#count = (event) => this.#counters.count(event)
+    decisions.subscribe(this.#count)
+  }
+
+  /** Returns the state as JSON, made once for visitors that ask at the same time. */
+  async state(): Promise<string> {
+    await this.#fleet.look()
+    if (performance.now() - this.#answeredAt < SAME_FOR) return this.#answer
+    const { members, unread, isCut } = this.#fleet.others
+    const { id, place, problem } = this.#fleet
+    const sums = addUp([{ id, age: 0, summary: this.#summary(0) }, ...members], this.#clock.now())
+    const fleet = { place, isOn: this.#isOn, problem, unread, isCut }
+    const state: LiveState = { ...sums, self: id, names: this.#names(), fleet }
+    this.#answer = JSON.stringify(state)
+    this.#answeredAt = performance.now()
+    return this.#answer
+  }
+
+  close(): void {
+    decisions.unsubscribe(this.#count)
+    this.#denied.close()
+    this.#states.close()
+    this.#fleet.close()
+  }
+
+  #summary(every: number): Summary {
+    const { keys, unlisted } = this.#denied.list()
+    return {
+      format: FORMAT,
+      host: hostname(),
+      pid: process.pid,
+      since: this.#since,
+      now: this.#clock.now(),
+      every,
+      memory: process.memoryUsage.rss(),
+      series: this.#counters.series(),
+      denied: { keys, unlisted },
+      stores: this.#states.stores,
+      rules: this.#states.rules,
+    }
+  }
+}

@@ -1,0 +1,198 @@
+import type { DeniedKey } from '../metrics/top-denied.ts'
+import { BUCKETS, KINDS, MOST_LIMITS, type Series, SPAN } from './counters.ts'
+import type { RulesState, StoreState } from './states.ts'
+import { addTo, others, type Summary, totalOf } from './summary.ts'
+
+/** A process of a fleet, and what it has written. */
+export interface Member {
+  readonly id: string
+  /** Milliseconds since it wrote. */
+  readonly age: number
+  readonly summary: Summary
+}
+
+/** Requests per second in the last ten to twenty seconds, by outcome. */
+type Rates = readonly number[]
+
+/** A process as the page shows it. */
+export interface ProcessState {
+  readonly id: string
+  readonly host: string
+  readonly pid: number
+  readonly since: number
+  readonly age: number
+  /** True if its next summary is late: it ended, it is busy, or it does not reach the store. Then it has no rates. */
+  readonly isLost: boolean
+  readonly memory: number
+  readonly rates: Rates
+  /** The worst state of its stores; `''` if none has reported one. */
+  readonly store: StoreState['state'] | ''
+  /** The versions of its rules, such as `'3'`. */
+  readonly rules: string
+}
+
+/** In how many processes something is so. */
+interface Shared {
+  readonly processes: number
+}
+
+/** What processes do together. Times are epoch milliseconds by the clock of the process that adds up. */
+export interface Sums {
+  readonly now: number
+  /** When the first of them began to count. */
+  readonly since: number
+  readonly processes: readonly ProcessState[]
+  /** All requests, and then the limits. Counts are of ten minutes. */
+  readonly series: readonly (Series & { readonly rates: Rates })[]
+  readonly denied: readonly DeniedKey[]
+  readonly stores: readonly (StoreState & Shared)[]
+  readonly rules: readonly (RulesState & Shared)[]
+}
+
+/** Milliseconds by which a summary may be late. */
+const LATE = 5000
+/** The limits and the keys that are shown. */
+const MOST_SHOWN = 2 * MOST_LIMITS
+const MOST_KEYS = 10
+const OUTCOMES = KINDS - 1
+const STATES = ['healthy', 'slow', 'away'] as const
+
+/** Adds up what processes have written. */
+export function addUp(members: readonly Member[], now: number): Sums {
+  const live = members.filter((each) => !isLost(each))
+  return {
+    now,
+    since: Math.min(now, ...members.map((each) => timeHere(each, each.summary.since, now))),
+    processes: members.map((each) => processOf(each, now)),
+    series: seriesOf(members, now),
+    denied: deniedOf(members.map(({ summary }) => summary.denied)),
+    stores: grouped(
+      live.flatMap(({ summary }) => summary.stores),
+      ({ name, state }) => [name, state],
+      ({ since }) => since,
+    ),
+    rules: grouped(
+      live.flatMap(({ summary }) => summary.rules),
+      ({ version, policies, problem }) => [version, policies, problem],
+      ({ loadedAt }) => loadedAt,
+    ),
+  }
+}
+
+function isLost({ age, summary }: Member): boolean {
+  return age > summary.every + LATE
+}
+
+/** Returns a time of another process by the clock of this one. */
+function timeHere({ age, summary }: Member, time: number, now: number): number {
+  return now - age - (summary.now - time)
+}
+
+function processOf(member: Member, now: number): ProcessState {
+  const { id, age, summary } = member
+  const { host, pid, memory, stores, rules } = summary
+  const worst = STATES.findLast((state) => stores.some((each) => each.state === state))
+  return {
+    id,
+    host,
+    pid,
+    since: timeHere(member, summary.since, now),
+    age,
+    isLost: isLost(member),
+    memory,
+    rates: ratesOf(member, summary.series[0]!),
+    store: worst ?? '',
+    rules: [...new Set(rules.map(({ version }) => version))].join(', '),
+  }
+}
+
+/** The bucket that is being filled, and the one before. */
+function ratesOf(member: Member, { counts }: Series): Rates {
+  if (isLost(member)) return [0, 0, 0]
+  const seconds = SPAN + (member.summary.now % (SPAN * 1000)) / 1000
+  return counts.slice(0, OUTCOMES).map((list) => ((list.at(-1) ?? 0) + (list.at(-2) ?? 0)) / seconds)
+}
+
+interface Sum {
+  readonly limiter: string
+  readonly limit: string
+  readonly words: Set<string>
+  readonly counts: readonly number[][]
+  readonly rates: number[]
+}
+
+function seriesOf(members: readonly Member[], now: number): Sums['series'] {
+  const sums = new Map<string, Sum>()
+  for (const member of members) {
+    const shift = bucketsAgo(member, now)
+    for (const series of member.summary.series) {
+      const sum = sumIn(sums, series)
+      if (series.words !== '') sum.words.add(series.words)
+      series.counts.forEach((list, kind) => addTo(sum.counts[kind]!, list, shift))
+      ratesOf(member, series).forEach((rate, kind) => (sum.rates[kind]! += rate))
+    }
+  }
+  const [all, ...limits] = Array.from(sums.values(), (sum) => ({
+    ...sum,
+    words: [...sum.words].slice(0, 3).join(', or '),
+  }))
+  const busiest = limits.toSorted((a, b) => totalOf(b) - totalOf(a))
+  const [rest] = others(busiest.slice(MOST_SHOWN))
+  return [
+    ...(all === undefined ? [] : [all]),
+    ...busiest.slice(0, MOST_SHOWN),
+    ...(rest === undefined ? [] : [{ ...rest, rates: [0, 0, 0] }]),
+  ]
+}
+
+function sumIn(sums: Map<string, Sum>, { limiter, limit }: Series): Sum {
+  const name = `${limiter}\0${limit}`
+  const known = sums.get(name)
+  if (known !== undefined) return known
+  const counts = Array.from({ length: KINDS }, () => new Array<number>(BUCKETS).fill(0))
+  const sum = { limiter, limit, words: new Set<string>(), counts, rates: [0, 0, 0] }
+  sums.set(name, sum)
+  return sum
+}
+
+/** How many buckets lie between the newest bucket of a process, rounded, and that of now. */
+function bucketsAgo({ age, summary }: Member, now: number): number {
+  const span = SPAN * 1000
+  const newest = Math.round((now - age - (summary.now % span)) / span)
+  return Math.max(0, Math.floor(now / span) - newest)
+}
+
+/**
+ * Merges lists of heavy hitters as in Agarwal et al., "Mergeable summaries" (2012): a key that is not in a list was denied there at most as often as
+ * the list says, and that much is error.
+ */
+function deniedOf(lists: readonly Summary['denied'][]): DeniedKey[] {
+  const missing = lists.reduce((sum, { unlisted }) => sum + unlisted, 0)
+  const merged = new Map<string, { -readonly [Name in keyof DeniedKey]: DeniedKey[Name] }>()
+  for (const { keys, unlisted } of lists) {
+    for (const { key, limiter, limit, count, error } of keys) {
+      const name = JSON.stringify([limiter, limit, key])
+      const sum = merged.get(name) ?? { key, limiter, limit, count: missing, error: missing }
+      sum.count += count - unlisted
+      sum.error += error - unlisted
+      merged.set(name, sum)
+    }
+  }
+  return [...merged.values()].toSorted((a, b) => b.count - a.count).slice(0, MOST_KEYS)
+}
+
+/** Returns one of equal states, that of the earliest time, with the number of its processes. */
+function grouped<State>(
+  states: readonly State[],
+  nameOf: (state: State) => readonly unknown[],
+  timeOf: (state: State) => number,
+): (State & Shared)[] {
+  const groups = new Map<string, State & Shared>()
+  for (const state of states) {
+    const name = JSON.stringify(nameOf(state))
+    const known = groups.get(name)
+    const first = known !== undefined && timeOf(known) <= timeOf(state) ? known : state
+    groups.set(name, { ...first, processes: (known?.processes ?? 0) + 1 })
+  }
+  return [...groups.values()].slice(0, MOST_SHOWN)
+}

@@ -1,0 +1,167 @@
+// `sluice top --fleet`, `sluice block` and `sluice unblock`, in each database.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { FleetSums } from '../../src/cli/top/fleet.ts'
+import { TOPIC } from '../../src/dashboard/fleet.ts'
+import { createDashboard } from '../../src/dashboard/board.ts'
+import {
+  concurrent,
+  createLimiter,
+  fixedWindow,
+  gcra,
+  guard,
+  leakyBucket,
+  type Limit,
+  perMinute,
+  slidingWindowBuckets,
+  slidingWindowCounter,
+  slidingWindowLog,
+  tokenBucket,
+} from '../../src/index.ts'
+import { createRules } from '../../src/rules/index.ts'
+import { textsIn } from '../../src/stores/texts.ts'
+import { CommandLine } from '../support/command-line.ts'
+import { ask, serve } from '../support/http.ts'
+import { sharedPlaces, type SharedPlace } from '../support/shared-stores.ts'
+
+const keyer = (key: string): string => key
+
+describe.each(sharedPlaces)('the command line on %s', (_name, start) => {
+  let place: SharedPlace
+  let cli: CommandLine
+  beforeAll(async () => {
+    cli = new CommandLine()
+    place = await start()
+    // A file of SQLite exists once a store has used it.
+    await place.store().ready!()
+  }, 120_000)
+  afterAll(async () => {
+    cli.remove()
+    await place.remove()
+  })
+
+  const run = (command: string, ...words: readonly string[]): ReturnType<CommandLine['run']> => {
+    const [url, ...options] = place.words
+    return cli.run([...command.split(' '), url!, ...words, ...options])
+  }
+
+  it('top --fleet shows the processes that have a dashboard, their limits and keys', async () => {
+    const none = await run('top --fleet')
+    expect(none.out).toMatch(/^No process with a dashboard has written here in the last 45 seconds\./)
+    const store = guard(place.store())
+    const limiter = createLimiter({ name: 'fleet', keyer, limits: perMinute(2, { name: 'minutely' }), store })
+    const board = createDashboard({ authorize: () => true, stores: { orders: store } })
+    const served = await serve((request, response) => board(request, response))
+    try {
+      for (let i = 0; i < 5; i++) await limiter.consume('a\nb')
+      await ask(served, '/state')
+      await textsIn(store, TOPIC)!.keep('other', 60_000, '{"format":2}')
+      const { out, code } = await run('top --fleet')
+      expect(code).toBe(0)
+      expect(out).toMatch(new RegExp(`^process +allowed/s .*\n\\S+ ${process.pid} .* answers .* MB .* s ago\n`))
+      expect(out).toMatch(/\nfleet \/ minutely +[\d.]+ +[\d.]+ +0 +2 per minute, gcra\n/)
+      expect(out).toContain('\na\\nb ')
+      expect(out).toMatch(/fleet \/ minutely +3\n/)
+      expect(out).toContain('1 more cannot be read')
+      const sums = JSON.parse((await run('top --fleet', '--json')).out) as FleetSums
+      expect(sums).toMatchObject({ unread: 1, isCut: false, processes: [{ pid: process.pid, isLost: false }] })
+      await textsIn(store, TOPIC)!.keep('other', 0, '')
+    } finally {
+      board.close()
+      await served.close()
+      await store.close()
+    }
+  })
+
+  it('block denies a key for a time under the limits of its limiter, and unblock ends that', async () => {
+    const store = place.store()
+    const limiter = createLimiter({
+      name: 'login',
+      keyer,
+      limits: [perMinute(5, { name: 'fast' }), perMinute(9, { name: 'slow' })],
+      store,
+    })
+    const absent = await run('block', 'login', 'ann', '1h')
+    expect(absent).toMatchObject({ code: 1, out: '' })
+    expect(absent.error).toMatch(/No limit of the limiter "login" has counted anything here/)
+    expect((await run('block', 'login', 'ann', '1h', '--limit', 'fast')).out).toBe(
+      'login: ann is blocked for 1 h, by fast\n',
+    )
+    expect((await limiter.peek('ann')).allowed).toBe(false)
+    await run('unblock', 'login', 'ann')
+    await limiter.consume('bob')
+    // A key that was never seen, by the limits of other keys.
+    expect((await run('block', 'login', 'x'.repeat(100), '15m')).out).toMatch(/is blocked for 15 min, by fast, slow\n$/)
+    const { allowed, retryAfter } = await limiter.consume('x'.repeat(100))
+    expect(allowed).toBe(false)
+    expect(retryAfter).toBeGreaterThan(14 * 60_000)
+    expect((await run('unblock', 'login', 'x'.repeat(100))).out).toMatch(/is no longer blocked\n$/)
+    expect((await limiter.consume('x'.repeat(100))).allowed).toBe(true)
+    expect((await run('unblock', 'login', 'x'.repeat(100))).out).toMatch(/is not blocked\n$/)
+    expect(JSON.parse((await run('block', 'login', 'bob', '1h', '--json')).out)).toEqual({
+      limiter: 'login',
+      key: 'bob',
+      limits: ['fast', 'slow'],
+      blockedFor: 3_600_000,
+    })
+    await store.close()
+  })
+
+  it('block takes the name of a policy of rules', async () => {
+    const store = place.store()
+    const rules = createRules({
+      policies: [{ name: 'pro', key: 'ip', limits: [{ name: 'minutely', quota: 5, window: '1m' }] }],
+    })
+    const limiter = createLimiter({ name: 'rules', rules, store })
+    await limiter.consume({ ip: '192.0.2.1' })
+    expect((await run('block', 'rules/pro', '192.0.2.1', '1m')).code).toBe(0)
+    expect((await limiter.consume({ ip: '192.0.2.1' })).allowed).toBe(false)
+    await store.close()
+  })
+
+  const given = { quota: 10, window: '1d', name: 'one' } as const
+  const states: readonly Limit[] = [
+    fixedWindow(given),
+    gcra(given),
+    leakyBucket(given),
+    tokenBucket(given),
+    tokenBucket({ ...given, refill: 'interval' }),
+    slidingWindowBuckets(given),
+    slidingWindowCounter(given),
+    slidingWindowLog(given),
+    concurrent({ quota: 10, expiresAfter: '1h', name: 'one' }),
+  ]
+  it.each(states.map((each, i) => [`${each.algorithm} ${i}`, each] as const))(
+    'block and unblock leave what %s has counted',
+    async (name, limits) => {
+      const store = place.store()
+      const limiter = createLimiter({ name, keyer, limits, store })
+      for (let i = 0; i < 3; i++) await limiter.consume('ann')
+      expect((await run('block', name, 'ann', '1h')).error).toBe('')
+      expect((await limiter.consume('ann')).allowed).toBe(false)
+      await run('unblock', name, 'ann')
+      // What would be left after one more.
+      expect(await limiter.peek('ann')).toMatchObject({ allowed: true, remaining: 6 })
+      await store.close()
+    },
+  )
+})
+
+describe('the words of block and of top --fleet', () => {
+  const wrong: readonly (readonly string[])[] = [
+    ['block', 'redis://localhost', 'api', 'ann'],
+    ['block', 'redis://localhost', 'api', 'ann', 'soon'],
+    ['block', 'redis://localhost', 'api', 'ann', '0'],
+    ['block', 'redis://localhost', 'api', 'ann', '200000d'],
+    ['unblock', 'redis://localhost', 'api'],
+    ['top', '--fleet', 'redis://localhost', '--limiter', 'api'],
+    ['unblock', 'redis://localhost', 'api', 'ann', '1h'],
+  ]
+  it.each(wrong.map((words) => [words.join(' '), words] as const))('are refused: %s', async (_text, words) => {
+    const cli = new CommandLine()
+    try {
+      expect((await cli.run(words)).code).toBe(2)
+    } finally {
+      cli.remove()
+    }
+  })
+})

@@ -1,0 +1,107 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Redis } from 'ioredis'
+import { createPool } from 'mysql2/promise'
+import { Pool } from 'pg'
+import { redisStore } from '../../src/rules/redis/index.ts'
+import { mysqlStore, mysqlTable } from '../../src/stores/mysql.ts'
+import { postgresStore, postgresTable } from '../../src/stores/postgres.ts'
+import { sqliteStore } from '../../src/stores/sqlite.ts'
+import type { Store } from '../../src/stores/store.ts'
+import { startMysql } from './mysql.ts'
+import { startPostgres } from './postgres.ts'
+import { anyRedis } from './redis.ts'
+
+/** A database that processes share. */
+export interface SharedPlace {
+  readonly url: string
+  /** The words by which the command line finds it. */
+  readonly words: readonly string[]
+  /** Makes a store over a connection of its own, as another process does. */
+  store(): Store
+  remove(): Promise<void>
+}
+
+/** The databases in which processes of a fleet meet. */
+export const sharedPlaces: readonly (readonly [name: string, start: () => Promise<SharedPlace>])[] = [
+  ['Redis', startedRedis],
+  ['SQLite', startedSqlite],
+  ['PostgreSQL', startedPostgres],
+  ['MariaDB', startedMysql],
+]
+
+async function startedRedis(): Promise<SharedPlace> {
+  const { url, prefix, stop } = await anyRedis()
+  const clients: Redis[] = []
+  return {
+    url,
+    words: [url, '--prefix', prefix],
+    store() {
+      const client = new Redis(url)
+      clients.push(client)
+      return redisStore(client, { prefix })
+    },
+    async remove() {
+      for (const each of clients) each.disconnect()
+      await stop()
+    },
+  }
+}
+
+async function startedSqlite(): Promise<SharedPlace> {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-shared-'))
+  const file = join(folder, 'limits.db')
+  const stores: Store[] = []
+  return {
+    url: `sqlite:${file}`,
+    words: [`sqlite:${file}`],
+    store() {
+      const store = sqliteStore(file)
+      stores.push(store)
+      return store
+    },
+    async remove() {
+      for (const each of stores) await each.close()
+      rmSync(folder, { recursive: true })
+    },
+  }
+}
+
+async function startedPostgres(): Promise<SharedPlace> {
+  const server = await startPostgres()
+  const pools: Pool[] = []
+  const pool = (): Pool => {
+    pools.push(new Pool({ connectionString: server.url, max: 4 }))
+    return pools.at(-1)!
+  }
+  await pool().query(postgresTable())
+  return {
+    url: server.url,
+    words: [server.url],
+    store: () => postgresStore(pool()),
+    async remove() {
+      await Promise.all(pools.map((each) => each.end()))
+      await server.remove()
+    },
+  }
+}
+
+async function startedMysql(): Promise<SharedPlace> {
+  const server = await startMysql()
+  const pools: ReturnType<typeof createPool>[] = []
+  const pool = (): ReturnType<typeof createPool> => {
+    pools.push(createPool({ uri: server.url, connectionLimit: 4, multipleStatements: true }))
+    return pools.at(-1)!
+  }
+  await pool().query(mysqlTable())
+  return {
+    url: server.url,
+    words: [server.url],
+    store: () => mysqlStore(pool()),
+    async remove() {
+      await Promise.all(pools.map((each) => each.end()))
+      await server.remove()
+    },
+  }
+}
