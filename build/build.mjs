@@ -7,7 +7,7 @@ import { dts } from 'rolldown-plugin-dts'
 import { texts } from './texts.mjs'
 
 /** Small packages that become part of the build. They are not installed, and a program does not load their files one by one. */
-const BUILT_IN = ['@lukeed/ms', 'cluster-key-slot', 'leven', 'rou3', 'structured-headers']
+const BUILT_IN = ['@lukeed/ms', 'cluster-key-slot', 'leven', 'rou3']
 
 const root = join(import.meta.dirname, '..')
 const out = process.argv[2] ?? join(root, 'dist')
@@ -75,6 +75,9 @@ const pureConstants = {
       .replaceAll(/^(const [\w$]+ = )(\{\n\t\.\.\.[^]*?\n\});$/gm, '$1/* @__PURE__ */ (() => ($2))();'),
 }
 
+/** The names of the packages whose modules are in the build. */
+const namesBuiltIn = new Set()
+
 /** Builds into one folder, or the same into several. */
 async function build(folders, input, output, plugins = [texts()], define = {}) {
   const bundle = await rolldown({
@@ -88,7 +91,13 @@ async function build(folders, input, output, plugins = [texts()], define = {}) {
     resolve: { mainFields: ['module', 'main'], symlinks: false },
     external: (id) => !/^[./]/.test(id) && !BUILT_IN.some((name) => id === name || id.startsWith(`${name}/`)),
   })
-  for (const dir of folders) await bundle.write({ dir, entryFileNames: '[name].js', ...output })
+  for (const dir of folders) {
+    const { output: files } = await bundle.write({ dir, entryFileNames: '[name].js', ...output })
+    for (const id of files.flatMap(({ moduleIds = [] }) => moduleIds)) {
+      const [, name] = /[/\\]node_modules[/\\]((?:@[^/\\]+[/\\])?[^/\\]+)/.exec(id) ?? []
+      if (name !== undefined) namesBuiltIn.add(name.replaceAll('\\', '/'))
+    }
+  }
   await bundle.close()
 }
 
@@ -96,6 +105,8 @@ const commonjs = join(out, 'cjs')
 const code = {
   chunkFileNames: chunkName,
   comments: { jsdoc: false },
+  // Functions keep their names, so that a stack trace shows them. `compress` would join constants, and a bundle could not leave single ones out.
+  minify: { compress: false, mangle: { toplevel: true, keepNames: true }, codegen: { removeWhitespace: true } },
   codeSplitting: { groups },
 }
 rmSync(out, { recursive: true, force: true })
@@ -109,12 +120,14 @@ await Promise.all([
     dts({ oxc: true, emitDtsOnly: true }),
   ]),
 ])
-const builtIn = BUILT_IN.map((name) => {
-  const folder = join(root, 'node_modules', name)
-  const { version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
-  const file = readdirSync(folder).find((each) => /^licen[cs]e/i.test(each))
-  return { name, version, license, text: readFileSync(join(folder, file), 'utf8').trim() }
-})
+const builtIn = [...namesBuiltIn]
+  .toSorted((a, b) => (a < b ? -1 : 1))
+  .map((name) => {
+    const folder = join(root, 'node_modules', name)
+    const { version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+    const file = readdirSync(folder).find((each) => /^licen[cs]e/i.test(each))
+    return { name, version, license, text: readFileSync(join(folder, file), 'utf8').trim() }
+  })
 const licenses = builtIn.map(({ name, version, text }) => `${name} ${version}\n\n${text}\n`)
 writeFileSync(join(out, 'licenses.txt'), `Licenses of the packages that are built in.\n\n${licenses.join('\n---\n\n')}`)
 writeFileSync(join(out, 'sbom.json'), `${JSON.stringify(billOfMaterials(), undefined, 1)}\n`)

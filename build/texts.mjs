@@ -28,7 +28,7 @@ export function shortLua(text) {
 
 async function scriptOf(input) {
   const bundle = await rolldown({ input, platform: 'browser', tsconfig: false })
-  const { output } = await bundle.generate({ format: 'esm', comments: false })
+  const { output } = await bundle.generate({ format: 'esm', comments: false, minify: true })
   await bundle.close()
   return output[0].code
 }

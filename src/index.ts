@@ -33,7 +33,7 @@ export {
 } from './limiter/options.ts'
 export type { RulesInput } from './limiter/rule-source.ts'
 export type { ThresholdEvent } from './limiter/thresholds.ts'
-export type { WaitOptions } from './limiter/wait.ts'
+export type { WaitOptions } from './limiter/waiting.ts'
 export {
   type DeniedKey,
   topDenied,

@@ -11,7 +11,7 @@ import {
   proxyHeaderIn,
   type ProxyTrust,
 } from '../../src/http/keys/address.ts'
-import { unroutedKey, warnOfLateMount, warnOfNoRoute } from '../../src/http/checks.ts'
+import { unroutedKey, withChecks } from '../../src/http/checking.ts'
 import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import { needsCall, refuseOwnCall } from '../../src/util/validate.ts'
 import type { MaybePromise } from '../../src/util/maybe-promise.ts'
@@ -301,8 +301,9 @@ function isError(reason: unknown): boolean {
  */
 export function rateLimit(options: RateLimitOptions): RateLimit {
   const requestLimiter = createRequestLimiter(options, adapter, function checkApp(app) {
-    if (isMountedLate(app as Application, limitRate)) warnOfLateMount()
-    if (readsRoute(options.keyer) && isMountedWithUse(app as Application, limitRate)) warnOfNoRoute(app)
+    if (isMountedLate(app as Application, limitRate)) withChecks(true, (checks) => checks.warnOfLateMount())
+    if (readsRoute(options.keyer) && isMountedWithUse(app as Application, limitRate))
+      withChecks(true, (checks) => checks.warnOfNoRoute(app))
   })
   const limitRate: RateLimit = function limitRate(request, response, next) {
     function failed(error: unknown): void {

@@ -23,7 +23,7 @@ import {
   registeredTwice,
   routeName,
 } from './routes.ts'
-import { warnOfEarlyRoute } from '../../src/http/checks.ts'
+import { withChecks } from '../../src/http/checking.ts'
 
 /** A limit of the scope that it is registered in. */
 interface ScopeLimit extends Inheritable {
@@ -135,12 +135,13 @@ export function nearestLimit(instance: FastifyInstance, hook: Hook = 'onRequest'
 
 /** Adds the hook of a limit to its scope, and sets `attached` when Fastify puts it on a route or a 404 handler. */
 function addScopeHook(scopeLimit: ScopeLimit, hook: Hook, limitRoute: CreateRouteHook): void {
-  let isWarned = scopeLimit.options['checks'] === false
+  let isChecked = false
   function limitEarlyRoute(): LimitHook {
     const limit = limitRoute()
     return function limitEarly(request, reply, done) {
-      if (!isWarned) warnOfEarlyRoute()
-      isWarned = true
+      if (!isChecked)
+        withChecks(scopeLimit.options['checks'] as boolean | undefined, (checks) => checks.warnOfEarlyRoute())
+      isChecked = true
       limit(request, reply, done)
     }
   }

@@ -4,7 +4,7 @@ import { headerConfig } from '../../src/http/headers/styles.ts'
 import { type HttpOptions, type LimiterSource, validateHttpOptions } from '../../src/http/options.ts'
 import { exposedAfter } from '../../src/http/passes.ts'
 import { createRequestLimiter } from '../../src/http/request-limiter.ts'
-import { warnIfPending } from '../../src/http/checks.ts'
+import { watchedAnswer } from '../../src/http/checking.ts'
 import { type ClosableResponse, discardBody, type NodeRequest } from '../../src/http/response/unread-body.ts'
 import {
   clientGone,
@@ -87,7 +87,7 @@ const adapter: HttpAdapter<Request, Draft, undefined, OnDenied> = {
   callOnDenied(onDenied, request, draft, _next, decision) {
     draft.headers.set('Cache-Control', 'no-store')
     return chain(
-      warnIfPending(request, onDenied, onDenied(request, decision), () => false),
+      watchedAnswer(request, onDenied, onDenied(request, decision), () => false),
       (answer) => void (draft.denial = denialFrom(answer, 'a function that returns a Response')),
     )
   },

@@ -9,7 +9,7 @@ import { createRequestLimiter } from '../../src/http/request-limiter.ts'
 import { isClosed, whenClosed } from '../../src/http/response/node.ts'
 import { discardBody } from '../../src/http/response/unread-body.ts'
 import { type Undo, undoneByError } from '../../src/http/response/on-denied.ts'
-import { warnIfPending } from '../../src/http/checks.ts'
+import { watchedAnswer } from '../../src/http/checking.ts'
 import { clientGone, denialFrom, isAborted, lateHeaders, optionsForDrafts } from '../../src/http/response/web.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { chain, type MaybePromise } from '../../src/util/maybe-promise.ts'
@@ -272,7 +272,7 @@ const adapter: HttpAdapter<Context, Context, Next, OnDenied<AnyEnv>> = {
     }
     const answered = undoneByError(
       () => void (hasGoneOn || undo(true)),
-      () => warnIfPending(context, onDenied, onDenied(context, goOn, decision), () => hasGoneOn),
+      () => watchedAnswer(context, onDenied, onDenied(context, goOn, decision), () => hasGoneOn),
     )
     return chain(answered, (answer) => {
       // Hono takes an empty 200 for a response.

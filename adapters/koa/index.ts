@@ -6,7 +6,7 @@ import { denialStatus } from '../../src/http/denial.ts'
 import { beginDenial, type Undo, undoneByError } from '../../src/http/response/on-denied.ts'
 import { isClosed, markAborted, whenClosed } from '../../src/http/response/node.ts'
 import { discardBody } from '../../src/http/response/unread-body.ts'
-import { warnIfPending, warnOfLateMount, warnOfNoRoute, unroutedKey } from '../../src/http/checks.ts'
+import { unroutedKey, watchedAnswer, withChecks } from '../../src/http/checking.ts'
 import { mergeRetryAfter, millisecondsBeside, RETRY_AFTER_MS } from '../../src/http/headers/retry-after.ts'
 import { withNames } from '../../src/http/headers/cors.ts'
 import { writtenHeaders } from '../../src/http/headers/styles.ts'
@@ -204,7 +204,7 @@ const adapter: HttpAdapter<Context, Response, Next, OnDenied<DefaultState, Defau
     const isAnswered = (): boolean => hasGoneOn || context.headerSent || context.res.destroyed
     return undoneByError(
       () => void (hasGoneOn || undo(true)),
-      () => warnIfPending(context, onDenied, onDenied(context, goOn, decision), isAnswered),
+      () => watchedAnswer(context, onDenied, onDenied(context, goOn, decision), isAnswered),
     )
   },
 }
@@ -236,9 +236,10 @@ export function rateLimit<State = Declared<DefaultState>, Custom = Declared<Defa
   // Only functions of the user read the state.
   const options = given as unknown as RateLimitOptions<DefaultState, DefaultContext>
   const requestLimiter = createRequestLimiter(options, adapter, function checkApp(app) {
-    if (isLastAfterRouter(app as Application, limitRate)) warnOfLateMount()
+    if (isLastAfterRouter(app as Application, limitRate)) withChecks(true, (checks) => checks.warnOfLateMount())
     // An earlier router may have set a route.
-    if (readsRoute(options.keyer) && (app as Application).middleware.includes(limitRate as never)) warnOfNoRoute(app)
+    if (readsRoute(options.keyer) && (app as Application).middleware.includes(limitRate as never))
+      withChecks(true, (checks) => checks.warnOfNoRoute(app))
   })
   let latestApp: Application | undefined
 

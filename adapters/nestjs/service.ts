@@ -2,7 +2,7 @@ import type { ExecutionContext, OnApplicationBootstrap, OnModuleInit } from '@ne
 import { MetadataScanner, type ModulesContainer } from '@nestjs/core'
 import { reasonOf, SluiceError } from '../../src/util/errors.ts'
 import { refuse } from '../../src/util/validate.ts'
-import { warnOfNoGuard } from '../../src/http/checks.ts'
+import { withChecks } from '../../src/http/checking.ts'
 import { define } from '../../src/limiter/keyers.ts'
 import { LIMITER_OPTIONS } from '../../src/limiter/options.ts'
 import { limitsOf, type OwnLimits } from './decorators.ts'
@@ -59,7 +59,7 @@ export class RateLimitService implements OnModuleInit, OnApplicationBootstrap {
 
   /** Warns if there is no guard, unless checks are off. */
   onApplicationBootstrap(): void {
-    if (!this.#isUsed && this.#options.checks !== false) warnOfNoGuard()
+    if (!this.#isUsed) withChecks(this.#options.checks, (checks) => checks.warnOfNoGuard())
   }
 
   #prepare(type: Parameters<typeof limitsOf>[0]): void {

@@ -4,7 +4,7 @@ import { combine, type Decision } from '../limiter/decision.ts'
 import { countsSlots } from '../engine/limit.ts'
 import { chargeSourcesOf, type OwnLimiter } from '../limiter/default-limiter.ts'
 import { keyedLimiter, nameOf } from '../limiter/keyed.ts'
-import { waitQueueOf } from '../limiter/wait.ts'
+import { waitPlaceOf } from '../limiter/wait-place.ts'
 import type { HeldByLimit } from '../stores/held.ts'
 import { inspectKey } from '../stores/inspect.ts'
 import { isCharge, type LimitStatus, perform, type Store } from '../stores/store.ts'
@@ -84,7 +84,7 @@ export class Keys {
     for (const limiter of isHashed ? [] : this.#named(name)) await limiter.key(key).reset()
     for (const store of places) {
       await perform(store, { kind: 'forget', limiter: name, key: isHashed ? key : boundedKey(key) })
-      waitQueueOf(store).wake()
+      waitPlaceOf(store).queue?.wake()
     }
     return { isReset: true }
   }

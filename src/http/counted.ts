@@ -6,7 +6,7 @@ import { isSharedHome } from '../limiter/registration.ts'
 import { isMemoryPlace } from '../stores/memory/key-counts.ts'
 import { type Charge, isCharge, type LimitStatus } from '../stores/store.ts'
 import { chain, collect, type MaybePromise } from '../util/maybe-promise.ts'
-import { isChecked, warnMountedTwice, warnSamePlace } from './checks.ts'
+import { checksOf } from './checking.ts'
 import type { Pass } from './passes.ts'
 
 /**
@@ -21,20 +21,20 @@ export function countedFinder<Request>(limiter: Limiter<Request>): FindCounted<R
   const homes = builders.map(({ home }) => home)
 
   function findIn(request: object, latest: Pass, charges: readonly Charge[]): Decision | undefined {
-    const warns = isChecked(request)
+    const checks = checksOf(request)
     let isCountedInPart = false
     for (let pass: Pass | undefined = latest; pass !== undefined; pass = pass.earlier) {
       const { limits } = pass.decision
       const common = charges.filter((charge) => limits.some((status) => countsTogether(charge, status)))
       if (common.length > 0 && common.length === charges.length) {
-        if (warns) warnMountedTwice(limiter, builders, true)
+        checks?.warnMountedTwice(limiter, builders, true)
         return pass.decision
       }
       isCountedInPart ||= common.length > 0
-      if (warns && charges.some((charge) => limits.some((status) => countsApart(charge, status))))
-        warnSamePlace(limiter, builders)
+      if (checks !== undefined && charges.some((charge) => limits.some((status) => countsApart(charge, status))))
+        checks.warnSamePlace(limiter, builders)
     }
-    if (warns && isCountedInPart) warnMountedTwice(limiter, builders, false)
+    if (isCountedInPart) checks?.warnMountedTwice(limiter, builders, false)
     return undefined
   }
 

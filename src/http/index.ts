@@ -40,7 +40,7 @@ export {
   type IpKeyerOptions,
 } from './keys/address.ts'
 export { type ProxyHeader, proxyHeaderIn, type ProxyTrust } from './keys/address.ts'
-export { unroutedKey } from './checks.ts'
+export { unroutedKey } from './checking.ts'
 export { headerKeyer, routeKey, type RoutePattern } from './keys/request-keyers.ts'
 export type { HttpOptions, LimiterSource } from './options.ts'
 export type { HeaderRecord, ProblemResponse } from './plain.ts'

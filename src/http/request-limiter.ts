@@ -6,13 +6,15 @@ import { isPreflight, withNames } from './headers/cors.ts'
 import { mergeRetryAfter, millisecondsBeside, RETRY_AFTER_MS, retryAfter, retryAfterMs } from './headers/retry-after.ts'
 import type { HeaderOptions } from './headers/options.ts'
 import { type DenialOptions, messageReader, type SentMessage } from './message.ts'
-import { countWaiting, denialOf } from '../limiter/wait.ts'
+import { loadQueues } from '../limiter/wait-place.ts'
+import { countWaiting, denialOf } from '../limiter/waiting.ts'
 import { isOwn } from '../limiter/default-limiter.ts'
 import type { Limiter } from '../limiter/contract.ts'
 import { isStoreError, shown, SluiceError } from '../util/errors.ts'
 import { sleep } from '../util/clock.ts'
 import { isTrue } from '../util/validate.ts'
-import { requestChecks } from './checks.ts'
+import { withChecks } from './checking.ts'
+import type { BeginCheck } from './checks/checked.ts'
 import { laneOf, preflightLaneOf, type RequestLane } from './lanes.ts'
 import { latestPass, type Pass, recordPass, showsMilliseconds } from './passes.ts'
 import { stackedHeaderWriter } from './headers/stacked.ts'
@@ -151,8 +153,10 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
   const charged = settlement(options, limiter, adapter)
   const { skip } = options
   const observe = options.onDecision && decisionObserver(options.onDecision)
-  const beginCheck = options.checks === false ? undefined : requestChecks(limiter, adapter, checkApp)
+  let beginCheck: BeginCheck<Request> | undefined
+  withChecks(options.checks, (checks) => (beginCheck = checks.requestChecks(limiter, adapter, checkApp)))
   const queue = options.queue && checkedQueue(options.queue)
+  if (queue !== undefined) void loadQueues()
   let requestsSeen = 0
 
   function skipOrDecide(request: Request, response: Response, next: Next): MaybePromise<boolean> {
@@ -299,10 +303,14 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
       return failed(reason)
     }
   }
-  if (beginCheck === undefined) return { admit }
 
-  function admitChecked(request: Request, response: Response, next: Next): MaybePromise<boolean> {
-    const endCheck = beginCheck!(request)
+  function admitChecked(
+    beginCheck: BeginCheck<Request>,
+    request: Request,
+    response: Response,
+    next: Next,
+  ): MaybePromise<boolean> {
+    const endCheck = beginCheck(request)
     let isPending = false
     try {
       const admitted = admit(request, response, next)
@@ -314,8 +322,9 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
   }
   return {
     admit(request, response, next) {
+      if (beginCheck === undefined) return admit(request, response, next)
       const isDue = ++requestsSeen <= CHECKED_FIRST || requestsSeen % SAMPLE === 0
-      return isDue ? admitChecked(request, response, next) : admit(request, response, next)
+      return isDue ? admitChecked(beginCheck, request, response, next) : admit(request, response, next)
     },
   }
 }

@@ -6,7 +6,7 @@ import type { Decision } from './decision.ts'
 import { isOwn } from './default-limiter.ts'
 import { chargesOf } from './charges.ts'
 import type { Limiter } from './contract.ts'
-import { waitQueueOf } from './wait.ts'
+import { waitPlaceOf } from './wait-place.ts'
 
 // What adapters make of a limiter.
 
@@ -50,6 +50,6 @@ export function resetKeys<Input>(limiter: Limiter<Input>, input: Input, decision
     perform(policy.store, { kind: 'forget', limiter: policy.limiter, key }),
   )
   return chain(done, () => {
-    for (const { policy } of charges) waitQueueOf(policy.store).wake()
+    for (const { policy } of charges) waitPlaceOf(policy.store).queue?.wake()
   })
 }

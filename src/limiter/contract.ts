@@ -2,7 +2,7 @@ import type { Duration, Limit } from '../engine/limit.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { Decision } from './decision.ts'
 import type { Key } from './keyers.ts'
-import type { WaitOptions } from './wait.ts'
+import type { WaitOptions } from './waiting.ts'
 
 /** Options of `consume` and `peek`. */
 export interface ConsumeOptions {

@@ -15,7 +15,8 @@ import { shown, SluiceError } from '../util/errors.ts'
 import { composeKey, type Key, normalizeKey } from './keyers.ts'
 import { chain, collect, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { combine, type Decision, decisions } from './decision.ts'
-import { countWaiting, denialOf, type WaitOptions, type WaitQueue, waitQueueOf } from './wait.ts'
+import { queueCode, queueIn, type WaitPlace, waitPlaceOf } from './wait-place.ts'
+import { countWaiting, denialOf, type WaitOptions } from './waiting.ts'
 import { Endings, wasSettled } from './ending.ts'
 import { LONGEST_LOCK } from '../engine/compiled-limit.ts'
 import type { LockMode } from '../engine/adjust.ts'
@@ -89,7 +90,7 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
   readonly #builders: readonly ChargeSource<Input>[]
   readonly #observers: readonly ChargeSource<Input>[]
   readonly #store: Store
-  readonly #queue: WaitQueue
+  readonly #place: WaitPlace
   readonly #endings: Endings
   #isWarned = false
   /** What adapters made of this limiter. */
@@ -103,8 +104,8 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
     this.#observers = [...new Set(builders)].filter((builder) => builder.decided !== undefined)
     this.name = [...new Set(builders.map(({ name }) => name))].join('+')
     this.#store = store
-    this.#queue = waitQueueOf(store)
-    this.#endings = new Endings(builders, store, this.#queue)
+    this.#place = waitPlaceOf(store)
+    this.#endings = new Endings(builders, store, this.#place)
   }
 
   get sources(): readonly ChargeSource<Input>[] {
@@ -143,7 +144,8 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
     let hasWaited = false
     const waits = (): void => void (hasWaited = true)
     try {
-      const decision = await this.#queue.enter(this.#store, charges, options, (held) => this.refund(held), waits)
+      const queue = queueIn(this.#place) ?? queueIn(this.#place, await queueCode())!
+      const decision = await queue.enter(this.#store, charges, options, (held) => this.refund(held), waits)
       if (thresholds.hasSubscribers) noticeDecision(decision)
       return this.#published(input, this.#observed(input, options.cost, decision), began, hasWaited)
     } catch (error) {
@@ -186,7 +188,7 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
     const done = collect([...this.#adapted.values(), ...this.#builders], (each) =>
       each instanceof DefaultLimiter ? each.reset(input) : forgetIn(each, input),
     )
-    return chain(done, () => this.#queue.wake())
+    return chain(done, () => this.#place.queue?.wake())
   }
 
   block(input: Input, duration: Duration): MaybePromise<void> {
@@ -251,7 +253,7 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
 
   /** Waiters may have to wait longer than was predicted, or shorter. */
   #changed(charges: readonly Charge[]): void {
-    for (const each of [this, ...this.#adapted.values()]) each.#queue.wake(charges)
+    for (const each of [this, ...this.#adapted.values()]) each.#place.queue?.wake(charges)
   }
 
   // A function with a closure allocates the variables of the closure at each call, so those of rare cases are on their own.
@@ -289,7 +291,8 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
 
   /** Requests that wait are served first: while there are any, a decision on the same limits and keys is a denial. */
   #take(store: SyncStore, charges: readonly Charge[], mode: DecisionMode): MaybePromise<Decision> {
-    if (this.#queue.waiters.size > 0 && this.#queue.isAheadOf(charges)) return this.#queue.deny(store, charges)
+    const { queue } = this.#place
+    if (queue?.isAheadOf(charges) === true) return queue.deny(store, charges)
     return noticed(mode, combine(charges, decideAtOnce(store, charges, mode)))
   }
 
@@ -301,7 +304,8 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
   ): Promise<Decision> {
     const given = this.#charges(input, costIn(options, mode))
     const charges = isPromise(given) ? await given : given
-    if (this.#queue.waiters.size > 0 && this.#queue.isAheadOf(charges)) return this.#queue.deny(store, charges)
+    const { queue } = this.#place
+    if (queue?.isAheadOf(charges) === true) return queue.deny(store, charges)
     if (charges.length === 0) return combine(charges, undefined)
     // Units that were charged before cost no reply of the store, and no promise of one.
     if (mode === 'consume' && store.recall?.(charges)) return noticed(mode, combine(charges, undefined))

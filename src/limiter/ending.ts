@@ -10,7 +10,7 @@ import type { Limit } from '../engine/limit.ts'
 import type { Decision } from './decision.ts'
 import { reportLost } from './lost-slots.ts'
 import { noticeAdded } from './thresholds.ts'
-import type { WaitQueue } from './wait.ts'
+import type { WaitPlace } from './wait-place.ts'
 
 /** Decisions that were refunded or settled. That happens once. */
 const settled = shared('settled decisions', () => new WeakSet<Decision>())
@@ -55,13 +55,13 @@ type Source = Pick<ChargeSource<never>, 'owns' | 'slotLost'>
 export class Endings {
   readonly #sources: readonly Source[]
   readonly #store: Store
-  readonly #queue: WaitQueue
+  readonly #place: WaitPlace
   #isWarned = false
 
-  constructor(sources: readonly Source[], store: Store, queue: WaitQueue) {
+  constructor(sources: readonly Source[], store: Store, place: WaitPlace) {
     this.#sources = sources
     this.#store = store
-    this.#queue = queue
+    this.#place = place
   }
 
   /** See `end` of `OwnLimiter`. */
@@ -118,7 +118,7 @@ export class Endings {
   }
 
   #adjusted({ store, charges, units, use }: Ending): MaybePromise<void> {
-    this.#queue.wake(charges)
+    this.#place.queue?.wake(charges)
     if (use?.isRepeated !== true) return noticeAdded(store, charges, units)
   }
 

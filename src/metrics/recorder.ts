@@ -16,7 +16,7 @@ import { type UnmatchedEvent, unmatchedRequests } from '../limiter/rule-source.t
 import { slotsLost } from '../limiter/lost-slots.ts'
 import { slotsHeld } from '../limiter/slots.ts'
 import { leaseCounts, tripCounts } from '../stores/lease-counts.ts'
-import { waitingRequests } from '../limiter/wait.ts'
+import { waitingRequests } from '../limiter/waiting.ts'
 
 /** What the decisions of one limit were. */
 export class Counts {

@@ -12,6 +12,7 @@ import { functionsIn } from '../support/functions.ts'
 import { ask, serve, type Served, warningsOf } from '../support/http.ts'
 import { casesHere, QUICK } from '../parts.ts'
 import { twoFrameworks } from './frameworks.ts'
+import '../support/loaded.ts'
 
 let server: Pick<Served, 'close'> | undefined
 afterEach(async () => {
@@ -36,7 +37,7 @@ describe.each(twoFrameworks)('$name', ({ serve: start, keyers }) => {
     })
     expect(statuses).toEqual([200, 200, 429])
     expect(called.some(({ file }) => file === 'src/http/request-limiter.ts')).toBe(true)
-    const checking = called.filter(({ file }) => file === 'src/http/checks.ts').map(({ name }) => name)
+    const checking = called.filter(({ file }) => file.startsWith('src/http/checks/')).map(({ name }) => name)
     if (checks === false) expect(checking).toEqual([])
     else expect(checking).toEqual(expect.arrayContaining(['beginCheck', 'endCheck', 'noteUse', 'warnOfWholeAddress']))
   })

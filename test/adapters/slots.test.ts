@@ -22,10 +22,11 @@ import {
 import type { Served } from '../../src/testing.ts'
 import { remoteStore } from '../../src/testing/adapter/world.ts'
 import { slotsHeld } from '../../src/limiter/slots.ts'
-import { waitingRequests } from '../../src/limiter/wait.ts'
+import { waitingRequests } from '../../src/limiter/waiting.ts'
 import { ask, dial, until } from '../support/http.ts'
 import { QUICK } from '../parts.ts'
 import { twoFrameworks } from './frameworks.ts'
+import '../support/loaded.ts'
 
 /** Requests to each framework; as many as wanted with SLUICE_SLOTS. */
 const REQUESTS = Number(process.env['SLUICE_SLOTS'] ?? 400)

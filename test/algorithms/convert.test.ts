@@ -15,6 +15,7 @@ import {
   pauses,
   Subject,
 } from '../support/harness.ts'
+import '../support/loaded.ts'
 
 const RUNS = { numRuns: Number(process.env['RUNS'] ?? 400) }
 

@@ -15,6 +15,7 @@ beforeEach(async () => {
   vi.stubEnv('VITEST', undefined)
   vi.stubEnv('NODE_ENV', 'development')
   rateLimit = (await import('../../adapters/fetch/index.ts')).rateLimit
+  await (await import('../../src/http/checking.ts')).loadChecks()
 })
 afterEach(() => {
   vi.resetModules()

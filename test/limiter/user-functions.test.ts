@@ -1,5 +1,5 @@
 import { describe, expect, it, test, vi } from 'vitest'
-import { waitingRequests } from '../../src/limiter/wait.ts'
+import { waitingRequests } from '../../src/limiter/waiting.ts'
 import { keyers } from '../../src/limiter/keyers.ts'
 import { createLimiter, stack } from '../../src/limiter/limiter.ts'
 import type { LimiterOptions } from '../../src/limiter/options.ts'
@@ -13,6 +13,7 @@ import { remoteStore } from '../../src/testing/adapter/world.ts'
 import { warningsOf } from '../support/http.ts'
 import { methodsOf, methodStore } from '../support/method-store.ts'
 import { broken, FAILURES, turns, unhandled } from '../support/unhandled.ts'
+import '../support/loaded.ts'
 
 const LIMIT = perMinute(5)
 const failures = Object.entries(FAILURES)

@@ -15,10 +15,11 @@ import {
   stack,
   type SyncStore,
 } from '../../src/index.ts'
-import { waitingRequests } from '../../src/limiter/wait.ts'
+import { waitingRequests } from '../../src/limiter/waiting.ts'
 import { remoteStore } from '../../src/testing/adapter/world.ts'
 import { virtualClock } from '../../src/testing/virtual-clock.ts'
 import { methodsOf, methodStore } from '../support/method-store.ts'
+import '../support/loaded.ts'
 
 const key = 'ada'
 

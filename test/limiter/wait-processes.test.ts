@@ -3,6 +3,7 @@ import { concurrent, createLimiter, guard, type Limiter, type Store } from '../.
 import { type RowDatabase, rowStore } from '../../src/extend.ts'
 import { type VirtualClock, virtualClock } from '../../src/testing/virtual-clock.ts'
 import { readRecordKey } from '../../src/stores/rows.ts'
+import '../support/loaded.ts'
 
 const settled = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve))
 

@@ -23,6 +23,7 @@ import { collect } from '../../src/metrics/prometheus/index.ts'
 import { virtualClock } from '../../src/testing.ts'
 import { laterStore } from '../support/later.ts'
 import { afterTest, collected, lines } from './metrics.ts'
+import '../support/loaded.ts'
 
 const keyer = (key: string): string => key
 const one = fixedWindow({ name: 'one', quota: 1, window: '1m' })

@@ -23,6 +23,7 @@ import { instrument } from '../../src/metrics/opentelemetry/index.ts'
 import { collect } from '../../src/metrics/prometheus/index.ts'
 import { laterStore } from '../support/later.ts'
 import { prometheusCommand, type PrometheusServer, startPrometheus } from '../support/prometheus.ts'
+import '../support/loaded.ts'
 
 interface Panel {
   readonly id: number

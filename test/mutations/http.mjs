@@ -85,18 +85,19 @@ const smuggled = inTests('src/http/response/unread-body.ts', 'test/adapters/smug
 const uploadFlood = inTests('src/http/response/unread-body.ts', 'test/adapters/upload-flood.test.ts')
 const begunDenial = inTests('src/http/response/on-denied.ts', 'test/adapters/on-denied.test.ts')
 const registration = inTests('src/limiter/registration.ts', 'test/http/checks.test.ts')
-const createdLate = inTests('src/http/checks.ts', 'test/http/checks.test.ts')
-const addressWarning = inTests('src/http/checks.ts', 'test/http/keys/address-warning.test.ts')
-const proxyWarning = inTests('src/http/checks.ts', 'test/http/keys/proxy-warning.test.ts')
+const createdLate = inTests('src/http/checks/created.ts', 'test/http/checks.test.ts')
+const addressWarning = inTests('src/http/checks/whole-address.ts', 'test/http/keys/address-warning.test.ts')
+const proxyWarning = inTests('src/http/checks/proxies.ts', 'test/http/keys/proxy-warning.test.ts')
 const checksOff = ['test/adapters/checks.test.ts']
-const madeByHand = inTests('src/http/checks.ts', 'test/adapters/handmade-apps.test.ts')
+const madeByHand = inTests('src/http/checks/checked.ts', 'test/adapters/handmade-apps.test.ts')
 const returnedIn = (file) => inTests(file, 'test/adapters/returned-values.test.ts')
 const gate = inTests('src/http/request-limiter.ts', ...checksOff)
+const lateChecks = inTests('src/http/checking.ts', 'test/http/late-checks.test.ts')
 const silenced = (file) => inTests(file, ...checksOff)
 const reads = inFile('src/http/keys/address.ts', { files: everywhere, name: 'the address' })
-const checksOf = inFile('src/http/checks.ts', { files: everywhere, name: 'checks' })
+const checksOf = inFile('src/http/checks/checked.ts', { files: everywhere, name: 'checks' })
 const sharedNames = inFile('src/http/denial.ts', { files: everywhere, name: 'names of their limiters' })
-const unanswered = inTests('src/http/checks.ts', 'test/adapters/on-denied.test.ts')
+const unanswered = inTests('src/http/checks/unanswered.ts', 'test/adapters/on-denied.test.ts')
 const mountedLate = inTests('adapters/express/express.ts', 'test/adapters/express/mounted-late.test.ts')
 const honoKeyers = inTests('adapters/hono/index.ts', 'test/adapters/hono/keyers.test.ts')
 const inherited = inTests('adapters/fastify/routes.ts', 'test/adapters/fastify/inherited.test.ts')
@@ -147,10 +148,10 @@ export const http = [
     'parts.every((part) => part.config === config)',
     'parts.length > 0',
   ),
-  inTests('src/http/checks.ts', 'test/http/headers/stacked.test.ts')(
+  inTests('src/http/checks/clashes.ts', 'test/http/headers/stacked.test.ts')(
     'compares no styles',
-    'if (compared.has(other)) continue',
-    'if (compared !== undefined) continue',
+    'if (known.has(other)) continue',
+    'if (known !== undefined) continue',
   ),
   stackedInStacked('forgets the styles of earlier request limiters', 'parts: [...parts, part]', 'parts: [part]'),
   stackedInStacked('writes a denial in one style', 'if (!latest.allowed)', 'if (latest.allowed && !latest.allowed)'),
@@ -295,12 +296,12 @@ export const http = [
     ' || isSocketSet(socket)',
     '',
   ),
-  setAddress('src/http/checks.ts', 'express')(
+  setAddress('src/http/checks/proxies.ts', 'express')(
     'warns of trust although the app sets the address',
     'client.isSet?.(request) === true',
     'false',
   ),
-  setAddress('src/http/checks.ts', 'express')(
+  setAddress('src/http/checks/proxies.ts', 'express')(
     'warns of trust after a request whose address the app sets',
     "if (known !== undefined && settings.trust === 'everybody') return",
     '',
@@ -351,8 +352,8 @@ export const http = [
     'if (items.length > 0) return true',
   ),
   policyList('lists a shadow limit', 'values.limit.shadow !== true', 'values.quota >= 0'),
-  standard('writes the unit of requests', " && unit !== 'requests'", ''),
-  inTests('src/http/checks.ts', 'test/adapters/express/keyers.test.ts')(
+  standard('writes the unit of requests', " || unit === 'requests'", ''),
+  inTests('src/http/checks/proxies.ts', 'test/adapters/express/keyers.test.ts')(
     'takes all apps for one',
     'const known = ofFramework.get(app)',
     'const known = undefined',
@@ -412,7 +413,7 @@ export const http = [
   createdLate('warns of files that are edited', 'now - singles.times[0]! <= SOON', 'now > 0'),
   createdLate(
     'counts the apps of a test suite together',
-    'app ?? (isTestRun() ? undefined : UNKNOWN_APP)',
+    'app ?? (tools.isTestRun() ? undefined : UNKNOWN_APP)',
     'UNKNOWN_APP',
   ),
   createdLate('does not know the app of a request', 'countSingle(uses, app ?? (', 'countSingle(uses, undefined ?? ('),
@@ -441,7 +442,19 @@ export const http = [
     'function limitRoute(): LimitHook {\n    let config: Config | undefined',
     'let config: Config | undefined\n  function limitRoute(): LimitHook {',
   ),
-  gate('checks although checks are off', 'options.checks === false ? undefined : ', ''),
+  silenced('src/http/request-limiter.ts')(
+    'checks although checks are off',
+    'withChecks(options.checks,',
+    'withChecks(true,',
+  ),
+  silenced('src/http/checking.ts')(
+    'takes every request for one that is checked',
+    'readsOfChecked.has(request) ? loaded : undefined',
+    'loaded',
+  ),
+  lateChecks('checks in production', '!isProduction()', 'true'),
+  lateChecks('fails without the checks', '.catch(() => undefined)', ''),
+  lateChecks('does not check the requests after a load', 'use(loaded!)', 'undefined'),
   gate('checks every request', '++requestsSeen <= CHECKED_FIRST || requestsSeen % SAMPLE === 0', 'true'),
   gate('checks the first requests only', ' || requestsSeen % SAMPLE === 0', ''),
   reads(
@@ -450,11 +463,6 @@ export const http = [
     '',
   ),
   checksOf('checks a request for the limits that follow', 'readsOfChecked.delete(request)', ''),
-  silenced('src/http/checks.ts')(
-    'warns of a route although checks are off',
-    'if (isChecked(request)) attempt(',
-    'attempt(',
-  ),
   madeByHand('fails a request whose app cannot be read', 'attempt(() => appOf(given))', 'appOf(given)'),
   madeByHand('takes null for an app', '(app ?? undefined)', '(app as object)'),
   madeByHand('fails a request where no place in an app is found', 'attempt(() => checkApp?.(app))', 'checkApp?.(app)'),
@@ -463,7 +471,11 @@ export const http = [
     'attempt(() => checkProxies(client as ClientInfo<object>, request))',
     'checkProxies(client as ClientInfo<object>, request)',
   ),
-  madeByHand('fails a request by route without an app', 'attempt(() => warnOfNoRoute(app))', 'warnOfNoRoute(app)'),
+  inTests('src/http/checking.ts', 'test/adapters/handmade-apps.test.ts')(
+    'fails a request by route without an app',
+    '// The app was made by hand, and is no object.',
+    'throw new TypeError()',
+  ),
   returnedIn('src/http/request-limiter.ts')(
     'skips for any object',
     "isTrue('skip', known) ||",
@@ -477,21 +489,15 @@ export const http = [
     'answer === true || !answer',
     "typeof answer === 'boolean'",
   ),
-  silenced('src/http/headers/stacked.ts')('compares styles although checks are off', 'if (isChecked(request)) ', ''),
-  silenced('src/http/checks.ts')(
-    'waits for an answer although checks are off',
-    '!isChecked(request) || isAnswered()',
-    'isAnswered()',
-  ),
   silenced('adapters/fastify/scope.ts')(
     'warns of an early route although checks are off',
-    "scopeLimit.options['checks'] === false",
-    'false',
+    "withChecks(scopeLimit.options['checks'] as boolean | undefined,",
+    'withChecks(true,',
   ),
   inTests('adapters/nestjs/service.ts', 'test/adapters/nestjs/module.test.ts')(
     'warns of a missing guard although checks are off',
-    ' && this.#options.checks !== false',
-    '',
+    'withChecks(this.#options.checks,',
+    'withChecks(true,',
   ),
   inFile('src/http/options.ts', { files: everywhere, name: 'the options' })(
     'takes any value for checks',

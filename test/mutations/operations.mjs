@@ -24,7 +24,7 @@ const recorder = inFile('src/metrics/recorder.ts', prometheusTests)
 const outcome = inFile('src/limiter/decision.ts', prometheusTests)
 const instruments = inFile('src/metrics/instruments.ts', prometheusTests)
 const counts = inFile('src/metrics/recorder.ts', prometheusTests)
-const waiting = inFile('src/limiter/wait.ts', prometheusTests)
+const waiter = inFile('src/limiter/queue/wait-queue.ts', prometheusTests)
 const spaceSaving = inFile('src/metrics/top-denied.ts', { files: ['test/metrics/space-saving.test.ts'] })
 
 const build = inFile('build/build.mjs', { files: ['test/package/packaging.test.ts'], name: 'the tarball' })
@@ -114,8 +114,8 @@ export const operations = [
   counters('a window of slots', "countsSlots(limit) ? 'at the same time' :", ''),
   recorder('forgets limits of slots while none is held', 'this.#ofSlots.add(known.counts)', 'this.#ofSlots'),
   recorder('measures requests that did not wait', 'if (waited > 0) whole', 'whole'),
-  waiting('does not measure the first in a line', 'if (!isNew) waiter.waits()', 'void isNew'),
-  waiting('does not measure a delay', '    this.waits()\n    this.#cancelHold', '    this.#cancelHold'),
+  waiter('does not measure the first in a line', 'if (!isNew) waiter.waits()', 'void isNew'),
+  waiter('does not measure a delay', '    this.waits()\n    this.#cancelHold', '    this.#cancelHold'),
   counters(
     'counts a request apart from the metrics',
     'this.#all.add(outcomeOfRequest(decision), bucket)',

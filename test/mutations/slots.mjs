@@ -24,7 +24,7 @@ const held = inFile('src/stores/guard/guarded-store.ts', { files: ['test/stores/
 const outage = inFile('src/stores/guard/guarded-store.ts', { files: ['test/stores/redis/slots-outage.test.ts'] })
 const settlement = inFile('src/http/settlement.ts', served)
 const requests = inFile('src/http/request-limiter.ts', served)
-const wait = inFile('src/limiter/wait.ts', served)
+const wait = inFile('src/limiter/queue/wait-queue.ts', served)
 
 /** Mistakes in what runs at the same time, and in what waits for it. */
 export const slots = [
@@ -151,5 +151,5 @@ export const slots = [
   requests('a queue of all keys without a bound', 'maxQueue: maxTotal', 'maxQueue: 1_000_000'),
   wait('a full queue that denies the newcomer of a short key', 'isAdded ? added', 'true ? added'),
   requests('a client that hangs up in the queue and keeps its place', '() => gone.abort()', '() => undefined'),
-  wait('a wait for a slot that ends with its hint', '!waitsForSlots(status)', 'status !== undefined'),
+  wait('a wait for a slot that ends with its hint', '!tools.waitsForSlots(status)', 'status !== undefined'),
 ]

@@ -66,8 +66,9 @@ const charged = inFile('src/limiter/charges.ts', {
 const registered = { files: ['test/limiter/registration.test.ts', 'test/stores/redis/identity.test.ts'] }
 const registration = inFile('src/limiter/registration.ts', registered)
 const definitions = inFile('src/limiter/keyers.ts', registered)
-const waiter = inFile('src/limiter/wait.ts', { files: ['test/limiter/wait.test.ts'] })
-const marks = inFile('src/limiter/marks.ts', { files: ['test/limiter/wait-processes.test.ts'] })
+const waiter = inFile('src/limiter/queue/wait-queue.ts', { files: ['test/limiter/wait.test.ts'] })
+const loadsQueues = inFile('src/limiter/wait-place.ts', { files: ['test/limiter/wait-loading.test.ts'] })
+const marks = inFile('src/limiter/queue/marks.ts', { files: ['test/limiter/wait-processes.test.ts'] })
 const decision = inFile('src/limiter/decision.ts', {
   files: ['test/limiter/decision.test.ts', 'test/limiter/limiter.test.ts'],
 })
@@ -232,7 +233,7 @@ export const typescript = [
     'options.cost',
   ),
   charged('a refund of a value that is no decision', 'limits.every(isCharge)', 'limits.length > 0'),
-  waiter('maxWait as a text is no bound', "return milliseconds('maxWait', maxWait)", 'return Infinity'),
+  waiter('maxWait as a text is no bound', "return tools.milliseconds('maxWait', maxWait)", 'return Infinity'),
   waiter('a wait measured from now on', 'this.waited + ms >=', 'ms >='),
   decision('a shadow limit that binds', 'if (!isEnforced(status)) continue', 'if (isEnforced(status)) continue'),
   decision('the largest remainder reported', 'remaining = Math.min(', 'remaining = Math.max('),
@@ -470,12 +471,12 @@ export const typescript = [
   ),
   marks('a mark that does not grow', 'Math.log2(1 + Math.max(0, waited))', '4'),
   marks('a mark that stays after its request', 'if (line === undefined || line.own <= line.other) return', 'return'),
-  inFile('src/limiter/turns.ts', { files: ['test/limiter/wait-fair.test.ts'] })(
+  inFile('src/limiter/queue/turns.ts', { files: ['test/limiter/wait-fair.test.ts'] })(
     'a turn that stays with one key',
     'tenant.turn = ++this.#count',
     'tenant.turn += 0',
   ),
-  inFile('src/limiter/wait.ts', { files: ['test/limiter/wait-fair.test.ts'] })(
+  inFile('src/limiter/queue/wait-queue.ts', { files: ['test/limiter/wait-fair.test.ts'] })(
     'waiters in a line that did not deny them',
     'decision.limits.indexOf(decision.binding!)',
     'group.lines.length - 1',
@@ -485,16 +486,15 @@ export const typescript = [
     'if (!this.waiters.has(waiter)) {\n      if (decision.allowed) await',
     'if (!this.waiters.has(waiter)) {\n      await',
   ),
-  inFile('src/limiter/wait.ts', { files: ['test/limiter/wait-order.test.ts'] })(
+  loadsQueues('a queue that fails for good', 'loading = undefined\n', ''),
+  inFile('src/limiter/wait-place.ts', { files: ['test/limiter/wait-order.test.ts'] })(
     'a queue for each guard of a store',
-    'queues.get(store.place) ?? new WaitQueue()\n  queues.set(store.place, queue)',
-    'queues.get(store) ?? new WaitQueue()\n  queues.set(store, queue)',
+    'places.get(store.place) ?? {}\n  places.set(store.place, place)',
+    'places.get(store) ?? {}\n  places.set(store, place)',
   ),
-  inFile('src/limiter/wait.ts', { files: ['test/limiter/wait.test.ts', 'test/limiter/wait-order.test.ts'] })(
-    'waiters ahead that cost nothing',
-    'Math.max(cost, Math.min(sum, policy.compiled.capacity))',
-    'cost',
-  ),
+  inFile('src/limiter/queue/wait-queue.ts', {
+    files: ['test/limiter/wait.test.ts', 'test/limiter/wait-order.test.ts'],
+  })('waiters ahead that cost nothing', 'Math.max(cost, Math.min(sum, policy.compiled.capacity))', 'cost'),
   inFile('src/util/sha256.ts', hashes)(
     'a block that is too long for its length',
     'message.length + 1 + LENGTH',

@@ -73,7 +73,7 @@ describe('docs/reference/api.md', () => {
 
 /** Returns the names in the last `export { … }` of a built file. */
 function exportedNames(text: string): string[] {
-  const list = /^export \{([^}]*)\};?/m.exec(text)?.[1] ?? ''
+  const list = /(?:^|[;}])export ?\{([^}]*)\};?\s*$/m.exec(text)?.[1] ?? ''
   return list
     .split(',')
     .map((each) => /(\w+)\s*$/.exec(each.trim())?.[1] ?? '')

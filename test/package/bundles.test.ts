@@ -1,9 +1,10 @@
-// What a bundle of a small program has: only what the program uses. Sizes are those of the build; the modules are those of the sources.
+// What a bundle of a small program has: only what the program uses. Sizes are those of the build; the modules are those of the sources. What the
+// package loads by `import()` is in files of its own, and is not counted.
 import { spawnSync } from 'node:child_process'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { build as bundle, type Plugin } from 'esbuild'
+import { build as bundle, type BuildOptions, type Plugin } from 'esbuild'
 import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { root } from '../support/programs.ts'
 import { builtPackage } from '../support/built.ts'
@@ -15,31 +16,32 @@ const programs: Readonly<Record<string, { readonly code: string; readonly most: 
   sluice: {
     code: `import { createLimiter, perMinute } from '{src/index}'
 export const limiter = createLimiter({ keyer: (key) => key, limits: perMinute(100) })`,
-    most: 35,
+    most: 32,
   },
   'sluice/express': {
     code: `import { rateLimit } from '{adapters/express/index}'
 import { perMinute } from '{src/index}'
 export const limit = rateLimit({ limits: perMinute(100) })`,
-    most: 55,
+    most: 49,
   },
   'sluice/hono': {
     code: `import { byIP, rateLimit } from '{adapters/hono/index}'
 import { perMinute } from '{src/index}'
 export const limit = rateLimit({ keyer: byIP, limits: perMinute(100) })`,
-    most: 56,
+    most: 50,
   },
   'sluice/fetch': {
     code: `import { rateLimit } from '{adapters/fetch/index}'
 import { perMinute } from '{src/index}'
 export const limit = rateLimit({ keyer: () => 'all', limits: perMinute(100) })`,
-    most: 55,
+    most: 49,
   },
   'sluice/llm': { code: `export * from '{src/llm/index}'`, most: 7 },
 }
 
 /** What only some programs need. */
-const RARE = /\/(?:guard\/|lease\.ts|lease-spots|deny-cache\/|rules\/|redis\/|rows\.ts|metrics\/|all-algorithms)/
+const RARE =
+  /\/(?:limiter\/queue\/|http\/checks\/|guard\/|lease\.ts|lease-spots|deny-cache\/|rules\/|redis\/|rows\.ts|metrics\/|all-algorithms)/
 
 /** Reads texts as the build does. */
 const texts: Plugin = {
@@ -53,12 +55,23 @@ const texts: Plugin = {
   },
 }
 
-/** Bundles a program with the modules of a folder. Returns the text, and the files in it. */
+interface Bundle {
+  /** What is loaded at once. */
+  readonly text: string
+  readonly modules: readonly string[]
+  /** What is loaded when it is needed. */
+  readonly later: readonly string[]
+  /** All files, by their names. */
+  readonly files: ReadonlyMap<string, string>
+}
+
+/** Bundles a program with the modules of a folder. */
 async function bundled(
   code: string,
   folder: string,
   extension: 'js' | 'ts',
-): Promise<{ readonly text: string; readonly modules: readonly string[] }> {
+  { splitting = true, format = 'esm' }: Pick<BuildOptions, 'splitting' | 'format'> = {},
+): Promise<Bundle> {
   const { metafile, outputFiles } = await bundle({
     stdin: {
       contents: code.replaceAll(/'\{([^{}]+)\}'/g, (_, name: string) => `'${join(folder, name)}.${extension}'`),
@@ -66,17 +79,32 @@ async function bundled(
     },
     absWorkingDir: root,
     bundle: true,
+    splitting,
     minify: true,
     metafile: true,
     write: false,
-    format: 'esm',
+    outdir: '.',
+    format,
     platform: 'node',
     external: ['express', 'hono'],
     plugins: [texts],
   })
-  const [output] = Object.values(metafile.outputs)
-  const modules = Object.entries(output!.inputs).filter(([, { bytesInOutput }]) => bytesInOutput > 0)
-  return { text: outputFiles[0]!.text, modules: modules.map(([file]) => file).filter((file) => file !== '<stdin>') }
+  const outputs = Object.entries(metafile.outputs)
+  const files = new Map(outputs.map(([name], i) => [name, outputFiles[i]!.text]))
+  const [[first, { imports }]] = outputs.filter(([, { entryPoint }]) => entryPoint === '<stdin>') as [
+    (typeof outputs)[0],
+  ]
+  // A module that both parts import would be in a file of its own. Sources have one with functions of the bundler.
+  const sharedFiles = imports.filter(({ path, kind }) => kind === 'import-statement' && files.has(path))
+  expect(sharedFiles.flatMap(({ path }) => Object.keys(metafile.outputs[path]!.inputs))).toEqual([])
+  const modulesOf = (isFirst: boolean): string[] =>
+    outputs
+      .filter(([name]) => (name === first) === isFirst)
+      .flatMap(([, { inputs }]) => Object.entries(inputs))
+      .filter(([file, { bytesInOutput }]) => bytesInOutput > 0 && file !== '<stdin>')
+      .map(([file]) => file)
+      .toSorted()
+  return { text: files.get(first)!, modules: modulesOf(true), later: modulesOf(false), files }
 }
 
 let built: string
@@ -97,13 +125,12 @@ describe.each(Object.entries(programs))('a bundle with %s', (_, { code, most }) 
 })
 
 it('lists the modules of each bundle', async () => {
+  const listed = (title: string, modules: readonly string[]): string =>
+    modules.length === 0 ? '' : `${title}\n${modules.map((file) => `  ${file}\n`).join('')}`
   const lists = await Promise.all(
     Object.entries(programs).map(async ([name, { code }]) => {
-      const { modules } = await bundled(code, root, 'ts')
-      return `${name}\n${modules
-        .toSorted()
-        .map((file) => `  ${file}\n`)
-        .join('')}`
+      const { modules, later } = await bundled(code, root, 'ts')
+      return listed(name, modules) + listed(`${name}, loaded when it is needed`, later)
     }),
   )
   await expect(lists.join('\n')).toMatchFileSnapshot('bundles.txt')
@@ -174,5 +201,49 @@ attempt('none')`
     const code = `import '{src/algorithms}'\nimport { limit } from '{src/index}'\n${TRY}attempt('exponential')`
     const { text } = await bundled(code, built, 'js')
     expect(await printed(text, 'mjs')).toBe('7\n')
+  })
+})
+
+describe('what is loaded when it is needed', () => {
+  /** Prints a warning of the checks, and in which order requests of one key were admitted. */
+  const use = `const order = []
+const print = (name, value) => console.log(name, JSON.stringify(value))
+process.removeAllListeners('warning').on('warning', ({ code }) => print('warning', code))
+const handle = rateLimit({ keyer: () => '2001:db8::1', limits: perMinute(100) })(() => new Response('ok'))
+const limiter = createLimiter({ name: 'waits', keyer: (key) => key, limits: tokenBucket({ quota: 1, window: '20ms' }) })
+const ask = async () => (await handle(new Request('http://localhost/'))).status
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
+const run = async () => {
+  const first = await ask()
+  await pause(300)
+  print('statuses', [first, await ask()])
+  await Promise.all([1, 2, 3].map((i) => limiter.wait('a').then(() => order.push(i))))
+  print('order', order)
+}
+run()`
+  const expected = ['warning "SLUICE_WHOLE_ADDRESS"', 'statuses [200,200]', 'order [1,2,3]']
+  const linesOf = (text: string): string[] => text.trim().split('\n').toSorted()
+
+  it.each([
+    ['several files', { splitting: true, format: 'esm' }],
+    ['one file', { splitting: false, format: 'esm' }],
+    ['one file of CommonJS', { splitting: false, format: 'cjs' }],
+  ] as const)('works in a bundle of %s', async (_, options) => {
+    const code = `import { createLimiter, perMinute, tokenBucket } from '{src/index}'
+import { rateLimit } from '{adapters/fetch/index}'
+${use}`
+    const { files, text, later } = await bundled(code, built, 'js', options)
+    expect(later.length > 0).toBe(options.splitting)
+    for (const [name, each] of files) if (each !== text) await writeFile(join(built, name), each)
+    expect(linesOf(await printed(text, options.format === 'esm' ? 'mjs' : 'cjs'))).toEqual(expected.toSorted())
+  })
+
+  it('works in CommonJS, which has no import()', async () => {
+    const code = `const { createLimiter, perMinute, tokenBucket } = require('./cjs/src/index.js')
+const { rateLimit } = require('./cjs/adapters/fetch/index.js')
+${use}`
+    expect(linesOf(await printed(code, 'cjs'))).toEqual(expected.toSorted())
+    for (const name of ['limiter-queue', 'http-checks'])
+      expect(await readFile(join(built, `cjs/chunks/${name}.js`), 'utf8')).not.toMatch(/\bimport\(/)
   })
 })

@@ -4,7 +4,7 @@ const root = new URL('../../', import.meta.url).pathname
 
 /** A function of the package. */
 interface Called {
-  /** Relative to the root, such as `src/http/checks.ts`. */
+  /** Relative to the root, such as `src/http/checks/created.ts`. */
   readonly file: string
   readonly name: string
 }

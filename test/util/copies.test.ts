@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { VERSION } from '../../src/util/copies.ts'
 import { laterStore } from '../support/later.ts'
+import '../support/loaded.ts'
 
 /** The modules of a copy of the package. */
 interface Copy {

@@ -1,10 +1,10 @@
 import type { Decision } from '../../limiter/decision.ts'
 import type { LimitStatus } from '../../stores/store.ts'
 import { epochSeconds } from '../../util/seconds.ts'
-import { serializeItem } from 'structured-headers'
 import { distinctNames } from './names.ts'
 import { isAnswered, policyItems, policyLists, resetIn, resetSeconds, unitsLeft } from './standard.ts'
 import type { HeaderNames, HeaderValues, HeaderWriter, PartNames } from './types.ts'
+import { structuredString } from './structured.ts'
 import { headerValuesOf, SLOTS } from './values.ts'
 
 /** The limit that a response describes, and what its headers have in common. */
@@ -108,7 +108,7 @@ export function bindingWriter({ reset, dictionary, hasPolicies }: BindingStyle, 
 }
 
 const policyItem = policyItems(({ quota, window }) => ({
-  text: serializeItem(quota, new Map<string, number | string>([window === undefined ? ['qu', SLOTS] : ['w', window]])),
+  text: quota + (window === undefined ? `;qu=${structuredString(SLOTS)}` : `;w=${window}`),
   start: '',
 }))
 

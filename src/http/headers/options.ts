@@ -1,8 +1,8 @@
-import { serializeBareItem } from 'structured-headers'
 import { shown, SluiceError, veiled } from '../../util/errors.ts'
 import { hmacSha256 } from '../../util/sha256.ts'
 import { knownOptions, oneOf, refuse } from '../../util/validate.ts'
 import { recentCache } from '../keys/address.ts'
+import { structuredBytes } from './structured.ts'
 import { HEADER_STYLES, type HeaderNames, type HeaderStyle, type HeaderStyles, type StandardOptions } from './types.ts'
 
 /** The bytes of the digest that are shown. */
@@ -29,7 +29,7 @@ function partitioner(options: { readonly secret: string }): (key: string) => str
   const secretBytes = encoder.encode(secret)
   return recentCache(CACHE_SIZE, (key) => {
     const digest = hmacSha256(secretBytes, encoder.encode(key))
-    return serializeBareItem(Uint8Array.from(digest.subarray(0, BYTES)))
+    return structuredBytes(digest.subarray(0, BYTES))
   })
 }
 

@@ -3,7 +3,7 @@ import { combine, type Decision } from '../../limiter/decision.ts'
 import { chargeSourcesOf } from '../../limiter/default-limiter.ts'
 import { isCharge, type LimitStatus } from '../../stores/store.ts'
 import { shared } from '../../util/copies.ts'
-import { clashWarner, isChecked } from '../checks.ts'
+import { checksOf } from '../checking.ts'
 import { withNames } from './cors.ts'
 import { limiterNameOf } from './names.ts'
 import type { HeaderOptions } from './options.ts'
@@ -48,7 +48,6 @@ export function stackedHeaderWriter<Response>(
   const isImplied = implyConfig(limiter, config)
   // Not `config.write`, which all request limiters without header options share: a writer keeps its latest list of policies.
   const write = headerWriter(config)
-  const warnOfClashes = clashWarner(config)
   const readsTime = needsTime(config)
   // One function for all requests: headers are written synchronously, so that no other response can come between.
   let current: Response
@@ -84,7 +83,7 @@ export function stackedHeaderWriter<Response>(
         ? undefined
         : headersOf(decision, config)
     }
-    if (isChecked(request)) warnOfClashes(earlier.parts)
+    checksOf(request)?.warnOfClashes(write, config, earlier.parts)
     const merged = mergeHeaders(earlier, { decision, config })
     if (response !== undefined) {
       writeExposed(response, () => exposedIn(merged))

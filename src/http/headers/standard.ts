@@ -2,8 +2,8 @@ import type { Limit } from '../../engine/limit.ts'
 import type { Decision } from '../../limiter/decision.ts'
 import type { LimitStatus } from '../../stores/store.ts'
 import { wholeSeconds } from '../../util/seconds.ts'
-import { serializeBareItem, serializeItem } from 'structured-headers'
 import { distinctNames, limiterNameOf, repeatsName } from './names.ts'
+import { structuredString } from './structured.ts'
 import type { HeaderValues, HeaderWriter, PolicyItem, SetHeader, StandardFormat, StandardOptions } from './types.ts'
 import { headerValuesOf, SLOTS } from './values.ts'
 
@@ -12,18 +12,16 @@ export function standardFormat({ unit, partition }: StandardOptions = {}): Stand
   return {
     itemOf: policyItems((values, name) => ({
       text: policyText(values, name, unit?.(values.limit.name)),
-      start: `${serializeBareItem(name)};r=`,
+      start: `${structuredString(name)};r=`,
     })),
     partition,
   }
 }
 
 function policyText({ quota, window }: HeaderValues, name: string, given: string | undefined): string {
-  const parameters = new Map<string, number | string>([['q', quota]])
   const unit = window === undefined ? SLOTS : given
-  if (unit !== undefined && unit !== 'requests') parameters.set('qu', unit)
-  if (window !== undefined) parameters.set('w', window)
-  return serializeItem(name, parameters)
+  const ofUnit = unit === undefined || unit === 'requests' ? '' : `;qu=${structuredString(unit)}`
+  return `${structuredString(name)};q=${quota}${ofUnit}${window === undefined ? '' : `;w=${window}`}`
 }
 
 /**

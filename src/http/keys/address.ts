@@ -249,7 +249,7 @@ export function clientKeyer<Request>(client: ClientInfo<Request>, options: IpKey
 }
 
 /**
- * For each request that `src/http/checks.ts` checks: what its address was read with. Most requests are not in it.
+ * For each request that `src/http/checks/` checks: what its address was read with. Most requests are not in it.
  * Warnings about proxies concern only limits that read addresses.
  */
 export const readsOfChecked: WeakMap<object, Set<ClientInfo<never>>> = shared(

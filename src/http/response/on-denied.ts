@@ -1,5 +1,5 @@
 import { isPromise } from '../../util/maybe-promise.ts'
-import { warnIfUnanswered } from '../checks.ts'
+import { checksOf } from '../checking.ts'
 
 type HeaderValue = string | number | readonly string[]
 
@@ -67,7 +67,8 @@ export function callStarted(
     () => undo(true),
     () => {
       const answer = call(undo)
-      warnIfUnanswered(request, onDenied, () => isOver || response.headersSent || response.destroyed === true)
+      const isAnswered = (): boolean => isOver || response.headersSent || response.destroyed === true
+      checksOf(request)?.warnIfUnanswered(onDenied, isAnswered)
       return answer
     },
   )

@@ -12,6 +12,7 @@ import {
 import { once } from 'node:events'
 import http, { createServer, type RequestListener, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
+import { loadChecks } from '../../http/checking.ts'
 import type { Decision } from '../../limiter/decision.ts'
 import { everyone } from '../../limiter/keyers.ts'
 import { memoryStore } from '../../stores/memory/index.ts'
@@ -320,6 +321,8 @@ export function createWorld(harness: AdapterHarness): World {
     by: (name) => (request) => String(harness.header(request, name)),
     async serve({ limits = [], routes = [], handler = ok, ...others }) {
       const answered = routes.map((route) => Object.assign({ handler: ok }, route))
+      // Else the first requests would not be checked.
+      await loadChecks()
       const server = await harness.serve({ limits, routes: answered, handler, ...others })
       servers.push(server)
       return server

@@ -2,13 +2,14 @@ import express from 'express'
 import { expect, test } from 'vitest'
 import { rateLimit as limitFetch } from '../../../adapters/fetch/index.ts'
 import { byIP, byMethod, ipKeyer, rateLimit } from '../../../adapters/express/index.ts'
-import { isWholeAddress } from '../../../src/http/checks.ts'
+import { isWholeAddress } from '../../../src/http/checks/whole-address.ts'
 import { addressKeyer } from '../../../src/http/keys/address.ts'
 import { keyers } from '../../../src/limiter/keyers.ts'
 import { createLimiter, stack } from '../../../src/limiter/limiter.ts'
 import { fixedWindow } from '../../../src/engine/factories.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { ask, serve, warningsOf } from '../../support/http.ts'
+import '../../support/loaded.ts'
 
 test.each([
   '2001:db8::1',

@@ -4,6 +4,7 @@ import { fixedWindow, gcra, slidingWindowLog } from '../../../src/index.ts'
 import { DEADLINE, guardedLimiter, recordWarnings, timed } from '../../support/guarded.ts'
 import { singleFamilies, twoClients } from '../../support/redis-clients.ts'
 import { connect, leftovers, server, until } from '../../support/redis-tests.ts'
+import '../../support/loaded.ts'
 
 const limits = [
   gcra({ quota: 100, window: '1d', name: 'g' }),

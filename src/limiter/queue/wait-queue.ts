@@ -1,57 +1,17 @@
-import { shared } from '../util/copies.ts'
-import type { Duration } from '../engine/limit.ts'
-import { Charge, type DecisionMode, perform, type Store } from '../stores/store.ts'
-import { type Clock, microseconds, sleep } from '../util/clock.ts'
-import { shown, SluiceError } from '../util/errors.ts'
-import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
-import { isWorker } from '../util/worker.ts'
-import { onAbort } from '../util/shared-listener.ts'
-import { milliseconds, refuse, wholeNumber } from '../util/validate.ts'
-import { combine, type Decision, waitsForSlots } from './decision.ts'
+import type { Charge, DecisionMode, Store } from '../../stores/store.ts'
+import type { Clock } from '../../util/clock.ts'
+import type { SluiceError } from '../../util/errors.ts'
+import type { MaybePromise } from '../../util/maybe-promise.ts'
+import type { Decision } from '../decision.ts'
+import type { WaitOptions } from '../waiting.ts'
 import { type Marking, Marks } from './marks.ts'
+import { type QueueTools, takeTools, tools } from './tools.ts'
 import { type Group, Turns } from './turns.ts'
 
-const waiting = shared('waiting requests', () => new Map<string, number>())
-
-/** How many requests wait now, by the name of their limiter: in `wait`, and for the delay of a leaky bucket. */
-export function waitingRequests(): ReadonlyMap<string, number> {
-  return waiting
-}
-
-/** Counts a request that waits. Returns a function to call once when it waits no longer. */
-export function countWaiting(limiter: string): () => void {
-  waiting.set(limiter, (waiting.get(limiter) ?? 0) + 1)
-  return function release() {
-    const left = waiting.get(limiter)! - 1
-    if (left === 0) waiting.delete(limiter)
-    else waiting.set(limiter, left)
-  }
-}
-
-/** Options of `wait`. */
-export interface WaitOptions {
-  /** The cost against every limit. Default: the limiter's `cost`, else 1. */
-  readonly cost?: number
-  /** The longest wait: milliseconds from 0, or a text such as `'5s'`. `wait` rejects at once if it would take longer. Default: no limit. */
-  readonly maxWait?: Duration
-  /**
-   * The most requests that may wait on the store: a whole number from 1. Beyond it, the newest wait of the key that has the most of them is rejected
-   * with `WAIT_QUEUE_FULL`. Default 10,000.
-   */
-  readonly maxQueue?: number
-  /**
-   * The most requests that may wait with one key of the first limiter: a whole number from 1. Beyond it a wait is rejected with `WAIT_QUEUE_FULL`.
-   * Default: as `maxQueue`.
-   */
-  readonly maxPerKey?: number
-  /** Gives up the place when aborted. The promise is rejected with the signal's reason. */
-  readonly signal?: AbortSignal
-}
-
 function longestWait({ maxWait = Infinity }: WaitOptions): number {
-  if (typeof maxWait === 'string') return milliseconds('maxWait', maxWait)
+  if (typeof maxWait === 'string') return tools.milliseconds('maxWait', maxWait)
   if (typeof maxWait === 'number' && maxWait >= 0) return maxWait
-  return refuse('maxWait', "milliseconds from 0, or a text such as '5s'", maxWait)
+  return tools.refuse('maxWait', "milliseconds from 0, or a text such as '5s'", maxWait)
 }
 
 /** Timers and clocks differ by less than this, in milliseconds. */
@@ -97,7 +57,8 @@ class Waiter implements Marking {
   ) {
     const { signal } = options
     const maxWait = longestWait(options)
-    if (signal !== undefined && typeof signal?.throwIfAborted !== 'function') refuse('signal', 'an AbortSignal', signal)
+    if (signal !== undefined && typeof signal?.throwIfAborted !== 'function')
+      tools.refuse('signal', 'an AbortSignal', signal)
     signal?.throwIfAborted()
     this.store = store
     this.charges = charges
@@ -113,15 +74,15 @@ class Waiter implements Marking {
     this.#since = this.now
     const late = (): void => {
       const cause = this.denied && { cause: this.denied }
-      giveUp(this, new SluiceError('WAIT_TOO_LONG', `Not admitted within maxWait, ${maxWait} ms`, cause))
+      giveUp(this, new tools.SluiceError('WAIT_TOO_LONG', `Not admitted within maxWait, ${maxWait} ms`, cause))
     }
-    this.#cancelDeadline = maxWait === Infinity ? () => undefined : sleep(maxWait + TOLERANCE, late, this.clock)
+    this.#cancelDeadline = maxWait === Infinity ? () => undefined : tools.sleep(maxWait + TOLERANCE, late, this.clock)
     this.#ignoreAbort =
-      signal === undefined ? () => undefined : onAbort(signal, () => giveUp(this, signal.reason as unknown))
+      signal === undefined ? () => undefined : tools.onAbort(signal, () => giveUp(this, signal.reason as unknown))
   }
 
   get now(): number {
-    return this.clock === undefined ? performance.now() : microseconds(this.clock) / 1000
+    return this.clock === undefined ? performance.now() : tools.microseconds(this.clock) / 1000
   }
 
   get waited(): number {
@@ -137,13 +98,13 @@ class Waiter implements Marking {
   refusal(ms: number, cause: Decision): SluiceError | undefined {
     if (ms === Infinity) {
       const { cost, limit } = cause.binding!
-      const never = `A cost of ${cost} is more than limit ${shown(limit.name)} ever admits at once`
-      return new SluiceError('NEVER_ADMITTED', never, { cause })
+      const never = `A cost of ${cost} is more than limit ${tools.shown(limit.name)} ever admits at once`
+      return new tools.SluiceError('NEVER_ADMITTED', never, { cause })
     }
     if (!this.isTooLong(ms)) return undefined
     const total = Math.round(this.waited + ms)
     const message = `The wait would take ${total} ms, longer than maxWait, ${this.#maxWait} ms`
-    return new SluiceError('WAIT_TOO_LONG', message, { cause })
+    return new tools.SluiceError('WAIT_TOO_LONG', message, { cause })
   }
 
   /** Resolves once the decision's delay has passed. */
@@ -151,7 +112,7 @@ class Waiter implements Marking {
     this.held = decision
     if (decision.delay === 0) return this.#resolve(decision)
     this.waits()
-    this.#cancelHold = sleep(decision.delay, () => this.#resolve(decision), this.clock)
+    this.#cancelHold = tools.sleep(decision.delay, () => this.#resolve(decision), this.clock)
   }
 
   reject(reason: unknown): void {
@@ -174,26 +135,8 @@ class Waiter implements Marking {
   }
 }
 
-/** The denial behind the error of a wait that was refused; `undefined` for every other error. */
-export function denialOf(error: unknown): Decision | undefined {
-  const isRefusal = error instanceof SluiceError && (error.code === 'WAIT_TOO_LONG' || error.code === 'NEVER_ADMITTED')
-  return isRefusal ? (error.cause as Decision | undefined) : undefined
-}
-
 /** How many requests can wait on a store by default. */
 const MAX_QUEUE = 10_000
-
-const queues = shared('queues', () => new WeakMap<object, WaitQueue>())
-
-/**
- * Returns the queue of a store. All limiters whose stores count in one place share it, such as a store and a guard of it, so that each
- * key has one order of waiters.
- */
-export function waitQueueOf(store: Store): WaitQueue {
-  const queue = queues.get(store.place) ?? new WaitQueue()
-  queues.set(store.place, queue)
-  return queue
-}
 
 /**
  * Serves waiters in turns: first come, first served for each key, and the keys of the first limiter in turn. The first waiter of a group asks the
@@ -218,11 +161,11 @@ export class WaitQueue {
     waits: () => void,
   ): Promise<Decision> {
     const { maxQueue = MAX_QUEUE, maxPerKey = maxQueue } = options
-    wholeNumber('maxQueue', maxQueue)
-    wholeNumber('maxPerKey', maxPerKey)
-    if (!isWorker && this.#turns.sizeOf(charges) >= maxPerKey) throw queueFull(maxPerKey, 'maxPerKey')
+    tools.wholeNumber('maxQueue', maxQueue)
+    tools.wholeNumber('maxPerKey', maxPerKey)
+    if (!tools.isWorker && this.#turns.sizeOf(charges) >= maxPerKey) throw queueFull(maxPerKey, 'maxPerKey')
     const waiter = new Waiter(store, charges, options, refund, (gone, reason) => this.#giveUp(gone, reason), waits)
-    if (isWorker) {
+    if (tools.isWorker) {
       void this.#serveAlone(waiter)
       return waiter.promise
     }
@@ -255,9 +198,9 @@ export class WaitQueue {
     } else if (decision.allowed) holdOrRefuse(waiter, decision)
     else if (!this.#refused(waiter, promisedWait(decision), decision)) {
       waiter.waits()
-      const pause = decision.limits.some(waitsForSlots) ? ASK_AGAIN : 0
+      const pause = decision.limits.some(tools.waitsForSlots) ? ASK_AGAIN : 0
       const ms = Math.max(promisedWait(decision), pause) + Math.random() * JITTER
-      await new Promise<void>((resolve) => void sleep(ms, resolve, waiter.clock))
+      await new Promise<void>((resolve) => void tools.sleep(ms, resolve, waiter.clock))
     }
   }
 
@@ -275,15 +218,15 @@ export class WaitQueue {
 
   /** True when a waiter is to be served before these charges. Without waiters, there is nothing to look up. */
   isAheadOf(charges: readonly Charge[]): boolean {
-    return charges.some((charge) => this.#turns.isAheadOf(charge))
+    return this.waiters.size > 0 && charges.some((charge) => this.#turns.isAheadOf(charge))
   }
 
   /** Denies charges that waiters are ahead of, until those are served. Charges nothing. */
   deny(store: Store, charges: readonly Charge[]): MaybePromise<Decision> {
     const behind = charges.map((charge) => withAhead(charge, this.#turns.costAhead(charge) + charge.cost))
-    return chain(decide(store, behind, 'peek'), ({ degraded }) => {
+    return tools.chain(decide(store, behind, 'peek'), ({ degraded }) => {
       const verdicts = charges.map((charge, i) => verdictBehind(charge, behind[i]!, this.#turns.isAheadOf(charge)))
-      return combine(verdicts, degraded)
+      return tools.combine(verdicts, degraded)
     })
   }
 
@@ -325,7 +268,7 @@ export class WaitQueue {
     if (place >= 0) return this.#standBack(group, waiter, place)
     const changesBefore = group.place < 0 ? this.#changes : undefined
     const asked = decide(waiter.store, sameCharges(waiter), 'consume')
-    const decision = isPromise(asked) ? await asked : asked
+    const decision = tools.isPromise(asked) ? await asked : asked
     if (!this.waiters.has(waiter)) {
       if (decision.allowed) await waiter.refund(decision)
     } else if (decision.allowed) {
@@ -337,8 +280,8 @@ export class WaitQueue {
       const isOutdated = changesBefore !== undefined && changesBefore !== this.#changes
       if (isOutdated) return
       // What is decided without the store says nothing about other processes.
-      if (decision.degraded === undefined && waitsForSlots(decision.binding!)) this.#mark(group, waiter)
-      const pause = decision.limits.some(waitsForSlots) ? this.#pause(group, waiter) : 0
+      if (decision.degraded === undefined && tools.waitsForSlots(decision.binding!)) this.#mark(group, waiter)
+      const pause = decision.limits.some(tools.waitsForSlots) ? this.#pause(group, waiter) : 0
       return group.sleep(Math.max(promisedWait(decision), pause), waiter.clock)
     }
   }
@@ -447,14 +390,16 @@ const JITTER_SOON = 10
 function promisedWait({ limits }: Decision): number {
   let wait = 0
   for (const status of limits)
-    if (!status.allowed && status.limit.shadow !== true && !waitsForSlots(status))
+    if (!status.allowed && status.limit.shadow !== true && !tools.waitsForSlots(status))
       wait = Math.max(wait, status.retryAfter)
   return wait
 }
 
 /** Decides charges. A wait can be long, so it never starts from an answer that a wrapper of the store remembers. */
 function decide(store: Store, charges: readonly Charge[], mode: DecisionMode): MaybePromise<Decision> {
-  return chain(perform(store, { kind: mode, charges, fresh: true }), (degraded) => combine(charges, degraded))
+  return tools.chain(tools.perform(store, { kind: mode, charges, fresh: true }), (degraded) =>
+    tools.combine(charges, degraded),
+  )
 }
 
 function sameCharges({ charges }: Waiter): Charge[] {
@@ -467,7 +412,7 @@ function costsOf({ charges }: Waiter): number[] {
 
 /** Returns a charge with a cost that includes those ahead of it, as far as its limit ever admits them at once. */
 function withAhead({ policy, key, cost }: Charge, sum: number): Charge {
-  return new Charge(policy, key, Math.max(cost, Math.min(sum, policy.compiled.capacity)))
+  return new tools.Charge(policy, key, Math.max(cost, Math.min(sum, policy.compiled.capacity)))
 }
 
 /** Returns the verdict of a charge. `isBehind`: waiters are ahead of it. */
@@ -485,8 +430,14 @@ function verdictBehind(charge: Charge, behind: Charge, isBehind: boolean): Charg
 
 function queueFull(most: number, option: 'maxQueue' | 'maxPerKey'): SluiceError {
   const which = option === 'maxQueue' ? 'requests' : 'requests of the key'
-  return new SluiceError(
+  return new tools.SluiceError(
     'WAIT_QUEUE_FULL',
     `${most} ${which} are already waiting, the most that \`${option}\` allows. Reject this request, or increase \`${option}\``,
   )
+}
+
+/** Makes a queue. All queues have the same tools. */
+export function createQueue(given: QueueTools): WaitQueue {
+  takeTools(given)
+  return new WaitQueue()
 }

@@ -1,8 +1,6 @@
-import { NOT_LEASED } from '../stores/lease-settings.ts'
-import { isMemoryPlace } from '../stores/memory/key-counts.ts'
-import { Charge, createPolicy, perform, type Policy, type Store } from '../stores/store.ts'
-import type { LockMode } from '../engine/adjust.ts'
-import { boundedKey } from '../util/bounded-key.ts'
+import type { LockMode } from '../../engine/adjust.ts'
+import type { Charge, Policy, Store } from '../../stores/store.ts'
+import { tools } from './tools.ts'
 
 /** The limiter whose keys are marks. No limiter of a user has this name, which is not ASCII. */
 const LIMITER = '·waiting'
@@ -91,7 +89,7 @@ export class Marks {
    * request does not wait for it.
    */
   async notice(name: string, charge: Charge, waiter: Marking): Promise<void> {
-    if (isMemoryPlace(waiter.store.place)) return
+    if (tools.isMemoryPlace(waiter.store.place)) return
     const { now } = waiter
     const line = this.#lineOf(name)
     if (line.due > now) return
@@ -101,7 +99,7 @@ export class Marks {
 
   /** Marks the line of a charge, if that is due, and looks for marks of other processes. */
   async mark(name: string, charge: Charge, waiter: Marking): Promise<void> {
-    if (isMemoryPlace(waiter.store.place)) return
+    if (tools.isMemoryPlace(waiter.store.place)) return
     const { now } = waiter
     const line = this.#lineOf(name)
     line.waited = now
@@ -116,7 +114,7 @@ export class Marks {
       const began = waiter.now
       const mark = this.#markOf(name, charge)
       // Stores keep the order of operations on a key.
-      const read = perform(waiter.store, { kind: 'peek', charges: [mark], fresh: true })
+      const read = tools.perform(waiter.store, { kind: 'peek', charges: [mark], fresh: true })
       await Promise.all([read, length > 0 && lock(waiter.store, mark, length, 'extend')])
       const ended = waiter.now
       // What was read ends between these two, since it takes a time to read it.
@@ -159,14 +157,15 @@ export class Marks {
   /** A charge to the key that is the mark of a line, under the limit of what waits, so that the store needs nothing new for it. */
   #markOf(name: string, { policy }: Charge): Charge {
     const { limit, store, home } = policy
-    const known = this.#policies.get(policy) ?? createPolicy(LIMITER, limit, store, home, undefined, NOT_LEASED)
+    const known =
+      this.#policies.get(policy) ?? tools.createPolicy(LIMITER, limit, store, home, undefined, tools.NOT_LEASED)
     this.#policies.set(policy, known)
-    return new Charge(known, boundedKey(name), 1)
+    return new tools.Charge(known, tools.boundedKey(name), 1)
   }
 }
 
 function lock(store: Store, mark: Charge, ms: number, mode: LockMode): unknown {
-  return perform(store, { kind: 'lock', charges: [mark.copy()], ms, mode })
+  return tools.perform(store, { kind: 'lock', charges: [mark.copy()], ms, mode })
 }
 
 /** Returns the milliseconds for which a request that has waited so many is marked. */

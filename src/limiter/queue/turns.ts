@@ -1,5 +1,6 @@
-import type { Charge } from '../stores/store.ts'
-import { type Clock, sleep } from '../util/clock.ts'
+import type { Charge } from '../../stores/store.ts'
+import type { Clock } from '../../util/clock.ts'
+import { tools } from './tools.ts'
 
 /** A request that waits. */
 export interface Waiting {
@@ -54,7 +55,7 @@ export class Group<Waiter extends Waiting> {
   sleep(ms: number, clock: Clock | undefined): Promise<void> {
     if (this.#isWoken) return Promise.resolve()
     return new Promise((resolve) => {
-      const cancel = ms === Infinity ? () => undefined : sleep(ms, resolve, clock)
+      const cancel = ms === Infinity ? () => undefined : tools.sleep(ms, resolve, clock)
       this.#wake = () => {
         cancel()
         resolve()

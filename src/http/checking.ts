@@ -1,0 +1,63 @@
+import { chargeSourcesOf } from '../limiter/default-limiter.ts'
+import { boundedKey } from '../util/bounded-key.ts'
+import { isPromise } from '../util/maybe-promise.ts'
+import { isProduction, isTestRun, warn } from '../util/warn.ts'
+import type * as CheckCode from './checks/index.ts'
+import { clashBetween } from './headers/styles.ts'
+import { clientAddress, readsOfChecked } from './keys/address.ts'
+import { NO_ROUTE } from './keys/request-keyers.ts'
+
+/** The checks of the set-up of a server. They are loaded when they are needed, so that they are no part of what a program loads at once. */
+type Checks = typeof CheckCode
+
+let loaded: Checks | undefined
+
+/** Loads the checks. */
+export async function loadChecks(): Promise<void> {
+  loaded ??= await import('./checks/index.ts')
+  loaded.takeTools({ boundedKey, chargeSourcesOf, clashBetween, clientAddress, isTestRun, readsOfChecked, warn })
+}
+
+/**
+ * Calls a function with the checks: at once if they are loaded, else some milliseconds later. Where they cannot be loaded, nothing is checked.
+ * @param wanted the option `checks`. Without it, there are checks unless the program runs in production
+ */
+export function withChecks(wanted: boolean | undefined, use: (checks: Checks) => void): void {
+  if (!(wanted ?? !isProduction())) return
+  if (loaded !== undefined) return use(loaded)
+  loadChecks()
+    .then(() => use(loaded!))
+    .catch(() => undefined)
+}
+
+/** Returns the checks while a request is checked: from its start in a request limiter with checks until its decision has taken effect. */
+export function checksOf(request: object): Checks | undefined {
+  return readsOfChecked.has(request) ? loaded : undefined
+}
+
+/**
+ * Returns what an `onDenied` returned. If the request is checked, it warns when a promise stays pending.
+ * @param isAnswered returns true when the response does not wait for the promise
+ */
+export function watchedAnswer<Answer>(
+  request: object,
+  onDenied: object,
+  answer: Answer,
+  isAnswered: () => boolean,
+): Answer {
+  const checks = isPromise(answer) ? checksOf(request) : undefined
+  return checks === undefined ? answer : checks.warnIfPending(onDenied, answer, isAnswered)
+}
+
+/**
+ * Returns the key of a request whose route is not known yet. A rate limit that checks the request warns, once for each app.
+ * @example const byRoute = (request: express.Request) => (request.route === undefined ? unroutedKey(request, request.app) : routeKey(request.method, request.route.path))
+ */
+export function unroutedKey(request: object, app: object): string {
+  try {
+    checksOf(request)?.warnOfNoRoute(app)
+  } catch {
+    // The app was made by hand, and is no object.
+  }
+  return NO_ROUTE
+}

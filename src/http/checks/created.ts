@@ -1,0 +1,88 @@
+import type { Limiter } from '../../limiter/contract.ts'
+import { tools } from './tools.ts'
+
+/** A handler creates so many limiters in ten seconds when somebody tries it. Somebody who edits a file for a hot reload does not. */
+const FEW = 5
+const SOON = 10_000
+/** However long it takes. */
+const MANY = 100
+/** The definitions that are counted for one app. */
+const MOST_DEFINITIONS = 1000
+
+/** What has been seen of one limiter. */
+interface Uses {
+  readonly definition: string
+  count: number
+  /** The app of its first request. */
+  app: object | undefined
+}
+
+/** Limiters in a row with one definition, each used for one request of one app: how many, and the times of the latest. */
+interface Singles {
+  count: number
+  readonly times: number[]
+}
+
+/** True once this process has served a request. Limiters are usually created before. */
+let isServing = false
+let hasWarned = false
+/** By the first part of a limiter. */
+const usesOf = new WeakMap<object, Uses>()
+/** By app, and then by definition. Tests create an app for each of their limiters, and a handler has one. */
+const singlesOf = new WeakMap<object, Map<string, Singles>>()
+/** In place of an app where a request does not say which one it belongs to. */
+const UNKNOWN_APP = {}
+
+/**
+ * Returns a function to call with the app of each request of a limiter. It warns when a handler creates a limiter for each request: each of
+ * them starts from zero, so that no request is ever denied. Without an app, requests of test runners are not counted.
+ */
+export function creationWatch(limiter: Limiter<never>): (app: object | undefined) => void {
+  const uses = isServing && !hasWarned ? usesBy(limiter) : undefined
+  return function noteUse(app) {
+    isServing = true
+    if (uses === undefined || uses.count === 2) return
+    uses.count++
+    if (uses.count === 1) countSingle(uses, app ?? (tools.isTestRun() ? undefined : UNKNOWN_APP))
+    else if (uses.app !== undefined) singlesOf.get(uses.app)?.delete(uses.definition)
+  }
+}
+
+/** A limiter continues the counts of a store that is not new. */
+function usesBy(limiter: Limiter<never>): Uses | undefined {
+  const [part] = tools.chargeSourcesOf(limiter)
+  if (part === undefined || !part.startsFromZero) return undefined
+  const uses = usesOf.get(part) ?? { definition: tools.boundedKey(part.describe()), count: 0, app: undefined }
+  usesOf.set(part, uses)
+  return uses
+}
+
+function countSingle(uses: Uses, app: object | undefined): void {
+  uses.app = app
+  if (app === undefined || hasWarned) return
+  const singles = singlesIn(app, uses.definition)
+  const now = performance.now()
+  singles.count++
+  singles.times.push(now)
+  if (singles.times.length > FEW) singles.times.shift()
+  const isSoon = singles.times.length === FEW && now - singles.times[0]! <= SOON
+  if (!isSoon && singles.count < MANY) return
+  hasWarned = true
+  tools.warn(
+    'SLUICE_CREATED_PER_REQUEST',
+    `${singles.count} rate limits with equal options were created while requests were served, and each has seen a single request. A rate ` +
+      'limit that is created in a handler starts from zero on every request, so it never denies one. Create it once, outside of the ' +
+      'handler, or give it a `store` that is created once.',
+  )
+}
+
+function singlesIn(app: object, definition: string): Singles {
+  const byDefinition = singlesOf.get(app) ?? new Map<string, Singles>()
+  singlesOf.set(app, byDefinition)
+  const known = byDefinition.get(definition)
+  if (known !== undefined) return known
+  if (byDefinition.size >= MOST_DEFINITIONS) byDefinition.clear()
+  const singles = { count: 0, times: [] }
+  byDefinition.set(definition, singles)
+  return singles
+}

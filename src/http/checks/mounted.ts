@@ -1,0 +1,41 @@
+import { tools } from './tools.ts'
+
+/** Warns of a middleware that is the last one after routes. */
+export function warnOfLateMount(): void {
+  tools.warn(
+    'SLUICE_MOUNTED_LATE',
+    'A rate limit is mounted after all routes of its app or router, so it limits only requests that no route responds to. Call ' +
+      '`app.use(rateLimit(…))` before the routes.',
+  )
+}
+
+/** Warns, once for each app, of a limit by route that is mounted where the route is not known yet. */
+export function warnOfNoRoute(app: object): void {
+  if (appsWithoutRoute.has(app)) return
+  appsWithoutRoute.add(app)
+  tools.warn(
+    'SLUICE_NO_ROUTE',
+    '`byRoute` runs before the route of a request is known, so all requests share one bucket. Put the rate limit ' +
+      'into the route, such as app.get(path, limit, handler) in Express, or into the router in Koa, or remove `byRoute`.',
+  )
+}
+
+const appsWithoutRoute = new WeakSet<object>()
+
+/** Warns that a limit of Fastify decides before hooks that its keyer may need. */
+export function warnOfEarlyRoute(): void {
+  tools.warn(
+    'SLUICE_EARLY_ROUTE',
+    "A limit with `hook: 'preHandler'` runs before the preHandler hooks of a route or a 404 handler that was declared before " +
+      "sluice was loaded. A keyer cannot use what these hooks set. Import 'sluice/fastify' before the app is created.",
+  )
+}
+
+/** Warns that nothing uses the limits of a module of Nest. */
+export function warnOfNoGuard(): void {
+  tools.warn(
+    'SLUICE_NO_GUARD',
+    'RateLimitModule is imported, but no RateLimitGuard was created, so nothing is limited. Add ' +
+      '{ provide: APP_GUARD, useClass: RateLimitGuard } to the providers of a module, or @UseGuards(RateLimitGuard) to a class.',
+  )
+}

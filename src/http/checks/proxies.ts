@@ -1,0 +1,87 @@
+import type { ClientInfo, ProxyHeader, ProxyTrust } from '../keys/address.ts'
+import { tools } from './tools.ts'
+
+/** The proxy settings of an app, and the function that warns of them. */
+interface ProxySettings {
+  readonly trust: ProxyTrust
+  readonly warn: ReturnType<typeof proxyWarner>
+}
+
+/** By framework and app, so that all keyers of an app share its warnings. */
+const knownApps = new WeakMap<object, WeakMap<object, ProxySettings>>()
+
+/** Warns, once for each app, if its proxy settings make the addresses of its clients useless. */
+export function checkProxies<Request>(client: ClientInfo<Request>, request: Request): void {
+  const app = client.app(request)
+  if (app === undefined) return
+  const ofFramework = knownApps.get(client) ?? new WeakMap<object, ProxySettings>()
+  knownApps.set(client, ofFramework)
+  const known = ofFramework.get(app)
+  const settings = known ?? { trust: client.trust(request), warn: proxyWarner() }
+  ofFramework.set(app, settings)
+  // An app that trusts everybody may set the address of most requests itself, so that only its first request counts.
+  if (known !== undefined && settings.trust === 'everybody') return
+  settings.warn(client.proxyHeader(request), settings.trust, () => client.isSet?.(request) === true)
+}
+
+/** A warning: what is wrong, and what to do. */
+interface ProxyWarning {
+  readonly code: 'SLUICE_PROXY_UNTRUSTED' | 'SLUICE_PROXY_TRUSTS_ALL'
+  readonly message: string
+}
+
+const HOW_TO =
+  "Tell the framework which proxies are yours: app.set('trust proxy', 1) in Express, trustProxy: '10.0.0.0/8' in Fastify, where " +
+  'a number trusts no proxy, app.proxy = true with maxIpsCount: 1 in Koa, with your own numbers; ipKeyer({ address }) where the ' +
+  'adapter has this option.'
+
+const untrusted: ProxyWarning = {
+  code: 'SLUICE_PROXY_UNTRUSTED',
+  message:
+    'Requests have an X-Forwarded-For header, but the framework trusts no proxy. All clients behind the proxy share one address ' +
+    `and one limit. ${HOW_TO}`,
+}
+
+const unread = (header: string): ProxyWarning => ({
+  code: 'SLUICE_PROXY_UNTRUSTED',
+  message:
+    `Requests have the header ${header}, but the framework does not read it. All clients behind ` +
+    `the proxy share one address and one limit. Configure the proxy to send X-Forwarded-For. ${HOW_TO}`,
+})
+
+const unreadWarnings = { forwarded: unread('Forwarded'), 'x-real-ip': unread('X-Real-IP') } as const
+
+const trustsAll: ProxyWarning = {
+  code: 'SLUICE_PROXY_TRUSTS_ALL',
+  message:
+    'The framework trusts the X-Forwarded-For header of every sender. A client that forges the header gets a new limit with each ' +
+    `request. ${HOW_TO}`,
+}
+
+/**
+ * Returns what is wrong with the address of a request, if anything.
+ * @example proxyWarning('x-forwarded-for', 'nobody')?.code // 'SLUICE_PROXY_UNTRUSTED'
+ */
+export function proxyWarning(header: ProxyHeader | undefined, trust: ProxyTrust): ProxyWarning | undefined {
+  if (trust === 'everybody') return trustsAll
+  if (header === 'forwarded' || header === 'x-real-ip') return unreadWarnings[header]
+  return trust === 'nobody' && header !== undefined ? untrusted : undefined
+}
+
+/**
+ * Returns a function that checks a request and writes each warning once, unless `isSet` returns true: the app has set the address itself.
+ * @example
+ * const warnOfProxy = proxyWarner()
+ * warnOfProxy(proxyHeaderIn(request.headers), 'nobody')
+ */
+export function proxyWarner(
+  emit: (code: string, message: string) => void = tools.warn,
+): (header: ProxyHeader | undefined, trust: ProxyTrust, isSet?: () => boolean) => void {
+  const emitted = new Set<ProxyWarning>()
+  return function warnOfProxy(header, trust, isSet) {
+    const warning = proxyWarning(header, trust)
+    if (warning === undefined || emitted.has(warning) || isSet?.() === true) return
+    emitted.add(warning)
+    emit(warning.code, warning.message)
+  }
+}

@@ -1,0 +1,23 @@
+import type { chargeSourcesOf } from '../../limiter/default-limiter.ts'
+import type { boundedKey } from '../../util/bounded-key.ts'
+import type { isTestRun, warn } from '../../util/warn.ts'
+import type { clashBetween } from '../headers/styles.ts'
+import type { clientAddress, readsOfChecked } from '../keys/address.ts'
+
+/** What the checks use of the package: see `src/limiter/queue/tools.ts`. */
+export interface CheckTools {
+  readonly chargeSourcesOf: typeof chargeSourcesOf
+  readonly boundedKey: typeof boundedKey
+  readonly isTestRun: typeof isTestRun
+  readonly warn: typeof warn
+  readonly clashBetween: typeof clashBetween
+  readonly clientAddress: typeof clientAddress
+  readonly readsOfChecked: typeof readsOfChecked
+}
+
+export let tools: CheckTools
+
+/** Called before anything else of this folder. */
+export function takeTools(given: CheckTools): void {
+  tools = given
+}

@@ -1,0 +1,51 @@
+import type { Decision } from '../../limiter/decision.ts'
+import { tools } from './tools.ts'
+
+/** Texts that may be a public address. The part of another keyer may follow. */
+const PUBLIC = /(?<![\da-f])[23][\da-f]{3}(?::[\da-f]{0,4}){2,7}(?<!:)/gi
+
+/**
+ * Returns a function that warns once when a key is or contains a whole IPv6 address, which is only one of many that a client has.
+ * `ipKeyer` never makes such a key: it appends the length of the prefix.
+ */
+export function wholeAddressWarner(): (decision: Decision) => void {
+  let warned = false
+  let checked = ''
+  return function warnOfWholeAddress({ limits }) {
+    if (warned) return
+    for (let i = 0; i < limits.length; i++) {
+      const { key } = limits[i]!
+      if (key === checked) continue
+      checked = key
+      if (isWholeAddress(key)) return warnOnce()
+    }
+  }
+  function warnOnce(): void {
+    warned = true
+    tools.warn(
+      'SLUICE_WHOLE_ADDRESS',
+      'The keyer of a rate limit returned a whole IPv6 address. A client can use many addresses, and gets a new ' +
+        'limit with each of them. Use `byIP` or `ipKeyer` for the part of the key that is an address: `apiKey ?? byIP(request)`.',
+    )
+  }
+}
+
+/** Returns true for an IPv6 address that does not carry an IPv4 address, and for a text that contains a public one. */
+export function isWholeAddress(key: string): boolean {
+  const colon = key.indexOf(':')
+  // Most keys end here.
+  if (colon === -1 || !key.includes(':', colon + 1)) return false
+  return (key[0] !== '[' && isIPv6(key)) || containsAddress(key)
+}
+
+/** Public addresses begin with 2 or 3. A prefix, such as in a key of `ipKeyer`, is none. */
+function containsAddress(key: string): boolean {
+  for (const { 0: found, index } of key.matchAll(PUBLIC)) {
+    if (isIPv6(found) && !/^\/\d/.test(key.slice(index + found.length))) return true
+  }
+  return false
+}
+
+function isIPv6(text: string): boolean {
+  return tools.clientAddress(text)?.includes(':') === true
+}

@@ -1,0 +1,89 @@
+import { createPolicy, Charge, perform, type Store } from '../stores/store.ts'
+import { NOT_LEASED } from '../stores/lease-settings.ts'
+import { isMemoryPlace } from '../stores/memory/key-counts.ts'
+import { boundedKey } from '../util/bounded-key.ts'
+import { microseconds, sleep } from '../util/clock.ts'
+import { shared } from '../util/copies.ts'
+import { shown, SluiceError } from '../util/errors.ts'
+import { chain, isPromise } from '../util/maybe-promise.ts'
+import { onAbort } from '../util/shared-listener.ts'
+import { milliseconds, refuse, wholeNumber } from '../util/validate.ts'
+import { isWorker } from '../util/worker.ts'
+import { combine, waitsForSlots } from './decision.ts'
+import type { QueueTools } from './queue/tools.ts'
+import type * as QueueCode from './queue/wait-queue.ts'
+
+// Where requests wait. Few programs wait, so the code of queues, in `queue/`, is loaded by the first limiter that needs it.
+
+const queueTools: QueueTools = {
+  NOT_LEASED,
+  isMemoryPlace,
+  Charge,
+  createPolicy,
+  perform,
+  boundedKey,
+  microseconds,
+  sleep,
+  shown,
+  SluiceError,
+  chain,
+  isPromise,
+  onAbort,
+  milliseconds,
+  refuse,
+  wholeNumber,
+  isWorker,
+  combine,
+  waitsForSlots,
+}
+
+/** Where requests can wait. The first one that waits makes the queue. */
+export interface WaitPlace {
+  queue?: QueueCode.WaitQueue
+}
+
+const places = shared('wait places', () => new WeakMap<object, WaitPlace>())
+
+/**
+ * Returns the place of the queue of a store. All limiters whose stores count in one place share it, such as a store and a guard of it, so that each
+ * key has one order of waiters.
+ */
+export function waitPlaceOf(store: Store): WaitPlace {
+  const place = places.get(store.place) ?? {}
+  places.set(store.place, place)
+  return place
+}
+
+type Code = typeof QueueCode
+
+let loaded: Code | undefined
+let loading: Promise<Code> | undefined
+
+/** Returns the code of queues. All who wait for it get one promise, so that they keep their order. */
+export function queueCode(): Promise<Code> {
+  loading ??= import('./queue/wait-queue.ts').catch((error: unknown) => {
+    // The next one tries again.
+    loading = undefined
+    throw error
+  })
+  return loading
+}
+
+/**
+ * Returns the queue of a place; `undefined` until the code of queues is loaded.
+ * @param code what `queueCode` has returned
+ */
+export function queueIn(place: WaitPlace, code: Code | undefined = loaded): QueueCode.WaitQueue | undefined {
+  loaded = code
+  if (code !== undefined) place.queue ??= code.createQueue(queueTools)
+  return place.queue
+}
+
+/** Loads the code of queues, so that the first request that waits finds it. It never rejects: that request loads it again. */
+export async function loadQueues(): Promise<void> {
+  try {
+    loaded = await queueCode()
+  } catch {
+    // The first request that waits is rejected.
+  }
+}
