@@ -16,7 +16,7 @@ import { RateLimiterRedis } from 'rate-limiter-flexible'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { rateLimit, type RateLimitOptions } from '../../adapters/express/index.ts'
 import * as nest from '../../adapters/nestjs/index.ts'
-import { createLimiter, everyone, fixedWindow, SluiceError } from '../../src/index.ts'
+import { createLimiter, type Decision, everyone, fixedWindow, SluiceError } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { controllers, limitedModule, moduleOf, start, type StartOptions } from '../adapters/nestjs/app.ts'
 import { ask, type Reply, serve } from '../support/http.ts'
@@ -50,10 +50,13 @@ const hour = (quota: number, name?: string): ReturnType<typeof fixedWindow> =>
   fixedWindow({ quota, window: '1h', ...(name !== undefined && { name }) })
 const there = (options: Partial<Options>): RequestHandler =>
   expressRateLimit({ windowMs: 3_600_000, validate: false, ...options })
-const here = (options: Partial<RateLimitOptions<express.Request, express.Response>>): RequestHandler =>
+const here = (options: object): RequestHandler =>
   rateLimit({ keyer: everyone, limits: hour(2), checks: false, ...options } as RateLimitOptions)
 
-/** Sends requests to an Express app. `look` sees the last request, also a denied one. Returns the last response. */
+/** Both packages write this property, with different types. */
+const usedIn = (request: object): unknown => (request as { rateLimit?: { used?: unknown } }).rateLimit?.used
+
+/** Sends requests to an Express app. Returns the last response. */
 async function last(
   limits: readonly RequestHandler[],
   times: number,
@@ -142,7 +145,7 @@ const differences: Readonly<Record<string, Readonly<Record<string, Both>>>> = {
       async there() {
         let used: unknown
         await last(
-          [there({ limit: 2, handler: (request, response) => void response.send((used = request.rateLimit?.used)) })],
+          [there({ limit: 2, handler: (request, response) => void response.send(String((used = usedIn(request)))) })],
           3,
         )
         return used
@@ -152,7 +155,8 @@ const differences: Readonly<Record<string, Readonly<Record<string, Both>>>> = {
         await last(
           [
             here({
-              onDenied: (_, response, _next, { limits }) => void response.send(String((used = limits[0]!.used))),
+              onDenied: (_: unknown, response: express.Response, _next: unknown, { limits }: Decision) =>
+                void response.send(String((used = limits[0]!.used))),
             }),
           ],
           3,
@@ -203,7 +207,9 @@ const differences: Readonly<Record<string, Readonly<Record<string, Both>>>> = {
     'admitted of 100 requests by turns, with a limit of 10 or 20 by a header': {
       there: async () => admitted(await last([there({ limit: quotaOf })], 100, byTurns)),
       here: async () =>
-        admitted(await last([here({ limits: (request) => hour(quotaOf(request), 'api') })], 100, byTurns)),
+        admitted(
+          await last([here({ limits: (request: express.Request) => hour(quotaOf(request), 'api') })], 100, byTurns),
+        ),
     },
     'admitted of ten requests, after a restart with the other package': {
       async there() {
