@@ -73,7 +73,7 @@ function programs(): string {
   return dirname(find())
 }
 
-/** Starts a server with an empty database. PostgreSQL does not run as root: then it runs as `nobody`. */
+/** Starts a server with an empty database, which does not wait for the disk. PostgreSQL does not run as root: then it runs as `nobody`. */
 async function startServer(): Promise<Server> {
   const folder = programs()
   const home = mkdtempSync(join(tmpdir(), 'sluice-postgres-'))
@@ -81,13 +81,13 @@ async function startServer(): Promise<Server> {
   const user = process.getuid?.() === 0 ? { uid: id('-u'), gid: id('-g') } : {}
   if (user.uid !== undefined) chownSync(home, user.uid, user.gid)
   const data = join(home, 'data')
-  execFileSync(join(folder, 'initdb'), ['-D', data, '-U', 'sluice', '-A', 'trust'], {
+  execFileSync(join(folder, 'initdb'), ['-D', data, '-U', 'sluice', '-A', 'trust', '--no-sync'], {
     ...user,
     cwd: home,
     stdio: 'ignore',
   })
   const port = await freePort()
-  const words = ['-D', data, '-p', String(port), '-h', '127.0.0.1', '-k', home]
+  const words = ['-D', data, '-p', String(port), '-h', '127.0.0.1', '-k', home, '-F']
   const child = spawn(join(folder, 'postgres'), words, { ...user, cwd: home, stdio: ['ignore', 'ignore', 'pipe'] })
   await ready(child)
   return {

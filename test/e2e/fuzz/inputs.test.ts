@@ -23,7 +23,7 @@ import { virtualClock } from '../../../src/testing.ts'
 import { SluiceError } from '../../../src/util/errors.ts'
 import { type Dice, diceOf, FIELD, spellingsIn, spellingsOf } from './inputs.ts'
 
-const INPUTS = Number(process.env['SLUICE_FUZZ_INPUTS'] ?? 250_000)
+const INPUTS = Number(process.env['SLUICE_FUZZ_INPUTS'] ?? 100_000)
 const SEED = Number(process.env['SLUICE_FUZZ_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
 vi.setConfig({ testTimeout: 60_000 + INPUTS / 10 })
 

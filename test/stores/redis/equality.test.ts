@@ -10,7 +10,7 @@ import { anyRedis } from '../../support/redis.ts'
 import { limiterOn, run, setups, traces } from '../../support/traces.ts'
 
 /** Decisions compared in a normal run; as many as wanted with SLUICE_EQUALITY. */
-const DECISIONS = Number(process.env['SLUICE_EQUALITY'] ?? 50_000)
+const DECISIONS = Number(process.env['SLUICE_EQUALITY'] ?? 20_000)
 
 /** A store of rows in a `Map`. Every third transaction is repeated, as after a conflict. */
 function rowsIn(clock: VirtualClock): Store {

@@ -16,7 +16,7 @@ import { startPostgres } from '../../support/postgres.ts'
 import { limiterOn, run, setups, traces } from '../../support/traces.ts'
 
 /** Decisions compared in a normal run; as many as wanted with SLUICE_EQUALITY. */
-const DECISIONS = Number(process.env['SLUICE_EQUALITY'] ?? 20_000)
+const DECISIONS = Number(process.env['SLUICE_EQUALITY'] ?? 10_000)
 
 const leftovers: (() => unknown)[] = []
 afterAll(async () => {
