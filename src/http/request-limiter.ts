@@ -6,25 +6,19 @@ import { isPreflight, withNames } from './headers/cors.ts'
 import { mergeRetryAfter, millisecondsBeside, RETRY_AFTER_MS, retryAfter, retryAfterMs } from './headers/retry-after.ts'
 import type { HeaderOptions } from './headers/options.ts'
 import { type DenialOptions, messageReader, type SentMessage } from './message.ts'
-import { countWaiting, denialOf } from '../limiter/wait.ts'
+import { countWaiting } from '../limiter/wait.ts'
 import { isOwn } from '../limiter/default-limiter.ts'
 import type { Limiter } from '../limiter/contract.ts'
 import { isStoreError, shown, SluiceError } from '../util/errors.ts'
 import { sleep } from '../util/clock.ts'
-import { isTrue } from '../util/validate.ts'
+import { isTrue, ownOptions } from '../util/validate.ts'
 import { requestChecks } from './checks.ts'
 import { laneOf, preflightLaneOf, type RequestLane } from './lanes.ts'
 import { latestPass, type Pass, recordPass, showsMilliseconds } from './passes.ts'
 import { stackedHeaderWriter } from './headers/stacked.ts'
 import { allowedRequests } from './keys/networks.ts'
-import {
-  checkedQueue,
-  type HttpOptions,
-  limiterOf,
-  type LimiterSource,
-  type QueueOptions,
-  validateHttpOptions,
-} from './options.ts'
+import { type HttpOptions, limiterOf, type LimiterSource, validateHttpOptions } from './options.ts'
+import { consumeInTurn, type QueueOptions } from './queue.ts'
 import { settlement } from './settlement.ts'
 
 /** Answers a denied request. Always returns false, as `admit` does for a denied request. */
@@ -141,8 +135,17 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
   adapter: HttpAdapter<Request, Response, Next, OnDenied>,
   checkApp?: (app: object) => void,
 ): RequestLimiter<Request, Response, Next> {
+  return requestLimiterOf(validateHttpOptions(options), adapter, checkApp)
+}
+
+/** Creates the same from options that `validateHttpOptions` has returned, for an adapter that also has options of its own. */
+export function requestLimiterOf<Request, Response, Next, OnDenied>(
+  options: LimiterSource<Request> & HttpOptions<Request, Response> & { readonly onDenied?: OnDenied },
+  adapter: HttpAdapter<Request, Response, Next, OnDenied>,
+  checkApp?: (app: object) => void,
+): RequestLimiter<Request, Response, Next> {
   type Lane = RequestLane<Request, Response>
-  options = validateHttpOptions(options)
+  options = ownOptions(options)
   const isAllowed = allowedRequests(options, adapter)
   const limiter = limiterOf(options, adapter)
   const requests = laneOf(limiter, stackedHeaderWriter(options, adapter, limiter))
@@ -152,7 +155,7 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
   const { skip } = options
   const observe = options.onDecision && decisionObserver(options.onDecision)
   const beginCheck = options.checks === false ? undefined : requestChecks(limiter, adapter, checkApp)
-  const queue = options.queue && checkedQueue(options.queue)
+  const queue = options.queue as Required<QueueOptions> | undefined
   let requestsSeen = 0
 
   function skipOrDecide(request: Request, response: Response, next: Next): MaybePromise<boolean> {
@@ -182,49 +185,18 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
     response: Response,
     next: Next,
   ): MaybePromise<boolean> {
-    if (queue !== undefined) return consumeInTurn(lane, queue, request, response, next)
+    if (queue !== undefined)
+      return consumeInTurn(lane.limiter, queue, request, adapter, response).then(
+        // The delay of a leaky bucket has passed.
+        (known) =>
+          known !== undefined && apply(lane, known, latestPass(adapter, request), request, response, next, true, false),
+      )
     const decision = lane.limiter.consume(request)
     if (!isPromise(decision)) return apply(lane, decision, earlier, request, response, next, false)
     // Another request limiter may have decided about the request in the meantime.
     return Promise.resolve(decision).then((known) =>
       apply(lane, known, latestPass(adapter, request), request, response, next, true),
     )
-  }
-
-  /** Waits for the turn of a request. Returns false if the client hangs up before. */
-  async function consumeInTurn(
-    lane: Lane,
-    { max, maxTotal, maxWait }: Required<QueueOptions>,
-    request: Request,
-    response: Response,
-    next: Next,
-  ): Promise<boolean> {
-    const gone = new AbortController()
-    const stop = adapter.onEnd(response, () => gone.abort())
-    let decision: Decision
-    try {
-      decision = await lane.limiter.wait(request, {
-        maxWait,
-        maxPerKey: max,
-        maxQueue: maxTotal,
-        signal: gone.signal,
-      })
-    } catch (error) {
-      if (gone.signal.aborted) return false
-      // Where the queue is full, the request is decided as without a queue.
-      decision = denialOf(error) ?? (await decideAtOnce(lane, error, request))
-    } finally {
-      stop()
-    }
-    // The delay of a leaky bucket has passed.
-    return apply(lane, decision, latestPass(adapter, request), request, response, next, true, false)
-  }
-
-  function decideAtOnce({ limiter }: Lane, error: unknown, request: Request): MaybePromise<Decision> {
-    const isRefusal =
-      error instanceof SluiceError && (error.code === 'WAIT_QUEUE_FULL' || error.code === 'WAIT_TOO_LONG')
-    if (isRefusal) return limiter.consume(request)
-    throw error
   }
 
   function apply(
