@@ -21,43 +21,7 @@ import { callStarted } from '../../src/http/response/on-denied.ts'
 import { createRequestLimiter } from '../../src/http/request-limiter.ts'
 import type { HttpOptions, LimiterSource } from '../../src/http/options.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
-
-/** An entry of a router of Express 4 or 5. */
-interface Layer {
-  readonly route?: { readonly stack: readonly Layer[] } | undefined
-  /** The middleware. That of a router has its entries. */
-  readonly handle: ((...given: never[]) => unknown) & { readonly stack?: readonly Layer[] }
-}
-
-/** Returns the entries of an app, in order. */
-function stackOf(app: Application): readonly Layer[] {
-  // In Express 4 reading `router` throws.
-  const own = app as unknown as { readonly _router?: Router; readonly router: Router }
-  const { _router: router = own.router } = own
-  return router.stack
-}
-
-interface Router {
-  readonly stack: readonly Layer[]
-}
-
-/** Returns true when a middleware is the last one of its app or router, after routes: these have answered before it is called. */
-function isMountedLate(app: Application, middleware: unknown): boolean {
-  return isLast(stackOf(app), middleware, new Set()) === true
-}
-
-/** Returns `undefined` when the middleware is not in a stack. */
-function isLast(stack: readonly Layer[], middleware: unknown, seen: Set<readonly Layer[]>): boolean | undefined {
-  seen.add(stack)
-  for (const [i, { handle, route }] of stack.entries()) {
-    if (handle === middleware) return stack.slice(0, i).some(hasRoutes) && stack.slice(i + 1).every(isErrorHandler)
-    if (route?.stack.some((layer) => layer.handle === middleware)) return false
-    const inner =
-      handle.stack === undefined || seen.has(handle.stack) ? undefined : isLast(handle.stack, middleware, seen)
-    if (inner !== undefined) return inner
-  }
-  return undefined
-}
+import { checkMount, type Layer, stackOf, watchMounts } from './mounted-late.ts'
 
 /**
  * Returns true when a middleware is mounted with `use`. It then does not run in a route: `request.route` is that of an earlier route
@@ -74,14 +38,6 @@ function isUsed(stack: readonly Layer[], middleware: unknown, seen: Set<readonly
       handle === middleware ||
       (handle.stack !== undefined && !seen.has(handle.stack) && isUsed(handle.stack, middleware, seen)),
   )
-}
-
-function hasRoutes({ route, handle }: Layer): boolean {
-  return route !== undefined || handle.stack?.some(hasRoutes) === true
-}
-
-function isErrorHandler({ handle }: Layer): boolean {
-  return handle.length === 4
 }
 
 /**
@@ -301,7 +257,7 @@ function isError(reason: unknown): boolean {
  */
 export function rateLimit(options: RateLimitOptions): RateLimit {
   const requestLimiter = createRequestLimiter(options, adapter, function checkApp(app) {
-    if (isMountedLate(app as Application, limitRate)) withChecks(true, (checks) => checks.warnOfLateMount())
+    checkMount(app as Application, limitRate)
     if (readsRoute(options.keyer) && isMountedWithUse(app as Application, limitRate))
       withChecks(true, (checks) => checks.warnOfNoRoute(app))
   })
@@ -319,5 +275,6 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
     if (admitted === true) next()
     else if (admitted !== false) admitted.then((yes) => void (yes && next()), failed)
   }
+  if (options.checks !== false) watchMounts(limitRate)
   return limitRate
 }

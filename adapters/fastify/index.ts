@@ -6,16 +6,18 @@ import { denialStatus } from '../../src/http/denial.ts'
 import { isClosed, markAborted, whenAnswered, whenClosed } from '../../src/http/response/node.ts'
 import { discardBody } from '../../src/http/response/unread-body.ts'
 import { callStarted } from '../../src/http/response/on-denied.ts'
-import { createRequestLimiter } from '../../src/http/request-limiter.ts'
+import { requestLimiterOf } from '../../src/http/request-limiter.ts'
 import { type HttpOptions, type LimiterSource, validateHttpOptions } from '../../src/http/options.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
 import { chain } from '../../src/util/maybe-promise.ts'
-import { oneOf } from '../../src/util/validate.ts'
+import { oneOf, refuse } from '../../src/util/validate.ts'
 import { addressOf, headOf, pathsOf } from './keyers.ts'
+import { throwDenial } from './denial-error.ts'
 import { calledDirectly, type Hook, type LimitHook, routeHook, withInherited } from './routes.ts'
 import { limitScope, nearestLimit, watchApps } from './scope.ts'
 
 export { byHeader, byIP, byMethod, byRoute, ipKeyer } from './keyers.ts'
+export { DenialError } from './denial-error.ts'
 export type { IpKeyerOptions } from '../../src/http/keys/address.ts'
 export type { HeaderStyle } from '../../src/http/headers/types.ts'
 
@@ -67,9 +69,11 @@ export type RateLimitOptions = LimiterSource<FastifyRequest> &
     /**
      * Answers a denied request instead of the 429. The status 429, `Cache-Control: no-store`, `Retry-After` and the rate-limit
      * headers are already set. Its return value is sent. Without one it must send a reply: if it does not within ten seconds, the
-     * process warning `SLUICE_NOT_ANSWERED` is emitted once.
+     * process warning `SLUICE_NOT_ANSWERED` is emitted once. `'throw'`: the denial is a {@link DenialError}, which the error handler of
+     * the scope receives.
+     * @example await app.register(rateLimit, { keyer: byIP, limits: perMinute(100), onDenied: 'throw' })
      */
-    readonly onDenied?: OnDenied
+    readonly onDenied?: OnDenied | 'throw'
     /** When to decide. Use `'preHandler'` when keys or costs need the body or an authenticated user. Default `'onRequest'`. */
     readonly hook?: Hook
   }
@@ -108,7 +112,7 @@ const adapter: HttpAdapter<FastifyRequest, FastifyReply, undefined, OnDenied> = 
 
 /**
  * A plugin that limits the scope that it is registered in, and all scopes within: their routes, whenever they are declared, and
- * their 404 handlers. `config: { rateLimit: options }` gives a route its own limits instead, `config: { rateLimit: false }` none.
+ * their 404 handlers. In a scope that is within a limited one it limits in addition, and inherits the same options as a route. `config: { rateLimit: options }` gives a route its own limits instead, `config: { rateLimit: false }` none.
  * The decision is on `request.rateLimit`.
  *
  * When the app starts, it throws `SluiceError` for a wrong or unknown option, and `NOT_APPLICABLE` when it would limit nothing or
@@ -128,7 +132,7 @@ watchApps(createHook)
 
 async function register(scope: FastifyInstance, options: RateLimitOptions): Promise<void> {
   if (!scope.hasRequestDecorator('rateLimit')) scope.decorateRequest('rateLimit')
-  limitScope(scope, options as never, createHook(options), createHook)
+  limitScope(scope, options, createHook)
   if (!scope.hasDecorator('rateLimit')) scope.decorate('rateLimit', routeLimiter as never)
 }
 
@@ -140,12 +144,22 @@ const routeLimiter = routeHook((scope, options) => {
   return createHook(withInherited(options, inherited) as unknown as RateLimitOptions)
 })
 
+/** Replaces `onDenied: 'throw'` by a function. */
+function withThrown(given: RateLimitOptions): RateLimitOptions {
+  const onDenied: unknown = given?.onDenied
+  if (onDenied === 'throw') return { ...given, onDenied: throwDenial(given.unit) }
+  return typeof onDenied === 'string' ? refuse('onDenied', "a function or 'throw'", onDenied) : given
+}
+
+type Answered = LimiterSource<FastifyRequest> &
+  HttpOptions<FastifyRequest, FastifyReply> & { readonly onDenied?: OnDenied }
+
 /** Creates the hook that limits requests. Throws `SluiceError` for wrong options. */
 function createHook(given: RateLimitOptions): LimitHook {
-  given = validateHttpOptions(given, 'hook')
+  given = validateHttpOptions(withThrown(given), 'hook')
   const { hook = 'onRequest', ...options } = given
   oneOf('hook', hook, ['onRequest', 'preHandler'])
-  const requestLimiter = createRequestLimiter(options, adapter)
+  const requestLimiter = requestLimiterOf(options as Answered, adapter)
   return function limitRate(request, reply, done) {
     const admitted = requestLimiter.admit(request, reply, undefined)
     if (admitted === true) done()

@@ -12,49 +12,39 @@ export type LimitHook = (request: FastifyRequest, reply: FastifyReply, done: (er
 /** Creates the hook of a route from its `config.rateLimit`. Throws `SluiceError` for wrong options. */
 export type CreateHook = (options: never) => LimitHook
 
-/** The limit of a route, in place of the limits of the scopes around it. */
-export interface OwnLimit {
+/** A route with `config.rateLimit`: its limit is in place of those of the scopes around it. */
+export interface OwnRoute {
+  readonly options: unknown
+  /** Hooks of the application may change it after the declaration. */
+  readonly route: Pick<RouteOptions, 'method'>
+  readonly url: string
+  readonly constraints?: unknown
+  /** The `config.rateLimit` and the handler of the declaration. */
+  readonly given?: unknown
+  readonly handler?: unknown
   /** Undefined until the app is ready, and when the options are not for this package. */
   limit?: LimitHook
-  /** The scope limit that calls `limit`. Absent when the route has its own hook. */
+  /** The scope limit that calls `limit`: the route was declared before this package was loaded, and has no hook of its own. */
   readonly caller?: object
 }
 
-/** A route with `config.rateLimit`, and its declaration: Fastify and hooks of the application change `route` afterwards. */
-export interface OwnRoute extends OwnLimit, Declaration {
-  readonly options: unknown
+/** A route that was seen when it was declared. It has its own hooks. */
+export interface DeclaredRoute extends OwnRoute {
+  readonly scope: FastifyInstance
   /** When the limit decides. Undefined until the app is ready. */
   hook?: Hook
   /** The hook of a limit at `preHandler`, for the end of the route's hooks. */
   readonly last: LimitHook
 }
 
-interface Declaration {
-  readonly route: RouteOptions
-  readonly url: string
-  readonly constraints: RouteOptions['constraints']
-  /** The `config.rateLimit` of the declaration. */
-  readonly given: unknown
-  readonly handler: unknown
-  readonly scope: FastifyInstance
-}
-
-/** A route with `config.rateLimit` that was declared before this package was loaded. */
-export interface EarlyRoute extends OwnLimit, RoutePath {
-  readonly options: unknown
-}
-
-interface RoutePath {
-  readonly method: string | readonly string[]
-  readonly url: string
-}
-
 /**
  * Gives a route with `config.rateLimit` a hook for it. A hook at `preHandler` is only returned, in `last`. Without a `hook` in the
  * options it has both, since the scope says which of them limits. Returns `undefined` for any other route.
  */
-export function addOwnHook(declaration: Declaration): OwnRoute | undefined {
-  const { route } = declaration
+export function addOwnHook(
+  route: RouteOptions,
+  declaration: Omit<DeclaredRoute, 'route' | 'options' | 'last'>,
+): DeclaredRoute | undefined {
   const options = configOf(route)
   if (options === undefined || options === false) return undefined
   const limitAt =
@@ -63,7 +53,7 @@ export function addOwnHook(declaration: Declaration): OwnRoute | undefined {
       if (own.limit === undefined || own.hook !== hook) done()
       else own.limit(request, reply, done)
     }
-  const own: OwnRoute = { ...declaration, options, last: limitAt('preHandler') }
+  const own: DeclaredRoute = { ...declaration, route, options, last: limitAt('preHandler') }
   if (hookIn(options) !== 'preHandler')
     route.onRequest = ([] as unknown[]).concat(route.onRequest ?? [], limitAt('onRequest')) as never
   return own
@@ -79,63 +69,41 @@ export function configOf({ config }: RouteOptions): unknown {
   return (config as { readonly rateLimit?: unknown } | undefined)?.rateLimit
 }
 
-/** Finds the route of a request among those that were seen when they were declared. */
-export function findOwnRoute({ routeOptions }: FastifyRequest, routes: readonly OwnRoute[]): OwnRoute | undefined {
-  const { config, method, url } = routeOptions
-  const { rateLimit } = config as { readonly rateLimit?: unknown }
-  return routes.find((each) => each.options === rateLimit && each.route.method === method && each.url === url)
-}
-
-/** Creates the limit of a route. A route and its HEAD route share one limit. */
-export function createOwnLimit(own: OwnRoute, routes: readonly OwnRoute[], create: CreateHook): void {
-  const { options, route, url } = own
-  own.limit = routes.find((each) => isHeadRouteOf(each, own))?.limit ?? createFor(route.method, url, options, create)
-}
-
-/** Returns true for a GET route and its HEAD route. For a GET route at `/prefix` Fastify also declares `/prefix/`. */
-function isHeadRouteOf(a: OwnRoute, b: OwnRoute): boolean {
-  // A hook of the application may have created options for each of them.
-  const alike = a.options === b.options || (a.given === b.given && a.handler === b.handler)
-  if (!alike || a.constraints !== b.constraints) return false
-  return (a.url === b.url || a.route.url === b.url) && areHeadAndGet(a.route, b.route)
-}
-
-function areHeadAndGet(a: Pick<RoutePath, 'method'>, b: Pick<RoutePath, 'method'>): boolean {
-  const methods = [a.method, b.method]
-  return methods.includes('HEAD') && methods.flat().includes('GET')
-}
-
-/**
- * Returns the limit of a route that was declared before this package was loaded, from the options of its first request. Throws
- * `NOT_APPLICABLE` when the options ask for another hook than that of the scope, since the route has no own hook.
- */
-export function earlyLimit(
-  request: FastifyRequest,
-  known: EarlyRoute[],
-  caller: object,
-  hook: Hook,
+/** Creates the limit of a route, which inherits from a scope. A route and its HEAD route share one limit. */
+export function createOwnLimit(
+  own: OwnRoute,
+  routes: readonly OwnRoute[],
+  { options: inherited }: Inheritable,
   create: CreateHook,
-): OwnLimit {
-  const { method, url, config } = request.routeOptions as unknown as RoutePath & { config: { rateLimit: unknown } }
-  const options = config.rateLimit
-  const found = known.find((each) => each.options === options && isSameRoute(each, { method, url }))
-  if (found !== undefined) return found
-  if ((hookIn(options) ?? hook) !== hook) throw declaredTooEarly(routeName(method, url))
-  const early = { limit: createFor(method, url, options, create), caller, options, method, url }
-  known.push(early)
-  return early
+): void {
+  own.limit = routes.find((each) => sharesLimit(each, own))?.limit ?? createFor(own, inherited, create)
 }
 
-/** Returns true for the routes that Fastify makes of one: its HEAD route, and `/prefix/` for `/prefix`. Ignores constraints. */
-function isSameRoute(a: RoutePath, b: RoutePath): boolean {
+/** Returns true for a GET route and its HEAD route. For a route at `/prefix` Fastify also declares `/prefix/`. */
+function sharesLimit(a: OwnRoute, b: OwnRoute): boolean {
+  // A hook of the application may have created options for each of them.
+  const alike = a.options === b.options || (a.handler !== undefined && a.given === b.given && a.handler === b.handler)
   const [one, other] = [a, b].map(({ url }) => (url.endsWith('/') ? url : `${url}/`))
-  return one === other && (String(a.method) === String(b.method) || areHeadAndGet(a, b))
+  const methods = [a.route.method, b.route.method]
+  const isSame = String(methods[0]) === String(methods[1])
+  return (
+    alike &&
+    a.constraints === b.constraints &&
+    one === other &&
+    (isSame || (methods.includes('HEAD') && methods.flat().includes('GET')))
+  )
 }
 
 /** Creates the hook of a route. Throws as `create` does, with the name of the route. */
-function createFor(method: unknown, url: string, options: unknown, create: CreateHook): LimitHook {
+function createFor(own: OwnRoute, inherited: GivenOptions, create: CreateHook): LimitHook {
+  const { route, url, constraints = {}, options, caller } = own
+  const { method } = route
+  // Any of an early GET route and its HEAD route can have the first request.
+  const counted = caller !== undefined && method === 'HEAD' ? 'GET' : method
+  const version = Object.keys(constraints as object).length === 0 ? '' : ` ${JSON.stringify(constraints)}`
+  const name = limiterName(inherited, `${String(counted)} ${url}${version}`)
   try {
-    return create(options as never)
+    return create(withInherited(options, inherited, name) as never)
   } catch (error) {
     throw error instanceof SluiceError ? wrongConfig(routeName(method, url), error) : error
   }
@@ -180,22 +148,12 @@ export function withInherited(own: unknown, scope: GivenOptions, name?: string):
   return { ...Object.fromEntries(inherited), ...own, ...(isNamed && { name }) }
 }
 
-/** Returns `create` for a route, which inherits the options of a scope. */
-export function inheriting(
-  { options: inherited }: Inheritable,
-  create: CreateHook,
-  ...[method, url, constraints]: [method: unknown, url: string, constraints?: unknown]
-): CreateHook {
-  return (options) => {
-    const name = limiterName(inherited, method, url, constraints)
-    return create(withInherited(options, inherited, name) as never)
-  }
-}
-
-/** Returns the name of a route's limiter in the store of its scope: the same in each process. */
-function limiterName(scope: GivenOptions, method: unknown, url: string, constraints: unknown = {}): string {
-  const version = Object.keys(constraints as object).length === 0 ? '' : ` ${JSON.stringify(constraints)}`
-  const name = `${(scope['name'] ?? 'default') as string} ${String(method)} ${url}${version}`
+/**
+ * Returns the name of a limiter in the store of the scope around it: the same in each process.
+ * @param place a route or the prefix of a scope
+ */
+export function limiterName(scope: GivenOptions, place: string): string {
+  const name = `${(scope['name'] ?? 'default') as string} ${place}`
   return name.replace(/[^\x20-\x7e]/gu, (character) => `u+${character.codePointAt(0)!.toString(16)}`)
 }
 
@@ -286,6 +244,12 @@ export function outOfScope(route: string): SluiceError {
   )
 }
 
+export function misspeltConfig(route: string, name: string): SluiceError {
+  return misuse(
+    `Route ${route} has \`config.${name}\`, which limits nothing. Write \`config: { rateLimit: … }\`, or another name for a value of your own.`,
+  )
+}
+
 /** @param owner a route such as `Route GET "/users/:id"`, or the 404 handler */
 export function misplacedOptions(owner: string): SluiceError {
   return misuse(`${owner} has an option \`rateLimit\`. It has no effect there. Write \`config: { rateLimit: … }\`.`)
@@ -317,7 +281,7 @@ export function limitsNothing(prefix: string): SluiceError {
   )
 }
 
-function declaredTooEarly(route: string): SluiceError {
+export function declaredTooEarly(route: string): SluiceError {
   return misuse(
     `The \`config.rateLimit\` of route ${route} has another \`hook\` than its scope, but the route was declared before ` +
       "sluice was loaded. Import 'sluice/fastify' before the app is created, or declare the route after " +

@@ -1,36 +1,36 @@
 import { subscribe } from 'node:diagnostics_channel'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import {
   addOwnHook,
   checkRouteHooks,
   configOf,
   type CreateHook,
   createOwnLimit,
-  earlyLimit,
-  type EarlyRoute,
-  findOwnRoute,
+  type DeclaredRoute,
+  declaredTooEarly,
   type GivenOptions,
   type Hook,
   hookIn,
   type Inheritable,
-  inheriting,
   type LimitHook,
+  limiterName,
   limitsNothing,
   misplacedOptions,
+  misspeltConfig,
   outOfScope,
-  type OwnLimit,
   type OwnRoute,
   registeredTwice,
   routeName,
+  withInherited,
 } from './routes.ts'
 import { withChecks } from '../../src/http/checking.ts'
+import { nearest } from '../../src/util/validate.ts'
 
 /** A limit of the scope that it is registered in. */
 interface ScopeLimit extends Inheritable {
   readonly scope: Scope
   /** True once Fastify has put the hook of the scope on a route or a 404 handler. */
   attached: boolean
-  readonly early: EarlyRoute[]
   /** The hook of a limit at `preHandler` that runs after all others. */
   last?: LimitHook
 }
@@ -39,17 +39,18 @@ interface ScopeLimit extends Inheritable {
 interface AppLimits {
   readonly app: Scope
   readonly scopeLimits: ScopeLimit[]
+  /** Those that were declared before this package was loaded are added at their first request. */
   readonly ownRoutes: OwnRoute[]
   readonly scopesWithRoutes: Set<Scope>
-  /** Checks for an option `rateLimit` outside of `config`. */
-  readonly misplaced: (() => void)[]
+  /** What is checked when the app starts. */
+  readonly checks: (() => void)[]
 }
 
 // A scope inherits from the scope around it, so these properties also exist in all scopes within.
 const APP_LIMITS = Symbol('sluice: limits of the app')
 const ON_REQUEST = Symbol('sluice: limit of the scope, onRequest')
 const PRE_HANDLER = Symbol('sluice: limit of the scope, preHandler')
-const OWN_LIMIT = Symbol('sluice: limit of the route')
+const OWN_ROUTE = Symbol('sluice: limit of the route')
 const SCOPE_LIMIT = { onRequest: ON_REQUEST, preHandler: PRE_HANDLER } as const
 /** The same symbol for all copies of this package in a process: each copy sees all apps, but one registers the limits. */
 const LIMITED = Symbol.for('sluice: limited')
@@ -60,7 +61,7 @@ type Scope = FastifyInstance & {
   [PRE_HANDLER]?: ScopeLimit
   [LIMITED]?: true
 }
-type Config = Record<string | symbol, unknown> & { [OWN_LIMIT]?: OwnLimit | undefined }
+type Config = Record<string | symbol, unknown> & { [OWN_ROUTE]?: OwnRoute | undefined }
 
 /**
  * Listens to every app of the process that is created from now on. Fastify tells a plugin only about routes that are declared
@@ -77,18 +78,18 @@ export function watchApps(create: CreateHook): void {
 
 /**
  * Limits every route of a scope, whenever it is declared, and its 404 handler. Routes with their own limit are excepted.
- * Throws `NOT_APPLICABLE` when the scope already has a limit at this hook.
+ * A scope within a limited one inherits its options.
+ * Throws `NOT_APPLICABLE` when the scope already has a limit at this hook, and as `create` does.
  */
-export function limitScope(
-  instance: FastifyInstance,
-  options: GivenOptions,
-  limit: LimitHook,
-  create: CreateHook,
-): void {
+export function limitScope(instance: FastifyInstance, given: object, create: CreateHook): void {
   const scope = instance as Scope
+  const outer = nearestLimit(Object.getPrototypeOf(scope) as Scope, hookIn(given))?.options
+  const options =
+    outer === undefined ? (given as GivenOptions) : withInherited(given, outer, limiterName(outer, scope.prefix || '/'))
+  const limit = create(options as never)
   const hook = hookIn(options) ?? 'onRequest'
   if (Object.hasOwn(scope, SCOPE_LIMIT[hook])) throw registeredTwice(scope.prefix, hook)
-  const scopeLimit: ScopeLimit = { scope, hook, options, attached: false, early: [] }
+  const scopeLimit: ScopeLimit = { scope, hook, options, attached: false }
   scope[SCOPE_LIMIT[hook]] = scopeLimit
   scope[LIMITED] = true
   const { scopeLimits } = scope[APP_LIMITS] ?? watchApp(scope, create)
@@ -105,21 +106,24 @@ export function limitScope(
       config ??= request.routeOptions.config as unknown as Config
       if (config.rateLimit === undefined) return limit(request, reply, done)
       if (config.rateLimit === false) return done()
-      const own = (config[OWN_LIMIT] ??= ownLimitOf(request))
+      const own = (config[OWN_ROUTE] ??= ownRouteOf(request))
       return own?.caller === scopeLimit ? own.limit!(request, reply, done) : done()
     }
   }
 
-  /** Returns `undefined` for an early route whose limit is created by a scope within. */
-  function ownLimitOf(request: FastifyRequest): OwnLimit | undefined {
-    const known = findOwnRoute(request, (request.server as Scope)[APP_LIMITS]!.ownRoutes)
+  /** Returns `undefined` for an early route that another scope limits. Throws `NOT_APPLICABLE` if it asks for another hook. */
+  function ownRouteOf(request: FastifyRequest): OwnRoute | undefined {
+    const { ownRoutes } = (request.server as Scope)[APP_LIMITS]!
+    const { config, method, url = '' } = request.routeOptions
+    const { rateLimit: options } = config as unknown as Config
+    const known = ownRoutes.find((each) => each.options === options && each.route.method === method && each.url === url)
     if (known !== undefined) return known
-    const { config, method, url } = request.routeOptions
-    const given = hookIn((config as unknown as Config).rateLimit)
-    const nearest = nearestLimit(request.server, given)!
-    if (given === undefined && nearest !== scopeLimit) return undefined
-    const counted = String(method) === 'HEAD' ? 'GET' : method
-    return earlyLimit(request, scopeLimit.early, scopeLimit, hook, inheriting(nearest, create, counted, url ?? ''))
+    if (nearestLimit(request.server, hookIn(options)) !== scopeLimit) return undefined
+    if ((hookIn(options) ?? hook) !== hook) throw declaredTooEarly(routeName(method, url))
+    const own: OwnRoute = { options, route: { method }, url, caller: scopeLimit }
+    createOwnLimit(own, ownRoutes, scopeLimit, create)
+    ownRoutes.push(own)
+    return own
   }
   addScopeHook(scopeLimit, hook, limitRoute)
 }
@@ -133,26 +137,39 @@ export function nearestLimit(instance: FastifyInstance, hook: Hook = 'onRequest'
   return undefined
 }
 
-/** Adds the hook of a limit to its scope, and sets `attached` when Fastify puts it on a route or a 404 handler. */
+/** Creates the hook of one route or 404 handler. */
+type CreateRouteHook = () => LimitHook
+
+/**
+ * Adds the hook of a limit to its scope. A limit at `preHandler` also has `last`, for `appendLast`: the hook of the scope runs before the
+ * hooks of routes, so it limits only where `last` is missing, since Fastify created the app before this package was loaded.
+ *
+ * Fastify binds the hooks of a route one after another, first those of its scope. So `last` knows which bound hook of the scope is on the
+ * same route.
+ */
 function addScopeHook(scopeLimit: ScopeLimit, hook: Hook, limitRoute: CreateRouteHook): void {
+  const { checks: wanted } = scopeLimit.options
   let isChecked = false
-  function limitEarlyRoute(): LimitHook {
+  let latest = { isReplaced: false }
+  function bindOfScope(): LimitHook {
+    scopeLimit.attached = true
     const limit = limitRoute()
+    if (hook === 'onRequest') return limit
+    const bound = { isReplaced: false }
+    latest = bound
     return function limitEarly(request, reply, done) {
-      if (!isChecked)
-        withChecks(scopeLimit.options['checks'] as boolean | undefined, (checks) => checks.warnOfEarlyRoute())
+      if (bound.isReplaced) return done()
+      if (!isChecked) withChecks(wanted as boolean | undefined, (checks) => checks.warnOfEarlyRoute())
       isChecked = true
       limit(request, reply, done)
     }
   }
-  const isLate = hook === 'preHandler'
-  const { bind, last } = isLate ? preHandlers(limitRoute, limitEarlyRoute) : { bind: limitRoute }
-  if (last !== undefined) scopeLimit.last = last
-  const bound = withBind(isLate ? limitEarlyRoute : limitRoute, () => {
-    scopeLimit.attached = true
-    return bind()
-  })
-  scopeLimit.scope.addHook(hook as 'onRequest', bound)
+  function bindLast(): LimitHook {
+    latest.isReplaced = true
+    return limitRoute()
+  }
+  if (hook === 'preHandler') scopeLimit.last = withBind(limitRoute, bindLast)
+  scopeLimit.scope.addHook(hook as 'onRequest', withBind(bindOfScope, bindOfScope))
 }
 
 /** Returns the hooks of all limits at `preHandler` around a route or a 404 handler, the outermost first. */
@@ -164,7 +181,7 @@ function lastHooks(scope: Scope): LimitHook[] {
 }
 
 function watchApp(app: Scope, create: CreateHook): AppLimits {
-  const limits: AppLimits = { app, scopeLimits: [], ownRoutes: [], scopesWithRoutes: new Set(), misplaced: [] }
+  const limits: AppLimits = { app, scopeLimits: [], ownRoutes: [], scopesWithRoutes: new Set(), checks: [] }
   app[APP_LIMITS] = limits
   app.addHook('onRoute', function watchRoute(route) {
     const scope = this as Scope
@@ -176,16 +193,18 @@ function watchApp(app: Scope, create: CreateHook): AppLimits {
     checkPlace()
     // Hooks of the application run after this one, and may set the limit of the route.
     scope.after(() => {
-      if ('rateLimit' in route) limits.misplaced.push(checkPlace)
-      const own = addOwnHook({ route, url, constraints, given, handler, scope })
-      if (own !== undefined) limits.ownRoutes.push(own)
+      limits.checks.push(checkPlace, () => refuseMisspelt(route, scope))
+      const own = addOwnHook(route, { url, constraints, given, handler, scope })
+      if (own !== undefined) {
+        limits.ownRoutes.push(own)
+        limits.checks.push(() => prepareOwnRoute(own, limits.ownRoutes, create))
+      }
       appendLast(route, () => [...lastHooks(scope), ...(own !== undefined && isLast(own) ? [own.last] : [])])
     })
   })
   watchNotFound(app, limits)
   app.addHook('onReady', function checkLimits(done: (error?: Error) => void) {
-    for (const check of limits.misplaced) check()
-    for (const own of limits.ownRoutes) prepareOwnRoute(own, limits.ownRoutes, create)
+    for (const check of limits.checks) check()
     for (const each of limits.scopeLimits) if (!hasRoutes(each, limits)) throw limitsNothing(each.scope.prefix)
     done()
   })
@@ -193,13 +212,13 @@ function watchApp(app: Scope, create: CreateHook): AppLimits {
 }
 
 /** Gives every 404 handler that an app sets from now on the limits at `preHandler`, as its last hooks. */
-function watchNotFound(app: Scope, { misplaced }: AppLimits): void {
+function watchNotFound(app: Scope, { checks }: AppLimits): void {
   type SetHandler = (this: Scope, options: object, handler?: unknown) => Scope
   const setHandler = app.setNotFoundHandler as unknown as SetHandler
   const watched: SetHandler = function setNotFoundHandler(...given) {
     const [options, handler] = typeof given[0] === 'function' ? [{}, given[0]] : [{ ...given[0] }, given[1]]
     setHandler.call(this, options, handler)
-    misplaced.push(() => refuseMisplaced(options, this, 'The 404 handler'))
+    checks.push(() => refuseMisplaced(options, this, 'The 404 handler'))
     appendLast(options, () => lastHooks(this))
     return this
   }
@@ -207,19 +226,18 @@ function watchNotFound(app: Scope, { misplaced }: AppLimits): void {
 }
 
 /** Returns true for a route whose own limit runs after all other preHandler hooks. Call it when all plugins are loaded. */
-function isLast({ options, scope }: OwnRoute): boolean {
+function isLast({ options, scope }: DeclaredRoute): boolean {
   const hook = hookIn(options)
   return (hook ?? nearestLimit(scope)?.hook) === 'preHandler'
 }
 
 /** Creates the limit of a route. Throws `NOT_APPLICABLE` for a route outside of every limited scope. */
-function prepareOwnRoute(own: OwnRoute, routes: readonly OwnRoute[], create: CreateHook): void {
+function prepareOwnRoute(own: DeclaredRoute, routes: readonly OwnRoute[], create: CreateHook): void {
   const scope: Scope = own.scope
-  const { route, url, constraints } = own
   const nearest = nearestLimit(scope, hookIn(own.options))
   if (nearest !== undefined) {
     own.hook = isLast(own) ? 'preHandler' : 'onRequest'
-    createOwnLimit(own, routes, inheriting(nearest, create, route.method, url, constraints))
+    createOwnLimit(own, routes, nearest, create)
   }
   // Other plugins, too, have options with this name.
   else if (scope[LIMITED] !== true && isOurs(own.options)) throw outOfScope(routeName(own.route.method, own.url))
@@ -229,6 +247,16 @@ function prepareOwnRoute(own: OwnRoute, routes: readonly OwnRoute[], create: Cre
 function refuseMisplaced(declared: object, scope: Scope, owner: string): void {
   if (!('rateLimit' in declared)) return
   if (scope[LIMITED] === true || isOurs(declared.rateLimit)) throw misplacedOptions(owner)
+}
+
+/** Throws `NOT_APPLICABLE` for an object or false in `config` whose name differs little from `rateLimit`, such as `rateLimits`. */
+function refuseMisspelt({ method, url, config = {} }: RouteOptions, scope: Scope): void {
+  if (scope[LIMITED] !== true) return
+  for (const [name, value] of Object.entries(config)) {
+    if (name === 'rateLimit' || (value !== false && (typeof value !== 'object' || value === null))) continue
+    if (nearest(name.replace(/[-_]/g, ''), ['rateLimit'], 2) !== undefined)
+      throw misspeltConfig(routeName(method, url), name)
+  }
 }
 
 function isOurs(options: unknown): boolean {
@@ -272,38 +300,6 @@ function appendLast(hooked: Hooked, lastHooks: () => readonly LimitHook[]): void
       others = isRead ? given.filter((hook) => !last.includes(hook)) : given
     },
   })
-}
-
-/** Creates the hook of one route or 404 handler. */
-type CreateRouteHook = () => LimitHook
-
-/** The two hooks of a limit at `preHandler`. On a route or a 404 handler that has both, only `last` limits. */
-interface PreHandlers {
-  /** Binds the hook of a scope. It runs before the hooks of routes, and before hooks that are added to the scope later. */
-  readonly bind: CreateRouteHook
-  /** For `appendLast`. */
-  readonly last: LimitHook
-}
-
-/**
- * Creates the hooks of a limit. Fastify binds the hooks of a route one after another, first those of its scope, and calls what
- * `bind` returns. So `last` knows which one of the bound hooks of the scope is on the same route.
- *
- * @param early limits where `last` is missing, since Fastify created the app before this package was loaded
- */
-function preHandlers(limit: CreateRouteHook, early: CreateRouteHook): PreHandlers {
-  let latest = { isReplaced: false }
-  function bindOfScope(): LimitHook {
-    const bound = { isReplaced: false }
-    const limitEarly = early()
-    latest = bound
-    return (request, reply, done) => (bound.isReplaced ? done() : limitEarly(request, reply, done))
-  }
-  function bindLast(): LimitHook {
-    latest.isReplaced = true
-    return limit()
-  }
-  return { bind: bindOfScope, last: withBind(limit, bindLast) }
 }
 
 /** Returns a hook that Fastify binds with `bind`, once for each route. Where it is called directly, `create` makes the hook of that call. */

@@ -3,7 +3,7 @@ import type { HttpAdapter } from '../../src/http/adapter.ts'
 import { headerConfig } from '../../src/http/headers/styles.ts'
 import { type HttpOptions, type LimiterSource, validateHttpOptions } from '../../src/http/options.ts'
 import { exposedAfter } from '../../src/http/passes.ts'
-import { createRequestLimiter } from '../../src/http/request-limiter.ts'
+import { requestLimiterOf } from '../../src/http/request-limiter.ts'
 import { watchedAnswer } from '../../src/http/checking.ts'
 import { type ClosableResponse, discardBody, type NodeRequest } from '../../src/http/response/unread-body.ts'
 import {
@@ -123,7 +123,7 @@ export function rateLimitOf(request: Request): Decision | undefined {
  */
 export function rateLimit(options: RateLimitOptions): RateLimit {
   options = validateHttpOptions(options)
-  const requestLimiter = createRequestLimiter(optionsForDrafts(options, responseOf), adapter)
+  const requestLimiter = requestLimiterOf(optionsForDrafts(options, responseOf), adapter)
   const config = headerConfig(options)
 
   function finished(response: Response, { request, headers, end }: Draft): Response {

@@ -5,7 +5,7 @@ import { denialStatus } from '../../src/http/denial.ts'
 import { headerConfig } from '../../src/http/headers/styles.ts'
 import { type HttpOptions, type LimiterSource, validateHttpOptions } from '../../src/http/options.ts'
 import { exposedAfter } from '../../src/http/passes.ts'
-import { createRequestLimiter } from '../../src/http/request-limiter.ts'
+import { requestLimiterOf } from '../../src/http/request-limiter.ts'
 import { isClosed, whenClosed } from '../../src/http/response/node.ts'
 import { discardBody } from '../../src/http/response/unread-body.ts'
 import { type Undo, undoneByError } from '../../src/http/response/on-denied.ts'
@@ -314,7 +314,7 @@ function startDenial(context: Context, status: number): Undo {
  */
 export function rateLimit<E extends Env = BlankEnv>(options: RateLimitOptions<E>): MiddlewareHandler {
   options = validateHttpOptions(options)
-  const requestLimiter = createRequestLimiter(optionsForDrafts(options, sentResponseOf), adapter)
+  const requestLimiter = requestLimiterOf(optionsForDrafts(options, sentResponseOf), adapter)
   const config = headerConfig(options)
 
   return async function limitRate(context, next) {

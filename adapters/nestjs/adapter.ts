@@ -24,7 +24,7 @@ import {
 } from './platform.ts'
 import { addressOf } from './keyers.ts'
 import { type HttpOptions, limiterOf, type LimiterSource, validateHttpOptions } from '../../src/http/options.ts'
-import { createRequestLimiter } from '../../src/http/request-limiter.ts'
+import { requestLimiterOf } from '../../src/http/request-limiter.ts'
 import { optionsWithResponses } from '../../src/http/response/web.ts'
 import type { Limiter } from '../../src/limiter/limiter.ts'
 import { LIMITER_OPTIONS } from '../../src/limiter/options.ts'
@@ -173,11 +173,11 @@ export function createContextLimiter(options: RateLimitOptions): ContextLimiter 
   options = validateHttpOptions(options)
   const limiter = limiterOf(options as RateLimitOptions<object>, httpAdapter)
   const others = { ...without(options, LIMITER_OPTIONS), limiter } as RateLimitOptions<object>
-  const responses = createRequestLimiter(
+  const responses = requestLimiterOf(
     optionsWithResponses(others, (exchange: Exchange) => exchange.response!),
     httpAdapter,
   )
-  const messages = createRequestLimiter<object, Exchange, undefined, OnDenied>(
+  const messages = requestLimiterOf<object, Exchange, undefined, OnDenied>(
     without(others, RESPONSE_OPTIONS) as typeof others & HttpOptions<object, Exchange>,
     messageAdapter,
   )

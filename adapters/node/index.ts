@@ -4,7 +4,7 @@ import { trackWork } from '../../src/http/work.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
 import { byteLength, denialStatus, rawResponse } from '../../src/http/denial.ts'
 import { type HttpOptions, limiterOf, type LimiterSource, validateHttpOptions } from '../../src/http/options.ts'
-import { createRequestLimiter, type RequestLimiter } from '../../src/http/request-limiter.ts'
+import { type RequestLimiter, requestLimiterOf } from '../../src/http/request-limiter.ts'
 import { isClosed, markAborted, whenAnswered, whenClosed } from '../../src/http/response/node.ts'
 import { discardBody } from '../../src/http/response/unread-body.ts'
 import { callStarted } from '../../src/http/response/on-denied.ts'
@@ -225,11 +225,11 @@ export function rateLimit(given: RateLimitOptions): RateLimit {
   optionalFunction('onError', onError)
   const answer = faultHandler(onError)
   const limiter = limiterOf(options, requestAdapter)
-  const requestLimiter = createRequestLimiter<IncomingMessage, ServerResponse, undefined, OnDenied>(
+  const requestLimiter = requestLimiterOf<IncomingMessage, ServerResponse, undefined, OnDenied>(
     { ...without(options, LIMITER_OPTIONS), limiter },
     adapter,
   )
-  const upgradeLimiter = createRequestLimiter(
+  const upgradeLimiter = requestLimiterOf(
     { ...without(options, [...LIMITER_OPTIONS, ...RESPONSE_OPTIONS]), limiter },
     upgradeAdapter,
   )

@@ -5,22 +5,13 @@ import type { Decision } from '../limiter/decision.ts'
 import { createLimiter, createRulesLimiter, type Limiter } from '../limiter/limiter.ts'
 import { guardedLimiterOf } from '../limiter/adapted.ts'
 import { LIMITER_OPTIONS, type LimiterOptions, type RulesLimiterOptions } from '../limiter/options.ts'
-import { type Duration, warnIfShort } from '../engine/limit.ts'
 import { checkedOutage, type Degraded } from '../stores/store.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
-import {
-  boolean,
-  knownOptions,
-  milliseconds,
-  oneOf,
-  optionalFunction,
-  refuse,
-  wholeNumber,
-  ownOptions,
-} from '../util/validate.ts'
+import { boolean, knownOptions, oneOf, optionalFunction, refuse, ownOptions } from '../util/validate.ts'
 import type { HeaderOptions } from './headers/options.ts'
 import type { AllowOptions } from './keys/networks.ts'
 import { type DenialOptions, validateDenialOptions } from './message.ts'
+import { checkedQueue, type QueueOptions } from './queue.ts'
 import { type OutcomeOptions, validateOutcomeOptions } from './settlement.ts'
 
 /** What rules read with an adapter. */
@@ -64,32 +55,6 @@ export type LimiterSource<Request> =
 export type Preflights = 'separate' | 'count' | 'skip'
 
 const PREFLIGHTS: readonly Preflights[] = ['separate', 'count', 'skip']
-
-/** How requests wait instead of being denied. */
-export interface QueueOptions {
-  /** The most requests that wait at a time with one key of the first limiter: a whole number from 1. Default 100. */
-  readonly max?: number
-  /**
-   * The most requests that wait at a time on the store, of all keys: a whole number from 1. When they are so many, the newest request of the key that
-   * has the most of them no longer waits. Default 1,000.
-   */
-  readonly maxTotal?: number
-  /** The longest wait: milliseconds, or a text such as `'5s'`. Default `'5s'`. */
-  readonly maxWait?: Duration
-}
-
-/** Returns the options with their defaults. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. */
-export function checkedQueue(given: QueueOptions): Required<QueueOptions> {
-  if (typeof given !== 'object' || given === null) refuse('queue', "options such as { max: 100, maxWait: '5s' }", given)
-  given = knownOptions('queue', given, ['max', 'maxTotal', 'maxWait'])
-  const { max = 100, maxTotal = 1000, maxWait = '5s' } = given
-  warnIfShort('queue.maxWait', maxWait)
-  return {
-    max: wholeNumber('queue.max', max),
-    maxTotal: wholeNumber('queue.maxTotal', maxTotal),
-    maxWait: milliseconds('queue.maxWait', maxWait),
-  }
-}
 
 /** The options of every adapter's `rateLimit`, except the limiter and `onDenied`. */
 export interface HttpOptions<Request, Response>
@@ -177,7 +142,7 @@ const HTTP_OPTIONS = [
 ]
 
 /**
- * Returns the own options. Throws `UNKNOWN_OPTION` or `INVALID_OPTION` for options that no `rateLimit` has. Headers and limits are checked elsewhere.
+ * Returns the own options, and `queue` with its defaults. Throws `UNKNOWN_OPTION` or `INVALID_OPTION` for options that no `rateLimit` has. Headers and limits are checked elsewhere.
  * @param more the names of options that only this adapter has
  */
 export function validateHttpOptions<
@@ -193,11 +158,10 @@ export function validateHttpOptions<
   optionalFunction('onDecision', options.onDecision)
   if (options.onOutage !== undefined) checkedOutage(options.onOutage)
   if (options.checks !== undefined) boolean('checks', options.checks)
-  if (options.queue !== undefined) checkedQueue(options.queue)
   if (options.release !== undefined) oneOf('release', options.release, ['work', 'response'])
   validateDenialOptions(options)
   validateOutcomeOptions(options)
-  return options
+  return options.queue === undefined ? options : Object.assign(options, { queue: checkedQueue(options.queue) })
 }
 
 /** Throws `INVALID_OPTION` for a limiter in place of options that contain it. */

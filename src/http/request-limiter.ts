@@ -7,26 +7,20 @@ import { mergeRetryAfter, millisecondsBeside, RETRY_AFTER_MS, retryAfter, retryA
 import type { HeaderOptions } from './headers/options.ts'
 import { type DenialOptions, messageReader, type SentMessage } from './message.ts'
 import { loadQueues } from '../limiter/wait-place.ts'
-import { countWaiting, denialOf } from '../limiter/waiting.ts'
+import { countWaiting } from '../limiter/waiting.ts'
 import { isOwn } from '../limiter/default-limiter.ts'
 import type { Limiter } from '../limiter/contract.ts'
 import { isStoreError, shown, SluiceError } from '../util/errors.ts'
 import { sleep } from '../util/clock.ts'
-import { isTrue } from '../util/validate.ts'
+import { isTrue, ownOptions } from '../util/validate.ts'
 import { withChecks } from './checking.ts'
 import type { BeginCheck } from './checks/checked.ts'
 import { laneOf, preflightLaneOf, type RequestLane } from './lanes.ts'
 import { latestPass, type Pass, recordPass, showsMilliseconds } from './passes.ts'
 import { stackedHeaderWriter } from './headers/stacked.ts'
 import { allowedRequests } from './keys/networks.ts'
-import {
-  checkedQueue,
-  type HttpOptions,
-  limiterOf,
-  type LimiterSource,
-  type QueueOptions,
-  validateHttpOptions,
-} from './options.ts'
+import { type HttpOptions, limiterOf, type LimiterSource, validateHttpOptions } from './options.ts'
+import { consumeInTurn, type QueueOptions } from './queue.ts'
 import { settlement } from './settlement.ts'
 
 /** Answers a denied request. Always returns false, as `admit` does for a denied request. */
@@ -143,8 +137,17 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
   adapter: HttpAdapter<Request, Response, Next, OnDenied>,
   checkApp?: (app: object) => void,
 ): RequestLimiter<Request, Response, Next> {
+  return requestLimiterOf(validateHttpOptions(options), adapter, checkApp)
+}
+
+/** Creates the same from options that `validateHttpOptions` has returned, for an adapter that also has options of its own. */
+export function requestLimiterOf<Request, Response, Next, OnDenied>(
+  options: LimiterSource<Request> & HttpOptions<Request, Response> & { readonly onDenied?: OnDenied },
+  adapter: HttpAdapter<Request, Response, Next, OnDenied>,
+  checkApp?: (app: object) => void,
+): RequestLimiter<Request, Response, Next> {
   type Lane = RequestLane<Request, Response>
-  options = validateHttpOptions(options)
+  options = ownOptions(options)
   const isAllowed = allowedRequests(options, adapter)
   const limiter = limiterOf(options, adapter)
   const requests = laneOf(limiter, stackedHeaderWriter(options, adapter, limiter))
@@ -155,7 +158,7 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
   const observe = options.onDecision && decisionObserver(options.onDecision)
   let beginCheck: BeginCheck<Request> | undefined
   withChecks(options.checks, (checks) => (beginCheck = checks.requestChecks(limiter, adapter, checkApp)))
-  const queue = options.queue && checkedQueue(options.queue)
+  const queue = options.queue as Required<QueueOptions> | undefined
   if (queue !== undefined) void loadQueues()
   let requestsSeen = 0
 
@@ -186,49 +189,18 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
     response: Response,
     next: Next,
   ): MaybePromise<boolean> {
-    if (queue !== undefined) return consumeInTurn(lane, queue, request, response, next)
+    if (queue !== undefined)
+      return consumeInTurn(lane.limiter, queue, request, adapter, response).then(
+        // The delay of a leaky bucket has passed.
+        (known) =>
+          known !== undefined && apply(lane, known, latestPass(adapter, request), request, response, next, true, false),
+      )
     const decision = lane.limiter.consume(request)
     if (!isPromise(decision)) return apply(lane, decision, earlier, request, response, next, false)
     // Another request limiter may have decided about the request in the meantime.
     return Promise.resolve(decision).then((known) =>
       apply(lane, known, latestPass(adapter, request), request, response, next, true),
     )
-  }
-
-  /** Waits for the turn of a request. Returns false if the client hangs up before. */
-  async function consumeInTurn(
-    lane: Lane,
-    { max, maxTotal, maxWait }: Required<QueueOptions>,
-    request: Request,
-    response: Response,
-    next: Next,
-  ): Promise<boolean> {
-    const gone = new AbortController()
-    const stop = adapter.onEnd(response, () => gone.abort())
-    let decision: Decision
-    try {
-      decision = await lane.limiter.wait(request, {
-        maxWait,
-        maxPerKey: max,
-        maxQueue: maxTotal,
-        signal: gone.signal,
-      })
-    } catch (error) {
-      if (gone.signal.aborted) return false
-      // Where the queue is full, the request is decided as without a queue.
-      decision = denialOf(error) ?? (await decideAtOnce(lane, error, request))
-    } finally {
-      stop()
-    }
-    // The delay of a leaky bucket has passed.
-    return apply(lane, decision, latestPass(adapter, request), request, response, next, true, false)
-  }
-
-  function decideAtOnce({ limiter }: Lane, error: unknown, request: Request): MaybePromise<Decision> {
-    const isRefusal =
-      error instanceof SluiceError && (error.code === 'WAIT_QUEUE_FULL' || error.code === 'WAIT_TOO_LONG')
-    if (isRefusal) return limiter.consume(request)
-    throw error
   }
 
   function apply(

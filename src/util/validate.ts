@@ -177,11 +177,18 @@ function suggestion(name: string, known: readonly string[]): string {
   return near === undefined ? '' : `. Did you mean ${shown(near)}?`
 }
 
-/** Returns the known name that differs least from a mistyped one, if the difference is small. */
-export function nearest(name: string, known: readonly string[]): string | undefined {
+/**
+ * Returns the known name that differs least from a mistyped one, if the difference is small.
+ * @param most the most letters that differ. Default: two, or a third of a longer name
+ */
+export function nearest(
+  name: string,
+  known: readonly string[],
+  most: number = Math.max(2, Math.floor(Math.min(name.length, LONGEST_NAME) / 3)),
+): string | undefined {
   const typed = name.slice(0, LONGEST_NAME).toLowerCase()
   let best: string | undefined
-  let least = Math.max(2, Math.floor(typed.length / 3)) + 1
+  let least = most + 1
   for (const each of known) {
     const distance = leven(typed, each.slice(0, LONGEST_NAME).toLowerCase())
     if (distance < least) [best, least] = [each, distance]

@@ -1,5 +1,6 @@
 // Checks of the set-up never throw, also where an app or a request was made by hand and lacks what a check reads.
 import { IncomingMessage, type ServerResponse } from 'node:http'
+import { types } from 'node:util'
 import type { ExecutionContext } from '@nestjs/common'
 import express from 'express'
 import Fastify, { type FastifyInstance } from 'fastify'
@@ -25,6 +26,10 @@ const throws = (): never => {
   throw new TypeError('read by a check')
 }
 
+/** Every access to it throws. */
+const revoked = Proxy.revocable({}, {})
+revoked.revoke()
+
 /** Parts of an app, as it may be made by hand. */
 const parts: Readonly<Record<string, object>> = {
   'that trusts no proxy, without anything else': { get: () => false },
@@ -43,6 +48,11 @@ const parts: Readonly<Record<string, object>> = {
       server: { get: throws },
     },
   ),
+  'that is a proxy whose traps throw': new Proxy(
+    {},
+    { get: throws, has: throws, getPrototypeOf: throws, ownKeys: throws },
+  ),
+  'that is a revoked proxy': revoked.proxy,
 }
 
 /** Returns the statuses of three requests: two are admitted, and the third is denied. */
@@ -142,7 +152,8 @@ const adapters: Readonly<Record<string, Start>> = {
   node(server) {
     const limit = forNode.rateLimit({ keyer: everyone, limits })((_request, response) => response.end('ok'))
     return listen((request, response) => {
-      limit(withProperties(request, { socket: server }), response)
+      // Node itself reads the socket.
+      limit(withProperties(request, { socket: types.isProxy(server) ? { server } : server }), response)
     })
   },
 }

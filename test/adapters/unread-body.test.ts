@@ -2,12 +2,13 @@ import { once } from 'node:events'
 import http, { type RequestListener } from 'node:http'
 import http2 from 'node:http2'
 import { type AddressInfo, connect } from 'node:net'
+import { Readable } from 'node:stream'
 import express5 from 'express'
 import express4 from 'express4'
 import Fastify from 'fastify'
 import Koa3 from 'koa'
 import Koa2 from 'koa2'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import * as forExpress from '../../adapters/express/index.ts'
 import * as forFastify from '../../adapters/fastify/index.ts'
 import * as forKoa from '../../adapters/koa/index.ts'
@@ -162,6 +163,23 @@ describe('the body of a denied request', () => {
     expect([client.closed, client.destroyed]).toEqual([false, false])
     client.destroy()
     server.close()
+  })
+
+  test.each([10_000_000, 1000])('of %i bytes needs no connection, as under inject of Fastify', async (length) => {
+    const app = Fastify()
+    await app.register(forFastify.rateLimit, none)
+    app.post('/', () => 'ok')
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    try {
+      const headers = { 'content-length': String(length) }
+      const { statusCode } = await app.inject({ method: 'POST', url: '/', headers, payload: Readable.from([]) })
+      expect(statusCode).toBe(429)
+      // A connection lingers for a second, and a small body is read for at most 30 seconds.
+      expect(() => vi.advanceTimersByTime(31_000)).not.toThrow()
+    } finally {
+      vi.useRealTimers()
+      await app.close()
+    }
   })
 
   test('is not asked for by a server that listens to checkContinue', async () => {

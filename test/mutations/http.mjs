@@ -59,7 +59,7 @@ const koa = inTests('adapters/koa/index.ts', 'test/adapters/koa/error-headers.te
 const koaKeyers = inTests('adapters/koa/index.ts', 'test/adapters/koa/keyers.test.ts')
 const scope = inTests('adapters/fastify/scope.ts', 'test/adapters/fastify')
 const ownRoutes = inTests('adapters/fastify/routes.ts', 'test/adapters/fastify/own-routes.test.ts')
-const earlyRoutes = inTests('adapters/fastify/routes.ts', 'test/adapters/fastify/early-routes.test.ts')
+const earlyRoutes = inTests('adapters/fastify/scope.ts', 'test/adapters/fastify/early-routes.test.ts')
 const fastify = inTests('adapters/fastify/index.ts', 'test/adapters/fastify/scope.test.ts')
 const lastHooks = inTests('adapters/fastify/scope.ts', 'test/adapters/fastify/pre-handler.test.ts')
 const redirects = ['test/adapters/on-denied.test.ts']
@@ -98,9 +98,11 @@ const reads = inFile('src/http/keys/address.ts', { files: everywhere, name: 'the
 const checksOf = inFile('src/http/checks/checked.ts', { files: everywhere, name: 'checks' })
 const sharedNames = inFile('src/http/denial.ts', { files: everywhere, name: 'names of their limiters' })
 const unanswered = inTests('src/http/checks/unanswered.ts', 'test/adapters/on-denied.test.ts')
-const mountedLate = inTests('adapters/express/express.ts', 'test/adapters/express/mounted-late.test.ts')
+const mountedLate = inTests('adapters/express/mounted-late.ts', 'test/adapters/express/mounted-late.test.ts')
 const honoKeyers = inTests('adapters/hono/index.ts', 'test/adapters/hono/keyers.test.ts')
 const inherited = inTests('adapters/fastify/routes.ts', 'test/adapters/fastify/inherited.test.ts')
+const nestedScopes = inTests('adapters/fastify/scope.ts', 'test/adapters/fastify/nested.test.ts')
+const denialError = inTests('adapters/fastify/denial-error.ts', 'test/adapters/fastify/nested.test.ts')
 const routeHook = inTests('adapters/fastify/routes.ts', 'test/adapters/fastify/inherited.test.ts')
 const fastifyKeyers = inTests('adapters/fastify/keyers.ts', 'test/adapters/fastify/keyers.test.ts')
 const hono = inTests('adapters/hono/index.ts', 'test/adapters/hono')
@@ -377,15 +379,19 @@ export const http = [
   koaKeyers('takes a middleware after all routes', 'matched?.slice(0, last)', 'matched'),
   ownRoutes(
     'counts a route and its HEAD route separately',
-    'routes.find((each) => isHeadRouteOf(each, own))?.limit ?? createFor',
+    'routes.find((each) => sharesLimit(each, own))?.limit ?? createFor',
     'createFor',
   ),
   ownRoutes(
     'counts a HEAD route separately when a hook creates its options',
-    ' || (a.given === b.given && a.handler === b.handler)',
+    ' || (a.handler !== undefined && a.given === b.given && a.handler === b.handler)',
     '',
   ),
-  earlyRoutes('counts an early route and its HEAD route separately', '  known.push(early)\n', ''),
+  earlyRoutes(
+    'counts an early route and its HEAD route separately',
+    '    ownRoutes.push(own)\n    return',
+    '    return',
+  ),
   scope(
     'limits a route by its scope in addition to its own limit',
     'own?.caller === scopeLimit ? own.limit!(request, reply, done) : done()',
@@ -507,6 +513,15 @@ export const http = [
   sharedNames('names the limits of the last middleware only', 'shownTogether(decision)', 'decision'),
   unanswered('does not watch a promise', '() => isSettled || isAnswered()', '() => true'),
   mountedLate('warns of a rate limit before a route', '.every(isErrorHandler)', '.length >= 0'),
+  mountedLate('waits for a request without a route', 'if (route !== undefined) checkApps(app)', ''),
+  mountedLate('warns twice', '    watched.delete(middleware)\n', ''),
+  nestedScopes('inherits nothing in a scope within', 'outer === undefined ?', 'true ?'),
+  nestedScopes(
+    'takes a plan for misspelt options',
+    "(value !== false && (typeof value !== 'object' || value === null))",
+    'false',
+  ),
+  denialError('loses the Retry-After of the application', "['cache-control', 'retry-after']", "['cache-control']"),
   honoKeyers('returns the middleware and not the route', "({ method }) => method !== 'ALL'", '() => true'),
   expressIndex(
     'takes the route of an earlier handler',
@@ -543,7 +558,7 @@ export const http = [
   begunDenial('sends a thrown denial with the Cache-Control of the application', 'if (isError) return', ''),
   registration('takes no memory store for a new one', ' && !homes.has(given.place)', ' && false'),
   registration('takes every memory store for a new one', ' && !homes.has(given.place)', ''),
-  scope('accepts rateLimit that a hook sets', "if ('rateLimit' in route) limits.misplaced.push(checkPlace)", ''),
+  scope('accepts rateLimit that a hook sets', 'limits.checks.push(checkPlace, ', ''),
   scope('accepts rateLimit outside of config', 'scope[LIMITED] === true || isOurs', 'isOurs'),
   lastHooks(
     'runs the limit before the hooks of a route',

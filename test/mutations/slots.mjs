@@ -24,6 +24,7 @@ const held = inFile('src/stores/guard/guarded-store.ts', { files: ['test/stores/
 const outage = inFile('src/stores/guard/guarded-store.ts', { files: ['test/stores/redis/slots-outage.test.ts'] })
 const settlement = inFile('src/http/settlement.ts', served)
 const requests = inFile('src/http/request-limiter.ts', served)
+const queue = inFile('src/http/queue.ts', served)
 const wait = inFile('src/limiter/queue/wait-queue.ts', served)
 
 /** Mistakes in what runs at the same time, and in what waits for it. */
@@ -147,9 +148,9 @@ export const slots = [
     'if (isReleased) await attempted',
   ),
   requests('slots that nobody gives back', 'charged.hasOutcome || holdsSlots(decision)', 'charged.hasOutcome'),
-  requests('a queue without a bound', 'maxPerKey: max', 'maxPerKey: 1_000_000'),
-  requests('a queue of all keys without a bound', 'maxQueue: maxTotal', 'maxQueue: 1_000_000'),
+  queue('a queue without a bound', 'maxPerKey: max', 'maxPerKey: 1_000_000'),
+  queue('a queue of all keys without a bound', 'maxQueue: maxTotal', 'maxQueue: 1_000_000'),
   wait('a full queue that denies the newcomer of a short key', 'isAdded ? added', 'true ? added'),
-  requests('a client that hangs up in the queue and keeps its place', '() => gone.abort()', '() => undefined'),
+  queue('a client that hangs up in the queue and keeps its place', '() => gone.abort()', '() => undefined'),
   wait('a wait for a slot that ends with its hint', '!tools.waitsForSlots(status)', 'status !== undefined'),
 ]

@@ -16,11 +16,13 @@ afterEach(async () => {
 const ok: RequestHandler = (_request, response) => void response.send('ok')
 const failed = (_error: unknown, _request: unknown, _response: unknown, next: () => void): void => next()
 
-/** Returns the codes of the warnings of an app after two requests to a path without a route. */
-async function codesOf(app: Express): Promise<readonly string[]> {
+/** Returns the codes of the warnings of an app after requests: by default two to a path without a route. */
+async function codesOf(app: Express, paths = ['/api/nowhere', '/api/nowhere']): Promise<readonly string[]> {
   server = await serve(app as never)
   return warningsOf(async () => {
-    for (let i = 0; i < 2; i++) await ask(server!, '/api/nowhere')
+    for (const path of paths) await ask(server!, path)
+    // The client has the response before the server has finished it.
+    await new Promise((resolve) => setTimeout(resolve, 5))
   })
 }
 
@@ -28,7 +30,8 @@ describe.each([
   ['Express 4', express4],
   ['Express 5', express5],
 ])('%s: a rate limit', (_, express) => {
-  const make = (): RateLimit => rateLimit({ keyer: everyone, limits: fixedWindow({ quota: 9, window: '1h' }) })
+  const make = (checks = true): RateLimit =>
+    rateLimit({ keyer: everyone, limits: fixedWindow({ quota: 9, window: '1h' }), checks })
 
   test.each<[string, (app: Express) => unknown]>([
     ['after a route', (app) => app.get('/', ok).use(make())],
@@ -36,9 +39,38 @@ describe.each([
     ['after a router', (app) => app.use('/api', express.Router().get('/', ok)).use(make())],
     ['after the routes of its router', (app) => app.use('/api', express.Router().get('/', ok).use(make()))],
   ])('with nothing behind it causes one warning: %s', async (_where, build) => {
+    for (const paths of [undefined, ['/', '/api', '/', '/api'], ['/', '/api', '/nowhere', '/api/nowhere']]) {
+      const app = express()
+      build(app)
+      expect(await codesOf(app, paths), String(paths)).toEqual(['SLUICE_MOUNTED_LATE'])
+      await server!.close()
+    }
+    server = undefined
+  })
+
+  test.each<[string, (app: Express) => unknown]>([
+    ['in an app, after its routes', (app) => app.use('/api', express().get('/', ok).use(make()))],
+    ['and before another one', (app) => app.get('/api', ok).use(make(), make())],
+    ['around an app', (app) => app.get('/', ok).use('/api', express().get('/', ok).use(failed)).use(make())],
+  ])('after a route that responds causes one warning: %s', async (_where, build) => {
     const app = express()
     build(app)
-    expect(await codesOf(app)).toEqual(['SLUICE_MOUNTED_LATE'])
+    expect(await codesOf(app, ['/api', '/api'])).toEqual(['SLUICE_MOUNTED_LATE'])
+  })
+
+  test('without checks causes no warning', async () => {
+    expect(await codesOf(express().get('/', ok).use(make(false)), ['/', '/', '/nowhere'])).toEqual([])
+  })
+
+  test('is not looked for in an app that was made by hand', async () => {
+    make()
+    const { proxy, revoke } = Proxy.revocable({}, {})
+    revoke()
+    server = await serve((request, response) => {
+      Object.assign(request, { app: proxy, route: {} })
+      response.end('ok')
+    })
+    expect(await warningsOf(async () => expect((await ask(server!)).body).toBe('ok'))).toEqual([])
   })
 
   test.each<[string, (app: Express) => unknown]>([
@@ -60,6 +92,6 @@ describe.each([
   ])('causes no warning: %s', async (_where, build) => {
     const app = express()
     build(app)
-    expect(await codesOf(app)).toEqual([])
+    expect(await codesOf(app, ['/', '/health', '/api', '/admin', '/api/nowhere', '/api/nowhere'])).toEqual([])
   })
 })

@@ -1,0 +1,106 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import type { Application } from 'express'
+import { withChecks } from '../../src/http/checking.ts'
+
+/** An entry of a router of Express 4 or 5. */
+export interface Layer {
+  readonly route?: { readonly stack: readonly Layer[] } | undefined
+  /** The middleware. That of a router has its entries. */
+  readonly handle: ((...given: never[]) => unknown) & { readonly stack?: readonly Layer[] }
+}
+
+/** Returns the entries of an app, in order. */
+export function stackOf(app: Application): readonly Layer[] {
+  // In Express 4 reading `router` throws.
+  const own = app as unknown as { readonly _router?: Router; readonly router: Router }
+  const { _router: router = own.router } = own
+  return router.stack
+}
+
+interface Router {
+  readonly stack: readonly Layer[]
+}
+
+/** Returns true when a middleware is the last one of its app or router, after routes: these have answered before it is called. */
+function isMountedLate(app: Application, middleware: unknown): boolean {
+  return isLast(stackOf(app), middleware, new Set()) === true
+}
+
+/** Returns `undefined` when the middleware is not in a stack. */
+function isLast(stack: readonly Layer[], middleware: unknown, seen: Set<readonly Layer[]>): boolean | undefined {
+  seen.add(stack)
+  for (const [i, { handle, route }] of stack.entries()) {
+    if (handle === middleware) return stack.slice(0, i).some(hasRoutes) && stack.slice(i + 1).every(isErrorHandler)
+    if (route?.stack.some((layer) => layer.handle === middleware)) return false
+    const inner =
+      handle.stack === undefined || seen.has(handle.stack) ? undefined : isLast(handle.stack, middleware, seen)
+    if (inner !== undefined) return inner
+  }
+  return undefined
+}
+
+function hasRoutes({ route, handle }: Layer): boolean {
+  return route !== undefined || handle.stack?.some(hasRoutes) === true
+}
+
+function isErrorHandler({ handle }: Layer): boolean {
+  return handle.length === 4
+}
+
+/** The middlewares that are checked, until a warning was written for them. */
+const watched = new WeakSet<object>()
+
+/** Warns if a middleware is mounted after all routes. Throws for an app that was made by hand. */
+export function checkMount(app: Application, middleware: object): void {
+  if (watched.has(middleware) && isMountedLate(app, middleware)) {
+    watched.delete(middleware)
+    withChecks(true, (checks) => checks.warnOfLateMount())
+  }
+}
+
+/** The channel of Node on which each response is published that was sent completely. */
+const CHANNEL = 'http.server.response.finish'
+/** So many responses are watched after a middleware was created. Each takes less than a microsecond. */
+const WATCHED_RESPONSES = 1000
+
+let responsesLeft = 0
+/** The apps that a route has responded for. */
+const checkedApps = new WeakSet<Application>()
+
+/**
+ * Checks where a middleware is mounted once a route of its app has responded: a middleware after all routes is not called then. It would
+ * only notice a request that no route responds to.
+ */
+export function watchMounts(middleware: object): void {
+  watched.add(middleware)
+  if (responsesLeft === 0) subscribe(CHANNEL, checkResponse)
+  responsesLeft = WATCHED_RESPONSES
+}
+
+function checkResponse(message: unknown): void {
+  if (--responsesLeft === 0) unsubscribe(CHANNEL, checkResponse)
+  try {
+    const { app, route } = (message as { readonly request: { readonly app: Application; readonly route?: unknown } })
+      .request
+    if (route !== undefined) checkApps(app)
+  } catch {
+    // The request is none of Express, or its app was made by hand. An error of a subscriber would end the process.
+  }
+}
+
+/** Checks the middlewares of an app, and of the apps that it is mounted in. */
+function checkApps(app: Application): void {
+  if (checkedApps.has(app)) return
+  checkedApps.add(app)
+  for (const middleware of middlewaresIn(stackOf(app), new Set())) checkMount(app, middleware)
+  const { parent } = app as { readonly parent?: Application }
+  if (parent !== undefined) checkApps(parent)
+}
+
+function middlewaresIn(stack: readonly Layer[], seen: Set<readonly Layer[]>): object[] {
+  seen.add(stack)
+  return stack.flatMap(({ handle }) => {
+    if (handle.stack === undefined) return watched.has(handle) ? [handle] : []
+    return seen.has(handle.stack) ? [] : middlewaresIn(handle.stack, seen)
+  })
+}
