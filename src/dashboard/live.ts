@@ -26,7 +26,7 @@ export interface LiveState extends Sums {
   }
 }
 
-export interface LiveOptions {
+export interface LiveParts {
   readonly states: States
   /** Returns the names of the limiters whose keys one can look up. */
   readonly names: () => readonly string[]
@@ -52,7 +52,7 @@ export class Live {
   #answer = ''
   #answeredAt = -Infinity
 
-  constructor({ states, names, meeting, clock = steadyClock }: LiveOptions) {
+  constructor({ states, names, meeting, clock = steadyClock }: LiveParts) {
     this.#clock = clock
     this.#states = states
     this.#names = names
