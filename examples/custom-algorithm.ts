@@ -1,3 +1,6 @@
+// Run it: npm run build && npm run build:examples && node dist/examples/custom-algorithm.js
+// With Node 22.18 or newer also: npm run build && node examples/custom-algorithm.ts
+//
 // A custom algorithm in one file. `coolDown` admits a quota per window. A client that takes the last unit then waits for a whole window.
 // Use it for actions that cost money: three codes by text message, then none for ten minutes.
 import express from 'express'

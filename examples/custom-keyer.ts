@@ -1,3 +1,6 @@
+// Run it: npm run build && npm run build:examples && node dist/examples/custom-keyer.js
+// With Node 22.18 or newer also: npm run build && node examples/custom-keyer.ts
+//
 // A custom keyer. It returns the key of a request: here the tenant of an API key, or else the client address.
 import express, { type Request } from 'express'
 import { type Key, type Keyer, perMinute } from 'sluice'

@@ -1,3 +1,6 @@
+// Run it: npm run build && npm run build:examples && node dist/examples/custom-store.js
+// With Node 22.18 or newer also: npm run build && node examples/custom-store.ts
+//
 // A store for another database. `rowStore` needs one function, `transact`: it reads rows, calls `change`, and stores what that returns.
 // Here the database is a `Map`.
 import express from 'express'

@@ -1,3 +1,6 @@
+// Run it: npm run build && npm run build:examples && node dist/examples/dashboard.js
+// With Node 22.18 or newer also: npm run build && node examples/dashboard.ts
+//
 // A server with a limit, and a dashboard below /limits that shows it live. PORT=3000 node dist/examples/dashboard.js, and log in as
 // operator with the password in DASHBOARD_PASSWORD.
 import { createServer } from 'node:http'

@@ -1,3 +1,6 @@
+// Run it: npm run build && npm run build:examples && node dist/examples/express.js
+// With Node 22.18 or newer also: npm run build && node examples/express.ts
+//
 // An Express app with limits: one for the whole app, and a stricter one for a route.
 import express from 'express'
 import { gcra, perHour, slidingWindowLog } from 'sluice'

@@ -1,3 +1,6 @@
+// Run it: npm run build && npm run build:examples && node dist/examples/fetch.js
+// With Node 22.18 or newer also: npm run build && node examples/fetch.ts
+//
 // Web-standard handlers with limits, for Bun, Deno, Workers and Next.js route handlers: one for the whole app, and a stricter
 // one for a route. Here @hono/node-server runs them on Node.
 import type { Server } from 'node:http'

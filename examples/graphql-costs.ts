@@ -1,3 +1,6 @@
+// Run it: npm run build && npm run build:examples && node dist/examples/graphql-costs.js
+// With Node 22.18 or newer also: npm run build && node examples/graphql-costs.ts
+//
 // Requests with different costs, as in GraphQL: a query is charged the points it may load, and after the response the points
 // it has loaded. A query above the capacity is always denied; any other denial says when to retry.
 import express, { type Request } from 'express'

@@ -1,3 +1,6 @@
+// Run it: npm run build && npm run build:examples && node dist/examples/hono.js
+// With Node 22.18 or newer also: npm run build && node examples/hono.ts
+//
 // A Hono app with limits: one for the whole app, and a stricter one for a route.
 import type { Server } from 'node:http'
 import { createAdaptorServer, type HttpBindings } from '@hono/node-server'

@@ -1,3 +1,6 @@
+// Run it: npm run build && npm run build:examples && node dist/examples/koa.js
+// With Node 22.18 or newer also: npm run build && node examples/koa.ts
+//
 // A Koa app with limits: one for the whole app, and a stricter one for a route.
 import Koa from 'koa'
 import { gcra, perHour, slidingWindowLog } from 'sluice'

@@ -1,3 +1,6 @@
+// Run it: npm run build && npm run build:examples && node dist/examples/llm-gateway.js
+// With Node 22.18 or newer also: npm run build && node examples/llm-gateway.ts
+//
 // A gateway of language models. For each customer it limits requests per minute, tokens per minute, tokens per month, and requests that
 // run at the same time. All of them are decided in one step: a request is charged to every limit, or to none.
 //
@@ -6,8 +9,6 @@
 // has, and refund exactly these. `gcra` and `tokenBucket` only know a level, which drains from the first moment, and refund what cannot have
 // drained since. Ten reservations of 4,000 tokens under 100,000 a minute, settled at 1,000 each after three seconds, should leave 10,000 used:
 // `slidingWindowBuckets` leaves 10,000 used, and `gcra` 35,000, because 5,000 have drained, and it refunds nothing.
-//
-//   npm run build && npm run build:examples && node dist/examples/llm-gateway.js --once
 import express, { type Request, type RequestHandler, type Response } from 'express'
 import { subscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'

@@ -1,3 +1,6 @@
+// Run it: npm run build && npm run build:examples && node dist/examples/log-denials.js
+// With Node 22.18 or newer also: npm run build && node examples/log-denials.ts
+//
 // Logs every denial as a line of JSON with pino. The log needs no access to the limiter: it subscribes to its channel.
 import { subscribe } from 'node:diagnostics_channel'
 import express, { type Request } from 'express'

@@ -1,3 +1,5 @@
+// Run it: npm run build && npm run build:examples && node dist/examples/nestjs.js
+//
 // A Nest app with limits: one for the whole app, and a stricter one for a handler. Nest needs `experimentalDecorators`.
 import 'reflect-metadata'
 import type { Server } from 'node:http'

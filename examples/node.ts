@@ -1,3 +1,6 @@
+// Run it: npm run build && npm run build:examples && node dist/examples/node.js
+// With Node 22.18 or newer also: npm run build && node examples/node.ts
+//
 // A node:http server with limits: one for all requests and WebSockets together, and a stricter one for a path.
 import { createServer } from 'node:http'
 import { gcra, perHour, slidingWindowLog } from 'sluice'

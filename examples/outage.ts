@@ -1,3 +1,6 @@
+// Run it: npm run build && npm run build:examples && node dist/examples/outage.js
+// With Node 22.18 or newer also: npm run build && node examples/outage.ts
+//
 // Starts a Redis, sends it decisions under load, freezes it (SIGSTOP) and continues it (SIGCONT). Each quarter of a second, a line shows
 // what a guarded limiter does. With `--short` it takes 4 seconds, otherwise 12.
 // It needs redis-server or valkey-server on the PATH.

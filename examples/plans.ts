@@ -1,3 +1,6 @@
+// Run it: npm run build && npm run build:examples && node dist/examples/plans.js
+// With Node 22.18 or newer also: npm run build && node examples/plans.ts
+//
 // Limits by plan and by method: a function returns the limits of each request.
 import express, { type Request } from 'express'
 import { perMinute, type SyncLimitFunc, unlimited } from 'sluice'

@@ -1,3 +1,6 @@
+// Run it: npm run build && npm run build:examples && node dist/examples/postgres.js
+// With Node 22.18 or newer also: npm run build && node examples/postgres.ts
+//
 // Four processes behind one port, limited together by PostgreSQL. With `--once`, it sends 400 requests to them, prints how many were admitted, and
 // ends; otherwise they run until Ctrl-C. It uses the server of DATABASE_URL. Without one, it starts PostgreSQL in a temporary folder; on Debian,
 // root installs it if it is missing.

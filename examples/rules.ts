@@ -1,3 +1,6 @@
+// Run it: npm run build && npm run build:examples && node dist/examples/rules.js
+// With Node 22.18 or newer also: npm run build && node examples/rules.ts
+//
 // Limits in a file: an operator tightens and loosens them while the service runs, and no usage is lost.
 import { once } from 'node:events'
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'

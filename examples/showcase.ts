@@ -1,3 +1,5 @@
+// Run it: npm run build && npm run build:examples && node dist/examples/showcase.js
+//
 // Starts the example servers of three frameworks and one whose limits change, sends a burst to each, and prints the responses.
 // With `--once` it exits then; otherwise the servers run until Ctrl-C.
 import { styleText } from 'node:util'

@@ -1,3 +1,6 @@
+// Run it: npm run build && npm run build:examples && node dist/examples/sqlite.js
+// With Node 22.18 or newer also: npm run build && node examples/sqlite.ts
+//
 // Four processes behind one port, limited together by a file of SQLite: no server is needed. With `--once`, it sends 400 requests to them,
 // prints how many were admitted, and ends.
 import cluster from 'node:cluster'

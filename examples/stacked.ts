@@ -1,3 +1,6 @@
+// Run it: npm run build && npm run build:examples && node dist/examples/stacked.js
+// With Node 22.18 or newer also: npm run build && node examples/stacked.ts
+//
 // Two limiters as one transaction: per user and per document. If one denies, neither charges.
 import express, { type Request } from 'express'
 import { perMinute, stack } from 'sluice'

@@ -1,7 +1,7 @@
 import { chargeSourcesOf } from '../limiter/default-limiter.ts'
 import { boundedKey } from '../util/bounded-key.ts'
 import { isPromise } from '../util/maybe-promise.ts'
-import { isProduction, isTestRun, warn } from '../util/warn.ts'
+import { isTestRun, warn } from '../util/warn.ts'
 import type * as CheckCode from './checks/index.ts'
 import { clashBetween } from './headers/styles.ts'
 import { clientAddress, readsOfChecked } from './keys/address.ts'
@@ -20,10 +20,10 @@ export async function loadChecks(): Promise<void> {
 
 /**
  * Calls a function with the checks: at once if they are loaded, else some milliseconds later. Where they cannot be loaded, nothing is checked.
- * @param wanted the option `checks`. Without it, there are checks unless the program runs in production
+ * @param wanted the option `checks`. Default `true`, also in production: a mistake that leaves clients unlimited must be seen there
  */
 export function withChecks(wanted: boolean | undefined, use: (checks: Checks) => void): void {
-  if (!(wanted ?? !isProduction())) return
+  if (wanted === false) return
   if (loaded !== undefined) return use(loaded)
   loadChecks()
     .then(() => use(loaded!))

@@ -256,10 +256,11 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
 
   #warn(): void {
     this.#warned = true
+    const { name } = this.keyer
     warn(
       'SLUICE_UNIDENTIFIED',
-      `The keyer of limiter "${this.name}" returned undefined, null or ''. All requests without a key share one bucket, so one client ` +
-        'can use the quota of all others. Fix the keyer, or exempt such requests with `skip` or with a LimitFunc that returns `unlimited`.',
+      `The keyer ${name === '' || name === 'keyer' ? '' : `${name} `}of limiter "${this.name}" returned undefined, null or ''. All requests without a key share one bucket, so one client ` +
+        'can use the quota of all others. Return a key for each request, or exempt such requests with `skip`. A keyer that reads the body needs the parser before the limit.',
     )
   }
 }

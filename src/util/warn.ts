@@ -55,16 +55,6 @@ export interface ProcessLike {
   getBuiltinModule?(name: string): unknown
 }
 
-/** Returns true in production. Bundlers replace `process.env.NODE_ENV` by its value, also where there is no process. */
-export function isProduction(): boolean {
-  try {
-    return process.env.NODE_ENV === 'production'
-  } catch {
-    // Workers and browsers have no process, and Deno throws when the environment may not be read.
-    return false
-  }
-}
-
 /** Set by Vitest, Jest, `node --test` and Mocha with `--parallel` where tests run. AVA sets `NODE_ENV`. */
 const TEST_RUNNERS = ['VITEST', 'JEST_WORKER_ID', 'NODE_TEST_CONTEXT', 'MOCHA_WORKER_ID']
 

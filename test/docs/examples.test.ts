@@ -1,7 +1,7 @@
 // Runs every example as a reader would: compiled against the built package, in a separate process.
 import { type ChildProcess, execFile, spawn, spawnSync, type SpawnSyncReturns } from 'node:child_process'
 import { once } from 'node:events'
-import { cp, mkdtemp, readdir, rm, symlink } from 'node:fs/promises'
+import { cp, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises'
 import type { Server } from 'node:http'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -11,6 +11,7 @@ import { rowStore } from '../../src/extend.ts'
 import { storeBehaviours } from '../../src/testing.ts'
 import { adapters } from '../support/adapters.ts'
 import { buildInto } from '../support/built.ts'
+import { newerNode } from '../support/newer-node.ts'
 import { freePort, redisCommand } from '../support/redis.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -201,6 +202,27 @@ describe('the examples', { timeout: MINUTE }, () => {
     const programs = (await readdir(join(root, 'examples'))).filter((each) => each.endsWith('.ts'))
     const others = ['operator.ts', 'outage.ts', 'showcase.ts', 'visits.ts']
     expect(programs.toSorted()).toEqual([...Object.keys(outputs).map((name) => `${name}.ts`), ...others].toSorted())
+  })
+
+  it('begin with the command that runs them', async () => {
+    for (const name of [...Object.keys(outputs), 'outage', 'showcase']) {
+      const lines = (await readFile(join(root, `examples/${name}.ts`), 'utf8')).split('\n')
+      expect(lines[0]).toBe(`// Run it: npm run build && npm run build:examples && node dist/examples/${name}.js`)
+      // Node removes types, but it does not compile decorators. The showcase starts compiled programs.
+      const newer = `// With Node 22.18 or newer also: npm run build && node examples/${name}.ts`
+      expect(lines[1]).toBe(['nestjs', 'showcase'].includes(name) ? '//' : newer)
+    }
+  })
+
+  it('run without a compiler with Node 22.18 or newer', async () => {
+    const env = { ...process.env, PORT: '0' }
+    const { status, stdout } = spawnSync(newerNode(), ['examples/express.ts', '--once'], {
+      cwd: folder,
+      env,
+      encoding: 'utf8',
+    })
+    const [, ...lines] = stdout.trimEnd().split('\n')
+    expect([status, lines.map(timeless)]).toEqual([0, outputs['express']])
   })
 
   for (const [name, expected] of Object.entries(outputs)) {

@@ -1,6 +1,6 @@
 // Checks the code blocks of README.md and of every page in docs/. The language of a block decides how:
 //
-// - `ts` is a program with this package. It is compiled with strict flags and run. It must print what its comments `// → …` say, in
+// - `ts` is a program with this package. It is compiled with strict flags, and the JavaScript that the site shows of it is run. It must print what its comments `// → …` say, in
 //   order. A server without a transcript must send rate-limit headers.
 // - `console` shows requests to the server of the block before it, and the responses: the status, the headers that are shown,
 //   and the body if it is shown. The server listens on a free port and its clock does not move.
@@ -39,7 +39,11 @@ const MINUTE = 60_000
 /** The blocks by names that can be file names. */
 const blocks = new Map<string, Block & { readonly page: string }>(
   pages.flatMap((page) =>
-    blocksOf(readPage(page)).map((block) => [`${page.replace(/\W/g, '-')}-${block.line}`, { page, ...block }] as const),
+    blocksOf(readPage(page)).map((block, i, all) => {
+      // The first program of a page runs with `require`, and the others as ES modules.
+      const as = i === all.findIndex(({ language }) => language === 'ts') ? 'commonJs' : 'module'
+      return [`${page.replace(/\W/g, '-')}-${block.line}`, { page, ...block, as }] as const
+    }),
   ),
 )
 
@@ -289,6 +293,11 @@ describe.concurrent('the pages', { timeout: 4 * MINUTE }, () => {
     expect(rowsOf(page).length).toBeGreaterThan(10)
     expect(rowsOf(page).filter((row) => row.length !== 2 || row.includes(''))).toEqual([])
     expect(readPage(page)).toMatch(/^## What gets better$/m)
+  })
+
+  it('have first programs that run as ES modules, too', async () => {
+    const first = written('ts').filter(([, { as }]) => as === 'commonJs')
+    expect(await programs.importAll(first)).toEqual([])
   })
 
   it('have examples of options with the right types', () => {

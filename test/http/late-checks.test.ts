@@ -49,8 +49,8 @@ test.each([undefined, true])('without them requests are counted, and nothing is 
 
 test.each([
   ['development', undefined, true],
-  ['production', undefined, false],
-  ['production', true, true],
+  ['production', undefined, true],
+  ['production', false, false],
   ['development', false, false],
 ])('with NODE_ENV=%s and checks: %s, requests are checked: %s', async (name, checks, isChecked) => {
   vi.stubEnv('NODE_ENV', name)

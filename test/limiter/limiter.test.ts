@@ -419,9 +419,15 @@ describe('keys', () => {
       expect([undefined, '', undefined].map((key) => one.consume(key).allowed)).toEqual([true, false, false])
       expect(warnings).toEqual([
         `SLUICE_UNIDENTIFIED: The keyer of limiter "default" returned undefined, null or ''. All requests without a key share one bucket, ` +
-          'so one client can use the quota of all others. Fix the keyer, or exempt such requests with `skip` or with a LimitFunc ' +
-          'that returns `unlimited`. (sluice/docs/reference/errors-and-warnings.md#sluice_unidentified)',
+          'so one client can use the quota of all others. Return a key for each request, or exempt such requests with `skip`. ' +
+          'A keyer that reads the body needs the parser before the limit. (sluice/docs/reference/errors-and-warnings.md#sluice_unidentified)',
       ])
+    })
+
+    it('share one bucket, with a warning that names the keyer', () => {
+      const accountOf = (body: { email?: string }): string | undefined => body.email
+      createLimiter({ keyer: accountOf, limits: perSecond(1) }).consume({})
+      expect(warnings).toEqual([expect.stringContaining('The keyer accountOf of limiter "default" returned')])
     })
   })
 

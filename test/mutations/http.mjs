@@ -458,7 +458,7 @@ export const http = [
     'readsOfChecked.has(request) ? loaded : undefined',
     'loaded',
   ),
-  lateChecks('checks in production', '!isProduction()', 'true'),
+  lateChecks('no checks in production', 'wanted === false', "process.env.NODE_ENV === 'production'"),
   lateChecks('fails without the checks', '.catch(() => undefined)', ''),
   lateChecks('does not check the requests after a load', 'use(loaded!)', 'undefined'),
   gate('checks every request', '++requestsSeen <= CHECKED_FIRST || requestsSeen % SAMPLE === 0', 'true'),
@@ -497,7 +497,7 @@ export const http = [
   ),
   silenced('adapters/fastify/scope.ts')(
     'warns of an early route although checks are off',
-    "withChecks(scopeLimit.options['checks'] as boolean | undefined,",
+    'withChecks(wanted as boolean | undefined,',
     'withChecks(true,',
   ),
   inTests('adapters/nestjs/service.ts', 'test/adapters/nestjs/module.test.ts')(

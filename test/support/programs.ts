@@ -1,11 +1,13 @@
 import { type ChildProcess, execFile, fork } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'vitest'
+import { javaScriptOf } from '../../docs/site/javascript.ts'
 import { buildInto } from './built.ts'
 
 /** A fenced code block of a page. */
@@ -16,6 +18,8 @@ export interface Block {
   readonly code: string
   /** For a program that listens: requests and the expected responses. */
   transcript?: string
+  /** The JavaScript that runs: as the site shows it, or what the compiler makes. */
+  readonly as?: 'module' | 'commonJs'
 }
 
 /** Returns the blocks of a page. A `console` block after a program is its transcript. */
@@ -36,6 +40,8 @@ export function fencesOf(blocks: readonly Block[]): number {
 }
 
 export const root: string = fileURLToPath(new URL('../..', import.meta.url))
+
+const ENDS = { module: '.js', commonJs: '.cjs' }
 
 const strict = {
   extends: '../tsconfig.json',
@@ -85,14 +91,27 @@ export const preload = `
     return listen.call(this, { host: '127.0.0.1', port: 0 }, args.find((each) => typeof each === 'function'))
   }`
 
+// The AWS SDK warns that a later version of it will not support Node 20.
+const QUIET = { ...process.env, AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: 'true' }
+
+const importer = (files: readonly string[]): string => `
+  const errors = []
+  for (const file of ${JSON.stringify(files)})
+    await import(file).catch((error) => errors.push(file + ': ' + error.stack))
+  process.send(errors, () => process.exit())`
+
 /** Programs of pages, by name, compiled with strict flags against the built package. */
 export class Programs {
   readonly #folder: string
+  readonly #withUrls: (code: string) => string
+  readonly #execArgv: string[]
   /** The errors of the compiler. */
   readonly complaints: string
 
-  private constructor(folder: string, complaints: string) {
+  private constructor(folder: string, complaints: string, withUrls: (code: string) => string) {
     this.#folder = folder
+    this.#withUrls = withUrls
+    this.#execArgv = ['--disable-warning=ExperimentalWarning', '--import', join(folder, 'preload.mjs')]
     this.complaints = complaints
   }
 
@@ -101,19 +120,27 @@ export class Programs {
     programs: ReadonlyMap<string, Block>,
     urls: Readonly<Record<string, string>> = {},
   ): Promise<Programs> {
+    const withUrls = (code: string): string =>
+      Object.entries(urls).reduce((text, [from, to]) => text.replaceAll(from, to), code)
     const folder = await mkdtemp(join(tmpdir(), 'sluice-programs-'))
     for (const file of ['package.json', 'tsconfig.json']) await cp(join(root, file), join(folder, file))
     await buildInto(folder)
     await symlink(join(root, 'node_modules'), join(folder, 'node_modules'), 'junction')
     await mkdir(join(folder, 'programs'))
     for (const [name, { line, code }] of programs) {
-      const program = Object.entries(urls).reduce((text, [from, to]) => text.replaceAll(from, to), code)
-      await writeFile(join(folder, 'programs', `${name}.ts`), '\n'.repeat(line - 1) + program)
+      await writeFile(join(folder, 'programs', `${name}.ts`), '\n'.repeat(line - 1) + withUrls(code))
     }
     await writeFile(join(folder, 'programs', 'tsconfig.json'), JSON.stringify(strict))
     await writeFile(join(folder, 'preload.mjs'), preload)
     const tsc = [join(root, 'node_modules/typescript/bin/tsc'), '--pretty', 'false', '-p']
-    return new Programs(folder, await node(folder, ...tsc, 'programs'))
+    const complaints = await node(folder, ...tsc, 'programs')
+    await Promise.all(
+      [...programs].map(async ([name, { code, as }]) => {
+        const made = as === undefined ? undefined : await javaScriptOf(withUrls(code))
+        if (made !== undefined) await writeFile(join(folder, 'dist/programs', `${name}${ENDS[as!]}`), made[as!])
+      }),
+    )
+    return new Programs(folder, complaints, withUrls)
   }
 
   /**
@@ -123,19 +150,17 @@ export class Programs {
    */
   async verify(
     name: string,
-    { code, transcript }: Block,
+    { code, transcript, as }: Block,
     silent?: (port: number) => Promise<void>,
     clock: 'stops' | 'runs' = 'stops',
   ): Promise<void> {
     expect(this.complaints.split('\n').filter((each) => each.startsWith(`programs/${name}.ts`))).toEqual([])
-    const execArgv = ['--disable-warning=ExperimentalWarning', '--import', join(this.#folder, 'preload.mjs')]
     const isServer = /\.listen\(|^serve\(/m.test(code)
-    // The AWS SDK warns that a later version of it will not support Node 20.
-    const quiet = { AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: 'true' }
-    const env = { ...process.env, ...quiet, CLOCK: isServer ? clock : 'runs' }
-    const child = fork(join(this.#folder, 'dist', 'programs', `${name}.js`), {
+    const env = { ...QUIET, CLOCK: isServer ? clock : 'runs' }
+    const commonJs = join(this.#folder, 'dist', 'programs', `${name}.cjs`)
+    const child = fork(as === 'commonJs' && existsSync(commonJs) ? commonJs : commonJs.replace(/cjs$/, 'js'), {
       cwd: this.#folder,
-      execArgv,
+      execArgv: this.#execArgv,
       env,
       stdio: 'pipe',
     })
@@ -148,6 +173,32 @@ export class Programs {
     } finally {
       child.kill('SIGKILL')
     }
+  }
+
+  /** Imports the shown JavaScript of programs as ES modules, in one process, and returns the errors. */
+  async importAll(programs: Iterable<readonly [name: string, block: Block]>): Promise<string[]> {
+    const files: string[] = []
+    for (const [name, { code }] of programs) {
+      const made = await javaScriptOf(this.#withUrls(code))
+      if (made === undefined) continue
+      files.push(`./${name}.mjs`)
+      await writeFile(join(this.#folder, 'dist/programs', `${name}.mjs`), made.module)
+    }
+    expect(files.length).toBeGreaterThan(0)
+    const all = join(this.#folder, 'dist/programs/import-all.mjs')
+    await writeFile(all, importer(files))
+    const child = fork(all, {
+      cwd: this.#folder,
+      execArgv: this.#execArgv,
+      env: QUIET,
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    })
+    let errors: string[] | undefined
+    child.on('message', (message) => {
+      if (Array.isArray(message)) errors = message as string[]
+    })
+    await once(child, 'exit')
+    return errors ?? ['the process ended early']
   }
 
   async remove(): Promise<void> {

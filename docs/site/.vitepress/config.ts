@@ -1,6 +1,7 @@
 import { cpSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { UserConfig } from 'vitepress'
+import { withTabs } from '../javascript.ts'
 import { anchorOf, fillCorners, followLinks, linkedFiles, rewrites } from '../links.ts'
 import { menu, sidebar } from '../navigation.ts'
 
@@ -74,7 +75,14 @@ const config: UserConfig = {
   },
   vite: {
     resolve: { alias: { 'sluice/algorithms': `${root}src/algorithms.ts`, sluice: `${root}src/index.ts` } },
-    plugins: [{ name: 'repairs', enforce: 'pre', transform: repaired }],
+    plugins: [
+      { name: 'repairs', enforce: 'pre', transform: repaired },
+      {
+        name: 'tabs',
+        enforce: 'pre',
+        transform: (code, id) => (id.endsWith('.md') ? withTabs(code) : undefined),
+      },
+    ],
   },
   buildEnd({ outDir }) {
     for (const file of linkedFiles) cpSync(`${root}${file}`, `${outDir}/${file}`)
