@@ -1,7 +1,15 @@
 // One process with a cache, and one without, each on its own store. Both decide the same.
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { type Decision, denyCache, type LimitStatus, memoryStore, type Store } from '../../../src/index.ts'
+import {
+  type Decision,
+  denyCache,
+  type Limit,
+  limit,
+  type LimitStatus,
+  memoryStore,
+  type Store,
+} from '../../../src/index.ts'
 import { compiled } from '../../../src/engine/limit.ts'
 import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
 import { laterStore } from '../../support/later.ts'
@@ -48,11 +56,9 @@ function compareFigures(cached: Decision, plain: Decision): void {
     if (!plain.allowed && !isCurrent(cached.limits[i]!)) continue
     const tick = compiled(status.limit).micros / 1000
     expect(remaining).toBeLessThanOrEqual(status.remaining)
-    const figures: [number, number][] = []
-    // A key that starts part-full is new again after a while. A denial by the store then prolongs its figures, also during a lock-out.
-    const { initial, block } = status.limit
-    if (initial === undefined) figures.push([resetAfter, status.resetAfter])
-    if (initial === undefined || block === undefined) figures.push([retryAfter, status.retryAfter])
+    const figures: [number, number][] = [[retryAfter, status.retryAfter]]
+    // Any denial may prolong how long a bucket that starts part-full is remembered. The cache reports that as it was before.
+    if (status.limit['initial'] === undefined) figures.push([resetAfter, status.resetAfter])
     for (const [given, expected] of figures) {
       if (tick < 1) expect(given).toBe(expected)
       else expect(given === expected || Math.abs(given - expected) < tick).toBe(true)
@@ -60,10 +66,17 @@ function compareFigures(cached: Decision, plain: Decision): void {
   }
 }
 
-/** A denied request converts the state of a changed limit, and a cached denial does not. `exactness.test.ts` has limits that change. */
-const sameLimits = traces(60).map((trace) => {
-  const steps = trace.steps.map((step) => Object.assign(step, { version: 0 as const }))
-  return Object.assign(trace, { steps })
+/**
+ * What a denied request changes, and a cached denial does not: it converts the state of a changed limit (`exactness.test.ts` has such limits), and
+ * during a lock-out it may begin a bucket with `initial` anew.
+ */
+const same = traces(60).map((trace) => {
+  const twice = ([first]: readonly [Limit, Limit]): readonly [Limit, Limit] => {
+    const { block, ...rest } = first
+    const only = block === undefined || first['initial'] === undefined ? first : limit(rest)
+    return [only, only]
+  }
+  return Object.assign(trace, { keyed: trace.keyed.map(twice), shared: trace.shared.map(twice) })
 })
 
 it(
@@ -72,7 +85,7 @@ it(
   async () => {
     let answered = 0
     await fc.assert(
-      fc.asyncProperty(sameLimits, async (trace) => {
+      fc.asyncProperty(same, async (trace) => {
         const clocks = [virtualClock(), virtualClock()] as const
         const inner = laterStore(memoryStore({ clock: clocks[0] }))
         const cached = await decisionsOf(denyCache(inner, { maxAge: `${trace.maxAge}ms` }), clocks[0], trace)
