@@ -23,7 +23,7 @@ const IMPORT = /^import (?:(\w+)(?:, )?)?(?:\{([^}]*)\})?(?: from )?'([^']+)'( \
 export async function javaScriptOf(program: string): Promise<JavaScript | undefined> {
   if (/^\s*@\w+\(/m.test(program)) return undefined
   const { code } = transformSync(program.replaceAll(COMMENTS_OF_TYPES, ''), { mode: 'strip-only' })
-  const module = await formatted(code.replaceAll(/^import \{\s*\} from .*\n/gm, ''))
+  const module = await formatted(code.replaceAll(/^(?:import \{\s*\} from .*| +)\n/gm, ''))
   return { module, commonJs: await formatted(required(module)) }
 }
 

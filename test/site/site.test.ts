@@ -41,7 +41,7 @@ const ALIKE = [
 
 /** A program for a page: collects what the keyboard should reach, and returns how many there are, and the first. */
 const START_TABS = `(() => {
-  const all = [...document.querySelectorAll('a[href], button, input, select, summary, [tabindex="0"]')]
+  const all = [...document.querySelectorAll('a[href], button, input:not([type=radio]:not(:checked)), select, summary, [tabindex="0"]')]
   globalThis.tabs = new Set(all.filter((each) => each.checkVisibility({ visibilityProperty: true }) && !each.disabled))
   return { count: tabs.size, first: [...tabs][0].textContent.trim() }
 })()`
@@ -118,6 +118,13 @@ describe('the built site', () => {
   it('has the anchors that error messages name', () => {
     const text = site.pages.get('/docs/reference/errors-and-warnings.html')!
     expect(errorCodes.filter((code) => !text.includes(` id="${code.toLowerCase()}"`))).toEqual([])
+  })
+
+  it('shows programs in TypeScript, as ES modules and with `require`', () => {
+    const text = site.pages.get('/docs/guides/recipes.html')!
+    for (const tab of ['TypeScript', 'ES modules', 'CommonJS']) expect(text).toContain(`>${tab}</label>`)
+    expect(text).toMatch(/<span[^>]*>require<\/span>/)
+    expect(text).not.toContain('The same in JavaScript')
   })
 
   it('has the anchors of GitHub', () => {
