@@ -112,7 +112,8 @@ const adapter: HttpAdapter<FastifyRequest, FastifyReply, undefined, OnDenied> = 
 
 /**
  * A plugin that limits the scope that it is registered in, and all scopes within: their routes, whenever they are declared, and
- * their 404 handlers. In a scope that is within a limited one it limits in addition, and inherits the same options as a route. `config: { rateLimit: options }` gives a route its own limits instead, `config: { rateLimit: false }` none.
+ * their 404 handlers. In a scope that is within a limited one it limits in addition, and inherits the options of a
+ * route, except those that say which requests count: `skip`, `allow`, `address`, `cost`, `count`, `refundWhen`, `settleWith`, `resetWhen`. `config: { rateLimit: options }` gives a route its own limits instead, `config: { rateLimit: false }` none.
  * The decision is on `request.rateLimit`.
  *
  * When the app starts, it throws `SluiceError` for a wrong or unknown option, and `NOT_APPLICABLE` when it would limit nothing or

@@ -84,8 +84,7 @@ export function watchApps(create: CreateHook): void {
 export function limitScope(instance: FastifyInstance, given: object, create: CreateHook): void {
   const scope = instance as Scope
   const outer = nearestLimit(Object.getPrototypeOf(scope) as Scope, hookIn(given))?.options
-  const options =
-    outer === undefined ? (given as GivenOptions) : withInherited(given, outer, limiterName(outer, scope.prefix || '/'))
+  const options = outer === undefined ? (given as GivenOptions) : within(outer, given, scope.prefix || '/')
   const limit = create(options as never)
   const hook = hookIn(options) ?? 'onRequest'
   if (Object.hasOwn(scope, SCOPE_LIMIT[hook])) throw registeredTwice(scope.prefix, hook)
@@ -126,6 +125,15 @@ export function limitScope(instance: FastifyInstance, given: object, create: Cre
     return own
   }
   addScopeHook(scopeLimit, hook, limitRoute)
+}
+
+/** Which requests count, and how much. A `skip` may leave out just the requests that a scope within limits. */
+const COUNTED = new Set(['skip', 'allow', 'address', 'cost', 'count', 'refundWhen', 'settleWith', 'resetWhen'])
+
+/** Adds what a scope inherits from a limited scope around it: what a route inherits, except which requests count. */
+function within(outer: GivenOptions, given: object, prefix: string): GivenOptions {
+  const inherited = Object.fromEntries(Object.entries(outer).filter(([option]) => !COUNTED.has(option)))
+  return withInherited(given, inherited, limiterName(outer, prefix))
 }
 
 /** Returns the limit of a scope or of the nearest one around it: the one at `hook`, if it has two. */

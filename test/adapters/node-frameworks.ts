@@ -165,7 +165,7 @@ const fastify: NamedHarness = {
   },
 }
 
-/** A scope has one limit, so the second one is in a scope within the first. */
+/** A scope has one limit, so the second one is in a scope within the first. It would inherit the style of the headers. */
 async function nested(
   scope: FastifyInstance,
   [first = NO_LIMIT, ...others]: readonly AnyOptions[],
@@ -173,7 +173,10 @@ async function nested(
 ): Promise<void> {
   await scope.register(forFastify.rateLimit, first as never)
   if (others.length === 0) build(scope)
-  else await scope.register(async (inner) => nested(inner, others, build))
+  else {
+    const own = others.map((each) => ({ headers: 'standard' as const, ...each }))
+    await scope.register(async (inner) => nested(inner, own, build))
+  }
 }
 
 /** For apps where only routes have limits: in Fastify the plugin must be registered. */

@@ -42,9 +42,22 @@ describe('a scope within a limited scope', () => {
     expect([headers['content-type'], body]).toEqual(['application/json', '{"error":"slow down"}'])
   })
 
-  test('inherits skip, and options through several scopes', async () => {
-    const app = await nested({ skip: (request: FastifyRequest) => 'x-free' in request.headers }, inner(9))
-    expect([await left(app, '/in'), await left(app, '/in', 'GET', { 'x-free': '1' })]).toEqual(['8,8', ''])
+  test('does not inherit which requests count', async () => {
+    for (const outer of [{ skip: () => true }, { allow: ['127.0.0.0/8'] }])
+      expect(await left(await nested(outer, inner(9)), '/in')).toBe('8')
+    expect(await left(await nested({ cost: () => 3 }, inner(9)), '/in')).toBe('6,8')
+    for (const outer of [
+      { count: 'failures' },
+      { refundWhen: 'success' },
+      { settleWith: () => 0 },
+      { resetWhen: 'success' },
+    ]) {
+      const app = await nested(outer, inner(9))
+      expect([await left(app, '/in'), await left(app, '/in')], JSON.stringify(outer)).toEqual(['8,8', '8,7'])
+    }
+  })
+
+  test('inherits options through several scopes', async () => {
     const deep = create()
     await deep.register(rateLimit, times(9, { statusCode: 420 }))
     deep.register(async (scope) => {
