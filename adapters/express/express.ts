@@ -21,7 +21,7 @@ import { callStarted } from '../../src/http/response/on-denied.ts'
 import { createRequestLimiter } from '../../src/http/request-limiter.ts'
 import type { HttpOptions, LimiterSource } from '../../src/http/options.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
-import { checkMount, type Layer, stackOf, watchMounts } from './mounted-late.ts'
+import { checkMounts, type Layer, stackOf, watchMounts } from './mounted-late.ts'
 
 /**
  * Returns true when a middleware is mounted with `use`. It then does not run in a route: `request.route` is that of an earlier route
@@ -257,7 +257,7 @@ function isError(reason: unknown): boolean {
  */
 export function rateLimit(options: RateLimitOptions): RateLimit {
   const requestLimiter = createRequestLimiter(options, adapter, function checkApp(app) {
-    checkMount(app as Application, limitRate)
+    checkMounts(app as Application)
     if (readsRoute(options.keyer) && isMountedWithUse(app as Application, limitRate))
       withChecks(true, (checks) => checks.warnOfNoRoute(app))
   })

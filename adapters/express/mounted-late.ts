@@ -21,24 +21,6 @@ interface Router {
   readonly stack: readonly Layer[]
 }
 
-/** Returns true when a middleware is the last one of its app or router, after routes: these have answered before it is called. */
-function isMountedLate(app: Application, middleware: unknown): boolean {
-  return isLast(stackOf(app), middleware, new Set()) === true
-}
-
-/** Returns `undefined` when the middleware is not in a stack. */
-function isLast(stack: readonly Layer[], middleware: unknown, seen: Set<readonly Layer[]>): boolean | undefined {
-  seen.add(stack)
-  for (const [i, { handle, route }] of stack.entries()) {
-    if (handle === middleware) return stack.slice(0, i).some(hasRoutes) && stack.slice(i + 1).every(isErrorHandler)
-    if (route?.stack.some((layer) => layer.handle === middleware)) return false
-    const inner =
-      handle.stack === undefined || seen.has(handle.stack) ? undefined : isLast(handle.stack, middleware, seen)
-    if (inner !== undefined) return inner
-  }
-  return undefined
-}
-
 function hasRoutes({ route, handle }: Layer): boolean {
   return route !== undefined || handle.stack?.some(hasRoutes) === true
 }
@@ -50,12 +32,26 @@ function isErrorHandler({ handle }: Layer): boolean {
 /** The middlewares that are checked, until a warning was written for them. */
 const watched = new WeakSet<object>()
 
-/** Warns if a middleware is mounted after all routes. Throws for an app that was made by hand. */
-export function checkMount(app: Application, middleware: object): void {
-  if (watched.has(middleware) && isMountedLate(app, middleware)) {
+/** Warns of each middleware of an app that is mounted after all routes: these have answered before it is called. Throws for an app that was made by hand. */
+export function checkMounts(app: Application): void {
+  for (const [middleware, isLate] of placesIn(stackOf(app))) {
+    if (!isLate) continue
     watched.delete(middleware)
     withChecks(true, (checks) => checks.warnOfLateMount())
   }
+}
+
+/** Returns the watched middlewares, and whether the first place of each is the last one of its app or router, after routes. */
+function placesIn(stack: readonly Layer[], places = new Map<object, boolean>()): Map<object, boolean> {
+  // Routers can contain each other.
+  places.set(stack, false)
+  for (const [i, { handle, route }] of stack.entries()) {
+    for (const layer of route?.stack ?? []) if (!places.has(layer.handle)) places.set(layer.handle, false)
+    if (watched.has(handle) && !places.has(handle))
+      places.set(handle, stack.slice(0, i).some(hasRoutes) && stack.slice(i + 1).every(isErrorHandler))
+    if (handle.stack !== undefined && !places.has(handle.stack)) placesIn(handle.stack, places)
+  }
+  return places
 }
 
 /** The channel of Node on which each response is published that was sent completely. */
@@ -92,15 +88,7 @@ function checkResponse(message: unknown): void {
 function checkApps(app: Application): void {
   if (checkedApps.has(app)) return
   checkedApps.add(app)
-  for (const middleware of middlewaresIn(stackOf(app), new Set())) checkMount(app, middleware)
+  checkMounts(app)
   const { parent } = app as { readonly parent?: Application }
   if (parent !== undefined) checkApps(parent)
-}
-
-function middlewaresIn(stack: readonly Layer[], seen: Set<readonly Layer[]>): object[] {
-  seen.add(stack)
-  return stack.flatMap(({ handle }) => {
-    if (handle.stack === undefined) return watched.has(handle) ? [handle] : []
-    return seen.has(handle.stack) ? [] : middlewaresIn(handle.stack, seen)
-  })
 }
