@@ -39,7 +39,7 @@ const queueTools: QueueTools = {
 
 /** Where requests can wait. The first one that waits makes the queue. */
 export interface WaitPlace {
-  queue?: QueueCode.WaitQueue
+  queue: QueueCode.WaitQueue | undefined
 }
 
 const places = shared('wait places', () => new WeakMap<object, WaitPlace>())
@@ -49,7 +49,7 @@ const places = shared('wait places', () => new WeakMap<object, WaitPlace>())
  * key has one order of waiters.
  */
 export function waitPlaceOf(store: Store): WaitPlace {
-  const place = places.get(store.place) ?? {}
+  const place = places.get(store.place) ?? { queue: undefined }
   places.set(store.place, place)
   return place
 }

@@ -14,7 +14,7 @@ const usual = ['byIP', 'byRoute', 'ipKeyer', 'rateLimit']
 
 /** Every adapter, by its folder. */
 export const adapters: Readonly<Record<string, Adapter>> = {
-  express: { imports: ['express', 'node:http'], exports: usual },
+  express: { imports: ['express', 'node:http', 'node:diagnostics_channel'], exports: usual },
   fastify: { imports: ['fastify', 'fastify-plugin', 'node:http', 'node:diagnostics_channel'], exports: usual },
   fetch: { imports: [], exports: ['byHeader', 'ipKeyer', 'rateLimit', 'rateLimitOf'] },
   hono: { imports: ['hono'], exports: [...usual, 'routeKeyer'] },

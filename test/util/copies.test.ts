@@ -2,7 +2,6 @@ import { afterEach, describe, expect, it, vi } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { VERSION } from '../../src/util/copies.ts'
 import { laterStore } from '../support/later.ts'
-import '../support/loaded.ts'
 
 /** The modules of a copy of the package. */
 interface Copy {
@@ -14,6 +13,7 @@ interface Copy {
 /** Loads all modules again, as a process does that imports the package and requires its CommonJS copy. */
 async function load(): Promise<Copy> {
   vi.resetModules()
+  await (await import('../../src/limiter/wait-place.ts')).loadQueues()
   return {
     sluice: await import('../../src/index.ts'),
     fetch: await import('../../adapters/fetch/index.ts'),
