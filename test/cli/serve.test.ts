@@ -15,6 +15,7 @@ import { askService, decideFor, killServing, type Serving, startServe } from '..
 const TOKEN = 'a-token-of-a-test'
 const document = (quota: number): string =>
   JSON.stringify({
+    otherwise: 'allow',
     policies: [
       {
         name: 'api',

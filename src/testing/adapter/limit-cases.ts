@@ -222,7 +222,7 @@ function ruled(
   policies: readonly PolicyRule[],
   options: RulesOptions<unknown> = {},
 ): { readonly rules: Rules; readonly limit: AnyOptions } {
-  const rules = createRules({ policies }, options)
+  const rules = createRules({ policies, otherwise: 'allow' }, options)
   return { rules, limit: { rules, store: memoryStore({ clock }) } }
 }
 
@@ -293,9 +293,9 @@ export const rulesCases: Cases = {
     const { rules, limit } = ruled(world, [policy('all', 2)])
     const server = await world.serve({ limits: [limit] })
     equal(await statuses(server, 3), [200, 200, 429])
-    rules.replace({ policies: [policy('all', 4)] })
+    rules.replace({ policies: [policy('all', 4)], otherwise: 'allow' })
     equal(await statuses(server, 3), [200, 200, 429])
-    rules.replace({ policies: [] })
+    rules.replace({ policies: [], otherwise: 'allow' })
     equal(await statuses(server, 2), [200, 200])
   },
   'work with skip, refunds and preflights': async (world) => {
