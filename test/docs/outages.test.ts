@@ -22,7 +22,10 @@ it('every fault was measured with every client', () => {
   const { rows } = readResults()
   const measured = new Set(rows.map(({ fault, client, kind }) => [kind, fault, client].join()))
   const expected = faults.flatMap(({ name, places }) =>
-    places.flatMap((kind) => defaultFamilies.map((family) => [kind, name, family.name].join())),
+    // A store in another process is tested with these faults, and not measured: no client of Redis reaches it.
+    places
+      .filter((kind) => kind !== 'remote')
+      .flatMap((kind) => defaultFamilies.map((family) => [kind, name, family.name].join())),
   )
   expect(expected.filter((each) => !measured.has(each))).toEqual([])
   expect(measured.size).toBe(expected.length)

@@ -69,7 +69,11 @@ function namesIn(list: string): string[] {
 export function bareMembers({ kind, body }: Declaration): string[] {
   if (kind !== 'interface' && kind !== 'class') return []
   const members = body.matchAll(/(?<!\*\/)\n {2}(?:(?:readonly|protected|override|static|get|async) )*(\w+)\??[(:<]/g)
-  return [...members].map(([, name]) => name!).filter((name) => name !== 'constructor' && !inheritsComment(name, body))
+  // The first of several overloads has the comment of all.
+  const isOverload = (name: string): boolean => new RegExp(String.raw`\*/\n {2}${name}\(`).test(body)
+  return [...members]
+    .map(([, name]) => name!)
+    .filter((name) => name !== 'constructor' && !isOverload(name) && !inheritsComment(name, body))
 }
 
 /** True if a base of an interface or a class, or a base of that one, documents the member. */
