@@ -61,7 +61,11 @@ export const site = [
     'role="x"\\n        aria-label',
   ),
   home('.vitepress/theme/style.css')('a button with too little contrast', '#4a64c0', '#5672cd'),
-  home('.vitepress/theme/style.css')('a focus that is hard to see', 'outline: 2px solid', 'outline: 1px solid'),
+  home('.vitepress/theme/style.css')(
+    'a focus that is hard to see',
+    '\n:focus-visible {\n  outline: 2px solid',
+    '\n:focus-visible {\n  outline: 1px solid',
+  ),
   home('links.ts')('a heading of a table without a text', ".tag = 'td'", ".tag = 'th'"),
   replay('a page without landmarks', '<main>', '<div>'),
   release(

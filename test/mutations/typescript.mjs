@@ -489,8 +489,8 @@ export const typescript = [
   loadsQueues('a queue that fails for good', 'loading = undefined\n', ''),
   inFile('src/limiter/wait-place.ts', { files: ['test/limiter/wait-order.test.ts'] })(
     'a queue for each guard of a store',
-    'places.get(store.place) ?? {}\n  places.set(store.place, place)',
-    'places.get(store) ?? {}\n  places.set(store, place)',
+    'places.get(store.place) ?? { queue: undefined }\n  places.set(store.place, place)',
+    'places.get(store) ?? { queue: undefined }\n  places.set(store, place)',
   ),
   inFile('src/limiter/queue/wait-queue.ts', {
     files: ['test/limiter/wait.test.ts', 'test/limiter/wait-order.test.ts'],

@@ -51,10 +51,10 @@ describe.each(cases)('texts in %s', (_name, start) => {
 
   it('end by themselves, each at its time', async () => {
     const [one, other] = processes()
-    await one.keep('short', 200, 'text')
+    await one.keep('short', 2000, 'text')
     await one.keep('long', 60_000, 'text')
     expect(await other.read(9)).toHaveLength(2)
-    await pause(300)
+    await pause(2100)
     expect(texts(await other.read(9))).toEqual({ long: 'text' })
     expect(await other.read(9, 'short')).toEqual([])
   })
