@@ -9,7 +9,7 @@ import { boundedKey } from '../util/bounded-key.ts'
 import { parseDuration, roughDuration } from '../util/duration.ts'
 import { shown, SluiceError } from '../util/errors.ts'
 import { jsonText, type Outcome } from './print.ts'
-import { type SourceOptions, withAllKeys, withSource, withStoreAt, withTexts } from './sources.ts'
+import { SOURCE_ARGUMENTS, type SourceOptions, withAllKeys, withSource, withStoreAt, withTexts } from './sources.ts'
 
 const USAGE = `Usage: sluice block <url> <limiter> <key> <duration>   denies all requests of a key for a time, such as 15m
        sluice unblock <url> <limiter> <key>            ends that
@@ -26,12 +26,7 @@ The URL is one of redis://, postgres://, mysql:// or sqlite:<file>. The limiter 
 
 const OPTIONS = {
   limit: { type: 'string', multiple: true },
-  prefix: { type: 'string', default: PREFIX },
-  json: { type: 'boolean', default: false },
-  client: { type: 'string' },
-  table: { type: 'string' },
-  schema: { type: 'string' },
-  help: { type: 'boolean', short: 'h', default: false },
+  ...SOURCE_ARGUMENTS,
 } as const
 
 /** Runs `sluice block …`. */

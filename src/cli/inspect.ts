@@ -6,7 +6,7 @@ import { shown, SluiceError } from '../util/errors.ts'
 import { nearest } from '../util/validate.ts'
 import { isDatabaseUrl } from './databases.ts'
 import { answerOf, asError, grouped, jsonText, type Outcome, printed } from './print.ts'
-import { type SourceOptions, withAllKeys, withSource } from './sources.ts'
+import { SOURCE_ARGUMENTS, type SourceOptions, withAllKeys, withSource } from './sources.ts'
 
 const USAGE = `Usage: sluice inspect <url> <limiter> <key>   prints how much of its limits a key has used
        sluice reset <url> <limiter> <key>     deletes the state of a key
@@ -39,12 +39,7 @@ export async function inspectOrReset(args: readonly string[], others: readonly s
     allowPositionals: true,
     options: {
       raw: { type: 'boolean', default: false },
-      prefix: { type: 'string', default: PREFIX },
-      json: { type: 'boolean', default: false },
-      client: { type: 'string' },
-      table: { type: 'string' },
-      schema: { type: 'string' },
-      help: { type: 'boolean', short: 'h', default: false },
+      ...SOURCE_ARGUMENTS,
     },
   })
   if (values.help) return { text: USAGE }

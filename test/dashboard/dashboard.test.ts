@@ -642,7 +642,7 @@ describe('processes that share a store', () => {
     expect(fleet.problem).toMatch(/WRONGTYPE/)
   })
 
-  it('are told that this one has ended', async () => {
+  it('no longer see a process whose dashboard was closed', async () => {
     const store = redisStore(client, { prefix: `${redis.prefix}ended:` })
     const board = dashboard({ authorize: () => true, stores: { fleet: store } })
     const served = await serve((request, response) => board(request, response))

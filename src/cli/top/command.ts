@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util'
 import { PREFIX } from '../../stores/redis/keys.ts'
 import { SluiceError } from '../../util/errors.ts'
 import { TOPIC } from '../../dashboard/fleet.ts'
-import { type KeySource, type StoredKey, withAllKeys, withTexts } from '../sources.ts'
+import { type KeySource, SOURCE_ARGUMENTS, type StoredKey, withAllKeys, withTexts } from '../sources.ts'
 import { fleetOf, fleetPage } from './fleet.ts'
 import { charactersOf, cut, live, type Page } from './screen.ts'
 import { type HeldByLimit, heldOf } from '../../stores/held.ts'
@@ -176,12 +176,7 @@ const OPTIONS = {
   interval: { type: 'string', default: '2s' },
   keys: { type: 'string', default: '100' },
   once: { type: 'boolean', default: false },
-  json: { type: 'boolean', default: false },
-  prefix: { type: 'string', default: PREFIX },
-  client: { type: 'string' },
-  table: { type: 'string' },
-  schema: { type: 'string' },
-  help: { type: 'boolean', short: 'h', default: false },
+  ...SOURCE_ARGUMENTS,
 } as const
 
 /** Runs `sluice top …`. */
