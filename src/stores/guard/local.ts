@@ -63,11 +63,15 @@ export class LocalDecisions {
       const way = policy.onOutage ?? onOutage
       return way === 'local' && this.#share === 0 ? 'closed' : way
     })
-    const isDenied = charges.some(({ policy }, i) => ways[i] === 'closed' && policy.compiled.enforced)
+    const isClosed = ways.every((way) => way === 'closed')
+    // Beside other limits, one in shadow mode that is closed counts as open.
+    const closes = charges.map(({ policy }, i) => ways[i] === 'closed' && (isClosed || policy.compiled.enforced))
+    const isDenied = charges.some(({ policy }, i) => closes[i] && policy.compiled.enforced)
     const counted = isDenied ? [] : charges.filter((_, i) => ways[i] === 'local')
     if (counted.length > 0) this.#count(counted, kind)
-    for (const [i, charge] of charges.entries()) if (isDenied || ways[i] !== 'local') this.#replace(charge, ways[i]!)
-    if (isDenied || ways.every((way) => way === 'closed')) return 'closed'
+    for (const [i, charge] of charges.entries())
+      if (isDenied || ways[i] !== 'local') this.#replace(charge, closes[i] ? 'closed' : 'open')
+    if (isDenied || isClosed) return 'closed'
     return counted.length > 0 ? 'local' : 'open'
   }
 
@@ -84,10 +88,10 @@ export class LocalDecisions {
   }
 
   /** Admits a charge, or denies it if it is enforced. Nothing is counted. */
-  #replace(charge: Charge, way: Degraded): void {
+  #replace(charge: Charge, way: 'open' | 'closed'): void {
     charge.adopt(charge.copy())
-    charge.allowed = way !== 'closed' || !charge.policy.compiled.enforced
-    if (way !== 'closed') charge.remaining = Infinity
+    charge.allowed = way === 'open' || !charge.policy.compiled.enforced
+    if (way === 'open') charge.remaining = Infinity
     else charge.retryAfter = charge.allowed ? 0 : RETRY_AFTER
     this.#own.set(charge, undefined)
   }
