@@ -31,6 +31,11 @@ const KINDS = [
 /** Pages of which everything is checked, such as `/ARCHITECTURE.html,/404.html`, or `all`, which takes four minutes. */
 const WHOLE = process.env['SLUICE_PAGES']
 
+/** Returns the paths that axe checks. */
+function checkedPaths(): readonly string[] {
+  return WHOLE === 'all' ? ['/', '/404.html', ...allPages.map(pathOf)] : (WHOLE?.split(',') ?? KINDS)
+}
+
 /** Most rows of tables, groups of links and lines of code look like those before. Those of the home page are checked. */
 const ALIKE = [
   '.vp-code .line',
@@ -227,27 +232,22 @@ describe('in a browser', () => {
       expect(wide).toEqual([])
     }))
 
-  it.each(DEVICES.slice(0, 2))(
-    'every kind of page passes axe in light and dark colours, and is not too wide: %s',
-    (_name, options) =>
-      open('/', options, async (page) => {
+  describe.each(DEVICES.slice(0, 2))('in light and dark colours, on a %s', (_name, options) =>
+    it.for(checkedPaths())('%s passes axe, and is not too wide', (path) =>
+      open(path, options, async (page) => {
+        if (path === PLAYGROUND) await page.locator('.playground[aria-busy=false]').waitFor()
         const found: string[] = []
-        const paths = WHOLE === 'all' ? site.pages.keys() : (WHOLE?.split(',') ?? KINDS)
-        for (const path of paths) {
-          if (path !== '/') await page.goto(site.origin + path)
-          if (path === PLAYGROUND) await page.locator('.playground[aria-busy=false]').waitFor()
-          for (const colorScheme of ['light', 'dark'] as const) {
-            await page.emulateMedia({ colorScheme })
-            await page.waitForFunction(
-              `document.documentElement.classList.contains('dark') === ${colorScheme === 'dark'}`,
-            )
-            const faults = await faultsOf(page, WHOLE !== undefined || path === '/' ? [] : ALIKE)
-            found.push(...faults.map((fault) => `${path} ${colorScheme} ${fault}`))
-          }
+        for (const colorScheme of ['light', 'dark'] as const) {
+          await page.emulateMedia({ colorScheme })
+          await page.waitForFunction(
+            `document.documentElement.classList.contains('dark') === ${colorScheme === 'dark'}`,
+          )
+          const faults = await faultsOf(page, WHOLE !== undefined || path === '/' ? [] : ALIKE)
+          found.push(...faults.map((fault) => `${colorScheme} ${fault}`))
         }
         expect(found).toEqual([])
       }),
-    WHOLE === undefined ? undefined : 1_200_000,
+    ),
   )
 
   it.each(['/', '/docs/guides/express.html'])(

@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { createPool } from 'mysql2/promise'
 import { Pool } from 'pg'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { type AsyncStore, createLimiter, fixedWindow, type Limiter, type Store } from '../../../src/index.ts'
 import type { Operation } from '../../../src/extend.ts'
 import { mysqlDatabase, mysqlStore, mysqlTable } from '../../../src/stores/mysql.ts'
@@ -57,6 +57,8 @@ const kinds = {
       database: postgresDatabase(pool, { table }),
       async rival() {
         const client = await pool.connect()
+        let open = true
+        onTestFinished(() => open && client.release(true))
         await client.query('BEGIN')
         return {
           lock: async (key) =>
@@ -66,6 +68,7 @@ const kinds = {
           async end() {
             await client.query('ROLLBACK')
             client.release()
+            open = false
           },
         }
       },
@@ -97,6 +100,13 @@ const kinds = {
       close: () => pool.end(),
     }
   },
+}
+
+/** Opens a world for one test. A test that fails closes it, too: the sessions first, then the pool. */
+async function openWorld(kind: keyof typeof kinds): Promise<World> {
+  const world = await kinds[kind]()
+  onTestFinished(async () => void (await world.close()))
+  return world
 }
 
 /** The store as a guard asks it: somebody waits for so many milliseconds. */
@@ -141,7 +151,7 @@ describe.each(['postgres', 'mysql'] as const)(
   { timeout: 60_000 },
   (kind) => {
     it('fails decisions of its own key alone at 2,000 decisions a second on 50 keys', async () => {
-      const world = await kinds[kind]()
+      const world = await openWorld(kind)
       const limiter = limiterOn(within(200, world.store))
       for (const key of KEYS) await limiter.consume(key)
       const free = await load(limiter, 1500)
@@ -155,11 +165,10 @@ describe.each(['postgres', 'mysql'] as const)(
       expect(new Set(failures.get('k7'))).toEqual(new Set(['STORE_BUSY']))
       expect(failed).toBeLessThanOrEqual(decisions * 0.05)
       expect((await limiter.consume('k7')).allowed).toBe(true)
-      await world.close()
     })
 
     it('fails a decision alone that inserts the row that the other session has inserted', async () => {
-      const world = await kinds[kind]()
+      const world = await openWorld(kind)
       const limiter = limiterOn(within(400, world.store))
       await limiter.consume('old')
       const rival = await world.rival()
@@ -168,11 +177,10 @@ describe.each(['postgres', 'mysql'] as const)(
       expect(outcomes).toMatchObject([{ status: 'fulfilled' }, { reason: { code: 'STORE_BUSY' } }])
       await rival.end()
       expect((await limiter.consume('new')).allowed).toBe(true)
-      await world.close()
     })
 
     it('is named by the error', async () => {
-      const world = await kinds[kind]()
+      const world = await openWorld(kind)
       const limiter = limiterOn(world.store)
       for (const key of ['a', 'b', 'c']) await limiter.consume(key)
       const rival = await world.rival()
@@ -187,11 +195,10 @@ describe.each(['postgres', 'mysql'] as const)(
       expect(await decide(['a', 'c'])).toBe('done')
       await rival.end()
       expect(await decide(['a', 'b', 'c'])).toBe('done')
-      await world.close()
     })
 
     it('is waited for as long as the caller waits, and at most for the time-out', async () => {
-      const world = await kinds[kind]()
+      const world = await openWorld(kind)
       for (const key of ['a', 'b']) await limiterOn(world.store).consume(key)
       const rival = await world.rival()
       await rival.lock('a')
@@ -207,11 +214,10 @@ describe.each(['postgres', 'mysql'] as const)(
       // Longer than the default time-out of a second.
       expect(await timeOf(limiterOn(within(10_000, world.store)))).toBeLessThan(2000)
       await rival.end()
-      await world.close()
     })
 
     it('that a stopped process has locked is free again soon, and other keys are not held up', async () => {
-      const world = await kinds[kind]()
+      const world = await openWorld(kind)
       const limiter = limiterOn(within(300, world.store))
       for (const key of KEYS) await limiter.consume(key)
       const words = [built, kind, world.url, world.table, 'k7']
@@ -236,7 +242,6 @@ describe.each(['postgres', 'mysql'] as const)(
           .toBe(true)
       } finally {
         worker.kill('SIGKILL')
-        await world.close()
       }
     })
   },
