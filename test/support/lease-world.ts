@@ -401,7 +401,7 @@ class Process {
           world.served(own, this, sent)
           if (outage === 'mute' || this.isLost) return
           world.time.at(at + trips[1], this, () => {
-            world.heard(own, this, at)
+            // A process that has given up does not see the answer.
             if (isGivenUp) {
               world.undone(copies, this)
               const undoing = undo(world.server, copies)
@@ -409,6 +409,7 @@ class Process {
                 ? undoing.then(() => this.enter(() => reply.answered()))
                 : this.enter(() => reply.answered())
             }
+            world.heard(own, this, at)
             if (own !== operation && 'charges' in operation)
               for (const [i, charge] of operation.charges.entries()) charge.adopt(copies[i]!)
             this.enter(() => reply.answered())
