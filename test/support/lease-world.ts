@@ -534,10 +534,11 @@ export class LeaseWorld {
         for (const place of this.#places.values()) place.mirror = undefined
         break
       case 'step':
-        // A wall clock may step at any time. A given clock that steps back by less than a lease would prolong it.
+        // A wall clock may step at any time. A given clock that steps back by less than a lease lives, until its timer rings, would prolong it.
         if (process.hasStepped || process.lost > 0) break
         process.hasStepped = true
-        process.skew += (step.elsewhere ? 1 : -1) * (length + (this.trace.given ? this.#life + 1000 : 0))
+        process.skew +=
+          (step.elsewhere ? 1 : -1) * (length + (this.trace.given ? this.#life + this.trace.late + 1000 : 0))
         break
       case 'freeze':
         if (process.hasStepped) break
