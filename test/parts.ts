@@ -85,12 +85,18 @@ export const BOTH: Readonly<Record<string, string>> = {
   'test/stores/redis/functions.test.ts': 'two clients, and the others',
   'test/stores/sql/equality.test.ts':
     'a short random search in SQLite and PostgreSQL, and a long one that includes MariaDB',
+  'test/stores/sql/postgres.test.ts': 'one client, and the other with what takes seconds',
   'test/stores/sql/setup.test.ts': 'PostgreSQL, and MariaDB',
+  'test/stores/sql/sqlite.test.ts': 'one process, and many that are busy',
   'test/stores/texts.test.ts': 'Redis and SQLite, and the other databases',
 }
 
 /** The lengths of random searches in `npm test`, unless they are given. `npm run test:all` has the defaults. */
-export const SHORT_SEARCHES: Readonly<Record<string, string>> = { SLUICE_EQUALITY: '4000', SLUICE_DENIALS: '10000' }
+export const SHORT_SEARCHES: Readonly<Record<string, string>> = {
+  SLUICE_EQUALITY: '4000',
+  SLUICE_DENIALS: '10000',
+  RUNS: '150',
+}
 
 /**
  * Returns the cases of a test that belong to the part that runs: those that `isQuick` accepts are in `npm test`, the others in
@@ -102,6 +108,9 @@ export function casesHere<Case>(all: readonly Case[], isQuick: (each: Case) => b
 
 /** One case in `npm test`, and none in `npm run test:all`: for tests of a file in {@link BOTH} that all its cases share. */
 export const QUICK: readonly string[] = casesHere(['once'], () => true)
+
+/** One case in `npm run test:all`, and none in `npm test`: for slow tests of a file in {@link BOTH}. */
+export const SLOW_ONCE: readonly string[] = casesHere(['once'], () => false)
 
 /** Returns the cases that `isQuick` accepts in `npm test`, and all cases in `npm run test:all`, which takes more time for each. */
 export function casesAtLength<Case>(all: readonly Case[], isQuick: (each: Case) => boolean): readonly Case[] {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { capacityOf, EPOCH_MS, events, Life, limits, exactNames, names, pauses, Subject } from '../support/harness.ts'
 import '../support/loaded.ts'
 
-const RUNS = { numRuns: Number(process.env['RUNS'] ?? 400) }
+const RUNS = { numRuns: Number(process.env['RUNS'] ?? 200) }
 
 const START = EPOCH_MS * 1000
 

@@ -17,7 +17,7 @@ import '../support/loaded.ts'
 /** It measures a rate instead of counting, so a cost that is split over ticks may fit although it does not at once. */
 const MEASURED = ['exponential']
 
-const RUNS = { numRuns: Number(process.env['RUNS'] ?? 400) }
+const RUNS = { numRuns: Number(process.env['RUNS'] ?? 200) }
 
 describe.each(names())('%s', (name) => {
   const trace = events({ back: true, adjust: true })

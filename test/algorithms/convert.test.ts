@@ -17,7 +17,7 @@ import {
 } from '../support/harness.ts'
 import '../support/loaded.ts'
 
-const RUNS = { numRuns: Number(process.env['RUNS'] ?? 400) }
+const RUNS = { numRuns: Number(process.env['RUNS'] ?? 200) }
 
 const START = EPOCH_MS * 1000
 

@@ -4,7 +4,7 @@ import { limit } from '../../src/engine/limit.ts'
 import { events, Life, limits, names, Subject } from '../support/harness.ts'
 import { modelOf } from '../support/model.ts'
 
-const RUNS = { numRuns: Number(process.env['RUNS'] ?? 400) }
+const RUNS = { numRuns: Number(process.env['RUNS'] ?? 200) }
 
 /** The models are slow, so quotas are small. */
 const quota = fc.oneof(fc.integer({ min: 1, max: 6 }), fc.integer({ min: 1, max: 60 }))

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { capacityOf, Life, limits, exactNames, Subject } from '../support/harness.ts'
 import { mostInWindow } from '../support/worst-case.ts'
 
-const RUNS = { numRuns: Number(process.env['RUNS'] ?? 400) }
+const RUNS = { numRuns: Number(process.env['RUNS'] ?? 200) }
 
 /** What a client does at one moment: some requests, then refunds of earlier ones, with a request after each. */
 interface Moment {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { Limit } from '../../src/engine/limit.ts'
 import { Life, limits, Subject } from '../support/harness.ts'
 
-const RUNS = { numRuns: Number(process.env['RUNS'] ?? 400) }
+const RUNS = { numRuns: Number(process.env['RUNS'] ?? 200) }
 
 /** A request. If another limiter denies it, its reservation here is withdrawn after some other requests. */
 interface Arrival {

@@ -18,7 +18,7 @@ import { names } from '../support/harness.ts'
 import { mapRows } from '../support/map-rows.ts'
 import { anyRedis } from '../support/redis.ts'
 
-const RUNS = { numRuns: Number(process.env['RUNS'] ?? 400) }
+const RUNS = { numRuns: Number(process.env['RUNS'] ?? 200) }
 
 /** Options of a limit. */
 type Options = Readonly<Record<string, unknown>>
@@ -100,25 +100,30 @@ async function mostAdmitted(storeOn: (clock: VirtualClock) => Store, json: Optio
   return admitted(storeOn, [made(full, 20)], every)
 }
 
-describe.each(stores)('600 requests under 10 or 20 by turns, in %s', (_, storeOn) => {
-  it.each(cases)('are admitted no more often than under 20 alone: %s', async (_, json) => {
-    const [small, large] = [made(json, 10), made(json, 20)]
-    const least = Number(json['initial'] ?? 10)
-    const turns = [
-      [large, small],
-      [small, large],
-      [large, large, large, small],
-    ]
-    const rates = [0, 0.05, 101, 1000].map(async (every) => {
-      const counts = turns.map((limits) => admitted(storeOn, limits, every))
-      const most = await mostAdmitted(storeOn, json, every)
-      for (const count of await Promise.all(counts)) {
-        expect(count).toBeLessThanOrEqual(most)
-        expect(count).toBeGreaterThanOrEqual(least)
-      }
-    })
-    await Promise.all(rates)
-  })
+describe.each(stores)('600 requests under 10 or 20 by turns, in %s', (name, storeOn) => {
+  // Redis takes a hundred times as long for each. `equality.test.ts` compares all options there.
+  const isSlow = name === 'redis'
+  it.each(isSlow ? cases.filter(([, json]) => Object.keys(json).length === 1) : cases)(
+    'are admitted no more often than under 20 alone: %s',
+    async (_, json) => {
+      const [small, large] = [made(json, 10), made(json, 20)]
+      const least = Number(json['initial'] ?? 10)
+      const turns = [
+        [large, small],
+        [small, large],
+        [large, large, large, small],
+      ]
+      const rates = (isSlow ? [0.05, 101] : [0, 0.05, 101, 1000]).map(async (every) => {
+        const counts = turns.map((limits) => admitted(storeOn, limits, every))
+        const most = await mostAdmitted(storeOn, json, every)
+        for (const count of await Promise.all(counts)) {
+          expect(count).toBeLessThanOrEqual(most)
+          expect(count).toBeGreaterThanOrEqual(least)
+        }
+      })
+      await Promise.all(rates)
+    },
+  )
 })
 
 function memoryLimiter(clock: VirtualClock): Limiter<Input, Decision> {

@@ -163,7 +163,7 @@ async function run(
 }
 
 const steps = fc.array(step, { minLength: 3, maxLength: 40 })
-const runs = Number(process.env['RUNS'] ?? 400)
+const runs = Number(process.env['RUNS'] ?? 200)
 
 /** Orders that a search seldom finds. */
 const orders: Readonly<Record<string, readonly Partial<Step>[]>> = {

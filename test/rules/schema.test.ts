@@ -203,7 +203,7 @@ function withValue(document: unknown, path: string, value: unknown): unknown {
   return copy
 }
 
-const runs = { numRuns: Number(process.env['RUNS'] ?? 400) }
+const runs = { numRuns: Number(process.env['RUNS'] ?? 200) }
 
 describe('documents of the schema', () => {
   it('are all accepted by the checks, and by a validator', () => {

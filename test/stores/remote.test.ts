@@ -35,7 +35,7 @@ describe.each([
     (clock: Clock) => guard(denyCache(connectedStore(memoryStore({ clock }), { clock }))),
   ],
 ])('a store in another place%s', (_, make) => {
-  for (const { name, run } of storeBehaviours(make)) it(name, run, 60_000)
+  for (const { name, run } of storeBehaviours(make, { runs: 60 })) it(name, run, 60_000)
 })
 
 describe('remoteStore', () => {

@@ -17,7 +17,7 @@ import { connectedStore } from '../support/connected-store.ts'
 import { limits, names } from '../support/harness.ts'
 import { redisForAll } from '../support/redis-tests.ts'
 
-const RUNS = Number(process.env['RUNS'] ?? 240)
+const RUNS = Number(process.env['RUNS'] ?? 120)
 
 interface Step {
   readonly kind: 'consume' | 'refund' | 'settle' | 'flood'

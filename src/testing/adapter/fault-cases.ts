@@ -141,27 +141,39 @@ export const optionCases: Cases = {
   },
 }
 
-/** A store that can stop to answer. `asked` has the limiter of each decision that it was asked for. */
+/** A store whose server can be away. `asked` has the limiter of each decision that it was asked for. */
 interface Patient {
   readonly store: AsyncStore
   readonly asked: string[]
-  isSilent: boolean
+  isAway: boolean
 }
 
-function silentStore(world: World): Patient {
+/** Returns a store whose server refuses connections. */
+function awayStore(world: World): Patient {
   const inner = laterStore(world)
   const patient: Patient = {
     asked: [],
-    isSilent: true,
+    isAway: true,
     store: {
       ...inner,
       run(operation, reply) {
         if (isDeciding(operation)) patient.asked.push(operation.charges[0]!.policy.limiter)
-        return patient.isSilent && isDeciding(operation) ? () => undefined : inner.run(operation, reply)
+        if (!patient.isAway || !isDeciding(operation)) return inner.run(operation, reply)
+        queueMicrotask(() => reply.failed(Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })))
+        return undefined
       },
     },
   }
   return patient
+}
+
+/** Returns a store that never answers a decision. */
+function silentStore(world: World): AsyncStore {
+  const inner = laterStore(world)
+  return {
+    ...inner,
+    run: (operation, reply) => (isDeciding(operation) ? () => undefined : inner.run(operation, reply)),
+  }
 }
 
 /** Makes requests until the store is not asked any more. Late answers do not count while this process is busy. */
@@ -187,7 +199,7 @@ function quiet(run: (world: World) => Promise<void>): (world: World) => Promise<
 export const outageCases: Cases = {
   'is decided by the same limits in this process, by default': quiet(async (world) => {
     for (const onOutage of [undefined, 'local']) {
-      const options = { store: silentStore(world).store, ...(onOutage && { onOutage }) }
+      const options = { store: awayStore(world).store, ...(onOutage && { onOutage }) }
       const server = await world.serve({ limits: [world.limit(three, options)], handler: mode })
       const first = await ask(server)
       equal([first.status, first.body], [200, 'local'])
@@ -196,7 +208,7 @@ export const outageCases: Cases = {
     }
   }),
   'admits every request when it is open, without headers': quiet(async (world) => {
-    const options = { store: silentStore(world).store, onOutage: 'open' }
+    const options = { store: awayStore(world).store, onOutage: 'open' }
     const server = await world.serve({ limits: [world.limit(one, options)], handler: mode })
     for (let i = 0; i < 4; i++) {
       const reply = await ask(server)
@@ -204,7 +216,7 @@ export const outageCases: Cases = {
     }
   }),
   'denies every request with 503 and Retry-After when it is closed': quiet(async (world) => {
-    const options = { store: silentStore(world).store, onOutage: 'closed' }
+    const options = { store: awayStore(world).store, onOutage: 'closed' }
     const server = await world.serve({ limits: [world.limit(one, options)], handler: mode })
     for (let i = 0; i < 4; i++) {
       const reply = await ask(server)
@@ -216,7 +228,7 @@ export const outageCases: Cases = {
     }
   }),
   'is shared by all limits on a store, each of which decides in its own way': quiet(async (world) => {
-    const patient = silentStore(world)
+    const patient = awayStore(world)
     const limit = (name: string, onOutage: string): AnyOptions =>
       world.limit(one, { store: patient.store, name, onOutage })
     const server = await world.serve({
@@ -238,19 +250,19 @@ export const outageCases: Cases = {
     holds(!patient.asked.includes('b') && !patient.asked.includes('c'), 'The store was asked during the outage')
   }),
   'ends when the store answers again': quiet(async (world) => {
-    const patient = silentStore(world)
+    const patient = awayStore(world)
     const limits = [world.limit(three, { store: patient.store, onOutage: 'closed' })]
     const server = await world.serve({ limits, handler: mode })
     await lose(server, patient)
     equal(await statuses(server, 1), [503])
-    patient.isSilent = false
+    patient.isAway = false
     const { length } = patient.asked
     await until(() => patient.asked.length > length, 'a probe')
     const { body, headers } = await ask(server)
     equal([body, headers['ratelimit']], ['undefined', '"three";r=2;t=60'])
   }),
   'also applies to a given limiter, whose refunds then count in this process': quiet(async (world) => {
-    const { store } = silentStore(world)
+    const { store } = awayStore(world)
     const limiter = createLimiter<unknown>({ keyer: everyone, limits: one, store })
     const handler: Handler = async ({ decision }) => {
       await limiter.refund(decision!)
@@ -260,12 +272,12 @@ export const outageCases: Cases = {
     for (let i = 0; i < 3; i++) like(await ask(server), { status: 200, body: 'local' })
   }),
   'refunds what was charged in this process': quiet(async (world) => {
-    const options = { store: silentStore(world).store, refundWhen: 'success' }
+    const options = { store: awayStore(world).store, refundWhen: 'success' }
     const server = await world.serve({ limits: [world.limit(one, options)] })
     equal(await statuses(server, 4), [200, 200, 200, 200])
   }),
   'is decided by the options of `guard` for a store that is already guarded': quiet(async (world) => {
-    const store = guard(silentStore(world).store, { onOutage: 'open', deadline: 200 })
+    const store = guard(silentStore(world), { onOutage: 'open', deadline: 200 })
     const own = await world.serve({ limits: [world.limit(one, { store, name: 'own' })], handler: mode })
     const since = performance.now()
     equal((await ask(own)).body, 'open')

@@ -13,8 +13,9 @@ describe('denyCache around a store in this process', () => {
 describe('denyCache around redisStore', () => {
   const shared = redisForAll()
   let runs = 0
-  const behaviours = storeBehaviours((clock) =>
-    denyCache(redisStore(shared.client, { clock, prefix: `deny${runs++}:` })),
+  const behaviours = storeBehaviours(
+    (clock) => denyCache(redisStore(shared.client, { clock, prefix: `deny${runs++}:` })),
+    { runs: 60 },
   )
   for (const { name, run } of behaviours) test(name, run)
 })

@@ -302,6 +302,6 @@ describe.each(names().filter((name) => name !== 'exponential'))('keys beyond max
         }
       }
     })
-    fc.assert(property, { numRuns: Number(process.env['RUNS'] ?? 400) / 10 })
+    fc.assert(property, { numRuns: Number(process.env['RUNS'] ?? 200) / 10 })
   }, 60_000)
 })

@@ -66,7 +66,7 @@ describe.each(['gcra', 'leakyBucket', 'spacing', 'slidingWindowLog', 'slidingWin
           else expect(without.consume(named, { cost }).allowed).toBe(true)
         }
       })
-      fc.assert(property, { numRuns: Number(process.env['RUNS'] ?? 400) })
+      fc.assert(property, { numRuns: Number(process.env['RUNS'] ?? 200) })
     })
   },
 )
@@ -107,6 +107,6 @@ describe.each(names())('%s with refunds, after any changes and resets', (name) =
         expect(within).toBeLessThanOrEqual(bound)
       }
     })
-    fc.assert(property, { numRuns: Number(process.env['RUNS'] ?? 400) })
+    fc.assert(property, { numRuns: Number(process.env['RUNS'] ?? 200) })
   })
 })

@@ -88,8 +88,8 @@ describe('a clock that ran ahead and is then corrected', () => {
   const inMemory = (clock: VirtualClock): Store => memoryStore({ clock })
   const inRedis = (clock: VirtualClock): Store => redisStore(redis.client, { clock, prefix: 'fault:' })
   const stores: [string, number, (clock: VirtualClock) => Store][] = [
-    ['memory', Number(process.env['RUNS'] ?? 300), inMemory],
-    ['Redis', 30, inRedis],
+    ['memory', Number(process.env['RUNS'] ?? 150), inMemory],
+    ['Redis', 15, inRedis],
   ]
 
   describe.each(stores)('in %s', (_, numRuns, storeOn) => {
@@ -236,7 +236,7 @@ describe('a clock that ran ahead and is then corrected', () => {
       }
       expect(said[1]).toEqual(said[0])
     })
-    await fc.assert(property, { numRuns: Number(process.env['RUNS'] ?? 100) })
+    await fc.assert(property, { numRuns: Number(process.env['RUNS'] ?? 50) })
   })
 })
 

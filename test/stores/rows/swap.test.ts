@@ -61,7 +61,10 @@ describe.each([
   ['at most two keys', { mostKeys: 2 }, true],
   ['one key', { mostKeys: 1 }, false],
 ])('a store that swaps %s', (_, options, stacks) => {
-  const behaviours = storeBehaviours((clock) => rowStore(new Service().connect(options), { clock }), { stacks })
+  const behaviours = storeBehaviours((clock) => rowStore(new Service().connect(options), { clock }), {
+    stacks,
+    runs: 60,
+  })
   for (const { name, run } of behaviours) it(name, run, 60_000)
   it('has cases of stacks only where they are possible', () => {
     expect(behaviours.some(({ name }) => name.startsWith('a stack'))).toBe(stacks)

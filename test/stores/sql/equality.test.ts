@@ -89,11 +89,16 @@ describe.each(casesAtLength(kinds, ({ name }) => !name.includes('MariaDB')))(
 
     it('in random traces under every algorithm', { timeout: 120_000 + DECISIONS * 5 }, async () => {
       const open = await start()
+      const enough = DECISIONS * share
       const compare = async (lane: number): Promise<void> => {
+        // The lanes begin with different algorithms, so that a short search has all of them.
+        const first = lane % names().length
+        const order = [...names().slice(first), ...names().slice(0, first)]
         const clocks = [virtualClock(), virtualClock()] as const
         const store = await open(lane, clocks[1])
-        while (compared < DECISIONS * share) {
-          for (const algorithm of names()) {
+        while (compared < enough) {
+          for (const algorithm of order) {
+            if (compared >= enough) return
             const property = fc.asyncProperty(setups(algorithm), traces, async (setup, steps) => {
               const name = `run${runs++}`
               const memory = await run(limiterOn(memoryStore({ clock: clocks[0] }), name, setup), clocks[0], steps)
@@ -108,7 +113,7 @@ describe.each(casesAtLength(kinds, ({ name }) => !name.includes('MariaDB')))(
         }
       }
       await Promise.all(Array.from({ length: lanes }, (_, lane) => compare(lane)))
-      expect(compared).toBeGreaterThanOrEqual(DECISIONS * share)
+      expect(compared).toBeGreaterThanOrEqual(enough)
     })
   },
 )

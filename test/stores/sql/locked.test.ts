@@ -58,7 +58,9 @@ const kinds = {
       async rival() {
         const client = await pool.connect()
         let open = true
-        onTestFinished(() => open && client.release(true))
+        onTestFinished(() => {
+          if (open) client.release(true)
+        })
         await client.query('BEGIN')
         return {
           lock: async (key) =>

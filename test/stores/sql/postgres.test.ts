@@ -15,6 +15,7 @@ import {
 } from '../../../src/index.ts'
 import { postgresDatabase, postgresStore, postgresTable } from '../../../src/stores/postgres.ts'
 import { storeBehaviours } from '../../../src/testing.ts'
+import { casesHere, QUICK, SLOW_ONCE } from '../../parts.ts'
 import { Proxy } from '../../support/faults/proxy.ts'
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts'
 import { builtPackage } from '../../support/built.ts'
@@ -49,7 +50,7 @@ const clients = [
   },
 ]
 
-describe.each(clients)('postgresStore with $name', ({ name, open }) => {
+describe.each(casesHere(clients, ({ name }) => name === 'pg'))('postgresStore with $name', ({ name, open }) => {
   const table = `limits of "${name}"`
   let world: ReturnType<typeof open>
   beforeAll(async () => {
@@ -57,14 +58,17 @@ describe.each(clients)('postgresStore with $name', ({ name, open }) => {
     await world.query(postgresTable({ table }))
   })
 
-  for (const { name: behaviour, run } of storeBehaviours(async (clock) => {
-    const store = `${table} ${crypto.randomUUID().slice(0, 8)}`
-    await world.query(postgresTable({ table: store }))
-    return postgresStore(world.client, { table: store, clock, timeout: '5s' })
-  }))
+  for (const { name: behaviour, run } of storeBehaviours(
+    async (clock) => {
+      const store = `${table} ${crypto.randomUUID().slice(0, 8)}`
+      await world.query(postgresTable({ table: store }))
+      return postgresStore(world.client, { table: store, clock, timeout: '5s' })
+    },
+    { runs: 60 },
+  ))
     it(behaviour, { timeout: 60_000 }, run)
 
-  it('counts by the clock of the server', async () => {
+  it.each(QUICK)('counts by the clock of the server', async () => {
     const store = postgresStore(world.client, { table, timeout: '5s' })
     const limiter = createLimiter({ keyer: (key: string) => key, limits: gcra({ quota: 2, window: '1h' }), store })
     expect((await limiter.consume('ann')).allowed).toBe(true)
@@ -120,7 +124,7 @@ describe('several processes on one table', { timeout: 120_000 }, () => {
     built = await builtPackage()
   })
 
-  it('admit exactly the quota of each key, and of a limit that all keys share', async () => {
+  it.each(QUICK)('admit exactly the quota of each key, and of a limit that all keys share', async () => {
     const { table } = await world()
     const limits = (quota: number): object[] => [{ algorithm: 'fixedWindow', quota, window: '1d' }]
     const admitted = await runProcesses(built, 4, {
@@ -140,7 +144,7 @@ describe('several processes on one table', { timeout: 120_000 }, () => {
     for (const count of Object.values(admitted)) expect(count).toBeLessThanOrEqual(100)
   })
 
-  it('never wait for each other in a circle', async () => {
+  it.each(SLOW_ONCE)('never wait for each other in a circle', async () => {
     const { table, admin } = await world()
     const keys = Array.from({ length: 30 }, (_, i) => `k${(i * 7) % 30}`)
     const limits = [{ algorithm: 'gcra', quota: 1_000_000, window: '1d', burst: 1_000_000 }]
@@ -165,7 +169,7 @@ describe('several processes on one table', { timeout: 120_000 }, () => {
 })
 
 describe('postgresStore', { timeout: 60_000 }, () => {
-  it('repeats a transaction that the server has ended because of a deadlock', async () => {
+  it.each(QUICK)('repeats a transaction that the server has ended because of a deadlock', async () => {
     const { pool, admin, table } = await world()
     const store = postgresStore(pool, { table, timeout: '10s' })
     const both = stack(limiterOn(store, undefined, 'a'), limiterOn(store, undefined, 'b'))
@@ -189,7 +193,7 @@ describe('postgresStore', { timeout: 60_000 }, () => {
     await expect.poll(deadlocks, { timeout: 30_000, interval: 200 }).not.toEqual([{ deadlocks: '0' }])
   })
 
-  it('writes all or nothing when connections end in the middle of a transaction', async () => {
+  it.each(QUICK)('writes all or nothing when connections end in the middle of a transaction', async () => {
     const { pool, admin, table } = await world()
     const store = postgresStore(pool, { table, timeout: '5s' })
     const both = stack(
@@ -225,26 +229,29 @@ describe('postgresStore', { timeout: 60_000 }, () => {
     expect(a).toBeLessThanOrEqual(admitted + unknown)
   })
 
-  it('says that a request may have been charged when the connection ends during COMMIT, and does not repeat it', async () => {
-    const { pool, admin, table, proxy } = await proxied()
-    const limiter = limiterOn(postgresStore(pool, { table, timeout: '5s' }))
-    await limiter.consume('k')
-    await pause(100) // The sweeper commits, too.
-    // The server receives the COMMIT, and its answer never comes back.
-    proxy.onSend = (bytes) => {
-      if (bytes.includes(' COMMIT\0')) proxy.set('cut')
-    }
-    await expect(limiter.consume('k')).rejects.toMatchObject({
-      code: 'STORE_FAILED',
-      message: expect.stringContaining('may have been charged'),
-    })
-    proxy.onSend = undefined
-    proxy.set('pass')
-    await vi.waitFor(async () => expect(await usedIn(admin, table, 'k')).toBe(2))
-    expect((await limiter.consume('k')).remaining).toBe(97)
-  })
+  it.each(QUICK)(
+    'says that a request may have been charged when the connection ends during COMMIT, and does not repeat it',
+    async () => {
+      const { pool, admin, table, proxy } = await proxied()
+      const limiter = limiterOn(postgresStore(pool, { table, timeout: '5s' }))
+      await limiter.consume('k')
+      await pause(100) // The sweeper commits, too.
+      // The server receives the COMMIT, and its answer never comes back.
+      proxy.onSend = (bytes) => {
+        if (bytes.includes(' COMMIT\0')) proxy.set('cut')
+      }
+      await expect(limiter.consume('k')).rejects.toMatchObject({
+        code: 'STORE_FAILED',
+        message: expect.stringContaining('may have been charged'),
+      })
+      proxy.onSend = undefined
+      proxy.set('pass')
+      await vi.waitFor(async () => expect(await usedIn(admin, table, 'k')).toBe(2))
+      expect((await limiter.consume('k')).remaining).toBe(97)
+    },
+  )
 
-  it('notices a network that swallows packets, and works again afterwards', async () => {
+  it.each(QUICK)('notices a network that swallows packets, and works again afterwards', async () => {
     const { pool, table, proxy } = await proxied()
     const limiter = limiterOn(postgresStore(pool, { table, timeout: '200ms' }))
     await limiter.consume('k')
@@ -256,7 +263,7 @@ describe('postgresStore', { timeout: 60_000 }, () => {
     await vi.waitFor(() => expect(pool.waitingCount).toBe(0))
   })
 
-  it('fails while the server is away, and counts on when it is back', async () => {
+  it.each(SLOW_ONCE)('fails while the server is away, and counts on when it is back', async () => {
     const own = await startPostgres()
     const pool = new Pool({ connectionString: own.url })
     try {
@@ -273,7 +280,7 @@ describe('postgresStore', { timeout: 60_000 }, () => {
     }
   })
 
-  it('counts on when a standby takes over, and fails until then', async () => {
+  it.each(SLOW_ONCE)('counts on when a standby takes over, and fails until then', async () => {
     const primary = await startPostgres()
     const standby = primary.standby()
     const proxy = (await Proxy.listen()).to(Number(new URL(primary.url).port))
@@ -302,7 +309,7 @@ describe('postgresStore', { timeout: 60_000 }, () => {
     }
   })
 
-  it('fails an operation on a damaged row alone, until the key is reset', async () => {
+  it.each(QUICK)('fails an operation on a damaged row alone, until the key is reset', async () => {
     const { pool, admin, table } = await world()
     const limiter = limiterOn(postgresStore(pool, { table, timeout: '5s' }))
     await Promise.all(['bad', 'good'].map((key) => limiter.consume(key)))
@@ -316,7 +323,7 @@ describe('postgresStore', { timeout: 60_000 }, () => {
     expect((await limiter.consume('bad')).remaining).toBe(99)
   })
 
-  it('deletes a hundred thousand expired rows while it decides', { timeout: 120_000 }, async () => {
+  it.each(SLOW_ONCE)('deletes a hundred thousand expired rows while it decides', { timeout: 120_000 }, async () => {
     const { pool, admin, table } = await world()
     await admin.query(
       `INSERT INTO ${table} SELECT convert_to('["old","' || i || '"]', 'UTF8'), 'x'::bytea, 1000 FROM generate_series(1, 1e5::int) AS i`,
@@ -337,7 +344,7 @@ describe('postgresStore', { timeout: 60_000 }, () => {
   const oldRows = (table: string, count: number): string =>
     `INSERT INTO ${table} SELECT convert_to('["old","' || i || '"]', 'UTF8'), 'x'::bytea, 1000 FROM generate_series(1, ${count}) AS i`
 
-  it('keeps the rows that count in all partitions of a table, and deletes the others', async () => {
+  it.each(QUICK)('keeps the rows that count in all partitions of a table, and deletes the others', async () => {
     const { pool } = await world()
     const table = `p${crypto.randomUUID().replaceAll('-', '')}`
     await pool.query(
@@ -358,7 +365,7 @@ describe('postgresStore', { timeout: 60_000 }, () => {
     for (const key of keys) expect((await limiter.consume(key)).allowed).toBe(false)
   })
 
-  it('deletes expired rows of a role that is read-only by default', async () => {
+  it.each(QUICK)('deletes expired rows of a role that is read-only by default', async () => {
     const { pool, admin, table } = await world({ options: '-c default_transaction_read_only=on' })
     await admin.query(oldRows(table, 10))
     const limiter = limiterOn(postgresStore(pool, { table, timeout: '5s' }))
@@ -368,7 +375,7 @@ describe('postgresStore', { timeout: 60_000 }, () => {
     }, 10_000)
   })
 
-  it('lists keys that the encoding of the database does not have', async () => {
+  it.each(QUICK)('lists keys that the encoding of the database does not have', async () => {
     const { admin } = await world()
     await admin.query(`CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0`)
     const { pool } = await world({ connectionString: server.url.replace(/postgres$/, 'latin') })
@@ -377,12 +384,12 @@ describe('postgresStore', { timeout: 60_000 }, () => {
     expect(await postgresDatabase(pool).keysAfter('', 10)).toEqual(['["api","\u{1F600}"]'])
   })
 
-  it('refuses a timeout that no timer has', async () => {
+  it.each(QUICK)('refuses a timeout that no timer has', async () => {
     const { pool } = await world()
     expect(() => postgresStore(pool, { timeout: '30d' })).toThrow('timeout: expected at most 2147482647 milliseconds')
   })
 
-  it('keeps a row until its limit has no use for it', async () => {
+  it.each(QUICK)('keeps a row until its limit has no use for it', async () => {
     const { pool, admin, table } = await world()
     const store = postgresStore(pool, { table, timeout: '5s' })
     const short = limiterOn(store, fixedWindow({ quota: 1, window: '100ms' }), 'short')
@@ -400,7 +407,7 @@ describe('postgresStore', { timeout: 60_000 }, () => {
     expect((await long.consume('k')).remaining).toBe(7)
   })
 
-  it('does not depend on settings of the server or of the role', async () => {
+  it.each(QUICK)('does not depend on settings of the server or of the role', async () => {
     const options =
       '-c default_transaction_isolation=serializable -c standard_conforming_strings=off -c bytea_output=escape -c timezone=Asia/Kathmandu -c datestyle=German -c default_transaction_read_only=on'
     const { pool, table } = await world({ options, max: 4 })
@@ -411,7 +418,7 @@ describe('postgresStore', { timeout: 60_000 }, () => {
     expect(all.at(-1)!.remaining).toBe(0)
   })
 
-  it('leaves the settings of a connection as they were', async () => {
+  it.each(QUICK)('leaves the settings of a connection as they were', async () => {
     const { pool, table } = await world({ max: 1 })
     const shown = async (): Promise<unknown> =>
       (
@@ -424,7 +431,7 @@ describe('postgresStore', { timeout: 60_000 }, () => {
     expect(await shown()).toEqual(before)
   })
 
-  it('ends a statement that waits for locks longer than the timeout', async () => {
+  it.each(QUICK)('ends a statement that waits for locks longer than the timeout', async () => {
     const { pool, admin, table } = await world({ max: 1 })
     const limiter = limiterOn(postgresStore(pool, { table, timeout: 100 }))
     await limiter.consume('k')
@@ -440,7 +447,7 @@ describe('postgresStore', { timeout: 60_000 }, () => {
     expect(await pid()).toEqual(before)
   })
 
-  it('takes two trips for a decision, also about a new key, and one for a peek', async () => {
+  it.each(QUICK)('takes two trips for a decision, also about a new key, and one for a peek', async () => {
     const { pool, table } = await world()
     const texts: string[] = []
     pool.on('connect', (client) => {
@@ -467,7 +474,7 @@ describe('postgresStore', { timeout: 60_000 }, () => {
     expect((await limiter.consume('k')).remaining).toBe(96)
   })
 
-  it('works inside guard and denyCache', async () => {
+  it.each(SLOW_ONCE)('works inside guard and denyCache', async () => {
     const own = await startPostgres()
     const pool = new Pool({ connectionString: own.url })
     try {
@@ -496,7 +503,7 @@ describe('postgresStore', { timeout: 60_000 }, () => {
     }
   })
 
-  it('counts in one place for one client and table', async () => {
+  it.each(QUICK)('counts in one place for one client and table', async () => {
     const { pool, table } = await world()
     const [one, other] = [postgresStore(pool, { table, timeout: '5s' }), postgresStore(pool, { table, timeout: '6s' })]
     expect(one.place).toBe(other.place)
@@ -507,7 +514,7 @@ describe('postgresStore', { timeout: 60_000 }, () => {
     }).toThrow(/DUPLICATE_LIMITER|Two limiters/)
   })
 
-  it('works with a schema', async () => {
+  it.each(QUICK)('works with a schema', async () => {
     const { pool, admin } = await world()
     await admin.query('CREATE SCHEMA "my ""schema"')
     const place = { table: 'l', schema: 'my "schema' }

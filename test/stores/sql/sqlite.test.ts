@@ -27,6 +27,7 @@ import { rowStore } from '../../../src/extend.ts'
 import { type Charge, perform } from '../../../src/stores/store.ts'
 import { sqliteDatabase, sqliteStore, type SqliteStoreOptions } from '../../../src/stores/sqlite.ts'
 import { storeBehaviours, virtualClock } from '../../../src/testing.ts'
+import { casesHere, QUICK, SLOW_ONCE } from '../../parts.ts'
 import { recordWarnings } from '../../support/guarded.ts'
 import { newerNode } from '../../support/newer-node.ts'
 import { builtPackage } from '../../support/built.ts'
@@ -118,37 +119,43 @@ const emitted = (): Promise<void> => new Promise((resolve) => setImmediate(resol
 const long = 60_000
 
 describe('the suite', () => {
-  for (const { name, run } of storeBehaviours((clock) => store(connect(newFile()), { clock }))) it(name, run, long)
+  const behaviours = storeBehaviours((clock) => store(connect(newFile()), { clock }), { runs: 60 })
+  for (const { name, run } of casesHere(behaviours, () => true)) it(name, run, long)
 
-  const guarded = storeBehaviours((clock) => guard(store(newFile(), { clock, timeout: '5s' })))
+  const guarded = storeBehaviours((clock) => guard(store(newFile(), { clock, timeout: '5s' })), { runs: 60 })
   describe('in a guard', () => {
-    for (const { name, run } of guarded) it(name, run, long)
+    for (const { name, run } of casesHere(guarded, () => true)) it(name, run, long)
   })
 
-  it('passes with node:sqlite', { timeout: 300_000 }, async () => {
+  it.each(SLOW_ONCE)('passes with node:sqlite', { timeout: 300_000 }, async () => {
     const child = start('suite', newFile(), {}, newerNode())
     expect(await printed(child)).toEqual({ behaviours: guarded.length, failures: [] })
   })
 })
 
 describe('several processes', () => {
-  it.each([
+  const nodes = [
     ['of this Node', () => process.execPath],
     ['of which two use node:sqlite', newerNode],
-  ])('admit exactly the quota: four %s', { timeout: 300_000 }, async (_, other) => {
-    const file = newFile()
-    const nodes = [process.execPath, process.execPath, other(), other()]
-    const workers = nodes.map((node) =>
-      start('ask', file, { quota: 1000, asks: 400, options: { timeout: '30s' } }, node),
-    )
-    await Promise.all(workers.map((each) => once(each, 'message')))
-    const answers = workers.map(async (each) => (await once(each, 'message')) as [{ admitted: number }])
-    for (const each of workers) each.send('go')
-    const admitted = (await Promise.all(answers)).map(([answer]) => answer.admitted)
-    expect(admitted.reduce((sum, each) => sum + each, 0)).toBe(1000)
-    // None of them only waits for the others.
-    expect(Math.min(...admitted)).toBeGreaterThan(0)
-  })
+  ] as const
+  it.each(casesHere(nodes, ([, other]) => other !== newerNode))(
+    'admit exactly the quota: four %s',
+    { timeout: 300_000 },
+    async (_, other) => {
+      const file = newFile()
+      const paths = [process.execPath, process.execPath, other(), other()]
+      const workers = paths.map((node) =>
+        start('ask', file, { quota: 1000, asks: 400, options: { timeout: '30s' } }, node),
+      )
+      await Promise.all(workers.map((each) => once(each, 'message')))
+      const answers = workers.map(async (each) => (await once(each, 'message')) as [{ admitted: number }])
+      for (const each of workers) each.send('go')
+      const admitted = (await Promise.all(answers)).map(([answer]) => answer.admitted)
+      expect(admitted.reduce((sum, each) => sum + each, 0)).toBe(1000)
+      // None of them only waits for the others.
+      expect(Math.min(...admitted)).toBeGreaterThan(0)
+    },
+  )
 
   /** Runs workers that only decide, and returns what they admitted together, and how many decisions failed. */
   async function race(workers: number, options: SqliteStoreOptions): Promise<{ admitted: number; busy: number }> {
@@ -163,18 +170,22 @@ describe('several processes', () => {
     return { admitted: sum('admitted'), busy: sum('busy') }
   }
 
-  it.each([4, 16])('decide by the file alone by default: %i busy workers', { timeout: long }, async (workers) => {
-    const exact = { admitted: 100, busy: 0 }
-    expect([await race(workers, {}), await race(workers, {})]).toEqual([exact, exact])
-  })
+  it.each(casesHere([4, 16], (workers) => workers === 4))(
+    'decide by the file alone by default: %i busy workers',
+    { timeout: long },
+    async (workers) => {
+      const exact = { admitted: 100, busy: 0 }
+      expect([await race(workers, {}), await race(workers, {})]).toEqual([exact, exact])
+    },
+  )
 
-  it('do not find a locked file free without a wait', { timeout: long }, async () => {
+  it.each(SLOW_ONCE)('do not find a locked file free without a wait', { timeout: long }, async () => {
     const { admitted, busy } = await race(16, { timeout: 1 })
     expect(admitted).toBe(100)
     expect(busy).toBeGreaterThan(0)
   })
 
-  it('lose nothing but the transaction of one that is killed', { timeout: long }, async () => {
+  it.each(QUICK)('lose nothing but the transaction of one that is killed', { timeout: long }, async () => {
     const [file, marker] = [newFile(), newFile()]
     const limiter = on(store(file, { timeout: 100 }), fixedWindow({ quota: 5, window: '1h' }))
     const child = start('stop', file, { marker })
@@ -187,7 +198,7 @@ describe('several processes', () => {
     expect(connect(file).pragma('integrity_check', { simple: true })).toBe('ok')
   })
 
-  it('wait for each other', { timeout: long }, async () => {
+  it.each(QUICK)('wait for each other', { timeout: long }, async () => {
     const [file, marker] = [newFile(), newFile()]
     const limiter = on(store(file, { timeout: '30s' }))
     start('hold', file, { marker, ms: 300 })
@@ -207,7 +218,7 @@ describe('a file that is locked', () => {
     other = connect(file)
   })
 
-  it('is tried until the timeout, and nothing is charged', () => {
+  it.each(QUICK)('is tried until the timeout, and nothing is charged', () => {
     const limiter = on(store(file, { timeout: 100 }))
     other.exec('BEGIN IMMEDIATE')
     const before = performance.now()
@@ -220,43 +231,47 @@ describe('a file that is locked', () => {
     expect(limiter.consume('ann').remaining).toBe(1)
   })
 
-  it('is read by peek', () => {
+  it.each(QUICK)('is read by peek', () => {
     const limiter = on(store(file))
     limiter.consume('ann')
     other.exec('BEGIN IMMEDIATE')
     expect(limiter.peek('ann')).toMatchObject({ allowed: true, remaining: 0 })
   })
 
-  it('limits in the process behind a guard, and by the file as soon as it is free', { timeout: long }, async () => {
-    // Those of the test before.
-    await emitted()
-    const warnings = recordWarnings()
-    const changes: string[] = []
-    const guarded = guard(store(file, { timeout: 1 }), { onChange: ({ state }) => void changes.push(state) })
-    open.push(guarded)
-    const limiter = on(guarded)
-    other.exec('BEGIN IMMEDIATE')
-    const decisions = ['ann', 'ann', 'ann', 'ann'].map((key) => limiter.consume(key))
-    expect(decisions.map(({ allowed, degraded }) => `${allowed} ${degraded}`)).toEqual([
-      'true local',
-      'true local',
-      'false local',
-      'false local',
-    ])
-    // What was counted in the process is refunded there.
-    limiter.refund(decisions[0]!)
-    expect(limiter.consume('ann').allowed).toBe(true)
-    expect(failure(() => limiter.reset('ann'))).toMatchObject({ code: 'STORE_BUSY' })
-    other.exec('ROLLBACK')
-    expect(limiter.consume('ann')).toMatchObject({ allowed: true, degraded: undefined })
-    await emitted()
-    warnings.stop()
-    expect(changes).toEqual([])
-    expect(warnings.codes).toEqual(['SLUICE_FILE_BUSY', 'SLUICE_LOCAL'])
-    expect(warnings.messages[0]).toMatch(`SQLite at ${file}, table "sluice": another process has locked the file`)
-  })
+  it.each(QUICK)(
+    'limits in the process behind a guard, and by the file as soon as it is free',
+    { timeout: long },
+    async () => {
+      // Those of the test before.
+      await emitted()
+      const warnings = recordWarnings()
+      const changes: string[] = []
+      const guarded = guard(store(file, { timeout: 1 }), { onChange: ({ state }) => void changes.push(state) })
+      open.push(guarded)
+      const limiter = on(guarded)
+      other.exec('BEGIN IMMEDIATE')
+      const decisions = ['ann', 'ann', 'ann', 'ann'].map((key) => limiter.consume(key))
+      expect(decisions.map(({ allowed, degraded }) => `${allowed} ${degraded}`)).toEqual([
+        'true local',
+        'true local',
+        'false local',
+        'false local',
+      ])
+      // What was counted in the process is refunded there.
+      limiter.refund(decisions[0]!)
+      expect(limiter.consume('ann').allowed).toBe(true)
+      expect(failure(() => limiter.reset('ann'))).toMatchObject({ code: 'STORE_BUSY' })
+      other.exec('ROLLBACK')
+      expect(limiter.consume('ann')).toMatchObject({ allowed: true, degraded: undefined })
+      await emitted()
+      warnings.stop()
+      expect(changes).toEqual([])
+      expect(warnings.codes).toEqual(['SLUICE_FILE_BUSY', 'SLUICE_LOCAL'])
+      expect(warnings.messages[0]).toMatch(`SQLite at ${file}, table "sluice": another process has locked the file`)
+    },
+  )
 
-  it('blocks the process for no longer than the budget', { timeout: long }, async () => {
+  it.each(SLOW_ONCE)('blocks the process for no longer than the budget', { timeout: long }, async () => {
     const warnings = recordWarnings()
     const limiter = on(store(file))
     const pauses = vi.spyOn(Atomics, 'wait')
@@ -284,7 +299,7 @@ describe('a file that is locked', () => {
     expect(limiter.consume('ann').allowed).toBe(true)
   })
 
-  it('shares the budget between stores of one file', { timeout: long }, async () => {
+  it.each(QUICK)('shares the budget between stores of one file', { timeout: long }, async () => {
     const warnings = recordWarnings()
     const stores = [store(file), store(file, { table: 'other' })]
     const elsewhere = newFile()
@@ -304,7 +319,7 @@ describe('a file that is locked', () => {
     expect(waits[2]).toBeGreaterThanOrEqual(50)
   })
 
-  it('loses no slot that was released meanwhile', { timeout: long }, async () => {
+  it.each(QUICK)('loses no slot that was released meanwhile', { timeout: long }, async () => {
     const slots = concurrent({ quota: 60, expiresAfter: '10m' })
     const limiter = on(guard(store(file)), slots)
     const decisions = Array.from({ length: 60 }, () => limiter.consume('ann'))
@@ -328,7 +343,7 @@ describe('a file that is locked', () => {
     expect(limiter.peek('bob').remaining).toBe(58)
   })
 
-  it('gets refunds and settlements when it is closed', () => {
+  it.each(QUICK)('gets refunds and settlements when it is closed', () => {
     const made = store(file)
     const limiter = on(made, fixedWindow({ quota: 10, window: '1h' }))
     const [one, two, three] = ['ann', 'ann', 'ann'].map((key) => limiter.consume(key))
@@ -341,7 +356,7 @@ describe('a file that is locked', () => {
     expect(on(store(file), fixedWindow({ quota: 10, window: '1h' })).peek('ann').remaining).toBe(5)
   })
 
-  it('keeps at most 10,000 charges, for a minute', () => {
+  it.each(SLOW_ONCE)('keeps at most 10,000 charges, for a minute', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
     const warnings = recordWarnings()
     try {
@@ -369,7 +384,7 @@ describe('a file that is locked', () => {
     }
   })
 
-  it('limits in the process in an adapter, with no guard of its own', { timeout: long }, async () => {
+  it.each(QUICK)('limits in the process in an adapter, with no guard of its own', { timeout: long }, async () => {
     const warnings = recordWarnings()
     const app = express()
     const limits = fixedWindow({ quota: 2, window: '1h' })
@@ -393,7 +408,7 @@ describe('a file that is locked', () => {
 })
 
 describe('a database that fails', () => {
-  it('rolls back when it is full, and decides again when it is not', () => {
+  it.each(QUICK)('rolls back when it is full, and decides again when it is not', () => {
     const database = connect(newFile())
     const limiter = on(store(database))
     limiter.consume('ann')
@@ -412,7 +427,7 @@ describe('a database that fails', () => {
     expect(limiter.consume('ann').remaining).toBe(0)
   })
 
-  it('rolls back when the decision fails', () => {
+  it.each(QUICK)('rolls back when the decision fails', () => {
     const database = connect(newFile())
     let time = Number.NaN
     const limiter = on(store(database, { clock: { now: () => time } }))
@@ -422,7 +437,7 @@ describe('a database that fails', () => {
     expect(limiter.consume('ann').remaining).toBe(1)
   })
 
-  it('reports a row that is damaged, limits other keys, and deletes it with reset', () => {
+  it.each(QUICK)('reports a row that is damaged, limits other keys, and deletes it with reset', () => {
     const database = connect(newFile())
     const limiter = on(store(database))
     for (const key of ['ann', 'bob']) limiter.consume(key)
@@ -433,7 +448,7 @@ describe('a database that fails', () => {
     expect(limiter.consume('ann').remaining).toBe(1)
   })
 
-  it('reports a file that is damaged', () => {
+  it.each(QUICK)('reports a file that is damaged', () => {
     const file = newFile()
     const limiter = on(sqliteStore(connect(file)))
     for (let i = 0; i < 1000; i++) limiter.consume(`key ${i}`)
@@ -450,7 +465,7 @@ describe('a database that fails', () => {
     expect(failure(() => sqliteStore(file))).toEqual(failed(/limits-\d+\.db.*: The file is damaged/, 'STORE_SETUP'))
   })
 
-  it('reports a folder that does not exist, and a file that may not be written', () => {
+  it.each(QUICK)('reports a folder that does not exist, and a file that may not be written', () => {
     const missing = join(folder, 'missing', 'limits.db')
     expect(failure(() => sqliteStore(missing))).toEqual(
       failed(/SQLite at .*missing.limits.*(folder|directory)/i, 'STORE_SETUP'),
@@ -462,13 +477,13 @@ describe('a database that fails', () => {
     expect(failure(() => sqliteStore(database))).toEqual(failed(/may not be written/, 'STORE_SETUP'))
   })
 
-  it('reports a table of something else', () => {
+  it.each(QUICK)('reports a table of something else', () => {
     const database = connect(newFile())
     database.exec('CREATE TABLE sluice (id INTEGER)')
     expect(failure(() => sqliteStore(database))).toEqual(failed(/has other columns.*no such column/, 'STORE_SETUP'))
   })
 
-  it('is not ready while the table is deleted, or the file may not be written', async () => {
+  it.each(QUICK)('is not ready while the table is deleted, or the file may not be written', async () => {
     const file = newFile()
     const database = connect(file)
     const made = sqliteStore(database)
@@ -482,15 +497,18 @@ describe('a database that fails', () => {
     await expect(made.ready!()).rejects.toEqual(failed(/no such table/, 'STORE_SETUP'))
   })
 
-  it('is not ready while another process has locked the file: that is no mistake of the set-up', async () => {
-    const file = newFile()
-    const made = store(file)
-    const other = connect(file)
-    other.exec('BEGIN IMMEDIATE')
-    await expect(made.ready!()).rejects.toEqual(failed(/locked the file/, 'STORE_BUSY'))
-    other.exec('COMMIT')
-    await made.ready!()
-  })
+  it.each(QUICK)(
+    'is not ready while another process has locked the file: that is no mistake of the set-up',
+    async () => {
+      const file = newFile()
+      const made = store(file)
+      const other = connect(file)
+      other.exec('BEGIN IMMEDIATE')
+      await expect(made.ready!()).rejects.toEqual(failed(/locked the file/, 'STORE_BUSY'))
+      other.exec('COMMIT')
+      await made.ready!()
+    },
+  )
 })
 
 describe('a file that is replaced', () => {
@@ -515,7 +533,7 @@ describe('a file that is replaced', () => {
     expect(warnings.messages[0]).toMatch(`SQLite at ${file}, table "sluice": the file was deleted or replaced`)
   })
 
-  it('fails while there is no folder, and is opened when there is one', { timeout: long }, async () => {
+  it.each(QUICK)('fails while there is no folder, and is opened when there is one', { timeout: long }, async () => {
     const warnings = recordWarnings()
     const inner = mkdtempSync(join(folder, 'inner-'))
     const limiter = on(store(join(inner, 'limits.db')))
@@ -533,7 +551,7 @@ describe('a file that is replaced', () => {
 })
 
 describe('clocks and expiry', () => {
-  it('decides as memory does when the clock is wrong for a while', () => {
+  it.each(QUICK)('decides as memory does when the clock is wrong for a while', () => {
     const clock = virtualClock()
     const limits = [gcra({ quota: 3, window: '1m' }), slidingWindowLog({ quota: 5, window: '1m', block: '5m' })]
     const keyed = { keyer: perKey, limits }
@@ -545,13 +563,13 @@ describe('clocks and expiry', () => {
     }
   })
 
-  it('counts by the clock of the system', () => {
+  it.each(QUICK)('counts by the clock of the system', () => {
     const made = store(newFile())
     on(made).consume('ann')
     expect(Math.abs(made.clock.now() - Date.now())).toBeLessThan(1000)
   })
 
-  it('deletes a hundred thousand expired rows, in steps of a hundred', { timeout: long }, () => {
+  it.each(SLOW_ONCE)('deletes a hundred thousand expired rows, in steps of a hundred', { timeout: long }, () => {
     const database = connect(newFile())
     const limiter = on(store(database), fixedWindow({ quota: 1_000_000, window: '1h' }))
     limiter.consume('live')
@@ -580,7 +598,7 @@ describe('clocks and expiry', () => {
 })
 
 describe('a database that is open', () => {
-  it('stays open, and keeps its settings', () => {
+  it.each(QUICK)('stays open, and keeps its settings', () => {
     const database = new Database(newFile(), { timeout: 1234 })
     open.push(database)
     const made = sqliteStore(database, { table: 'of "limits"' })
@@ -592,7 +610,7 @@ describe('a database that is open', () => {
     expect(failure(() => on(made).consume('ann'))).toMatchObject({ code: 'STORE_CLOSED' })
   })
 
-  it('keeps a transaction that the application has begun', () => {
+  it.each(QUICK)('keeps a transaction that the application has begun', () => {
     const database = connect(newFile())
     const limiter = on(store(database))
     database.exec('CREATE TABLE orders (id INTEGER); BEGIN; INSERT INTO orders VALUES (1)')
@@ -604,7 +622,7 @@ describe('a database that is open', () => {
 })
 
 describe('sqliteStore', () => {
-  it('closes a file that it has opened', () => {
+  it.each(QUICK)('closes a file that it has opened', () => {
     const file = newFile()
     const made = sqliteStore(file)
     on(made).consume('ann')
@@ -613,7 +631,7 @@ describe('sqliteStore', () => {
     expect(existsSync(`${file}-wal`)).toBe(false)
   })
 
-  it('keeps its counts when it is opened again', () => {
+  it.each(QUICK)('keeps its counts when it is opened again', () => {
     const file = newFile()
     for (const allowed of [true, true, false]) {
       const made = sqliteStore(file)
@@ -622,7 +640,7 @@ describe('sqliteStore', () => {
     }
   })
 
-  it('knows a file by its path, and a table by its name', () => {
+  it.each(QUICK)('knows a file by its path, and a table by its name', () => {
     const file = newFile()
     const places = [file, join(folder, '.', 'x', '..', file.slice(folder.length))].map((each) => store(each).place)
     expect(places[0]!.joins(places[1]!)).toBe(true)
@@ -632,12 +650,12 @@ describe('sqliteStore', () => {
     expect(store(':memory:').place.joins(store(':memory:').place)).toBe(false)
   })
 
-  it('is returned unchanged by denyCache, as each store that answers at once', () => {
+  it.each(QUICK)('is returned unchanged by denyCache, as each store that answers at once', () => {
     const made = store(newFile())
     expect(denyCache(made)).toBe(made)
   })
 
-  it('is guarded once', () => {
+  it.each(QUICK)('is guarded once', () => {
     const guarded = guard(store(newFile()))
     expect(guarded).toMatchObject({ sync: true, answersAlways: true })
     expect(() => guard(guarded)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
@@ -657,7 +675,7 @@ describe('sqliteStore', () => {
     expect(() => sqliteStore(file as string, options as SqliteStoreOptions)).toThrow(expect.objectContaining({ code }))
   })
 
-  it('says what to install', { timeout: long }, async () => {
+  it.each(QUICK)('says what to install', { timeout: long }, async () => {
     const elsewhere = mkdtempSync(join(tmpdir(), 'sluice-alone-'))
     cpSync(built, elsewhere, { recursive: true })
     const error = await printed(start('openWithout', newFile(), { package: elsewhere }))
