@@ -3,6 +3,7 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, posix, relative } from 'node:path'
 import { rolldown } from 'rolldown'
+import { parseAst } from 'rolldown/parseAst'
 import { dts } from 'rolldown-plugin-dts'
 import { texts } from './texts.mjs'
 
@@ -75,6 +76,9 @@ const pureConstants = {
       .replaceAll(/^(const [\w$]+ = )(\{\n\t\.\.\.[^]*?\n\});$/gm, '$1/* @__PURE__ */ (() => ($2))();'),
 }
 
+/** Characters of a line of the built code, as far as it has a place to end. */
+const LONGEST_LINE = 160
+
 /** The names of the packages whose modules are in the build. */
 const namesBuiltIn = new Set()
 
@@ -120,6 +124,7 @@ await Promise.all([
     dts({ oxc: true, emitDtsOnly: true }),
   ]),
 ])
+for (const name of readdirSync(out, { recursive: true })) if (name.endsWith('.js')) breakLines(join(out, name))
 const builtIn = [...namesBuiltIn]
   .toSorted((a, b) => (a < b ? -1 : 1))
   .map((name) => {
@@ -132,6 +137,32 @@ const licenses = builtIn.map(({ name, version, text }) => `${name} ${version}\n\
 writeFileSync(join(out, 'licenses.txt'), `Licenses of the packages that are built in.\n\n${licenses.join('\n---\n\n')}`)
 writeFileSync(join(out, 'sbom.json'), `${JSON.stringify(billOfMaterials(), undefined, 1)}\n`)
 writeFileSync(join(commonjs, 'package.json'), '{ "type": "commonjs" }\n')
+
+/** Breaks the lines of a file. Node prints the line of an error that nobody catches, before its message. */
+function breakLines(file) {
+  const text = readFileSync(file, 'utf8')
+  let broken = ''
+  let begin = 0
+  let last = 0
+  for (const place of [...placesIn(parseAst(text)), text.length].toSorted((a, b) => a - b)) {
+    if (place - begin > LONGEST_LINE && last > begin) {
+      broken += `${text.slice(begin, last)}\n`
+      begin = last
+    }
+    last = place
+  }
+  writeFileSync(file, broken + text.slice(begin))
+}
+
+/** Returns where statements, members, properties, elements and arguments of a program begin: a line may end there. */
+function placesIn(node) {
+  const begins = (each) => (each?.type && each.type !== 'TemplateElement' ? [each.start, ...placesIn(each)] : [])
+  return Object.entries(node).flatMap(([name, value]) => {
+    // No line may end between `async` and the parameter of an arrow function.
+    if (Array.isArray(value)) return name === 'params' ? value.flatMap(placesIn) : value.flatMap(begins)
+    return value?.type ? placesIn(value) : []
+  })
+}
 
 /**
  * Lists the packages that are built in, as CycloneDX 1.5: `npm audit` and `npm sbom` in a project of a user cannot see them.
