@@ -31,9 +31,13 @@ const KINDS = [
 /** Pages of which everything is checked, such as `/ARCHITECTURE.html,/404.html`, or `all`, which takes four minutes. */
 const WHOLE = process.env['SLUICE_PAGES']
 
+/** Kinds of pages that have parts of their own on a phone. */
+const PHONE_KINDS = ['/', '/docs/guides/express.html', PLAYGROUND]
+
 /** Returns the paths that axe checks. */
-function checkedPaths(): readonly string[] {
-  return WHOLE === 'all' ? ['/', '/404.html', ...allPages.map(pathOf)] : (WHOLE?.split(',') ?? KINDS)
+function checkedPaths(isPhone: boolean): readonly string[] {
+  if (WHOLE === 'all') return ['/', '/404.html', ...allPages.map(pathOf)]
+  return WHOLE?.split(',') ?? (isPhone ? PHONE_KINDS : KINDS)
 }
 
 /** Most rows of tables, groups of links and lines of code look like those before. Those of the home page are checked. */
@@ -233,7 +237,7 @@ describe('in a browser', () => {
     }))
 
   describe.each(DEVICES.slice(0, 2))('in light and dark colours, on a %s', (_name, options) =>
-    it.for(checkedPaths())('%s passes axe, and is not too wide', (path) =>
+    it.for(checkedPaths(options.isMobile === true))('%s passes axe, and is not too wide', (path) =>
       open(path, options, async (page) => {
         if (path === PLAYGROUND) await page.locator('.playground[aria-busy=false]').waitFor()
         const found: string[] = []
