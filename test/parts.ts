@@ -95,7 +95,6 @@ export const BOTH: Readonly<Record<string, string>> = {
 export const SHORT_SEARCHES: Readonly<Record<string, string>> = {
   SLUICE_EQUALITY: '4000',
   SLUICE_DENIALS: '10000',
-  RUNS: '150',
 }
 
 /**
