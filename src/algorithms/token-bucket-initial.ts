@@ -1,4 +1,4 @@
-import { type Algorithm, createOutcome, type LimitParameters } from './algorithm.ts'
+import { type Algorithm, createOutcome, type LimitParameters, type ParameterInput } from './algorithm.ts'
 import { noEntries } from './entries.ts'
 import { rescale } from './arithmetic.ts'
 import { refuse, wholeNumber } from '../util/validate.ts'
@@ -9,11 +9,18 @@ import { refuse, wholeNumber } from '../util/validate.ts'
  *
  * State: the state of the bucket, and the time at which the key is new again, one window after the bucket is full. A refund fills
  * the bucket earlier but does not change that time: another request may have a `retryAfter` before it, and a new key has fewer
- * tokens. A key that another limit denies for longer than that is new again, too.
+ * tokens. A key that another limit denies for longer than that is new again, too. With a `block` that is longer than a window, the time is
+ * the longest lock-out after the bucket is full. Otherwise, with `initial: 0`, a key would be new at the end of each lock-out, and locked out again.
  */
 type Name = 'taken' | 'idle'
 
 const CELLS = 2
+
+/** The longest lock-out in ticks. */
+function longestBlock({ own, perMs }: ParameterInput): number {
+  const block = (own['block'] ?? 0) as number | { readonly upTo: number }
+  return (typeof block === 'number' ? block : block.upTo) * perMs
+}
 
 /** Makes such a bucket of one with a `capacity`, two numbers and no entries. */
 export function partFull(name: string, bucket: Algorithm): Algorithm {
@@ -83,10 +90,10 @@ export function partFull(name: string, bucket: Algorithm): Algorithm {
       const capacity = own['capacity']!
       const initial = wholeNumber('initial', input.own['initial'], 0)
       if (initial > capacity) refuse('initial', `at most the capacity, ${capacity}`, initial)
-      return { ...own, taken: capacity - initial, idle: input.window }
+      return { ...own, taken: capacity - initial, idle: Math.max(input.window, longestBlock(input)) }
     },
     capacity: (params) => params['capacity']!,
-    // The state is kept for one window after the bucket is full again.
+    // The state is kept for one window, or one lock-out, after the bucket is full again.
     resetLag: (params) => bucket.resetLag!(params) + params.idle,
     maxValue: (params) => bucket.maxValue(params),
     step,

@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util'
 import { readFleet, TOPIC } from '../dashboard/fleet.ts'
 import { LONGEST_LOCK } from '../engine/compiled-limit.ts'
 import { perSecond } from '../engine/factories.ts'
+import { isUnmatchedSeries } from '../limiter/rule-source.ts'
 import { heldOf } from '../stores/held.ts'
 import { PREFIX } from '../stores/redis/keys.ts'
 import { Charge, createPolicy, perform } from '../stores/store.ts'
@@ -114,7 +115,7 @@ async function limitsOf(url: string, limiter: string, key: string, options: Sour
   )
   const { members } = await withTexts(url, options, TOPIC, readFleet)
   for (const { summary } of members)
-    for (const each of summary.series) if (each.limiter === limiter) names.add(each.limit)
+    for (const each of summary.series) if (each.limiter === limiter && !isUnmatchedSeries(each)) names.add(each.limit)
   return [...names].toSorted()
 }
 

@@ -36,7 +36,9 @@ export async function run(args: readonly string[], io: Io = process): Promise<nu
     io.stderr.write(escaped(note))
     return exitCode
   } catch (error) {
-    io.stderr.write(escaped(`sluice: ${withoutPasswords(asError(error).message)}\n`))
+    // After the help of a command, the place in the documentation is not needed.
+    const text = asError(error).message.replace(/\n \(sluice\/docs\/\S+\)$/, '')
+    io.stderr.write(escaped(`sluice: ${withoutPasswords(text)}\n`))
     return exitCodeOf(error)
   }
 }

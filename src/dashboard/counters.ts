@@ -10,6 +10,7 @@ import {
   outcomeOfRequest,
   SHADOW_DENIED,
 } from '../limiter/decision.ts'
+import { type UnmatchedEvent, unmatchedSeries } from '../limiter/rule-source.ts'
 import type { LimitStatus } from '../stores/store.ts'
 import type { Clock } from '../util/clock.ts'
 
@@ -110,7 +111,10 @@ class Ring {
   note(limit: Limit, bucket: number): void {
     if (limit === this.#lastLimit && this.#last === bucket) return
     this.#lastLimit = limit
-    const words = wordsOf(limit)
+    this.describe(wordsOf(limit), bucket)
+  }
+
+  describe(words: string, bucket: number): void {
     this.#words.delete(words)
     this.#words.set(words, bucket)
     if (this.#words.size > MOST_WORDS + 1) this.#words.delete(this.#words.keys().next().value!)
@@ -201,7 +205,7 @@ export class Counters {
     this.#all.add(outcomeOfRequest(decision), bucket)
     let isNear = false
     for (const status of decision.limits) {
-      const ring = this.#ringOf(status, bucket)
+      const ring = this.#ringOf(status.limiter, status.limit.name, bucket, status)
       if (ring !== this.#other) ring.note(status.limit, bucket)
       ring.add(outcomeOfLimit(status), bucket)
       if (!isNearLimit(decision, status)) continue
@@ -211,6 +215,15 @@ export class Counters {
     if (isNear) this.#all.add(NEAR, bucket)
   }
 
+  /** Counts a request that no policy of the rules limits or allows, under the names that it has in the metrics. */
+  countUnmatched(event: UnmatchedEvent): void {
+    const bucket = this.#bucket
+    const { limiter, limit } = unmatchedSeries(event.limiter)
+    const ring = this.#ringOf(limiter, limit, bucket)
+    if (ring !== this.#other) ring.describe('requests that no policy matches, not limited', bucket)
+    ring.add(ALLOWED, bucket)
+  }
+
   /** Returns all series, that of all requests first. */
   series(): Series[] {
     const bucket = this.#bucket
@@ -218,16 +231,14 @@ export class Counters {
     return [this.#all, ...this.#limits.values(), ...others].map((each) => each.series(bucket))
   }
 
-  #ringOf(status: LimitStatus, bucket: number): Ring {
-    const name = `${cut(status.limiter)}\0${cut(status.limit.name)}`
-    return this.#limits.get(name) ?? this.#create(name, status, bucket)
-  }
-
-  #create(name: string, status: LimitStatus, bucket: number): Ring {
+  #ringOf(limiter: string, limit: string, bucket: number, status?: LimitStatus): Ring {
+    const name = `${cut(limiter)}\0${cut(limit)}`
+    const known = this.#limits.get(name)
+    if (known !== undefined) return known
     if (this.#limits.size >= MOST_LIMITS && !this.#makeRoom(bucket)) return this.#other
-    const ring = new Ring(cut(status.limiter), cut(status.limit.name))
+    const ring = new Ring(cut(limiter), cut(limit))
     this.#limits.set(name, ring)
-    this.#met(status)
+    if (status !== undefined) this.#met(status)
     return ring
   }
 

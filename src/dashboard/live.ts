@@ -1,5 +1,6 @@
 import { hostname } from 'node:os'
 import { decisions } from '../limiter/decision.ts'
+import { unmatchedRequests } from '../limiter/rule-source.ts'
 import { topDenied, type TopDenied } from '../metrics/top-denied.ts'
 import { isCharge, type Store } from '../stores/store.ts'
 import { type Clock, steadyClock } from '../util/clock.ts'
@@ -48,6 +49,7 @@ export class Live {
   readonly #fleet: Fleet
   readonly #isOn: boolean
   readonly #count: Parameters<typeof decisions.subscribe>[0]
+  readonly #countUnmatched: Parameters<typeof unmatchedRequests.subscribe>[0]
   readonly #since: number
   #answer = ''
   #answeredAt = -Infinity
@@ -66,7 +68,9 @@ export class Live {
     for (const store of meeting ?? []) this.#fleet.use(store)
     this.#denied = topDenied({ size: MOST_DENIED, window: '10m', clock })
     this.#count = (event) => this.#counters.count(event)
+    this.#countUnmatched = (event) => this.#counters.countUnmatched(event)
     decisions.subscribe(this.#count)
+    unmatchedRequests.subscribe(this.#countUnmatched)
   }
 
   /** Returns the state as JSON, made once for visitors that ask at the same time. */
@@ -85,6 +89,7 @@ export class Live {
 
   close(): void {
     decisions.unsubscribe(this.#count)
+    unmatchedRequests.unsubscribe(this.#countUnmatched)
     this.#denied.close()
     this.#states.close()
     this.#fleet.close()

@@ -47,6 +47,24 @@ export interface UnmatchedEvent<Input = unknown> {
 /** Where rules publish requests that no policy matches. */
 export const unmatchedRequests: Channel<UnmatchedEvent> = channel('sluice:unmatched')
 
+/** Names under which such requests are counted, as those of a policy and a limit are. */
+export interface UnmatchedSeries {
+  readonly limiter: string
+  readonly limit: string
+}
+
+const NONE = 'none'
+
+/** @example unmatchedSeries('rules') // { limiter: 'rules/none', limit: 'none' } */
+export function unmatchedSeries(limiter: string): UnmatchedSeries {
+  return { limiter: `${limiter}/${NONE}`, limit: NONE }
+}
+
+/** Returns true for names of requests that no policy matches: there is no such limit. */
+export function isUnmatchedSeries({ limiter, limit }: UnmatchedSeries): boolean {
+  return limit === NONE && limiter.endsWith(`/${NONE}`)
+}
+
 /** How rules read an input. */
 export interface InputReader<Input> {
   method(input: Input): string | undefined

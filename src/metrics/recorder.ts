@@ -12,7 +12,7 @@ import { warn } from '../util/warn.ts'
 import type { StoreState } from '../stores/guard/health.ts'
 import { storeChanges, type StoreEvent } from '../stores/guard/reporter.ts'
 import { isMemoryPlace, type KeyCount, keyCounts } from '../stores/memory/key-counts.ts'
-import { type UnmatchedEvent, unmatchedRequests } from '../limiter/rule-source.ts'
+import { type UnmatchedEvent, unmatchedRequests, unmatchedSeries } from '../limiter/rule-source.ts'
 import { slotsLost } from '../limiter/lost-slots.ts'
 import { slotsHeld } from '../limiter/slots.ts'
 import { leaseCounts, tripCounts } from '../stores/lease-counts.ts'
@@ -221,8 +221,9 @@ export class Recorder {
   #before = countsNow()
   readonly #stores = new StoreWatch()
   readonly #count: (event: DecisionEvent) => void
-  readonly #countUnmatched = ({ limiter }: UnmatchedEvent): void => {
-    this.#series.ofLimit(`${limiter}/none`, 'none').outcomes[ALLOWED]!++
+  readonly #countUnmatched = (event: UnmatchedEvent): void => {
+    const { limiter, limit } = unmatchedSeries(event.limiter)
+    this.#series.ofLimit(limiter, limit).outcomes[ALLOWED]!++
   }
 
   /**

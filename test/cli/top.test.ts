@@ -100,6 +100,7 @@ describe('sluice top', () => {
     )
     expect(lines).toHaveLength(140_001)
     expect(lines.at(-1)).toMatch(/^ *5 {2}█{5}░{5} {2}10 +k139999 +l +api +1 s/)
+    expect(tableOf([], Infinity)).toEqual(['No key uses a part of a limit now.'])
   })
 
   it('shows when slots expire', async () => {

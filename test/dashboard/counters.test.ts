@@ -18,6 +18,7 @@ import {
 } from '../../src/index.ts'
 import { OUTCOMES } from '../../src/limiter/decision.ts'
 import { collect } from '../../src/metrics/prometheus/index.ts'
+import { createRules, type UnmatchedEvent } from '../../src/rules/index.ts'
 import { virtualClock } from '../../src/testing.ts'
 
 const START = 1_700_000_000_000
@@ -117,6 +118,30 @@ describe('the counters of the dashboard', () => {
       for (const [limit, [total]] of Object.entries(near)) expect(totals(counters)[limit]![3]).toBe(total)
     } finally {
       unsubscribe('sluice:decision', count)
+      close()
+    }
+  })
+
+  it('count requests that no policy of rules matches under the names of the metrics', async () => {
+    const registry = new Registry()
+    const { close } = collect(registry)
+    const { counters, clock } = world()
+    const count = (event: unknown): void => counters.countUnmatched(event as UnmatchedEvent)
+    subscribe('sluice:unmatched', count)
+    try {
+      const rules = createRules({
+        policies: [{ name: 'login', match: { path: '/login' }, key: 'everyone', limits: [{ quota: 9, window: '1m' }] }],
+        otherwise: 'allow',
+      })
+      const limiter = createLimiter({ rules, store: memoryStore({ clock }) })
+      for (const path of ['/login', '/', '/other']) void limiter.consume({ path })
+      const [, unmatched] = counters.series()
+      expect(unmatched).toMatchObject({ limiter: 'rules/none', limit: 'none', counts: [[2], [], [], []] })
+      expect(unmatched!.words).toBe('requests that no policy matches, not limited')
+      const metrics = sums(await registry.getMetricsAsJSON(), 'sluice_decisions_total', ({ limit }) => String(limit))
+      expect(metrics['none']).toEqual([2, 0, 0])
+    } finally {
+      unsubscribe('sluice:unmatched', count)
       close()
     }
   })

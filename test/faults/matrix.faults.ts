@@ -8,7 +8,7 @@ import { recordWarnings } from '../support/guarded.ts'
 import { defaultFamilies } from '../support/redis-clients.ts'
 import { add, PLACES, write } from './results.ts'
 
-/** The default deadline of the guard. */
+/** The shortest deadline that the guard has by default. */
 const TIMES = { deadline: 50, lasts: 1500, around: 400 }
 
 let warnings: ReturnType<typeof recordWarnings>

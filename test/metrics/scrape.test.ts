@@ -21,6 +21,7 @@ import {
 } from '../../src/index.ts'
 import { instrument } from '../../src/metrics/opentelemetry/index.ts'
 import { collect } from '../../src/metrics/prometheus/index.ts'
+import { createRules } from '../../src/rules/index.ts'
 import { laterStore } from '../support/later.ts'
 import { prometheusCommand, type PrometheusServer, startPrometheus } from '../support/prometheus.ts'
 import '../support/loaded.ts'
@@ -74,7 +75,9 @@ function traffic(): void {
     limits: perMinute(1_000_000),
     store: lease(laterStore(memoryStore())),
   })
+  const unmatched = createLimiter({ rules: createRules({ policies: [], otherwise: 'allow' }) })
   const timer = setInterval(() => {
+    void unmatched.consume({ path: '/' })
     for (let i = 0; i < 5; i++) api.consume('198.51.100.7')
     slow.consume('ann')
     const running = interrupted.consume('ann')
@@ -194,11 +197,12 @@ describe('the queries for alerts in docs/guides/monitoring.md', () => {
   const [list] = /(?<=^Queries for alerts\.[^\n]*\n)[^#]*/m.exec(page)!
   const alerts = Array.from(list.matchAll(/`([^`]+)`/g), ([, query]) => query!)
 
-  it('are for denials, for the store and for decisions without it', () => {
+  it('are for denials, for the store, for decisions without it and for requests that no policy matches', () => {
     expect(alerts.map((query) => /sluice_\w+/.exec(query)![0])).toEqual([
       'sluice_decisions_total',
       'sluice_store_up',
       'sluice_degraded_total',
+      'sluice_decisions_total',
     ])
   })
 

@@ -9,6 +9,7 @@ const fleet = inDashboard('fleet')
 const summaries = inFile('src/dashboard/summary.ts', { files: ['test/dashboard/summary.test.ts'] })
 const sums = inFile('src/dashboard/sums.ts', { files: ['test/dashboard/sums.test.ts'] })
 const texts = inFile('src/stores/texts.ts', { files: ['test/stores/texts.test.ts'] })
+const live = inDashboard('live')
 const counters = inFile('src/dashboard/counters.ts', { files: ['test/dashboard/counters.test.ts'] })
 const dashboardSeries = inFile('src/dashboard/counters.ts', { files: ['test/dashboard/counters.test.ts'] })
 const tables = inFile('src/dashboard/page/tables.ts', {
@@ -146,6 +147,8 @@ export const operations = [
     '@media (max-width: 40rem)',
     '@media (max-width: 4rem)',
   ),
+  live('does not count requests that no policy matches', 'unmatchedRequests.subscribe(this.#countUnmatched)', ''),
+  build('code in one line', 'place - begin > LONGEST_LINE && last > begin', 'false'),
   dashboardSeries(
     'describes the first limit forever',
     'this.#words.delete(words)\n',

@@ -118,6 +118,11 @@ export const typescript = [
     'Math.max(renewal, now + out.reset)',
   ),
   partFullBucket(
+    'a key that is new after each lock-out',
+    'Math.max(input.window, longestBlock(input))',
+    'input.window',
+  ),
+  partFullBucket(
     'a new key that is not stored when it is denied',
     '&& isNew && params.taken > 0',
     '&& isNew && params.taken < 0',

@@ -118,6 +118,7 @@ const BAR = 10
 
 /** Returns the rows as lines of at most `width` characters. Control characters are escaped. */
 export function tableOf(rows: readonly Row[], width: number): string[] {
+  if (rows.length === 0) return [cut('No key uses a part of a limit now.', width)]
   const cells = [HEADINGS, ...rows.map((row) => cellsOf(row, width))]
   const widths = HEADINGS.map((_, column) =>
     cells.reduce((most, line) => Math.max(most, charactersOf(line[column]!).length), 0),

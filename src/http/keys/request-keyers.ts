@@ -52,7 +52,7 @@ export function headerKeyer<Request>(
   if (typeof name !== 'string' || !HEADER_NAME.test(name))
     refuse('byHeader', "the name of a header, such as byHeader('x-api-key')", name)
   const lowerCaseName = name.toLowerCase()
-  return define('byHeader', [lowerCaseName], function headerKey(request: Request) {
+  return define('byHeader', [lowerCaseName], function byHeader(request: Request) {
     return getHeader(request, lowerCaseName)
   })
 }

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import {
+  type BlockOptions,
   createLimiter,
+  type Duration,
   gcra,
   type Limit,
   type Limiter,
@@ -68,7 +70,6 @@ describe.each(['memory', 'Redis'])('a bucket that does not start full, in %s', (
   it.each([
     ['another limit', [empty, daily]],
     ['another limit, which comes first,', [daily, empty]],
-    ['a lock-out by the limit', tokenBucket({ quota: 10, window: '1s', initial: 0, block: '1d' })],
   ])('is new again when %s denies for longer than the bucket is remembered', async (title, limits) => {
     const limiter = limiterOf(title, limits)
     const asked = async (): Promise<number> => (await limiter.consume('k')).retryAfter
@@ -79,15 +80,27 @@ describe.each(['memory', 'Redis'])('a bucket that does not start full, in %s', (
     }
     expect(wait).toBe(86_400_000)
     clock.advance(wait)
-    // The key has no token, as at its first request. The first one arrives after 100 ms, or after the lock-out that this denial begins.
-    const again = await asked()
-    expect(again).toBeGreaterThan(0)
-    if (Array.isArray(limits)) {
-      expect(again).toBe(100)
-      clock.advance(again)
-      expect(await asked()).toBe(0)
-    }
+    // The key has no token, as at its first request. The first one arrives after 100 ms.
+    expect(await asked()).toBe(100)
+    clock.advance(100)
+    expect(await asked()).toBe(0)
   })
+
+  it.each<BlockOptions | Duration>(['1d', '3650d', { for: '1h', factor: 2, upTo: '1d' }, { for: '1d', after: 2 }])(
+    'admits a key without tokens after the lock-out by its own limit: %j',
+    async (block) => {
+      for (const refill of ['greedy', 'interval'] as const) {
+        const limits = tokenBucket({ quota: 10, window: '1s', initial: 0, refill, block })
+        const limiter = limiterOf(`${refill} ${JSON.stringify(block)}`, limits)
+        for (let lockOuts = 0; lockOuts < 3; lockOuts++) {
+          let { allowed, retryAfter } = await limiter.consume('k')
+          while (allowed) ({ allowed, retryAfter } = await limiter.consume('k'))
+          clock.advance(retryAfter)
+          expect(await limiter.consume('k')).toMatchObject({ allowed: true })
+        }
+      }
+    },
+  )
 
   it.each(['block', 'pause'] as const)(
     'is new again after a %s that is longer than it is remembered',
