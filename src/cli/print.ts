@@ -6,13 +6,19 @@ import type { Held, HeldByLimit } from '../stores/held.ts'
  * @param numbers the columns that are aligned to the right
  */
 export function columns(rows: readonly (readonly string[])[], numbers: ReadonlySet<number>): string[] {
-  const widths = rows[0]!.map((_, i) => rows.reduce((most, row) => Math.max(most, row[i]!.length), 0))
-  return rows.map((row) =>
-    row
-      .map((cell, i) => (numbers.has(i) ? cell.padStart(widths[i]!) : cell.padEnd(widths[i]!)))
-      .join('  ')
-      .trimEnd(),
-  )
+  const widths = rows[0]!.map((_, i) => rows.reduce((most, row) => Math.max(most, charactersOf(row[i]!).length), 0))
+  return rows.map((row) => {
+    const cells = row.map((cell, i) => {
+      const space = ' '.repeat(widths[i]! - charactersOf(cell).length)
+      return numbers.has(i) ? space + cell : cell + space
+    })
+    return cells.join('  ').trimEnd()
+  })
+}
+
+/** Code points: a cut between two halves of a character would print neither. */
+export function charactersOf(text: string): string[] {
+  return Array.from(text)
 }
 
 /** Writes a whole number with separators. */

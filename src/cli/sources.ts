@@ -1,6 +1,6 @@
 import { fetchRow } from '../stores/inspect.ts'
 import type { Stored } from '../stores/held.ts'
-import { PREFIX, readRedisKey, redisKey } from '../stores/redis/keys.ts'
+import { readRedisKey, redisKey } from '../stores/redis/keys.ts'
 import { transactionFailure } from '../stores/redis/failure.ts'
 import { programFor } from '../stores/redis/library.ts'
 import { fetchStored } from '../stores/redis/stored.ts'
@@ -34,16 +34,6 @@ export interface KeySource {
   /** How many keys there are. In Redis, of all kinds. */
   size(): Promise<number>
 }
-
-/** The arguments of every command that reads keys, for `parseArgs`. */
-export const SOURCE_ARGUMENTS = {
-  prefix: { type: 'string', default: PREFIX as string },
-  json: { type: 'boolean', default: false },
-  client: { type: 'string' },
-  table: { type: 'string' },
-  schema: { type: 'string' },
-  help: { type: 'boolean', short: 'h', default: false },
-} as const
 
 /** Which keys of a server are meant. */
 export interface SourceOptions extends TableOptions {

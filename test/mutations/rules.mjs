@@ -164,7 +164,7 @@ export const rules = [
   charges('an attribute is warned of again', 'this.#settled.add(name)', ''),
   explain('what is left is shown after the request', 'counted.peek(input, { cost: 0 })', 'counted.peek(input)'),
   explain('a limit in shadow denies', '&& !isShadow', ''),
-  command('an option of another command is ignored', 'throw misuse(`no --${token.name} with ${name}`)', 'continue'),
+  command('an option of another command is ignored', 'throw misuse(`no --${each} with ${name}`)', 'continue'),
   stored('the last of two writers wins', "if expected ~= '' and expected ~= version then", 'if false then'),
   stored('a document that is replaced is not kept', 'if held[1] then keep(version) end', ''),
   stored('documents are kept for ever', "redis.call('HDEL', key, unpack(fields))", ''),

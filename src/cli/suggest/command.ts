@@ -1,10 +1,9 @@
 import { copyText } from '../../util/bounded-key.ts'
 import { shortDuration } from '../../util/duration.ts'
-import { parseArgs } from 'node:util'
-import { SluiceError } from '../../util/errors.ts'
+import { command, type Command, Misuse } from '../command.ts'
 import { LOG_OPTIONS, LOG_USAGE, logSettings } from '../logs/options.ts'
 import { type LogSummary, readLogs, summaryLines, summaryOf } from '../logs/read.ts'
-import { columns, grouped, type Io, jsonText, type Outcome, percent } from '../print.ts'
+import { columns, grouped, jsonText, percent } from '../print.ts'
 
 /** Counts below this are kept exactly, larger ones to 11 binary digits. */
 const EXACT = 2048
@@ -233,11 +232,7 @@ const USAGE = `Usage: sluice suggest <log> …   shows how many requests clients
 
 ${LOG_USAGE}`
 
-const OPTIONS = {
-  ...LOG_OPTIONS,
-  json: { type: 'boolean', default: false },
-  help: { type: 'boolean', short: 'h', default: false },
-} as const
+const OPTIONS = { ...LOG_OPTIONS, json: { type: 'boolean', default: false } } as const
 
 /** What `sluice suggest` prints. */
 export interface Suggestion {
@@ -249,13 +244,11 @@ export interface Suggestion {
 }
 
 /** Runs `sluice suggest …`. */
-export async function suggestCommand(args: readonly string[], { stdin }: Io): Promise<Outcome> {
-  const { values, positionals } = parseArgs({ args: [...args], allowPositionals: true, options: OPTIONS })
-  if (values.help) return { text: USAGE }
-  if (positionals.length === 0) throw new SluiceError('INVALID_OPTION', `expected a log\n\n${USAGE}`)
+export const suggestCommand: Command = command(USAGE, OPTIONS, async (logs, values, { stdin }) => {
+  if (logs.length === 0) throw new Misuse('expected a log')
   const options = logSettings(values, false, stdin)
   let activity = new Activity(options.maxKeys)
-  const read = await readLogs(positionals, options, () => {
+  const read = await readLogs(logs, options, () => {
     activity = new Activity(options.maxKeys)
     return ({ key, request, cost }) => activity.add(key, request.time, cost)
   })
@@ -264,7 +257,7 @@ export async function suggestCommand(args: readonly string[], { stdin }: Io): Pr
   const found: Suggestion = { log, keys: activity.keys, dropped: activity.dropped, windows }
   if (values.json) return { text: jsonText(found) }
   return { text: `${printed(found, values.cost !== undefined).join('\n')}\n` }
-}
+})
 
 function printed({ log, keys, dropped, windows }: Suggestion, hasCosts: boolean): string[] {
   const units = hasCosts ? 'units' : 'requests'

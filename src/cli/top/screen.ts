@@ -1,5 +1,5 @@
 import { emitKeypressEvents } from 'node:readline'
-import type { Outcome } from '../print.ts'
+import { charactersOf, type Outcome } from '../print.ts'
 
 /** The second screen of a terminal. It is left, and the cursor shown, in every case. */
 interface Screen {
@@ -85,9 +85,4 @@ export async function live(interval: number, refresh: () => Promise<Page>): Prom
 export function cut(line: string, width: number): string {
   const characters = charactersOf(line.trimEnd())
   return characters.length <= width ? characters.join('') : `${characters.slice(0, width - 1).join('')}…`
-}
-
-/** Code points: a cut between two halves of a character would print neither. */
-export function charactersOf(text: string): string[] {
-  return Array.from(text)
 }
