@@ -24,6 +24,7 @@ import {
   withInherited,
 } from './routes.ts'
 import { withChecks } from '../../src/http/checking.ts'
+import { without } from '../../src/http/options.ts'
 import { nearest } from '../../src/util/validate.ts'
 
 /** A limit of the scope that it is registered in. */
@@ -128,12 +129,11 @@ export function limitScope(instance: FastifyInstance, given: object, create: Cre
 }
 
 /** Which requests count, and how much. A `skip` may leave out just the requests that a scope within limits. */
-const COUNTED = new Set(['skip', 'allow', 'address', 'cost', 'count', 'refundWhen', 'settleWith', 'resetWhen'])
+const COUNTED = ['skip', 'allow', 'address', 'cost', 'count', 'refundWhen', 'settleWith', 'resetWhen']
 
 /** Adds what a scope inherits from a limited scope around it: what a route inherits, except which requests count. */
 function within(outer: GivenOptions, given: object, prefix: string): GivenOptions {
-  const inherited = Object.fromEntries(Object.entries(outer).filter(([option]) => !COUNTED.has(option)))
-  return withInherited(given, inherited, limiterName(outer, prefix))
+  return withInherited(given, without(outer, COUNTED) as GivenOptions, limiterName(outer, prefix))
 }
 
 /** Returns the limit of a scope or of the nearest one around it: the one at `hook`, if it has two. */
