@@ -22,7 +22,6 @@ The URL is one of redis://, postgres://, mysql:// or sqlite:<file>. The limiter 
 
 const BLOCK_OPTIONS = { limit: { type: 'string', multiple: true }, ...SOURCE_OPTIONS } as const
 
-/** Runs `sluice block …`. */
 export const blockCommand: Command = command(USAGE, BLOCK_OPTIONS, async (words, values) => {
   const [url, limiter, key, duration] = wordsOf(words, 4, 'a URL, a limiter, a key and a duration')
   const ms = parseDuration(duration!)
@@ -41,7 +40,6 @@ export const blockCommand: Command = command(USAGE, BLOCK_OPTIONS, async (words,
   return { text: `${limiter}: ${key} is blocked for ${roughDuration(ms)}, by ${limits.join(', ')}\n` }
 })
 
-/** Runs `sluice unblock …`. */
 export const unblockCommand: Command = command(USAGE, SOURCE_OPTIONS, async (words, values) => {
   const [url, limiter, key] = wordsOf(words, 3, 'a URL, a limiter and a key')
   const held = await heldAt(url!, limiter!, key!, values)

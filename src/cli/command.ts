@@ -5,7 +5,6 @@ import type { Io, Outcome } from './print.ts'
 
 type Options = NonNullable<ParseArgsConfig['options']>
 
-/** The values of the options of a command. */
 export type ValuesOf<Given extends Options> = ReturnType<typeof parseArgs<{ options: Given }>>['values']
 
 /** Runs a command with the words after its name. */

@@ -1,13 +1,13 @@
 import { SluiceError } from '../util/errors.ts'
 import { command, type Command, Misuse } from './command.ts'
-import { applyMigration, checkMigration, EXAMPLES, isDatabaseUrl, migrationOf } from './databases.ts'
+import { applyMigration, checkMigration, EXAMPLE, isDatabaseUrl, migrationOf } from './databases.ts'
 import { asError, EXIT, withoutPasswords } from './print.ts'
 
 const USAGE = `Usage: sluice migrate <database>           prints the statement that creates the table of a store
        sluice migrate <url>               prints it, and checks the table: columns, primary key, and the rights of the user in the URL
        sluice migrate <url> --apply       creates the table, and checks it. It never changes a table that exists
 
-The database is postgres or mysql, or a URL such as ${EXAMPLES[0]}. SQLite needs no migration.
+The database is postgres or mysql, or a URL such as ${EXAMPLE}. SQLite needs no migration.
 
   --table <name>    the name of the table (default: sluice)
   --schema <name>   its schema
@@ -26,7 +26,6 @@ const OPTIONS = {
   apply: { type: 'boolean', default: false },
 } as const
 
-/** Runs `sluice migrate …`. */
 export const migrateCommand: Command = command(USAGE, OPTIONS, async (words, values) => {
   const [target] = words
   if (target === undefined || words.length > 1) throw new Misuse('expected a database or a URL')

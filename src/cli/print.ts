@@ -21,7 +21,6 @@ export function charactersOf(text: string): string[] {
   return Array.from(text)
 }
 
-/** Writes a whole number with separators. */
 export function grouped(number: number): string {
   return number.toLocaleString('en')
 }
@@ -44,7 +43,6 @@ export function answerOf(held: Held, raw: boolean): object {
   return { ...held, limits }
 }
 
-/** Returns the same as a text. */
 export function printed(held: Held, raw: boolean): string {
   if (held.limits.length === 0) return `${held.key}: no state\n`
   const kept = held.ttl === undefined ? 'kept forever' : `kept for ${roughDuration(held.ttl)}`
@@ -102,7 +100,6 @@ export function withoutPasswords(message: string): string {
   return message.replaceAll(USER_INFORMATION, '$1***@').replaceAll(PASSWORD, '$1***')
 }
 
-/** Returns a value as JSON for people: indented, with a line feed at the end. */
 export function jsonText(value: unknown): string {
   return `${JSON.stringify(value, undefined, 2)}\n`
 }
@@ -122,7 +119,6 @@ export function asError(error: unknown): Error {
 /** The exit codes of all commands: it is done, it failed, the call cannot be understood. */
 export const EXIT = { done: 0, failed: 1, misused: 2 } as const
 
-/** What a command prints, and its exit code. */
 export interface Outcome {
   readonly text: string
   /** True for a text that is written as it is, except to a terminal. */
@@ -142,7 +138,6 @@ const MISUSE: ReadonlySet<unknown> = new Set([
   'DUPLICATE_LIMIT',
 ])
 
-/** Returns the exit code of a command that has thrown. */
 export function exitCodeOf(error: unknown): number {
   const { code } = (error ?? {}) as { code?: unknown }
   const isParsing = typeof code === 'string' && code.startsWith('ERR_PARSE_ARGS')

@@ -35,7 +35,6 @@ export interface KeySource {
   size(): Promise<number>
 }
 
-/** Which keys of a server are meant. */
 export interface SourceOptions extends TableOptions {
   /** In Redis: what each key begins with. */
   readonly prefix: string
@@ -49,7 +48,7 @@ export async function withSource<Answer>(
   options: SourceOptions,
   work: (source: KeySource) => Promise<Answer>,
 ): Promise<Answer> {
-  if (isDatabaseUrl(url)) return withDatabase(url, options, (database) => work(new RowSource(database)))
+  if (isDatabaseUrl(url)) return withDatabase(url, options, ({ database }) => work(new RowSource(database)))
   return withRedis(url, options.client, (runner) => work(new RedisSource([runner], options.prefix)))
 }
 
@@ -63,25 +62,23 @@ export async function withAllKeys<Answer>(
   return withServers(url, options.client, (runners) => work(new RedisSource(runners, options.prefix)))
 }
 
-/** Calls `work` with a store of what is at a URL. */
 export async function withStoreAt<Answer>(
   url: string,
   options: SourceOptions,
   work: (store: Store) => Promise<Answer>,
 ): Promise<Answer> {
-  if (isDatabaseUrl(url)) return withDatabase(url, options, (database) => work(rowStore(database)))
+  if (isDatabaseUrl(url)) return withDatabase(url, options, ({ database }) => work(rowStore(database)))
   const { prefix, client } = options
   return withRedis(url, client, (_, connected) => work(redisStore(connected, { prefix })))
 }
 
-/** Calls `work` with the texts that processes share at a URL. */
 export async function withTexts<Answer>(
   url: string,
   options: SourceOptions,
   topic: string,
   work: (texts: SharedTexts) => Promise<Answer>,
 ): Promise<Answer> {
-  if (isDatabaseUrl(url)) return withDatabase(url, options, (database) => work(rowTexts(database, topic)))
+  if (isDatabaseUrl(url)) return withDatabase(url, options, ({ database }) => work(rowTexts(database, topic)))
   return withRedis(url, options.client, (runner) => work(redisTexts(runner, options.prefix, topic)))
 }
 
@@ -148,7 +145,6 @@ function isOwn(limiter: string): boolean {
   return limiter === '' || limiter.startsWith('·')
 }
 
-/** Rows of a table. */
 class RowSource implements KeySource {
   readonly contents: string
   readonly #database: ListedDatabase

@@ -106,7 +106,6 @@ export class LateLines {
     this.#most = most
   }
 
-  /** How many were added. */
   get count(): number {
     return this.#lines.length
   }
@@ -119,7 +118,6 @@ export class LateLines {
     this.#lines.push({ ...late, text: copyText(late.text) })
   }
 
-  /** Returns all lines in order. */
   *sorted(): Generator<LateLine, void> {
     yield* this.#lines.toSorted((one, other) => one.time - other.time || one.file - other.file || one.line - other.line)
   }

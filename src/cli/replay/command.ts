@@ -26,7 +26,6 @@ interface DecisionsFile {
   close(): void
 }
 
-/** Opens a file of decisions. */
 function openDecisions(path: string): DecisionsFile {
   const descriptor = opened(path)
   const isFile = fstatSync(descriptor).isFile()
@@ -101,7 +100,6 @@ function namesIn({ match = {}, key = [], cost }: PolicyRule): string[] {
 
 const NUMBERS = new Set([1, 2, 3, 4, 5, 6, 7])
 
-/** Writes a report for people. */
 function printed(report: Report): string {
   const { log, decisions, limits, notes } = report
   const overall =
@@ -155,7 +153,6 @@ const OPTIONS = {
 
 type Values = ValuesOf<typeof OPTIONS>
 
-/** Runs `sluice replay …`. */
 export const replayCommand: Command = command(USAGE, OPTIONS, async (logs, values, { stdin }) => {
   if (logs.length === 0) throw new Misuse('expected a log')
   const report = await replayed(logs, values, stdin)

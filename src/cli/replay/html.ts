@@ -51,7 +51,6 @@ ${svg(HEIGHT, `Requests over time, admitted and ${verb}: ${title}`, shapes)}</di
 </figure>`
 }
 
-/** One limit of a comparison. */
 interface Bar {
   readonly label: string
   readonly strict: number
@@ -179,7 +178,6 @@ export const LIMIT_HEADINGS: readonly string[] = ['limit', 'requests', 'admitted
 export const EXACT_HEADINGS: readonly string[] = ['too strict', 'too lenient']
 export const KEY_HEADINGS: readonly string[] = ['key', 'denied', 'worst minute', 'first', 'last']
 
-/** Returns what a limit has decided, as a row. */
 export function limitCells({
   limit,
   requests,
@@ -199,7 +197,6 @@ export function exactCells({ exact }: LimitReport): string[] {
   return [tooStrict, tooLenient].map((count) => `${grouped(count)} (${percent(count, compared)})`)
 }
 
-/** Returns a row for each of the keys that a limit has denied most. */
 export function keyCells({ hardest }: LimitReport): string[][] {
   return hardest.map(({ key, denied, worstMinute, first, last }) => {
     const worst = `${grouped(worstMinute.denied)} at ${worstMinute.at.slice(0, 16)}Z`

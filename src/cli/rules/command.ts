@@ -22,14 +22,12 @@ import { doubtsOf } from './doubts.ts'
 import { historyOf, printedHistory } from './history.ts'
 import { explain, printedExplanation } from './explain.ts'
 
-/** Where a command finds documents in Redis. */
 interface Place {
   readonly name: string
   readonly prefix: string
   readonly client: string | undefined
 }
 
-/** Reads a text from a file, or from Redis if it is given as a URL. */
 async function loadText(from: string, place: Place): Promise<RulesText> {
   if (!isRedisUrl(from)) return readRulesFile(from)
   const { name, prefix } = place
@@ -126,7 +124,6 @@ const COMMANDS: Readonly<Record<string, readonly [words: string, work: Subcomman
 }
 const OF_ALL: readonly (keyof Values)[] = ['json', 'name', 'prefix', 'client']
 
-/** Runs `sluice rules …`. */
 export const rulesCommand: CliCommand = command(USAGE, OPTIONS, async ([name = '', ...words], values, _io, named) => {
   const found = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
   if (found === undefined || !found[0].includes(String(words.length))) throw misuse('a command and what it needs')

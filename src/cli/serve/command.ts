@@ -6,12 +6,13 @@ import type { Rules } from '../../rules/rules.ts'
 import type { RulesInput } from '../../limiter/rule-source.ts'
 import { Service } from '../../service/service.ts'
 import { memoryStore } from '../../stores/memory/index.ts'
+import type { RedisClient } from '../../stores/redis/clients.ts'
 import { redisStore } from '../../stores/redis/index.ts'
 import { PREFIX } from '../../stores/redis/keys.ts'
 import type { Degraded, Store } from '../../stores/store.ts'
 import { SluiceError } from '../../util/errors.ts'
 import { command, type Command, Misuse, type ValuesOf } from '../command.ts'
-import { withLastingRedis } from '../connect.ts'
+import { withRedis } from '../connect.ts'
 import { isDatabaseUrl, withStore } from '../databases.ts'
 import { isRedisUrl } from '../rules/command.ts'
 import { type Address, serverOf, serveUntilStopped } from './server.ts'
@@ -117,22 +118,21 @@ function isOfThisMachine(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
 }
 
-/** Calls `work` with the store of the option `--store`. */
 async function withCounts<Answer>(values: Values, work: (store: Store) => Promise<Answer>): Promise<Answer> {
   const { store: url, prefix, client } = values
   if (url === undefined) return work(memoryStore())
   if (isDatabaseUrl(url)) return withStore(url, values, work)
-  return withLastingRedis(url, client, async (connected) => {
+  const withStoreOf = async (_: unknown, connected: RedisClient): Promise<Answer> => {
     const store = redisStore(connected, { prefix })
     try {
       return await work(store)
     } finally {
       await store.close()
     }
-  })
+  }
+  return withRedis(url, client, withStoreOf, true)
 }
 
-/** Calls `work` with rules that follow their source. */
 async function withRules<Answer>(
   from: string,
   { name, prefix, client }: Values,
@@ -146,7 +146,7 @@ async function withRules<Answer>(
     }
   }
   if (!isRedisUrl(from)) return within(await rulesFromFile<RulesInput>(from))
-  return withLastingRedis(from, client, async (connected) =>
-    within(await rulesFromRedis<RulesInput>(connected, { name, prefix })),
-  )
+  const withRulesOf = async (_: unknown, connected: RedisClient): Promise<Answer> =>
+    within(await rulesFromRedis<RulesInput>(connected, { name, prefix }))
+  return withRedis(from, client, withRulesOf, true)
 }

@@ -10,7 +10,6 @@ const EXACT = 2048
 
 /** How often each number occurs. Its size does not depend on how many numbers are added. */
 export class Histogram {
-  /** How many numbers were added. */
   total = 0
   max = 0
   readonly #counts = new Map<number, number>()
@@ -163,7 +162,6 @@ const SHARES = { p50: 0.5, p90: 0.9, p99: 0.99, p999: 0.999 } as const
 /** The shares of keys whose busiest window a candidate admits whole. */
 const CANDIDATE_SHARES = [0.9, 0.99, 0.999, 1]
 
-/** Percentiles of counts. */
 interface Percentiles extends Readonly<Record<keyof typeof SHARES, number>> {
   readonly max: number
 }
@@ -234,7 +232,6 @@ ${LOG_USAGE}`
 
 const OPTIONS = { ...LOG_OPTIONS, json: { type: 'boolean', default: false } } as const
 
-/** What `sluice suggest` prints. */
 export interface Suggestion {
   readonly log: LogSummary
   readonly keys: number
@@ -243,7 +240,6 @@ export interface Suggestion {
   readonly windows: readonly WindowFigures[]
 }
 
-/** Runs `sluice suggest …`. */
 export const suggestCommand: Command = command(USAGE, OPTIONS, async (logs, values, { stdin }) => {
   if (logs.length === 0) throw new Misuse('expected a log')
   const options = logSettings(values, false, stdin)

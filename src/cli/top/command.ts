@@ -23,7 +23,6 @@ export interface Row {
   readonly lockedFor: number
 }
 
-/** Keys that are read at once. */
 const AT_ONCE = 50
 
 /** The most used keys that were found. It keeps a bounded number of them, and reads these again on each refresh. */
@@ -51,7 +50,6 @@ export class Ranking {
     this.#forget()
   }
 
-  /** Reads the kept keys again. */
   refresh(): Promise<void> {
     return this.add([...this.#kept.values()].map(({ key }) => key))
   }
@@ -112,7 +110,6 @@ export function shareOf({ used, capacity, lockedFor }: Row): number {
 const HEADINGS = ['used', '', 'of', 'key', 'limit', 'limiter', 'resets in', 'locked for']
 const NUMBERS = new Set([0])
 const KEY = 3
-/** The widest key in a terminal. */
 const KEY_WIDTH = 40
 const BAR = 10
 
@@ -152,7 +149,6 @@ A refresh reads the keys on the screen again, and the next 5,000 keys.
 The URL is one of redis://, postgres://, mysql:// or sqlite:<file>.
 `
 
-/** Keys that one refresh looks at. */
 const KEYS_PER_REFRESH = 5000
 const MOST_KEYS = 10_000
 
@@ -165,7 +161,6 @@ const OPTIONS = {
   ...SOURCE_OPTIONS,
 } as const
 
-/** Runs `sluice top …`. */
 export const topCommand: Command = command(USAGE, OPTIONS, async (words, values, { stdout }) => {
   const [url = ''] = words
   if (words.length !== 1) throw new Misuse('expected a URL')
