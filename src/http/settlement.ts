@@ -59,7 +59,6 @@ export interface OutcomeOptions<Request, Response> {
   readonly resetWhen?: Outcome<Request, Response>
 }
 
-/** Throws `INVALID_OPTION`. */
 export function validateOutcomeOptions(options: OutcomeOptions<never, never>): void {
   optionalFunction('settleWith', options.settleWith)
   const { count } = options

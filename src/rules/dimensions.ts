@@ -256,12 +256,10 @@ class PathDimension implements Dimension {
   }
 }
 
-/** Returns the number of segments of a canonical path. */
 function lengthOf(path: string): number {
   return path === '/' ? 0 : path.split('/').length - 1
 }
 
-/** The dimensions of a document. */
 export class Dimensions {
   readonly #method = new MethodDimension()
   readonly #path = new PathDimension()
