@@ -27,7 +27,6 @@ import { withChecks } from '../../src/http/checking.ts'
 import { without } from '../../src/http/options.ts'
 import { nearest } from '../../src/util/validate.ts'
 
-/** A limit of the scope that it is registered in. */
 interface ScopeLimit extends Inheritable {
   readonly scope: Scope
   /** True once Fastify has put the hook of the scope on a route or a 404 handler. */
@@ -36,7 +35,6 @@ interface ScopeLimit extends Inheritable {
   last?: LimitHook
 }
 
-/** The limits and routes of an app. */
 interface AppLimits {
   readonly app: Scope
   readonly scopeLimits: ScopeLimit[]
@@ -145,7 +143,6 @@ export function nearestLimit(instance: FastifyInstance, hook: Hook = 'onRequest'
   return undefined
 }
 
-/** Creates the hook of one route or 404 handler. */
 type CreateRouteHook = () => LimitHook
 
 /**
@@ -282,7 +279,6 @@ function hasRoutes({ scope, attached }: ScopeLimit, { app, scopesWithRoutes }: A
   return false
 }
 
-/** A route, or the options of a 404 handler. */
 interface Hooked {
   preHandler?: unknown
 }

@@ -39,7 +39,6 @@ export type { HeaderStyle } from '../../src/http/headers/types.ts'
 /** The options of {@link ipKeyer}. */
 export type IpKeyerOptions = SubnetOptions & Partial<AddressOptions<[request: IncomingMessage]>>
 
-/** Returns the server of a request. */
 function serverOf(request: IncomingMessage): object | undefined {
   return (request.socket as { server?: object }).server
 }
@@ -340,7 +339,6 @@ function faultHandler(onError: OnError | undefined): FaultHandler {
   }
 }
 
-/** Creates the default of `onError`. */
 function answerFaults(): FaultHandler {
   let quietUntil = 0
   return function answerFault(error, _request, response) {

@@ -158,7 +158,6 @@ export function isDatabaseUrl(url: string): boolean {
 
 export const EXAMPLE = 'postgres://localhost:5432/shop'
 
-/** Opens a store of the database at a URL, for a program that runs for long, and calls `work`. Closes it in the end. */
 export async function withStore<Answer>(
   url: string,
   options: TableOptions,

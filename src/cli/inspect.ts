@@ -69,7 +69,6 @@ const MOST_KEYS = 100_000
 const MOST_LIMITERS = 1000
 const MOST_PRINTED = 20
 
-/** The limiters that have keys, in the order of their names. */
 interface KnownLimiters {
   readonly names: readonly string[]
   /** False if there may be more. */

@@ -42,7 +42,6 @@ export interface SourceOptions extends TableOptions {
   readonly client?: string | undefined
 }
 
-/** Calls `work` with the source of one key. */
 export async function withSource<Answer>(
   url: string,
   options: SourceOptions,

@@ -138,7 +138,6 @@ export class ExactLog {
   }
 }
 
-/** Decides about an entry of a log at the time of the entry. */
 type Decide = (entry: LogEntry) => Decision
 
 /** A store whose clock shows the time of the entry that is decided. */

@@ -255,7 +255,6 @@ async function explainRequest([from]: readonly string[], values: Values, place: 
   return { text: json ? jsonText(found) : printedExplanation(found) }
 }
 
-/** Reads options such as `x-device=a`. */
 function pairs(option: string, given: readonly string[]): Readonly<Record<string, string>> {
   return Object.fromEntries(
     given.map((each) => {

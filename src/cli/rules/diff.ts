@@ -92,7 +92,6 @@ function matchText({ conditions, index }: CompiledPolicy): string {
   return conditions.map(({ dimension, expected }) => `${dimension.part} ${expected}`).join(', ')
 }
 
-/** Describes what a policy does. */
 function policyText(policy: CompiledPolicy): string {
   if (policy.rule.allow === true) return `${matchText(policy)}: admitted without being counted`
   return `${matchText(policy)}: ${limitsText(policy.limits)} by ${policy.key!.names.join(' and ')}`

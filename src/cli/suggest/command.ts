@@ -71,7 +71,6 @@ export const WINDOWS: readonly number[] = [1000, 60_000, 3_600_000, 86_400_000]
 const NUMBERS = 3
 const WIDTH = NUMBERS * WINDOWS.length
 
-/** What clients do in windows of one length. */
 interface WindowActivity {
   readonly window: number
   /** The busiest window of each key. */
@@ -210,7 +209,6 @@ function percentiles(histogram: Histogram): Percentiles {
   }
 }
 
-/** Returns round numbers that admit most keys. */
 function candidates(keys: Histogram): number[] {
   return [...new Set(CANDIDATE_SHARES.map((share) => roundUp(keys.percentile(share))))]
 }

@@ -183,7 +183,6 @@ export const topCommand: Command = command(USAGE, OPTIONS, async (words, values,
   })
 })
 
-/** Refreshes the keys that it shows, and reads the next ones. */
 async function refreshed(source: KeySource, ranking: Ranking): Promise<Page> {
   await ranking.refresh()
   await source.next(KEYS_PER_REFRESH, ranking.add)

@@ -19,7 +19,6 @@ export async function fleetOf(texts: SharedTexts): Promise<FleetSums> {
   return { ...addUp(members, Date.now()), unread, isCut }
 }
 
-/** Returns the tables of the dashboard: processes, limits and the keys that are denied most. */
 export function fleetPage(sums: FleetSums): Page {
   const { processes } = sums
   const title = processes.length === 1 ? '1 process' : `${processes.length} processes`
