@@ -66,7 +66,7 @@ export const rules = [
     'const readings = facts.paths.flat()',
     'const readings = facts.paths[0] ?? []',
   ),
-  dimensions('GET is not HEAD', "[this.#values.of(name), this.#values.of('HEAD')]", '[this.#values.of(name)]'),
+  dimensions('GET is not HEAD', "[name, 'HEAD'] : [name]", '[name] : [name]'),
   dimensions('a parameter at the end is optional', 'data.length === undefined || data.length === length', 'true'),
   networks('a network has one bit more', '2 ** dropped', '2 ** (dropped + 1)'),
   dimensions('one reading of a path is enough for `allow`', 'forms.every((form)', 'forms.some((form)'),
