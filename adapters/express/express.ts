@@ -50,7 +50,6 @@ function skipLargeBody(request: Request): void {
   Object.defineProperties(request, { complete: { value: true, ...options }, readable: { value: false, ...options } })
 }
 
-/** A route of Express 4 or 5. */
 interface Route {
   readonly path: RoutePattern
   readonly methods: Readonly<Record<string, boolean>>
@@ -160,7 +159,6 @@ export const byRoute: SyncKeyer<Request> = define('byRoute', ['express'], (reque
   return route === undefined ? unroutedKey(request, request.app) : keyOfRoute(request.app, route)
 })
 
-/** What is read of a request of Express. */
 interface PathSource {
   readonly baseUrl: string
   /** It is null for a URL without one. */

@@ -64,7 +64,6 @@ export function hookIn(options: unknown): Hook | undefined {
   return (options as { readonly hook?: Hook } | null)?.hook
 }
 
-/** Returns the `config.rateLimit` of a route. */
 export function configOf({ config }: RouteOptions): unknown {
   return (config as { readonly rateLimit?: unknown } | undefined)?.rateLimit
 }
@@ -109,10 +108,8 @@ function createFor(own: OwnRoute, inherited: GivenOptions, create: CreateHook): 
   }
 }
 
-/** Options of `rateLimit` before they are checked. */
 export type GivenOptions = Readonly<Record<string, unknown>>
 
-/** What routes inherit from a scope. */
 export interface Inheritable {
   readonly hook: Hook
   readonly options: GivenOptions

@@ -24,9 +24,9 @@ import {
   withInherited,
 } from './routes.ts'
 import { withChecks } from '../../src/http/checking.ts'
+import { without } from '../../src/http/options.ts'
 import { nearest } from '../../src/util/validate.ts'
 
-/** A limit of the scope that it is registered in. */
 interface ScopeLimit extends Inheritable {
   readonly scope: Scope
   /** True once Fastify has put the hook of the scope on a route or a 404 handler. */
@@ -35,7 +35,6 @@ interface ScopeLimit extends Inheritable {
   last?: LimitHook
 }
 
-/** The limits and routes of an app. */
 interface AppLimits {
   readonly app: Scope
   readonly scopeLimits: ScopeLimit[]
@@ -128,12 +127,11 @@ export function limitScope(instance: FastifyInstance, given: object, create: Cre
 }
 
 /** Which requests count, and how much. A `skip` may leave out just the requests that a scope within limits. */
-const COUNTED = new Set(['skip', 'allow', 'address', 'cost', 'count', 'refundWhen', 'settleWith', 'resetWhen'])
+const COUNTED = ['skip', 'allow', 'address', 'cost', 'count', 'refundWhen', 'settleWith', 'resetWhen']
 
 /** Adds what a scope inherits from a limited scope around it: what a route inherits, except which requests count. */
 function within(outer: GivenOptions, given: object, prefix: string): GivenOptions {
-  const inherited = Object.fromEntries(Object.entries(outer).filter(([option]) => !COUNTED.has(option)))
-  return withInherited(given, inherited, limiterName(outer, prefix))
+  return withInherited(given, without(outer, COUNTED) as GivenOptions, limiterName(outer, prefix))
 }
 
 /** Returns the limit of a scope or of the nearest one around it: the one at `hook`, if it has two. */
@@ -145,7 +143,6 @@ export function nearestLimit(instance: FastifyInstance, hook: Hook = 'onRequest'
   return undefined
 }
 
-/** Creates the hook of one route or 404 handler. */
 type CreateRouteHook = () => LimitHook
 
 /**
@@ -282,7 +279,6 @@ function hasRoutes({ scope, attached }: ScopeLimit, { app, scopesWithRoutes }: A
   return false
 }
 
-/** A route, or the options of a 404 handler. */
 interface Hooked {
   preHandler?: unknown
 }

@@ -93,7 +93,6 @@ const adapter: HttpAdapter<Request, Draft, undefined, OnDenied> = {
   },
 }
 
-/** The request and response of Node. */
 interface NodeBindings {
   readonly incoming?: NodeRequest & { readonly socket?: { readonly server?: object } | null }
   readonly outgoing?: ClosableResponse
@@ -173,12 +172,10 @@ type Rest = readonly unknown[]
 
 const rests = shared('rests', () => new WeakMap<Request, Rest>())
 
-/** Keeps the other arguments of a request for keyers that need its address. */
 function keepRest(request: Request, rest: Rest): void {
   if (rest.length > 0) rests.set(request, rest)
 }
 
-/** Returns the other arguments of a request. */
 function restOf(request: Request): Rest {
   return rests.get(request) ?? []
 }

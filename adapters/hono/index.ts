@@ -102,7 +102,6 @@ interface Route {
   readonly handler: object
 }
 
-/** The routes that a request matches. */
 interface Matched {
   readonly routeIndex: number
   readonly matchedRoutes: readonly Route[]

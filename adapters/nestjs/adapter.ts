@@ -23,7 +23,13 @@ import {
   within,
 } from './platform.ts'
 import { addressOf } from './keyers.ts'
-import { type HttpOptions, limiterOf, type LimiterSource, validateHttpOptions } from '../../src/http/options.ts'
+import {
+  type HttpOptions,
+  limiterOf,
+  type LimiterSource,
+  validateHttpOptions,
+  without,
+} from '../../src/http/options.ts'
 import { requestLimiterOf } from '../../src/http/request-limiter.ts'
 import { optionsWithResponses } from '../../src/http/response/web.ts'
 import type { Limiter } from '../../src/limiter/limiter.ts'
@@ -200,9 +206,4 @@ function never(): Promise<never> {
 /** Returns true when the client of an HTTP request has hung up while the request waited. */
 function hasClientGone({ context, decision }: Exchange): boolean {
   return decision?.allowed === true && kindOf(context) === 'http'
-}
-
-/** Returns options without these. */
-export function without(options: object, names: readonly string[]): object {
-  return Object.fromEntries(Object.entries(options).filter(([name]) => !names.includes(name)))
 }

@@ -84,7 +84,6 @@ function problemOf(decision: Decision, statusCode: number, unit?: Unit): Problem
   return JSON.parse(denial(decision, { statusCode, unit }).body) as Problem
 }
 
-/** Returns the `message` of the options as an object, or as text. */
 function messageIn({ type, body }: DenialBody): string | object {
   return type === 'application/json' ? (JSON.parse(body) as object) : body
 }

@@ -53,7 +53,6 @@ function findRequest(context: ExecutionContext): unknown {
   }
 }
 
-/** Returns the HTTP response of a call, if it has one. */
 export function responseOf(context: ExecutionContext): NestResponse | undefined {
   const found = findResponse(context)
   return isResponse(found) ? found : undefined
@@ -82,17 +81,14 @@ export interface NestResponse {
   getHeader(name: string): number | string | string[] | undefined
 }
 
-/** Returns true for a request of Fastify. */
 export function isOfFastify(request: object): boolean {
   return 'raw' in request && 'server' in request
 }
 
-/** Returns true for a request of Express. */
 export function isOfExpress(request: object): boolean {
   return 'baseUrl' in request && 'app' in request
 }
 
-/** Returns Node's request. */
 export function rawRequestOf(request: object): IncomingMessage {
   return isOfFastify(request) ? (request as { readonly raw: IncomingMessage }).raw : (request as IncomingMessage)
 }
@@ -108,12 +104,10 @@ function isResponse(value: unknown): value is NestResponse {
   return typeof value === 'object' && value !== null && (isReply(value) || 'setHeader' in value)
 }
 
-/** Returns Node's response. */
 export function rawResponseOf(response: NestResponse): ServerResponse {
   return isReply(response) ? response.raw : (response as unknown as ServerResponse)
 }
 
-/** Returns the status and the headers of a response. */
 export function headOf(response: NestResponse): NodeHead {
   return isReply(response) ? headOfReply(response) : (response as unknown as ServerResponse)
 }
@@ -144,7 +138,6 @@ interface SocketClient {
   off?(event: string, listener: () => void): unknown
 }
 
-/** Returns the address of a client of a gateway. */
 export function socketAddressOf(client: object): string | undefined {
   const { handshake, _socket } = client as SocketClient
   return handshake?.address ?? _socket?.remoteAddress
@@ -196,7 +189,6 @@ export function within<Result>(exchange: Exchange, call: () => Result): Result {
   return exchanges.run(exchange, call)
 }
 
-/** Returns the exchange that is being decided. */
 export function currentExchange(): Exchange | undefined {
   return exchanges.getStore()
 }

@@ -7,7 +7,8 @@ import { define } from '../../src/limiter/keyers.ts'
 import { LIMITER_OPTIONS } from '../../src/limiter/options.ts'
 import { limitsOf, type OwnLimits } from './decorators.ts'
 import { currentExchange } from './platform.ts'
-import { type ContextLimiter, createContextLimiter, type RateLimitOptions, without } from './adapter.ts'
+import { type ContextLimiter, createContextLimiter, type RateLimitOptions } from './adapter.ts'
+import { without } from '../../src/http/options.ts'
 
 /** The limiter of a call, and the `cost` of its handler or class. */
 interface Applied {

@@ -3,7 +3,13 @@ import type { Duplex } from 'node:stream'
 import { trackWork } from '../../src/http/work.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
 import { byteLength, denialStatus, rawResponse } from '../../src/http/denial.ts'
-import { type HttpOptions, limiterOf, type LimiterSource, validateHttpOptions } from '../../src/http/options.ts'
+import {
+  type HttpOptions,
+  limiterOf,
+  type LimiterSource,
+  validateHttpOptions,
+  without,
+} from '../../src/http/options.ts'
 import { type RequestLimiter, requestLimiterOf } from '../../src/http/request-limiter.ts'
 import { isClosed, markAborted, whenAnswered, whenClosed } from '../../src/http/response/node.ts'
 import { discardBody } from '../../src/http/response/unread-body.ts'
@@ -33,7 +39,6 @@ export type { HeaderStyle } from '../../src/http/headers/types.ts'
 /** The options of {@link ipKeyer}. */
 export type IpKeyerOptions = SubnetOptions & Partial<AddressOptions<[request: IncomingMessage]>>
 
-/** Returns the server of a request. */
 function serverOf(request: IncomingMessage): object | undefined {
   return (request.socket as { server?: object }).server
 }
@@ -142,7 +147,6 @@ const upgradeAdapter: HttpAdapter<IncomingMessage, Upgrade, undefined, never> = 
   callOnDenied: () => undefined,
 }
 
-/** Sends a 500 and closes the socket. */
 function closeWithFault(socket: Duplex): void {
   closeWith(socket, 'HTTP/1.1 500 Internal Server Error\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
 }
@@ -269,10 +273,6 @@ export function rateLimit(given: RateLimitOptions): RateLimit {
 /** The options that need a response. An upgrade has none. */
 const RESPONSE_OPTIONS = ['count', 'refundWhen', 'settleWith', 'resetWhen', 'onDenied']
 
-function without(options: object, names: readonly string[]): object {
-  return Object.fromEntries(Object.entries(options).filter(([name]) => !names.includes(name)))
-}
-
 /** The most bytes that are read of an upgrade before it is admitted; one more chunk can come. */
 const READ_AHEAD = 65_536
 
@@ -339,7 +339,6 @@ function faultHandler(onError: OnError | undefined): FaultHandler {
   }
 }
 
-/** Creates the default of `onError`. */
 function answerFaults(): FaultHandler {
   let quietUntil = 0
   return function answerFault(error, _request, response) {

@@ -1,43 +1,33 @@
-import { parseArgs } from 'node:util'
 import { readFleet, TOPIC } from '../dashboard/fleet.ts'
 import { LONGEST_LOCK } from '../engine/compiled-limit.ts'
 import { perSecond } from '../engine/factories.ts'
 import { isUnmatchedSeries } from '../limiter/rule-source.ts'
 import { heldOf } from '../stores/held.ts'
-import { PREFIX } from '../stores/redis/keys.ts'
 import { Charge, createPolicy, perform } from '../stores/store.ts'
 import { boundedKey } from '../util/bounded-key.ts'
 import { parseDuration, roughDuration } from '../util/duration.ts'
 import { shown, SluiceError } from '../util/errors.ts'
-import { jsonText, type Outcome } from './print.ts'
-import { SOURCE_ARGUMENTS, type SourceOptions, withAllKeys, withSource, withStoreAt, withTexts } from './sources.ts'
+import { command, type Command, Misuse, SOURCE_OPTIONS, SOURCE_USAGE } from './command.ts'
+import { jsonText } from './print.ts'
+import { type SourceOptions, withAllKeys, withSource, withStoreAt, withTexts } from './sources.ts'
 
 const USAGE = `Usage: sluice block <url> <limiter> <key> <duration>   denies all requests of a key for a time, such as 15m
        sluice unblock <url> <limiter> <key>            ends that
 
 The URL is one of redis://, postgres://, mysql:// or sqlite:<file>. The limiter of rules is rules/<policy>.
 
-  --limit <name>    block: the limit that denies, for a limiter that has counted nothing yet (default: all limits that are known)
-  --prefix <text>   the prefix of keys in Redis (default: ${PREFIX})
-  --table <name>    the table in PostgreSQL, MySQL or SQLite (default: sluice)
-  --schema <name>   its schema
-  --json            prints JSON
-  --client <name>   ioredis, iovalkey, redis or @valkey/valkey-glide (default: the first that is installed)
+  --limit <name>     block: the limit that denies, for a limiter that has counted nothing yet (default: all limits that are known)
+  --json             prints JSON
+  ${SOURCE_USAGE}
 `
 
-const OPTIONS = {
-  limit: { type: 'string', multiple: true },
-  ...SOURCE_ARGUMENTS,
-} as const
+const BLOCK_OPTIONS = { limit: { type: 'string', multiple: true }, ...SOURCE_OPTIONS } as const
 
-/** Runs `sluice block …`. */
-export async function blockCommand(args: readonly string[]): Promise<Outcome> {
-  const { values, positionals } = parseArgs({ args: [...args], allowPositionals: true, options: OPTIONS })
-  if (values.help) return { text: USAGE }
-  const [url, limiter, key, duration] = wordsOf(positionals, 4, 'a URL, a limiter, a key and a duration')
+export const blockCommand: Command = command(USAGE, BLOCK_OPTIONS, async (words, values) => {
+  const [url, limiter, key, duration] = wordsOf(words, 4, 'a URL, a limiter, a key and a duration')
   const ms = parseDuration(duration!)
   if (ms === undefined || ms <= 0 || ms > LONGEST_LOCK)
-    throw misuse(`expected a duration such as 15m, got ${shown(duration)}`)
+    throw new Misuse(`expected a duration such as 15m, got ${shown(duration)}`)
   const limits = values.limit ?? (await limitsOf(url!, limiter!, key!, values))
   if (limits.length === 0) {
     const remedy = 'Check its name with sluice top, or give the name of one of its limits with --limit'
@@ -49,20 +39,16 @@ export async function blockCommand(args: readonly string[]): Promise<Outcome> {
   await lock(url!, limiter!, key!, limits, ms, values)
   if (values.json) return { text: jsonText({ limiter, key, limits, blockedFor: ms }) }
   return { text: `${limiter}: ${key} is blocked for ${roughDuration(ms)}, by ${limits.join(', ')}\n` }
-}
+})
 
-/** Runs `sluice unblock …`. */
-export async function unblockCommand(args: readonly string[]): Promise<Outcome> {
-  const { limit: _, ...options } = OPTIONS
-  const { values, positionals } = parseArgs({ args: [...args], allowPositionals: true, options })
-  if (values.help) return { text: USAGE }
-  const [url, limiter, key] = wordsOf(positionals, 3, 'a URL, a limiter and a key')
+export const unblockCommand: Command = command(USAGE, SOURCE_OPTIONS, async (words, values) => {
+  const [url, limiter, key] = wordsOf(words, 3, 'a URL, a limiter and a key')
   const held = await heldAt(url!, limiter!, key!, values)
   const limits = held.filter(({ lockedFor }) => lockedFor > 0).map(({ limit }) => limit)
   if (limits.length > 0) await lock(url!, limiter!, key!, limits, 0, values)
   if (values.json) return { text: jsonText({ limiter, key, limits, blockedFor: 0 }) }
   return { text: `${limiter}: ${key} is ${limits.length === 0 ? 'not blocked' : 'no longer blocked'}\n` }
-}
+})
 
 /** Locks a key out under limits, whose states stay; 0 ends it. */
 async function lock(
@@ -121,9 +107,5 @@ async function limitsOf(url: string, limiter: string, key: string, options: Sour
 
 function wordsOf(words: readonly string[], count: number, expected: string): readonly string[] {
   if (words.length === count) return words
-  throw misuse(`expected ${expected}`)
-}
-
-function misuse(reason: string): SluiceError {
-  return new SluiceError('INVALID_OPTION', `${reason}\n\n${USAGE}`)
+  throw new Misuse(`expected ${expected}`)
 }

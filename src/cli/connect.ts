@@ -4,7 +4,6 @@ import { pathToFileURL } from 'node:url'
 import { shown, SluiceError } from '../util/errors.ts'
 import { type RedisClient, scriptClient, type ScriptClient } from '../stores/redis/clients.ts'
 
-/** The address of a Redis server. */
 interface ServerAddress {
   readonly host: string
   readonly port: number
@@ -156,41 +155,48 @@ async function openGlide(
 /** The known clients, in the order in which they are tried. */
 export const clients: readonly ClientPackage[] = [likeIoredis('ioredis'), likeIoredis('iovalkey'), nodeRedis, glide]
 
+/** Connects to one server, or to a cluster. Throws `STORE_FAILED` with the URL if there is no connection. */
+type Open = (kind: 'single' | 'cluster', lasts: boolean, at?: Partial<ServerAddress>) => Promise<Connection>
+
+/** Returns what opens connections to a URL with an installed client. */
+async function opener(url: string, name: string | undefined): Promise<Open> {
+  const address = addressOf(url)
+  const [client, loaded] = await installed(name)
+  return async function open(kind, lasts, at) {
+    try {
+      return await client[kind](loaded, { ...address, ...at }, lasts)
+    } catch (cause) {
+      const reason = (cause as Error).message.trim()
+      throw new SluiceError('STORE_FAILED', `no connection to ${withoutSecrets(url)}: ${reason}`, { cause })
+    }
+  }
+}
+
 /**
- * Connects to the Redis server or cluster at a URL with an installed client, and calls `work`. Throws `STORE_FAILED` with the
- * URL if there is no connection.
+ * Connects to the Redis server at a URL, or to its cluster, and calls `work`. With `lasts`, for a program that runs for long, the client connects
+ * again by itself.
  */
 export async function withRedis<Answer>(
   url: string,
   name: string | undefined,
   work: (runner: ScriptClient, client: RedisClient) => Promise<Answer>,
+  lasts = false,
 ): Promise<Answer> {
-  const address = addressOf(url)
-  const [client, loaded] = await installed(name)
+  const open = await opener(url, name)
+  const first = await open('single', false)
+  let isCluster: boolean
   try {
-    return await using(await reached(url, client.single(loaded, address, false)), work)
-  } catch (error) {
-    // This is a node of a cluster, and another node has the key.
-    if (!/\bMOVED\b|\bMoved\b/.test(String(error))) throw error
-    return using(await reached(url, client.cluster(loaded, address, false)), work)
+    isCluster = (await primariesOf(runnerOf(first))).length > 0
+    if (!isCluster && !lasts) return await work(runnerOf(first), first.client as RedisClient)
+  } finally {
+    first.close()
   }
-}
-
-/**
- * Connects as `withRedis` does, for a program that runs for long: the client connects again by itself. The server must answer at the start, which says
- * whether it is a part of a cluster.
- */
-export async function withLastingRedis<Answer>(
-  url: string,
-  name: string | undefined,
-  work: (client: RedisClient) => Promise<Answer>,
-): Promise<Answer> {
-  const address = addressOf(url)
-  const [client, loaded] = await installed(name)
-  const first = await reached(url, client.single(loaded, address, false))
-  const isCluster = await using(first, async (runner) => (await primariesOf(runner)).length > 0)
-  const connecting = isCluster ? client.cluster(loaded, address, true) : client.single(loaded, address, true)
-  return using(await reached(url, connecting), (_, lasting) => work(lasting))
+  const connection = await open(isCluster ? 'cluster' : 'single', lasts)
+  try {
+    return await work(runnerOf(connection), connection.client as RedisClient)
+  } finally {
+    connection.close()
+  }
 }
 
 /**
@@ -202,15 +208,11 @@ export async function withServers<Answer>(
   name: string | undefined,
   work: (runners: readonly ScriptClient[]) => Promise<Answer>,
 ): Promise<Answer> {
-  const address = addressOf(url)
-  const [client, loaded] = await installed(name)
-  const connections = [await reached(url, client.single(loaded, address, false))]
+  const open = await opener(url, name)
+  const connections = [await open('single', false)]
   try {
-    const [first] = connections.map(runnerOf)
-    for (const { host, port } of await primariesOf(first!)) {
-      const primary = { ...address, host: host === '' ? address.host : host, port }
-      connections.push(await reached(url, client.single(loaded, primary, false)))
-    }
+    for (const { host, port } of await primariesOf(runnerOf(connections[0]!)))
+      connections.push(await open('single', false, { ...(host !== '' && { host }), port }))
     const runners = connections.map(runnerOf)
     return await work(runners.length === 1 ? runners : runners.slice(1))
   } finally {
@@ -238,27 +240,6 @@ local reply = {}
 for i, each in ipairs(slots.err and {} or slots) do reply[i] = (each[3][1] or '') .. ':' .. each[3][2] end
 return reply
 `
-
-async function reached(url: string, connecting: Promise<Connection>): Promise<Connection> {
-  try {
-    return await connecting
-  } catch (cause) {
-    const reason = (cause as Error).message.trim()
-    throw new SluiceError('STORE_FAILED', `no connection to ${withoutSecrets(url)}: ${reason}`, { cause })
-  }
-}
-
-async function using<Answer>(
-  connection: Connection,
-  work: (runner: ScriptClient, client: RedisClient) => Promise<Answer>,
-): Promise<Answer> {
-  try {
-    const client = connection.client as RedisClient
-    return await work(scriptClient(client, undefined), client)
-  } finally {
-    connection.close()
-  }
-}
 
 /** Hides the password, or a user without one, also in a text that is no valid URL. */
 export function withoutSecrets(url: string): string {

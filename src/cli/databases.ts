@@ -9,7 +9,6 @@ import type { Store } from '../stores/store.ts'
 import { shown, SluiceError } from '../util/errors.ts'
 import { load, withoutSecrets } from './connect.ts'
 
-/** A table of a database. */
 export interface TableOptions {
   readonly table?: string | undefined
   readonly schema?: string | undefined
@@ -27,7 +26,6 @@ interface Opened {
 interface Kind {
   /** What URLs of it begin with. */
   readonly schemes: readonly string[]
-  readonly example: string
   /** `lasts`: for a program that runs for long, and makes many decisions. */
   open(url: string, table: PostgresTable, lasts?: boolean): Promise<Opened>
   /** Returns a store that closes what it has opened. Default: of the rows that `open` returns. */
@@ -83,7 +81,6 @@ function waits(lasts: boolean): { readonly timeout?: number; readonly connection
 const KINDS: Readonly<Record<string, Kind>> = {
   postgres: {
     schemes: ['postgres:', 'postgresql:'],
-    example: 'postgres://localhost:5432/shop',
     open: withClients({
       pg({ default: { Pool } }: PgPackage, url, table, lasts) {
         const pool = new Pool({
@@ -114,7 +111,6 @@ const KINDS: Readonly<Record<string, Kind>> = {
   },
   mysql: {
     schemes: ['mysql:', 'mariadb:'],
-    example: 'mysql://localhost:3306/shop',
     open: withClients({
       mysql2({ createPool }: Mysql2Package, url, table, lasts) {
         const uri = url.replace(/^mariadb:/, 'mysql:')
@@ -136,7 +132,6 @@ const KINDS: Readonly<Record<string, Kind>> = {
   },
   sqlite: {
     schemes: ['sqlite:'],
-    example: 'sqlite:limits.db',
     async open(url, { schema, ...table }) {
       refuseSchema(schema)
       const file = url.slice('sqlite:'.length)
@@ -161,19 +156,8 @@ export function isDatabaseUrl(url: string): boolean {
   return kindOf(url) !== undefined
 }
 
-/** The URLs of databases, for messages. */
-export const EXAMPLES: readonly string[] = Object.values(KINDS).map(({ example }) => example)
+export const EXAMPLE = 'postgres://localhost:5432/shop'
 
-/** Opens the database at a URL with a client that is installed, and calls `work`. */
-export async function withDatabase<Answer>(
-  url: string,
-  options: TableOptions,
-  work: (database: ListedDatabase) => Promise<Answer>,
-): Promise<Answer> {
-  return using(url, options, ({ database }) => work(database))
-}
-
-/** Opens a store of the database at a URL, for a program that runs for long, and calls `work`. Closes it in the end. */
 export async function withStore<Answer>(
   url: string,
   options: TableOptions,
@@ -190,7 +174,6 @@ export async function withStore<Answer>(
   }
 }
 
-/** What `sluice migrate` creates. */
 export interface Migration extends TableOptions {
   readonly unlogged: boolean
   /** The user who gets the rights. */
@@ -217,10 +200,10 @@ export async function applyMigration(url: string, migration: Migration): Promise
   if (!isDatabaseUrl(url))
     throw new SluiceError(
       'INVALID_OPTION',
-      `--apply: expected a URL such as ${EXAMPLES[0]}, got ${shown(withoutSecrets(url))}`,
+      `--apply: expected a URL such as ${EXAMPLE}, got ${shown(withoutSecrets(url))}`,
     )
   const statements = statementsOf(url, migration)
-  await using(url, migration, async ({ execute, database }) => {
+  await withDatabase(url, migration, async ({ execute, database }) => {
     await execute!(statements)
     await database.ready!()
   })
@@ -228,7 +211,7 @@ export async function applyMigration(url: string, migration: Migration): Promise
 
 /** Checks the table at a URL. Throws `STORE_SETUP` with what is wrong, and another error if the database does not answer. */
 export async function checkMigration(url: string, options: TableOptions): Promise<void> {
-  await using(url, options, ({ database }) => database.ready!())
+  await withDatabase(url, options, ({ database }) => database.ready!())
 }
 
 /**
@@ -240,7 +223,8 @@ function inTurn(statements: readonly string[]): string {
   return [wait, ...statements].join('; ')
 }
 
-async function using<Answer>(
+/** Opens the database at a URL with a client that is installed, and calls `work`. */
+export async function withDatabase<Answer>(
   url: string,
   options: TableOptions,
   work: (opened: Opened) => Promise<Answer>,

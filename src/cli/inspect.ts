@@ -1,12 +1,11 @@
-import { parseArgs } from 'node:util'
 import { heldOf } from '../stores/held.ts'
-import { PREFIX } from '../stores/redis/keys.ts'
 import { boundedKey } from '../util/bounded-key.ts'
-import { shown, SluiceError } from '../util/errors.ts'
+import { shown } from '../util/errors.ts'
 import { nearest } from '../util/validate.ts'
+import { command, type Command, Misuse, SOURCE_OPTIONS, SOURCE_USAGE, type ValuesOf } from './command.ts'
 import { isDatabaseUrl } from './databases.ts'
 import { answerOf, asError, grouped, jsonText, type Outcome, printed } from './print.ts'
-import { SOURCE_ARGUMENTS, type SourceOptions, withAllKeys, withSource } from './sources.ts'
+import { type SourceOptions, withAllKeys, withSource } from './sources.ts'
 
 const USAGE = `Usage: sluice inspect <url> <limiter> <key>   prints how much of its limits a key has used
        sluice reset <url> <limiter> <key>     deletes the state of a key
@@ -21,41 +20,38 @@ const USAGE = `Usage: sluice inspect <url> <limiter> <key>   prints how much of 
 
 The URL is one of redis://, postgres://, mysql:// or sqlite:<file>.
 
-  --raw             inspect: also prints what is stored
-  --prefix <text>   the prefix of keys in Redis (default: ${PREFIX})
-  --table <name>    the table in PostgreSQL, MySQL or SQLite (default: sluice)
-  --schema <name>   its schema
-  --json            prints JSON
-  --client <name>   ioredis, iovalkey, redis or @valkey/valkey-glide (default: the first that is installed)
-  --help            prints this help
+  --raw              inspect: also prints what is stored
+  --json             prints JSON
+  ${SOURCE_USAGE}
+  --help             prints this help
 
 Exit code: 0 on success, 1 if the command fails, 2 if the call cannot be understood.
 `
 
+const OPTIONS = { raw: { type: 'boolean', default: false }, ...SOURCE_OPTIONS } as const
+
 /** Runs `sluice inspect …` and `sluice reset …`. Options may come before the command. `others` are the other commands. */
-export async function inspectOrReset(args: readonly string[], others: readonly string[]): Promise<Outcome> {
-  const { values, positionals } = parseArgs({
-    args: [...args],
-    allowPositionals: true,
-    options: {
-      raw: { type: 'boolean', default: false },
-      ...SOURCE_ARGUMENTS,
-    },
-  })
-  if (values.help) return { text: USAGE }
-  const [command = '', url = '', limiter = '', key = ''] = positionals
-  if (command !== 'inspect' && command !== 'reset') throw unknown(command, others)
-  if (positionals.length !== 4) throw misuse('expected a URL, a limiter and a key')
+export function inspectOrReset(others: readonly string[]): Command {
+  return command(USAGE, OPTIONS, (words, values) => inspected(words, values, others))
+}
+
+async function inspected(
+  words: readonly string[],
+  values: ValuesOf<typeof OPTIONS>,
+  others: readonly string[],
+): Promise<Outcome> {
+  const [name = '', url = '', limiter = '', key = ''] = words
+  if (name !== 'inspect' && name !== 'reset') throw unknown(name, others)
+  if (words.length !== 4) throw new Misuse('expected a URL, a limiter and a key')
   const { json, raw } = values
   const { isFound, answer, text } = await withSource(url, values, async (source) => {
     const stored = source.keyOf(limiter, boundedKey(key))
-    const { name } = stored
-    if (command === 'reset') {
+    if (name === 'reset') {
       const deleted = await stored.reset()
-      const said = `${name}: ${deleted ? 'deleted' : 'no state was stored'}\n`
-      return { isFound: deleted, answer: { key: name, deleted }, text: said }
+      const said = `${stored.name}: ${deleted ? 'deleted' : 'no state was stored'}\n`
+      return { isFound: deleted, answer: { key: stored.name, deleted }, text: said }
     }
-    const found = heldOf(name, await stored.read())
+    const found = heldOf(stored.name, await stored.read())
     return { isFound: found.limits.length > 0, answer: answerOf(found, raw), text: printed(found, raw) }
   })
   const known = isFound ? undefined : await limitersIn(url, values).catch(asError)
@@ -73,7 +69,6 @@ const MOST_KEYS = 100_000
 const MOST_LIMITERS = 1000
 const MOST_PRINTED = 20
 
-/** The limiters that have keys, in the order of their names. */
 interface KnownLimiters {
   readonly names: readonly string[]
   /** False if there may be more. */
@@ -103,12 +98,8 @@ function limiterLines(limiter: string, url: string, prefix: string, { names, isC
   )
 }
 
-function unknown(command: string, others: readonly string[]): SluiceError {
-  if (command === '') return misuse('expected a command')
-  const near = nearest(command, ['inspect', 'reset', ...others])
-  return misuse(`there is no command ${shown(command)}${near === undefined ? '' : `. Did you mean ${shown(near)}?`}`)
-}
-
-function misuse(reason: string): SluiceError {
-  return new SluiceError('INVALID_OPTION', `${reason}\n\n${USAGE}`)
+function unknown(name: string, others: readonly string[]): Misuse {
+  if (name === '') return new Misuse('expected a command')
+  const near = nearest(name, ['inspect', 'reset', ...others])
+  return new Misuse(`there is no command ${shown(name)}${near === undefined ? '' : `. Did you mean ${shown(near)}?`}`)
 }

@@ -1,13 +1,13 @@
-import { parseArgs } from 'node:util'
 import { SluiceError } from '../util/errors.ts'
-import { applyMigration, checkMigration, EXAMPLES, isDatabaseUrl, migrationOf } from './databases.ts'
-import { asError, EXIT, type Outcome, withoutPasswords } from './print.ts'
+import { command, type Command, Misuse } from './command.ts'
+import { applyMigration, checkMigration, EXAMPLE, isDatabaseUrl, migrationOf } from './databases.ts'
+import { asError, EXIT, withoutPasswords } from './print.ts'
 
 const USAGE = `Usage: sluice migrate <database>           prints the statement that creates the table of a store
        sluice migrate <url>               prints it, and checks the table: columns, primary key, and the rights of the user in the URL
        sluice migrate <url> --apply       creates the table, and checks it. It never changes a table that exists
 
-The database is postgres or mysql, or a URL such as ${EXAMPLES[0]}. SQLite needs no migration.
+The database is postgres or mysql, or a URL such as ${EXAMPLE}. SQLite needs no migration.
 
   --table <name>    the name of the table (default: sluice)
   --schema <name>   its schema
@@ -18,23 +18,17 @@ The database is postgres or mysql, or a URL such as ${EXAMPLES[0]}. SQLite needs
 Exit code: 0 on success, 1 if the table or the rights are wrong or the command fails, 2 if the call cannot be understood.
 `
 
-/** Runs `sluice migrate …`. */
-export async function migrateCommand(args: readonly string[]): Promise<Outcome> {
-  const { values, positionals } = parseArgs({
-    args: [...args],
-    allowPositionals: true,
-    options: {
-      table: { type: 'string' },
-      schema: { type: 'string' },
-      grant: { type: 'string' },
-      unlogged: { type: 'boolean', default: false },
-      apply: { type: 'boolean', default: false },
-      help: { type: 'boolean', short: 'h', default: false },
-    },
-  })
-  if (values.help) return { text: USAGE }
-  const [target] = positionals
-  if (target === undefined || positionals.length > 1) throw misuse('expected a database or a URL')
+const OPTIONS = {
+  table: { type: 'string' },
+  schema: { type: 'string' },
+  grant: { type: 'string' },
+  unlogged: { type: 'boolean', default: false },
+  apply: { type: 'boolean', default: false },
+} as const
+
+export const migrateCommand: Command = command(USAGE, OPTIONS, async (words, values) => {
+  const [target] = words
+  if (target === undefined || words.length > 1) throw new Misuse('expected a database or a URL')
   if (values.apply) {
     await applyMigration(target, values)
     return { text: 'The table exists. Its columns, its primary key and the rights are right.\n' }
@@ -51,8 +45,4 @@ export async function migrateCommand(args: readonly string[]): Promise<Outcome> 
       ? { text, note: `${reason}\n`, exitCode: EXIT.failed }
       : { text, note: `The table was not checked: ${reason}\n` }
   }
-}
-
-function misuse(reason: string): SluiceError {
-  return new SluiceError('INVALID_OPTION', `${reason}\n\n${USAGE}`)
-}
+})

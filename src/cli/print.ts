@@ -6,16 +6,21 @@ import type { Held, HeldByLimit } from '../stores/held.ts'
  * @param numbers the columns that are aligned to the right
  */
 export function columns(rows: readonly (readonly string[])[], numbers: ReadonlySet<number>): string[] {
-  const widths = rows[0]!.map((_, i) => rows.reduce((most, row) => Math.max(most, row[i]!.length), 0))
-  return rows.map((row) =>
-    row
-      .map((cell, i) => (numbers.has(i) ? cell.padStart(widths[i]!) : cell.padEnd(widths[i]!)))
-      .join('  ')
-      .trimEnd(),
-  )
+  const widths = rows[0]!.map((_, i) => rows.reduce((most, row) => Math.max(most, charactersOf(row[i]!).length), 0))
+  return rows.map((row) => {
+    const cells = row.map((cell, i) => {
+      const space = ' '.repeat(widths[i]! - charactersOf(cell).length)
+      return numbers.has(i) ? space + cell : cell + space
+    })
+    return cells.join('  ').trimEnd()
+  })
 }
 
-/** Writes a whole number with separators. */
+/** Code points: a cut between two halves of a character would print neither. */
+export function charactersOf(text: string): string[] {
+  return Array.from(text)
+}
+
 export function grouped(number: number): string {
   return number.toLocaleString('en')
 }
@@ -38,7 +43,6 @@ export function answerOf(held: Held, raw: boolean): object {
   return { ...held, limits }
 }
 
-/** Returns the same as a text. */
 export function printed(held: Held, raw: boolean): string {
   if (held.limits.length === 0) return `${held.key}: no state\n`
   const kept = held.ttl === undefined ? 'kept forever' : `kept for ${roughDuration(held.ttl)}`
@@ -96,7 +100,6 @@ export function withoutPasswords(message: string): string {
   return message.replaceAll(USER_INFORMATION, '$1***@').replaceAll(PASSWORD, '$1***')
 }
 
-/** Returns a value as JSON for people: indented, with a line feed at the end. */
 export function jsonText(value: unknown): string {
   return `${JSON.stringify(value, undefined, 2)}\n`
 }
@@ -116,7 +119,6 @@ export function asError(error: unknown): Error {
 /** The exit codes of all commands: it is done, it failed, the call cannot be understood. */
 export const EXIT = { done: 0, failed: 1, misused: 2 } as const
 
-/** What a command prints, and its exit code. */
 export interface Outcome {
   readonly text: string
   /** True for a text that is written as it is, except to a terminal. */
@@ -136,7 +138,6 @@ const MISUSE: ReadonlySet<unknown> = new Set([
   'DUPLICATE_LIMIT',
 ])
 
-/** Returns the exit code of a command that has thrown. */
 export function exitCodeOf(error: unknown): number {
   const { code } = (error ?? {}) as { code?: unknown }
   const isParsing = typeof code === 'string' && code.startsWith('ERR_PARSE_ARGS')

@@ -1,14 +1,13 @@
 import { blockCommand, unblockCommand } from './block.ts'
+import type { Command } from './command.ts'
 import { inspectOrReset } from './inspect.ts'
 import { migrateCommand } from './migrate.ts'
-import { asError, escaped, EXIT, exitCodeOf, type Io, type Outcome, withoutPasswords } from './print.ts'
+import { asError, escaped, EXIT, exitCodeOf, type Io, withoutPasswords } from './print.ts'
 import { replayCommand } from './replay/command.ts'
 import { rulesCommand } from './rules/command.ts'
 import { serveCommand } from './serve/command.ts'
 import { suggestCommand } from './suggest/command.ts'
 import { topCommand } from './top/command.ts'
-
-type Command = (args: readonly string[], io: Io) => Promise<Outcome>
 
 const COMMANDS: Readonly<Record<string, Command>> = {
   block: blockCommand,
@@ -30,7 +29,7 @@ export async function run(args: readonly string[], io: Io = process): Promise<nu
   const [first = '', ...rest] = args
   try {
     const command = Object.hasOwn(COMMANDS, first) ? COMMANDS[first] : undefined
-    const done = await (command === undefined ? inspectOrReset(args, Object.keys(COMMANDS)) : command(rest, io))
+    const done = await (command === undefined ? inspectOrReset(Object.keys(COMMANDS))(args, io) : command(rest, io))
     const { text, isExact = false, note = '', exitCode = EXIT.done } = done
     io.stdout.write(isExact && io.stdout.isTTY !== true ? text : escaped(text))
     io.stderr.write(escaped(note))

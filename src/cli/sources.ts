@@ -1,6 +1,6 @@
 import { fetchRow } from '../stores/inspect.ts'
 import type { Stored } from '../stores/held.ts'
-import { PREFIX, readRedisKey, redisKey } from '../stores/redis/keys.ts'
+import { readRedisKey, redisKey } from '../stores/redis/keys.ts'
 import { transactionFailure } from '../stores/redis/failure.ts'
 import { programFor } from '../stores/redis/library.ts'
 import { fetchStored } from '../stores/redis/stored.ts'
@@ -35,17 +35,6 @@ export interface KeySource {
   size(): Promise<number>
 }
 
-/** The arguments of every command that reads keys, for `parseArgs`. */
-export const SOURCE_ARGUMENTS = {
-  prefix: { type: 'string', default: PREFIX as string },
-  json: { type: 'boolean', default: false },
-  client: { type: 'string' },
-  table: { type: 'string' },
-  schema: { type: 'string' },
-  help: { type: 'boolean', short: 'h', default: false },
-} as const
-
-/** Which keys of a server are meant. */
 export interface SourceOptions extends TableOptions {
   /** In Redis: what each key begins with. */
   readonly prefix: string
@@ -53,13 +42,12 @@ export interface SourceOptions extends TableOptions {
   readonly client?: string | undefined
 }
 
-/** Calls `work` with the source of one key. */
 export async function withSource<Answer>(
   url: string,
   options: SourceOptions,
   work: (source: KeySource) => Promise<Answer>,
 ): Promise<Answer> {
-  if (isDatabaseUrl(url)) return withDatabase(url, options, (database) => work(new RowSource(database)))
+  if (isDatabaseUrl(url)) return withDatabase(url, options, ({ database }) => work(new RowSource(database)))
   return withRedis(url, options.client, (runner) => work(new RedisSource([runner], options.prefix)))
 }
 
@@ -73,25 +61,23 @@ export async function withAllKeys<Answer>(
   return withServers(url, options.client, (runners) => work(new RedisSource(runners, options.prefix)))
 }
 
-/** Calls `work` with a store of what is at a URL. */
 export async function withStoreAt<Answer>(
   url: string,
   options: SourceOptions,
   work: (store: Store) => Promise<Answer>,
 ): Promise<Answer> {
-  if (isDatabaseUrl(url)) return withDatabase(url, options, (database) => work(rowStore(database)))
+  if (isDatabaseUrl(url)) return withDatabase(url, options, ({ database }) => work(rowStore(database)))
   const { prefix, client } = options
   return withRedis(url, client, (_, connected) => work(redisStore(connected, { prefix })))
 }
 
-/** Calls `work` with the texts that processes share at a URL. */
 export async function withTexts<Answer>(
   url: string,
   options: SourceOptions,
   topic: string,
   work: (texts: SharedTexts) => Promise<Answer>,
 ): Promise<Answer> {
-  if (isDatabaseUrl(url)) return withDatabase(url, options, (database) => work(rowTexts(database, topic)))
+  if (isDatabaseUrl(url)) return withDatabase(url, options, ({ database }) => work(rowTexts(database, topic)))
   return withRedis(url, options.client, (runner) => work(redisTexts(runner, options.prefix, topic)))
 }
 
@@ -158,7 +144,6 @@ function isOwn(limiter: string): boolean {
   return limiter === '' || limiter.startsWith('·')
 }
 
-/** Rows of a table. */
 class RowSource implements KeySource {
   readonly contents: string
   readonly #database: ListedDatabase

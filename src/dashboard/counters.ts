@@ -13,10 +13,7 @@ import {
 import { type UnmatchedEvent, unmatchedSeries } from '../limiter/rule-source.ts'
 import type { LimitStatus } from '../stores/store.ts'
 import type { Clock } from '../util/clock.ts'
-
-/** Seconds of a bucket, and the buckets that are kept: ten minutes. The last one is being filled. */
-export const SPAN = 10
-export const BUCKETS = 60
+import { BUCKETS, type Series, SPAN } from './state.ts'
 
 /** What is counted in each bucket: an outcome, or how often a request was admitted with less than a fifth left. */
 const NEAR = 3
@@ -24,19 +21,8 @@ export const KINDS = 4
 
 type Kind = Outcome | typeof NEAR
 
-/** What was counted of one limit; of all requests if its names are empty. */
-export interface Series {
-  readonly limiter: string
-  readonly limit: string
-  /** What the limit is. */
-  readonly words: string
-  /** A list of counts for each kind: at most one for each bucket, the newest last. Buckets before the first one have none. */
-  readonly counts: readonly (readonly number[])[]
-}
-
 /** A name with more limits in a minute has no description. */
 const MOST_WORDS = 3
-/** Longer descriptions are cut. */
 const LONGEST_WORDS = 200
 const COMMON = new Set(['algorithm', 'name', 'quota', 'window', 'strict', 'block', 'shadow'])
 const known = new WeakMap<Limit, string>()
@@ -162,7 +148,6 @@ class Ring {
   }
 }
 
-/** The buckets of a minute. */
 const MINUTE = 60 / SPAN
 
 function lasting(ms: number): string {
@@ -171,7 +156,6 @@ function lasting(ms: number): string {
 
 /** The most limits with their own series. Further limits are counted together. */
 export const MOST_LIMITS = 50
-/** Longer names of limiters and limits are cut. */
 export const LONGEST_NAME = 128
 /** The name of the series of all further limits. */
 export const OTHER = 'other'

@@ -8,7 +8,6 @@ import { readSummary, type Summary, writeSummary } from './summary.ts'
 
 /** What the texts of a fleet are named in a database: `sluice::fleet` in Redis, `fleet <process>` in a table. */
 export const TOPIC = 'fleet'
-/** The processes that are shown. */
 export const MOST_PROCESSES = 100
 /** The text that says that somebody looks, and the milliseconds for which it says so. */
 const LOOK = 'look'
@@ -28,7 +27,6 @@ const PATIENCE = 500
 /** Milliseconds of failures that are no problem yet, such as a file that is in use. */
 const TOLERANCE = 5000
 
-/** What was read of all processes. */
 export interface Found {
   readonly members: readonly Member[]
   /** Texts that are no summaries of this version. */

@@ -11,28 +11,10 @@ import { isCharge, type LimitStatus, perform, type Store } from '../stores/store
 import { boundedKey } from '../util/bounded-key.ts'
 import { SluiceError } from '../util/errors.ts'
 import { collect, type MaybePromise } from '../util/maybe-promise.ts'
+import type { KeyAnswer, KeyState } from './state.ts'
 
 /** A limiter of any input. */
 export type AnyLimiter = Limiter<never>
-
-/** What a key has under one limit. Times are in milliseconds; `null` means never. */
-interface KeyState {
-  readonly limit: string
-  readonly allowed: boolean
-  readonly used: number | null
-  readonly remaining: number | null
-  readonly retryAfter: number | null
-  readonly resetAfter: number | null
-  /** True for a limit of slots: they are free when their requests end, and `resetAfter` is when the newest slot expires. */
-  readonly slots: boolean
-}
-
-/** What a visitor learns about a key, or why it does not. */
-export interface KeyAnswer {
-  readonly limits?: readonly KeyState[]
-  readonly isReset?: boolean
-  readonly problem?: string
-}
 
 /** A key as stores keep it when the client's key is too long. It cannot be made from that key again. */
 const HASHED = /^sha256:[\da-f]{40}$/

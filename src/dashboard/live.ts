@@ -8,24 +8,8 @@ import { Counters } from './counters.ts'
 import { Fleet } from './fleet.ts'
 import type { States } from './states.ts'
 import { FORMAT, MOST_DENIED, type Summary } from './summary.ts'
-import { addUp, type Sums } from './sums.ts'
-
-/** What the page asks for. */
-export interface LiveState extends Sums {
-  /** The id of the process that answers. */
-  readonly self: string
-  /** The limiters whose keys one can look up. */
-  readonly names: readonly string[]
-  readonly fleet: {
-    /** Where the processes meet; `''` while no store is shared. */
-    readonly place: string
-    /** False with `fleet: false`. */
-    readonly isOn: boolean
-    readonly problem: string
-    readonly unread: number
-    readonly isCut: boolean
-  }
-}
+import type { State } from './state.ts'
+import { addUp } from './sums.ts'
 
 export interface LiveParts {
   readonly states: States
@@ -81,7 +65,7 @@ export class Live {
     const { id, place, problem } = this.#fleet
     const sums = addUp([{ id, age: 0, summary: this.#summary(0) }, ...members], this.#clock.now())
     const fleet = { place, isOn: this.#isOn, problem, unread, isCut }
-    const state: LiveState = { ...sums, self: id, names: this.#names(), fleet }
+    const state: State = { ...sums, self: id, names: this.#names(), fleet }
     this.#answer = JSON.stringify(state)
     this.#answeredAt = performance.now()
     return this.#answer

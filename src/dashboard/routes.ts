@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { SluiceError, textOf } from '../util/errors.ts'
 import { warn } from '../util/warn.ts'
-import type { KeyAnswer, Keys } from './keys.ts'
+import type { Keys } from './keys.ts'
 import type { Live } from './live.ts'
+import type { KeyAnswer } from './state.ts'
 import icon from './page/icon.svg?raw'
 import html from './page/index.html?raw'
 // oxlint-disable-next-line import/default

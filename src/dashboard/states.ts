@@ -1,31 +1,13 @@
 import type { RulesEvent, RulesInEvent } from '../rules/rules.ts'
-import type { StoreEvent, StoreState as GuardedState } from '../stores/guard/index.ts'
+import type { StoreEvent } from '../stores/guard/index.ts'
 import { isCharge, type LimitStatus, type Store } from '../stores/store.ts'
 import { channel } from '../util/channel.ts'
+import type { RulesState, StoreState } from './state.ts'
 
 /** The most stores and the most rules that are shown. */
 export const MOST_STATES = 20
 /** Longer texts are cut. */
 export const LONGEST_TEXT = 300
-
-/** The state of a store as the page shows it. */
-export interface StoreState {
-  readonly name: string
-  readonly state: GuardedState
-  readonly reason: string
-  /** When it changed, in epoch milliseconds; 0 if it has not changed since the dashboard was created. */
-  readonly since: number
-}
-
-/** Rules as the page shows them. */
-export interface RulesState {
-  readonly version: number
-  readonly policies: number
-  /** When they came into force, in epoch milliseconds. */
-  readonly loadedAt: number
-  /** What is wrong with a newer document, or with its source; `''` if nothing is. */
-  readonly problem: string
-}
 
 const storeChannel = channel<StoreEvent>('sluice:store')
 const rulesChannel = channel<RulesEvent>('sluice:rules')

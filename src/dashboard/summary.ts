@@ -1,7 +1,7 @@
-import type { DeniedKey } from '../metrics/top-denied.ts'
 import { LARGEST_TEXT } from '../stores/texts.ts'
-import { BUCKETS, KINDS, LONGEST_NAME, MOST_LIMITS, OTHER, type Series } from './counters.ts'
-import { LONGEST_TEXT, MOST_STATES, type RulesState, type StoreState } from './states.ts'
+import { KINDS, LONGEST_NAME, MOST_LIMITS, OTHER } from './counters.ts'
+import { BUCKETS, type DeniedKey, type RulesState, type Series, type StoreState } from './state.ts'
+import { LONGEST_TEXT, MOST_STATES } from './states.ts'
 
 /** What a process tells the others, as JSON of at most 16 kB. Times are epoch milliseconds by its own clock. */
 export interface Summary {

@@ -1,6 +1,14 @@
-import type { DeniedKey } from '../metrics/top-denied.ts'
-import { BUCKETS, KINDS, MOST_LIMITS, type Series, SPAN } from './counters.ts'
-import type { RulesState, StoreState } from './states.ts'
+import { KINDS, MOST_LIMITS } from './counters.ts'
+import {
+  BUCKETS,
+  type DeniedKey,
+  type ProcessState,
+  type Rates,
+  type Series,
+  type Shared,
+  SPAN,
+  type Sums,
+} from './state.ts'
 import { addTo, others, type Summary, totalOf } from './summary.ts'
 
 /** A process of a fleet, and what it has written. */
@@ -9,44 +17,6 @@ export interface Member {
   /** Milliseconds since it wrote. */
   readonly age: number
   readonly summary: Summary
-}
-
-/** Requests per second in the last ten to twenty seconds, by outcome. */
-type Rates = readonly number[]
-
-/** A process as the page shows it. */
-export interface ProcessState {
-  readonly id: string
-  readonly host: string
-  readonly pid: number
-  readonly since: number
-  readonly age: number
-  /** True if its next summary is late: it ended, it is busy, or it does not reach the store. Then it has no rates. */
-  readonly isLost: boolean
-  readonly memory: number
-  readonly rates: Rates
-  /** The worst state of its stores; `''` if none has reported one. */
-  readonly store: StoreState['state'] | ''
-  /** The versions of its rules, such as `'3'`. */
-  readonly rules: string
-}
-
-/** In how many processes something is so. */
-interface Shared {
-  readonly processes: number
-}
-
-/** What processes do together. Times are epoch milliseconds by the clock of the process that adds up. */
-export interface Sums {
-  readonly now: number
-  /** When the first of them began to count. */
-  readonly since: number
-  readonly processes: readonly ProcessState[]
-  /** All requests, and then the limits. Counts are of ten minutes. */
-  readonly series: readonly (Series & { readonly rates: Rates })[]
-  readonly denied: readonly DeniedKey[]
-  readonly stores: readonly (StoreState & Shared)[]
-  readonly rules: readonly (RulesState & Shared)[]
 }
 
 /** Milliseconds by which a summary may be late. */

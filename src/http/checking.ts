@@ -12,7 +12,6 @@ type Checks = typeof CheckCode
 
 let loaded: Checks | undefined
 
-/** Loads the checks. */
 export async function loadChecks(): Promise<void> {
   loaded ??= await import('./checks/index.ts')
   loaded.takeTools({ boundedKey, chargeSourcesOf, clashBetween, clientAddress, isTestRun, readsOfChecked, warn })

@@ -11,10 +11,8 @@ import { shownTogether } from './passes.ts'
 const MAX_ACCEPT_LENGTH = 1024
 const JSON_TYPES = ['application/problem+json', 'application/json']
 
-/** The formats of a denial. */
 export type Format = 'json' | 'html' | 'text'
 
-/** How well a type is accepted. */
 interface Match {
   /** From 0 to 1. */
   readonly weight: number
@@ -149,12 +147,10 @@ const REASONS: Readonly<Record<number, string>> = { 429: 'Too Many Requests', 50
 
 const encoder = new TextEncoder()
 
-/** Returns the `Content-Length` of a text in UTF-8. */
 export function byteLength(text: string): number {
   return encoder.encode(text).length
 }
 
-/** Returns the status of a denial. */
 export function denialStatus({ degraded }: Decision): 429 | 503 {
   return degraded === 'closed' ? 503 : 429
 }

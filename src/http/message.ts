@@ -28,7 +28,6 @@ export interface DenialOptions<Request> {
   readonly statusCode?: number
 }
 
-/** The body of a denial as it is sent. */
 export interface SentMessage {
   readonly type: string
   readonly text: string

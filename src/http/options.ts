@@ -164,6 +164,11 @@ export function validateHttpOptions<
   return options.queue === undefined ? options : Object.assign(options, { queue: checkedQueue(options.queue) })
 }
 
+/** Returns options without these. */
+export function without(options: object, names: readonly string[]): object {
+  return Object.fromEntries(Object.entries(options).filter(([name]) => !names.includes(name)))
+}
+
 /** Throws `INVALID_OPTION` for a limiter in place of options that contain it. */
 export function refuseLimiter(owner: string, given: object): void {
   if ('consume' in given && typeof given.consume === 'function')

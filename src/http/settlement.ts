@@ -59,7 +59,6 @@ export interface OutcomeOptions<Request, Response> {
   readonly resetWhen?: Outcome<Request, Response>
 }
 
-/** Throws `INVALID_OPTION`. */
 export function validateOutcomeOptions(options: OutcomeOptions<never, never>): void {
   optionalFunction('settleWith', options.settleWith)
   const { count } = options
@@ -103,7 +102,6 @@ function checkedActual(cost: Cost): Cost {
   return cost === undefined || typeof cost === 'function' ? cost : checkedCost(cost, 'settleWith')
 }
 
-/** Creates the settlement of a request limiter. */
 export function settlement<Request, Response>(
   options: OutcomeOptions<Request, Response> & ReleaseOption,
   limiter: Limiter<Request>,
@@ -205,7 +203,6 @@ export function settlement<Request, Response>(
   }
 }
 
-/** Returns which responses are refunded. */
 function refunded<Request, Response>({
   count,
   refundWhen,

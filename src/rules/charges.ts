@@ -243,7 +243,6 @@ const MOST_WARNINGS = 100
 
 /** Requests after which an attribute that none of them had is warned of. */
 const REQUESTS = 1000
-/** The most attributes that a warning lists. */
 const MOST_LISTED = 10
 
 /** Warns once of attributes that a document names and that no request has, such as misspelled ones. */
@@ -295,7 +294,6 @@ export class AttributeWatch {
   }
 }
 
-/** Returns the name under which a store keeps the state of a policy. */
 function stateName(limiter: string, policy: string): string {
   return `${limiter}/${policy}`
 }

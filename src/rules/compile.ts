@@ -31,7 +31,6 @@ interface ReadDocument extends ReadPolicies {
   readonly limits: LimitReader
 }
 
-/** Options that a document is read with. */
 export interface ReadOptions {
   /** The bits of an IPv6 address that make the key `ip`. Default 56. */
   readonly ipv6Subnet?: number | undefined
@@ -118,7 +117,6 @@ function readPolicy(
   return isWrong ? undefined : { rule, key, limits: made, overrides }
 }
 
-/** Returns the policy that `otherwise` is. */
 function named(name: string, value: unknown): object {
   return value === 'allow' ? { name, allow: true } : { name, ...(value as object) }
 }

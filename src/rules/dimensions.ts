@@ -74,91 +74,37 @@ export interface CompiledRules {
 
 const NOTHING: readonly Cell[] = Object.freeze([])
 
-/** Values that are compared as a whole. */
-class Values {
-  readonly #cells = new Map<string, Cell>()
-  readonly #found = new Map<string, readonly Cell[]>()
-
-  of(value: string): Cell {
-    const cell = this.#cells.get(value) ?? new Cell()
-    this.#cells.set(value, cell)
-    this.#found.set(value, [cell])
-    return cell
-  }
-
-  find(value: string | undefined): readonly Cell[] {
-    return value === undefined ? NOTHING : (this.#found.get(value) ?? NOTHING)
-  }
-}
-
-class MethodDimension implements Dimension {
-  readonly part = 'method'
-  readonly #values = new Values()
-
-  /** Returns the cells of a method. A router answers HEAD where there is GET. */
-  of(method: string): readonly Cell[] {
-    const name = method.toUpperCase()
-    return name === 'GET' ? [this.#values.of(name), this.#values.of('HEAD')] : [this.#values.of(name)]
-  }
-
-  find(facts: Facts): readonly Cell[] {
-    return this.#values.find(facts.method)
-  }
-
-  actual(facts: Facts): string {
-    return facts.method
-  }
-}
-
-class AttributeDimension implements Dimension {
+/** A part whose values are compared as a whole: the method, a header, an attribute. */
+class ValueDimension implements Dimension {
   readonly part: string
-  readonly #name: string
-  readonly #values = new Values()
-
-  constructor(name: string) {
-    this.#name = name
-    this.part = `attributes.${name}`
-  }
-
-  of(value: string | number | boolean): Cell {
-    return this.#values.of(String(value))
-  }
-
-  find(facts: Facts): readonly Cell[] {
-    return this.#values.find(facts.attributeText(this.#name))
-  }
-
-  actual(facts: Facts): string | undefined {
-    return facts.attributeText(this.#name)
-  }
-}
-
-class HeaderDimension implements Dimension {
-  readonly part: string
-  readonly #name: string
-  readonly #values = new Values()
+  readonly #read: (facts: Facts) => string | undefined
+  /** The cell of each value, as the list that `find` returns. */
+  readonly #found = new Map<string, readonly [Cell]>()
+  /** The cell of any value. */
   #present: Cell | undefined
 
-  /** @param name in lower case */
-  constructor(name: string) {
-    this.#name = name
-    this.part = `header.${name}`
+  constructor(part: string, read: (facts: Facts) => string | undefined) {
+    this.part = part
+    this.#read = read
   }
 
   /** Returns the cell of a value, or of any value. */
   of(value: string | true): Cell {
-    return value === true ? (this.#present ??= new Cell()) : this.#values.of(value)
+    if (value === true) return (this.#present ??= new Cell())
+    const found = this.#found.get(value) ?? ([new Cell()] as const)
+    this.#found.set(value, found)
+    return found[0]
   }
 
   find(facts: Facts): readonly Cell[] {
-    const value = facts.header(this.#name)
+    const value = this.#read(facts)
     if (value === undefined) return NOTHING
-    const found = this.#values.find(value)
+    const found = this.#found.get(value) ?? NOTHING
     return this.#present === undefined ? found : [...found, this.#present]
   }
 
   actual(facts: Facts): string | undefined {
-    return facts.header(this.#name)
+    return this.#read(facts)
   }
 }
 
@@ -256,45 +202,43 @@ class PathDimension implements Dimension {
   }
 }
 
-/** Returns the number of segments of a canonical path. */
 function lengthOf(path: string): number {
   return path === '/' ? 0 : path.split('/').length - 1
 }
 
-/** The dimensions of a document. */
 export class Dimensions {
-  readonly #method = new MethodDimension()
   readonly #path = new PathDimension()
   readonly #networks = new NetworkDimension()
-  readonly #headers = new Map<string, HeaderDimension>()
-  readonly #attributes = new Map<string, AttributeDimension>()
+  readonly #values = new Map<string, ValueDimension>()
 
   /** Returns the conditions of a `match`. The first of equally selective ones is used to find the policy. */
-  conditions({ method, path, header, ip, attributes = {} }: MatchRule): readonly Condition[] {
+  conditions({ method, path, header = {}, ip, attributes = {} }: MatchRule): readonly Condition[] {
     const conditions: Condition[] = []
     if (path !== undefined) conditions.push(condition(this.#path, path, (each) => [this.#path.of(each)]))
     if (ip !== undefined) conditions.push(condition(this.#networks, ip, (each) => [this.#networks.of(each)]))
     for (const [name, values] of Object.entries(attributes)) {
-      const dimension = this.#attribute(name)
+      const dimension = this.#valuesOf(`attributes.${name}`, (facts) => facts.attributeText(name))
+      conditions.push(condition(dimension, values, (each) => [dimension.of(String(each))]))
+    }
+    for (const [given, values] of Object.entries(header)) {
+      const name = given.toLowerCase()
+      const dimension = this.#valuesOf(`header.${name}`, (facts) => facts.header(name))
       conditions.push(condition(dimension, values, (each) => [dimension.of(each)]))
     }
-    for (const [name, values] of Object.entries(header ?? {})) {
-      const dimension = this.#header(name.toLowerCase())
-      conditions.push(condition(dimension, values, (each) => [dimension.of(each)]))
+    if (method !== undefined) {
+      const dimension = this.#valuesOf('method', (facts) => facts.method)
+      // A router answers HEAD where there is GET.
+      const namesOf = (name: string): readonly string[] => (name === 'GET' ? [name, 'HEAD'] : [name])
+      conditions.push(
+        condition(dimension, method, (each) => namesOf(each.toUpperCase()).map((name) => dimension.of(name))),
+      )
     }
-    if (method !== undefined) conditions.push(condition(this.#method, method, (each) => this.#method.of(each)))
     return conditions
   }
 
-  #attribute(name: string): AttributeDimension {
-    const dimension = this.#attributes.get(name) ?? new AttributeDimension(name)
-    this.#attributes.set(name, dimension)
-    return dimension
-  }
-
-  #header(name: string): HeaderDimension {
-    const dimension = this.#headers.get(name) ?? new HeaderDimension(name)
-    this.#headers.set(name, dimension)
+  #valuesOf(part: string, read: (facts: Facts) => string | undefined): ValueDimension {
+    const dimension = this.#values.get(part) ?? new ValueDimension(part, read)
+    this.#values.set(part, dimension)
     return dimension
   }
 }

@@ -233,7 +233,6 @@ export function partsOf(path: string): PathPart[] {
   })
 }
 
-/** Adds the name of the file to mistakes. */
 export function inFile(file: string, problems: readonly RulesProblem[]): readonly RulesProblem[] {
   return Array.from(problems, (each) => ({ ...each, file }))
 }

@@ -20,7 +20,6 @@ const PATIENCE = 1000
 /** Milliseconds in which the events of one change arrive. */
 const GATHER = 20
 
-/** What was found in the place of the file. */
 interface Look {
   readonly text?: string
   /** Why its content is no text of rules. */

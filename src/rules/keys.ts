@@ -19,7 +19,6 @@ export interface CompiledKey {
   written(parts: readonly KeyText[]): string | { readonly wrong: KeyText; readonly expected: string }
 }
 
-/** One part of a key. */
 interface KeyPart {
   of(facts: Facts, readings: () => readonly string[]): Key | undefined
   /** Returns the part as a document writes it, or `undefined` for a text that it cannot be. */

@@ -6,7 +6,6 @@ import type { CompiledKey } from './keys.ts'
 import type { Report } from './shape.ts'
 import { DEFAULT_ALGORITHM, instant, pathOfError } from './shapes.ts'
 
-/** Other limits for one key. */
 export interface CompiledOverride {
   readonly rule: OverrideRule
   readonly limits: readonly Limit[]

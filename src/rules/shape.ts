@@ -13,14 +13,12 @@ export interface Shape {
   check(value: unknown, path: string, report: Report): void
 }
 
-/** A field of an object. */
 export interface Field {
   readonly shape: Shape
   readonly required?: boolean
   readonly description?: string
 }
 
-/** A value that passes `holds`. */
 export function where(schema: JsonSchema, expected: string, holds: (value: unknown) => boolean): Shape {
   return {
     schema,
@@ -30,13 +28,11 @@ export function where(schema: JsonSchema, expected: string, holds: (value: unkno
   }
 }
 
-/** A text that matches a pattern. */
 export function text(pattern: RegExp, expected: string, more: JsonSchema = {}): Shape {
   const holds = (value: unknown): boolean => typeof value === 'string' && pattern.test(value)
   return where({ type: 'string', pattern: pattern.source, ...more }, expected, holds)
 }
 
-/** A whole number in a range. */
 export function whole(minimum: number, maximum: number = Number.MAX_SAFE_INTEGER): Shape {
   const holds = (value: unknown): boolean =>
     Number.isSafeInteger(value) && (value as number) >= minimum && (value as number) <= maximum
@@ -47,13 +43,11 @@ export function flag(): Shape {
   return where({ type: 'boolean' }, 'true or false', (value) => typeof value === 'boolean')
 }
 
-/** One of a few values. */
 export function oneOf(values: readonly (string | number | boolean)[]): Shape {
   const expected = values.map((each) => JSON.stringify(each)).join(' or ')
   return where({ enum: values }, expected, (value) => values.includes(value as string))
 }
 
-/** A list whose items have a shape. */
 export function list(item: Shape, expected: string, most: number, least = 1): Shape {
   const bounds = `${least > 0 ? 'at least one, ' : ''}at most ${most}`
   return {
@@ -67,7 +61,6 @@ export function list(item: Shape, expected: string, most: number, least = 1): Sh
   }
 }
 
-/** One value, or a list of such values. */
 export function oneOrMany(item: Shape, expected: string, most: number): Shape {
   const many = list(item, expected, most)
   return {
@@ -127,7 +120,6 @@ export function object(
   }
 }
 
-/** Reports fields that are not given. */
 export function requireFields(
   value: Readonly<Record<string, unknown>>,
   names: readonly string[],
@@ -139,7 +131,6 @@ export function requireFields(
       report(join(path, name), 'expected a value, got nothing')
 }
 
-/** Returns the path of a name in an object. */
 export function join(path: string, name: string): string {
   if (!/^[\w$-]{1,64}$/.test(name)) return `${path}[${shown(name)}]`
   return path === '' ? name : `${path}.${name}`

@@ -68,7 +68,6 @@ const part: Shape = where(
   (value) => typeof value === 'number' && value > 0 && value <= 1,
 )
 
-/** A duration, or a block that grows. */
 const block: Shape = either(
   duration,
   object('a block such as { after, for, factor, upTo }', {
@@ -102,7 +101,6 @@ const COMMON: Readonly<Record<string, Field>> = {
   },
 }
 
-/** Returns the shape of an option of one algorithm. */
 function fieldOf({ kind, least = 1, choices = [], pattern = /^/, meaning, fallback }: OptionField): Field {
   const shapes: Readonly<Record<OptionField['kind'], () => Shape>> = {
     count: () => whole(least),

@@ -11,7 +11,6 @@ import {
   type RulesProblem,
 } from './document.ts'
 
-/** The formats of a document as text. */
 export type RulesFormat = 'json' | 'yaml'
 
 /**
@@ -27,7 +26,6 @@ export function formatOf(path: string): RulesFormat | undefined {
   return ending.toLowerCase() === 'json' ? 'json' : 'yaml'
 }
 
-/** Returns the format of a text: JSON if it starts with `{`, else YAML. */
 export function formatOfText(text: string): RulesFormat {
   return /^\uFEFF?\s*\{/.test(text) ? 'json' : 'yaml'
 }
@@ -46,7 +44,6 @@ export async function parseText(text: string, format: RulesFormat): Promise<Pars
   return parseYaml(text)
 }
 
-/** A text of rules. */
 export interface RulesText {
   /** The name of its file, if it has one. */
   readonly file?: string

@@ -111,7 +111,6 @@ function withoutStacks<Result>(compose: () => Result): Result {
   }
 }
 
-/** A mistake at a place in the text. */
 interface Mistake {
   readonly at: number
   readonly message: string

@@ -62,14 +62,12 @@ export interface ServiceRequest {
   body(most: number): Promise<Uint8Array | 408 | 413>
 }
 
-/** The answer of the service. */
 export interface ServiceAnswer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
 }
 
-/** Answers the question of a body. */
 type Decide = (message: unknown) => Promise<Decision>
 
 const JSON_TYPE = 'application/json'
@@ -140,7 +138,6 @@ export class Service {
     return { status: 200, headers: { 'Content-Type': this.#registry.contentType, ...NO_STORE }, body }
   }
 
-  /** Turns errors into answers. */
   async #answered(request: ServiceRequest, answer: () => Promise<ServiceAnswer>): Promise<ServiceAnswer> {
     try {
       return await answer()

@@ -94,7 +94,6 @@ class Subject {
     return new Subject(this.limit).peek(this.tick(0), 0).remaining
   }
 
-  /** Returns the tick this many windows after the start. */
   tick(windows: number): number {
     return EPOCH_MS * this.#compiled.parameters.perMs + Math.round(windows * this.window)
   }

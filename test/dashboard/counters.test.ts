@@ -1,7 +1,8 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { Registry } from 'prom-client'
 import { describe, expect, it } from 'vitest'
-import { BUCKETS, Counters, MOST_LIMITS, SPAN } from '../../src/dashboard/counters.ts'
+import { Counters, MOST_LIMITS } from '../../src/dashboard/counters.ts'
+import { BUCKETS, SPAN } from '../../src/dashboard/state.ts'
 import {
   concurrent,
   createLimiter,

@@ -7,7 +7,7 @@ import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { MOST_PROCESSES, TOPIC } from '../../src/dashboard/fleet.ts'
 import { dashboard, type DashboardOptions } from '../../src/dashboard/index.ts'
-import type { LiveState } from '../../src/dashboard/live.ts'
+import type { State } from '../../src/dashboard/state.ts'
 import { files } from '../../src/dashboard/routes.ts'
 import { type Summary, writeSummary } from '../../src/dashboard/summary.ts'
 import {
@@ -450,8 +450,8 @@ describe('a key', () => {
   })
 })
 
-async function stateOf(served: Served): Promise<LiveState> {
-  return JSON.parse((await ask(served, '/state')).body) as LiveState
+async function stateOf(served: Served): Promise<State> {
+  return JSON.parse((await ask(served, '/state')).body) as State
 }
 
 describe('the state', () => {

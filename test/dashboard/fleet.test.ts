@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { afterEach, describe, expect, it } from 'vitest'
 import { dashboard } from '../../src/dashboard/index.ts'
-import type { LiveState } from '../../src/dashboard/live.ts'
+import type { State } from '../../src/dashboard/state.ts'
 import { createLimiter, guard, perMinute } from '../../src/index.ts'
 import { redisStore } from '../../src/rules/redis/index.ts'
 import { ask, serve } from '../support/http.ts'
@@ -27,7 +27,7 @@ describe('a store that does not answer', () => {
       const served = await serve((request, response) => board(request, response))
       ends.push(redis.stop, () => client.disconnect(), store.close, served.close, board.close)
       const limiter = createLimiter({ name: 'api', keyer: (key: string) => key, limits: perMinute(100), store })
-      const stateOf = async (): Promise<LiveState> => JSON.parse((await ask(served, '/state')).body) as LiveState
+      const stateOf = async (): Promise<State> => JSON.parse((await ask(served, '/state')).body) as State
 
       await limiter.consume('ann')
       expect((await stateOf()).fleet.problem).toBe('')

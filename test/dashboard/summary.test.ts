@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { BUCKETS, MOST_LIMITS, type Series } from '../../src/dashboard/counters.ts'
+import { MOST_LIMITS } from '../../src/dashboard/counters.ts'
+import { BUCKETS, type Series } from '../../src/dashboard/state.ts'
 import { MOST_DENIED, readSummary, type Summary, totalOf, writeSummary } from '../../src/dashboard/summary.ts'
 import { LARGEST_TEXT } from '../../src/stores/texts.ts'
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Series } from '../../src/dashboard/counters.ts'
+import type { Series } from '../../src/dashboard/state.ts'
 import type { Summary } from '../../src/dashboard/summary.ts'
 import { addUp, type Member } from '../../src/dashboard/sums.ts'
 

@@ -516,7 +516,7 @@ export const http = [
   mountedLate('waits for a request without a route', 'if (route !== undefined) checkApps(app)', ''),
   mountedLate('warns twice', '    watched.delete(middleware)\n', ''),
   nestedScopes('inherits nothing in a scope within', 'outer === undefined ?', 'true ?'),
-  nestedScopes('leaves out requests by the skip of another scope', '!COUNTED.has(option)', 'option'),
+  nestedScopes('leaves out requests by the skip of another scope', 'without(outer, COUNTED) as GivenOptions', 'outer'),
   nestedScopes(
     'takes a plan for misspelt options',
     "(value !== false && (typeof value !== 'object' || value === null))",

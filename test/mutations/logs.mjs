@@ -13,12 +13,11 @@ const decisionsFile = inFile('src/cli/replay/command.ts', { files: ['test/cli/lo
 const page = inFile('src/cli/replay/html.ts', { files: ['test/cli/replay-html.test.ts'] })
 const plots = inFile('src/cli/replay/html.ts', { files: ['test/cli/replay-html.test.ts'] })
 const replayText = replay('command')
-const topTable = inFile('src/cli/top/command.ts', { files: ['test/cli/top.test.ts'], name: 'any number of rows' })
+const topTable = inFile('src/cli/print.ts', { files: ['test/cli/top.test.ts'], name: 'any number of rows' })
 const program = inFile('src/cli/inspect.ts', { files: ['test/cli/cli.test.ts'] })
 const bytes = reading('source')
 const lines = reading('source')
 const reorder = reading('late')
-const ordered = reading('late')
 const clf = reading('formats')
 const json = reading('formats')
 const exactLog = replay('replay')
@@ -40,9 +39,17 @@ export const logs = [
     'if (took === undefined) throw noEnds(decision)',
     'if (took === undefined) return',
   ),
-  ordered('releases entries of one time in any order', 'difference === 0 && one.line < other.line', 'difference === 0'),
+  reorder(
+    'releases entries of one time in any order',
+    '.splice(at).concat(this.#added)',
+    '.splice(at).concat(this.#added).reverse()',
+  ),
   reorder('takes late lines', 'if (time < Math.max(', 'if (time < Math.min('),
-  ordered('keeps released entries', 'this.#entries[this.#head++] = undefined', 'this.#head++'),
+  reorder(
+    'puts early entries last',
+    'waiting[at - 1]!.request.time > earliest',
+    'waiting[at - 1]!.request.time > Infinity',
+  ),
   bytes('reads on while gzip data is decompressed', 'yield Buffer.from(chunk)', 'yield chunk'),
   bytes(
     'reads over the first byte',
@@ -79,8 +86,8 @@ export const logs = [
   plots('has no unit', 'requests per ${roughDuration(width)}', 'requests'),
   topTable(
     'passes all rows as arguments',
-    'cells.reduce((most, line) => Math.max(most, charactersOf(line[column]!).length), 0)',
-    'Math.max(...cells.map((line) => charactersOf(line[column]!).length))',
+    'rows.reduce((most, row) => Math.max(most, charactersOf(row[i]!).length), 0)',
+    'Math.max(...rows.map((row) => charactersOf(row[i]!).length))',
   ),
   outcome('takes a number that is out of range for a failure', "  'OUT_OF_RANGE',\n", ''),
   outcome('takes an unknown option for a failure', ' || isParsing', ''),

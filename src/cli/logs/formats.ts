@@ -113,7 +113,6 @@ function clientFrom(line: string): number {
   return isIP(line.slice(0, end)) === 0 ? end + 1 : 0
 }
 
-/** Reads the referrer and the user agent, if the line has them. */
 function headersFrom(line: string, from: number): Headers | undefined {
   const first = quoteFrom(line, from)
   const second = first === -1 ? -1 : quoteFrom(line, first + 1)
@@ -321,7 +320,6 @@ function reader(names: readonly string[]): Read {
   }
 }
 
-/** Returns the value at a dotted path, or `undefined`. */
 export function fieldAt(fields: Fields, path: readonly string[]): unknown {
   let value: unknown = fields
   for (const name of path) {
@@ -371,7 +369,6 @@ const PARSERS: Readonly<Record<string, (options: ParseSettings) => Parse>> = {
 /** Other names of formats, as programs and their documents use them. */
 const SYNONYMS: Readonly<Record<string, string>> = { common: 'clf', combined: 'clf', nginx: 'clf', apache: 'clf' }
 
-/** The names of the formats that `--format` takes. */
 export const FORMATS: readonly string[] = [...Object.keys(PARSERS), ...Object.keys(SYNONYMS)]
 
 /** Returns a valid name of a format. Throws `INVALID_OPTION`. */

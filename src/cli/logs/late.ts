@@ -4,88 +4,6 @@ import { copyText } from '../../util/bounded-key.ts'
 import { SluiceError } from '../../util/errors.ts'
 import { grouped } from '../print.ts'
 
-/** Entries that leave in the order of their times. Entries of one time leave in the order of their lines. */
-interface Ordered {
-  /** The entry that leaves next. */
-  readonly first: LogEntry | undefined
-  /** Returns false for an entry that it does not take. */
-  add(entry: LogEntry): boolean
-  /** Removes the first entry. */
-  shift(): void
-}
-
-/** Takes only entries that are in order. */
-export class Queue implements Ordered {
-  /** Removed entries are `undefined`, until they are half of it. */
-  readonly #entries: (LogEntry | undefined)[] = []
-  #head = 0
-
-  get first(): LogEntry | undefined {
-    return this.#entries[this.#head]
-  }
-
-  add(entry: LogEntry): boolean {
-    if (this.first !== undefined && isBefore(entry, this.#entries.at(-1)!)) return false
-    this.#entries.push(entry)
-    return true
-  }
-
-  shift(): void {
-    this.#entries[this.#head++] = undefined
-    if (2 * this.#head < this.#entries.length) return
-    this.#entries.splice(0, this.#head)
-    this.#head = 0
-  }
-}
-
-/** A binary heap. It takes all entries, and is slower than a queue. */
-export class Heap<Entry> {
-  readonly #entries: Entry[] = []
-  readonly #isBefore: (one: Entry, other: Entry) => boolean
-
-  constructor(before: (one: Entry, other: Entry) => boolean) {
-    this.#isBefore = before
-  }
-
-  get first(): Entry | undefined {
-    return this.#entries[0]
-  }
-
-  add(entry: Entry): boolean {
-    const entries = this.#entries
-    let at = entries.push(entry) - 1
-    while (at > 0) {
-      const parent = (at - 1) >> 1
-      if (!this.#isBefore(entry, entries[parent]!)) break
-      entries[at] = entries[parent]!
-      at = parent
-    }
-    entries[at] = entry
-    return true
-  }
-
-  shift(): void {
-    const entries = this.#entries
-    const last = entries.pop()!
-    if (entries.length === 0) return
-    let at = 0
-    for (;;) {
-      let child = 2 * at + 1
-      if (child >= entries.length) break
-      if (child + 1 < entries.length && this.#isBefore(entries[child + 1]!, entries[child]!)) child++
-      if (!this.#isBefore(entries[child]!, last)) break
-      entries[at] = entries[child]!
-      at = child
-    }
-    entries[at] = last
-  }
-}
-
-function isBefore(one: LogEntry, other: LogEntry): boolean {
-  const difference = one.request.time - other.request.time
-  return difference < 0 || (difference === 0 && one.line < other.line)
-}
-
 /** The most that a reorder window contains. Beyond it the oldest entries are released early. */
 interface ReorderBounds {
   readonly entries: number
@@ -94,12 +12,9 @@ interface ReorderBounds {
 
 const BOUNDS: ReorderBounds = { entries: 500_000, bytes: 268_435_456 }
 
-/** Apache writes the second in which a request began at its end. A few queues then contain all entries, each those of some duration. */
-const QUEUES = 4
-
 /**
  * Puts the entries of one file in the order of their times. An entry is released once the newest one is later by the window; entries of
- * one time keep the order of their lines. Most logs are nearly in order: most entries are in queues, the others in a heap.
+ * one time keep the order of their lines.
  */
 export class Reorder {
   /** True if a bound has shortened the window. */
@@ -109,9 +24,9 @@ export class Reorder {
   #newest = -Infinity
   #released = -Infinity
   #bytes = 0
-  #size = 0
-  /** An entry is added to the first of them that takes it. */
-  readonly #parts: readonly Ordered[] = [...Array.from({ length: QUEUES }, () => new Queue()), new Heap(isBefore)]
+  /** Those that wait, in order, and those that were added since the last release. */
+  readonly #waiting: LogEntry[] = []
+  #added: LogEntry[] = []
 
   /** @param window milliseconds */
   constructor(window: number, bounds: ReorderBounds = BOUNDS) {
@@ -125,25 +40,27 @@ export class Reorder {
     // A bound may have released more than the window.
     if (time < Math.max(this.#newest - this.#window, this.#released)) return this.#newest - time
     if (entry.chunk.held++ === 0) this.#bytes += entry.chunk.size
-    for (const part of this.#parts) if (part.add(entry)) break
-    this.#size++
+    this.#added.push(entry)
     if (time > this.#newest) this.#newest = time
     return 0
   }
 
   /** Moves the entries whose turn has come. */
   release(into: LogEntry[]): void {
+    this.#merge()
     const until = this.#newest - this.#window
-    for (let part = this.#earliest(); part !== undefined; part = this.#earliest()) {
-      const entry = part.first!
+    let count = 0
+    for (const entry of this.#waiting) {
       if (entry.request.time > until) {
-        if (!this.#isFull) break
+        if (this.#waiting.length - count <= this.#bounds.entries && this.#bytes <= this.#bounds.bytes) break
         this.hasOverflowed = true
       }
-      part.shift()
-      this.#forget(entry)
+      count++
+      this.#released = entry.request.time
+      if (--entry.chunk.held === 0) this.#bytes -= entry.chunk.size
       into.push(entry)
     }
+    this.#waiting.splice(0, count)
   }
 
   /** Moves all entries, after the last line. */
@@ -152,27 +69,15 @@ export class Reorder {
     this.release(into)
   }
 
-  get #isFull(): boolean {
-    return this.#size > this.#bounds.entries || this.#bytes > this.#bounds.bytes
-  }
-
-  /** Returns the part with the entry that leaves next, `undefined` if there is none. */
-  #earliest(): Ordered | undefined {
-    let found: Ordered | undefined
-    let least: LogEntry | undefined
-    for (const part of this.#parts) {
-      const { first } = part
-      if (first === undefined || (least !== undefined && !isBefore(first, least))) continue
-      found = part
-      least = first
-    }
-    return found
-  }
-
-  #forget({ request, chunk }: LogEntry): void {
-    this.#released = request.time
-    this.#size--
-    if (--chunk.held === 0) this.#bytes -= chunk.size
+  /** Sorts the added entries in. Most logs are nearly in order, so that only the last of those that wait are sorted again. */
+  #merge(): void {
+    const waiting = this.#waiting
+    const earliest = this.#added.reduce((least, { request }) => Math.min(least, request.time), Infinity)
+    let at = waiting.length
+    while (at > 0 && waiting[at - 1]!.request.time > earliest) at--
+    const last = waiting.splice(at).concat(this.#added)
+    for (const entry of last.toSorted((one, other) => one.request.time - other.request.time)) waiting.push(entry)
+    this.#added = []
   }
 }
 
@@ -201,7 +106,6 @@ export class LateLines {
     this.#most = most
   }
 
-  /** How many were added. */
   get count(): number {
     return this.#lines.length
   }
@@ -214,7 +118,6 @@ export class LateLines {
     this.#lines.push({ ...late, text: copyText(late.text) })
   }
 
-  /** Returns all lines in order. */
   *sorted(): Generator<LateLine, void> {
     yield* this.#lines.toSorted((one, other) => one.time - other.time || one.file - other.file || one.line - other.line)
   }

@@ -6,6 +6,7 @@ import { boundedKey } from '../../util/bounded-key.ts'
 import { fieldAt, formatNamed, textOf } from './formats.ts'
 import { type LoggedRequest, offset, type ParseSettings } from './request.ts'
 import { parseDuration } from '../../util/duration.ts'
+import type { ValuesOf } from '../command.ts'
 import { MOST_KEYS } from '../../stores/memory/index.ts'
 import { SluiceError } from '../../util/errors.ts'
 
@@ -32,7 +33,6 @@ const PARTS: Readonly<Record<string, (ipv6Subnet: number) => KeyPart>> = {
   everyone: () => () => 'everyone',
 }
 
-/** Returns true for the name of a field of JSON lines. */
 function isField(name: string): boolean {
   return !Object.hasOwn(PARTS, name) && !isHeader(name)
 }
@@ -57,7 +57,6 @@ function addressReader(ipv6Subnet: number): KeyPart {
   return ({ ip }) => (isIPv4(ip) ? ip : (key(ip) ?? ''))
 }
 
-/** The options of every command that reads logs. */
 export const LOG_OPTIONS = {
   format: { type: 'string' },
   key: { type: 'string', multiple: true },
@@ -85,20 +84,8 @@ export const LOG_USAGE = `A log is a file, a gzip file, or - for the standard in
   --max-keys <number>  the most keys that are stored (default: 1,000,000)
 `
 
-/** The values of these options, as `parseArgs` returns them. */
-export interface LogValues {
-  readonly format?: string | undefined
-  readonly key?: readonly string[] | undefined
-  readonly time?: string | undefined
-  readonly cost?: string | undefined
-  readonly field?: readonly string[] | undefined
-  readonly zone?: string | undefined
-  readonly reorder: string
-  readonly 'ipv6-subnet': string
-  readonly 'max-keys': string
-}
+export type LogValues = ValuesOf<typeof LOG_OPTIONS>
 
-/** How logs are read. */
 export interface LogSettings {
   /** What is read for `-`. Default: the standard input of the process. */
   readonly stdin: AsyncIterable<Buffer> | undefined

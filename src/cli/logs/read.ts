@@ -9,9 +9,7 @@ import { type Input, type Unread, type OnLate, Problems, Source } from './source
 
 /** Shows how much of the logs was read, on a terminal. */
 interface Progress {
-  /** Adds bytes that were read. */
   add(bytes: number): void
-  /** Removes the bar. */
   close(): void
 }
 
@@ -54,7 +52,6 @@ function lateText(reorder: number): string {
   return reorder === 0 ? 'out of order' : `more than ${roughDuration(reorder)} late`
 }
 
-/** What was read of logs. */
 export interface ReadLogs {
   readonly problems: Problems
   readonly requests: number
@@ -100,7 +97,6 @@ export async function readLogs(
   return checked(last, options)
 }
 
-/** What was read of all inputs. */
 interface Pass {
   readonly sources: readonly Source[]
   readonly problems: Problems
@@ -171,19 +167,16 @@ async function pass(
   return done
 }
 
-/** Entries in order. */
 interface Head {
   /** The next entry, its file, and the place of the file in the list of all. */
   readonly next: LogEntry | undefined
   readonly path: string
   readonly place: number
-  /** Removes the next entry. */
   take(): void
   /** Reads until there is a next entry. Returns false at the end. */
   fill(): boolean | Promise<boolean>
 }
 
-/** The late lines of all files. */
 class LateHead implements Head {
   next: LogEntry | undefined
   path = ''
@@ -295,7 +288,6 @@ function changed({ path }: Source): SluiceError {
   return new SluiceError('LOG_UNREADABLE', `${path}: the file changed while it was sorted. Copy it, and read the copy`)
 }
 
-/** What was read, and what was not. */
 export interface LogSummary {
   readonly lines: number
   readonly requests: number

@@ -125,7 +125,6 @@ export type Fields = Readonly<Record<string, unknown>>
 /** Returns the request of a line, or why there is none. */
 export type Parse = (line: string) => LoggedRequest | string
 
-/** What a parser is asked for. */
 export interface ParseSettings {
   /** True if headers are read. They cost time. */
   readonly wantsHeaders: boolean

@@ -79,7 +79,6 @@ async function* joined(first: Buffer, rest: AsyncGenerator<Buffer, void>): Async
   yield* rest
 }
 
-/** The bytes of the longest line that is read. */
 export const LONGEST_LINE = 65_536
 
 /** The bytes that become one text. V8 allocates each text of more than 128 KiB by itself, which takes twice as long. */
@@ -152,7 +151,6 @@ export class Lines {
   }
 }
 
-/** What is read: the standard input, or a file. */
 export interface Input {
   readonly path: string
   /** Its place in the list of all. Requests of one time are in the order of this list. */
@@ -177,7 +175,6 @@ export class Source {
   late = 0
   /** The sum of their line numbers. */
   lateLines = 0
-  /** The bytes that were read. */
   bytes = 0
   readonly format: Format
   readonly #options: LogSettings
@@ -300,7 +297,6 @@ export class Source {
   }
 }
 
-/** A line that was not read. */
 interface Sample {
   readonly file: string
   readonly line: number
@@ -331,7 +327,6 @@ export class Problems {
   latest = 0
   /** Lines of files that came later than the reorder window and were sorted. */
   sorted = 0
-  /** Requests without a key. */
   withoutKey = 0
   /** True once a time has a fraction of a second. */
   hasFractions = false

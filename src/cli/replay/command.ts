@@ -6,14 +6,13 @@ import type { PolicyRule } from '../../rules/document.ts'
 import { attributeIn } from '../../rules/keys.ts'
 import { type EachEntry, readLogs, summaryLines, summaryOf } from '../logs/read.ts'
 import { type LimitReport, type Replay, replayCompared, replayLimits, replayRules, type Report } from './replay.ts'
-import { columns, grouped, type Io, jsonText, type Outcome, percent } from '../print.ts'
-import { parseArgs } from 'node:util'
+import { columns, grouped, type Io, jsonText, percent } from '../print.ts'
+import { command, type Command, Misuse, type ValuesOf } from '../command.ts'
 import { PREFIX } from '../../stores/redis/keys.ts'
-import { SluiceError } from '../../util/errors.ts'
 import { LOG_OPTIONS, LOG_USAGE, logSettings, type LogSettings } from '../logs/options.ts'
 import { loadRules } from '../rules/command.ts'
 import { parseLimit } from './expression.ts'
-import { htmlOf } from './html.ts'
+import { EXACT_HEADINGS, exactCells, htmlOf, KEY_HEADINGS, keyCells, LIMIT_HEADINGS, limitCells } from './html.ts'
 
 const BUFFERED = 65_536
 
@@ -27,7 +26,6 @@ interface DecisionsFile {
   close(): void
 }
 
-/** Opens a file of decisions. */
 function openDecisions(path: string): DecisionsFile {
   const descriptor = opened(path)
   const isFile = fstatSync(descriptor).isFile()
@@ -102,7 +100,6 @@ function namesIn({ match = {}, key = [], cost }: PolicyRule): string[] {
 
 const NUMBERS = new Set([1, 2, 3, 4, 5, 6, 7])
 
-/** Writes a report for people. */
 function printed(report: Report): string {
   const { log, decisions, limits, notes } = report
   const overall =
@@ -121,33 +118,13 @@ function printed(report: Report): string {
 
 function limitTable(limits: readonly LimitReport[]): string[] {
   const isCompared = limits.some(({ exact }) => exact !== undefined)
-  const headings = ['limit', 'requests', 'admitted', 'denied', 'shadow', 'keys denied']
-  const rows = limits.map((each) => [
-    each.limit,
-    ...[each.requests, each.admitted, each.denied, each.shadow].map(grouped),
-    `${grouped(each.keysDenied)}${each.hasMoreKeys ? '+' : ''}`,
-    ...(isCompared ? exactCells(each) : []),
-  ])
-  return columns([[...headings, ...(isCompared ? ['too strict', 'too lenient'] : [])], ...rows], NUMBERS)
+  const rows = limits.map((each) => [...limitCells(each), ...(isCompared ? exactCells(each) : [])])
+  return columns([[...LIMIT_HEADINGS, ...(isCompared ? EXACT_HEADINGS : [])], ...rows], NUMBERS)
 }
 
-/** How often a limit decides otherwise than the exact log. */
-function exactCells({ exact }: LimitReport): string[] {
-  const { compared, tooStrict, tooLenient } = exact!
-  return [tooStrict, tooLenient].map((count) => `${grouped(count)} (${percent(count, compared)})`)
-}
-
-function hardestTable({ limit, hardest }: LimitReport): string[] {
-  if (hardest.length === 0) return []
-  const rows = hardest.map(({ key, denied, worstMinute, first, last }) => [
-    key === '' ? '(no key)' : key,
-    grouped(denied),
-    `${grouped(worstMinute.denied)} at ${worstMinute.at.slice(0, 16)}Z`,
-    first,
-    last,
-  ])
-  const headings = ['key', 'denied', 'worst minute', 'first', 'last']
-  return ['', `most denied by ${limit}`, ...columns([headings, ...rows], new Set([1, 2]))]
+function hardestTable(report: LimitReport): string[] {
+  if (report.hardest.length === 0) return []
+  return ['', `most denied by ${report.limit}`, ...columns([KEY_HEADINGS, ...keyCells(report)], new Set([1, 2]))]
 }
 
 const USAGE = `Usage: sluice replay <log> … --limit <limit> …   shows what a server would have decided for the requests of a log
@@ -172,20 +149,16 @@ const OPTIONS = {
   decisions: { type: 'string' },
   html: { type: 'string' },
   json: { type: 'boolean', default: false },
-  help: { type: 'boolean', short: 'h', default: false },
 } as const
 
-type Values = ReturnType<typeof parseArgs<{ options: typeof OPTIONS; allowPositionals: true }>>['values']
+type Values = ValuesOf<typeof OPTIONS>
 
-/** Runs `sluice replay …`. */
-export async function replayCommand(args: readonly string[], { stdin }: Io): Promise<Outcome> {
-  const { values, positionals } = parseArgs({ args: [...args], allowPositionals: true, options: OPTIONS })
-  if (values.help) return { text: USAGE }
-  if (positionals.length === 0) throw misuse('a log')
-  const report = await replayed(positionals, values, stdin)
+export const replayCommand: Command = command(USAGE, OPTIONS, async (logs, values, { stdin }) => {
+  if (logs.length === 0) throw new Misuse('expected a log')
+  const report = await replayed(logs, values, stdin)
   if (values.html !== undefined) writeFileSync(values.html, htmlOf(report))
   return { text: values.json ? jsonText(report) : printed(report) }
-}
+})
 
 async function replayed(paths: readonly string[], values: Values, stdin: Io['stdin']): Promise<Report> {
   refuseTogether(values)
@@ -216,9 +189,9 @@ async function replayed(paths: readonly string[], values: Values, stdin: Io['std
 const PLACE = { name: 'rules', prefix: PREFIX, client: undefined }
 
 function refuseTogether({ rules, limit = [], compare, key }: Values): void {
-  if ((rules === undefined) === (limit.length === 0)) throw misuse('--limit or --rules, and not both')
+  if ((rules === undefined) === (limit.length === 0)) throw new Misuse('expected --limit or --rules, and not both')
   if (rules !== undefined && (compare || key !== undefined))
-    throw misuse('no --compare and no --key with --rules, which have their own keys')
+    throw new Misuse('expected no --compare and no --key with --rules, which have their own keys')
 }
 
 function replayOf(
@@ -230,8 +203,4 @@ function replayOf(
   const expressions = limit.map(parseLimit)
   const hasCosts = cost !== undefined
   return compare ? replayCompared(expressions, options, hasCosts) : replayLimits(expressions, options, hasCosts)
-}
-
-function misuse(expected: string): SluiceError {
-  return new SluiceError('INVALID_OPTION', `expected ${expected}\n\n${USAGE}`)
 }

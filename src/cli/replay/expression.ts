@@ -10,7 +10,6 @@ import { reasonOf, shown, SluiceError } from '../../util/errors.ts'
 import { nearest } from '../../util/validate.ts'
 import type { LoggedRequest } from '../logs/request.ts'
 
-/** A limit of the command line. */
 export interface LimitExpression {
   /** As it was written. */
   readonly text: string
@@ -54,7 +53,6 @@ function made(text: string, input: LimitInput): Limit {
   }
 }
 
-/** Returns the names of the options of an algorithm. */
 function optionsOf(name: string): readonly string[] {
   const found = knownAlgorithms().find((each) => each.name === name)
   if (found !== undefined)

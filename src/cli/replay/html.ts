@@ -51,7 +51,6 @@ ${svg(HEIGHT, `Requests over time, admitted and ${verb}: ${title}`, shapes)}</di
 </figure>`
 }
 
-/** One limit of a comparison. */
 interface Bar {
   readonly label: string
   readonly strict: number
@@ -144,9 +143,9 @@ export function htmlOf(report: Report): string {
     '<h1>What limits would have decided</h1>',
     `<pre>${escapedHtml([...summaryLines(log), ...notes.map((note) => `note: ${note}`)].join('\n'))}</pre>`,
     limits.some(({ exact }) => exact !== undefined) ? differences(limits) : '',
-    decisions === undefined ? '' : section('All limits together', decisions, undefined),
-    limitTable(limits),
-    ...limits.map((each) => section(each.limit, each, hardestTable(each))),
+    decisions === undefined ? '' : section('All limits together', decisions, ''),
+    table(LIMIT_HEADINGS, limits.map(limitCells)),
+    ...limits.map((each) => section(each.limit, each, table(KEY_HEADINGS, keyCells(each)))),
   ]
   return `<!doctype html>
 <html lang="en">
@@ -167,60 +166,66 @@ ${parts.filter((each) => each !== '').join('\n')}
 `
 }
 
-function section(title: string, tally: Omit<LimitReport, 'limit' | 'exact'>, more: string | undefined): string {
+function section(title: string, tally: Omit<LimitReport, 'limit' | 'exact'>, more: string): string {
   const { admitted, denied, shadow, requests, timeline } = tally
   const refused = denied + shadow
   const verb = shadow > 0 ? 'would be denied' : 'denied'
   const line = `${grouped(admitted)} of ${grouped(requests)} requests admitted, ${grouped(refused)} ${verb} (${percent(refused, requests)})`
-  return [`<h2>${escapedHtml(title)}</h2>`, `<p>${line}</p>`, timelinePlot(timeline, title, verb), more ?? ''].join(
-    '\n',
-  )
+  return [`<h2>${escapedHtml(title)}</h2>`, `<p>${line}</p>`, timelinePlot(timeline, title, verb), more].join('\n')
 }
 
-function limitTable(limits: readonly LimitReport[]): string {
-  const rows = limits.map(({ limit, requests, admitted, denied, shadow, keysDenied, hasMoreKeys }) => [
-    escapedHtml(limit),
-    ...[requests, admitted, denied, shadow].map(grouped),
-    `${grouped(keysDenied)}${hasMoreKeys ? '+' : ''}`,
-  ])
-  return table(['limit', 'requests', 'admitted', 'denied', 'shadow', 'keys denied'], rows, 1)
+export const LIMIT_HEADINGS: readonly string[] = ['limit', 'requests', 'admitted', 'denied', 'shadow', 'keys denied']
+export const EXACT_HEADINGS: readonly string[] = ['too strict', 'too lenient']
+export const KEY_HEADINGS: readonly string[] = ['key', 'denied', 'worst minute', 'first', 'last']
+
+export function limitCells({
+  limit,
+  requests,
+  admitted,
+  denied,
+  shadow,
+  keysDenied,
+  hasMoreKeys,
+}: LimitReport): string[] {
+  const keys = `${grouped(keysDenied)}${hasMoreKeys ? '+' : ''}`
+  return [limit, ...[requests, admitted, denied, shadow].map(grouped), keys]
+}
+
+/** Returns how often a limit decides otherwise than the exact log. */
+export function exactCells({ exact }: LimitReport): string[] {
+  const { compared, tooStrict, tooLenient } = exact!
+  return [tooStrict, tooLenient].map((count) => `${grouped(count)} (${percent(count, compared)})`)
+}
+
+export function keyCells({ hardest }: LimitReport): string[][] {
+  return hardest.map(({ key, denied, worstMinute, first, last }) => {
+    const worst = `${grouped(worstMinute.denied)} at ${worstMinute.at.slice(0, 16)}Z`
+    return [key === '' ? '(no key)' : key, grouped(denied), worst, first, last]
+  })
 }
 
 function differences(limits: readonly LimitReport[]): string {
-  const rows = limits.map(({ limit, exact }) => {
-    const { compared = 0, tooStrict = 0, tooLenient = 0 } = exact ?? {}
-    const cells = [tooStrict, tooLenient].map((count) => `${grouped(count)} (${percent(count, compared)})`)
-    return [escapedHtml(limit), ...cells]
-  })
   const plot = bars(
     limits.map(({ limit, exact }) => ({ label: limit, strict: exact!.tooStrict, lenient: exact!.tooLenient })),
   )
   return [
     '<h2>Decisions that differ from an exact log of the window</h2>',
     plot,
-    table(['limit', 'too strict', 'too lenient'], rows, 1),
+    table(
+      ['limit', ...EXACT_HEADINGS],
+      limits.map((each) => [each.limit, ...exactCells(each)]),
+    ),
   ].join('\n')
 }
 
-function hardestTable({ hardest }: LimitReport): string {
-  if (hardest.length === 0) return ''
-  const rows = hardest.map(({ key, denied, worstMinute, first, last }) => [
-    escapedHtml(key === '' ? '(no key)' : key),
-    grouped(denied),
-    `${grouped(worstMinute.denied)} at ${worstMinute.at.slice(0, 16)}Z`,
-    first,
-    last,
-  ])
-  return table(['key', 'denied', 'worst minute', 'first', 'last'], rows, 1)
-}
-
-/** @param rows cells in HTML; all but the first `texts` are numbers and times */
-function table(headings: readonly string[], rows: readonly (readonly string[])[], texts: number): string {
-  const kind = (i: number): string => (i < texts ? 'text' : 'number')
+/** @param rows the first cell of each is a text; the others are numbers and times */
+function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
+  if (rows.length === 0) return ''
+  const kind = (i: number): string => (i === 0 ? 'text' : 'number')
   const head = headings.map((each, i) => `<th scope="col" class="${kind(i)}">${each}</th>`).join('')
   const body = rows.map(
     (row) =>
-      `<tr>${row.map((cell, i) => `<td class="${kind(i)}" data-label="${headings[i]}"><span>${cell}</span></td>`).join('')}</tr>`,
+      `<tr>${row.map((cell, i) => `<td class="${kind(i)}" data-label="${headings[i]}"><span>${escapedHtml(cell)}</span></td>`).join('')}</tr>`,
   )
   return `<table><thead><tr>${head}</tr></thead><tbody>\n${body.join('\n')}\n</tbody></table>`
 }

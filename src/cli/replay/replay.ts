@@ -9,7 +9,7 @@ import type { CompiledRules } from '../../rules/dimensions.ts'
 import { Rules } from '../../rules/rules.ts'
 import { memoryStore } from '../../stores/memory/index.ts'
 import type { LimitStatus, SyncStore } from '../../stores/store.ts'
-import { Heap } from '../logs/late.ts'
+import { Heap } from './heap.ts'
 import type { LogEntry, LoggedRequest } from '../logs/request.ts'
 import type { LogSettings } from '../logs/options.ts'
 import type { LogSummary } from '../logs/read.ts'
@@ -138,7 +138,6 @@ export class ExactLog {
   }
 }
 
-/** Decides about an entry of a log at the time of the entry. */
 type Decide = (entry: LogEntry) => Decision
 
 /** A store whose clock shows the time of the entry that is decided. */
@@ -201,7 +200,6 @@ function noEnds({ limits }: Decision): SluiceError {
   )
 }
 
-/** Stands for all requests without a key. */
 const NO_KEY = '(no key)'
 
 /** Makes one limiter of several limits: one transaction. */
@@ -250,7 +248,6 @@ function inputOf({ method, path, ip, headers, fields }: LoggedRequest): RulesInp
   }
 }
 
-/** What one limit has decided. */
 export interface LimitReport extends TallyReport {
   /** The limit as it was written, or the name of the policy and the limit. */
   readonly limit: string
@@ -258,7 +255,6 @@ export interface LimitReport extends TallyReport {
   readonly exact: ExactReport | undefined
 }
 
-/** What all limits have decided. */
 interface ReplayReport {
   /** Whole decisions: denied if any limit denies. `undefined` with `--compare`. */
   readonly decisions: TallyReport | undefined
@@ -335,7 +331,6 @@ function limitReport(text: string, tally: Tally, exact?: ExactLog): LimitReport 
 const FULL =
   'there were more keys than --max-keys: some shared a counter, so they may be denied here and not by a server with more room'
 
-/** One limit of a comparison, by itself. */
 interface Contestant {
   readonly expression: LimitExpression
   readonly place: LogStore
@@ -411,7 +406,6 @@ function limitOrNone(input: LimitInput): Limit | undefined {
   }
 }
 
-/** What `sluice replay` prints. */
 export interface Report extends ReplayReport {
   readonly log: LogSummary
 }

@@ -1,6 +1,5 @@
 import { copyText } from '../../util/bounded-key.ts'
 
-/** The bars of a plot. */
 const SLOTS = 240
 
 /** Requests over time, in a fixed number of slots that become wider as the log gets longer. */
@@ -50,7 +49,6 @@ export class Timeline {
 }
 
 const MINUTE = 60_000
-/** The keys of a report. */
 const HARDEST = 10
 
 /** A key that a limit has denied. Times are in ISO 8601. */
@@ -63,7 +61,6 @@ interface DeniedKey {
   readonly last: string
 }
 
-/** What a limit has decided. */
 export interface TallyReport {
   readonly requests: number
   readonly admitted: number
@@ -128,7 +125,6 @@ export class Tally {
   }
 }
 
-/** The denials of one key. */
 class Denials {
   count = 1
   readonly #first: number

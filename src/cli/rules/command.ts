@@ -13,7 +13,7 @@ import { readRulesFile } from '../../rules/read.ts'
 import { type CompiledText, compileText, type RulesText } from '../../rules/text.ts'
 import { shown, SluiceError } from '../../util/errors.ts'
 import { clients, withRedis } from '../connect.ts'
-import { parseArgs } from 'node:util'
+import { command, type Command as CliCommand, Misuse, type ValuesOf } from '../command.ts'
 import { clientAddress } from '../../http/keys/address.ts'
 import { PREFIX } from '../../stores/redis/keys.ts'
 import { EXIT, jsonText, type Outcome } from '../print.ts'
@@ -22,14 +22,12 @@ import { doubtsOf } from './doubts.ts'
 import { historyOf, printedHistory } from './history.ts'
 import { explain, printedExplanation } from './explain.ts'
 
-/** Where a command finds documents in Redis. */
 interface Place {
   readonly name: string
   readonly prefix: string
   readonly client: string | undefined
 }
 
-/** Reads a text from a file, or from Redis if it is given as a URL. */
 async function loadText(from: string, place: Place): Promise<RulesText> {
   if (!isRedisUrl(from)) return readRulesFile(from)
   const { name, prefix } = place
@@ -96,7 +94,6 @@ const texts = { type: 'string', multiple: true, default: [] as string[] } as con
 
 const OPTIONS = {
   json: { type: 'boolean', default: false },
-  help: { type: 'boolean', short: 'h', default: false },
   name: { ...text, default: 'rules' },
   prefix: { ...text, default: PREFIX },
   client: text,
@@ -112,11 +109,11 @@ const OPTIONS = {
   limiter: { ...text, default: 'rules' },
 } as const
 
-type Values = ReturnType<typeof parsed>['values']
-type Command = (words: readonly string[], values: Values, place: Place) => Promise<Outcome>
+type Values = ValuesOf<typeof OPTIONS>
+type Subcommand = (words: readonly string[], values: Values, place: Place) => Promise<Outcome>
 
 /** The commands, each digit for a number of words that it takes, and its options beside those of all commands. */
-const COMMANDS: Readonly<Record<string, readonly [words: string, command: Command, ...options: (keyof Values)[]]>> = {
+const COMMANDS: Readonly<Record<string, readonly [words: string, work: Subcommand, ...options: (keyof Values)[]]>> = {
   check: ['1', check],
   diff: ['2', diff, 'fail-on'],
   push: ['2', push, 'version', 'writer'],
@@ -127,30 +124,20 @@ const COMMANDS: Readonly<Record<string, readonly [words: string, command: Comman
 }
 const OF_ALL: readonly (keyof Values)[] = ['json', 'name', 'prefix', 'client']
 
-/** Runs `sluice rules …`. */
-export async function rulesCommand(args: readonly string[]): Promise<Outcome> {
-  const { values, positionals, tokens } = parsed(args)
-  if (values.help) return { text: USAGE }
-  const [name = '', ...words] = positionals
+export const rulesCommand: CliCommand = command(USAGE, OPTIONS, async ([name = '', ...words], values, _io, named) => {
   const found = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
   if (found === undefined || !found[0].includes(String(words.length))) throw misuse('a command and what it needs')
-  const [, command, ...options] = found
-  for (const token of tokens) {
-    if (token.kind === 'option' && ![...OF_ALL, ...options].includes(token.name))
-      throw misuse(`no --${token.name} with ${name}`)
-  }
+  const [, work, ...options] = found
+  const known = new Set<string>([...OF_ALL, ...options])
+  for (const each of named) if (!known.has(each)) throw misuse(`no --${each} with ${name}`)
   const { prefix, client } = values
   if (client !== undefined && !clients.some((each) => each.name === client))
     throw misuse(`one of ${clients.map((each) => each.name).join(', ')} as --client`)
-  return command(words, values, { name: values.name, prefix, client })
-}
+  return work(words, values, { name: values.name, prefix, client })
+})
 
-function parsed(args: readonly string[]) {
-  return parseArgs({ args: [...args], allowPositionals: true, tokens: true, options: OPTIONS })
-}
-
-function misuse(expected: string): SluiceError {
-  return new SluiceError('INVALID_OPTION', `expected ${expected}\n\n${USAGE}`)
+function misuse(expected: string): Misuse {
+  return new Misuse(`expected ${expected}`)
 }
 
 async function check([from]: readonly string[], { json }: Values, place: Place): Promise<Outcome> {
@@ -268,7 +255,6 @@ async function explainRequest([from]: readonly string[], values: Values, place: 
   return { text: json ? jsonText(found) : printedExplanation(found) }
 }
 
-/** Reads options such as `x-device=a`. */
 function pairs(option: string, given: readonly string[]): Readonly<Record<string, string>> {
   return Object.fromEntries(
     given.map((each) => {

@@ -28,7 +28,6 @@ function compareLimits(before: Limit, after: Limit): Direction | undefined {
   ])
 }
 
-/** Combines changes of several parts. */
 function combined(parts: readonly (Direction | undefined)[]): Direction | undefined {
   const directions = new Set(parts.filter((each) => each !== undefined))
   if (directions.size > 1) return 'changed'
@@ -93,7 +92,6 @@ function matchText({ conditions, index }: CompiledPolicy): string {
   return conditions.map(({ dimension, expected }) => `${dimension.part} ${expected}`).join(', ')
 }
 
-/** Describes what a policy does. */
 function policyText(policy: CompiledPolicy): string {
   if (policy.rule.allow === true) return `${matchText(policy)}: admitted without being counted`
   return `${matchText(policy)}: ${limitsText(policy.limits)} by ${policy.key!.names.join(' and ')}`
@@ -119,7 +117,6 @@ export interface Difference {
   readonly until?: string
 }
 
-/** What `--fail-on` takes. */
 export const EFFECTS = ['loosened', 'tightened'] as const
 
 export type Effect = (typeof EFFECTS)[number]
@@ -250,7 +247,6 @@ function overrideDifferences(before: CompiledPolicy, after: CompiledPolicy): Dif
   })
 }
 
-/** Compares limits by their names. */
 function direction(before: readonly Limit[], after: readonly Limit[]): Direction | undefined {
   const old = new Map(before.map((limit) => [limit.name, limit]))
   return combined(
@@ -286,7 +282,6 @@ function keyText({ rule }: CompiledOverride): string {
   return Array.isArray(rule.key) ? rule.key.join(' ') : String(rule.key)
 }
 
-/** Writes a line for each difference. */
 export function printedDifferences(all: readonly Difference[]): string {
   if (all.length === 0) return 'no difference\n'
   return all.map((each) => `${each.kind.padEnd(9)}  ${lineOf(each)}\n`).join('')

@@ -101,7 +101,6 @@ function verdictOf({ allowedBy, admitted, policies }: Omit<Explained, 'verdict'>
   return `A request would be denied now by ${reasons.join('; ')}.`
 }
 
-/** The most policies that a verdict lists. */
 const MOST_LISTED = 10
 
 /** Says which policies would limit the request with what was not given. */
@@ -171,7 +170,6 @@ async function timeOf(scripts: ScriptClient): Promise<number> {
   return Number(seconds) * 1000 + Number(micros) / 1000
 }
 
-/** Writes an explanation for people: the verdict first. */
 export function printedExplanation({ verdict, policies }: Explained): string {
   return `${[verdict, ...policies.map(policyLines)].join('\n\n')}\n`
 }

@@ -4,7 +4,6 @@ import { compileText } from '../../rules/text.ts'
 import { asError } from '../print.ts'
 import { type Difference, differences, printedDifferences } from './diff.ts'
 
-/** A push, and what it changed. */
 interface HistoryEntry extends RulesPush {
   /** The differences to the version before. Absent for the oldest version that is kept. */
   readonly differences?: readonly Difference[]
@@ -12,7 +11,6 @@ interface HistoryEntry extends RulesPush {
   readonly failure?: string
 }
 
-/** The most differences of a version that are printed. */
 const MOST_LINES = 10
 
 /** Returns what each push changed. @param pushes the newest first */
@@ -34,7 +32,6 @@ async function compiledOf(rules: PulledRules): Promise<CompiledRules | string> {
   )
 }
 
-/** Writes a paragraph for each version. */
 export function printedHistory(history: readonly HistoryEntry[]): string {
   return history.map(printedEntry).join('')
 }

@@ -1,5 +1,4 @@
 import { isIP } from 'node:net'
-import { parseArgs } from 'node:util'
 import type { HeaderStyle } from '../../http/headers/types.ts'
 import { rulesFromFile } from '../../rules/file.ts'
 import { rulesFromRedis } from '../../rules/redis/source.ts'
@@ -7,13 +6,14 @@ import type { Rules } from '../../rules/rules.ts'
 import type { RulesInput } from '../../limiter/rule-source.ts'
 import { Service } from '../../service/service.ts'
 import { memoryStore } from '../../stores/memory/index.ts'
+import type { RedisClient } from '../../stores/redis/clients.ts'
 import { redisStore } from '../../stores/redis/index.ts'
 import { PREFIX } from '../../stores/redis/keys.ts'
 import type { Degraded, Store } from '../../stores/store.ts'
 import { SluiceError } from '../../util/errors.ts'
-import { withLastingRedis } from '../connect.ts'
+import { command, type Command, Misuse, type ValuesOf } from '../command.ts'
+import { withRedis } from '../connect.ts'
 import { isDatabaseUrl, withStore } from '../databases.ts'
-import type { Io, Outcome } from '../print.ts'
 import { isRedisUrl } from '../rules/command.ts'
 import { type Address, serverOf, serveUntilStopped } from './server.ts'
 
@@ -57,21 +57,14 @@ const OPTIONS = {
   table: text,
   schema: text,
   client: text,
-  help: { type: 'boolean', short: 'h', default: false },
 } as const
 
-type Values = ReturnType<typeof parsed>['values']
-
-function parsed(args: readonly string[]) {
-  return parseArgs({ args: [...args], allowPositionals: true, options: OPTIONS })
-}
+type Values = ValuesOf<typeof OPTIONS>
 
 /** Runs `sluice serve …` until a signal ends it. */
-export async function serveCommand(args: readonly string[], io: Io): Promise<Outcome> {
-  const { values, positionals } = parsed(args)
-  if (values.help) return { text: USAGE }
-  const [from] = positionals
-  if (from === undefined || positionals.length > 1) throw misuse('a file of rules, or the URL of a Redis')
+export const serveCommand: Command = command(USAGE, OPTIONS, async (words, values, io) => {
+  const [from] = words
+  if (from === undefined || words.length > 1) throw new Misuse('expected a file of rules, or the URL of a Redis')
   const address = addressIn(values)
   const token = tokenIn(process.env['SLUICE_TOKEN'], address)
   if (token === false)
@@ -88,7 +81,7 @@ export async function serveCommand(args: readonly string[], io: Io): Promise<Out
       return { text: '' }
     }),
   )
-}
+})
 
 function serviceOptions(values: Values): object {
   const { 'on-outage': onOutage, limiter, headers, 'address-header': addressHeader } = values
@@ -102,11 +95,12 @@ function serviceOptions(values: Values): object {
 
 function addressIn({ port, host, socket }: Values): Address {
   if (socket !== undefined) {
-    if (port !== undefined || host !== undefined) throw misuse('--socket, or --port and --host')
+    if (port !== undefined || host !== undefined) throw new Misuse('expected --socket, or --port and --host')
     return { socket }
   }
   const number = Number(port ?? 8080)
-  if (!Number.isInteger(number) || number < 0 || number > 65_535 || port === '') throw misuse('--port from 0 to 65535')
+  if (!Number.isInteger(number) || number < 0 || number > 65_535 || port === '')
+    throw new Misuse('expected --port from 0 to 65535')
   return { host: host ?? '127.0.0.1', port: number }
 }
 
@@ -124,22 +118,21 @@ function isOfThisMachine(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
 }
 
-/** Calls `work` with the store of the option `--store`. */
 async function withCounts<Answer>(values: Values, work: (store: Store) => Promise<Answer>): Promise<Answer> {
   const { store: url, prefix, client } = values
   if (url === undefined) return work(memoryStore())
   if (isDatabaseUrl(url)) return withStore(url, values, work)
-  return withLastingRedis(url, client, async (connected) => {
+  const withStoreOf = async (_: unknown, connected: RedisClient): Promise<Answer> => {
     const store = redisStore(connected, { prefix })
     try {
       return await work(store)
     } finally {
       await store.close()
     }
-  })
+  }
+  return withRedis(url, client, withStoreOf, true)
 }
 
-/** Calls `work` with rules that follow their source. */
 async function withRules<Answer>(
   from: string,
   { name, prefix, client }: Values,
@@ -153,11 +146,7 @@ async function withRules<Answer>(
     }
   }
   if (!isRedisUrl(from)) return within(await rulesFromFile<RulesInput>(from))
-  return withLastingRedis(from, client, async (connected) =>
-    within(await rulesFromRedis<RulesInput>(connected, { name, prefix })),
-  )
-}
-
-function misuse(expected: string): SluiceError {
-  return new SluiceError('INVALID_OPTION', `expected ${expected}\n\n${USAGE}`)
+  const withRulesOf = async (_: unknown, connected: RedisClient): Promise<Answer> =>
+    within(await rulesFromRedis<RulesInput>(connected, { name, prefix }))
+  return withRedis(from, client, withRulesOf, true)
 }

@@ -6,7 +6,6 @@ import { discardBody } from '../../http/response/unread-body.ts'
 import { ClientGone, type Service } from '../../service/service.ts'
 import { SluiceError } from '../../util/errors.ts'
 
-/** Where a server listens. */
 export type Address = { readonly host: string; readonly port: number } | { readonly socket: string }
 
 /** Milliseconds for which a request may arrive, and its headers alone. */
@@ -19,7 +18,6 @@ const MOST_CONNECTIONS = 4096
 /** Milliseconds for which open requests may be answered after a signal. */
 const END_MS = 10_000
 
-/** Returns a server that answers with a service. */
 export function serverOf(service: Service): Server {
   const settings = {
     requestTimeout: REQUEST_MS,

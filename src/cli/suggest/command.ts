@@ -1,17 +1,15 @@
 import { copyText } from '../../util/bounded-key.ts'
 import { shortDuration } from '../../util/duration.ts'
-import { parseArgs } from 'node:util'
-import { SluiceError } from '../../util/errors.ts'
+import { command, type Command, Misuse } from '../command.ts'
 import { LOG_OPTIONS, LOG_USAGE, logSettings } from '../logs/options.ts'
 import { type LogSummary, readLogs, summaryLines, summaryOf } from '../logs/read.ts'
-import { columns, grouped, type Io, jsonText, type Outcome, percent } from '../print.ts'
+import { columns, grouped, jsonText, percent } from '../print.ts'
 
 /** Counts below this are kept exactly, larger ones to 11 binary digits. */
 const EXACT = 2048
 
 /** How often each number occurs. Its size does not depend on how many numbers are added. */
 export class Histogram {
-  /** How many numbers were added. */
   total = 0
   max = 0
   readonly #counts = new Map<number, number>()
@@ -73,7 +71,6 @@ export const WINDOWS: readonly number[] = [1000, 60_000, 3_600_000, 86_400_000]
 const NUMBERS = 3
 const WIDTH = NUMBERS * WINDOWS.length
 
-/** What clients do in windows of one length. */
 interface WindowActivity {
   readonly window: number
   /** The busiest window of each key. */
@@ -164,7 +161,6 @@ const SHARES = { p50: 0.5, p90: 0.9, p99: 0.99, p999: 0.999 } as const
 /** The shares of keys whose busiest window a candidate admits whole. */
 const CANDIDATE_SHARES = [0.9, 0.99, 0.999, 1]
 
-/** Percentiles of counts. */
 interface Percentiles extends Readonly<Record<keyof typeof SHARES, number>> {
   readonly max: number
 }
@@ -213,7 +209,6 @@ function percentiles(histogram: Histogram): Percentiles {
   }
 }
 
-/** Returns round numbers that admit most keys. */
 function candidates(keys: Histogram): number[] {
   return [...new Set(CANDIDATE_SHARES.map((share) => roundUp(keys.percentile(share))))]
 }
@@ -233,13 +228,8 @@ const USAGE = `Usage: sluice suggest <log> …   shows how many requests clients
 
 ${LOG_USAGE}`
 
-const OPTIONS = {
-  ...LOG_OPTIONS,
-  json: { type: 'boolean', default: false },
-  help: { type: 'boolean', short: 'h', default: false },
-} as const
+const OPTIONS = { ...LOG_OPTIONS, json: { type: 'boolean', default: false } } as const
 
-/** What `sluice suggest` prints. */
 export interface Suggestion {
   readonly log: LogSummary
   readonly keys: number
@@ -248,14 +238,11 @@ export interface Suggestion {
   readonly windows: readonly WindowFigures[]
 }
 
-/** Runs `sluice suggest …`. */
-export async function suggestCommand(args: readonly string[], { stdin }: Io): Promise<Outcome> {
-  const { values, positionals } = parseArgs({ args: [...args], allowPositionals: true, options: OPTIONS })
-  if (values.help) return { text: USAGE }
-  if (positionals.length === 0) throw new SluiceError('INVALID_OPTION', `expected a log\n\n${USAGE}`)
+export const suggestCommand: Command = command(USAGE, OPTIONS, async (logs, values, { stdin }) => {
+  if (logs.length === 0) throw new Misuse('expected a log')
   const options = logSettings(values, false, stdin)
   let activity = new Activity(options.maxKeys)
-  const read = await readLogs(positionals, options, () => {
+  const read = await readLogs(logs, options, () => {
     activity = new Activity(options.maxKeys)
     return ({ key, request, cost }) => activity.add(key, request.time, cost)
   })
@@ -264,7 +251,7 @@ export async function suggestCommand(args: readonly string[], { stdin }: Io): Pr
   const found: Suggestion = { log, keys: activity.keys, dropped: activity.dropped, windows }
   if (values.json) return { text: jsonText(found) }
   return { text: `${printed(found, values.cost !== undefined).join('\n')}\n` }
-}
+})
 
 function printed({ log, keys, dropped, windows }: Suggestion, hasCosts: boolean): string[] {
   const units = hasCosts ? 'units' : 'requests'

@@ -1,12 +1,11 @@
 import { parseDuration, roughDuration } from '../../util/duration.ts'
-import { escaped, grouped, type Io, jsonText, type Outcome, resetText } from '../print.ts'
-import { parseArgs } from 'node:util'
-import { PREFIX } from '../../stores/redis/keys.ts'
+import { command, type Command, Misuse, SOURCE_OPTIONS, SOURCE_USAGE } from '../command.ts'
+import { columns, escaped, grouped, jsonText, resetText } from '../print.ts'
 import { SluiceError } from '../../util/errors.ts'
 import { TOPIC } from '../../dashboard/fleet.ts'
-import { type KeySource, SOURCE_ARGUMENTS, type StoredKey, withAllKeys, withTexts } from '../sources.ts'
+import { type KeySource, type StoredKey, withAllKeys, withTexts } from '../sources.ts'
 import { fleetOf, fleetPage } from './fleet.ts'
-import { charactersOf, cut, live, type Page } from './screen.ts'
+import { cut, live, type Page } from './screen.ts'
 import { type HeldByLimit, heldOf } from '../../stores/held.ts'
 
 /** The state of one key under one limit. Durations are in milliseconds. */
@@ -24,7 +23,6 @@ export interface Row {
   readonly lockedFor: number
 }
 
-/** Keys that are read at once. */
 const AT_ONCE = 50
 
 /** The most used keys that were found. It keeps a bounded number of them, and reads these again on each refresh. */
@@ -52,7 +50,6 @@ export class Ranking {
     this.#forget()
   }
 
-  /** Reads the kept keys again. */
   refresh(): Promise<void> {
     return this.add([...this.#kept.values()].map(({ key }) => key))
   }
@@ -111,43 +108,32 @@ export function shareOf({ used, capacity, lockedFor }: Row): number {
 }
 
 const HEADINGS = ['used', '', 'of', 'key', 'limit', 'limiter', 'resets in', 'locked for']
+const NUMBERS = new Set([0])
 const KEY = 3
-/** The widest key in a terminal. */
 const KEY_WIDTH = 40
 const BAR = 10
 
 /** Returns the rows as lines of at most `width` characters. Control characters are escaped. */
 export function tableOf(rows: readonly Row[], width: number): string[] {
   if (rows.length === 0) return [cut('No key uses a part of a limit now.', width)]
-  const cells = [HEADINGS, ...rows.map((row) => cellsOf(row, width))]
-  const widths = HEADINGS.map((_, column) =>
-    cells.reduce((most, line) => Math.max(most, charactersOf(line[column]!).length), 0),
-  )
-  return cells.map((line) => cut(line.map((cell, column) => padded(cell, widths[column]!, column)).join('  '), width))
+  const lines = columns([HEADINGS, ...rows.map((row) => cellsOf(row, width))], NUMBERS)
+  return lines.map((line) => cut(line, width))
 }
 
 function cellsOf(row: Row, width: number): string[] {
   const { used, capacity, limit, limiter, resetAfter, slots, lockedFor, key } = row
   const free = resetAfter === undefined ? '?' : resetText(Math.max(resetAfter, lockedFor), slots)
   const locked = lockedFor > 0 ? roughDuration(lockedFor) : '–'
-  const texts = [numberText(used), bar(shareOf(row)), numberText(capacity), key, limit, limiter, free, locked]
+  const [count, most] = [used, capacity].map((each) => (each === undefined ? '?' : grouped(each)))
+  const texts = [count!, bar(shareOf(row)), most!, key, limit, limiter, free, locked]
   const cells = texts.map((text) => escaped(text).replaceAll('\n', '\\n'))
   if (width < Infinity) cells[KEY] = cut(cells[KEY]!, KEY_WIDTH)
   return cells
 }
 
-function numberText(value: number | undefined): string {
-  return value === undefined ? '?' : value.toLocaleString('en')
-}
-
 function bar(share: number): string {
   const full = Math.ceil(share * BAR)
   return '█'.repeat(full) + '░'.repeat(BAR - full)
-}
-
-function padded(cell: string, width: number, column: number): string {
-  const space = ' '.repeat(width - charactersOf(cell).length)
-  return column === 0 ? space + cell : cell + space
 }
 
 const USAGE = `Usage: sluice top <url>           shows the keys that have used most of their limits; q quits
@@ -158,16 +144,12 @@ const USAGE = `Usage: sluice top <url>           shows the keys that have used m
   --keys <number>    how many keys to show (default: 100)
   --once             reads all keys once, prints the table and ends; the default without a terminal
   --json             prints JSON; implies --once
-  --prefix <text>    the prefix of keys in Redis (default: ${PREFIX})
-  --table <name>     the table in PostgreSQL, MySQL or SQLite (default: sluice)
-  --schema <name>    its schema
-  --client <name>    ioredis, iovalkey, redis or @valkey/valkey-glide (default: the first that is installed)
+  ${SOURCE_USAGE}
 
 A refresh reads the keys on the screen again, and the next 5,000 keys.
 The URL is one of redis://, postgres://, mysql:// or sqlite:<file>.
 `
 
-/** Keys that one refresh looks at. */
 const KEYS_PER_REFRESH = 5000
 const MOST_KEYS = 10_000
 
@@ -177,34 +159,31 @@ const OPTIONS = {
   interval: { type: 'string', default: '2s' },
   keys: { type: 'string', default: '100' },
   once: { type: 'boolean', default: false },
-  ...SOURCE_ARGUMENTS,
+  ...SOURCE_OPTIONS,
 } as const
 
-/** Runs `sluice top …`. */
-export async function topCommand(args: readonly string[], { stdout }: Io): Promise<Outcome> {
-  const { values, positionals } = parseArgs({ args: [...args], allowPositionals: true, options: OPTIONS })
-  if (values.help) return { text: USAGE }
-  if (positionals.length !== 1) throw new SluiceError('INVALID_OPTION', `expected a URL\n\n${USAGE}`)
+export const topCommand: Command = command(USAGE, OPTIONS, async (words, values, { stdout }) => {
+  const [url = ''] = words
+  if (words.length !== 1) throw new Misuse('expected a URL')
   if (values.fleet && values.limiter !== undefined)
     throw new SluiceError('INVALID_OPTION', '--fleet shows processes and not keys. Leave --limiter out')
   const ranking = new Ranking(values.limiter, keysOf(values.keys))
   const interval = intervalOf(values.interval)
   const isLive = stdout.isTTY === true && process.stdin.isTTY && !values.once && !values.json
   if (values.fleet)
-    return withTexts(positionals[0]!, values, TOPIC, async (texts) => {
+    return withTexts(url, values, TOPIC, async (texts) => {
       if (isLive) return live(interval, async () => fleetPage(await fleetOf(texts)))
       const sums = await fleetOf(texts)
       return { text: values.json ? jsonText(sums) : `${fleetPage(sums).lines(Infinity).join('\n')}\n` }
     })
-  return withAllKeys(positionals[0]!, values, async (source) => {
+  return withAllKeys(url, values, async (source) => {
     if (isLive) return live(interval, () => refreshed(source, ranking))
     await source.next(Infinity, ranking.add)
     const rows = ranking.rows()
     return { text: values.json ? `${JSON.stringify(rows)}\n` : `${tableOf(rows, Infinity).join('\n')}\n` }
   })
-}
+})
 
-/** Refreshes the keys that it shows, and reads the next ones. */
 async function refreshed(source: KeySource, ranking: Ranking): Promise<Page> {
   await ranking.refresh()
   await source.next(KEYS_PER_REFRESH, ranking.add)

@@ -1,11 +1,11 @@
 import { readFleet } from '../../dashboard/fleet.ts'
-import { addUp, type Sums } from '../../dashboard/sums.ts'
+import type { Sums } from '../../dashboard/state.ts'
+import { addUp } from '../../dashboard/sums.ts'
 import type { SharedTexts } from '../../stores/texts.ts'
 import { roughDuration } from '../../util/duration.ts'
 import { columns as aligned, escaped } from '../print.ts'
 import { cut, type Page } from './screen.ts'
 
-/** What the processes at a URL do together. */
 export interface FleetSums extends Sums {
   /** Texts that are no summaries of this version. */
   readonly unread: number
@@ -19,7 +19,6 @@ export async function fleetOf(texts: SharedTexts): Promise<FleetSums> {
   return { ...addUp(members, Date.now()), unread, isCut }
 }
 
-/** Returns the tables of the dashboard: processes, limits and the keys that are denied most. */
 export function fleetPage(sums: FleetSums): Page {
   const { processes } = sums
   const title = processes.length === 1 ? '1 process' : `${processes.length} processes`

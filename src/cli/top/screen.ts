@@ -1,5 +1,5 @@
 import { emitKeypressEvents } from 'node:readline'
-import type { Outcome } from '../print.ts'
+import { charactersOf, type Outcome } from '../print.ts'
 
 /** The second screen of a terminal. It is left, and the cursor shown, in every case. */
 interface Screen {
@@ -57,14 +57,12 @@ function openScreen(input: NodeJS.ReadStream, output: NodeJS.WriteStream): Scree
   }
 }
 
-/** What a refresh shows. */
 export interface Page {
   readonly title: string
   /** Returns lines of at most so many characters. */
   lines(columns: number): readonly string[]
 }
 
-/** Refreshes the screen until the user quits. */
 export async function live(interval: number, refresh: () => Promise<Page>): Promise<Outcome> {
   const screen = openScreen(process.stdin, process.stdout)
   try {
@@ -81,13 +79,7 @@ export async function live(interval: number, refresh: () => Promise<Page>): Prom
   return { text: '' }
 }
 
-/** Cuts a line at the edge of the terminal. */
 export function cut(line: string, width: number): string {
   const characters = charactersOf(line.trimEnd())
   return characters.length <= width ? characters.join('') : `${characters.slice(0, width - 1).join('')}…`
-}
-
-/** Code points: a cut between two halves of a character would print neither. */
-export function charactersOf(text: string): string[] {
-  return Array.from(text)
 }

@@ -1,21 +1,6 @@
 // Looks a key up and resets it.
+import type { KeyAnswer, KeyState } from '../state.ts'
 import { element, figure, make, makeCell, makeHead, setText, keyName } from './tables.ts'
-
-interface KeyState {
-  readonly limit: string
-  readonly allowed: boolean
-  readonly used: number | null
-  readonly remaining: number | null
-  readonly retryAfter: number | null
-  readonly resetAfter: number | null
-  readonly slots: boolean
-}
-
-interface Answer {
-  readonly limits?: readonly KeyState[]
-  readonly isReset?: boolean
-  readonly problem?: string
-}
 
 const limiterInput = element('limiter') as HTMLInputElement
 const keyInput = element('key') as HTMLInputElement
@@ -24,12 +9,12 @@ const confirmation = element('confirm') as HTMLDialogElement
 /** The key that was looked up last. */
 let found = { limiter: '', key: '' }
 
-async function ask(path: string, named: { readonly limiter: string; readonly key: string }): Promise<Answer> {
+async function ask(path: string, named: { readonly limiter: string; readonly key: string }): Promise<KeyAnswer> {
   try {
     const headers = { 'X-Sluice-Key': encodeURIComponent(JSON.stringify(named)) }
     const response = await fetch(path, { method: 'POST', headers })
     if (response.status === 401) return { problem: 'You are no longer authorized. Reload the page.' }
-    return (await response.json()) as Answer
+    return (await response.json()) as KeyAnswer
   } catch {
     return { problem: 'The server did not answer as expected.' }
   }
@@ -44,7 +29,7 @@ export async function lookUp(limiter: string, key: string): Promise<void> {
   if (found === asked) showAnswer(answer)
 }
 
-function showAnswer({ limits = [], isReset, problem }: Answer): void {
+function showAnswer({ limits = [], isReset, problem }: KeyAnswer): void {
   const { limiter, key } = found
   setText(element('answer'), problem ?? (limits.length > 0 ? 'Found.' : 'This key has no state.'))
   setText(element('found-title'), limiter + ': ' + keyName(key))

@@ -1,6 +1,7 @@
 // Asks the server every two seconds, and shows what it says.
 import { lookUp, offerNames } from './keys.ts'
-import { BUCKETS, countedBuckets, nameOf, plottedBuckets, type Series, SPAN, type State } from './model.ts'
+import { BUCKETS, type RatedSeries, SPAN, type State } from '../state.ts'
+import { countedBuckets, nameOf, plottedBuckets } from './model.ts'
 import { createPlot, draw } from './plot.ts'
 import { showFleet } from './processes.ts'
 import { element, figure, limitsOf, setText, showLimits, showMinutes, showStates, showTop, timeOf } from './tables.ts'
@@ -87,7 +88,7 @@ function showSince(state: State): void {
   )
 }
 
-function choicesOf(state: State): Series[] {
+function choicesOf(state: State): RatedSeries[] {
   return [state.series[0], ...limitsOf(state)]
 }
 

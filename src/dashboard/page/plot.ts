@@ -1,11 +1,11 @@
 // Draws a series as SVG.
-import { filled, plottedBuckets, type Series, SPAN, type State, total } from './model.ts'
+import { type Series, SPAN, type State } from '../state.ts'
+import { filled, plottedBuckets, total } from './model.ts'
 
 const NAMESPACE = 'http://www.w3.org/2000/svg'
 const HEIGHT = 100
 const CLASSES = ['area', 'denied-line', 'shadow-line']
 
-/** Creates an empty plot. */
 export function createPlot(): SVGSVGElement {
   const svg = document.createElementNS(NAMESPACE, 'svg')
   svg.setAttribute('preserveAspectRatio', 'none')

@@ -1,5 +1,5 @@
 // The processes: the one that answers, and those that share its store.
-import type { ProcessState, State } from './model.ts'
+import type { ProcessState, State } from '../state.ts'
 import { element, figure, make, makeCell, makeHead, setText, timeOf } from './tables.ts'
 
 export function showFleet(state: State): void {

@@ -1,16 +1,6 @@
 // The tables of limits, minutes and keys, and the lists of stores and rules. Each text is set as text, never as HTML.
-import {
-  countedBuckets,
-  type DeniedKey,
-  nameOf,
-  type RulesState,
-  type Series,
-  SPAN,
-  type State,
-  type StoreState,
-  sum,
-  total,
-} from './model.ts'
+import { type DeniedKey, type RatedSeries, SPAN, type State } from '../state.ts'
+import { countedBuckets, nameOf, sum, total } from './model.ts'
 import { createPlot, draw } from './plot.ts'
 
 interface Row {
@@ -36,7 +26,6 @@ function shown(text: string): string {
   return text.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, escaped)
 }
 
-/** Creates an element with a text. */
 export function make(tag: string, text = '', name = ''): HTMLElement {
   const made = document.createElement(tag)
   made.textContent = shown(text)
@@ -76,7 +65,7 @@ export function setText(target: Element, text: string): void {
 const rows = new Map<string, Row>()
 
 /** The limits by their names. */
-export function limitsOf({ series }: State): Series[] {
+export function limitsOf({ series }: State): RatedSeries[] {
   return series.slice(1).toSorted((a, b) => nameOf(a).localeCompare(nameOf(b)))
 }
 
@@ -96,7 +85,7 @@ export function showLimits(state: State): void {
   }
 }
 
-function showLimit(series: Series, state: State): Row {
+function showLimit(series: RatedSeries, state: State): Row {
   const row = rows.get(nameOf(series)) ?? createRow(series)
   rows.set(nameOf(series), row)
   setText(row.words, series.words)
@@ -108,7 +97,7 @@ function showLimit(series: Series, state: State): Row {
   return row
 }
 
-function createRow(series: Series): Row {
+function createRow(series: RatedSeries): Row {
   const row = make('tr')
   const head = makeHead(series.limiter === '' ? nameOf(series) : series.limit)
   const words = make('span', '', 'detail')
@@ -124,11 +113,10 @@ function createRow(series: Series): Row {
   return { row, words, cells, plot }
 }
 
-/** The buckets of a minute. */
 const MINUTE = 60 / SPAN
 
 /** Shows a row for each minute since the start, at most ten, the newest first. */
-export function showMinutes(series: Series, state: State): void {
+export function showMinutes(series: RatedSeries, state: State): void {
   const list = Array.from({ length: Math.ceil(countedBuckets(state) / MINUTE) }, (_, minute) => {
     const row = make('tr')
     const name = minute === 0 ? 'the last' : minute + ' to ' + (minute + 1) + ' min ago'
@@ -189,7 +177,7 @@ function partOf({ processes }: { readonly processes: number }, all: number): str
   return processes === all ? '' : ' (' + processes + ' of ' + all + ' processes)'
 }
 
-function outageText(store: StoreState, state: State, all: number): string[] {
+function outageText(store: State['stores'][number], state: State, all: number): string[] {
   const effect = 'Until it answers in time, limits decide without it.'
   return [
     'Outage: ' + store.name + ' ' + EFFECTS[store.state] + '.' + partOf(store, all),
@@ -221,7 +209,7 @@ function showProblems(problems: readonly (readonly string[])[]): void {
   )
 }
 
-function storeItem(store: StoreState, state: State, all: number): HTMLElement {
+function storeItem(store: State['stores'][number], state: State, all: number): HTMLElement {
   const item = make('li', store.name + ': ')
   const known = store.since === 0 ? 'no outage seen' : EFFECTS[store.state] + ', since ' + timeOf(store.since, state)
   item.append(make('span', known + partOf(store, all), store.state === 'healthy' ? '' : 'bad'))
@@ -229,7 +217,7 @@ function storeItem(store: StoreState, state: State, all: number): HTMLElement {
   return item
 }
 
-function rulesItem(rules: RulesState, state: State, all: number): HTMLElement {
+function rulesItem(rules: State['rules'][number], state: State, all: number): HTMLElement {
   const { version, policies, loadedAt, problem } = rules
   const counted = policies === 1 ? '1 policy' : policies + ' policies'
   const since = 'current since ' + timeOf(loadedAt, state) + partOf(rules, all)

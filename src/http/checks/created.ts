@@ -9,7 +9,6 @@ const MANY = 100
 /** The definitions that are counted for one app. */
 const MOST_DEFINITIONS = 1000
 
-/** What has been seen of one limiter. */
 interface Uses {
   readonly definition: string
   count: number

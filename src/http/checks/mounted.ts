@@ -1,6 +1,5 @@
 import { tools } from './tools.ts'
 
-/** Warns of a middleware that is the last one after routes. */
 export function warnOfLateMount(): void {
   tools.warn(
     'SLUICE_MOUNTED_LATE',
@@ -9,7 +8,6 @@ export function warnOfLateMount(): void {
   )
 }
 
-/** Warns, once for each app, of a limit by route that is mounted where the route is not known yet. */
 export function warnOfNoRoute(app: object): void {
   if (appsWithoutRoute.has(app)) return
   appsWithoutRoute.add(app)
@@ -22,7 +20,6 @@ export function warnOfNoRoute(app: object): void {
 
 const appsWithoutRoute = new WeakSet<object>()
 
-/** Warns that a limit of Fastify decides before hooks that its keyer may need. */
 export function warnOfEarlyRoute(): void {
   tools.warn(
     'SLUICE_EARLY_ROUTE',
@@ -31,7 +28,6 @@ export function warnOfEarlyRoute(): void {
   )
 }
 
-/** Warns that nothing uses the limits of a module of Nest. */
 export function warnOfNoGuard(): void {
   tools.warn(
     'SLUICE_NO_GUARD',

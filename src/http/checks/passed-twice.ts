@@ -9,7 +9,6 @@ const COUNTED_TWICE =
   'The second pass also has other limits, so the common limits count the request twice. Give all limits to one middleware, or ' +
   'use different limiters for the app and for its routes.'
 
-/** Warns of a limiter that a request passes twice. */
 export function warnMountedTwice(
   limiter: object,
   sources: readonly ChargeSource<never>[],

@@ -24,7 +24,6 @@ export function checkProxies<Request>(client: ClientInfo<Request>, request: Requ
   settings.warn(client.proxyHeader(request), settings.trust, () => client.isSet?.(request) === true)
 }
 
-/** A warning: what is wrong, and what to do. */
 interface ProxyWarning {
   readonly code: 'SLUICE_PROXY_UNTRUSTED' | 'SLUICE_PROXY_TRUSTS_ALL'
   readonly message: string

@@ -66,7 +66,6 @@ export interface HeaderOptions {
 /** The styles that no standard defines. */
 const NAMEABLE: readonly HeaderStyle[] = ['legacy', 'github']
 
-/** Returns the styles that are asked for. Throws `INVALID_OPTION`. */
 export function chosenStyles({ headers = 'standard' }: HeaderOptions): readonly HeaderStyle[] {
   if (headers === false) return []
   const list = typeof headers === 'string' ? [headers] : headers

@@ -124,7 +124,6 @@ function mergeHeaders({ decision, parts }: MergedHeaders, part: HeaderPart): Mer
   }
 }
 
-/** Returns true for a request limiter without headers. */
 function isSilent({ styles }: HeaderConfig): boolean {
   return styles.length === 0
 }

@@ -7,7 +7,6 @@ import { structuredString } from './structured.ts'
 import type { HeaderValues, HeaderWriter, PolicyItem, SetHeader, StandardFormat, StandardOptions } from './types.ts'
 import { headerValuesOf, SLOTS } from './values.ts'
 
-/** Creates the format of one request limiter. */
 export function standardFormat({ unit, partition }: StandardOptions = {}): StandardFormat {
   return {
     itemOf: policyItems((values, name) => ({

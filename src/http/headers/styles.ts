@@ -14,7 +14,6 @@ import {
   type StandardFormat,
 } from './types.ts'
 
-/** A style of headers. */
 interface Style {
   writer(format: StandardFormat, names: HeaderNames): HeaderWriter
   /** Returns the syntax of each header by its name. Two styles can share a header only if its syntax is the same. */

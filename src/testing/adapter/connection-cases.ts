@@ -227,7 +227,6 @@ function limiterOf({ clock }: World): Limiter<unknown, Decision> {
   return createLimiter<unknown>({ keyer: everyone, limits: ten, cost: () => 5, store: memoryStore({ clock }) })
 }
 
-/** Returns the units that were charged. */
 function used(limiter: Limiter<unknown, Decision>): number {
   return 10 - limiter.peek({}, { cost: 0 }).limits[0]!.remaining
 }
@@ -237,7 +236,6 @@ async function settled(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
 }
 
-/** Returns the status of a response, in any framework. */
 function statusOf(response: unknown): unknown {
   const { statusCode, status } = response as { readonly statusCode?: number; readonly status?: unknown }
   return statusCode ?? status

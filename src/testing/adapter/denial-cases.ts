@@ -16,10 +16,8 @@ import {
 } from './world.ts'
 
 export const denialCases: Cases = {
-  'sends problem details that caches do not store': async ({ limit, serve }) => {
-    const server = await serve({ limits: [limit(one)] })
-    await ask(server)
-    const { status, headers, body } = await ask(server)
+  'sends problem details that caches do not store': async (world) => {
+    const { status, headers, body } = await denied(world, {})
     equal(status, 429)
     equal(headers['content-type'], 'application/problem+json')
     equal(headers['cache-control'], 'no-store')
@@ -75,24 +73,19 @@ export const denialCases: Cases = {
     await statuses(server, 3)
     equal(ran, 1)
   },
-  'is answered by onDenied, with the headers set': async ({ harness, limit, serve }) => {
+  'is answered by onDenied, with the headers set': async (world) => {
     const seen: Decision[] = []
-    const onDenied = harness.onDenied(async (decision) => {
+    const onDenied = world.harness.onDenied(async (decision) => {
       seen.push(decision)
       return { status: 418, text: 'tea?' }
     })
-    const server = await serve({ limits: [limit(one, { onDenied })] })
-    await ask(server)
-    const { status, body, headers } = await ask(server)
+    const { status, body, headers } = await denied(world, { onDenied })
     equal([status, body], [418, 'tea?'])
     like(headers, { 'retry-after': '60', ratelimit: '"one";r=0;t=60' })
     like(seen, [{ allowed: false, retryAfter: 60_000 }])
   },
-  'starts with status 429 and no-store in onDenied': async ({ harness, limit, serve }) => {
-    const onDenied = harness.onDenied(() => ({ text: 'no' }))
-    const server = await serve({ limits: [limit(one, { onDenied })] })
-    await ask(server)
-    const { headers, body } = await ask(server)
+  'starts with status 429 and no-store in onDenied': async (world) => {
+    const { headers, body } = await denied(world, { onDenied: world.harness.onDenied(() => ({ text: 'no' })) })
     equal([body, headers['cache-control']], ['no', 'no-store'])
   },
   'has no Retry-After when the request is never admitted': async ({ limit, serve }) => {
@@ -133,7 +126,6 @@ export const decisionCases: Cases = {
   },
 }
 
-/** What a browser sends when it opens a page. */
 const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8'
 const HTML = 'text/html; charset=utf-8'
 

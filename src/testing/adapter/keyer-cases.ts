@@ -3,9 +3,9 @@ import { equal, fails } from '../behaviour.ts'
 import {
   ask,
   type Ask,
+  bothStores,
   type Cases,
   hundred,
-  laterStore,
   limitHeaders,
   one,
   preflight,
@@ -103,7 +103,7 @@ const from = (user: string, ask: Ask = {}): Ask => ({ ...ask, headers: { ...ask.
 export const preflightCases: Cases = {
   'count in a separate bucket for each key, under the same limits': async (world) => {
     const keyer = world.by('x-user')
-    for (const store of [memoryStore({ clock: world.clock }), laterStore(world)]) {
+    for (const store of bothStores(world)) {
       const server = await world.serve({ limits: [world.limit(three, { keyer, store })] })
       equal(await statuses(server, 4, from('a', preflight)), [200, 200, 200, 429])
       equal(await statuses(server, 4, from('a')), [200, 200, 200, 429])

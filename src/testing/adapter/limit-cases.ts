@@ -216,7 +216,6 @@ function policy(name: string, quota: number, more: Partial<PolicyRule> = {}): Po
   return { name, key: 'everyone', limits: [{ algorithm: 'fixedWindow', quota, window: '1m' }], ...more }
 }
 
-/** Makes rules, and the options of a limit with them. */
 function ruled(
   { clock }: World,
   policies: readonly PolicyRule[],

@@ -6,41 +6,44 @@ import { memoryStore } from '../../stores/memory/index.ts'
 import { equal } from '../behaviour.ts'
 import {
   type Answer,
+  answered,
   ask,
+  bothStores,
   type Cases,
   fault,
   type Handler,
   hundred,
-  laterStore,
   one,
   statuses,
+  statusHandler,
   three,
   until,
   warningsOf,
 } from './world.ts'
 
+const bad = answered(401)
+const good = answered(200)
+
 export const settlementCases: Cases = {
-  'refunds a failure, or a success': async ({ limit, serve, by }) => {
-    const handler: Handler = ({ request }) => ({ status: Number(by('x-status')(request)), text: '' })
-    const failed = { headers: { 'x-status': '401' } }
-    const good = { headers: { 'x-status': '200' } }
+  'refunds a failure, or a success': async (world) => {
+    const { limit, serve } = world
+    const handler = statusHandler(world)
     const successes = await serve({ limits: [limit(one, { refundWhen: 'failure' })], handler })
-    equal(await statuses(successes, 3, failed), [401, 401, 401])
+    equal(await statuses(successes, 3, bad), [401, 401, 401])
     equal(await statuses(successes, 2, good), [200, 429])
     const failures = await serve({ limits: [limit(one, { refundWhen: 'success' })], handler })
     equal(await statuses(failures, 3, good), [200, 200, 200])
-    equal(await statuses(failures, 2, failed), [401, 429])
+    equal(await statuses(failures, 2, bad), [401, 429])
   },
-  'counts failures only, or successes only': async ({ limit, serve, by }) => {
-    const handler: Handler = ({ request }) => ({ status: Number(by('x-status')(request)), text: '' })
-    const failed = { headers: { 'x-status': '400' } }
-    const good = { headers: { 'x-status': '307' } }
+  'counts failures only, or successes only': async (world) => {
+    const { limit, serve } = world
+    const handler = statusHandler(world)
     const failures = await serve({ limits: [limit(one, { count: 'failures' })], handler })
-    equal(await statuses(failures, 3, good), [307, 307, 307])
-    equal(await statuses(failures, 2, failed), [400, 429])
+    equal(await statuses(failures, 3, answered(307)), [307, 307, 307])
+    equal(await statuses(failures, 2, answered(400)), [400, 429])
     const successes = await serve({ limits: [limit(one, { count: 'successes' })], handler })
-    equal(await statuses(successes, 3, failed), [400, 400, 400])
-    equal(await statuses(successes, 2, good), [307, 429])
+    equal(await statuses(successes, 3, answered(400)), [400, 400, 400])
+    equal(await statuses(successes, 2, answered(307)), [307, 429])
   },
   'counts a handler that throws as a failure': async ({ limit, serve }) => {
     const server = await serve({ limits: [limit(one, { refundWhen: 'failure' })], handler: fault })
@@ -100,7 +103,7 @@ export const settlementCases: Cases = {
     equal(await warningsOf(async () => equal(await statuses(server, 3), [200, 200, 200])), [])
   },
   'refunds each of many requests that end together, once': async (world) => {
-    for (const store of [memoryStore({ clock: world.clock }), laterStore(world)]) {
+    for (const store of bothStores(world)) {
       let come = 0
       let release = (): void => {}
       const together = new Promise<void>((resolve) => (release = resolve))
@@ -147,27 +150,31 @@ export const settlementCases: Cases = {
   },
 }
 
-const bad = { headers: { 'x-status': '401' } }
-const good = { headers: { 'x-status': '200' } }
-
 /** Returns a promise that is awaited later, or never when the case fails before. */
 function waited<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => undefined)
   return promise
 }
 
+/** Returns a handler whose requests stay open until the calls of `answers`, which fail. */
+function openHandler(): { readonly answers: (() => void)[]; readonly open: Handler } {
+  const answers: (() => void)[] = []
+  const open: Handler = () =>
+    new Promise((resolve) => void answers.push(() => resolve({ status: 500, text: 'failed' })))
+  return { answers, open }
+}
+
 export const resetCases: Cases = {
   'forgets what was charged to the key after a success, or after a failure': async (world) => {
-    const handler: Handler = ({ request }) => ({ status: Number(world.by('x-status')(request)), text: '' })
-    for (const store of [memoryStore({ clock: world.clock }), laterStore(world)]) {
+    const handler = statusHandler(world)
+    for (const store of bothStores(world)) {
       const keyer = world.by('x-user')
       const options = { store, keyer, resetWhen: 'success', name: 'logins' }
       const server = await world.serve({ limits: [world.limit(three, options)], handler })
-      const ann = { headers: { ...bad.headers, 'x-user': 'ann' } }
-      const bob = { headers: { ...bad.headers, 'x-user': 'bob' } }
+      const [ann, bob] = ['ann', 'bob'].map((user) => answered(401, { 'x-user': user }))
       equal(await statuses(server, 2, ann), [401, 401])
       equal(await statuses(server, 3, bob), [401, 401, 401])
-      equal(await statuses(server, 1, { headers: { ...good.headers, 'x-user': 'ann' } }), [200])
+      equal(await statuses(server, 1, answered(200, { 'x-user': 'ann' })), [200])
       equal(await statuses(server, 4, ann), [401, 401, 401, 429])
       equal(await statuses(server, 1, bob), [429])
     }
@@ -202,18 +209,15 @@ export const resetCases: Cases = {
     const server = await serve({ limits: [limit(three, options)] })
     equal(await warningsOf(async () => equal(await statuses(server, 3), [200, 200, 200])), [])
   },
-  'leaves a refund and a settlement of other responses': async ({ serve, limit, by }) => {
-    const handler: Handler = ({ request }) => ({ status: Number(by('x-status')(request)), text: '' })
+  'leaves a refund and a settlement of other responses': async (world) => {
     const options = { resetWhen: 'success', settleWith: () => 3 }
-    const server = await serve({ limits: [limit(three, options)], handler })
+    const server = await world.serve({ limits: [world.limit(three, options)], handler: statusHandler(world) })
     equal(await statuses(server, 2, bad), [401, 429])
   },
   'refunds nothing later for requests that were open': async (world) => {
-    for (const store of [memoryStore({ clock: world.clock }), laterStore(world)]) {
+    for (const store of bothStores(world)) {
       const limiter = createLimiter<unknown>({ keyer: everyone, limits: three, store, name: 'open' })
-      const answers: (() => void)[] = []
-      const open: Handler = () =>
-        new Promise((resolve) => void answers.push(() => resolve({ status: 500, text: 'failed' })))
+      const { answers, open } = openHandler()
       const server = await world.serve({
         routes: [
           { path: '/work', limit: { limiter, refundWhen: 'failure' }, handler: open },
@@ -232,13 +236,11 @@ export const resetCases: Cases = {
     }
   },
   'refunds nothing later after a reset by another limiter that shares the counts': async (world) => {
-    for (const store of [memoryStore({ clock: world.clock }), laterStore(world)]) {
+    for (const store of bothStores(world)) {
       const options = { limits: three, store, name: 'shared', shared: true }
       const limiter = createLimiter<unknown>({ ...options, keyer: everyone })
       const admin = createLimiter<string>({ ...options, keyer: (key) => key })
-      const answers: (() => void)[] = []
-      const open: Handler = () =>
-        new Promise((resolve) => void answers.push(() => resolve({ status: 500, text: 'failed' })))
+      const { answers, open } = openHandler()
       const server = await world.serve({ limits: [{ limiter, refundWhen: 'failure' }], handler: open })
       const pending = waited(Promise.all([ask(server), ask(server)]))
       await until(() => answers.length === 2, 'the open requests')

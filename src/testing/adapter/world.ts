@@ -6,6 +6,7 @@ import {
   type Operation,
   perform,
   type Place,
+  type Store,
   type SyncStore,
   undo,
 } from '../../stores/store.ts'
@@ -333,6 +334,21 @@ export function createWorld(harness: AdapterHarness): World {
   }
 }
 
+/** Returns a store that answers at once, and one that answers later. */
+export function bothStores(world: World): readonly Store[] {
+  return [memoryStore({ clock: world.clock }), laterStore(world)]
+}
+
+/** Returns a handler that answers with the status in a header of the request. */
+export function statusHandler({ by }: World): Handler {
+  return ({ request }) => ({ status: Number(by('x-status')(request)), text: '' })
+}
+
+/** Sends a request with a status for `statusHandler`. */
+export const answered = (status: number, headers: Readonly<Record<string, string>> = {}): Ask => ({
+  headers: { ...headers, 'x-status': String(status) },
+})
+
 /** Returns a store that answers later. */
 export function laterStore({ clock }: World): AsyncStore {
   return remoteStore(memoryStore({ clock }))
@@ -354,7 +370,6 @@ export function fault(): never {
   throw new Error('broken')
 }
 
-/** A CORS preflight. */
 export const preflight: Ask = {
   method: 'OPTIONS',
   headers: { origin: 'https://example.org', 'access-control-request-method': 'PUT' },

@@ -3,7 +3,7 @@ import { runInNewContext } from 'node:vm'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { LogEntry } from '../../../src/cli/logs/request.ts'
-import { Queue } from '../../../src/cli/logs/late.ts'
+import { Reorder } from '../../../src/cli/logs/late.ts'
 import { ExactLog } from '../../../src/cli/replay/replay.ts'
 import { Tally } from '../../../src/cli/replay/tally.ts'
 import { Activity, type Suggestion } from '../../../src/cli/suggest/command.ts'
@@ -49,23 +49,23 @@ describe('the memory of keys does not grow with the lines that they are cut from
   })
 })
 
-describe('a queue', () => {
+it('the reorder window keeps no released entry', () => {
   const entry = (line: number): LogEntry => ({
-    request: { time: 0, ip: '', user: '', method: '', path: '', headers: undefined, fields: undefined },
+    request: { time: line, ip: '', user: '', method: '', path: '', headers: undefined, fields: undefined },
     key: Buffer.alloc(20_000, `${line} `).toString(),
     cost: 1,
     line,
     chunk: { size: 10, held: 0 },
   })
-
-  it('keeps no removed entry', () => {
-    const queue = new Queue()
-    for (let line = 0; line < 1000; line++) queue.add(entry(line))
-    const before = used()
-    for (let i = 0; i < 400; i++) queue.shift()
-    expect(before - used()).toBeGreaterThan(5)
-    expect(queue.first?.line).toBe(400)
-  })
+  const reorder = new Reorder(599)
+  for (let line = 0; line < 1000; line++) reorder.add(entry(line))
+  const before = used()
+  const released: LogEntry[] = []
+  reorder.release(released)
+  expect(released.splice(0).length).toBe(401)
+  expect(before - used()).toBeGreaterThan(5)
+  reorder.flush(released)
+  expect(released[0]!.line).toBe(401)
 })
 
 it('suggest reads on after a line of 100 MB in bounded memory', async () => {

@@ -1,0 +1,62 @@
+import { parseArgs, type ParseArgsConfig } from 'node:util'
+import { PREFIX } from '../stores/redis/keys.ts'
+import { SluiceError } from '../util/errors.ts'
+import type { Io, Outcome } from './print.ts'
+
+type Options = NonNullable<ParseArgsConfig['options']>
+
+export type ValuesOf<Given extends Options> = ReturnType<typeof parseArgs<{ options: Given }>>['values']
+
+/** Runs a command with the words after its name. */
+export type Command = (args: readonly string[], io: Io) => Promise<Outcome>
+
+/** Thrown for a call that cannot be understood. The command adds its usage. */
+export class Misuse extends Error {}
+
+/**
+ * Makes a command. It prints its usage with `--help`, and throws it with `INVALID_OPTION` where `work` throws `Misuse`.
+ * @param work receives the words, the values of the options, and the names of the options that are given
+ */
+export function command<const Given extends Options>(
+  usage: string,
+  options: Given,
+  work: (
+    words: readonly string[],
+    values: ValuesOf<Given>,
+    io: Io,
+    named: readonly string[],
+  ) => Promise<Outcome> | Outcome,
+): Command {
+  return async function runCommand(args, io) {
+    const { values, positionals, tokens } = parseArgs({
+      args: [...args],
+      allowPositionals: true,
+      tokens: true,
+      options: { ...options, help: { type: 'boolean', short: 'h' } },
+    })
+    const { help, ...own } = values as { readonly help?: boolean }
+    if (help === true) return { text: usage }
+    const named = tokens.flatMap((each) => (each.kind === 'option' ? [each.name] : []))
+    try {
+      return await work(positionals, own as ValuesOf<Given>, io, named)
+    } catch (error) {
+      if (!(error instanceof Misuse)) throw error
+      throw new SluiceError('INVALID_OPTION', `${error.message}\n\n${usage}`)
+    }
+  }
+}
+
+/** The options of every command that reads keys. */
+export const SOURCE_OPTIONS = {
+  prefix: { type: 'string', default: PREFIX as string },
+  json: { type: 'boolean', default: false },
+  client: { type: 'string' },
+  table: { type: 'string' },
+  schema: { type: 'string' },
+} as const
+
+/** Their lines in the usage, except for `--json`. */
+export const SOURCE_USAGE: string = `--prefix <text>    the prefix of keys in Redis (default: ${PREFIX})
+  --table <name>     the table in PostgreSQL, MySQL or SQLite (default: sluice)
+  --schema <name>    its schema
+  --client <name>    ioredis, iovalkey, redis or @valkey/valkey-glide (default: the first that is installed)`
