@@ -8,7 +8,7 @@ import { dts } from 'rolldown-plugin-dts'
 import { texts } from './texts.mjs'
 
 /** Small packages that become part of the build. They are not installed, and a program does not load their files one by one. */
-const BUILT_IN = ['@lukeed/ms', 'cluster-key-slot', 'leven', 'rou3']
+const BUILT_IN = ['cluster-key-slot', 'rou3']
 
 const root = join(import.meta.dirname, '..')
 const out = process.argv[2] ?? join(root, 'dist')

@@ -118,9 +118,11 @@ export const addressOf: (request: Request) => string | undefined = addressReader
  * Throws `INVALID_OPTION`, `UNKNOWN_OPTION`.
  * @example ipKeyer({ ipv6Subnet: 64 }) // the default is 56
  */
-export function ipKeyer(options?: IpKeyerOptions): SyncKeyer<Request> {
+export const ipKeyer: (options?: IpKeyerOptions) => SyncKeyer<Request> = needsCall(function ipKeyer(
+  options?: IpKeyerOptions,
+) {
   return clientKeyer(client, options)
-}
+}, 'ipKeyer()')
 
 /**
  * The client's address in `request.ip`. IPv6 addresses are cut to their /56.
@@ -133,9 +135,9 @@ export const byIP: SyncKeyer<Request> = ipKeyer()
  * header.
  * @example rateLimit({ keyer: byHeader('x-api-key'), limits: perMinute(100) })
  */
-export function byHeader(name: string): SyncKeyer<Request> {
+export const byHeader: (name: string) => SyncKeyer<Request> = needsCall(function byHeader(name: string) {
   return headerKeyer((request: Request, lowerCaseName) => request.headers[lowerCaseName] as string | undefined, name)
-}
+}, "byHeader('x-api-key')")
 
 /**
  * The method of the request.
@@ -176,9 +178,6 @@ export function pathsOf({ baseUrl, path, originalUrl }: PathSource): string | re
     originalUrl.startsWith(routed) && (originalUrl.length === routed.length || originalUrl[routed.length] === '?')
   return isSame ? routed : [routed, originalUrl]
 }
-
-needsCall(ipKeyer, 'ipKeyer()')
-needsCall(byHeader, "byHeader('x-api-key')")
 
 declare global {
   namespace Express {

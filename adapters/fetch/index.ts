@@ -196,24 +196,26 @@ export type IpKeyerOptions<Arguments extends readonly [Request, ...Rest] = reado
  * ipKeyer({ address: (request) => request.headers.get('cf-connecting-ip') ?? undefined }) // Cloudflare
  * ipKeyer({ address: (request) => request.headers.get('x-real-ip') ?? undefined }) // Next.js, behind a proxy that sets it
  */
-export function ipKeyer<Arguments extends readonly [Request, ...Rest] = readonly [Request]>(
+export const ipKeyer: <Arguments extends readonly [Request, ...Rest] = readonly [Request]>(
   options: IpKeyerOptions<Arguments>,
-): SyncKeyer<Request> {
+) => SyncKeyer<Request> = needsCall(function ipKeyer<Arguments extends readonly [Request, ...Rest]>(
+  options: IpKeyerOptions<Arguments>,
+) {
   const key = givenAddressKey(options as AddressOptions<never>)
   const address = options.address as unknown as (request: Request, ...rest: Rest) => string | undefined
   return define('ipKeyer', [address, key], function ipKey(request: Request) {
     return key(address(request, ...restOf(request)))
   })
-}
+}, 'ipKeyer({ address })')
 
 /**
  * Returns a keyer for a header of the request, such as an API key. Throws `INVALID_OPTION` for a text that is not the name of a
  * header.
  * @example rateLimit({ keyer: byHeader('x-api-key'), limits: perMinute(100) })
  */
-export function byHeader(name: string): SyncKeyer<Request> {
+export const byHeader: (name: string) => SyncKeyer<Request> = needsCall(function byHeader(name: string) {
   return headerKeyer((request: Request, lowerCaseName) => request.headers.get(lowerCaseName) ?? undefined, name)
-}
+}, "byHeader('x-api-key')")
 
 /**
  * The method of the request.
@@ -223,6 +225,3 @@ export const byMethod: SyncKeyer<Request> = (request) => {
   refuseOwnCall('byMethod', request)
   return methodKey(request.method)
 }
-
-needsCall(ipKeyer, 'ipKeyer({ address })')
-needsCall(byHeader, "byHeader('x-api-key')")

@@ -63,13 +63,15 @@ const addressOf: (context: Context) => string | undefined = addressReader(client
  * import { getConnInfo } from 'hono/bun' // or 'hono/deno', 'hono/cloudflare-workers', 'hono/vercel', …
  * ipKeyer({ address: (context) => getConnInfo(context).remote.address })
  */
-export function ipKeyer(options: IpKeyerOptions = {}): SyncKeyer<AnyContext> {
+export const ipKeyer: (options?: IpKeyerOptions) => SyncKeyer<AnyContext> = needsCall(function ipKeyer(
+  options: IpKeyerOptions = {},
+) {
   const keyer =
     options.address === undefined
       ? clientKeyer(client, options)
       : givenAddressKeyer(options as AddressOptions<[context: Context]>)
   return keyer as SyncKeyer<AnyContext>
-}
+}, 'ipKeyer()')
 
 /**
  * The client's address on `@hono/node-server`. IPv6 addresses are cut to their /56.
@@ -82,9 +84,9 @@ export const byIP: SyncKeyer<AnyContext> = ipKeyer()
  * header.
  * @example rateLimit({ keyer: byHeader('x-api-key'), limits: perMinute(100) })
  */
-export function byHeader(name: string): SyncKeyer<AnyContext> {
+export const byHeader: (name: string) => SyncKeyer<AnyContext> = needsCall(function byHeader(name: string) {
   return headerKeyer((context: AnyContext, lowerCaseName) => context.req.header(lowerCaseName), name)
-}
+}, "byHeader('x-api-key')")
 
 /**
  * The method of the request.
@@ -128,16 +130,19 @@ export const byRoute: SyncKeyer<AnyContext> = (context) => {
  * const app = new Hono()
  * app.use(rateLimit({ keyer: keyers(byIP, routeKeyer(app)), limits: perMinute(100) }))
  */
-export function routeKeyer(app: { readonly routes: readonly Route[] }): SyncKeyer<AnyContext> {
-  if (!Array.isArray(app?.routes)) refuse('routeKeyer', 'a Hono app, such as routeKeyer(app)', app)
-  let keys = new Map<object, string>()
-  let known = 0
-  return define('routeKeyer', [app], function keyOfDeclaration(context: AnyContext) {
-    const { routes } = app
-    if (routes.length !== known) [keys, known] = [keysByHandler(routes), routes.length]
-    return keys.get(handlerOf(context)) ?? byRoute(context)
-  })
-}
+export const routeKeyer: (app: { readonly routes: readonly Route[] }) => SyncKeyer<AnyContext> = needsCall(
+  function routeKeyer(app: { readonly routes: readonly Route[] }) {
+    if (!Array.isArray(app?.routes)) refuse('routeKeyer', 'a Hono app, such as routeKeyer(app)', app)
+    let keys = new Map<object, string>()
+    let known = 0
+    return define('routeKeyer', [app], function keyOfDeclaration(context: AnyContext) {
+      const { routes } = app
+      if (routes.length !== known) [keys, known] = [keysByHandler(routes), routes.length]
+      return keys.get(handlerOf(context)) ?? byRoute(context)
+    })
+  },
+  'routeKeyer(app)',
+)
 
 function keysByHandler(routes: readonly Route[]): Map<object, string> {
   const declared = new Map<object, { readonly methods: Set<string>; readonly paths: Set<string> }>()
@@ -170,10 +175,6 @@ function routeOf(context: AnyContext): Route | undefined {
 function answering(routes: readonly Route[]): Route | undefined {
   return routes.find(({ method }) => method !== 'ALL') ?? routes.at(-1)
 }
-
-needsCall(ipKeyer, 'ipKeyer()')
-needsCall(byHeader, "byHeader('x-api-key')")
-needsCall(routeKeyer, 'routeKeyer(app)')
 
 declare module 'hono' {
   interface ContextVariableMap {

@@ -1,5 +1,5 @@
 import type { CalendarUnit } from '../util/calendar.ts'
-import type { Edit, Entries } from './entries.ts'
+import type { Edit, Entries, EntryArray } from './entries.ts'
 
 /**
  * The contract of an algorithm.
@@ -118,6 +118,8 @@ export interface Algorithm<Name extends string = string> {
   readonly initialState: readonly number[]
   /** True when the state also keeps entries. If a cell is marked `newest`, the first cell is their sum. Default false. */
   readonly entries?: boolean
+  /** Makes the entries of a key. A custom algorithm leaves it out: those of the package bring it. */
+  newEntries?(): EntryArray
   /** The parameter that holds the ticks of one unit of an entry's time. Default: entry times are ticks. */
   readonly entryTicks?: Name
 

@@ -58,6 +58,18 @@ export const noEntries: Entries = {
   beforeNewest: () => -Infinity,
 }
 
+let made: (() => EntryArray) | undefined
+
+/** Notes how entries are made. Algorithms that keep entries bring it, so that a bundle without them has no `EntryArray`. */
+export function bringEntries(make: (() => EntryArray) | undefined): void {
+  made ??= make
+}
+
+/** Returns the entries of a key that has none yet, for an algorithm that was brought. */
+export function newEntries(): EntryArray {
+  return made!()
+}
+
 /** Idle places at the start of a list, before it is packed. */
 const IDLE = 32
 

@@ -1,5 +1,5 @@
 import type { Algorithm, LimitParameters, ParameterInput } from './algorithm.ts'
-import { type Entries, writeEdit } from './entries.ts'
+import { type Entries, EntryArray, writeEdit } from './entries.ts'
 import { LARGEST, rescale } from './arithmetic.ts'
 import { refuse } from '../util/validate.ts'
 
@@ -103,6 +103,7 @@ export const log: Omit<Algorithm<Name>, 'name' | 'options' | 'deriveParameters'>
   cells: [{ name: 'sum' }, { name: 'newest', ticks: 'grain', newest: true }],
   initialState: [0, 0],
   entries: true,
+  newEntries: () => new EntryArray(),
   entryTicks: 'grain',
   maxValue: (params) => params.quota,
   step,

@@ -1,4 +1,5 @@
 import type { Algorithm } from '../algorithms/algorithm.ts'
+import { bringEntries } from '../algorithms/entries.ts'
 import { shared } from '../util/copies.ts'
 import { copyText } from '../util/bounded-key.ts'
 import { shortDuration } from '../util/duration.ts'
@@ -124,6 +125,7 @@ const makings = shared('limits', () => new WeakMap<Limit, Making>())
 
 /** Brings an algorithm, so that limits can name it. The first one of a name stays. Returns the one of that name. */
 export function bring(algorithm: Algorithm): Algorithm {
+  bringEntries(algorithm.newEntries)
   const known = registry.get(algorithm.name)
   if (known === undefined) registry.set(algorithm.name, algorithm)
   return known ?? algorithm
@@ -222,7 +224,7 @@ function algorithmNamed(name: unknown): Algorithm {
   const found = typeof name === 'string' ? registry.get(name) : undefined
   if (found !== undefined) return found
   const names = [...registry.keys()].join(', ')
-  const make = name === undefined ? '. Make a limit with perMinute(100) or gcra({ quota, window })' : ''
+  const make = name === undefined ? '. Make a limit with perMinute(100)' : ''
   const hint = isComplete ? make : `${make}. To use algorithms by their names, add: import 'sluice/algorithms'`
   throw new SluiceError(
     'UNKNOWN_ALGORITHM',
@@ -315,8 +317,8 @@ function validShadow(json: LimitInput): boolean {
 const MOST_THRESHOLDS = 10
 
 function checkedThresholds(given: unknown): readonly number[] {
-  const expected = `a list of at most ${MOST_THRESHOLDS} numbers above 0 and at most 1, such as [0.8, 1]`
-  if (!Array.isArray(given) || given.length > MOST_THRESHOLDS) return refuse('notifyAt', expected, given)
+  if (!Array.isArray(given) || given.length > MOST_THRESHOLDS)
+    return refuse('notifyAt', `a list of at most ${MOST_THRESHOLDS} numbers, such as [0.8, 1]`, given)
   const parts = Array.from<unknown>(given)
   const wrong = parts.findIndex((part) => !(typeof part === 'number' && part > 0 && part <= 1))
   if (wrong !== -1) refuse(`notifyAt[${wrong}]`, 'a number above 0 and at most 1, such as 0.8', parts[wrong])

@@ -1,5 +1,5 @@
 import { createOutcome, isCompatible, type LimitParameters, MAX_CELLS, type Outcome } from '../algorithms/algorithm.ts'
-import { clearEdit, EntryArray, type Entries, noEntries } from '../algorithms/entries.ts'
+import { clearEdit, type EntryArray, type Entries, newEntries, noEntries } from '../algorithms/entries.ts'
 import { rescale } from '../algorithms/arithmetic.ts'
 import { isAhead, ticks, TOLERANCE_MS } from '../util/ticks.ts'
 import { type CompiledLimit, ticksOf } from './compiled-limit.ts'
@@ -199,7 +199,7 @@ export class Row {
     })
     this.isConverted = true
     this.isCarriedOver = true
-    const entries = hasEntries ? new EntryArray() : undefined
+    const entries = hasEntries ? newEntries() : undefined
     if (moved[0]! > 0) entries?.push(moved[newest]!, moved[0]!)
     this.#readFrom(moved, entries ?? noEntries)
   }
@@ -248,7 +248,7 @@ export class Row {
     }
     if (this.isShared) compiled.algorithm.toShared?.(compiled.parameters, this.outcome)
     if (!compiled.hasEntries) this.entries = undefined
-    else if (this.fromEntries === noEntries) this.entries = new EntryArray()
+    else if (this.fromEntries === noEntries) this.entries = newEntries()
     else this.entries = this.fromEntries as EntryArray
     this.until = now + this.outcome.reset * compiled.micros
     this.writer = compiled

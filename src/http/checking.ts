@@ -1,4 +1,5 @@
 import { chargeSourcesOf } from '../limiter/default-limiter.ts'
+import { definitionOf } from '../limiter/keyers.ts'
 import { boundedKey } from '../util/bounded-key.ts'
 import { isPromise } from '../util/maybe-promise.ts'
 import { isTestRun, warn } from '../util/warn.ts'
@@ -14,7 +15,16 @@ let loaded: Checks | undefined
 
 export async function loadChecks(): Promise<void> {
   loaded ??= await import('./checks/index.ts')
-  loaded.takeTools({ boundedKey, chargeSourcesOf, clashBetween, clientAddress, isTestRun, readsOfChecked, warn })
+  loaded.takeTools({
+    boundedKey,
+    chargeSourcesOf,
+    clashBetween,
+    clientAddress,
+    definitionOf,
+    isTestRun,
+    readsOfChecked,
+    warn,
+  })
 }
 
 /**

@@ -1,10 +1,11 @@
 import { type Limit, limit } from '../engine/limit.ts'
 import { Charge, createPolicy, type Degraded, type LeaseSettings, type Policy, type Store } from '../stores/store.ts'
 import { leaseSettings } from '../stores/lease-settings.ts'
-import { warn } from '../util/warn.ts'
+import { warnLater, withWarnings } from '../stores/warn-later.ts'
+import type { AlternationWatch } from '../stores/warnings/alternation.ts'
 import { boundedKey } from '../util/bounded-key.ts'
 import { shown, SluiceError } from '../util/errors.ts'
-import { describeFunction, type Key, type Keyer, normalizeKey, UNIDENTIFIED } from './keyers.ts'
+import { type Key, type Keyer, normalizeKey, UNIDENTIFIED } from './keyers.ts'
 import {
   addDistinct,
   assertUniqueNames,
@@ -20,86 +21,8 @@ import { type Decision, decisionObserver } from './decision.ts'
 import { lossObserver, type OnSlotLost } from './lost-slots.ts'
 import { refusePromises } from '../util/validate.ts'
 
-/** Names whose first definition is remembered, and keys that are watched at a time. */
+/** Names whose first definition is remembered. */
 const MOST_NAMES = 1000
-const MOST_KEYS = 1000
-/** Earlier definitions that are remembered for a key. */
-const MOST_DEFINITIONS = 4
-/** A key that returns so often to an earlier definition within one window does not only change its plan. */
-const RETURNS = 10
-
-interface Watched {
-  signature: string
-  readonly earlier: string[]
-  returns: number
-  /** The millisecond of `performance.now()` of the first return that counts. */
-  since: number
-}
-
-/**
- * Notices when a function returns different limits with the same name in turn for one key, and warns once. They share one usage, and with
- * another window or algorithm each change forgets a part of it.
- */
-class AlternationWatch {
-  readonly #limiter: string
-  readonly #definitions = new Map<string, string>()
-  readonly #keys = new Map<string, Watched>()
-  #isActive = false
-  #isWarned = false
-
-  constructor(limiter: string) {
-    this.#limiter = limiter
-  }
-
-  /** Notes a definition. Keys are watched from the second one of any name on. */
-  define({ limit: { name }, compiled: { signature } }: Policy): void {
-    const known = this.#definitions.get(name)
-    if (known === undefined && this.#definitions.size < MOST_NAMES) this.#definitions.set(name, signature)
-    else if (known !== undefined && known !== signature) this.#isActive = !this.#isWarned
-  }
-
-  note(policies: readonly Policy[], key: string): void {
-    if (!this.#isActive) return
-    for (const { limit, compiled } of policies) {
-      const place = `${limit.name}\0${key}`
-      const watched = this.#keys.get(place)
-      if (watched === undefined) this.#add(place, compiled.signature)
-      else if (watched.signature !== compiled.signature) this.#change(watched, compiled.signature, limit)
-    }
-  }
-
-  #add(place: string, signature: string): void {
-    if (this.#keys.size === MOST_KEYS) this.#keys.delete(this.#keys.keys().next().value!)
-    this.#keys.set(place, { signature, earlier: [], returns: 0, since: 0 })
-  }
-
-  #change(watched: Watched, signature: string, { name, window }: Limit): void {
-    if (watched.earlier.includes(signature)) countReturn(watched, window)
-    if (!watched.earlier.includes(watched.signature) && watched.earlier.length < MOST_DEFINITIONS)
-      watched.earlier.push(watched.signature)
-    watched.signature = signature
-    if (watched.returns === RETURNS) this.#warn(name)
-  }
-
-  #warn(name: string): void {
-    this.#isWarned = true
-    this.#isActive = false
-    this.#keys.clear()
-    warn(
-      'SLUICE_ALTERNATING_LIMITS',
-      `Limiter "${this.#limiter}" has different limits with the name "${name}" in turn for one key. They share one usage, so ` +
-        'requests under one of them are denied because of requests under the other. If their windows or algorithms differ, each change also ' +
-        'forgets usage, and they deny almost nothing. Give each of them its own `name`.',
-    )
-  }
-}
-
-function countReturn(watched: Watched, window: number): void {
-  const now = performance.now()
-  const isOver = watched.returns === 0 || now - watched.since > window
-  if (isOver) watched.since = now
-  watched.returns = isOver ? 1 : watched.returns + 1
-}
 
 type LimitSource<Input> = Limit | LimitFunc<Input>
 type Answer = Limit | readonly Limit[]
@@ -131,8 +54,11 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
   readonly #prefix: string
   readonly #onOutage: Degraded | undefined
   readonly #lease: LeaseSettings | undefined
-  /** Absent if no limit depends on the input. */
-  readonly #watch: AlternationWatch | undefined
+  /** The first definition of each name. */
+  readonly #definitions = new Map<string, string>()
+  /** Looks at the limits of each key, from the second definition of a name on. */
+  #watch: Pick<AlternationWatch, 'note'> | undefined
+  #isWatched = false
   #warned = false
 
   constructor(options: LimiterOptions<Input>, place: BuilderPlace) {
@@ -151,7 +77,6 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
     this.keyer = options.keyer
     this.#cost = options.cost
     this.#sources = Array.isArray(options.limits) ? options.limits : [options.limits as LimitSource<Input>]
-    if (this.#sources.some((source) => typeof source === 'function')) this.#watch = new AlternationWatch(name)
     const limits = this.#sources.filter((source) => typeof source !== 'function')
     const policies = limits.map((each) => this.#policy(each))
     assertUniqueNames(policies)
@@ -194,10 +119,8 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
     return limiter === this.name
   }
 
-  describe(): string {
-    const { keyer, limits } = this.#options
-    const parts: unknown[] = [keyer, limits].flat()
-    return parts.map((part) => (typeof part === 'function' ? describeFunction(part) : unnamed(part as Limit))).join()
+  get definition(): readonly unknown[] {
+    return [this.keyer, ...this.#sources]
   }
 
   keysOf(input: Input): MaybePromise<readonly LimiterKey[]> {
@@ -244,8 +167,21 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
     const made = limit(given)
     const policy = createPolicy(this.name, made, this.store, this.home, this.#onOutage, this.#lease)
     this.#policies.set(made, policy)
-    this.#watch?.define(policy)
+    this.#define(policy)
     return policy
+  }
+
+  #define({ limit: { name }, compiled: { signature } }: Policy): void {
+    const known = this.#definitions.get(name)
+    if (known === undefined && this.#definitions.size < MOST_NAMES) this.#definitions.set(name, signature)
+    if (known === undefined || known === signature || this.#isWatched) return
+    this.#isWatched = true
+    withWarnings(({ AlternationWatch }) => {
+      this.#watch = new AlternationWatch((limit) => {
+        if (this.#watch !== undefined) warnLater('SLUICE_ALTERNATING_LIMITS', this.name, limit)
+        this.#watch = undefined
+      })
+    })
   }
 
   #text(key: Key | null | undefined): string {
@@ -256,12 +192,7 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
 
   #warn(): void {
     this.#warned = true
-    const { name } = this.keyer
-    warn(
-      'SLUICE_UNIDENTIFIED',
-      `The keyer ${name === '' || name === 'keyer' ? '' : `${name} `}of limiter "${this.name}" returned undefined, null or ''. All requests without a key share one bucket, so one client ` +
-        'can use the quota of all others. Return a key for each request, or exempt such requests with `skip`. A keyer that reads the body needs the parser before the limit.',
-    )
+    warnLater('SLUICE_UNIDENTIFIED', this.name, this.keyer.name)
   }
 }
 
@@ -272,15 +203,10 @@ function charged(policies: readonly Policy[], key: string, cost: number): Charge
   return charges
 }
 
-/** Without its name: a program that creates a limiter for each request may name each one differently. */
-function unnamed(given: Limit): string {
-  return JSON.stringify({ ...given, name: undefined })
-}
-
 function needsInput(): never {
   throw new SluiceError(
     'INPUT_NEEDED',
-    'key: a limit of this limiter is a function of the input. Pass an input for it, as in limiter.key(text, input)',
+    'key: a limit of this limiter is a function of the input. Pass an input, as in limiter.key(text, input)',
   )
 }
 

@@ -45,8 +45,8 @@ export interface ChargeSource<Input> extends LimiterPlace {
   limiters?(): readonly string[]
   /** Returns the charges of a key, as the store keeps it, under one of these limiters; none for another name. Absent with `withKey`. */
   chargesUnder?(limiter: string, key: string, cost: number): Charge[]
-  /** Describes how the limiter was made, without names. Limiters with the same description do the same. */
-  describe(): string
+  /** How the limiter was made: functions, limits and texts. */
+  readonly definition: readonly unknown[]
   /** Called with each decision of `consume` and `wait`. */
   decided?(input: Input, cost: number | undefined, decision: Decision): void
   /** Called with slots of its charges that are lost. Absent: they are a warning. */

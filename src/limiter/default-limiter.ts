@@ -21,7 +21,7 @@ import { Endings, wasSettled } from './ending.ts'
 import { LONGEST_LOCK } from '../engine/compiled-limit.ts'
 import type { LockMode } from '../engine/adjust.ts'
 import { knownOptions, milliseconds, refuse } from '../util/validate.ts'
-import { warn } from '../util/warn.ts'
+import { warnLater } from '../stores/warn-later.ts'
 import { decisionOf, receiptOf } from './receipt.ts'
 import { refuseReceipts } from './together.ts'
 import { noticeAdded, noticeDecision, thresholds } from './thresholds.ts'
@@ -56,16 +56,12 @@ export function chargeSourcesOf<Input>(limiter: Limiter<Input>): readonly Charge
   return isOwn(limiter) ? limiter.sources : []
 }
 
+const KEYED = ['consume', 'peek', 'wait', 'reset', 'block', 'pause', 'penalize'] as const
+
+/** Returns the methods of a limiter without the input. */
 function handleOf<Input>(limiter: Limiter<Input>, input: Input): KeyedLimiter {
-  return {
-    consume: (options?: ConsumeOptions): MaybePromise<Decision> => limiter.consume(input, options),
-    peek: (options?: ConsumeOptions): MaybePromise<Decision> => limiter.peek(input, options),
-    wait: (options?: WaitOptions): Promise<Decision> => limiter.wait(input, options),
-    reset: (): MaybePromise<void> => limiter.reset(input),
-    block: (duration: Duration): MaybePromise<void> => limiter.block(input, duration),
-    pause: (duration: Duration): MaybePromise<void> => limiter.pause(input, duration),
-    penalize: (units: Penalty): MaybePromise<void> => limiter.penalize(input, units),
-  } as KeyedLimiter
+  const methods = KEYED.map((name) => [name, (limiter[name] as (...given: unknown[]) => unknown).bind(limiter, input)])
+  return Object.fromEntries(methods) as KeyedLimiter
 }
 
 /** Returns a key that is given in place of an input. Throws `INVALID_KEY`. */
@@ -80,8 +76,7 @@ function givenKey(key: Key | readonly (Key | null | undefined)[]): Key {
 function noSingleKey(): SluiceError {
   return new SluiceError(
     'NO_SINGLE_KEY',
-    'key: a stack and a limiter with rules have several keys. Use `key` of one limiter in the stack, or pass an input to `reset`, `block` ' +
-      'and the other methods',
+    'key: a stack and a limiter with rules have several keys. Use `key` of one limiter in the stack, or pass an input to the other methods',
   )
 }
 
@@ -328,10 +323,7 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
   #warnUnlimited(): void {
     if (this.#isWarned) return
     this.#isWarned = true
-    warn(
-      'SLUICE_NOT_LIMITED',
-      'block, pause or penalize was called for an input that no limit can deny, so nothing changes.',
-    )
+    warnLater('SLUICE_NOT_LIMITED')
   }
 }
 

@@ -2,7 +2,8 @@ import { type Charge, perform, type ReceiptUse, renewParameters, type Store } fr
 import { chargedNothing, type ChargeSource, chargesOf, checkedCost, difference } from './charges.ts'
 import { isOver, type Receipt, receiptIn, useOf } from './receipt.ts'
 import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
-import { rareWarning, warn } from '../util/warn.ts'
+import { rareWarning } from '../util/warn.ts'
+import { warnLater } from '../stores/warn-later.ts'
 import type { Renewed } from '../engine/adjust.ts'
 import { shared } from '../util/copies.ts'
 import { textOf } from '../util/errors.ts'
@@ -162,11 +163,7 @@ export class Endings {
   #warnUncharged({ allowed }: Decision): void {
     if (this.#isWarned) return
     this.#isWarned = true
-    const kind = allowed ? 'from `peek`' : 'that denied the request'
-    warn(
-      'SLUICE_NOT_CHARGED',
-      `refund or settle was called with a decision ${kind}. It charged nothing, so nothing changes.`,
-    )
+    warnLater('SLUICE_NOT_CHARGED', allowed)
   }
 }
 

@@ -38,23 +38,23 @@ export function everyone(): string {
  *   limits: perSecond(10),
  * })
  */
-export function keyers<Input>(...parts: readonly SyncKeyer<Input>[]): SyncKeyer<Input>
-export function keyers<Input>(...parts: readonly Keyer<Input>[]): Keyer<Input>
-export function keyers<Input>(...parts: readonly Keyer<Input>[]): Keyer<Input> {
+export const keyers: {
+  <Input>(...parts: readonly SyncKeyer<Input>[]): SyncKeyer<Input>
+  <Input>(...parts: readonly Keyer<Input>[]): Keyer<Input>
+} = /* @__PURE__ */ needsCall(function keyers<Input>(...parts: readonly Keyer<Input>[]): never {
   if (parts.length === 0) refuse('keyers', 'one keyer or more', undefined)
   for (const part of parts) {
     if (typeof part !== 'function') refuse('keyers', 'keyers as separate arguments', part)
     refuseUncalled('keyers', part)
   }
-  return define('keyers', parts, function compositeKeyer(input) {
+  function compositeKeyer(input: Input): MaybePromise<Key> {
     return chain(
       collect(parts, (part) => part(input)),
       composeKey,
     )
-  })
-}
-
-needsCall(keyers, 'keyers(byIP, byMethod)')
+  }
+  return define('keyers', parts, compositeKeyer) as never
+}, 'keyers(byIP, byMethod)')
 
 /** How a function was made: by a factory of this package, from this data. */
 interface Definition {
@@ -107,14 +107,9 @@ function isData(value: unknown): value is Readonly<Record<string, unknown>> {
   return Array.isArray(value) || prototype === null || prototype.constructor === Object
 }
 
-/** Describes a function for a guess whether two have one origin. Equal texts prove nothing: see `isEqual`. */
-export function describeFunction(made: object): string {
-  const definition = definitions.get(made)
-  if (definition === undefined) return Function.prototype.toString.call(made)
-  const given = definition.given.map((each) =>
-    typeof each === 'function' ? describeFunction(each) : JSON.stringify(each),
-  )
-  return `${definition.factory}(${given.join()})`
+/** Returns how a factory of this package made a function. */
+export function definitionOf(made: object): Definition | undefined {
+  return definitions.get(made)
 }
 
 /** Makes one key out of several. Writes the length before each part, so that no part can imitate a boundary. */

@@ -5,20 +5,20 @@ import { SluiceError } from '../util/errors.ts'
 import type { Key } from './keyers.ts'
 import {
   type LimiterOptions,
+  RULES,
   type RulesLimiterOptions,
+  type RuleSource,
   type SyncLimiterOptions,
   validateOptions,
-  validateRulesOptions,
 } from './options.ts'
-import { type Decision, decisionObserver } from './decision.ts'
+import type { Decision } from './decision.ts'
 import { ownOptions, refuse } from '../util/validate.ts'
 import { ChargeBuilder } from './charge-builder.ts'
 import { DefaultLimiter, isOwn } from './default-limiter.ts'
-import { lossObserver } from './lost-slots.ts'
 import { countsFromZero, registered } from './registration.ts'
-import { type InputReader, plainReader, type RulesInput } from './rule-source.ts'
-import { receiptSettings } from './receipt-settings.ts'
+import type { InputReader, RulesInput } from './rule-source.ts'
 import { copyText } from '../util/bounded-key.ts'
+import { refuseOtherVersion } from '../util/copies.ts'
 import {
   type DecisionOf,
   inLimiter,
@@ -29,7 +29,6 @@ import {
   type SyncStackOptions,
 } from './stack.ts'
 import { refuseApart } from './together.ts'
-import { leaseSettings } from '../stores/lease-settings.ts'
 import { memoryStore } from '../stores/memory/index.ts'
 
 export type { ConsumeOptions, Limiter } from './contract.ts'
@@ -66,7 +65,7 @@ export function createLimiter<Input>(
 ): Limiter<Input, Promise<Decision>>
 export function createLimiter<Input>(options: LimiterOptions<Input>): Limiter<Input>
 export function createLimiter<Input>(options: LimiterOptions<Input> | RulesLimiterOptions<Input>): Limiter<Input> {
-  if (hasRules(options)) return createRulesLimiter(options, plainReader as InputReader<Input>)
+  if (hasRules(options)) return createRulesLimiter(options)
   options = validateOptions(options)
   const builder = chargeBuilder(options, options.store ?? memoryStore(), countsFromZero(options.store))
   return new DefaultLimiter([builder], builder.store)
@@ -89,28 +88,19 @@ function hasRules<Input>(
   return (ownOptions(options) as Partial<RulesLimiterOptions<Input>>).rules !== undefined
 }
 
-/** Makes a limiter from rules. `reader` reads its inputs. Throws as `createLimiter` does. */
+/**
+ * Makes a limiter from rules. They bring the code for it. Throws as `createLimiter` does.
+ * @param reader reads inputs. Default: they are plain objects
+ */
 export function createRulesLimiter<Input>(
   options: RulesLimiterOptions<Input>,
-  reader: InputReader<Input>,
+  reader?: InputReader<Input>,
 ): Limiter<Input> {
-  options = validateRulesOptions(options)
-  const { name = 'rules', rules, lease = false } = options
-  // A policy may ask for leases later.
-  const store = leasedBy(options.store ?? memoryStore())
-  const common = {
-    name,
-    store,
-    reader,
-    startsFromZero: countsFromZero(options.store),
-    onDecision: options.onDecision && decisionObserver(options.onDecision),
-    onSlotLost: options.onSlotLost && lossObserver(options.onSlotLost),
-    lease: leaseSettings('lease', lease),
-    receipts: receiptSettings(options),
-  }
-  const source = registered(name, store, options, (home) => rules.chargeSource({ ...common, home }))
-  refuseApart([source], store)
-  return new DefaultLimiter([source], store)
+  const { rules } = ownOptions(options)
+  refuseOtherVersion('rules', rules, RULES)
+  if (typeof (rules as Partial<RuleSource<Input>> | undefined)?.limiter === 'function')
+    return rules.limiter(options, reader)
+  return refuse('rules', 'rules of sluice/rules, such as await rulesFromFile(path) or createRules(document)', rules)
 }
 
 /**

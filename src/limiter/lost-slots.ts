@@ -1,7 +1,8 @@
 import type { Limit } from '../engine/limit.ts'
 import type { Charge } from '../stores/store.ts'
 import { shared } from '../util/copies.ts'
-import { observer, rareWarning } from '../util/warn.ts'
+import { warnLater } from '../stores/warn-later.ts'
+import { observer, rarely } from '../util/warn.ts'
 import type { Decision } from './decision.ts'
 import { addSlots, type SlotCount } from './slots.ts'
 
@@ -34,7 +35,7 @@ export function slotsLost(): SlotCount[] {
   return [...lost.values()]
 }
 
-const warnLost = rareWarning('SLUICE_SLOT_LOST')
+const warnLost = rarely((limiter: string, limit: string) => warnLater('SLUICE_SLOT_LOST', limiter, limit))
 
 /** Counts slots that are lost, and reports them to `onSlotLost`, or else as a warning at most once a minute. */
 export function reportLost(
@@ -45,9 +46,5 @@ export function reportLost(
 ): void {
   addSlots(lost, limiter, limit.name, slots)
   if (onSlotLost !== undefined) return onSlotLost({ decision, limiter, limit, key, slots })
-  warnLost(
-    () =>
-      `A request that runs has lost its slot of the limit "${limit.name}" of limiter "${limiter}": its key was reset, or the slot was gone and all ` +
-      'others are taken. Another request may run in its place. `onSlotLost` is called instead of this warning.',
-  )
+  warnLost(limiter, limit.name)
 }

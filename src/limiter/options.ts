@@ -2,13 +2,13 @@ import type { Keyer, SyncKeyer } from './keyers.ts'
 import type { Duration, Limit } from '../engine/limit.ts'
 import type { OnDecision } from './decision.ts'
 import type { OnSlotLost } from './lost-slots.ts'
-import { RULES, type RuleSource } from './rule-source.ts'
+import type { Limiter } from './contract.ts'
+import type { InputReader } from './rule-source.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import { type LeaseOptions, leaseSettings } from '../stores/lease-settings.ts'
 import { assertStore, leasedBy, type Store, type SyncStore } from '../stores/store.ts'
-import { refuseOtherVersion } from '../util/copies.ts'
 import { boolean, knownOptions, refuse, refuseUncalled } from '../util/validate.ts'
-import { warn } from '../util/warn.ts'
+import { warnLater } from '../stores/warn-later.ts'
 
 /**
  * Returns the limits of an input. For an input that is not limited it returns `unlimited` or an empty array. If it returns `undefined` or
@@ -114,6 +114,21 @@ export interface SyncLimiterOptions<Input> extends LimiterOptions<Input> {
   readonly cost?: SyncCostFunc<Input>
 }
 
+/** The rules of each version of the package. */
+export const RULES: unique symbol = Symbol.for('sluice.Rules')
+
+/**
+ * What the option `rules` expects: the rules of `sluice/rules`. Only they know how documents are matched, so that programs
+ * without rules do not load it.
+ */
+export interface RuleSource<Input> {
+  /**
+   * Makes a limiter of them. Throws as `createLimiter` does.
+   * @param reader reads inputs. Default: they are plain objects
+   */
+  limiter(options: RulesLimiterOptions<Input>, reader?: InputReader<Input>): Limiter<Input>
+}
+
 /** Options of a limiter whose keys and limits come from rules. */
 export interface RulesLimiterOptions<Input> extends StoreOptions {
   /** Rules of `sluice/rules`, in place of `keyer`, `limits` and `cost`. They may change while the limiter is in use. */
@@ -148,7 +163,8 @@ export const LIMITER_OPTIONS: readonly string[] = [
   'rules',
   'onSlotLost',
 ]
-const ALL_OPTIONS: readonly string[] = [...LIMITER_OPTIONS, 'onDecision']
+/** Those of `createLimiter`. */
+export const ALL_OPTIONS: readonly string[] = [...LIMITER_OPTIONS, 'onDecision']
 
 /** Returns the own options. Throws `INVALID_OPTION` or `UNKNOWN_OPTION` with the option, what was expected and what was given. */
 export function validateOptions<Options extends LimiterOptions<never>>(options: Options): Options {
@@ -161,36 +177,17 @@ export function validateOptions<Options extends LimiterOptions<never>>(options: 
   refuseUncalled('keyer', keyer)
   if (limits === undefined) refuse('limits', 'a limit, a function that returns limits, or an array of them', limits)
   for (const each of [limits].flat()) refuseUncalled('limits', each)
-  if (Array.isArray(limits) && limits.length === 0)
-    warn(
-      'SLUICE_NO_LIMITS',
-      `createLimiter: \`limits\` is empty, so limiter "${name ?? 'default'}" admits every request.`,
-    )
+  if (Array.isArray(limits) && limits.length === 0) warnLater('SLUICE_NO_LIMITS', name ?? 'default')
   if (cost !== undefined && typeof cost !== 'function')
     refuse('cost', 'a function from an input and a limit to a number', cost)
   validateCommon(options)
   return options
 }
 
-/** Returns the own options. Throws `INVALID_OPTION` or `UNKNOWN_OPTION` for wrong options of a limiter with rules. */
-export function validateRulesOptions<Options extends RulesLimiterOptions<never>>(options: Options): Options {
-  options = knownOptions('createLimiter', options, ALL_OPTIONS)
-  for (const option of ['keyer', 'limits', 'cost'] as const) {
-    if (options[option] !== undefined)
-      refuse(option, 'nothing together with `rules`, which have their own', options[option])
-  }
-  refuseOtherVersion('rules', options.rules, RULES)
-  if (typeof options.rules?.chargeSource !== 'function') {
-    const hint = 'rules of sluice/rules, such as await rulesFromFile(path) or createRules(document)'
-    refuse('rules', hint, options.rules)
-  }
-  validateCommon(options)
-  return options
-}
-
 type CommonLimiterOptions = StoreOptions & Pick<LimiterOptions<never>, 'name' | 'onDecision' | 'onSlotLost'>
 
-function validateCommon({ name, store, lease, shared, onDecision, onSlotLost }: CommonLimiterOptions): void {
+/** Checks the options of limiters with and without rules. */
+export function validateCommon({ name, store, lease, shared, onDecision, onSlotLost }: CommonLimiterOptions): void {
   if (name !== undefined && !(typeof name === 'string' && /^[\x20-\x7e]{1,256}$/.test(name)))
     refuse('name', '1 to 256 characters of printable ASCII', name)
   if (store !== undefined) assertStore('store', store)

@@ -36,7 +36,8 @@ const ID = /^[\w-]{16}$/
 /** Milliseconds by which the clock of the process that made a receipt may be ahead. */
 const AHEAD = 60_000
 
-type Written = readonly [limiter: string, limit: Limit, key: string, cost: number, at: number, charged: number]
+/** What is written of a charge, in this order. */
+const PARTS = ['limiter', 'limit', 'key', 'cost', 'at', 'charged'] as const
 
 /** A charge as a receipt has it. */
 interface Noted {
@@ -103,21 +104,13 @@ export function receiptOf<Input>(
   const charges = countedOf(decision).filter(({ policy }) => policy.compiled.slots || !isSettled)
   const receipt = known.receipts.get(decision) ?? newReceipt(charges, sources, store)
   if (isOver(receipt, store)) throw expired(receipt)
-  const written = charges.map(({ limiter, limit, key, cost, at, charged }): Written => [
-    limiter,
-    limit,
-    key,
-    cost,
-    at,
-    charged,
-  ])
+  const written = charges.map((each) => PARTS.map((part) => each[part]))
   const body = base64url(new TextEncoder().encode(JSON.stringify([receipt.id, receipt.until, ...written])))
   const [secret] = secretsOf(sources)
   const text = `sluice${FORMAT}${secret === undefined ? '' : 's'}_${digestOf(body, secret)}${body}`
   if (text.length > LONGEST_RECEIPT) {
-    const size = `${text.length} characters, and at most ${LONGEST_RECEIPT} are possible`
     throw invalid(
-      `the receipt of this decision, with ${charges.length} charges, has ${size}. Settle the decision itself`,
+      `it would have ${text.length} characters, and at most ${LONGEST_RECEIPT} are read. Settle the decision itself`,
     )
   }
   remember(receipt, decision)
@@ -219,33 +212,19 @@ function checkedBody(text: string, secrets: readonly string[]): string {
   const [, version, mark, rest] = FORM.exec(text) ?? []
   if (version === undefined || rest === undefined)
     throw invalid(`expected a text of limiter.receipt(decision), got ${shown(text)}`)
-  if (Number(version) !== FORMAT) throw otherFormat(version)
-  if ((mark === 's') !== secrets.length > 0) throw invalid(mark === 's' ? NO_SECRET : NOT_SIGNED)
-  const length = (mark === 's' ? DIGEST : CHECKSUM).characters
+  if (Number(version) !== FORMAT)
+    throw new SluiceError(
+      'VERSION_MISMATCH',
+      `receipt: expected format ${FORMAT}, got format ${version} of another version of sluice`,
+    )
+  const isSigned = mark === 's'
+  if (isSigned !== secrets.length > 0)
+    throw invalid(`it is ${isSigned ? '' : 'not '}signed. Give both limiters the same \`receiptSecret\``)
+  const length = (isSigned ? DIGEST : CHECKSUM).characters
   const body = rest.slice(length)
   const given = rest.slice(0, length)
-  const isRight = mark === 's' ? isSigned(given, body, secrets) : given === digestOf(body, undefined)
-  if (!isRight)
-    throw invalid(mark === 's' ? 'it was cut or changed, or signed with another secret' : 'it was cut or changed')
-  return body
-}
-
-const NO_SECRET = 'it is signed, and this limiter has no `receiptSecret`. Give both limiters the same one'
-const NOT_SIGNED = 'it is not signed, and this limiter has a `receiptSecret`. Give both limiters the same one'
-
-/** Returns true for a digest by one of the secrets. All are tried, and each takes the same time whatever is given. */
-function isSigned(given: string, body: string, secrets: readonly string[]): boolean {
-  let isFound = false
-  for (const secret of secrets) if (isEqualText(given, digestOf(body, secret))) isFound = true
-  return isFound
-}
-
-function otherFormat(version: string): SluiceError {
-  const of = Number(version) > FORMAT ? 'a newer' : 'an older'
-  return new SluiceError(
-    'VERSION_MISMATCH',
-    `receipt: expected format ${FORMAT}, got format ${version} of ${of} sluice. Install the same version in the process that settles.`,
-  )
+  if ((isSigned ? secrets : [undefined]).some((secret) => isEqualText(given, digestOf(body, secret)))) return body
+  throw invalid(`it was cut or changed${isSigned ? ', or signed with another secret' : ''}`)
 }
 
 function noted(given: unknown): Noted {
@@ -275,21 +254,18 @@ function invalid(reason: string, cause?: unknown): SluiceError {
   return new SluiceError('INVALID_RECEIPT', `receipt: ${reason}`, cause === undefined ? undefined : { cause })
 }
 
-function foreign<Input>(charges: readonly Noted[], sources: readonly ChargeSource<Input>[]): SluiceError {
-  const names = [...new Set(charges.map(({ limiter }) => limiter))].slice(0, 3)
-  const own = [...new Set(sources.map(({ name }) => name))]
+function foreign<Input>([charge]: readonly Noted[], sources: readonly ChargeSource<Input>[]): SluiceError {
+  const own = sources.map(({ name }) => shown(name)).join(' or ')
   return new SluiceError(
     'FOREIGN_RECEIPT',
-    `receipt: expected a receipt of limiter ${own.map(shown).join(' or ')}, got one of ${names.map(shown).join(', ')}. ` +
-      'Settle it with a limiter of that name, on the same store.',
+    `receipt: expected a receipt of limiter ${own}, got one of ${shown(charge?.limiter)}`,
   )
 }
 
 function expired({ until }: Pick<Receipt, 'until'>): SluiceError {
   return new SluiceError(
     'EXPIRED_RECEIPT',
-    `receipt: it ended at ${new Date(until).toISOString()}, so nothing changes. Settle earlier, or increase \`receiptFor\` of the limiter that ` +
-      'makes the receipts.',
+    `receipt: it ended at ${new Date(until).toISOString()}, so nothing changes. Settle earlier, or increase \`receiptFor\``,
   )
 }
 

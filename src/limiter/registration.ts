@@ -78,9 +78,7 @@ function duplicate(name: string, options: Options, difference: string): SluiceEr
       : `Two limiters named ${shown(name)} use the same store`
   return new SluiceError(
     'DUPLICATE_LIMITER',
-    `${named}, and their \`${difference}\` differs. Functions are equal only if they are one function: equal code can use other variables. ` +
-      'Give each limiter its own `name`. If they should share their counts, create one limiter and use it in both places, or set `shared: true`. ' +
-      'If a hot reload or a second build of the app created the limiter again, set `shared: true` in development, or create the store ' +
-      'together with the limiter.',
+    `${named}, and their \`${difference}\` differs. Functions are equal only if they are one function. Give each limiter its own \`name\`. If they ` +
+      'should share their counts, or a hot reload creates the limiter again, set `shared: true`.',
   )
 }

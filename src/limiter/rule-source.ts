@@ -1,22 +1,10 @@
 import type { Degraded, LeaseSettings } from '../stores/store.ts'
 import { type Channel, channel } from '../util/channel.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
-import type { ChargeSource, LimiterPlace } from './charges.ts'
+import type { LimiterPlace } from './charges.ts'
 import type { OnDecision } from './decision.ts'
 import type { OnSlotLost } from './lost-slots.ts'
 import type { ReceiptSettings } from './receipt-settings.ts'
-
-/** The rules of each version of the package. */
-export const RULES: unique symbol = Symbol.for('sluice.Rules')
-
-/**
- * What the option `rules` expects: the rules of `sluice/rules`. Only they know how documents are matched, so that programs
- * without rules do not load it.
- */
-export interface RuleSource<Input> {
-  /** Creates the charges of one limiter. */
-  chargeSource(place: RulePlace<Input>): ChargeSource<Input>
-}
 
 /** The limiter that rules make charges for. */
 export interface RulePlace<Input> extends LimiterPlace {
@@ -92,18 +80,4 @@ export interface RulesInput {
   readonly headers?: Readonly<Record<string, string | readonly string[] | undefined>> | undefined
   /** Values for all other conditions and keys, by their names. */
   readonly attributes?: Readonly<Record<string, unknown>> | undefined
-}
-
-/** Reads plain objects. */
-export const plainReader: InputReader<RulesInput> = {
-  method: (input) => input.method,
-  path: (input) => input.path,
-  address: (input) => input.ip,
-  header({ headers = {} }, name) {
-    const found = Object.hasOwn(headers, name) ? name : Object.keys(headers).find((each) => each.toLowerCase() === name)
-    const value = found === undefined ? undefined : headers[found]
-    return typeof value === 'object' ? value.join(', ') : value
-  },
-  attributes: (input) => input.attributes ?? {},
-  rest: () => [],
 }

@@ -70,12 +70,15 @@ export type DecisionOf<Limiters, Given extends Store> = [Given, Limiters] extend
     : MaybePromise<Decision>
 
 const COMMON_OPTIONS = ['store', 'lease', 'receiptFor', 'receiptSecret', 'shared'] as const
-const OPTIONS = ['limiters', 'name', ...COMMON_OPTIONS]
 const LIMITER_OPTIONS = ['keyer', 'limits', 'cost', 'name', 'onDecision', 'onSlotLost']
 
 /** Returns the options of each limiter of a stack, with its name. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. */
 export function limitersIn<Input>(options: StackOptions<Input>): (LimiterOptions<Input> & { readonly name: string })[] {
-  const { limiters, name = 'stack', ...common } = knownOptions('stack', options, OPTIONS)
+  const {
+    limiters,
+    name = 'stack',
+    ...common
+  } = knownOptions('stack', options, ['limiters', 'name', ...COMMON_OPTIONS])
   if (typeof name !== 'string') refuse('stack: name', 'a text', name)
   if (!Array.isArray(limiters) || limiters.length === 0)
     refuse('stack: limiters', 'a list such as [{ keyer: everyone, limits: perMinute(1000) }]', limiters)

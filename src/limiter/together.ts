@@ -20,7 +20,6 @@ export function refuseApart<Input>([first, ...others]: readonly ChargeSource<Inp
   if (first.keyer !== undefined && others.every(isOne)) return
   throw new SluiceError(
     'STORE_MISMATCH',
-    `A stack, and a limiter with rules, can have several keys in one decision, and ${name} decides about ${ONE[together]}. Use limiters one after the ` +
-      'other, or another store.',
+    `A stack, and a limiter with rules, can have several keys, and ${name} decides about ${ONE[together]}. Use separate limiters, or another store.`,
   )
 }

@@ -79,8 +79,8 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
     return limiter.startsWith(stateName(this.name, ''))
   }
 
-  describe(): string {
-    return `rules ${this.name}`
+  get definition(): readonly unknown[] {
+    return ['rules', this.name]
   }
 
   charges(input: Input, cost: number | undefined): MaybePromise<Charge[]> {

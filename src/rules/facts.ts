@@ -1,4 +1,4 @@
-import type { InputReader } from '../limiter/rule-source.ts'
+import type { InputReader, RulesInput } from '../limiter/rule-source.ts'
 import { clientAddress } from '../http/keys/address.ts'
 import { pathReadings } from './paths.ts'
 
@@ -58,4 +58,18 @@ function isComparable(value: unknown): boolean {
   return (
     typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' || typeof value === 'bigint'
   )
+}
+
+/** Reads plain objects. */
+export const plainReader: InputReader<RulesInput> = {
+  method: (input) => input.method,
+  path: (input) => input.path,
+  address: (input) => input.ip,
+  header({ headers = {} }, name) {
+    const found = Object.hasOwn(headers, name) ? name : Object.keys(headers).find((each) => each.toLowerCase() === name)
+    const value = found === undefined ? undefined : headers[found]
+    return typeof value === 'object' ? value.join(', ') : value
+  },
+  attributes: (input) => input.attributes ?? {},
+  rest: () => [],
 }

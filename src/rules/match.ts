@@ -1,6 +1,6 @@
 import type { Cell, CompiledPolicy, CompiledRules, Condition, Dimension } from './dimensions.ts'
-import { Facts } from './facts.ts'
-import { type InputReader, plainReader, type RulesInput } from '../limiter/rule-source.ts'
+import { Facts, plainReader } from './facts.ts'
+import type { InputReader, RulesInput } from '../limiter/rule-source.ts'
 import type { Limit } from '../engine/limit.ts'
 import type { OverrideRule, PolicyRule } from './document.ts'
 

@@ -1,6 +1,7 @@
 import type { EventEmitter } from 'node:events'
-import type { ChargeSource } from '../limiter/charges.ts'
-import { type InputReader, type RulePlace, RULES, type RuleSource } from '../limiter/rule-source.ts'
+import type { Limiter } from '../limiter/contract.ts'
+import { RULES, type RulesLimiterOptions, type RuleSource } from '../limiter/options.ts'
+import type { InputReader } from '../limiter/rule-source.ts'
 import { isEqual } from '../limiter/keyers.ts'
 import { builtin } from '../util/builtin.ts'
 import { type Channel, channel } from '../util/channel.ts'
@@ -20,6 +21,7 @@ import {
   type RulesProblem,
   type RulesVersion,
 } from './document.ts'
+import { limiterOf } from './limiter.ts'
 import { type ShadowOptions, ShadowRules } from './shadow.ts'
 
 /** Options of `createRules`, and of every source of rules. */
@@ -225,9 +227,9 @@ export class Rules<Input = unknown> extends Emitter<RulesEvents> implements Rule
     await stop?.()
   }
 
-  /** Creates the charges of a limiter. `createLimiter` and `rateLimit` call it. */
-  chargeSource(place: RulePlace<Input>): ChargeSource<Input> {
-    return new RulesCharges(this.#inForce, place)
+  /** Makes a limiter of them. `createLimiter` and `rateLimit` call it. */
+  limiter(options: RulesLimiterOptions<Input>, reader?: InputReader<Input>): Limiter<Input> {
+    return limiterOf(options, reader, (place) => new RulesCharges(this.#inForce, place))
   }
 
   // Static, so that only sources reach them: the package exports the type of this class alone.

@@ -1,7 +1,8 @@
 import type { Renewed } from '../engine/adjust.ts'
 import { SluiceError } from '../util/errors.ts'
-import { rareWarning } from '../util/warn.ts'
+import { rarely } from '../util/warn.ts'
 import type { Adjusting, Charge, Renewing } from './store.ts'
+import { warnLater } from './warn-later.ts'
 
 /**
  * Notes: what was done with the charges of a receipt, whichever process did it. A store keeps a note in a row of its own, and writes it in the
@@ -108,7 +109,7 @@ const LOOKS = 2
 /** What is known of a receipt whose note may be gone: it does nothing. */
 const FORGOTTEN: Note = { ...BLANK, until: Infinity, settled: true, released: true }
 
-const warnForgotten = rareWarning('SLUICE_FORGOTTEN_RECEIPTS')
+const warnForgotten = rarely((most: number) => warnLater('SLUICE_FORGOTTEN_RECEIPTS', most))
 
 /** A note, and the newest microsecond at which its receipt was charged, or has renewed slots. */
 export interface Kept {
@@ -141,7 +142,7 @@ export class Notes {
     const charged = Math.max(kept?.charged ?? -Infinity, chargedAt(operation.charges))
     const isForgotten = kept === undefined && charged <= this.#forgotten
     const note = performOnce(operation, isForgotten ? FORGOTTEN : kept?.note, now, execute)
-    if (isForgotten && until * 1000 > now) warnForgotten(() => forgottenText(this.#most))
+    if (isForgotten && until * 1000 > now) warnForgotten(this.#most)
     if (note === undefined) return
     this.#notes.delete(id)
     this.#sweep(now)
@@ -194,13 +195,6 @@ function chargedAt(charges: readonly Charge[]): number {
 
 function microsOf({ policy }: Charge, at: number): number {
   return at * policy.compiled.micros
-}
-
-function forgottenText(most: number): string {
-  return (
-    `A memory store knows what was done with the last ${most} receipts. One that is older was used, so nothing changes: it may have been settled or ` +
-    'released before. Set a shorter `receiptFor`, so that less has to be known, or use a store in a database.'
-  )
 }
 
 const encoder = new TextEncoder()

@@ -1,10 +1,10 @@
 import { compiled, compiledAt, type Limit } from '../engine/limit.ts'
 import { copyText } from '../util/bounded-key.ts'
 import { type Clock, microseconds, steadyClock } from '../util/clock.ts'
-import { SluiceError, textOf } from '../util/errors.ts'
+import { SluiceError } from '../util/errors.ts'
 import { isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { oneOf, refuse } from '../util/validate.ts'
-import { warn } from '../util/warn.ts'
+import { observer } from '../util/warn.ts'
 import type { CompiledLimit } from '../engine/compiled-limit.ts'
 import { brand, hasBrand, refuseOtherVersion, shared } from '../util/copies.ts'
 import type { LockMode, Renewed } from '../engine/adjust.ts'
@@ -458,8 +458,8 @@ export function guardedBy(store: Store): Store {
   if (store.wrappers !== undefined) return store.wrappers.guarded(store)
   throw new SluiceError(
     'UNGUARDED_STORE',
-    'store: it can fail, and has no `wrappers`, so an adapter cannot guard it. Add the member `wrappers` of sluice/extend to the store. A ' +
-      'wrapper takes that of the store inside. Or pass guard(store)',
+    'store: it can fail, and has no `wrappers`, so an adapter cannot guard it. Add `wrappers` of sluice/extend, or those of the store inside, ' +
+      'or pass guard(store)',
   )
 }
 
@@ -535,20 +535,13 @@ export function perform(store: Store, operation: Operation): MaybePromise<Degrad
 export function start(store: Store, operation: Operation, reply: Reply): (() => void) | undefined {
   try {
     const giveUp: unknown = store.run(operation, reply)
-    if (typeof giveUp === 'function') return () => attempted(giveUp as () => unknown)
+    if (typeof giveUp === 'function')
+      return observer(giveUp as () => unknown, 'The function that gives a decision of a store up failed.')
     if (isPromise(giveUp)) giveUp.then(undefined, (error: unknown) => reply.failed(error))
   } catch (error) {
     reply.failed(error)
   }
   return undefined
-}
-
-function attempted(giveUp: () => unknown): void {
-  try {
-    giveUp()
-  } catch (error) {
-    warn('SLUICE_OUTCOME', `The function that gives a decision of a store up failed: ${textOf(error)}`)
-  }
 }
 
 /** The short way of a memory store to decide: without an operation and a reply. */

@@ -8,14 +8,13 @@ export interface CalendarUnit {
   readonly step: readonly [years: number, months: number, days: number]
 }
 
-const DAY = 86_400_000
-
 const UNITS: readonly CalendarUnit[] = [
-  { text: '1d', longest: DAY, step: [0, 0, 1] },
-  { text: '1w', longest: 7 * DAY, step: [0, 0, 7] },
-  { text: '1mo', longest: 31 * DAY, step: [0, 1, 0] },
-  { text: '1y', longest: 366 * DAY, step: [1, 0, 0] },
+  { text: '1d', longest: 86_400_000, step: [0, 0, 1] },
+  { text: '1w', longest: 604_800_000, step: [0, 0, 7] },
+  { text: '1mo', longest: 2_678_400_000, step: [0, 1, 0] },
+  { text: '1y', longest: 31_622_400_000, step: [1, 0, 0] },
 ]
+const DAY = 86_400_000
 
 /** Returns the unit of a window, which is its text or the milliseconds of the longest one. */
 export function calendarUnit(window: unknown): CalendarUnit {

@@ -44,8 +44,7 @@ export function refuseOtherVersion(option: string, value: unknown, name: symbol)
   if (version === undefined || version === VERSION) return
   throw new SluiceError(
     'VERSION_MISMATCH',
-    `${option}: expected a value of sluice ${VERSION}, got a value of sluice ${version}. The process loads both versions. ` +
-      'Install one version for the whole project. `npm ls sluice` shows which packages install which version.',
+    `${option}: expected a value of sluice ${VERSION}, got a value of sluice ${version}. Install one version for the whole project: see \`npm ls sluice\``,
   )
 }
 

@@ -1,5 +1,3 @@
-import { parse } from '@lukeed/ms'
-
 /** A unit of time: its milliseconds, its symbol as in `'10s'`, and its name. */
 interface Unit {
   readonly ms: number
@@ -17,11 +15,13 @@ const UNITS: readonly Unit[] = [
   { ms: 1, symbol: 'ms', word: 'millisecond' },
 ]
 
-const WRITTEN = /^\d+(ms|s|m|h|d|w)$/
+const WRITTEN = /^(\d+)(ms|s|m|h|d|w)$/
 
 /** Returns the milliseconds of a string such as `'10s'`, or `undefined` for any other string. */
 export function parseDuration(text: string): number | undefined {
-  return WRITTEN.test(text) ? parse(text) : undefined
+  const [, count, symbol] = WRITTEN.exec(text) ?? []
+  const unit = UNITS.find((each) => each.symbol === symbol)
+  return unit && Number(count) * unit.ms
 }
 
 /**

@@ -18,15 +18,8 @@ export function hmacSha256(key: Uint8Array, bytes: Uint8Array): Uint8Array {
   if (crypto !== undefined) return crypto.createHmac('sha256', key).update(bytes).digest()
   const block = new Uint8Array(BLOCK)
   block.set(key.length > BLOCK ? hash(key) : key)
-  const padded = (pad: number): Uint8Array => block.map((byte) => byte ^ pad)
-  return hash(joined(padded(0x5c), hash(joined(padded(0x36), bytes))))
-}
-
-function joined(one: Uint8Array, other: Uint8Array): Uint8Array {
-  const both = new Uint8Array(one.length + other.length)
-  both.set(one)
-  both.set(other, one.length)
-  return both
+  const padded = (pad: number): number[] => Array.from(block, (byte) => byte ^ pad)
+  return hash(Uint8Array.from([...padded(0x5c), ...hash(Uint8Array.from([...padded(0x36), ...bytes]))]))
 }
 
 /** The bytes of a block. */

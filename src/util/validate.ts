@@ -1,62 +1,61 @@
-import leven from 'leven'
 import { shared } from './copies.ts'
 import { parseDuration } from './duration.ts'
 import { shown, SluiceError } from './errors.ts'
 import { disown } from './maybe-promise.ts'
 
-type Equal = readonly [option: string, written: string, theirs: readonly string[]]
+/** An option of this package, its names in other rate limiters or in the wrong place, and how to write it. `*` is the name that was given. */
+type Equal = readonly [option: string, theirs: string, written?: string]
 
-/** For each option of this package: how to write it, and its names in other rate limiters, or in the wrong place. */
+const LIMITERS = '{ limiters: [{ keyer, limits }, { keyer, limits }] }'
+
 const EQUALS: readonly Equal[] = [
   [
     'limits',
+    'windowMs max timeWindow duration points ttl throttlers quota window algorithm',
     "limits: perMinute(100), or limits: fixedWindow({ quota: 100, window: '1m' })",
-    ['windowMs', 'max', 'timeWindow', 'duration', 'points', 'ttl', 'throttlers', 'quota', 'window', 'algorithm'],
   ],
-  ['limits', "limits: perMinute(100, { block: '15m' })", ['block']],
-  ['limits', 'limits: perMinute(100, { strict: true })', ['strict']],
-  ['limits', 'limits: perMinute(100, { shadow: true })', ['shadow']],
-  ['limits', 'limits: perMinute(100, { capCost: true })', ['capCost']],
-  ['limits', 'limits: perMinute(100, { exact: true })', ['exact']],
-  ['limits', 'limits: perMinute(100, { notifyAt: [0.8, 1] })', ['notifyAt']],
-  ['limits', "limits: gcra({ quota: 100, window: '1m', burst: 20 })", ['burst']],
-  ['limits', "limits: tokenBucket({ quota: 10, window: '1s', capacity: 50 })", ['capacity']],
-  ['capacity', 'capacity', ['burst']],
-  ['burst', 'burst', ['capacity']],
-  ['quota', 'gcra({ quota, window, burst }) or tokenBucket({ quota, window, capacity })', ['burst', 'capacity']],
-  ['deadline', "deadline: { most: '500ms' }", ['timeout', 'timeoutMs', 'commandTimeout']],
-  ['limits', "block: '15m' in a limit", ['blockDuration', 'ban']],
-  ['limits', 'name in a limit', ['identifier']],
-  ['limiters', 'limiters: [{ keyer, limits }, { keyer, limits }]', ['keyer', 'limits', 'cost']],
-  ['limiter', 'limiter: stack({ limiters: [{ keyer, limits }, { keyer, limits }] })', ['limiters', 'stack']],
-  ['limits', 'stack({ limiters: [{ keyer, limits }, { keyer, limits }] })', ['limiters']],
-  ['quota', 'quota', ['max', 'limit', 'points']],
-  ['window', 'window', ['windowMs', 'timeWindow', 'duration', 'ttl', 'interval']],
-  ['block', 'block', ['blockDuration', 'ban']],
-  ['expiresAfter', 'expiresAfter', ['lease', 'ttl', 'timeout', 'window']],
-  ['keyer', 'keyer', ['keyGenerator', 'getTracker', 'generateKey', 'id']],
-  ['keyer', 'keyer: ipKeyer({ ipv6Subnet: 64 })', ['ipv6Subnet']],
-  ['onDenied', 'message, statusCode or onDenied', ['handler', 'errorResponseBuilder']],
-  ['onDecision', 'onDecision', ['onLimitReached', 'onLimited', 'onExceeding', 'onExceeded', 'onBanReach']],
-  ['message', 'message', ['errorMessage']],
-  ['statusCode', 'statusCode', ['status']],
-  ['count', "count: 'failures'", ['skipSuccessfulRequests']],
-  ['count', "count: 'successes'", ['skipFailedRequests']],
-  ['refundWhen', 'refundWhen', ['requestWasSuccessful']],
-  ['headers', "headers: 'standard', 'draft-8', 'draft-7' or 'draft-6'", ['standardHeaders', 'enableDraftSpec']],
-  ['headers', "headers: 'github' or 'legacy'", ['legacyHeaders']],
-  ['headers', 'headers or headerNames', ['addHeaders', 'addHeadersOnExceeding', 'setHeaders', 'disableHeader']],
-  ['allow', "allow: ['10.0.0.0/8'], or skip", ['allowList', 'whitelist']],
-  ['skip', 'skip', ['skipIf', 'ignoreUserAgents']],
-  ['onOutage', "onOutage: 'open'", ['passOnStoreError', 'skipOnError']],
-  ['name', 'name', ['nameSpace', 'namespace', 'keyPrefix']],
-  ['checks', 'checks: false', ['validate']],
-  ['store', 'store: redisStore(client)', ['redis', 'storeClient', 'client', 'storage', 'driver', 'db']],
+  ['limits', 'block', "limits: perMinute(100, { block: '15m' })"],
+  ['limits', 'strict shadow capCost exact', 'limits: perMinute(100, { *: true })'],
+  ['limits', 'notifyAt', 'limits: perMinute(100, { notifyAt: [0.8, 1] })'],
+  ['limits', 'burst', "limits: gcra({ quota: 100, window: '1m', burst: 20 })"],
+  ['limits', 'capacity', "limits: tokenBucket({ quota: 10, window: '1s', capacity: 50 })"],
+  ['capacity', 'burst'],
+  ['burst', 'capacity'],
+  ['quota', 'burst capacity', 'gcra({ quota, window, burst }) or tokenBucket({ quota, window, capacity })'],
+  ['deadline', 'timeout timeoutMs commandTimeout', "deadline: { most: '500ms' }"],
+  ['limits', 'blockDuration ban', "block: '15m' in a limit"],
+  ['limits', 'identifier', 'name in a limit'],
+  ['limiters', 'keyer limits cost', LIMITERS.slice(2, -2)],
+  ['limiter', 'limiters stack', `limiter: stack(${LIMITERS})`],
+  ['limits', 'limiters', `stack(${LIMITERS})`],
+  ['quota', 'max limit points'],
+  ['window', 'windowMs timeWindow duration ttl interval'],
+  ['block', 'blockDuration ban'],
+  ['expiresAfter', 'lease ttl timeout window'],
+  ['keyer', 'keyGenerator getTracker generateKey id'],
+  ['keyer', 'ipv6Subnet', 'keyer: ipKeyer({ ipv6Subnet: 64 })'],
+  ['onDenied', 'handler errorResponseBuilder', 'message, statusCode or onDenied'],
+  ['onDecision', 'onLimitReached onLimited onExceeding onExceeded onBanReach'],
+  ['message', 'errorMessage'],
+  ['statusCode', 'status'],
+  ['count', 'skipSuccessfulRequests', "count: 'failures'"],
+  ['count', 'skipFailedRequests', "count: 'successes'"],
+  ['refundWhen', 'requestWasSuccessful'],
+  ['headers', 'standardHeaders enableDraftSpec', "headers: 'standard', 'draft-8', 'draft-7' or 'draft-6'"],
+  ['headers', 'legacyHeaders', "headers: 'github' or 'legacy'"],
+  ['headers', 'addHeaders addHeadersOnExceeding setHeaders disableHeader', 'headers or headerNames'],
+  ['allow', 'allowList whitelist', "allow: ['10.0.0.0/8'], or skip"],
+  ['skip', 'skipIf ignoreUserAgents'],
+  ['onOutage', 'passOnStoreError skipOnError', "onOutage: 'open'"],
+  ['name', 'nameSpace namespace keyPrefix'],
+  ['checks', 'validate', 'checks: false'],
+  ['store', 'redis storeClient client storage driver db', 'store: redisStore(client)'],
 ]
 
 /** Returns what to write for an option of another rate limiter, if one of the `known` options is its equal. */
 function equalOf(name: string, known: readonly string[]): string | undefined {
-  return EQUALS.find(([option, , theirs]) => known.includes(option) && theirs.includes(name))?.[1]
+  const equal = EQUALS.find(([option, theirs]) => known.includes(option) && theirs.split(' ').includes(name))
+  return equal && (equal[2] ?? equal[0]).replace('*', name)
 }
 
 /** Throws `INVALID_OPTION` with what was expected and what was given. */
@@ -190,10 +189,22 @@ export function nearest(
   let best: string | undefined
   let least = most + 1
   for (const each of known) {
-    const distance = leven(typed, each.slice(0, LONGEST_NAME).toLowerCase())
-    if (distance < least) [best, least] = [each, distance]
+    const letters = distance(typed, each.slice(0, LONGEST_NAME).toLowerCase())
+    if (letters < least) [best, least] = [each, letters]
   }
   return best
+}
+
+/** Returns how many letters are added, removed or replaced to make one text of another. */
+function distance(one: string, other: string): number {
+  let before = Array.from({ length: other.length + 1 }, (_, i) => i)
+  for (let i = 0; i < one.length; i++) {
+    const row = [i + 1]
+    for (let j = 0; j < other.length; j++)
+      row.push(Math.min(row[j]! + 1, before[j + 1]! + 1, before[j]! + (one[i] === other[j] ? 0 : 1)))
+    before = row
+  }
+  return before.at(-1)!
 }
 
 function isPlain(given: object): boolean {

@@ -16,15 +16,20 @@ export function warn(code: string, reason: string): void {
 /** Milliseconds between two warnings about one fault. */
 const WARN_EVERY = 60_000
 
-/** Returns a function that emits a process warning at most once a minute. Its text is made only then. */
-export function rareWarning(code: string): (reason: () => string) => void {
+/** Returns a function that calls another one at most once a minute. */
+export function rarely<Given extends readonly unknown[]>(call: (...given: Given) => void): (...given: Given) => void {
   let next = -Infinity
-  return function warnRarely(reason) {
+  return function callRarely(...given) {
     const now = performance.now()
     if (now < next) return
     next = now + WARN_EVERY
-    warn(code, reason())
+    call(...given)
   }
+}
+
+/** Returns a function that emits a process warning at most once a minute. Its text is made only then. */
+export function rareWarning(code: string): (reason: () => string) => void {
+  return rarely((reason) => warn(code, reason()))
 }
 
 /**

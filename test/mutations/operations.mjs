@@ -68,7 +68,7 @@ export const operations = [
   ),
   llmUsage('rounds a price down', 'Math.ceil(parts / PARTS)', 'Math.floor(parts / PARTS)'),
   board('takes a store for stores by their names', "!('run' in stores)", 'true'),
-  build('a library that is neither built in nor installed', "'leven', ", ''),
+  build('a library that is neither built in nor installed', "'cluster-key-slot', ", ''),
   build('no licenses of the libraries', 'licenses.join(', '[].join('),
   access('takes any value of authorize for a yes', 'return answer === true', 'return Boolean(answer)'),
   access('trusts other hosts of the same site', "return site === 'same-origin'", "return site !== 'cross-site'"),

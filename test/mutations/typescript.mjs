@@ -13,9 +13,9 @@ const log = inFile('src/algorithms/sliding-window-log.ts', algorithm('slidingWin
 const buckets = inFile('src/algorithms/sliding-window-buckets.ts', algorithm('slidingWindowBuckets|buckets'))
 const hashes = { files: ['test/util/sha256.test.ts'] }
 const bytesOfKeys = { files: ['test/stores/memory/keys.test.ts', 'test/util/bounded-key.test.ts'] }
-const threads = inFile('src/stores/memory/cluster-warning.ts', {
-  files: ['test/stores/memory/cluster-warning.test.ts'],
-})
+const clusterTests = { files: ['test/stores/memory/cluster-warning.test.ts'] }
+const cluster = inFile('src/stores/memory/cluster-warning.ts', clusterTests)
+const threads = inFile('src/stores/warnings/threads.ts', clusterTests)
 const entries = inFile('src/algorithms/entries.ts', { files: ['test/algorithms/entries.test.ts'] })
 const counter = inFile('src/algorithms/sliding-window-counter.ts', algorithm('slidingWindowCounter|counter'))
 const hybrid = inFile('src/algorithms/quota-linear.ts', algorithm('quotaLinear|hybrid'))
@@ -422,7 +422,11 @@ export const typescript = [
     'if (isShared) row.noteChange(now, until)',
     'if (isShared) row.until = until',
   ),
-  keyCount('keys that have expired and are counted', 'this.#sweepAll()\n', '\n'),
+  inFile('src/stores/memory/key-counts.ts', keysOfMetrics)(
+    'keys that have expired and are counted',
+    'forgetExpired(tables)\n',
+    '\n',
+  ),
   keyCount(
     'a count that moves slots under a decision',
     'this.#full.push({ limiter, limit, maxKeys: this.#maxKeys })',
@@ -457,10 +461,10 @@ export const typescript = [
   ),
   cursors('in place a refund that changes nothing', 'if (!outcome.persist) return true', 'return true'),
   cursors('no sweep', 'if (--table.untilSweep <= 0) sweepIsDue = true', '--table.untilSweep'),
-  keyCount(
+  inFile('src/stores/memory/key-counts.ts', keysOfMetrics)(
     'metrics that fail with a clock',
-    'return undefined\n    }\n  }\n\n  /** Sweeps',
-    'throw new Error()\n    }\n  }\n\n  /** Sweeps',
+    'metrics away.\n    return',
+    'metrics away.\n    throw new Error()',
   ),
   inFile('src/stores/memory/table.ts', keysOfMetrics)(
     'a count of keys that takes any time',
@@ -534,5 +538,5 @@ export const typescript = [
   threads('a warning about threads of different files', 'data.file !== file || ', ''),
   threads('a warning about two copies in one thread', ' || data.from === from', ''),
   threads('no reply to a later thread', 'if (!data.isReply) send', 'if (data.isReply) send'),
-  threads('a warning in the threads of a test runner', '!isTestRun(process)', '(!isTestRun(process) || process)'),
+  cluster('a warning in the threads of a test runner', '!isTestRun(process)', '(!isTestRun(process) || process)'),
 ]

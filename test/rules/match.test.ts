@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { plainReader, type RulesInput } from '../../src/limiter/rule-source.ts'
+import type { RulesInput } from '../../src/limiter/rule-source.ts'
 import { compileRules } from '../../src/rules/compile.ts'
 import type { MatchRule, PolicyRule } from '../../src/rules/index.ts'
 import { explainRules, matchingPolicies } from '../../src/rules/match.ts'
-import { Facts } from '../../src/rules/facts.ts'
+import { Facts, plainReader } from '../../src/rules/facts.ts'
 
 const limits = [{ quota: 1, window: '1m' }]
 

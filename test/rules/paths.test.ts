@@ -4,8 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { canonicalPattern, isPathPattern, pathKey, pathReadings } from '../../src/rules/paths.ts'
 import { compileRules } from '../../src/rules/compile.ts'
 import { explainRules, keyUnder as keyOf, matchingPolicies } from '../../src/rules/match.ts'
-import { Facts } from '../../src/rules/facts.ts'
-import { plainReader } from '../../src/limiter/rule-source.ts'
+import { Facts, plainReader } from '../../src/rules/facts.ts'
 
 /** Returns whether a request path is limited by a policy with a path. */
 function isLimited(pattern: string, path: string): boolean {

@@ -51,9 +51,24 @@ export function creationWatch(limiter: Limiter<never>): (app: object | undefined
 function usesBy(limiter: Limiter<never>): Uses | undefined {
   const [part] = tools.chargeSourcesOf(limiter)
   if (part === undefined || !part.startsFromZero) return undefined
-  const uses = usesOf.get(part) ?? { definition: tools.boundedKey(part.describe()), count: 0, app: undefined }
+  const uses = usesOf.get(part) ?? {
+    definition: tools.boundedKey(part.definition.map(described).join()),
+    count: 0,
+    app: undefined,
+  }
   usesOf.set(part, uses)
   return uses
+}
+
+/** Describes a part of a definition for a guess whether two have one origin. Equal texts prove nothing. */
+function described(part: unknown): string {
+  // Without its name: a program that creates a limiter for each request may name each one differently.
+  if (typeof part !== 'function')
+    return JSON.stringify(part, (name, value: unknown) => (name === 'name' ? undefined : value))
+  const definition = tools.definitionOf(part)
+  return definition === undefined
+    ? Function.prototype.toString.call(part)
+    : `${definition.factory}(${definition.given.map(described).join()})`
 }
 
 function countSingle(uses: Uses, app: object | undefined): void {

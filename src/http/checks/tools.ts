@@ -1,4 +1,5 @@
 import type { chargeSourcesOf } from '../../limiter/default-limiter.ts'
+import type { definitionOf } from '../../limiter/keyers.ts'
 import type { boundedKey } from '../../util/bounded-key.ts'
 import type { isTestRun, warn } from '../../util/warn.ts'
 import type { clashBetween } from '../headers/styles.ts'
@@ -8,6 +9,7 @@ import type { clientAddress, readsOfChecked } from '../keys/address.ts'
 export interface CheckTools {
   readonly chargeSourcesOf: typeof chargeSourcesOf
   readonly boundedKey: typeof boundedKey
+  readonly definitionOf: typeof definitionOf
   readonly isTestRun: typeof isTestRun
   readonly warn: typeof warn
   readonly clashBetween: typeof clashBetween

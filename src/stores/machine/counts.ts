@@ -3,6 +3,8 @@ import { type FileHandle, open, rename } from 'node:fs/promises'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { CompiledLimit } from '../../engine/compiled-limit.ts'
 import { decodeRow, encodeRow } from '../../engine/codec.ts'
+import { Row } from '../../engine/row.ts'
+import { microseconds } from '../../util/clock.ts'
 import { SluiceError } from '../../util/errors.ts'
 import type { Tables } from '../memory/tables.ts'
 import { decodeNote, encodeNote } from '../note.ts'
@@ -35,15 +37,21 @@ function tablesOf(memory: SyncStore): Tables {
   return memory.place as Tables
 }
 
-function* recordsOf(tables: Tables): Generator<CountRecord> {
+/** Keys may come and go while they are listed. Those beyond `maxKeys` have no row of their own. */
+function* recordsOf(memory: SyncStore): Generator<CountRecord> {
   yield ['sluice', VERSION]
-  let last: { readonly limiter: string; readonly limit: string } | undefined
-  for (const each of tables.rows()) {
-    if (each.limiter !== last?.limiter || each.limit !== last.limit) yield ['limit', each.limiter, each.limit]
-    last = each
-    yield ['key', each.key, encodeRow(each.row)]
-  }
-  const { notes } = tables
+  const { byName, notes } = tablesOf(memory)
+  const row = new Row()
+  for (const tables of byName.values())
+    for (const { limiter, limit, slab, slots } of tables.values()) {
+      yield ['limit', limiter, limit]
+      for (const [key, slot] of slots) {
+        const now = microseconds(memory.clock)
+        slab.aim(row, slot)
+        row.until = row.countsUntil(now)
+        if (row.expiry() > now) yield ['key', key, encodeRow(row)]
+      }
+    }
   for (const [id, { note, charged }] of notes.all())
     yield ['receipt', id, Buffer.from(encodeNote(note)).toString(), charged]
   yield ['forgotten', notes.forgotten]
@@ -60,7 +68,7 @@ export async function sendCounts(memory: SyncStore, send: (batch: string) => Pro
   let began = performance.now()
   let batch: string[] = []
   let length = 0
-  for (const record of recordsOf(tablesOf(memory))) {
+  for (const record of recordsOf(memory)) {
     const text = JSON.stringify(record)
     batch.push(text)
     length += text.length
@@ -111,7 +119,12 @@ export class Restoring {
   #addKey(tables: Tables, key: string, section: Section): void {
     const row = decodeRow(section, this.#writer)
     this.#writer = row.writer ?? this.#writer
-    if (row.unread !== undefined || !tables.restore(...this.#names!, key, row)) this.lost++
+    const table = tables.named(...this.#names!)
+    if (row.unread !== undefined || table.isFull || table.slots.has(key)) this.lost++
+    else {
+      if (row.writer !== undefined) table.slab.fit(row.writer)
+      table.save(row, key, microseconds(this.memory.clock))
+    }
   }
 }
 

@@ -1,4 +1,6 @@
-import { isTestRun, type ProcessLike, warn } from '../../util/warn.ts'
+import { isTestRun, type ProcessLike } from '../../util/warn.ts'
+import { warnLater, withWarnings } from '../warn-later.ts'
+import type { Threads } from '../warnings/threads.ts'
 
 let isChecked = false
 let hasWarned = false
@@ -8,20 +10,17 @@ export function warnInCluster(): void {
   const { process } = globalThis as { process?: ProcessLike }
   if (isChecked || process === undefined) return
   isChecked = true
-  if (isKnownAsOneOfSeveral(process)) warnOnce()
-  else if (!isTestRun(process)) watchThreads(process)
+  if (isKnownAsOneOfSeveral(process)) return warnOnce()
+  const threads = process.getBuiltinModule?.('node:worker_threads') as Partial<Threads> | undefined
+  const file = process.argv?.[1]
+  if (threads?.isMainThread === false && file !== undefined && !isTestRun(process))
+    withWarnings(({ watchThreads }) => watchThreads(threads, file, warnOnce))
 }
 
 function warnOnce(): void {
   if (hasWarned) return
   hasWarned = true
-  warn(
-    'SLUICE_PER_PROCESS',
-    'An app with several processes or threads uses memoryStore(). Each process counts by itself, so together they admit a ' +
-      'multiple of each limit. Use a store that all processes share, such as ' +
-      "redisStore(client) from 'sluice/redis', or on one machine machineStore() from 'sluice/machine'. If each process should have its own limits, start node with " +
-      '--disable-warning=SLUICE_PER_PROCESS.',
-  )
+  warnLater('SLUICE_PER_PROCESS')
 }
 
 /** Deno throws when the environment may not be read. That is no reason to fail. */
@@ -48,46 +47,4 @@ export function isOneOfSeveral(process: ProcessLike): boolean {
   if (typeof process.send !== 'function') return false
   const cluster = process.getBuiltinModule?.('node:cluster') as { readonly isWorker?: boolean } | undefined
   return cluster?.isWorker === true
-}
-
-/** The part of `node:worker_threads` that lets threads find each other. */
-interface Threads {
-  readonly isMainThread: boolean
-  readonly threadId: number
-  readonly BroadcastChannel: new (name: string) => {
-    onmessage: ((message: { readonly data: ThreadMessage }) => void) | null
-    postMessage(data: ThreadMessage): void
-    unref(): void
-  }
-}
-
-interface ThreadMessage {
-  readonly file: string
-  readonly from: number | undefined
-  readonly isReply: boolean
-}
-
-/**
- * Warns in a worker thread once another thread that runs the same file has a memory store, too. Threads of different files are parts of one
- * app that need not have the same limits.
- */
-function watchThreads(process: ProcessLike): void {
-  const threads = process.getBuiltinModule?.('node:worker_threads') as Partial<Threads> | undefined
-  const file = process.argv?.[1]
-  if (threads?.isMainThread !== false || threads.BroadcastChannel === undefined || file === undefined) return
-  const { threadId: from } = threads
-  const channel = new threads.BroadcastChannel('sluice: memory stores of threads')
-  function send(isReply: boolean): void {
-    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a channel between threads has no origin
-    channel.postMessage({ file: file!, from, isReply })
-  }
-  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the channel has only this listener
-  channel.onmessage = function foundThread({ data }) {
-    // A second copy of this package in the same thread.
-    if (data.file !== file || data.from === from) return
-    if (!data.isReply) send(true)
-    warnOnce()
-  }
-  channel.unref()
-  send(false)
 }

@@ -8,7 +8,7 @@ import { type Clock, clockGiven, microseconds, steadyClock } from '../../util/cl
 import { brand } from '../../util/copies.ts'
 import { isAhead, ticks } from '../../util/ticks.ts'
 import { knownOptions, refuse, wholeNumber } from '../../util/validate.ts'
-import { observer, warn } from '../../util/warn.ts'
+import { observer } from '../../util/warn.ts'
 import {
   type Charge,
   type Deciding,
@@ -25,6 +25,7 @@ import {
   storeClock,
   type SyncStore,
 } from '../store.ts'
+import { warnLater } from '../warn-later.ts'
 import { warnInCluster } from './cluster-warning.ts'
 import { decideRows } from './rare.ts'
 import { type FullTable, type Table, Tables } from './tables.ts'
@@ -81,11 +82,7 @@ export function checkedMaxKeys(maxKeys: number): number {
 }
 
 function warnFull({ limiter, limit, maxKeys }: FullTable): void {
-  warn(
-    'SLUICE_MAX_KEYS',
-    `Limit "${limit.name}" of limiter "${limiter}" has reached \`maxKeys\`, ${maxKeys}. New keys share counters and may be limited too ` +
-      'early. Look for a flood of random keys. If the keys are real, increase `maxKeys`.',
-  )
+  warnLater('SLUICE_MAX_KEYS', limiter, limit.name, maxKeys)
 }
 
 class MemoryStore implements SyncStore {

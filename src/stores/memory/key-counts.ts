@@ -1,3 +1,5 @@
+import type { Row } from '../../engine/row.ts'
+import { type Clock, microseconds } from '../../util/clock.ts'
 import { shared } from '../../util/copies.ts'
 import type { Place, Store } from '../store.ts'
 
@@ -8,21 +10,51 @@ export interface KeyCount {
   readonly count: number
 }
 
-/** What a memory store says of itself to code that does not load it, such as metrics. */
-interface Counts {
-  /** Forgets keys that have expired, for at most a few milliseconds, and counts the others. */
-  countKeys(): KeyCount[]
+/** What a memory store shows to code that does not load it, such as metrics. */
+interface Counted {
+  readonly time: Clock
+  readonly probe: Row
+  readonly all: readonly {
+    readonly limiter: string
+    readonly limit: string
+    readonly slots: ReadonlyMap<string, number>
+    sweepAll(now: number, probe: Row, end: number): boolean
+  }[]
+  /** The table at which the next count begins. */
+  nextCounted: number
 }
 
 /** The places of all memory stores. */
-export const counts: WeakMap<Place, Counts> = shared('counts', () => new WeakMap<Place, Counts>())
+export const counted: WeakMap<Place, Counted> = shared('counts', () => new WeakMap<Place, Counted>())
 
 /** Returns true for the place of a memory store. */
 export function isMemoryPlace(place: Place): boolean {
-  return counts.has(place)
+  return counted.has(place)
 }
+
+/** Milliseconds for which a count of keys may look for expired ones. The next count continues where this one ends. */
+const BUDGET = 10
 
 /** Returns how many keys that have not expired each limit of a memory store remembers; nothing for another store. */
 export function keyCounts({ place }: Store): KeyCount[] {
-  return counts.get(place)?.countKeys() ?? []
+  const tables = counted.get(place)
+  if (tables === undefined) return []
+  forgetExpired(tables)
+  return tables.all.map(({ limiter, limit, slots }) => ({ limiter, limit, count: slots.size }))
+}
+
+/** Frees all that has expired, without decisions, for as long as the budget lasts. */
+function forgetExpired(tables: Counted): void {
+  let now: number
+  try {
+    now = microseconds(tables.time)
+  } catch {
+    // Decisions report a clock that fails. It takes no metrics away.
+    return
+  }
+  const end = performance.now() + BUDGET
+  for (let left = tables.all.length; left > 0 && performance.now() < end; left--) {
+    tables.nextCounted %= tables.all.length
+    if (tables.all[tables.nextCounted]!.sweepAll(now, tables.probe, end)) tables.nextCounted++
+  }
 }

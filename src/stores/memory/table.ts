@@ -1,5 +1,5 @@
 import type { Outcome } from '../../algorithms/algorithm.ts'
-import { type Entries, EntryArray } from '../../algorithms/entries.ts'
+import { type Entries, type EntryArray, newEntries } from '../../algorithms/entries.ts'
 import { NOWHERE, RARE, type Row } from '../../engine/row.ts'
 import type { CompiledLimit } from '../../engine/compiled-limit.ts'
 import { copyText } from '../../util/bounded-key.ts'
@@ -73,7 +73,7 @@ export class Slab {
   begin(slot: number, compiled: CompiledLimit, outcome: Outcome, now: number): void {
     this.#setWriter(slot, compiled)
     this.keepUntil(slot, now, now + outcome.reset * compiled.micros)
-    if (compiled.hasEntries) this.#entries![slot] = new EntryArray()
+    if (compiled.hasEntries) this.#entries![slot] = newEntries()
     this.write(slot, compiled, outcome)
   }
 

@@ -1,11 +1,11 @@
 import { reset } from '../../engine/adjust.ts'
 import type { Limit } from '../../engine/limit.ts'
 import { NOWHERE, Row } from '../../engine/row.ts'
-import { type Clock, microseconds } from '../../util/clock.ts'
-import { warn } from '../../util/warn.ts'
+import type { Clock } from '../../util/clock.ts'
 import { Notes } from '../note.ts'
 import { cached, type Charge, type Place, type Policy } from '../store.ts'
-import { counts, isMemoryPlace, type KeyCount } from './key-counts.ts'
+import { warnLater } from '../warn-later.ts'
+import { counted, isMemoryPlace } from './key-counts.ts'
 import { SharedRows } from './shared-rows.ts'
 import { type Beyond, Slab, Table as TableOf } from './table.ts'
 
@@ -26,8 +26,6 @@ export interface FullTable {
 const MOST_TABLES = 10_000
 /** Other tables that are swept after a sweep, so that unused ones are released. */
 const SWEPT_BESIDE = 2
-/** Milliseconds for which a count of keys may look for expired ones. The next count continues where this one ends. */
-const COUNT_BUDGET = 10
 /** The owner of a table that no policy may find. */
 const NOBODY = {}
 
@@ -35,20 +33,20 @@ const NOBODY = {}
 export class Tables implements Place {
   /** What was done with receipts. */
   readonly notes: Notes = new Notes()
-  readonly #tables = new Map<string, Map<string, Table>>()
+  /** By the names of limiter and limit. */
+  readonly byName: Map<string, Map<string, Table>> = new Map<string, Map<string, Table>>()
   /** All tables, in no order. */
-  readonly #all: Table[] = []
+  readonly all: Table[] = []
   #sweepCursor = 0
-  /** The table at which the next count begins. */
-  #countCursor = 0
+  nextCounted = 0
   /** A row for sweeps and resets. */
-  readonly #probe = new Row()
+  readonly probe: Row = new Row()
   /** The rows of the keys of all limits beyond the most tables. */
   readonly #common: Beyond<SharedRows> = { rows: undefined }
   readonly #noSlab = new Slab(1)
   readonly #maxKeys: number
   readonly #onFull: (full: FullTable) => void
-  readonly #time: Clock
+  readonly time: Clock
   #warned = false
   /** What `onFull` receives after the operation. It may count keys, which moves slots. */
   readonly #full: FullTable[] = []
@@ -56,8 +54,8 @@ export class Tables implements Place {
   constructor(maxKeys: number, onFull: (full: FullTable) => void, time: Clock) {
     this.#maxKeys = maxKeys
     this.#onFull = onFull
-    this.#time = time
-    counts.set(this, this)
+    this.time = time
+    counted.set(this, this)
   }
 
   partOf(): string {
@@ -66,11 +64,6 @@ export class Tables implements Place {
 
   joins(other: Place): boolean {
     return isMemoryPlace(other)
-  }
-
-  countKeys(): KeyCount[] {
-    this.#sweepAll()
-    return this.#all.map(({ limiter, limit, slots }) => ({ limiter, limit, count: slots.size }))
   }
 
   /** Returns the table of a policy. */
@@ -87,19 +80,23 @@ export class Tables implements Place {
   }
 
   #open({ limiter, limit, compiled }: Policy): Table {
-    const table = this.#tables.get(limiter)?.get(limit.name) ?? this.#add({ limiter, limit: limit.name })
+    const table = this.named(limiter, limit.name)
     table.slab.fit(compiled)
     return table
   }
 
+  named(limiter: string, limit: string): Table {
+    return this.byName.get(limiter)?.get(limit) ?? this.#add({ limiter, limit })
+  }
+
   /** A limit beyond the most tables has no slots. It stays without them until nothing counts that was counted so. */
   #add(names: { readonly limiter: string; readonly limit: string }): Table {
-    if (this.#all.length >= MOST_TABLES || this.#common.rows !== undefined)
+    if (this.all.length >= MOST_TABLES || this.#common.rows !== undefined)
       return new TableOf<SharedRows>(NOBODY, names, 0, this.#common, this.#noSlab)
     const table = new TableOf<SharedRows>(this, names, this.#maxKeys)
-    const tables = this.#tables.get(names.limiter) ?? new Map<string, Table>()
-    this.#tables.set(names.limiter, tables.set(names.limit, table))
-    this.#all.push(table)
+    const tables = this.byName.get(names.limiter) ?? new Map<string, Table>()
+    this.byName.set(names.limiter, tables.set(names.limit, table))
+    this.all.push(table)
     return table
   }
 
@@ -116,7 +113,7 @@ export class Tables implements Place {
     if (beyond.rows?.hasExpired(now)) beyond.rows = undefined
     if (beyond.rows === undefined) {
       if (!table.isFull) return
-      if (beyond === this.#common) warnCrowded()
+      if (beyond === this.#common) warnLater('SLUICE_MANY_LIMITS', MOST_TABLES)
       else this.#full.push({ limiter, limit, maxKeys: this.#maxKeys })
       beyond.rows = new SharedRows(this.#maxKeys, now)
     }
@@ -142,37 +139,17 @@ export class Tables implements Place {
   sweep(charges: readonly Charge[], now: number): void {
     for (const { policy } of charges) {
       const table = this.of(policy)
-      if (table.untilSweep <= 0) table.sweep(now, this.#probe)
+      if (table.untilSweep <= 0) table.sweep(now, this.probe)
     }
     if (this.#common.rows?.hasExpired(now)) this.#common.rows = undefined
-    for (let looks = Math.min(SWEPT_BESIDE, this.#all.length); looks > 0; looks--) this.#sweepNext(now)
-  }
-
-  /** Frees all that has expired, without decisions, for as long as the budget lasts. */
-  #sweepAll(): void {
-    const now = this.#now()
-    if (now === undefined) return
-    const end = performance.now() + COUNT_BUDGET
-    for (let tables = this.#all.length; tables > 0 && performance.now() < end; tables--) {
-      if (this.#countCursor >= this.#all.length) this.#countCursor = 0
-      if (this.#all[this.#countCursor]!.sweepAll(now, this.#probe, end)) this.#countCursor++
-    }
-  }
-
-  /** A clock that fails is reported by decisions, and takes no metrics away. */
-  #now(): number | undefined {
-    try {
-      return microseconds(this.#time)
-    } catch {
-      return undefined
-    }
+    for (let looks = Math.min(SWEPT_BESIDE, this.all.length); looks > 0; looks--) this.#sweepNext(now)
   }
 
   /** Sweeps one table after another, and releases those that are empty and were not used since the last time. */
   #sweepNext(now: number): void {
-    if (this.#sweepCursor >= this.#all.length) this.#sweepCursor = 0
-    const table = this.#all[this.#sweepCursor]!
-    table.sweep(now, this.#probe)
+    if (this.#sweepCursor >= this.all.length) this.#sweepCursor = 0
+    const table = this.all[this.#sweepCursor]!
+    table.sweep(now, this.probe)
     if (table.isEmpty && !table.isUsed) return this.#release(this.#sweepCursor)
     table.isUsed = false
     this.#sweepCursor++
@@ -180,13 +157,13 @@ export class Tables implements Place {
 
   forget(limiter: string, key: string, now: number): void {
     let isForgotten = this.#common.rows === undefined
-    for (const table of this.#tables.get(limiter)?.values() ?? [])
+    for (const table of this.byName.get(limiter)?.values() ?? [])
       if (!this.#forgetIn(table, key, now)) isForgotten = false
     if (!isForgotten) this.warnShared()
   }
 
   #forgetIn(table: Table, key: string, now: number): boolean {
-    const row = this.#probe
+    const row = this.probe
     const shared = table.beyond.rows
     if (!table.slots.has(key)) return shared?.forget(row, table.sharedKey(key), now) ?? true
     table.aim(row, key)
@@ -196,33 +173,8 @@ export class Tables implements Place {
     return true
   }
 
-  /**
-   * Returns the rows of all keys that count, each until the next one is asked for. Keys may come and go meanwhile. Those beyond `maxKeys` have no row of
-   * their own.
-   */
-  *rows(): Generator<{ readonly limiter: string; readonly limit: string; readonly key: string; readonly row: Row }> {
-    const row = new Row()
-    for (const tables of this.#tables.values())
-      for (const { limiter, limit, slab, slots } of tables.values())
-        for (const [key, slot] of slots) {
-          const now = microseconds(this.#time)
-          slab.aim(row, slot)
-          row.until = row.countsUntil(now)
-          if (row.expiry() > now) yield { limiter, limit, key, row }
-        }
-  }
-
-  /** Keeps the row of a key that is new here. Returns false if there is no room for it. */
-  restore(limiter: string, limit: string, key: string, row: Row): boolean {
-    const table = this.#tables.get(limiter)?.get(limit) ?? this.#add({ limiter, limit })
-    if (table.isFull || table.slots.has(key)) return false
-    if (row.writer !== undefined) table.slab.fit(row.writer)
-    table.save(row, key, microseconds(this.#time))
-    return true
-  }
-
   clear(): void {
-    for (const table of this.#all) table.clear()
+    for (const table of this.all) table.clear()
     this.#common.rows = undefined
     this.notes.clear()
   }
@@ -231,28 +183,16 @@ export class Tables implements Place {
   warnShared(): void {
     if (this.#warned) return
     this.#warned = true
-    warn(
-      'SLUICE_SHARED_COUNTERS',
-      'reset, refund, settle or block was called for a key beyond `maxKeys`. The key shares its counters with other keys, so nothing is ' +
-        'refunded, and no lock-out becomes shorter. If the keys are real, increase `maxKeys`.',
-    )
+    warnLater('SLUICE_SHARED_COUNTERS')
   }
 
   #release(at: number): void {
-    const table = this.#all[at]!
+    const table = this.all[at]!
     table.owner = NOBODY
-    const tables = this.#tables.get(table.limiter)!
+    const tables = this.byName.get(table.limiter)!
     tables.delete(table.limit)
-    if (tables.size === 0) this.#tables.delete(table.limiter)
-    const last = this.#all.pop()!
-    if (last !== table) this.#all[at] = last
+    if (tables.size === 0) this.byName.delete(table.limiter)
+    const last = this.all.pop()!
+    if (last !== table) this.all[at] = last
   }
-}
-
-function warnCrowded(): void {
-  warn(
-    'SLUICE_MANY_LIMITS',
-    `A memory store has ${MOST_TABLES} limits with different names. The keys of further limits share counters and may be limited too ` +
-      'early. Put user data into the key, not into the name of a limiter or limit.',
-  )
 }

@@ -30,6 +30,11 @@ const limiters = `
   memoryStore()
   createLimiter({ keyer: everyone, limits: perMinute(1) })
   memoryStore({ maxKeys: 10 })
+  // The text of a warning is loaded when it is needed.
+  const disconnect = () => {
+    setTimeout(() => process.disconnect(), 20_000).unref()
+    process.once('warning', () => process.disconnect())
+  }
 `
 
 /** A thread that waits until it has warned, but no longer than `ms` after all threads have created their stores. */
@@ -39,11 +44,13 @@ const thread = (ms: number): string => `
   const warned = new Promise((resolve) => process.once('warning', resolve))
   parentPort?.once('message', () => {
     const end = setTimeout(() => {}, ${ms})
-    void warned.then(() => clearTimeout(end))
+    // The others may not listen yet.
+    void warned.then(() => setTimeout(() => clearTimeout(end), ${LISTENING}))
   })
   parentPort?.postMessage('ready')`
 
 const LONG_ENOUGH = 20_000
+const LISTENING = 1000
 const HALF_A_SECOND = 500
 
 /** A program that starts threads of some files, by default of itself, with these variables in their environments. */
@@ -79,7 +86,7 @@ describe('a memory store warns', () => {
       import cluster from 'node:cluster'
       ${limiters}
       if (cluster.isPrimary) for (let i = 0; i < 2; i++) cluster.fork()
-      else process.disconnect()`
+      else disconnect()`
     const lines = await warningsOf('cluster.js', program)
     expect(lines).toEqual([...ONCE, ...ONCE])
     expect(lines[0]).toMatch(/redisStore\(client\) from 'sluice\/redis'.*--disable-warning=SLUICE_PER_PROCESS/)
@@ -119,7 +126,7 @@ describe('a memory store warns', () => {
       import cluster from 'node:cluster'
       ${limiters}
       if (cluster.isPrimary) cluster.fork()
-      else process.disconnect()`
+      else disconnect()`
     expect(await warningsOf('tested-cluster.js', program, { VITEST: 'true', NODE_ENV: 'test' })).toEqual(ONCE)
   })
 

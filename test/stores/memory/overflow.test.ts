@@ -15,6 +15,7 @@ import {
 } from '../../../src/index.ts'
 import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
 import { limits, names } from '../../support/harness.ts'
+import '../../support/loaded.ts'
 
 interface Input {
   readonly key: string
