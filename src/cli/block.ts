@@ -1,7 +1,7 @@
 import { readFleet, TOPIC } from '../dashboard/fleet.ts'
 import { LONGEST_LOCK } from '../engine/compiled-limit.ts'
 import { perSecond } from '../engine/factories.ts'
-import { isUnmatchedSeries } from '../limiter/rule-source.ts'
+import { isUnmatchedSeries } from '../limiter/decision.ts'
 import { heldOf } from '../stores/held.ts'
 import { Charge, createPolicy, perform } from '../stores/store.ts'
 import { boundedKey } from '../util/bounded-key.ts'

@@ -9,8 +9,9 @@ import {
   outcomeOfLimit,
   outcomeOfRequest,
   SHADOW_DENIED,
+  type UnmatchedEvent,
+  unmatchedSeries,
 } from '../limiter/decision.ts'
-import { type UnmatchedEvent, unmatchedSeries } from '../limiter/rule-source.ts'
 import type { LimitStatus } from '../stores/store.ts'
 import type { Clock } from '../util/clock.ts'
 import { BUCKETS, type Series, SPAN } from './state.ts'

@@ -1,6 +1,5 @@
 import { hostname } from 'node:os'
-import { decisions } from '../limiter/decision.ts'
-import { unmatchedRequests } from '../limiter/rule-source.ts'
+import { decisions, unmatchedRequests } from '../limiter/decision.ts'
 import { topDenied, type TopDenied } from '../metrics/top-denied.ts'
 import { isCharge, type Store } from '../stores/store.ts'
 import { type Clock, steadyClock } from '../util/clock.ts'

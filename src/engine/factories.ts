@@ -203,52 +203,36 @@ export const spacing: (gap: Duration, common?: CommonOptions) => Limit = /* @__P
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example perSecond(10)
  */
-export const perSecond: (quota: number, common?: CommonOptions) => Limit = /* @__PURE__ */ needsCall(function perSecond(
-  quota: number,
-  common?: CommonOptions,
-): Limit {
-  return per('Second', '1s', quota, common)
-}, 'perSecond(10)')
+export const perSecond: (quota: number, common?: CommonOptions) => Limit = /* @__PURE__ */ per('Second', '1s')
 
 /**
  * Allows `quota` per minute, with `gcra`: at most `2 * quota - 1` in the first minute of a key, then `quota`.
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example perMinute(100, { name: 'sustained' })
  */
-export const perMinute: (quota: number, common?: CommonOptions) => Limit = /* @__PURE__ */ needsCall(function perMinute(
-  quota: number,
-  common?: CommonOptions,
-): Limit {
-  return per('Minute', '1m', quota, common)
-}, 'perMinute(10)')
+export const perMinute: (quota: number, common?: CommonOptions) => Limit = /* @__PURE__ */ per('Minute', '1m')
 
 /**
  * Allows `quota` per hour, with `gcra`: at most `2 * quota - 1` in the first hour of a key, then `quota`.
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example perHour(1000)
  */
-export const perHour: (quota: number, common?: CommonOptions) => Limit = /* @__PURE__ */ needsCall(function perHour(
-  quota: number,
-  common?: CommonOptions,
-): Limit {
-  return per('Hour', '1h', quota, common)
-}, 'perHour(10)')
+export const perHour: (quota: number, common?: CommonOptions) => Limit = /* @__PURE__ */ per('Hour', '1h')
 
 /**
  * Allows `quota` per day, with `gcra`: at most `2 * quota - 1` in the first day of a key, then `quota`.
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example perDay(10_000)
  */
-export const perDay: (quota: number, common?: CommonOptions) => Limit = /* @__PURE__ */ needsCall(function perDay(
-  quota: number,
-  common?: CommonOptions,
-): Limit {
-  return per('Day', '1d', quota, common)
-}, 'perDay(10)')
+export const perDay: (quota: number, common?: CommonOptions) => Limit = /* @__PURE__ */ per('Day', '1d')
 
-function per(unit: string, window: Duration, quota: number, common: CommonOptions | undefined): Limit {
-  commonOnly(`per${unit} (short for gcra({ quota, window: '${window}' }))`, common)
-  return gcra({ ...common, quota, window })
+function per(unit: string, window: Duration): (quota: number, common?: CommonOptions) => Limit {
+  const name = `per${unit}`
+  function shorthand(quota: number, common?: CommonOptions): Limit {
+    commonOnly(`${name} (short for gcra({ quota, window: '${window}' }))`, common)
+    return gcra({ ...common, quota, window })
+  }
+  return needsCall(Object.defineProperty(shorthand, 'name', { value: name }), `${name}(10)`)
 }
 
 /** Checks the options of a shorthand, which sets all others itself. */

@@ -1,5 +1,4 @@
 import type { Degraded, LeaseSettings } from '../stores/store.ts'
-import { type Channel, channel } from '../util/channel.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { LimiterPlace } from './charges.ts'
 import type { OnDecision } from './decision.ts'
@@ -19,38 +18,6 @@ export interface RulePlace<Input> extends LimiterPlace {
   readonly onDecision?: OnDecision<Input> | undefined
   /** Called with slots that are lost. It never throws. */
   readonly onSlotLost?: OnSlotLost | undefined
-}
-
-/**
- * The message on the channel `sluice:unmatched`: a request was decided that no policy of its rules matches, so that it is not limited.
- * @example subscribe('sluice:unmatched', (message) => console.log((message as UnmatchedEvent<Request>).input.url))
- */
-export interface UnmatchedEvent<Input = unknown> {
-  /** The name of the limiter, by default `rules`. */
-  readonly limiter: string
-  /** What the limiter decided on, such as the request. */
-  readonly input: Input
-}
-
-/** Where rules publish requests that no policy matches. */
-export const unmatchedRequests: Channel<UnmatchedEvent> = channel('sluice:unmatched')
-
-/** Names under which such requests are counted, as those of a policy and a limit are. */
-export interface UnmatchedSeries {
-  readonly limiter: string
-  readonly limit: string
-}
-
-const NONE = 'none'
-
-/** @example unmatchedSeries('rules') // { limiter: 'rules/none', limit: 'none' } */
-export function unmatchedSeries(limiter: string): UnmatchedSeries {
-  return { limiter: `${limiter}/${NONE}`, limit: NONE }
-}
-
-/** Returns true for names of requests that no policy matches: there is no such limit. */
-export function isUnmatchedSeries({ limiter, limit }: UnmatchedSeries): boolean {
-  return limit === NONE && limiter.endsWith(`/${NONE}`)
 }
 
 /** How rules read an input. */

@@ -6,15 +6,17 @@ import {
   outcomeOfLimit,
   outcomeOfRequest,
   OUTCOMES,
+  type UnmatchedEvent,
+  unmatchedRequests,
+  unmatchedSeries,
 } from '../limiter/decision.ts'
 import { Charge, type Degraded, isCharge, type LimitStatus, type Policy, type Store } from '../stores/store.ts'
 import { warn } from '../util/warn.ts'
 import type { StoreState } from '../stores/guard/health.ts'
 import { storeChanges, type StoreEvent } from '../stores/guard/reporter.ts'
 import { isMemoryPlace, type KeyCount, keyCounts } from '../stores/memory/key-counts.ts'
-import { type UnmatchedEvent, unmatchedRequests, unmatchedSeries } from '../limiter/rule-source.ts'
 import { slotsLost } from '../limiter/lost-slots.ts'
-import { slotsHeld } from '../limiter/slots.ts'
+import { type SlotCount, slotsHeld } from '../limiter/slots.ts'
 import { leaseCounts, tripCounts } from '../stores/lease-counts.ts'
 import { waitingRequests } from '../limiter/waiting.ts'
 
@@ -276,17 +278,18 @@ export class Recorder {
 
   /** How many slots requests of this process hold now, for every limit of slots. */
   slots(): Map<Counts, number> {
-    const slots = new Map(Array.from(this.#ofSlots, (counts) => [counts, 0]))
-    for (const { limiter, limit, count } of slotsHeld()) addTo(slots, this.#series.ofLimit(limiter, limit), count)
-    return slots
+    return this.#slotsIn(slotsHeld())
   }
 
   /** How many slots requests of this process have lost, for every limit of slots. */
   lostSlots(): Map<Counts, number> {
-    const lost = new Map(Array.from(this.#ofSlots, (counts) => [counts, 0]))
-    for (const { limiter, limit, count } of this.#sinceReset(slotsLost()))
-      addTo(lost, this.#series.ofLimit(limiter, limit), count)
-    return lost
+    return this.#slotsIn(this.#sinceReset(slotsLost()))
+  }
+
+  #slotsIn(all: readonly SlotCount[]): Map<Counts, number> {
+    const slots = new Map(Array.from(this.#ofSlots, (counts) => [counts, 0]))
+    for (const { limiter, limit, count } of all) addTo(slots, this.#series.ofLimit(limiter, limit), count)
+    return slots
   }
 
   /** What leases came to, for every limit that was leased. */

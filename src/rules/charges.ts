@@ -1,7 +1,7 @@
 import { type LimiterKey, type ChargeSource, checkedCost } from '../limiter/charges.ts'
-import type { Decision } from '../limiter/decision.ts'
+import { type Decision, unmatchedRequests } from '../limiter/decision.ts'
 import { UNIDENTIFIED } from '../limiter/keyers.ts'
-import { type RulePlace, unmatchedRequests } from '../limiter/rule-source.ts'
+import type { RulePlace } from '../limiter/rule-source.ts'
 import type { Limit } from '../engine/limit.ts'
 import {
   Charge,

@@ -26,7 +26,7 @@ export type {
   RulesVersion,
 } from './document.ts'
 export { type FileOptions, rulesFromFile } from './file.ts'
-export type { UnmatchedEvent } from '../limiter/rule-source.ts'
+export type { UnmatchedEvent } from '../limiter/decision.ts'
 export { type Documents, rulesFrom } from './start.ts'
 export {
   createRules,

@@ -9,7 +9,6 @@
  * const store = mysqlStore(createPool({ uri: 'mysql://root@localhost:3306/shop', multipleStatements: true }))
  * @module
  */
-import type { Clock } from '../util/clock.ts'
 import { shown, SluiceError, veiled } from '../util/errors.ts'
 import { knownOptions, refuse } from '../util/validate.ts'
 import { type Connections, connectionsOf, type SharedPool } from './connections.ts'
@@ -27,11 +26,11 @@ import {
   MOST_REPEATS,
   PATIENCE,
   placeOf,
-  repeated,
   SEED_TTL,
   type Session,
-  Sweeper,
+  type SqlStoreOptions,
   timeoutOf,
+  transactionsOf,
 } from './sql.ts'
 import type { AsyncStore } from './store.ts'
 
@@ -87,20 +86,7 @@ export interface MysqlTable {
 }
 
 /** Options of `mysqlStore`. */
-export interface MysqlStoreOptions extends MysqlTable {
-  /**
-   * The most time that a transaction has on the server: milliseconds, or a text such as `'200ms'`. If a guard waits for a shorter time, the
-   * transaction has this time. Three quarters of it are for locks. Default: 1000.
-   */
-  readonly timeout?: number | string
-  /**
-   * The most connections that the store keeps while it decides, so that decisions do not wait for other queries of the pool: at most half of the
-   * pool, and none of a pool with fewer than four. They go back to the pool after five seconds without a decision. 0: none. Default: 2.
-   */
-  readonly connections?: number
-  /** Uses this clock instead of the server's: for tests. */
-  readonly clock?: Clock
-}
+export interface MysqlStoreOptions extends MysqlTable, SqlStoreOptions {}
 
 /** A row. The statement began at a microsecond since 1970, and returned the row microseconds later. */
 type Found = readonly [key: Buffer | null, state: Buffer | null, began: unknown, late: unknown]
@@ -203,15 +189,18 @@ ${rowsOf(table, keys)}`
       session(CHECKING, ({ query }) => mysqlProblems(query as RunMysql, numberOf, table, options, LONGEST_KEY)),
     isRefused: (error) => REFUSED.has(numberOf(error)),
   }
-  const sweeper = new Sweeper(sweepOf(table, now, (work) => session(timeout, work)))
+  const sweep = sweepOf(table, now, (work) => session(timeout, work))
 
-  const attempt = <Result>(
+  const attempt = async <Result>(
     keys: readonly string[],
     change: Change<Result>,
     readOnly: boolean,
     ms: number,
-  ): Promise<Result> =>
-    session(ms, async ({ run }, commit) => {
+  ): Promise<Result> => {
+    const long = keys.find((key) => Buffer.byteLength(key) > LONGEST_KEY)
+    if (long !== undefined)
+      throw new SluiceError('STORE_REJECTED', `The key is longer than ${LONGEST_KEY} bytes: ${shown(long)}`)
+    return session(ms, async ({ run }, commit) => {
       const apply = async (found: readonly Found[]): Promise<ReturnType<Change<Result>>> => {
         const states = new Map(found.map(([key, state]) => [String(key), state]))
         const [, , began, late] = found.at(-1) ?? []
@@ -245,6 +234,7 @@ ${rowsOf(table, keys)}`
       await commit(run([...stored, END]))
       return result
     })
+  }
 
   /** Rows that exist are locked if they can only be skipped; others, if another transaction has inserted them. */
   const lockedOf = async (keys: readonly string[], ms: number): Promise<readonly string[]> => {
@@ -283,19 +273,7 @@ ${rowsOf(table, keys)}`
         (await session(timeout, ({ run }) => run([...READ, `SELECT NULL, NULL, COUNT(*) FROM ${table}`, END])))[0]![2],
       ),
     ready: () => verifySetup(check),
-    async transact(keys, change, { readOnly, within = timeout }) {
-      const long = keys.find((key) => Buffer.byteLength(key) > LONGEST_KEY)
-      if (long !== undefined)
-        throw new SluiceError('STORE_REJECTED', `The key is longer than ${LONGEST_KEY} bytes: ${shown(long)}`)
-      const result = await repeated(
-        keys,
-        Math.min(timeout, within),
-        (ms) => attempt(keys, change, readOnly, ms),
-        faults,
-      )
-      if (!readOnly) void sweeper.tick()
-      return result
-    },
+    transact: transactionsOf(timeout, attempt, faults, sweep),
   }
 }
 

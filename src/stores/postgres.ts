@@ -10,7 +10,6 @@
  * @module
  */
 import { builtin } from '../util/builtin.ts'
-import type { Clock } from '../util/clock.ts'
 import { SluiceError, veiled } from '../util/errors.ts'
 import { knownOptions, refuse } from '../util/validate.ts'
 import { type Connections, connectionsOf, DEFAULT_KEPT, type SharedPool } from './connections.ts'
@@ -28,11 +27,11 @@ import {
   MANY,
   PATIENCE,
   placeOf,
-  repeated,
   SEED_TTL,
   type Session,
-  Sweeper,
+  type SqlStoreOptions,
   timeoutOf,
+  transactionsOf,
 } from './sql.ts'
 import type { AsyncStore } from './store.ts'
 
@@ -95,21 +94,7 @@ export interface PostgresAddress {
 }
 
 /** Options of `postgresStore`. */
-export interface PostgresStoreOptions extends PostgresTable {
-  /**
-   * The most time that a transaction has on the server: milliseconds, or a text such as `'200ms'`. If a guard waits for a shorter time, the
-   * transaction has this time. Three quarters of it are for locks. Default: 1000.
-   */
-  readonly timeout?: number | string
-  /**
-   * The most connections that the store keeps while it decides, so that decisions do not wait for other queries of the pool: at most half of the
-   * pool, and none of a pool with fewer than four. They go back to the pool after five seconds without a decision. 0: none. With
-   * `connectionString`, the size of the store's own pool. postgres.js cannot keep connections. Default: 2.
-   */
-  readonly connections?: number
-  /** Uses this clock instead of the server's: for tests. */
-  readonly clock?: Clock
-}
+export interface PostgresStoreOptions extends PostgresTable, SqlStoreOptions {}
 
 /** A row as the statements below return it. A statement that finds no row returns one without a key. */
 interface Found {
@@ -203,7 +188,7 @@ export function postgresDatabase(
     problems: () => session(CHECKING, ({ query }) => postgresProblems(query, table, options)),
     isRefused: (error) => REFUSED.test(stateOf(error) ?? ''),
   }
-  const sweeper = new Sweeper(sweepOf(table, now, (work) => session(timeout, work)))
+  const sweep = sweepOf(table, now, (work) => session(timeout, work))
 
   /** Returns nothing if another transaction has inserted or deleted a row meanwhile. */
   const attempt = <Result>(
@@ -276,16 +261,12 @@ export function postgresDatabase(
         Number((await query(`SELECT count(*)::text AS value FROM ${table}`))[0]!.value),
       ),
     ready: () => verifySetup(check),
-    async transact(keys, change, { readOnly, within = timeout }) {
-      const { result } = await repeated(
-        keys,
-        Math.min(timeout, within),
-        async (ms) => (await attempt(keys, change, readOnly, ms)) ?? overtaken(),
-        faults,
-      )
-      if (!readOnly) void sweeper.tick()
-      return result
-    },
+    transact: transactionsOf(
+      timeout,
+      async (...given) => ((await attempt(...given)) ?? overtaken()).result,
+      faults,
+      sweep,
+    ),
   }
 }
 

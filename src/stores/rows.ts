@@ -195,38 +195,42 @@ interface Pending {
   readonly within?: number | undefined
 }
 
-class SyncRows implements SyncStore {
-  readonly sync = true
+/** What both kinds of stores show. */
+class RowsStore {
   readonly answersAlways = false
   readonly wrappers: Wrappers
   readonly place: Place
   readonly clock: StoreClock
   readonly ready: (() => Promise<void>) | undefined
-  readonly #rows: Rows
+  protected readonly rows: Rows
 
-  constructor(database: SyncRowDatabase, clock: Clock | undefined, wrappers: Wrappers) {
+  constructor(database: RowDatabase, clock: Clock | undefined, wrappers: Wrappers) {
     this.wrappers = wrappers
-    this.#rows = new Rows(database, clock)
-    this.place = this.#rows.place
-    this.clock = this.#rows.clock
+    this.rows = new Rows(database, clock)
+    this.place = this.rows.place
+    this.clock = this.rows.clock
     this.ready = database.ready?.bind(database)
   }
+}
+
+class SyncRows extends RowsStore implements SyncStore {
+  readonly sync = true
 
   readonly run = (operation: Operation, reply: Reply): undefined => {
-    const failure = this.#rows.isClosed ? closed() : this.#transact(operation)
+    const failure = this.rows.isClosed ? closed() : this.#transact(operation)
     if (failure === undefined) reply.answered()
     else reply.failed(failure)
   }
 
   readonly close = (): void => {
-    if (this.#rows.isClosed) return
-    this.#rows.isClosed = true
-    void this.#rows.database.close?.()
+    if (this.rows.isClosed) return
+    this.rows.isClosed = true
+    void this.rows.database.close?.()
   }
 
   #transact(operation: Operation): unknown {
     try {
-      const failures = this.#rows.transact([{ operation, within: operation.within }])
+      const failures = this.rows.transact([{ operation, within: operation.within }])
       if (!isPromise(failures)) return failures[0]
       void failures.catch(() => undefined)
     } catch (error) {
@@ -279,14 +283,8 @@ class Waiting implements Pending {
   }
 }
 
-class AsyncRows implements AsyncStore {
+class AsyncRows extends RowsStore implements AsyncStore {
   readonly sync = false
-  readonly answersAlways = false
-  readonly wrappers: Wrappers
-  readonly place: Place
-  readonly clock: StoreClock
-  readonly ready: (() => Promise<void>) | undefined
-  readonly #rows: Rows
   #waiting = new Set<Waiting>()
   #isScheduled = false
   #inFlight = 0
@@ -296,16 +294,8 @@ class AsyncRows implements AsyncStore {
   /** True while a transaction of a key that is apart runs: one at a time, so that locked rows hold up one connection. */
   #isApart = false
 
-  constructor(database: RowDatabase, clock: Clock | undefined, wrappers: Wrappers) {
-    this.wrappers = wrappers
-    this.#rows = new Rows(database, clock)
-    this.place = this.#rows.place
-    this.clock = this.#rows.clock
-    this.ready = database.ready?.bind(database)
-  }
-
   readonly run = (operation: Operation, reply: Reply): (() => void) | undefined => {
-    if (this.#rows.isClosed) {
+    if (this.rows.isClosed) {
       reply.failed(closed())
       return undefined
     }
@@ -323,17 +313,17 @@ class AsyncRows implements AsyncStore {
 
   /** Transactions that run are not awaited: the database ends them. */
   readonly close = async (): Promise<void> => {
-    if (this.#rows.isClosed) return
-    this.#rows.isClosed = true
+    if (this.rows.isClosed) return
+    this.rows.isClosed = true
     for (const each of this.#waiting) void each.settle(closed())
     this.#waiting.clear()
-    await this.#rows.database.close?.()
+    await this.rows.database.close?.()
   }
 
   /** Starts transactions of what waits. Operations on a key keep their order. */
   readonly #start = (): void => {
     this.#isScheduled = false
-    const { inFlight = MOST_IN_FLIGHT } = this.#rows.database
+    const { inFlight = MOST_IN_FLIGHT } = this.rows.database
     while (this.#inFlight < inFlight) {
       const batch = this.#nextBatch()
       if (batch.length === 0) return
@@ -343,7 +333,7 @@ class AsyncRows implements AsyncStore {
 
   /** Removes and returns operations whose keys are free: either of one key that is apart, or of keys that are not. */
   #nextBatch(): Waiting[] {
-    const { mostKeys = Infinity } = this.#rows.database
+    const { mostKeys = Infinity } = this.rows.database
     const batch: Waiting[] = []
     const keys = new Set<string>()
     const taken = new Set(this.#taken)
@@ -379,7 +369,7 @@ class AsyncRows implements AsyncStore {
 
   async #settle(batch: readonly Waiting[], keys: ReadonlySet<string>, most: number): Promise<void> {
     try {
-      const failures = await this.#rows.transact(batch, most)
+      const failures = await this.rows.transact(batch, most)
       batch.forEach((each, i) => void each.settle(failures[i]))
     } catch (error) {
       // A row that would be too large fails its own operation, not those that share the transaction.
@@ -393,7 +383,7 @@ class AsyncRows implements AsyncStore {
   #fail(batch: readonly Waiting[], keys: ReadonlySet<string>, failure: SluiceError): void {
     const locked = lockedKeys(failure)
     this.#apart.add(locked)
-    const repeated = locked.length === 0 || this.#rows.isClosed ? [] : batch.filter((each) => each.mayRepeat(keys))
+    const repeated = locked.length === 0 || this.rows.isClosed ? [] : batch.filter((each) => each.mayRepeat(keys))
     this.#waiting = new Set([...repeated, ...this.#waiting])
     for (const each of batch) if (!repeated.includes(each)) void each.settle(failure)
     if (repeated.length > 0) return
@@ -428,8 +418,7 @@ class KeysApart {
   }
 }
 
-brand(SyncRows, STORE)
-brand(AsyncRows, STORE)
+brand(RowsStore, STORE)
 
 /** The rows of a transaction: records of keys, and notes of receipts. */
 class Records {

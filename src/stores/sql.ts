@@ -1,6 +1,7 @@
+import type { Clock } from '../util/clock.ts'
 import { shared } from '../util/copies.ts'
 import { milliseconds, refuse, wholeNumber } from '../util/validate.ts'
-import { BusyRows } from './rows.ts'
+import { BusyRows, type Change, type RowDatabase } from './rows.ts'
 
 // What the stores in SQL databases share.
 
@@ -39,6 +40,24 @@ export interface Session<Row> {
 export const PATIENCE = 1000
 /** The longest timer. */
 const LONGEST = 2 ** 31 - 1 - PATIENCE
+
+/** Options of the stores in SQL databases with servers. */
+export interface SqlStoreOptions {
+  /**
+   * The most time that a transaction has on the server: milliseconds, or a text such as `'200ms'`. If a guard waits for a shorter time, the
+   * transaction has this time. Three quarters of it are for locks. Default: 1000.
+   */
+  readonly timeout?: number | string
+  /**
+   * The most connections that the store keeps while it decides, so that decisions do not wait for other queries of the pool: at most half of the
+   * pool, and none of a pool with fewer than four. They go back to the pool after five seconds without a decision. 0: none. Default: 2.
+   *
+   * With the `connectionString` of PostgreSQL, the size of the store's own pool. postgres.js cannot keep connections.
+   */
+  readonly connections?: number
+  /** Uses this clock instead of the server's: for tests. */
+  readonly clock?: Clock
+}
 
 /** Returns the milliseconds of the option `timeout`. */
 export function timeoutOf(given: number | string = 1000): number {
@@ -83,7 +102,7 @@ export interface Faults {
  * `STORE_SETUP` if the table cannot be used.
  * @param attempt receives the milliseconds that are left
  */
-export async function repeated<Result>(
+async function repeated<Result>(
   keys: readonly string[],
   ms: number,
   attempt: (left: number) => Promise<Result>,
@@ -103,6 +122,22 @@ export async function repeated<Result>(
       if (fault === undefined || (fault === 'locked' && left < 1)) throw error
       if (i === MOST_REPEATS) throw new BusyRows(keys, { cause: error })
     }
+  }
+}
+
+/** Returns the `transact` of a database. `attempt` runs one transaction, and expired rows are deleted after it. */
+export function transactionsOf(
+  timeout: number,
+  attempt: <Result>(keys: readonly string[], change: Change<Result>, readOnly: boolean, ms: number) => Promise<Result>,
+  faults: Faults,
+  sweep: () => Promise<boolean>,
+): RowDatabase['transact'] {
+  const sweeper = new Sweeper(sweep)
+  return async function transact(keys, change, { readOnly, within = timeout }) {
+    const ms = Math.min(timeout, within)
+    const result = await repeated(keys, ms, (left) => attempt(keys, change, readOnly, left), faults)
+    if (!readOnly) void sweeper.tick()
+    return result
   }
 }
 
@@ -195,7 +230,7 @@ const SHORT_PAUSE = 50
  * Deletes expired rows in small steps. A decision starts each of them, so a process that decides nothing does nothing. A step that finds much is
  * soon followed by the next one.
  */
-export class Sweeper {
+class Sweeper {
   #due = 0
   #isRunning = false
   readonly #step: () => Promise<boolean>

@@ -139,7 +139,7 @@ export const sql = [
     'locked.push(...absent)',
     'locked.push()',
   ),
-  locked('src/stores/postgres.ts', 'as long as the caller waits')(
+  locked('src/stores/sql.ts', 'as long as the caller waits')(
     'waits longer than its time-out',
     'Math.min(timeout, within)',
     'within',

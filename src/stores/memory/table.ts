@@ -8,9 +8,8 @@ import type { CacheEntry } from '../store.ts'
 
 /** The expiry of a slot that never expires. */
 const NEVER = 0xffff_ffff
-/** The numbers of no limit, and of the limit that wrote all slots before another one did. */
-const NO_LIMIT = 0
-const FIRST_LIMIT = 1
+/** Limits that are one object if they are equal. A program may make a limit for each request. */
+const MOST_LIMITS = 1000
 const FIRST_CAPACITY = 16
 /** Slots that one sweep looks at, to free those that have expired. */
 const SWEPT = 16
@@ -31,9 +30,10 @@ export class Slab {
   capacity: number
   /** The limit that wrote all slots, until there are several. */
   #writer: CompiledLimit | undefined
-  /** The number of the limit that wrote each slot, once there are several. */
-  #writers: Uint32Array | undefined
-  #limits: NumberedLimits | undefined
+  /** The limit that wrote each slot, once there are several. */
+  #writers: (CompiledLimit | undefined)[] | undefined
+  /** By their signatures. */
+  readonly #limits = new Map<string, CompiledLimit>()
   /** The entries of each slot. Absent until a limit keeps entries. */
   #entries: (EntryArray | undefined)[] | undefined
   /** The rare parts of rows: one number for each slot. Each is absent until a row has it. */
@@ -183,18 +183,18 @@ export class Slab {
   resize(capacity: number): void {
     this.cells = copied(this.cells, new Float64Array(capacity * this.stride))
     this.#expiries = copied(this.#expiries, new Uint32Array(capacity))
-    if (this.#writers !== undefined) this.#writers = copied(this.#writers, new Uint32Array(capacity))
+    if (this.#writers !== undefined) this.#writers = resized(this.#writers, capacity)
     for (let i = 0; i < RARE; i++) {
       const part = this.#rare[i]
       if (part !== undefined) this.#rare[i] = copied(part, new Float64Array(capacity))
     }
-    if (this.#entries !== undefined) this.#entries = Array.from({ length: capacity }, (_, i) => this.#entries![i])
+    if (this.#entries !== undefined) this.#entries = resized(this.#entries, capacity)
     this.capacity = capacity
   }
 
   /** Returns the limit that wrote a slot that is in use. */
   #writerOf(slot: number): CompiledLimit | undefined {
-    return this.#writers === undefined ? this.#writer : this.#limits!.at(this.#writers[slot]!)
+    return this.#writers === undefined ? this.#writer : this.#writers[slot]
   }
 
   #setWriter(slot: number, writer: CompiledLimit | undefined): void {
@@ -205,55 +205,17 @@ export class Slab {
       }
       if (writer !== undefined && this.#writer?.signature === writer.signature) return
       this.#plainFor = undefined
-      this.#limits = new NumberedLimits(this.#writer)
-      this.#writers = new Uint32Array(this.capacity).fill(FIRST_LIMIT)
+      this.#writers = new Array<CompiledLimit | undefined>(this.capacity).fill(this.#writer)
     }
-    const before = this.#writers[slot]!
-    if (this.#limits!.at(before)?.signature === writer?.signature) return
-    this.#limits!.release(before)
-    this.#writers[slot] = writer === undefined ? NO_LIMIT : this.#limits!.use(writer)
-  }
-}
-
-/**
- * Numbers for the limits that have written slots. A limit is forgotten when it has no slot, so that limits made for each request do not
- * accumulate. The first one is kept.
- */
-class NumberedLimits {
-  readonly #limits: (CompiledLimit | undefined)[]
-  readonly #uses = [0, Infinity]
-  readonly #numbers = new Map<string, number>()
-  readonly #free: number[] = []
-
-  constructor(first: CompiledLimit | undefined) {
-    this.#limits = [undefined, first]
-    if (first !== undefined) this.#numbers.set(first.signature, FIRST_LIMIT)
+    if (this.#writers[slot]?.signature !== writer?.signature) this.#writers[slot] = writer && this.#only(writer)
   }
 
-  at(number: number): CompiledLimit | undefined {
-    return this.#limits[number]
-  }
-
-  /** Returns the number of a limit, with one more use of it. */
-  use(limit: CompiledLimit): number {
-    const number = this.#numbers.get(limit.signature) ?? this.#add(limit)
-    this.#uses[number]!++
-    return number
-  }
-
-  release(number: number): void {
-    if (number === NO_LIMIT || --this.#uses[number]! > 0) return
-    this.#numbers.delete(this.#limits[number]!.signature)
-    this.#limits[number] = undefined
-    this.#free.push(number)
-  }
-
-  #add(limit: CompiledLimit): number {
-    const number = this.#free.pop() ?? this.#limits.length
-    this.#numbers.set(limit.signature, number)
-    this.#limits[number] = limit
-    this.#uses[number] = 0
-    return number
+  /** Returns the one of equal limits that slots keep. */
+  #only(limit: CompiledLimit): CompiledLimit {
+    const known = this.#limits.get(limit.signature) ?? limit
+    if (this.#limits.size >= MOST_LIMITS) this.#limits.clear()
+    this.#limits.set(limit.signature, known)
+    return known
   }
 }
 
@@ -430,6 +392,10 @@ export class Table<Rows extends Expiring = Expiring> implements CacheEntry {
     this.#keys = keys
     this.slab.resize(capacity)
   }
+}
+
+function resized<Value>(from: readonly Value[], length: number): Value[] {
+  return Array.from({ length }, (_, i) => from[i]!)
 }
 
 function copied<Numbers extends Float64Array | Uint32Array>(from: Numbers, to: Numbers): Numbers {
