@@ -113,7 +113,7 @@ function entryFiles(): [name: string, file: string][] {
 function closureOf(file: string): ReadonlySet<string> {
   const files = new Set([file])
   for (const each of files) {
-    const imports = readFileSync(each, 'utf8').matchAll(/(?:^|[;}])(?:import|export)\b[^'"\n;(]*"(\.[^"]+)"/gm)
+    const imports = readFileSync(each, 'utf8').matchAll(/(?:^|[;}])(?:import|export)\b[^'";(]*"(\.[^"]+)"/gm)
     for (const [, path] of imports) files.add(join(each, '..', path!))
   }
   return files
