@@ -79,6 +79,8 @@ async function startIn(
         return promisify(execFile)(join(program, '..', 'pg_basebackup'), ['-D', copy, ...words], options)
       }),
     async remove() {
+      // A client of pg that is being closed reports an error of the server to nobody.
+      await pause(200)
       await stop()
       rmSync(directory, { recursive: true, force: true })
     },

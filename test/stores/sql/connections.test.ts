@@ -23,7 +23,6 @@ beforeAll(async () => {
 }, 60_000)
 afterAll(async () => {
   await Promise.all([admin.end(), mysqlAdmin.end()])
-  await pause(200) // A client of pg that is being closed reports an error of the server to nobody.
   await Promise.all([postgres.remove(), mysql.remove()])
 })
 

@@ -329,16 +329,11 @@ describe('postgresStore', { timeout: 60_000 }, () => {
       `INSERT INTO ${table} SELECT convert_to('["old","' || i || '"]', 'UTF8'), 'x'::bytea, 1000 FROM generate_series(1, 1e5::int) AS i`,
     )
     const limiter = limiterOn(postgresStore(pool, { table, timeout: '5s' }))
-    let decisions = 0
     for (const end = performance.now() + 90_000; performance.now() < end;) {
-      for (let i = 0; i < 50; i++) {
-        await limiter.consume(`k${i}`)
-        decisions++
-      }
+      for (let i = 0; i < 50; i++) await limiter.consume(`k${i}`)
       if ((await admin.query(`SELECT 1 FROM ${table} WHERE expires_at = 1000 LIMIT 1`)).rows.length === 0) break
     }
     expect((await admin.query(`SELECT count(*) FROM ${table}`)).rows).toEqual([{ count: '50' }])
-    expect(decisions).toBeGreaterThan(100)
   })
 
   const oldRows = (table: string, count: number): string =>

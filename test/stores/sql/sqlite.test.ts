@@ -123,8 +123,8 @@ describe('the suite', () => {
   for (const { name, run } of casesHere(behaviours, () => true)) it(name, run, long)
 
   const guarded = storeBehaviours((clock) => guard(store(newFile(), { clock, timeout: '5s' })), { runs: 60 })
-  describe('in a guard', () => {
-    for (const { name, run } of casesHere(guarded, () => true)) it(name, run, long)
+  describe.each(QUICK)('in a guard', () => {
+    for (const { name, run } of guarded) it(name, run, long)
   })
 
   it.each(SLOW_ONCE)('passes with node:sqlite', { timeout: 300_000 }, async () => {
@@ -407,7 +407,7 @@ describe('a file that is locked', () => {
   })
 })
 
-describe('a database that fails', () => {
+describe.each(QUICK)('a database that fails', () => {
   it.each(QUICK)('rolls back when it is full, and decides again when it is not', () => {
     const database = connect(newFile())
     const limiter = on(store(database))
@@ -529,8 +529,11 @@ describe('a file that is replaced', () => {
     expect(connect(file).pragma('integrity_check', { simple: true })).toBe('ok')
     await emitted()
     warnings.stop()
-    expect(warnings.codes).toEqual(['SLUICE_FILE_REPLACED'])
-    expect(warnings.messages[0]).toMatch(`SQLite at ${file}, table "sluice": the file was deleted or replaced`)
+    // A busy machine may also report the file as locked.
+    const messages = warnings.messages.filter((_, i) => warnings.codes[i] !== 'SLUICE_FILE_BUSY')
+    expect(messages).toEqual([
+      expect.stringContaining(`SQLite at ${file}, table "sluice": the file was deleted or replaced`),
+    ])
   })
 
   it.each(QUICK)('fails while there is no folder, and is opened when there is one', { timeout: long }, async () => {
@@ -597,7 +600,7 @@ describe('clocks and expiry', () => {
   })
 })
 
-describe('a database that is open', () => {
+describe.each(QUICK)('a database that is open', () => {
   it.each(QUICK)('stays open, and keeps its settings', () => {
     const database = new Database(newFile(), { timeout: 1234 })
     open.push(database)
