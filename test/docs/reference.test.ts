@@ -11,7 +11,7 @@ const OTHERS = /^src\/(rules|testing)\/|\b(StandardOptions|CoreOptions)$/
 /** Returns the names of all options, from the types. */
 function optionNames(): string[] {
   const bodies = [...sources].flatMap(([file, source]) =>
-    [...source.matchAll(/^export interface (\w*Options)\b[^]*?\{\n([^]*?)^\}/gm)]
+    [...source.matchAll(/^export interface (\w*Options)\b[^{]*\{\n([^]*?)^\}/gm)]
       .filter(([, name]) => !OTHERS.test(`${file} ${name}`))
       .map(([, , body]) => body!),
   )

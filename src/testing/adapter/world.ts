@@ -21,6 +21,7 @@ import { fixedWindow } from '../../engine/factories.ts'
 import type { Limit } from '../../engine/limit.ts'
 import { type VirtualClock, virtualClock } from '../virtual-clock.ts'
 import { wrappers } from '../../stores/wrappers.ts'
+import { loadWarnings } from '../../stores/warn-later.ts'
 
 /**
  * Returns a store that does what another one does, later, like a store in another process. Its place is its own.
@@ -282,6 +283,8 @@ export async function warningsOf(during: () => unknown): Promise<readonly string
   const note = (warning: Error & { code?: string }): void => void codes.push(warning.code ?? warning.name)
   process.on('warning', note)
   try {
+    // The first warning would wait for its text.
+    await loadWarnings()
     await during()
     // Warnings are emitted in the next turn.
     await new Promise((resolve) => setImmediate(resolve))
