@@ -1,4 +1,4 @@
-// What the page and the other processes are told. The page imports this file, too, so it imports nothing.
+// What a process sends to the page and to other processes. The page imports this file, too, so it imports nothing: the types of Node are not there.
 
 /** Seconds of a bucket, and the buckets that are kept: ten minutes. The last one is being filled. */
 export const SPAN = 10
@@ -22,7 +22,7 @@ export interface RatedSeries extends Series {
   readonly rates: Rates
 }
 
-/** A key that was denied, as in `topDenied`. */
+/** A key that was denied: the `DeniedKey` of `topDenied`. */
 export interface DeniedKey {
   readonly key: string
   readonly limiter: string

@@ -3,7 +3,7 @@ import { chargedNothing, type ChargeSource, chargesOf, checkedCost, difference }
 import { isOver, type Receipt, receiptIn, useOf } from './receipt.ts'
 import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { rareWarning } from '../util/warn.ts'
-import { warnLater } from '../stores/warn-later.ts'
+import { warnLater } from '../util/warn-later.ts'
 import type { Renewed } from '../engine/adjust.ts'
 import { shared } from '../util/copies.ts'
 import { textOf } from '../util/errors.ts'

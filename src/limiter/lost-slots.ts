@@ -1,7 +1,7 @@
 import type { Limit } from '../engine/limit.ts'
 import type { Charge } from '../stores/store.ts'
 import { shared } from '../util/copies.ts'
-import { warnLater } from '../stores/warn-later.ts'
+import { warnLater } from '../util/warn-later.ts'
 import { observer, rarely } from '../util/warn.ts'
 import type { Decision } from './decision.ts'
 import { addSlots, type SlotCount } from './slots.ts'

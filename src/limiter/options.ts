@@ -8,7 +8,7 @@ import type { MaybePromise } from '../util/maybe-promise.ts'
 import { type LeaseOptions, leaseSettings } from '../stores/lease-settings.ts'
 import { assertStore, leasedBy, type Store, type SyncStore } from '../stores/store.ts'
 import { boolean, knownOptions, refuse, refuseUncalled } from '../util/validate.ts'
-import { warnLater } from '../stores/warn-later.ts'
+import { warnLater } from '../util/warn-later.ts'
 
 /**
  * Returns the limits of an input. For an input that is not limited it returns `unlimited` or an empty array. If it returns `undefined` or

@@ -2,7 +2,7 @@ import type { Renewed } from '../engine/adjust.ts'
 import { SluiceError } from '../util/errors.ts'
 import { rarely } from '../util/warn.ts'
 import type { Adjusting, Charge, Renewing } from './store.ts'
-import { warnLater } from './warn-later.ts'
+import { warnLater } from '../util/warn-later.ts'
 
 /**
  * Notes: what was done with the charges of a receipt, whichever process did it. A store keeps a note in a row of its own, and writes it in the

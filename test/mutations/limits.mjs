@@ -21,7 +21,7 @@ const observers = inFile('src/limiter/default-limiter.ts', { files: ['test/limit
 const clock = inFile('src/testing/virtual-clock.ts', { files: ['test/testing/virtual-clock.test.ts'] })
 
 const returned = inFile('src/limiter/charge-builder.ts', { files: ['test/limiter/returned-values.test.ts'] })
-const alternation = inFile('src/stores/warnings/alternation.ts', { files: ['test/limiter/mistakes.test.ts'] })
+const alternation = inFile('src/util/warnings/alternation.ts', { files: ['test/limiter/mistakes.test.ts'] })
 
 const calendarTests = { files: ['test/util/calendar.test.ts'] }
 const calendar = inFile('src/util/calendar.ts', calendarTests)

@@ -41,7 +41,7 @@ export const limit = rateLimit({ keyer: () => 'all', limits: perMinute(100) })`,
 
 /** What only some programs need. */
 const RARE =
-  /\/(?:limiter\/queue\/|http\/checks\/|guard\/|lease\.ts|lease-spots|deny-cache\/|rules\/|redis\/|rows\.ts|metrics\/|all-algorithms|stores\/warnings\/)/
+  /\/(?:limiter\/queue\/|http\/checks\/|guard\/|lease\.ts|lease-spots|deny-cache\/|rules\/|redis\/|rows\.ts|metrics\/|all-algorithms|util\/warnings\/)/
 
 /** Reads texts as the build does. */
 const texts: Plugin = {
@@ -243,7 +243,7 @@ ${use}`
 const { rateLimit } = require('./cjs/adapters/fetch/index.js')
 ${use}`
     expect(linesOf(await printed(code, 'cjs'))).toEqual(expected.toSorted())
-    for (const name of ['limiter-queue', 'http-checks', 'stores-warnings'])
+    for (const name of ['limiter-queue', 'http-checks', 'util-warnings'])
       expect(await readFile(join(built, `cjs/chunks/${name}.js`), 'utf8')).not.toMatch(/\bimport\(/)
   })
 })

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import http from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
-import { loadWarnings } from '../../src/stores/warn-later.ts'
+import { loadWarnings } from '../../src/util/warn-later.ts'
 
 /** A listening server. */
 export interface Served {

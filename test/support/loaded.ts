@@ -3,7 +3,7 @@
 // `test/http/late-checks.test.ts` and `test/limiter/wait-loading.test.ts` have what happens before.
 import { loadChecks } from '../../src/http/checking.ts'
 import { loadQueues } from '../../src/limiter/wait-place.ts'
-import { loadWarnings } from '../../src/stores/warn-later.ts'
+import { loadWarnings } from '../../src/util/warn-later.ts'
 
 await loadChecks()
 await loadQueues()

@@ -1,6 +1,6 @@
 import { isTestRun, type ProcessLike } from '../../util/warn.ts'
-import { warnLater, withWarnings } from '../warn-later.ts'
-import type { Threads } from '../warnings/threads.ts'
+import { warnLater, withWarnings } from '../../util/warn-later.ts'
+import type { Threads } from '../../util/warnings/threads.ts'
 
 let isChecked = false
 let hasWarned = false

@@ -25,7 +25,7 @@ import {
   storeClock,
   type SyncStore,
 } from '../store.ts'
-import { warnLater } from '../warn-later.ts'
+import { warnLater } from '../../util/warn-later.ts'
 import { warnInCluster } from './cluster-warning.ts'
 import { decideRows } from './rare.ts'
 import { type FullTable, type Table, Tables } from './tables.ts'

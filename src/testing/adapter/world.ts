@@ -21,7 +21,7 @@ import { fixedWindow } from '../../engine/factories.ts'
 import type { Limit } from '../../engine/limit.ts'
 import { type VirtualClock, virtualClock } from '../virtual-clock.ts'
 import { wrappers } from '../../stores/wrappers.ts'
-import { loadWarnings } from '../../stores/warn-later.ts'
+import { loadWarnings } from '../../util/warn-later.ts'
 
 /**
  * Returns a store that does what another one does, later, like a store in another process. Its place is its own.

@@ -1,4 +1,4 @@
-import { warn } from '../util/warn.ts'
+import { warn } from './warn.ts'
 import type * as WarningCode from './warnings/index.ts'
 
 /** What looks for mistakes, and the texts of warnings. Few programs need them, so they are loaded when they are needed. */

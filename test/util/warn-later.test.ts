@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type * as Sluice from '../../src/index.ts'
 
-const WARNINGS = '../../src/stores/warnings/index.ts'
+const WARNINGS = '../../src/util/warnings/index.ts'
 
 let sluice: typeof Sluice
 let isLoaded: boolean
