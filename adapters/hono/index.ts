@@ -279,7 +279,10 @@ const adapter: HttpAdapter<Context, Context, Next, OnDenied<AnyEnv>> = {
       if (context.finalized) return
       const denial = denialFrom(answer, 'a function that returns a Response or calls next')
       // After something has read `context.res`, as `cors` does, Hono would use them instead of the headers of the denial.
+      const theirs = [...denial.headers]
       for (const name of draftOf(context).keys()) context.header(name)
+      // A response of `@hono/node-server` shares its headers with the context.
+      for (const [name, value] of theirs) if (!denial.headers.has(name)) denial.headers.set(name, value)
       context.res = denial
     })
   },
