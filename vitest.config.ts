@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import type { Plugin, TestProjectInlineConfiguration, ViteUserConfig } from 'vitest/config'
 import type { Reporter } from 'vitest/node'
 import manifest from './package.json' with { type: 'json' }
-import { BOTH, REST, SHORT_SEARCHES } from './test/parts.ts'
+import { ALONE, BOTH, REST, SHORT_SEARCHES } from './test/parts.ts'
 
 /** It is JavaScript without types. */
 const { texts } = (await import(new URL('build/texts.mjs', import.meta.url).href)) as { texts(): Plugin }
@@ -53,7 +53,7 @@ function part(
   options: Readonly<Omit<NonNullable<TestProjectInlineConfiguration['test']>, 'include' | 'name'>>,
 ): TestProjectInlineConfiguration {
   const env = Object.entries(options.env ?? {}).filter(([variable]) => process.env[variable] === undefined)
-  const all = { ...Object.fromEntries(env), SLUICE_PART: name }
+  const all = { ...Object.fromEntries(env), SLUICE_PART: name.split('-')[0]! }
   return { extends: true, test: { ...options, name, include: [...include], env: all } }
 }
 
@@ -61,17 +61,21 @@ const config: ViteUserConfig = {
   plugins: [texts()],
   resolve: { alias: ownNames() },
   test: {
-    // Tests name algorithms in plain data. `test/package/bundles.test.ts` looks at programs that bring no others than their own.
-    setupFiles: ['src/algorithms.ts'],
+    setupFiles: ['test/support/setup.ts'],
     globalSetup: ['test/support/run-folder.ts'],
     // Vitest would empty the style sheet of the dashboard.
     css: { include: /\?raw$/ },
     // Many files wait for servers and processes most of the time, so more of them run at once than there are processors.
-    maxWorkers: availableParallelism() + 1,
+    maxWorkers: availableParallelism() + 2,
     testTimeout: 20_000,
     hookTimeout: 60_000,
     projects: [
-      part('quick', [EVERY], { exclude: Object.keys(REST), env: SHORT_SEARCHES }),
+      part('quick', [EVERY], {
+        exclude: [...Object.keys(REST), ...Object.keys(ALONE)],
+        env: SHORT_SEARCHES,
+        isolate: false,
+      }),
+      part('quick-alone', Object.keys(ALONE), { exclude: Object.keys(REST), env: SHORT_SEARCHES }),
       part('rest', [...Object.keys(REST), ...Object.keys(BOTH)].map(testsOf), {}),
     ],
     retry: AGAIN,

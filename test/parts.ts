@@ -91,6 +91,43 @@ export const BOTH: Readonly<Record<string, string>> = {
   'test/stores/texts.test.ts': 'Redis and SQLite, and the other databases',
 }
 
+/**
+ * Files of `npm test` that change modules or globals of the process, or count what all files have made. Each has a process of its own. The others share
+ * processes, which load each module once.
+ */
+export const ALONE: Readonly<Record<string, string>> = {
+  'test/adapters/adapters.test.ts': 'waits for warnings that come once',
+  'test/adapters/checks.test.ts': 'loads modules again',
+  'test/adapters/fastify/early-routes.test.ts': 'loads the package after routes are declared',
+  'test/adapters/hono/response-end.test.ts': 'loads modules again',
+  'test/adapters/slots.test.ts': 'counts what waits in all limiters',
+  'test/adapters/user-functions.test.ts': 'counts what waits in all limiters',
+  'test/algorithms/extension.test.ts': 'adds an algorithm',
+  'test/dashboard/frameworks.test.ts': 'loads a response of Hono before its server replaces the class',
+  'test/http/checks.test.ts': 'loads modules again',
+  'test/http/late-checks.test.ts': 'replaces a module',
+  'test/limiter/mistakes.test.ts': 'loads modules again',
+  'test/limiter/registration.test.ts': 'loads modules again',
+  'test/limiter/user-functions.test.ts': 'counts what waits in all limiters',
+  'test/limiter/slot-lost.test.ts': 'waits for a warning that comes once a minute',
+  'test/limiter/wait.test.ts': 'counts timers',
+  'test/limiter/wait-loading.test.ts': 'replaces a module',
+  'test/limiter/wait-order.test.ts': 'waits for a warning that comes once a minute',
+  'test/metrics/held.test.ts': 'counts what all limiters hold',
+  'test/metrics/opentelemetry.test.ts': 'counts what all limiters hold',
+  'test/metrics/prometheus.test.ts': 'counts what all limiters hold',
+  'test/rules/text.test.ts': 'replaces a module',
+  'test/stores/memory/locker.test.ts': 'waits for a warning that comes once',
+  'test/stores/redis/adjust.test.ts': 'adds an algorithm',
+  'test/stores/redis/functions.test.ts': 'adds an algorithm',
+  'test/stores/redis/plain.test.ts': 'adds an algorithm',
+  'test/testing/testing.test.ts': 'adds an algorithm, and replaces a module',
+  'test/util/bounded-key.test.ts': 'loads modules again',
+  'test/util/copies.test.ts': 'replaces a module',
+  'test/util/sha256.test.ts': 'loads modules again',
+  'test/util/warn-later.test.ts': 'replaces a module',
+}
+
 /** The lengths of random searches in `npm test`, unless they are given. `npm run test:all` has the defaults. */
 export const SHORT_SEARCHES: Readonly<Record<string, string>> = {
   SLUICE_EQUALITY: '4000',

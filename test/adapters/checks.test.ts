@@ -12,7 +12,6 @@ import { functionsIn } from '../support/functions.ts'
 import { ask, serve, type Served, warningsOf } from '../support/http.ts'
 import { casesHere, QUICK } from '../parts.ts'
 import { twoFrameworks } from './frameworks.ts'
-import '../support/loaded.ts'
 
 let server: Pick<Served, 'close'> | undefined
 afterEach(async () => {

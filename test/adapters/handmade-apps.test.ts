@@ -14,7 +14,6 @@ import * as forNode from '../../adapters/node/index.ts'
 import { fixedWindow } from '../../src/engine/factories.ts'
 import { everyone, keyers, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import { ask, serve, type Served, warningsOf } from '../support/http.ts'
-import '../support/loaded.ts'
 
 const servers: { close(): unknown }[] = []
 afterEach(async () => {

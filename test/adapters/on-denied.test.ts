@@ -17,7 +17,6 @@ import { everyone } from '../../src/limiter/keyers.ts'
 import { fixedWindow } from '../../src/engine/factories.ts'
 import { broken } from '../support/unhandled.ts'
 import { ask, dial, type Reply, serve, type Served, warningsOf } from '../support/http.ts'
-import '../support/loaded.ts'
 
 let server: Served | undefined
 afterEach(async () => {

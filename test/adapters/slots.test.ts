@@ -26,7 +26,6 @@ import { waitingRequests } from '../../src/limiter/waiting.ts'
 import { ask, dial, until } from '../support/http.ts'
 import { QUICK } from '../parts.ts'
 import { twoFrameworks } from './frameworks.ts'
-import '../support/loaded.ts'
 
 /** Requests to each framework; as many as wanted with SLUICE_SLOTS. */
 const REQUESTS = Number(process.env['SLUICE_SLOTS'] ?? 400)

@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { capacityOf, EPOCH_MS, events, Life, limits, exactNames, names, pauses, Subject } from '../support/harness.ts'
-import '../support/loaded.ts'
 
 const RUNS = { numRuns: Number(process.env['RUNS'] ?? 200) }
 

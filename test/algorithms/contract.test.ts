@@ -12,7 +12,6 @@ import {
   strictNames,
   Subject,
 } from '../support/harness.ts'
-import '../support/loaded.ts'
 
 /** It measures a rate instead of counting, so a cost that is split over ticks may fit although it does not at once. */
 const MEASURED = ['exponential']

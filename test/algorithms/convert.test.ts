@@ -15,7 +15,6 @@ import {
   pauses,
   Subject,
 } from '../support/harness.ts'
-import '../support/loaded.ts'
 
 const RUNS = { numRuns: Number(process.env['RUNS'] ?? 200) }
 

@@ -23,7 +23,6 @@ import { type VirtualClock, virtualClock } from '../../src/testing.ts'
 import { remoteStore } from '../../src/testing/adapter/world.ts'
 import { names } from '../support/harness.ts'
 import { redisForAll } from '../support/redis-tests.ts'
-import '../support/loaded.ts'
 
 const redis = redisForAll()
 let runs = 0

@@ -18,7 +18,6 @@ import { redisStore } from '../../src/stores/redis/index.ts'
 import type { Store } from '../../src/stores/store.ts'
 import { ask, serve, type Served, warningsOf } from '../support/http.ts'
 import { connect, server as redisServer } from '../support/redis-tests.ts'
-import '../support/loaded.ts'
 
 const TWICE = 'SLUICE_MOUNTED_TWICE'
 

@@ -18,7 +18,6 @@ import { preflightLimiterOf } from '../../src/limiter/adapted.ts'
 import { unlimited } from '../../src/limiter/options.ts'
 import { createRules } from '../../src/rules/index.ts'
 import { type VirtualClock, virtualClock } from '../../src/testing.ts'
-import '../support/loaded.ts'
 
 const hundred = perSecond(100, { name: 'hundred' })
 

@@ -27,7 +27,6 @@ import { virtualClock } from '../../src/testing.ts'
 import { laterStore } from '../support/later.ts'
 import { redisForAll } from '../support/redis-tests.ts'
 import { mapRows } from '../support/map-rows.ts'
-import '../support/loaded.ts'
 
 const keyer = (key: string): string => key
 const QUOTA = { quota: 10, window: '1m', capCost: true } as const

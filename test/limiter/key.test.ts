@@ -13,7 +13,6 @@ import {
 } from '../../src/index.ts'
 import { virtualClock } from '../../src/testing.ts'
 import { createRules } from '../../src/rules/index.ts'
-import '../support/loaded.ts'
 
 interface User {
   readonly id: string

@@ -17,7 +17,6 @@ import {
 } from '../../src/index.ts'
 import { type RedisClient, redisStore } from '../../src/stores/redis/index.ts'
 import { virtualClock } from '../../src/testing.ts'
-import '../support/loaded.ts'
 
 const clock = virtualClock()
 const byName = (input: { name: string }): string => input.name

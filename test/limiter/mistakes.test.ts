@@ -21,7 +21,6 @@ import {
   type SyncKeyer,
   tokenBucket,
 } from '../../src/index.ts'
-import '../support/loaded.ts'
 
 const byName: SyncKeyer<{ name: string }> = (user) => user.name
 const ada = { name: 'ada' }

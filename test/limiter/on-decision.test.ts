@@ -4,7 +4,6 @@ import { createLimiter, type Decision, memoryStore, perMinute, perSecond, stack 
 import { createRules } from '../../src/rules/index.ts'
 import { virtualClock } from '../../src/testing.ts'
 import { heldStore, settled } from '../support/held-store.ts'
-import '../support/loaded.ts'
 
 type Call = [decision: Decision, input: string]
 

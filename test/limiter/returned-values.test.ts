@@ -3,7 +3,6 @@ import { describe, expect, test } from 'vitest'
 import * as sluice from '../../src/index.ts'
 import { remoteStore } from '../../src/testing/adapter/world.ts'
 import { warningsOf } from '../support/http.ts'
-import '../support/loaded.ts'
 
 const { createLimiter, keyers, memoryStore, perHour, perMinute, stack, unlimited } = sluice
 type Limit = sluice.Limit

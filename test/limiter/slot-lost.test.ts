@@ -17,7 +17,6 @@ import { perform } from '../../src/stores/store.ts'
 import { virtualClock } from '../../src/testing.ts'
 import { remoteStore } from '../../src/testing/adapter/world.ts'
 import { settled } from '../support/held-store.ts'
-import '../support/loaded.ts'
 
 const LEASE = 10_000
 const limits = concurrent({ name: 'slots', quota: 1, expiresAfter: LEASE })

@@ -17,7 +17,6 @@ import {
 import { createRules, rulesSchema } from '../../src/rules/index.ts'
 import { virtualClock } from '../../src/testing.ts'
 import { laterStore } from '../support/later.ts'
-import '../support/loaded.ts'
 
 const ends: (() => void)[] = []
 afterEach(() => {

@@ -13,7 +13,6 @@ import { remoteStore } from '../../src/testing/adapter/world.ts'
 import { warningsOf } from '../support/http.ts'
 import { methodsOf, methodStore } from '../support/method-store.ts'
 import { broken, FAILURES, turns, unhandled } from '../support/unhandled.ts'
-import '../support/loaded.ts'
 
 const LIMIT = perMinute(5)
 const failures = Object.entries(FAILURES)

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createLimiter, type Decision, fixedWindow, gcra, type Limiter, memoryStore, stack } from '../../src/index.ts'
 import { type VirtualClock, virtualClock } from '../../src/testing/virtual-clock.ts'
-import '../support/loaded.ts'
 
 /** Lets all promises settle. */
 const settled = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve))

@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest'
 import { createLimiter, fixedWindow, memoryStore, stack } from '../../src/index.ts'
 import { virtualClock } from '../../src/testing/virtual-clock.ts'
-import '../support/loaded.ts'
 
 /** Lets all promises settle. */
 const settled = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve))

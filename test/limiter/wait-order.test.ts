@@ -19,7 +19,6 @@ import { waitingRequests } from '../../src/limiter/waiting.ts'
 import { remoteStore } from '../../src/testing/adapter/world.ts'
 import { virtualClock } from '../../src/testing/virtual-clock.ts'
 import { methodsOf, methodStore } from '../support/method-store.ts'
-import '../support/loaded.ts'
 
 const key = 'ada'
 

@@ -18,7 +18,6 @@ import { perform } from '../../src/stores/store.ts'
 import { remoteStore } from '../../src/testing/adapter/world.ts'
 import { warningsOf } from '../support/http.ts'
 import { methodsOf } from '../support/method-store.ts'
-import '../support/loaded.ts'
 
 /** Milliseconds since the test started, on the fake clock of timers and store. */
 let began = 0

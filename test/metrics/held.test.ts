@@ -4,7 +4,8 @@ import type { AddressInfo } from 'node:net'
 import { expect, it } from 'vitest'
 import { rateLimit } from '../../adapters/node/index.ts'
 import { everyone, leakyBucket } from '../../src/index.ts'
-import { afterTest, collected, lines } from './metrics.ts'
+import { afterTest } from '../support/after-test.ts'
+import { collected, lines } from './metrics.ts'
 
 it('sluice_held_requests counts requests that an adapter delays, until the client is gone', async () => {
   const registry = collected()

@@ -1,16 +1,6 @@
 import { Registry } from 'prom-client'
-import { afterEach } from 'vitest'
 import { collect, type MetricsOptions } from '../../src/metrics/prometheus/index.ts'
-
-const ends: (() => unknown)[] = []
-afterEach(async () => {
-  for (const end of ends.splice(0)) await end()
-})
-
-/** Calls a function after the test. */
-export function afterTest(end: () => unknown): void {
-  ends.push(end)
-}
+import { afterTest } from '../support/after-test.ts'
 
 /** Returns a registry with the metrics of all limiters, until the test ends. */
 export function collected(options?: MetricsOptions): Registry {

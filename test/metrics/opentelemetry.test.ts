@@ -13,7 +13,6 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { concurrent, createLimiter, fixedWindow, guard, memoryStore, perMinute } from '../../src/index.ts'
 import { instrument, type MetricsOptions } from '../../src/metrics/opentelemetry/index.ts'
 import { laterStore } from '../support/later.ts'
-import '../support/loaded.ts'
 
 const ends: (() => unknown)[] = []
 afterEach(async () => {

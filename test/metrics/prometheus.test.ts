@@ -22,8 +22,8 @@ import { rateLimit } from '../../adapters/node/index.ts'
 import { collect } from '../../src/metrics/prometheus/index.ts'
 import { virtualClock } from '../../src/testing.ts'
 import { laterStore } from '../support/later.ts'
-import { afterTest, collected, lines } from './metrics.ts'
-import '../support/loaded.ts'
+import { afterTest } from '../support/after-test.ts'
+import { collected, lines } from './metrics.ts'
 
 const keyer = (key: string): string => key
 const one = fixedWindow({ name: 'one', quota: 1, window: '1m' })

@@ -24,7 +24,6 @@ import { collect } from '../../src/metrics/prometheus/index.ts'
 import { createRules } from '../../src/rules/index.ts'
 import { laterStore } from '../support/later.ts'
 import { prometheusCommand, type PrometheusServer, startPrometheus } from '../support/prometheus.ts'
-import '../support/loaded.ts'
 
 interface Panel {
   readonly id: number

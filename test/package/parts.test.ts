@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { BOTH, REST, SHORT_SEARCHES } from '../parts.ts'
+import { ALONE, BOTH, REST, SHORT_SEARCHES } from '../parts.ts'
 import { root } from '../support/programs.ts'
 
 const files = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' })
@@ -36,5 +36,16 @@ describe('the list of what npm test leaves out', () => {
       return file !== 'test/package/parts.test.ts' && names.test(readFileSync(join(root, file), 'utf8'))
     })
     expect(shared.toSorted()).toEqual(Object.keys(BOTH).toSorted())
+  })
+})
+
+describe('the list of files that have a process of their own', () => {
+  it.each(Object.keys(ALONE))('%s exists', (file) => expect(files).toContain(file))
+
+  it('names each file that replaces modules or adds algorithms', () => {
+    const changes = /\bvi\.(resetModules|mock|doMock)\(|\bdefineAlgorithm\(\w/
+    const isFound = (file: string): boolean => changes.test(readFileSync(join(root, file), 'utf8'))
+    const isInNpmTest = (file: string): boolean => !Object.keys(REST).some((place) => isAt(place)(file))
+    expect(files.filter((file) => isFound(file) && isInNpmTest(file) && !(file in ALONE))).toEqual([])
   })
 })

@@ -4,7 +4,6 @@ import type { RulesInput } from '../../src/limiter/rule-source.ts'
 import { createRules, type PolicyRule, type Rules, type RulesDocument } from '../../src/rules/index.ts'
 import { virtualClock } from '../../src/testing.ts'
 import { warningsOf } from '../support/http.ts'
-import '../support/loaded.ts'
 
 const clock = virtualClock(Date.UTC(2026, 0, 1))
 const HOUR = 3_600_000

@@ -20,7 +20,8 @@ import type { Rules, RulesDocument } from '../../src/rules/index.ts'
 import { warningsOf } from '../support/http.ts'
 import { families } from '../support/redis-clients.ts'
 import { type RedisCluster, startCluster } from '../support/redis-cluster.ts'
-import { connect, leftovers, redisForAll, server as startServer, until } from '../support/redis-tests.ts'
+import { afterTest } from '../support/after-test.ts'
+import { connect, redisForAll, server as startServer, until } from '../support/redis-tests.ts'
 
 const api = (quota: number): RulesDocument => ({
   policies: [{ name: 'api', key: 'ip', limits: [{ quota, window: '1h' }] }],
@@ -246,7 +247,7 @@ describe.each(families)('rulesFromRedis with $name', (family) => {
   it.each(['single', 'cluster'] as const)('has a push within a second: %s', async (kind) => {
     const port = kind === 'single' ? redis.server.port : cluster.nodes[0]!.port
     const [one, other] = [await family[kind](port), await family[kind](port)]
-    leftovers.push(
+    afterTest(
       () => one.close(),
       () => other.close(),
     )
@@ -352,7 +353,7 @@ describe('rulesFromRedis', () => {
         .filter(Boolean).length
     const name = anyName()
     const node = await createClient({ url: redis.server.url }).connect()
-    leftovers.push(() => node.destroy())
+    afterTest(() => node.destroy())
     const before = await connections()
     for (const client of [redis.client, node]) {
       await pushRules(client as RedisClient, api(1), { name })

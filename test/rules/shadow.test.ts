@@ -8,7 +8,6 @@ import { createRules, type RulesDocument, type ShadowDenial } from '../../src/ru
 import { virtualClock } from '../../src/testing.ts'
 import { remoteStore } from '../../src/testing/adapter/world.ts'
 import { methodsOf, methodStore } from '../support/method-store.ts'
-import '../support/loaded.ts'
 
 const clock = virtualClock(Date.UTC(2026, 0, 1))
 

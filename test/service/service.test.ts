@@ -22,7 +22,6 @@ import { type LimitsService, serveLimits, type ServiceOptions, type ServiceSourc
 import { virtualClock } from '../../src/testing.ts'
 import { warningsOf } from '../support/http.ts'
 import { laterStore } from '../support/later.ts'
-import '../support/loaded.ts'
 
 const TOKEN = 'a-token-of-a-test'
 const services: LimitsService[] = []

@@ -13,7 +13,6 @@ import { createRules } from '../../src/rules/index.ts'
 import { storeBehaviours } from '../../src/testing.ts'
 import { bundledWorker } from '../support/worker-bundle.ts'
 import { Miniflare, type TestWorker } from '../support/workers.ts'
-import '../support/loaded.ts'
 
 const LONG = 120_000
 

@@ -23,7 +23,6 @@ import { storeBehaviours, type VirtualClock, virtualClock } from '../../src/test
 import { heapUsed } from '../support/heap.ts'
 import { laterStore } from '../support/later.ts'
 import { wrappers } from '../../src/stores/wrappers.ts'
-import '../support/loaded.ts'
 
 /** How a store answers: at once, when a test says so, never, or with an error. */
 type Mode = 'now' | 'held' | 'never' | 'failed'

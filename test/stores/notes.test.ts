@@ -7,7 +7,6 @@ import { Charge, createPolicy, perform, type ReceiptUse } from '../../src/stores
 import { virtualClock } from '../../src/testing.ts'
 import { shared } from '../../src/util/copies.ts'
 import { warningsOf } from '../support/http.ts'
-import '../support/loaded.ts'
 
 const START = 1_700_000_000_000
 const MOST = 3

@@ -1,8 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Redis } from 'ioredis'
-import { afterAll, afterEach, beforeAll } from 'vitest'
+import { afterAll, beforeAll } from 'vitest'
 import { createLimiter, type Limit, type Limiter } from '../../src/index.ts'
 import { redisStore, type RedisStoreOptions } from '../../src/stores/redis/index.ts'
+import { afterTest } from './after-test.ts'
 import { type RedisServer, startRedis } from './redis.ts'
 
 interface Shared {
@@ -24,15 +25,9 @@ export function redisForAll(): Shared {
   return shared as Shared
 }
 
-/** Functions that end what a test has started. They run after it. */
-export const leftovers: (() => unknown)[] = []
-afterEach(async () => {
-  for (const each of leftovers.splice(0).toReversed()) await each()
-})
-
 export async function server(...options: readonly string[]): Promise<RedisServer> {
   const started = await startRedis(...options)
-  leftovers.push(() => started.stop())
+  afterTest(() => started.stop())
   return started
 }
 
@@ -41,7 +36,7 @@ export function connect(port: number, options: { [option: string]: unknown } = {
     'error',
     () => undefined,
   )
-  leftovers.push(() => client.disconnect())
+  afterTest(() => client.disconnect())
   return client
 }
 

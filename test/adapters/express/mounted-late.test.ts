@@ -5,7 +5,6 @@ import { type RateLimit, rateLimit } from '../../../adapters/express/index.ts'
 import { everyone } from '../../../src/limiter/keyers.ts'
 import { fixedWindow } from '../../../src/engine/factories.ts'
 import { ask, serve, type Served, warningsOf } from '../../support/http.ts'
-import '../../support/loaded.ts'
 
 let server: Served | undefined
 afterEach(async () => {

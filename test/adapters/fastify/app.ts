@@ -1,19 +1,13 @@
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
-import { afterEach } from 'vitest'
 import type { RateLimitOptions } from '../../../adapters/fastify/index.ts'
 import { everyone } from '../../../src/limiter/keyers.ts'
 import { fixedWindow } from '../../../src/engine/factories.ts'
-
-let apps: FastifyInstance[] = []
-afterEach(async () => {
-  for (const app of apps) await app.close()
-  apps = []
-})
+import { afterTest } from '../../support/after-test.ts'
 
 /** Creates an app that is closed after the test. */
 export function create(options: FastifyServerOptions = {}): FastifyInstance {
   const app = Fastify(options)
-  apps.push(app)
+  afterTest(() => app.close())
   return app
 }
 

@@ -3,7 +3,6 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { everyone } from '../../../src/limiter/keyers.ts'
 import { fixedWindow } from '../../../src/engine/factories.ts'
 import { warningsOf } from '../../support/http.ts'
-import '../../support/loaded.ts'
 
 // As with `const app = require('fastify')()` before `require('sluice/fastify')`: the package is loaded after the app is created.
 const app = Fastify()

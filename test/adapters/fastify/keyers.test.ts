@@ -3,7 +3,6 @@ import { describe, expect, test } from 'vitest'
 import { byIP, byRoute, ipKeyer, rateLimit } from '../../../adapters/fastify/index.ts'
 import { warningsOf } from '../../support/http.ts'
 import { create, handler, left, times } from './app.ts'
-import '../../support/loaded.ts'
 
 describe('the keyers', () => {
   const keyed = async (keyer: (request: FastifyRequest) => unknown): Promise<FastifyInstance> => {

@@ -6,7 +6,6 @@ import { rateLimit, type RateLimitOptions } from '../../../adapters/koa/index.ts
 import { everyone } from '../../../src/limiter/keyers.ts'
 import { fixedWindow } from '../../../src/engine/factories.ts'
 import { ask, serve, type Served, warningsOf } from '../../support/http.ts'
-import '../../support/loaded.ts'
 
 let server: Served | undefined
 afterEach(async () => {

@@ -7,7 +7,6 @@ import { byIP, byRoute, ipKeyer, rateLimit, type RateLimitOptions } from '../../
 import { everyone, keyers } from '../../../src/limiter/keyers.ts'
 import { fixedWindow } from '../../../src/engine/factories.ts'
 import { ask, serve, type Served, warningsOf } from '../../support/http.ts'
-import '../../support/loaded.ts'
 
 let server: Served | undefined
 afterEach(async () => {

@@ -13,7 +13,7 @@ import {
 import { type AbstractHttpAdapter, APP_GUARD, NestFactory } from '@nestjs/core'
 import { ExpressAdapter } from '@nestjs/platform-express'
 import { FastifyAdapter } from '@nestjs/platform-fastify'
-import { afterEach } from 'vitest'
+import { afterTest } from '../../support/after-test.ts'
 import {
   type Decorator,
   RateLimitGuard,
@@ -84,14 +84,9 @@ export function limitedModule<Request, Response>(
   })
 }
 
-const apps: { close(): Promise<void> }[] = []
-afterEach(async () => {
-  for (const app of apps.splice(0)) await app.close()
-})
-
 /** Closes an app after the test. */
 export function closeLater(app: { close(): Promise<void> }): void {
-  apps.push(app)
+  afterTest(() => app.close())
 }
 
 /** Starts an app on a free port, and closes it after the test. */

@@ -18,7 +18,6 @@ import {
 import { everyone, fixedWindow, keyers } from '../../../src/index.ts'
 import { warningsOf } from '../../support/http.ts'
 import { controllers, decorateClass, limitedModule, moduleOf, platforms, start, statuses } from './app.ts'
-import '../../support/loaded.ts'
 
 const of = (quota: number): ReturnType<typeof fixedWindow> => fixedWindow({ quota, window: '1h' })
 const guard = { provide: APP_GUARD, useClass: RateLimitGuard }

@@ -10,7 +10,6 @@ import { type Degraded, isDeciding, type SyncStore } from '../../../src/stores/s
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { ask, serve, type Served, warningsOf } from '../../support/http.ts'
 import { decide, status as statusOf, windowed, written } from '../decisions.ts'
-import '../../support/loaded.ts'
 
 let server: Served | undefined
 afterEach(async () => {

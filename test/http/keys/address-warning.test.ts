@@ -9,7 +9,6 @@ import { createLimiter, stack } from '../../../src/limiter/limiter.ts'
 import { fixedWindow } from '../../../src/engine/factories.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { ask, serve, warningsOf } from '../../support/http.ts'
-import '../../support/loaded.ts'
 
 test.each([
   '2001:db8::1',

@@ -5,7 +5,6 @@ import { fixedWindow } from '../../../src/engine/factories.ts'
 import { ask, serve, warningsOf } from '../../support/http.ts'
 import { proxyWarner, proxyWarning } from '../../../src/http/checks/proxies.ts'
 import { type ProxyHeader, proxyHeaderIn, type ProxyTrust } from '../../../src/http/keys/address.ts'
-import '../../support/loaded.ts'
 
 type Header = ProxyHeader | undefined
 

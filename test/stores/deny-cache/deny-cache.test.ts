@@ -18,7 +18,6 @@ import { Charge, isDeciding } from '../../../src/stores/store.ts'
 import { virtualClock } from '../../../src/testing.ts'
 import { laterStore } from '../../support/later.ts'
 import { methodsOf } from '../../support/method-store.ts'
-import '../../support/loaded.ts'
 
 const one = fixedWindow({ name: 'one', quota: 1, window: '1s' })
 const hourly = fixedWindow({ name: 'hourly', quota: 5, window: '1h' })

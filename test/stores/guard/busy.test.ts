@@ -22,7 +22,8 @@ import { redisStore } from '../../../src/stores/redis/index.ts'
 import { recordWarnings } from '../../support/guarded.ts'
 import { type Methods, methodsOf, methodStore } from '../../support/method-store.ts'
 import { families } from '../../support/redis-clients.ts'
-import { leftovers, server, until } from '../../support/redis-tests.ts'
+import { afterTest } from '../../support/after-test.ts'
+import { server, until } from '../../support/redis-tests.ts'
 
 const MODES = ['local', 'open', 'closed'] as const
 const QUOTA = 40
@@ -86,7 +87,7 @@ describe.each(families)('a healthy Redis, asked by $name in a busy process', ({ 
     async (ms, free) => {
       const { port } = await server()
       const { client, close } = await single(port)
-      leftovers.push(close)
+      afterTest(close)
       const all = MODES.map((mode) => busyLimiter(client, mode))
       for (const { limiter } of all) await limiter.consume('k')
       const decisions = await rounds(
@@ -104,7 +105,7 @@ describe.each(families)('a healthy Redis, asked by $name in a busy process', ({ 
   it('is asked again after an outage: probes are answered in time', { timeout: 60_000 }, async () => {
     const { port, process } = await server()
     const { client, close } = await single(port)
-    leftovers.push(close)
+    afterTest(close)
     const { limiter, changes } = busyLimiter(client, 'local')
     await limiter.consume('k')
     process.kill('SIGSTOP')
@@ -159,7 +160,7 @@ describe('Express and node-redis, with a route that computes', () => {
   it('decides by Redis while each request there takes 35 ms', { timeout: 60_000 }, async () => {
     const { port } = await server()
     const { client, close } = await nodeRedis.single(port)
-    leftovers.push(close)
+    afterTest(close)
     const app = express()
     app.get('/compute', (_request, response) => {
       compute(35)
@@ -172,7 +173,7 @@ describe('Express and node-redis, with a route that computes', () => {
     app.use((_request, response) => void response.send('hello'))
     const http = app.listen(0, '127.0.0.1')
     await once(http, 'listening')
-    leftovers.push(() => {
+    afterTest(() => {
       http.closeAllConnections()
       http.close()
     })
@@ -183,7 +184,7 @@ describe('Express and node-redis, with a route that computes', () => {
       if ((message as DecisionEvent).decision.degraded !== undefined) degraded++
     }
     subscribe('sluice:decision', count)
-    leftovers.push(() => unsubscribe('sluice:decision', count))
+    afterTest(() => unsubscribe('sluice:decision', count))
 
     const origin = `http://127.0.0.1:${(http.address() as AddressInfo).port}`
     const paths = MODES.map((mode) => `/${mode}`)
@@ -218,7 +219,7 @@ describe('a store that does not answer, in a busy process', () => {
     const changes: StoreChange[] = []
     const store = new AwayStore()
     const guarded = guard(methodStore(store), { deadline: 20, onChange: (change) => void changes.push(change) })
-    leftovers.push(() => guarded.close())
+    afterTest(() => guarded.close())
     return { store, changes, limiter: createLimiter<string>({ keyer: (key) => key, limits, store: guarded }) }
   }
 

@@ -7,7 +7,8 @@ import { guardedLimiter, recordWarnings, timed } from '../../support/guarded.ts'
 import { families } from '../../support/redis-clients.ts'
 import { redisCli, startCluster } from '../../support/redis-cluster.ts'
 import type { RedisServer } from '../../support/redis.ts'
-import { leftovers, until } from '../../support/redis-tests.ts'
+import { afterTest } from '../../support/after-test.ts'
+import { until } from '../../support/redis-tests.ts'
 
 let warnings: ReturnType<typeof recordWarnings>
 beforeEach(() => {
@@ -20,9 +21,9 @@ const KEYS = Array.from({ length: 60 }, (_, i) => `k${i}`)
 describe.each(families)('a cluster of which one server is frozen, asked by $name', ({ cluster }) => {
   it('loses only that server: keys of the others are still decided by the cluster', { timeout: 60_000 }, async () => {
     const servers = await startCluster()
-    leftovers.push(() => servers.stop())
+    afterTest(() => servers.stop())
     const { client, close } = await cluster(servers.nodes[0]!.port)
-    leftovers.push(close)
+    afterTest(close)
     const { limiter, changes, states } = guardedLimiter(client, gcra({ quota: 1000, window: '1d' }), {
       deadline: '400ms',
     })
@@ -54,12 +55,12 @@ describe.each(families)('a cluster of which one server is frozen, asked by $name
 async function localOfOthers(coverage: 'yes' | 'no'): Promise<Record<string, number>> {
   const options = ['--cluster-node-timeout', '1000', '--cluster-require-full-coverage', coverage]
   const servers = await startCluster(3, [], options)
-  leftovers.push(() => servers.stop())
+  afterTest(() => servers.stop())
   const [first, , frozen] = servers.nodes as [RedisServer, RedisServer, RedisServer]
   const limiters = await Promise.all(
     families.map(async ({ name, cluster }) => {
       const { client, close } = await cluster(first.port)
-      leftovers.push(close)
+      afterTest(close)
       return { name, ...guardedLimiter(client, gcra({ quota: 100_000, window: '1d' })) }
     }),
   )

@@ -6,7 +6,6 @@ import { storeBehaviours } from '../../../src/testing.ts'
 import { recordWarnings } from '../../support/guarded.ts'
 import { type Methods, methodsOf, methodStore } from '../../support/method-store.ts'
 import { redisForAll } from '../../support/redis-tests.ts'
-import '../../support/loaded.ts'
 
 let warnings: ReturnType<typeof recordWarnings>
 beforeEach(() => {

@@ -18,7 +18,8 @@ import { redisStore } from '../../../src/stores/redis/index.ts'
 import { Proxy } from '../../support/faults/proxy.ts'
 import { recordWarnings } from '../../support/guarded.ts'
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts'
-import { connect, leftovers, server, until } from '../../support/redis-tests.ts'
+import { afterTest } from '../../support/after-test.ts'
+import { connect, server, until } from '../../support/redis-tests.ts'
 import { startRestProxy } from '../../support/upstash.ts'
 
 let warnings: ReturnType<typeof recordWarnings>
@@ -43,7 +44,7 @@ const places: Record<string, () => Promise<Place>> = {
   },
   async 'Redis over REST'() {
     const rest = await startRestProxy((await server()).port)
-    leftovers.push(rest.close)
+    afterTest(rest.close)
     const client = (port: number): Upstash =>
       new Upstash({ url: `http://127.0.0.1:${port}`, token: rest.token, retry: false })
     return { port: Number(new URL(rest.url).port), on: (port) => redisStore(client(port)) }
@@ -58,7 +59,7 @@ const places: Record<string, () => Promise<Place>> = {
           max: 4,
         })
         pool.on('error', () => undefined)
-        leftovers.push(() => pool.end())
+        afterTest(() => pool.end())
         return postgresStore(pool, { timeout: '2s' })
       },
     }
@@ -73,11 +74,11 @@ interface World {
 
 async function world(place: Place, delay: number, jitter: number, options: GuardOptions = {}): Promise<World> {
   const proxy = (await Proxy.listen()).to(place.port)
-  leftovers.push(() => proxy.close())
+  afterTest(() => proxy.close())
   proxy.set('pass', delay, jitter)
   const changes: StoreChange[] = []
   const store = guard(place.on(proxy.port), { ...options, onChange: (change) => void changes.push(change) })
-  leftovers.push(() => store.close())
+  afterTest(() => store.close())
   const limits = fixedWindow({ quota: 1_000_000, window: '1d' })
   return { proxy, changes, limiter: createLimiter<string>({ keyer: (key) => key, limits, store }) }
 }

@@ -17,7 +17,8 @@ import { recordWarnings } from '../../support/guarded.ts'
 import { laterStore } from '../../support/later.ts'
 import { freePort, startRedis } from '../../support/redis.ts'
 import { defaultFamilies } from '../../support/redis-clients.ts'
-import { leftovers, until } from '../../support/redis-tests.ts'
+import { afterTest } from '../../support/after-test.ts'
+import { until } from '../../support/redis-tests.ts'
 
 let warnings: ReturnType<typeof recordWarnings>
 beforeEach(() => {
@@ -187,10 +188,10 @@ describe('the cause of an outage', () => {
   it.each(defaultFamilies)('is that the connection is refused, for $name', async ({ name, single }) => {
     const port = await freePort()
     const { client, close } = await single(port)
-    leftovers.push(close)
+    afterTest(close)
     const changes: StoreChange[] = []
     const guarded = guard(redisStore(client), { deadline: 300, onChange: (change) => void changes.push(change) })
-    leftovers.push(() => guarded.close())
+    afterTest(() => guarded.close())
     const limiter = createLimiter<string>({ keyer: (key) => key, limits: perMinute(9), store: guarded })
     await until(async () => {
       await limiter.consume('k')
@@ -203,7 +204,7 @@ describe('the cause of an outage', () => {
     await until(async () => (await own()).length > 0)
     expect((await own())[0]).toContain(`SLUICE_OUTAGE Redis at 127.0.0.1:${port}: ${changes[0]!.reason}`)
     const running = await startRedis('--port', String(port))
-    leftovers.push(() => running.stop())
+    afterTest(() => running.stop())
     await until(async () => (await limiter.consume('k')).degraded === undefined)
     expect((await own()).at(-1)).toContain('SLUICE_RECOVERY')
   })

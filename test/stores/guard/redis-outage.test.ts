@@ -3,8 +3,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { fixedWindow, gcra, slidingWindowLog } from '../../../src/index.ts'
 import { DEADLINE, guardedLimiter, recordWarnings, timed } from '../../support/guarded.ts'
 import { singleFamilies, twoClients } from '../../support/redis-clients.ts'
-import { connect, leftovers, server, until } from '../../support/redis-tests.ts'
-import '../../support/loaded.ts'
+import { afterTest } from '../../support/after-test.ts'
+import { connect, server, until } from '../../support/redis-tests.ts'
 
 const limits = [
   gcra({ quota: 100, window: '1d', name: 'g' }),
@@ -28,7 +28,7 @@ describe.each(twoClients(singleFamilies))('a frozen server, asked by $name', ({ 
   it('costs one deadline, then nothing, and nothing of the outage stays charged', async () => {
     const { port, process } = await server()
     const { client, close } = await single(port)
-    leftovers.push(close)
+    afterTest(close)
     const { limiter, states } = guardedLimiter(client, limits)
     for (let i = 0; i < 5; i++) await limiter.consume('k')
     process.kill('SIGSTOP')
@@ -58,7 +58,7 @@ describe.each(twoClients(singleFamilies))('a server that is killed and restarted
   it('is asked again, and nothing of the outage is charged on reconnection', async () => {
     const first = await server()
     const { client, close } = await single(first.port)
-    leftovers.push(close)
+    afterTest(close)
     const { limiter, states } = guardedLimiter(client, limits)
     await limiter.consume('k')
     await first.stop()

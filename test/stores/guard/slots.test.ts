@@ -7,7 +7,8 @@ import { dropSlots, holdSlots } from '../../../src/limiter/slots.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { recordWarnings } from '../../support/guarded.ts'
 import { laterStore } from '../../support/later.ts'
-import { connect, leftovers, server } from '../../support/redis-tests.ts'
+import { afterTest } from '../../support/after-test.ts'
+import { connect, server } from '../../support/redis-tests.ts'
 
 const KEYS = 200
 const QUOTA = 25
@@ -25,7 +26,7 @@ describe('5,000 streams', () => {
     const store = guard(redisStore(connect((await server()).port)), {
       onChange: (change) => void changes.push(change),
     })
-    leftovers.push(() => store.close())
+    afterTest(() => store.close())
     const limits = concurrent({ quota: QUOTA, expiresAfter: `${LEASE}ms` })
     const limiter = createLimiter<string>({ keyer: (key) => key, limits, store })
     await limiter.peek('k')

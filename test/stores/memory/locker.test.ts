@@ -9,7 +9,6 @@ import {
   slidingWindowLog,
 } from '../../../src/index.ts'
 import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
-import '../../support/loaded.ts'
 
 const codes = (): unknown[] =>
   vi.mocked(process.emitWarning).mock.calls.map(([, options]) => (options as unknown as { code: string }).code)

@@ -14,7 +14,6 @@ import {
 import { virtualClock } from '../../../src/testing.ts'
 import { limits, names } from '../../support/harness.ts'
 import { type Model, modelOf } from '../../support/model.ts'
-import '../../support/loaded.ts'
 
 const clock = virtualClock()
 const identity = (key: string): string => key

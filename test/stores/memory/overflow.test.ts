@@ -15,7 +15,6 @@ import {
 } from '../../../src/index.ts'
 import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
 import { limits, names } from '../../support/harness.ts'
-import '../../support/loaded.ts'
 
 interface Input {
   readonly key: string

@@ -5,7 +5,8 @@ import { concurrent, createLimiter, type Decision, fixedWindow, guard, type Stor
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { DEADLINE, recordWarnings } from '../../support/guarded.ts'
 import type { RedisServer } from '../../support/redis.ts'
-import { connect, leftovers, server, until } from '../../support/redis-tests.ts'
+import { afterTest } from '../../support/after-test.ts'
+import { connect, server, until } from '../../support/redis-tests.ts'
 
 let warnings: ReturnType<typeof recordWarnings>
 beforeEach(() => {
@@ -22,7 +23,7 @@ const LIMITS = [concurrent({ name: 'slots', quota: 10 }), fixedWindow({ name: 'h
 async function world(wrapped: (store: Store) => Store) {
   const redis = await server()
   const store = wrapped(redisStore(connect(redis.port)))
-  leftovers.push(() => store.close())
+  afterTest(() => store.close())
   const jobs = createLimiter<string>({ name: 'jobs', keyer: (key) => key, limits: LIMITS, store })
   return { redis, jobs }
 }
@@ -88,6 +89,6 @@ describe.each(Object.keys(STORES))('with %s', (kind) => {
 
 function freeze(redis: RedisServer, ms: number): void {
   redis.process.kill('SIGSTOP')
-  leftovers.push(() => redis.process.kill('SIGCONT'))
+  afterTest(() => redis.process.kill('SIGCONT'))
   void pause(ms).then(() => redis.process.kill('SIGCONT'))
 }

@@ -11,7 +11,8 @@ import { failure } from '../../../src/stores/redis/failure.ts'
 import { expired } from '../../support/expired-certificate.ts'
 import { recordWarnings } from '../../support/guarded.ts'
 import { freePort } from '../../support/redis.ts'
-import { leftovers, server, until } from '../../support/redis-tests.ts'
+import { afterTest } from '../../support/after-test.ts'
+import { server, until } from '../../support/redis-tests.ts'
 
 const host = '127.0.0.1'
 const ports = { refused: 0, password: 0, certificate: 0 }
@@ -44,7 +45,7 @@ afterEach(() => {
 
 /** Returns the warning about the outage of a client. */
 async function warningOf(client: RedisClient & { disconnect(): void }): Promise<string> {
-  leftovers.push(() => client.disconnect())
+  afterTest(() => client.disconnect())
   const store = guard(redisStore(client))
   const limiter = createLimiter({
     name: 'causes',

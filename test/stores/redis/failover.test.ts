@@ -9,7 +9,8 @@ import { guardedLimiter, recordWarnings } from '../../support/guarded.ts'
 import { redisCli, startCluster } from '../../support/redis-cluster.ts'
 import type { Connected } from '../../support/redis-clients.ts'
 import { MASTER, type Replicated, replicatedBySentinel, replicatedCluster } from '../../support/redis-failover.ts'
-import { leftovers, until } from '../../support/redis-tests.ts'
+import { afterTest } from '../../support/after-test.ts'
+import { until } from '../../support/redis-tests.ts'
 
 /** Milliseconds after the promotion by which the new primary must decide. */
 const BACK = 5000
@@ -91,7 +92,7 @@ class Observed {
 async function observe(connect: Connect, port: number): Promise<Observed[]> {
   const all = Object.entries(connect).map(async ([name, make]) => {
     const { client, close } = await make(port)
-    leftovers.push(close)
+    afterTest(close)
     const { limiter } = guardedLimiter(client, gcra({ quota: 100_000, window: '1d' }))
     return new Observed(name, async (key) => (await limiter.consume(key)).degraded === undefined)
   })
@@ -126,8 +127,8 @@ it(
   { timeout: 90_000 },
   async () => {
     const servers = await replicatedCluster('--cluster-require-full-coverage', 'no')
-    leftovers.push(() => servers.stop())
-    leftovers.push(() => servers.thaw())
+    afterTest(() => servers.stop())
+    afterTest(() => servers.thaw())
     const all = await observe(clusters, servers.port)
     const back = await failOver(servers, all)
     for (const { name, local } of all) {
@@ -140,8 +141,8 @@ it(
 
 it('leaves a server that was frozen and replaced by a sentinel', { timeout: 90_000 }, async () => {
   const servers = await replicatedBySentinel()
-  leftovers.push(() => servers.stop())
-  leftovers.push(() => servers.thaw())
+  afterTest(() => servers.stop())
+  afterTest(() => servers.thaw())
   const all = await observe(sentinels, servers.port)
   const back = await failOver(servers, all)
   for (const { name, local } of all) {
@@ -152,8 +153,8 @@ it('leaves a server that was frozen and replaced by a sentinel', { timeout: 90_0
 
 it('uses a server again that a sentinel has not replaced', { timeout: 90_000 }, async () => {
   const servers = await replicatedBySentinel()
-  leftovers.push(() => servers.stop())
-  leftovers.push(() => servers.thaw())
+  afterTest(() => servers.stop())
+  afterTest(() => servers.thaw())
   redisCli(servers.replica.port, 'CONFIG', 'SET', 'replica-priority', '0')
   const all = await observe(sentinels, servers.port)
   await Promise.all(all.map((each) => each.ask()))
@@ -168,9 +169,9 @@ it('uses a server again that a sentinel has not replaced', { timeout: 90_000 }, 
 
 it('does not search for servers because this process was busy', { timeout: 60_000 }, async () => {
   const { nodes, stop } = await startCluster()
-  leftovers.push(stop)
+  afterTest(stop)
   const client = new Cluster([{ host, port: nodes[0]!.port }])
-  leftovers.push(() => client.disconnect())
+  afterTest(() => client.disconnect())
   const limiter = createLimiter<string>({
     keyer: (key) => key,
     limits: gcra({ quota: 100, window: '1d' }),

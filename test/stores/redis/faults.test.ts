@@ -19,7 +19,8 @@ import { type RedisClient, redisStore } from '../../../src/stores/redis/index.ts
 import { singleFamilies } from '../../support/redis-clients.ts'
 import { type RedisCluster, startCluster } from '../../support/redis-cluster.ts'
 import { freePort } from '../../support/redis.ts'
-import { connect, leftovers, limiterOn, server, until } from '../../support/redis-tests.ts'
+import { afterTest } from '../../support/after-test.ts'
+import { connect, limiterOn, server, until } from '../../support/redis-tests.ts'
 
 let shared: Promise<RedisCluster> | undefined
 afterAll(async () => (await shared)?.stop())
@@ -115,7 +116,7 @@ describe('a prefix of the client itself does not lead to the wrong slot', () => 
   it('of ioredis', async () => {
     const { first } = await cluster()
     const client = new Cluster([first], { keyPrefix: 'app:' })
-    leftovers.push(() => client.disconnect())
+    afterTest(() => client.disconnect())
     await decideOn(client)
   })
 
@@ -124,7 +125,7 @@ describe('a prefix of the client itself does not lead to the wrong slot', () => 
     const rootNodes = [{ socket: first }]
     for (const keyPrefix of ['app:', Buffer.from('äpp:')]) {
       const client = await createCluster({ rootNodes, keyPrefix }).connect()
-      leftovers.push(() => client.destroy())
+      afterTest(() => client.destroy())
       await decideOn(client)
     }
   })
@@ -220,7 +221,7 @@ it('a full server reports that, charges nothing, and still makes decisions that 
 it.each(singleFamilies)('$name: a full server is reported as full', async ({ single }) => {
   const { port } = await server('--maxmemory-policy', 'noeviction')
   const { client, close } = await single(port)
-  leftovers.push(close)
+  afterTest(close)
   const limiter = createLimiter<string>({
     name: 'test',
     keyer: (key) => key,
@@ -265,7 +266,7 @@ it('a stack of which one key cannot be read charges none of the others', async (
 it('a stack over several slots refunds what it reserved when a node does not answer', async () => {
   const { first } = await cluster()
   const client = new Cluster([first])
-  leftovers.push(() => client.disconnect())
+  afterTest(() => client.disconnect())
   const store = redisStore(client)
   const [good, bad] = ['good', 'bad'].map((name) =>
     createLimiter<string>({ name, keyer: (key) => key, limits: gcra({ quota: 2, window: '1d' }), store }),
@@ -294,7 +295,7 @@ it.each(singleFamilies)(
   async ({ single }) => {
     const started = await server()
     const { client, close } = await single(started.port)
-    leftovers.push(close)
+    afterTest(close)
     const limiter = createLimiter<string>({
       name: 'test',
       keyer: (key) => key,
@@ -381,7 +382,7 @@ it('a refusal of Redis 6.2, which is a text, says the same as one of Redis 7', (
 it('slots that move while processes ask are charged once', { timeout: 60_000 }, async () => {
   const { nodes, first } = await cluster()
   const client = new Cluster([first])
-  leftovers.push(() => client.disconnect())
+  afterTest(() => client.disconnect())
   const limits = [
     gcra({ quota: 10, burst: 400, window: YEAR, name: 'g' }),
     slidingWindowLog({ quota: 400, window: YEAR, name: 'l' }),

@@ -6,7 +6,8 @@ import { redisStore } from '../../../src/stores/redis/index.ts'
 import { families } from '../../support/redis-clients.ts'
 import { calls, functionsCalled, libraries, limiterFor } from '../../support/redis-functions.ts'
 import { type RedisCluster, startCluster } from '../../support/redis-cluster.ts'
-import { connect, leftovers, server, until } from '../../support/redis-tests.ts'
+import { afterTest } from '../../support/after-test.ts'
+import { connect, server, until } from '../../support/redis-tests.ts'
 
 let cluster: RedisCluster
 beforeAll(async () => {
@@ -18,7 +19,7 @@ it.each(families)(
   'the library is loaded into a primary that misses it, by $name',
   async ({ name, cluster: connectCluster }) => {
     const { client, close } = await connectCluster(cluster.nodes[0]!.port)
-    leftovers.push(close)
+    afterTest(close)
     const admins = cluster.nodes.map(({ port }) => connect(port))
     const limiter = createLimiter<string>({
       name,
@@ -57,7 +58,7 @@ it('a replica has the library when it is promoted', async () => {
 
 it('the library is loaded into a primary that joins a cluster', async () => {
   const client = new Cluster([{ host: '127.0.0.1', port: cluster.nodes[0]!.port }])
-  leftovers.push(() => client.disconnect())
+  afterTest(() => client.disconnect())
   const limiter = limiterFor(client as never, 500)
   const admins = cluster.nodes.map(({ port }) => connect(port))
   const owned = (await Promise.all(admins.map((each) => each.call('CLUSTER', 'SLOTS')))) as unknown[]

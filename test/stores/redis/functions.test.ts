@@ -8,14 +8,15 @@ import { redisStore } from '../../../src/stores/redis/index.ts'
 import { QUICK } from '../../parts.ts'
 import { families, twoClients } from '../../support/redis-clients.ts'
 import { admitted, calls, functionsCalled, libraries, limiterFor } from '../../support/redis-functions.ts'
-import { connect, leftovers, server, until } from '../../support/redis-tests.ts'
+import { afterTest } from '../../support/after-test.ts'
+import { connect, server, until } from '../../support/redis-tests.ts'
 
 describe.each(twoClients(families))('by $name', ({ single }) => {
   it('decisions are made by a function, and a flush of functions and scripts loses none', async () => {
     const { port } = await server()
     const admin = connect(port)
     const { client, close } = await single(port)
-    leftovers.push(close)
+    afterTest(close)
     const limiter = limiterFor(client, 300)
     await functionsCalled(admin, limiter)
     let flushing = true
@@ -38,7 +39,7 @@ describe.each(twoClients(families))('by $name', ({ single }) => {
     const admin = connect(port)
     await admin.call('ACL', 'SETUSER', 'default', right)
     const { client, close } = await single(port)
-    leftovers.push(close)
+    afterTest(close)
     const limiter = limiterFor(client, 200)
     await limiter.consume('k')
     await pause(150)
@@ -52,7 +53,7 @@ describe.each(twoClients(families))('by $name', ({ single }) => {
     const { port } = await server('--maxmemory-policy', 'noeviction')
     const admin = connect(port)
     const { client, close } = await single(port)
-    leftovers.push(close)
+    afterTest(close)
     const limiter = limiterFor(client, 1)
     await functionsCalled(admin, limiter)
     await limiter.consume('k')

@@ -25,7 +25,8 @@ import { DEADLINE, recordWarnings } from '../../support/guarded.ts'
 import { startReplica } from '../../support/faults/place.ts'
 import { redisCli, type RedisCluster, startCluster } from '../../support/redis-cluster.ts'
 import { builtPackage } from '../../support/built.ts'
-import { connect, leftovers, server, until } from '../../support/redis-tests.ts'
+import { afterTest } from '../../support/after-test.ts'
+import { connect, server, until } from '../../support/redis-tests.ts'
 
 const QUOTA = 2000
 const limits = fixedWindow({ name: 'hour', quota: QUOTA, window: '1h' })
@@ -49,7 +50,7 @@ function processes(clientOf: () => RedisClient) {
       deadline: DEADLINE,
       onOutage: 'closed',
     })
-    leftovers.push(() => store.close())
+    afterTest(() => store.close())
     return on(store)
   })
   const exact = on(redisStore(clientOf()))
@@ -144,7 +145,7 @@ it(
     const worker = fork(fileURLToPath(new URL('../../support/lease-worker.mjs', import.meta.url)), [job], {
       execArgv: [],
     })
-    leftovers.push(() => worker.kill('SIGKILL'))
+    afterTest(() => worker.kill('SIGKILL'))
     const heard: unknown[] = []
     worker.on('message', (message) => void heard.push(message))
     while (!heard.includes('leased')) await once(worker, 'message')
@@ -168,10 +169,10 @@ it(
 /** A cluster, and the clients of its users. */
 async function clustered(): Promise<{ cluster: RedisCluster; clientOf: () => RedisClient }> {
   const cluster = await startCluster()
-  leftovers.push(() => cluster.stop())
+  afterTest(() => cluster.stop())
   const clientOf = (): RedisClient => {
     const client = new Cluster(cluster.nodes.map(({ port }) => ({ host: '127.0.0.1', port })))
-    leftovers.push(() => client.disconnect())
+    afterTest(() => client.disconnect())
     return client
   }
   return { cluster, clientOf }
@@ -202,7 +203,7 @@ it('a failover to a replica: nothing is used that is not charged', { timeout: 60
   const slot = calculateSlot(redisKey('sluice:', `faults ${names}`, 'k'))
   const index = Math.floor((slot * cluster.nodes.length) / 16_384)
   const replica = await startReplica(cluster.nodes[index]!)
-  leftovers.push(() => replica.stop())
+  afterTest(() => replica.stop())
   const { guarded, counted, name } = processes(clientOf)
   const made = await load(guarded, 400)
   expect(leasedOf(name)).toBeGreaterThan(20)

@@ -16,7 +16,8 @@ import { fetchStored } from '../../../src/stores/redis/stored.ts'
 import { resetKey } from '../../../src/cli/sources.ts'
 import { scriptClient } from '../../../src/stores/redis/clients.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
-import { connect, leftovers, limiterOn, redisForAll, server, until } from '../../support/redis-tests.ts'
+import { afterTest } from '../../support/after-test.ts'
+import { connect, limiterOn, redisForAll, server, until } from '../../support/redis-tests.ts'
 
 const five = gcra({ name: 'five', quota: 5, window: '1h' })
 const log = slidingWindowLog({ name: 'log', quota: 5, window: '1h' })
@@ -57,7 +58,7 @@ describe('nothing is refunded that was charged before a reset', () => {
   it.each(['guard', 'denyCache'])('through %s', async (wrapper) => {
     const inner = redisStore(redis.client)
     const store = wrapper === 'guard' ? guard(inner, { deadline: '5s' }) : denyCache(inner)
-    leftovers.push(() => (wrapper === 'guard' ? store.close() : undefined))
+    afterTest(() => (wrapper === 'guard' ? store.close() : undefined))
     const limiter = limiterIn(store, five, wrapper)
     await expectNoRefund(limiter, async () => limiter.reset('k'))
   })

@@ -8,7 +8,8 @@ import { rateLimit } from '../../../adapters/node/index.ts'
 import { concurrent, createLimiter, everyone, guard, type Store } from '../../../src/index.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { recordWarnings } from '../../support/guarded.ts'
-import { connect, leftovers, server, until } from '../../support/redis-tests.ts'
+import { afterTest } from '../../support/after-test.ts'
+import { connect, server, until } from '../../support/redis-tests.ts'
 
 const QUOTA = 5
 
@@ -32,7 +33,7 @@ async function world(): Promise<World> {
   const states: string[] = []
   const onChange = ({ state }: { state: string }): void => void states.push(state)
   const store = guard(redisStore(connect(redis.port)), { deadline: '2s', onChange })
-  leftovers.push(() => store.close())
+  afterTest(() => store.close())
   return {
     store,
     states,
@@ -64,10 +65,10 @@ class Streams {
     const made: { streams?: Streams } = {}
     const listener = limit((_request: IncomingMessage, response: ServerResponse) => made.streams!.serve(response))
     const listening = createServer(listener).listen(0, '127.0.0.1')
-    leftovers.push(() => listening.close())
+    afterTest(() => listening.close())
     await once(listening, 'listening')
     made.streams = new Streams(listening)
-    leftovers.push(() => made.streams!.stop())
+    afterTest(() => made.streams!.stop())
     return made.streams
   }
 

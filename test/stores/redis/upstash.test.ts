@@ -15,7 +15,8 @@ import { redisStore } from '../../../src/stores/redis/index.ts'
 import { storeBehaviours } from '../../../src/testing.ts'
 import { redisCli } from '../../support/redis-cluster.ts'
 import { type RedisServer, startRedis } from '../../support/redis.ts'
-import { leftovers, server as emptyServer } from '../../support/redis-tests.ts'
+import { afterTest } from '../../support/after-test.ts'
+import { server as emptyServer } from '../../support/redis-tests.ts'
 import { type RestProxy, startRestProxy } from '../../support/upstash.ts'
 
 let server: RedisServer
@@ -72,7 +73,7 @@ describe.each(Object.entries(settings))('redisStore with @upstash/redis, %s', (_
   async function alone(): Promise<{ limiter: Limiter<string>; port: number; commands: string[]; paths: string[] }> {
     const { port } = await emptyServer()
     const { url, token, commands, paths, close } = await startRestProxy(port)
-    leftovers.push(close)
+    afterTest(close)
     return { limiter: limiterOf(connect({ ...options, url, token })), port, commands, paths }
   }
 

@@ -8,8 +8,11 @@ interface Transaction {
   readonly within: number | undefined
 }
 
+/** Milliseconds. */
+const PATIENCE = 40
+
 /**
- * Rows in a `Map`. Transactions on rows that are locked wait for at most 20 milliseconds, and fail then. `tells`: whether the error names the
+ * Rows in a `Map`. Transactions on rows that are locked wait for `PATIENCE`, and fail then. `tells`: whether the error names the
  * locked rows.
  */
 class LockableRows implements RowDatabase {
@@ -29,7 +32,7 @@ class LockableRows implements RowDatabase {
     const wanted = (): string[] => keys.filter((key) => this.locked.has(key))
     this.mostWaiting = Math.max(this.mostWaiting, wanted().length > 0 ? ++this.#waiting : 0)
     const isBlocked = wanted().length > 0
-    for (const end = performance.now() + Math.min(20, within ?? Infinity); wanted().length > 0;) {
+    for (const end = performance.now() + Math.min(PATIENCE, within ?? Infinity); wanted().length > 0;) {
       if (performance.now() > end) {
         this.#waiting--
         throw new BusyRows(wanted())
@@ -77,7 +80,7 @@ describe('an operation on a row that is locked', () => {
     const limiter = on(rowStore(rows))
     rows.lock('b')
     const decisions = Promise.all(['a', 'b', 'c'].map((key) => limiter.consume(key)))
-    await pause(30)
+    await pause(PATIENCE + 10)
     rows.locked.clear()
     expect((await decisions).map(({ remaining }) => remaining)).toEqual([999, 999, 999])
   })
@@ -149,7 +152,7 @@ describe('an operation on a row that is locked', () => {
     const keys = Array.from({ length: 300 }, (_, i) => `k${i}`)
     rows.lock(...keys)
     const outcomes = Promise.allSettled(keys.map((key) => limiter.consume(key)))
-    await pause(30)
+    await pause(PATIENCE + 10)
     rows.locked.clear()
     await outcomes
     rows.transactions.length = 0
