@@ -39,8 +39,8 @@ export type { ListedDatabase }
 
 /** A `Pool` of `pg`. */
 export interface PgPool {
-  /** Returns a client that is free. */
-  connect(): Promise<PgClient>
+  /** Calls back with a client that is free. */
+  connect(callback: (error: Error | undefined, client: PgClient | undefined) => void): void
   /** The number of its clients: a `Client` has none. */
   readonly totalCount: number
   /** The number of its clients that nobody uses. */
@@ -483,9 +483,14 @@ function sharedPool(pool: PgPool, isOwn = false): SharedPool<PgClient> {
     },
     async take(onFull) {
       if (!isOwn && pool.idleCount === 0 && pool.totalCount >= size) onFull()
-      const client = await pool.connect()
-      client.on('error', ignore)
-      return client
+      // A server that is being stopped can end a connection in the packet that opens it. A promise would resolve after the error, and nobody would listen to it.
+      return new Promise((resolve, reject) => {
+        pool.connect((error, client) => {
+          if (client === undefined) return reject(error!)
+          client.on('error', ignore)
+          resolve(client)
+        })
+      })
     },
     putBack(client, isBroken) {
       // One that is being closed may still report an error.
