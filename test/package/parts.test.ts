@@ -42,8 +42,8 @@ describe('the list of what npm test leaves out', () => {
 describe('the list of files that have a process of their own', () => {
   it.each(Object.keys(ALONE))('%s exists', (file) => expect(files).toContain(file))
 
-  it('names each file that replaces modules or adds algorithms', () => {
-    const changes = /\bvi\.(resetModules|mock|doMock)\(|\bdefineAlgorithm\(\w/
+  it('names each file that replaces modules, adds algorithms or measures the heap', () => {
+    const changes = /\bvi\.(resetModules|mock|doMock)\(|\bdefineAlgorithm\(\w|\bheapUsed\b/
     const isFound = (file: string): boolean => changes.test(readFileSync(join(root, file), 'utf8'))
     const isInNpmTest = (file: string): boolean => !Object.keys(REST).some((place) => isAt(place)(file))
     expect(files.filter((file) => isFound(file) && isInNpmTest(file) && !(file in ALONE))).toEqual([])
