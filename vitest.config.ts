@@ -74,6 +74,7 @@ const config: ViteUserConfig = {
         exclude: [...Object.keys(REST), ...Object.keys(ALONE)],
         env: SHORT_SEARCHES,
         isolate: false,
+        setupFiles: ['test/support/shared-process.ts'],
       }),
       part('quick-alone', Object.keys(ALONE), { exclude: Object.keys(REST), env: SHORT_SEARCHES }),
       part('rest', [...Object.keys(REST), ...Object.keys(BOTH)].map(testsOf), {}),

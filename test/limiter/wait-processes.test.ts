@@ -83,7 +83,7 @@ async function run({
       await settled()
     }
   }
-  await pass(200 * work)
+  await pass(100 * work)
   ends = true
   while ((await Promise.race([Promise.all(done), settled()])) === undefined) await pass(50)
   return [longest.first, longest.later, served]

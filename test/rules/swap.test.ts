@@ -108,7 +108,8 @@ describe('a thousand replacements under load from eight connections', { timeout:
     const limiter = createLimiter({ rules: createRules(numbered(0)), store, shared: true })
     const { limits } = limiter.peek({ attributes: { plan: 'free' } }, { cost: 0 }) as Decision
     expect(limits.map(({ remaining }) => remaining)).toEqual([1_000_000 - admitted, 2_000_000 - admitted])
-    expect(used() - before).toBeLessThan(4_000_000)
+    // 4.1 MB, after 3,000 replacements 4.4. With all documents kept it has 6 MB.
+    expect(used() - before).toBeLessThan(5_000_000)
   })
 })
 

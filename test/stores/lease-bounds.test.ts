@@ -40,7 +40,7 @@ const ASK: Step = {
   elsewhere: false,
   part: 0,
 }
-const RUNS = Number(process.env['SLUICE_LEASES'] ?? 300)
+const RUNS = Number(process.env['SLUICE_LEASES'] ?? 200)
 /** Microseconds by which the timers of a busy process ring late. */
 const LATE = [0, 0, 0, 1000, 40_000, 700_000]
 

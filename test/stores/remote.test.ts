@@ -287,7 +287,7 @@ describe('serveStore', () => {
         expect('error' in result || result.answers.length === (given as StoreMessage).operations.length).toBe(true)
         expect(JSON.stringify(result).length).toBeLessThan(MOST_CHARACTERS)
       }),
-      { numRuns: Number(process.env['SLUICE_MESSAGES'] ?? 10_000) },
+      { numRuns: Number(process.env['SLUICE_MESSAGES'] ?? 4000) },
     )
     expect(({} as Record<string, unknown>)['limiter']).toBeUndefined()
   })

@@ -1,12 +1,11 @@
-// Runs before each file of tests, also where files share a process.
-import { afterAll, afterEach } from 'vitest'
+// Runs before each file of tests.
+import { afterEach } from 'vitest'
 // Tests name algorithms in plain data. `test/package/bundles.test.ts` looks at programs that bring no others than their own.
 import '../../src/algorithms.ts'
 import { loadChecks } from '../../src/http/checking.ts'
 import { loadQueues } from '../../src/limiter/wait-place.ts'
 import { loadWarnings } from '../../src/util/warn-later.ts'
 import { endAll } from './after-test.ts'
-import { endTimers, rememberTimers } from './timers.ts'
 
 // What the package loads only when it is needed, so that a test finds it at once. `test/http/late-checks.test.ts`, `test/limiter/wait-loading.test.ts` and
 // `test/util/warn-later.test.ts` have what happens before.
@@ -14,6 +13,4 @@ await loadChecks()
 await loadQueues()
 await loadWarnings()
 
-rememberTimers()
 afterEach(endAll)
-afterAll(endTimers)

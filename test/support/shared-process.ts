@@ -1,4 +1,6 @@
-// Files of tests share processes. A guard, a poll or a client that a file leaves behind would warn, or connect again, in the next one.
+// Runs before each file of tests that shares its process with others. A guard, a poll or a client that a file leaves behind would warn, or connect again, in the next one.
+import { afterAll } from 'vitest'
+
 const left = new Set<ReturnType<typeof setTimeout>>()
 
 const { setTimeout: real, clearTimeout: clear } = globalThis
@@ -16,9 +18,10 @@ function remembering(call: (...given: unknown[]) => void, ms?: number, ...given:
   return timer
 }
 
-/** Has all later timers remembered until they are over. */
-export function rememberTimers(): void {
-  if (globalThis.setTimeout !== real) return
+// It runs again for each file, and the timers are replaced once.
+const scope = globalThis as { timersOfFile?: typeof left }
+if (scope.timersOfFile === undefined) {
+  scope.timersOfFile = left
   globalThis.setTimeout = Object.assign(remembering, real)
   globalThis.clearTimeout = (timer) => {
     left.delete(timer as NodeJS.Timeout)
@@ -26,8 +29,7 @@ export function rememberTimers(): void {
   }
 }
 
-/** Ends the timers that are not over. */
-export function endTimers(): void {
-  for (const timer of left) clear(timer)
-  left.clear()
-}
+afterAll(() => {
+  for (const timer of scope.timersOfFile!) clear(timer)
+  scope.timersOfFile!.clear()
+})
