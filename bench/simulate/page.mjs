@@ -44,7 +44,7 @@ function table(title, rows, chosen) {
   return { title, head: chosen.map(([head]) => head), lines: rows.map((row) => chosen.map(([, text]) => text(row))) }
 }
 
-/** The tables of the page. Each row of the results is a line of one of them. */
+/** All tables, as the command prints them. Each row of the results is a line of one of them. */
 export function tablesOf({ parts }) {
   const { oneKey = [], begin = [], growing = [], options = [], manyKeys = [], algorithms = [] } = parts
   const { processes, load } = columns
@@ -124,6 +124,52 @@ export function tablesOf({ parts }) {
   return all.filter(({ lines }) => lines.length > 0)
 }
 
+/** The tables of the page: a small part of the results, with the figures that a reader needs to choose. */
+export function pageTablesOf({ parts: { oneKey, growing, manyKeys, algorithms } }) {
+  const { processes, load, operations, trips, waits, difference, overshoot } = columns
+  const known = ['steady', 'bursty']
+  return [
+    table(
+      'One key, a quota of 1,000 a second, 5 ms of network',
+      oneKey.filter(
+        (row) =>
+          row.network === 5 &&
+          known.includes(row.traffic) &&
+          [1, 20, 1000].includes(row.processes) &&
+          row.load !== 1.05,
+      ),
+      [
+        ['traffic', ({ traffic }) => traffic],
+        processes,
+        load,
+        ...['lease', 'reports'].map(trips),
+        ...COUNTED.map(difference),
+        ...['lease', 'reports'].map(overshoot),
+      ],
+    ),
+    table(
+      'A quota of 100 a second for each process, at 0.9 × the quota',
+      growing.filter((row) => row.load === 0.9),
+      [processes, ...['exact', 'lease', 'reports'].map(operations), trips('lease'), waits('lease')],
+    ),
+    table(
+      '100,000 requests a second of a million keys',
+      manyKeys.filter((row) => [1, 20, 1000].includes(row.processes)),
+      [
+        processes,
+        ['a key reaches', ({ isRouted }) => (isRouted ? 'one process' : 'any process')],
+        trips('lease'),
+        difference('lease'),
+      ],
+    ),
+    table(
+      'Algorithms at 1.5 × the quota, 20 processes',
+      algorithms.filter((row) => row.load === 1.5),
+      [['', ({ algorithm }) => algorithm], ...['lease', 'cached'].map(trips), ...['lease', 'cached'].map(difference)],
+    ),
+  ]
+}
+
 /** Writes the results into the page, and the plots. Returns the names of the files. */
 export async function writePage(results) {
   const drawn = await plots(results)
@@ -132,7 +178,7 @@ export async function writePage(results) {
 
 function sections(results, drawn) {
   const images = drawn.map(({ name, title }) => `![${title}](../img/${name})`)
-  const tables = tablesOf(results).map(({ title, head, lines }) => `### ${title}\n\n${markdown(head, lines)}`)
+  const tables = pageTablesOf(results).map(({ title, head, lines }) => `### ${title}\n\n${markdown(head, lines)}`)
   return [`${results.when}; seed ${results.seed}.`, ...images, ...tables]
 }
 

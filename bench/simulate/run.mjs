@@ -13,12 +13,13 @@ const HELP = `npm run simulate -- [options]
 
 --quick   a small part of the grid, which takes seconds and only prints
 --part    only one part, which only prints: oneKey, begin, growing, options, manyKeys or algorithms
+--tables  simulates nothing, and prints all tables of the last whole run, from bench/results/simulation.json
 --page    simulates nothing, and writes the page and its plots from bench/results/simulation.json again
 --seed    the seed of the requests. Default: 1
 --json    prints the results as JSON
 --help    this text
 
-A whole run takes a few minutes on two cores, and writes docs/internals/leases.md, its plots, and bench/results/simulation.json. Equal seeds
+A whole run takes about ten minutes on two cores, and writes a part of its tables into docs/internals/leases.md, its plots, and bench/results/simulation.json. Equal seeds
 give equal figures on every machine.`
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
@@ -26,12 +27,22 @@ const WORKER = new URL('./cells.worker.mjs', import.meta.url)
 /** Points that one worker simulates. */
 const BATCH = 12
 
+/** @returns the figures of the last whole run */
+function kept() {
+  return JSON.parse(readFileSync(KEPT, 'utf8'))
+}
+
+function print(results) {
+  for (const table of tablesOf(results)) printTable(table)
+}
+
 function readOptions(args) {
   const { values } = parseArgs({
     args,
     options: {
       quick: { type: 'boolean', default: false },
       part: { type: 'string' },
+      tables: { type: 'boolean', default: false },
       page: { type: 'boolean', default: false },
       seed: { type: 'string', default: '1' },
       json: { type: 'boolean', default: false },
@@ -93,7 +104,7 @@ async function simulation(options) {
   const results = await simulateGrid(options)
   assertCharged(results)
   if (options.json) console.log(JSON.stringify(results))
-  else for (const table of tablesOf(results)) printTable(table)
+  else print(results)
   if (options.quick || options.part !== undefined) return
   writeFileSync(KEPT, await formatted(JSON.stringify(results, rounded), KEPT))
   console.error(`Written: ${[KEPT, ...(await writePage(results))].join(', ')}`)
@@ -107,8 +118,8 @@ function rounded(_key, value) {
 try {
   const options = readOptions(process.argv.slice(2))
   if (options.help) console.log(HELP)
-  else if (options.page)
-    console.error(`Written: ${(await writePage(JSON.parse(readFileSync(KEPT, 'utf8')))).join(', ')}`)
+  else if (options.tables) print(kept())
+  else if (options.page) console.error(`Written: ${(await writePage(kept())).join(', ')}`)
   else await simulation(options)
 } catch (error) {
   console.error(error.message)
