@@ -1,9 +1,13 @@
 // One of several processes with a dashboard over one Redis: sends its URL, and then makes the requests of each message.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
+import { syncBuiltinESMExports } from 'node:module'
+import os from 'node:os'
 import { Redis } from 'ioredis'
 
-const { package: home, port } = JSON.parse(process.argv[2])
+const { package: home, port, host } = JSON.parse(process.argv[2])
+os.hostname = () => host
+syncBuiltinESMExports()
 const { createLimiter, fixedWindow, guard } = await import(`${home}/src/index.js`)
 const { redisStore } = await import(`${home}/src/rules/redis/index.js`)
 const { dashboard } = await import(`${home}/src/dashboard/index.js`)
