@@ -30,7 +30,8 @@ export const headerCases: Cases = {
     equal(limitHeaders(await ask(server)), { ...policy, ratelimit: '"burst";r=0;t=1', 'retry-after': '1' })
   },
   'can be in other styles': async ({ limit, serve, clock }) => {
-    const styled = (headers: unknown, path: string) => ({ path, limit: limit(hundred, { headers }) })
+    // Without checks: five equal limits of one app that see a single request each look like limits that a handler creates.
+    const styled = (headers: unknown, path: string) => ({ path, limit: limit(hundred, { headers, checks: false }) })
     const server = await serve({
       routes: [
         styled('draft-7', '/7'),
