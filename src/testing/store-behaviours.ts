@@ -133,7 +133,7 @@ function limiterOn(store: Store, { limits: [mine, others] }: Trace, stacks: bool
   )
 }
 
-/** Returns the decision of every step. Without locks, `block` and `pause` do nothing. */
+/** Returns the decision of every step. */
 async function decisionsOf(limiter: Limiter<Input>, clock: VirtualClock, { steps }: Trace): Promise<unknown[]> {
   const decisions: Decision[] = []
   const answers: unknown[] = []
@@ -186,8 +186,8 @@ export interface StoreSuiteOptions extends SearchOptions {
 }
 
 /**
- * Returns what every store must do: `consume`, `peek`, `reset`, `refund`, `settle` and `penalize`, all or nothing, with limits that
- * change and any string as a key; and `block` and `pause`, if it has `lock`. Around a store that answers later, two processes with `lease` use
+ * Returns what every store must do: `consume`, `peek`, `reset`, `refund`, `settle`, `penalize`, `block` and `pause`, all or nothing, with limits
+ * that change and any string as a key. Around a store that answers later, two processes with `lease` use
  * no more than it has charged. A random search compares its decisions with those of `memoryStore`; only that needs `fast-check`.
  * @param makeStore makes a new, empty store that uses the given clock; the suite closes it
  *
