@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { createLimiter, fixedWindow, type Limiter, stack, type Store } from '../../../src/index.ts'
 import { BusyRows, type Operation, type RowDatabase, rowStore, type TransactionInfo } from '../../../src/extend.ts'
+import { until } from '../../support/http.ts'
 
 interface Transaction {
   readonly keys: readonly string[]
@@ -80,7 +81,8 @@ describe('an operation on a row that is locked', () => {
     const limiter = on(rowStore(rows))
     rows.lock('b')
     const decisions = Promise.all(['a', 'b', 'c'].map((key) => limiter.consume(key)))
-    await pause(PATIENCE + 10)
+    // The first transaction has failed.
+    await until(() => rows.transactions.length > 1)
     rows.locked.clear()
     expect((await decisions).map(({ remaining }) => remaining)).toEqual([999, 999, 999])
   })
@@ -152,7 +154,8 @@ describe('an operation on a row that is locked', () => {
     const keys = Array.from({ length: 300 }, (_, i) => `k${i}`)
     rows.lock(...keys)
     const outcomes = Promise.allSettled(keys.map((key) => limiter.consume(key)))
-    await pause(PATIENCE + 10)
+    // The first transaction has failed.
+    await until(() => rows.transactions.length > 1)
     rows.locked.clear()
     await outcomes
     rows.transactions.length = 0
