@@ -77,7 +77,11 @@ const config: ViteUserConfig = {
         setupFiles: ['test/support/shared-process.ts'],
       }),
       part('quick-alone', Object.keys(ALONE), { exclude: Object.keys(REST), env: SHORT_SEARCHES }),
-      part('rest', [...Object.keys(REST), ...Object.keys(BOTH)].map(testsOf), {}),
+      // These files have more processes and servers each.
+      part('rest', [...Object.keys(REST), ...Object.keys(BOTH)].map(testsOf), {
+        maxWorkers: availableParallelism() + 1,
+        sequence: { groupOrder: 1 },
+      }),
     ],
     retry: AGAIN,
     reporters: REPORT === undefined ? ['default', again] : ['default', again, ['json', { outputFile: REPORT }]],
