@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import type { Plugin, TestProjectInlineConfiguration, ViteUserConfig } from 'vitest/config'
 import type { Reporter } from 'vitest/node'
 import manifest from './package.json' with { type: 'json' }
-import { ALONE, BOTH, REST, SHORT_SEARCHES } from './test/parts.ts'
+import { ALONE, BOTH, QUIET, REST, SHORT_SEARCHES } from './test/parts.ts'
 
 /** It is JavaScript without types. */
 const { texts } = (await import(new URL('build/texts.mjs', import.meta.url).href)) as { texts(): Plugin }
@@ -79,9 +79,11 @@ const config: ViteUserConfig = {
       part('quick-alone', Object.keys(ALONE), { exclude: Object.keys(REST), env: SHORT_SEARCHES }),
       // These files have more processes and servers each.
       part('rest', [...Object.keys(REST), ...Object.keys(BOTH)].map(testsOf), {
+        exclude: Object.keys(QUIET),
         maxWorkers: availableParallelism() + 1,
         sequence: { groupOrder: 1 },
       }),
+      part('rest-quiet', Object.keys(QUIET).map(testsOf), { maxWorkers: 1, sequence: { groupOrder: 2 } }),
     ],
     retry: AGAIN,
     reporters: REPORT === undefined ? ['default', again] : ['default', again, ['json', { outputFile: REPORT }]],

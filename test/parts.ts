@@ -137,6 +137,12 @@ export const ALONE: Readonly<Record<string, string>> = {
   'test/util/warn-later.test.ts': 'replaces a module',
 }
 
+/** Files of `npm run test:all` that measure how long requests wait for servers. They run after the others, one at a time. */
+export const QUIET: Readonly<Record<string, string>> = {
+  'test/soak/**': 'loads Redis, and has bounds for each wait',
+  'test/stores/guard/latency.test.ts': 'no decision may take longer than a deadline',
+}
+
 /** The lengths of random searches in `npm test`, unless they are given. `npm run test:all` has the defaults. */
 export const SHORT_SEARCHES: Readonly<Record<string, string>> = {
   SLUICE_EQUALITY: '4000',
