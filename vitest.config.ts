@@ -46,7 +46,7 @@ const EVERY = 'test/**/*.test.ts'
 /** Returns the pattern of test files for a file or a folder. */
 const testsOf = (place: string): string => place.replace(/\*\*$/, '**/*.test.ts')
 
-/** A part of the tests: `quick` or `rest`. A run without `--project` has both. */
+/** A project of tests. What is before `-` in its name is the part, `quick` or `rest`. A run without `--project` has both parts. */
 function part(
   name: string,
   include: readonly string[],

@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Redis } from 'ioredis'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { MOST_PROCESSES, TOPIC } from '../../src/dashboard/fleet.ts'
 import { dashboard, type DashboardOptions } from '../../src/dashboard/index.ts'
 import type { State } from '../../src/dashboard/state.ts'
@@ -29,17 +29,13 @@ import Database from 'better-sqlite3'
 import { createRules, type RulesDocument } from '../../src/rules/index.ts'
 import { ask, dial, type Reply, serve, type Served, warningsOf } from '../support/http.ts'
 import { anyRedis } from '../support/redis.ts'
+import { afterTest } from '../support/after-test.ts'
 
 const keyer = (key: string): string => key
-const ends: (() => unknown)[] = []
-afterEach(async () => {
-  for (const end of ends.splice(0).toReversed()) await end()
-})
-
 async function started(options: Partial<DashboardOptions> = {}): Promise<Served> {
   const board = dashboard({ authorize: () => true, ...options })
   const served = await serve((request, response) => board(request, response))
-  ends.push(
+  afterTest(
     () => served.close(),
     () => board.close(),
   )
@@ -266,7 +262,7 @@ describe('the responses of the dashboard', () => {
     const served = await serve((request: IncomingMessage, response: ServerResponse) =>
       board(request, response, () => response.end('next')),
     )
-    ends.push(() => served.close(), board.close)
+    afterTest(() => served.close(), board.close)
     expect(await ask(served, '/limits')).toMatchObject({ status: 302, headers: { location: './limits/' } })
     expect((await ask(served, '/limits/')).body).toContain('<title>Rate limits</title>')
     for (const path of ['/', '/limitsomething', '/other/limits/']) expect((await ask(served, path)).body).toBe('next')

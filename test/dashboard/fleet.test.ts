@@ -1,18 +1,14 @@
 // Processes that tell each other what they do, over a store that fails.
 import { setTimeout as pause } from 'node:timers/promises'
 import { Redis } from 'ioredis'
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { dashboard } from '../../src/dashboard/index.ts'
 import type { State } from '../../src/dashboard/state.ts'
 import { createLimiter, guard, perMinute } from '../../src/index.ts'
 import { redisStore } from '../../src/rules/redis/index.ts'
 import { ask, serve } from '../support/http.ts'
 import { startRedis } from '../support/redis.ts'
-
-const ends: (() => unknown)[] = []
-afterEach(async () => {
-  for (const end of ends.splice(0).toReversed()) await end()
-})
+import { afterTest } from '../support/after-test.ts'
 
 describe('a store that does not answer', () => {
   it(
@@ -25,7 +21,7 @@ describe('a store that does not answer', () => {
       const store = guard(redisStore(client))
       const board = dashboard({ authorize: () => true, stores: { orders: store } })
       const served = await serve((request, response) => board(request, response))
-      ends.push(redis.stop, () => client.disconnect(), store.close, served.close, board.close)
+      afterTest(redis.stop, () => client.disconnect(), store.close, served.close, board.close)
       const limiter = createLimiter({ name: 'api', keyer: (key: string) => key, limits: perMinute(100), store })
       const stateOf = async (): Promise<State> => JSON.parse((await ask(served, '/state')).body) as State
 

@@ -9,11 +9,12 @@ import express4 from 'express4'
 import Fastify from 'fastify'
 import { Hono } from 'hono'
 import Koa from 'koa'
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { type Dashboard, dashboard } from '../../src/dashboard/index.ts'
 import { createLimiter, fixedWindow } from '../../src/index.ts'
-import { closeLater, decorate, decorateClass, moduleOf, platforms } from '../adapters/nestjs/app.ts'
+import { decorate, decorateClass, moduleOf, platforms } from '../adapters/nestjs/app.ts'
 import { ask, serve, type Served } from '../support/http.ts'
+import { afterTest } from '../support/after-test.ts'
 
 const limiter = createLimiter({
   name: 'mounted',
@@ -79,7 +80,7 @@ async function withNest(platform: string, board: Dashboard): Promise<Listener> {
   decorate(Home, 'home', Get())
   const module = moduleOf({ controllers: [decorateClass(Home, Controller())] })
   const app = await NestFactory.create(module, platforms[platform]!(), { logger: false, abortOnError: false })
-  closeLater(app)
+  afterTest(() => app.close())
   app.use('/limits', board)
   await app.init()
   const { instance } = app.getHttpAdapter() as unknown as { readonly instance: { ready?(): Promise<void> } }
@@ -108,11 +109,6 @@ const mounts: Readonly<Record<string, (board: Dashboard) => Listener | Promise<L
   'node:http': (board) => (request, response) => board(request, response, () => response.end('app')),
 }
 
-const ends: (() => unknown)[] = []
-afterEach(async () => {
-  for (const end of ends.splice(0).toReversed()) await end()
-})
-
 async function mounted(name: string): Promise<Served> {
   const strips = name.includes('Express') || name.startsWith('Nest')
   const board = dashboard({
@@ -121,7 +117,7 @@ async function mounted(name: string): Promise<Served> {
     ...(!strips && { basePath: '/limits' }),
   })
   const served = await serve(createServer((await mounts[name]!(board)) as never).listeners('request')[0] as never)
-  ends.push(() => served.close(), board.close)
+  afterTest(() => served.close(), board.close)
   return served
 }
 

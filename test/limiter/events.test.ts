@@ -1,5 +1,5 @@
 import { channel as channelOf, subscribe, unsubscribe } from 'node:diagnostics_channel'
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   createLimiter,
   type DecisionEvent,
@@ -13,18 +13,14 @@ import {
 import { createRules, type RulesEvent } from '../../src/rules/index.ts'
 import { virtualClock } from '../../src/testing.ts'
 import { laterStore } from '../support/later.ts'
-
-const ends: (() => void)[] = []
-afterEach(() => {
-  for (const end of ends.splice(0)) end()
-})
+import { afterTest } from '../support/after-test.ts'
 
 /** Collects the messages of a channel until the test ends. */
 function messages<Message>(name: string): Message[] {
   const received: Message[] = []
   const listener = (message: unknown): void => void received.push(message as Message)
   subscribe(name, listener)
-  ends.push(() => void unsubscribe(name, listener))
+  afterTest(() => void unsubscribe(name, listener))
   return received
 }
 

@@ -1,5 +1,5 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   concurrent,
   createLimiter,
@@ -17,18 +17,14 @@ import {
 import { createRules, rulesSchema } from '../../src/rules/index.ts'
 import { virtualClock } from '../../src/testing.ts'
 import { laterStore } from '../support/later.ts'
-
-const ends: (() => void)[] = []
-afterEach(() => {
-  for (const end of ends.splice(0)) end()
-})
+import { afterTest } from '../support/after-test.ts'
 
 /** Collects the events until the test ends. */
 function events(): ThresholdEvent[] {
   const received: ThresholdEvent[] = []
   const listener = (message: unknown): void => void received.push(message as ThresholdEvent)
   subscribe('sluice:threshold', listener)
-  ends.push(() => void unsubscribe('sluice:threshold', listener))
+  afterTest(() => void unsubscribe('sluice:threshold', listener))
   return received
 }
 

@@ -9,15 +9,11 @@ import {
 } from '@opentelemetry/sdk-metrics'
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { concurrent, createLimiter, fixedWindow, guard, memoryStore, perMinute } from '../../src/index.ts'
 import { instrument, type MetricsOptions } from '../../src/metrics/opentelemetry/index.ts'
 import { laterStore } from '../support/later.ts'
-
-const ends: (() => unknown)[] = []
-afterEach(async () => {
-  for (const end of ends.splice(0)) await end()
-})
+import { afterTest } from '../support/after-test.ts'
 
 interface Shown {
   readonly unit: string
@@ -31,7 +27,7 @@ function meter(options?: MetricsOptions): () => Promise<Record<string, Shown>> {
   const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 })
   const provider = new MeterProvider({ readers: [reader] })
   const { close } = instrument(provider.getMeter('sluice'), options)
-  ends.push(close, () => provider.shutdown())
+  afterTest(() => provider.shutdown(), close)
   return async () => {
     exporter.reset()
     await reader.forceFlush()
@@ -93,7 +89,7 @@ describe('the instruments on a meter', () => {
   it('show a store that does not answer, and measure decisions that take time', async () => {
     const collect = meter()
     const store = guard(laterStore(memoryStore(), () => Promise.reject(new Error('down'))))
-    ends.push(() => store.close())
+    afterTest(() => store.close())
     const limiter = createLimiter({ name: 'api', keyer, limits: perMinute(5), store })
     expect((await collect())['rate_limiter.store_up']!.points).toEqual([{ attributes: {}, value: 1 }])
     for (let i = 0; i < 3; i++) await limiter.consume('ann')
@@ -154,7 +150,7 @@ describe('the active span', () => {
     const exporter = new InMemorySpanExporter()
     const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] })
     context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
-    ends.push(
+    afterTest(
       () => context.disable(),
       () => provider.shutdown(),
     )

@@ -4,13 +4,14 @@ import type { AddressInfo } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { rateLimit } from '../../adapters/node/index.ts'
 import { createLimiter, type Decision, denyCache, memoryStore } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { createRules, type PolicyRule, type RulesDocument } from '../../src/rules/index.ts'
 import { virtualClock } from '../../src/testing.ts'
 import { connect, redisForAll } from '../support/redis-tests.ts'
+import { afterTest } from '../support/after-test.ts'
 
 const SWAPS = 1000
 const CONNECTIONS = 8
@@ -46,11 +47,6 @@ function used(): number {
   ;(runInNewContext('gc') as () => void)()
   return process.memoryUsage().heapUsed
 }
-
-const closing: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of closing.splice(0)) await close()
-})
 
 /** Sends requests on eight connections until `isDone`. Returns how many were answered with 200. */
 async function load(port: number, isDone: () => boolean): Promise<number> {
@@ -90,7 +86,7 @@ describe('a thousand replacements under load from eight connections', { timeout:
       },
     })
     const server = createServer(limit((_request, response) => void response.end())).listen(0, '127.0.0.1')
-    closing.push(() => server.close())
+    afterTest(() => server.close())
     await once(server, 'listening')
 
     let swaps = 0

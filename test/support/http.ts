@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import http from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
-import { loadWarnings } from '../../src/util/warn-later.ts'
 
 /** A listening server. */
 export interface Served {
@@ -70,8 +69,7 @@ export async function until(so: () => unknown, what = 'it'): Promise<void> {
 
 /** Returns the codes of the warnings during a call, which are not printed. */
 export async function warningsOf(during: () => unknown): Promise<readonly string[]> {
-  // What was to be emitted before is emitted now, and what comes is emitted at once.
-  await loadWarnings()
+  // What was to be emitted before is emitted now.
   await new Promise((resolve) => setImmediate(resolve))
   const codes: string[] = []
   const printers = process.listeners('warning')

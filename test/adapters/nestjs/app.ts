@@ -84,11 +84,6 @@ export function limitedModule<Request, Response>(
   })
 }
 
-/** Closes an app after the test. */
-export function closeLater(app: { close(): Promise<void> }): void {
-  afterTest(() => app.close())
-}
-
 /** Starts an app on a free port, and closes it after the test. */
 export async function start(
   module: Type,
@@ -99,7 +94,7 @@ export async function start(
     abortOnError: false,
     forceCloseConnections: true,
   })
-  closeLater(app)
+  afterTest(() => app.close())
   prepare?.(app)
   await app.listen(0, '127.0.0.1')
   const { port } = app.getHttpServer().address() as AddressInfo

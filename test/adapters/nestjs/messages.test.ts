@@ -24,7 +24,8 @@ import {
   SkipRateLimit,
 } from '../../../adapters/nestjs/index.ts'
 import { everyone, fixedWindow, keyers, leakyBucket, type Limit } from '../../../src/index.ts'
-import { closeLater, decorate, decorateClass, limitedModule, moduleOf, start } from './app.ts'
+import { afterTest } from '../../support/after-test.ts'
+import { decorate, decorateClass, limitedModule, moduleOf, start } from './app.ts'
 
 const of = (quota: number, name = 'messages'): Limit => fixedWindow({ name, quota, window: '1h' })
 
@@ -242,10 +243,10 @@ describe('a microservice', () => {
       limitedModule({ keyer, limits: of(1) }, { controllers: [Sums] }),
       { transport: Transport.TCP, options, logger: false },
     )
-    closeLater(app)
+    afterTest(() => app.close())
     await app.listen()
     const client = ClientProxyFactory.create({ transport: Transport.TCP, options })
-    closeLater({ close: async () => client.close() })
+    afterTest(() => client.close())
     const ask = (...data: number[]): Promise<number> => firstValueFrom(client.send<number>('sum', data))
     expect([await ask(1, 2), await ask(1, 2, 3)]).toEqual([3, 6])
     await expect(ask(3, 4)).rejects.toMatchObject({ status: 429, 'violated-policies': ['messages'], retryAfter: 3600 })
