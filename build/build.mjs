@@ -113,6 +113,14 @@ const code = {
   minify: { compress: false, mangle: { toplevel: true, keepNames: true }, codegen: { removeWhitespace: true } },
   codeSplitting: { groups },
 }
+/**
+ * Both folders have the same types. The archive puts files of one name side by side, and gzip finds a repeated text within 32 kB, so small files
+ * make the archive 5 % smaller.
+ */
+const types = {
+  chunkFileNames: ({ moduleIds }) => chunkName({ moduleIds }),
+  codeSplitting: { groups: [{ name: 'types.d', test: /\/(?:src|adapters)\/.+\//, maxSize: 8000 }] },
+}
 rmSync(out, { recursive: true, force: true })
 await Promise.all([
   build([out], inputs([...entries, ...Object.values(manifest.bin)]), { ...code, format: 'esm' }),
@@ -120,9 +128,7 @@ await Promise.all([
   build([commonjs], inputs(entries), { ...code, format: 'cjs', dynamicImportInCjs: false }, [texts()], {
     'import.meta.url': '__filename',
   }),
-  build([out, commonjs], inputs(entries), { chunkFileNames: 'chunks/[name].js' }, [
-    dts({ oxc: true, emitDtsOnly: true }),
-  ]),
+  build([out, commonjs], inputs(entries), types, [dts({ oxc: true, emitDtsOnly: true })]),
 ])
 for (const name of readdirSync(out, { recursive: true })) if (name.endsWith('.js')) breakLines(join(out, name))
 const builtIn = [...namesBuiltIn]
