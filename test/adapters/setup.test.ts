@@ -16,6 +16,9 @@ import { recordWarnings } from '../support/guarded.ts'
 import { freePort } from '../support/redis.ts'
 import { connect, server, until } from '../support/redis-tests.ts'
 import { startPostgres } from '../support/postgres.ts'
+import { sqliteAddon } from '../support/sqlite-addon.ts'
+
+beforeAll(sqliteAddon, 300_000)
 
 let warnings: ReturnType<typeof recordWarnings>
 beforeEach(() => {

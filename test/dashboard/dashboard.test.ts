@@ -30,6 +30,9 @@ import { createRules, type RulesDocument } from '../../src/rules/index.ts'
 import { ask, dial, type Reply, serve, type Served, warningsOf } from '../support/http.ts'
 import { anyRedis } from '../support/redis.ts'
 import { afterTest } from '../support/after-test.ts'
+import { sqliteAddon } from '../support/sqlite-addon.ts'
+
+beforeAll(sqliteAddon, 300_000)
 
 const keyer = (key: string): string => key
 async function started(options: Partial<DashboardOptions> = {}): Promise<Served> {

@@ -12,6 +12,9 @@ import { perform } from '../../src/stores/store.ts'
 import { type KeptText, LARGEST_TEXT, type SharedTexts, textsIn } from '../../src/stores/texts.ts'
 import { casesHere } from '../parts.ts'
 import { sharedPlaces, type SharedPlace } from '../support/shared-stores.ts'
+import { sqliteAddon } from '../support/sqlite-addon.ts'
+
+beforeAll(sqliteAddon, 300_000)
 
 const cases = casesHere(sharedPlaces, ([name]) => name === 'Redis' || name === 'SQLite')
 let topics = 0

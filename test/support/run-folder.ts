@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
 import { root } from './programs.ts'
+import { sqliteAddon } from './sqlite-addon.ts'
 
 declare module 'vitest' {
   export interface ProvidedContext {
@@ -14,7 +15,9 @@ declare module 'vitest' {
   }
 }
 
-export function setup(project: TestProject): () => void {
+export async function setup(project: TestProject): Promise<() => void> {
+  // Files of `npm test` that need it wait for it, and the others run meanwhile.
+  if (project.name.startsWith('rest')) await sqliteAddon()
   const cache = join(root, 'node_modules', '.cache')
   mkdirSync(cache, { recursive: true })
   const folder = mkdtempSync(join(cache, 'sluice-run-'))

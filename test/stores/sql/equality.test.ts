@@ -3,7 +3,7 @@ import Database from 'better-sqlite3'
 import fc from 'fast-check'
 import { createPool } from 'mysql2/promise'
 import { Pool } from 'pg'
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { memoryStore, type Store } from '../../../src/index.ts'
 import { mysqlStore, mysqlTable } from '../../../src/stores/mysql.ts'
 import { postgresStore, postgresTable } from '../../../src/stores/postgres.ts'
@@ -14,6 +14,9 @@ import { casesAtLength } from '../../parts.ts'
 import { startMysql } from '../../support/mysql.ts'
 import { startPostgres } from '../../support/postgres.ts'
 import { limiterOn, run, setups, traces } from '../../support/traces.ts'
+import { sqliteAddon } from '../../support/sqlite-addon.ts'
+
+beforeAll(sqliteAddon, 300_000)
 
 /** Decisions compared in a normal run; as many as wanted with SLUICE_EQUALITY. */
 const DECISIONS = Number(process.env['SLUICE_EQUALITY'] ?? 10_000)

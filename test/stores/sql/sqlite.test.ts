@@ -32,6 +32,9 @@ import { recordWarnings } from '../../support/guarded.ts'
 import { newerNode } from '../../support/newer-node.ts'
 import { builtPackage } from '../../support/built.ts'
 import { until } from '../../support/redis-tests.ts'
+import { sqliteAddon } from '../../support/sqlite-addon.ts'
+
+beforeAll(sqliteAddon, 300_000)
 
 const WORKER = fileURLToPath(new URL('../../support/sqlite-worker.mjs', import.meta.url))
 const HOUR = 3_600_000
