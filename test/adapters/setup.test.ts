@@ -18,7 +18,7 @@ import { connect, server, until } from '../support/redis-tests.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { sqliteAddon } from '../support/sqlite-addon.ts'
 
-beforeAll(sqliteAddon, 300_000)
+beforeAll(sqliteAddon, 600_000)
 
 let warnings: ReturnType<typeof recordWarnings>
 beforeEach(() => {

@@ -32,7 +32,7 @@ import { anyRedis } from '../support/redis.ts'
 import { afterTest } from '../support/after-test.ts'
 import { sqliteAddon } from '../support/sqlite-addon.ts'
 
-beforeAll(sqliteAddon, 300_000)
+beforeAll(sqliteAddon, 600_000)
 
 const keyer = (key: string): string => key
 async function started(options: Partial<DashboardOptions> = {}): Promise<Served> {

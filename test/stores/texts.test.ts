@@ -14,7 +14,7 @@ import { casesHere } from '../parts.ts'
 import { sharedPlaces, type SharedPlace } from '../support/shared-stores.ts'
 import { sqliteAddon } from '../support/sqlite-addon.ts'
 
-beforeAll(sqliteAddon, 300_000)
+beforeAll(sqliteAddon, 600_000)
 
 const cases = casesHere(sharedPlaces, ([name]) => name === 'Redis' || name === 'SQLite')
 let topics = 0

@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 
 /** Work that takes longer than this was killed. */
-const KILLED_AFTER_MS = 300_000
+const KILLED_AFTER_MS = 600_000
 
 /** Makes a folder, unless it is made. One process at a time does so. What was made in part is removed before. */
 export async function madeOnce(folder: string, make: () => Promise<void>): Promise<string> {

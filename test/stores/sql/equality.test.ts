@@ -16,7 +16,7 @@ import { startPostgres } from '../../support/postgres.ts'
 import { limiterOn, run, setups, traces } from '../../support/traces.ts'
 import { sqliteAddon } from '../../support/sqlite-addon.ts'
 
-beforeAll(sqliteAddon, 300_000)
+beforeAll(sqliteAddon, 600_000)
 
 /** Decisions compared in a normal run; as many as wanted with SLUICE_EQUALITY. */
 const DECISIONS = Number(process.env['SLUICE_EQUALITY'] ?? 10_000)

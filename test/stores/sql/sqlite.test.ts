@@ -34,7 +34,7 @@ import { builtPackage } from '../../support/built.ts'
 import { until } from '../../support/redis-tests.ts'
 import { sqliteAddon } from '../../support/sqlite-addon.ts'
 
-beforeAll(sqliteAddon, 300_000)
+beforeAll(sqliteAddon, 600_000)
 
 const WORKER = fileURLToPath(new URL('../../support/sqlite-worker.mjs', import.meta.url))
 const HOUR = 3_600_000
