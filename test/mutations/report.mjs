@@ -31,18 +31,28 @@ export function tables(results) {
   return written.join('\n')
 }
 
-/** Writes test/mutations/README.md. */
-export async function record(results) {
-  const text = `${HEAD}\n${tables(results)}`
+/**
+ * Writes test/mutations/README.md: the tables of all mutations. A table without results keeps its rows that still exist.
+ * @param results of the files that were run
+ * @param all the mutations of all files
+ */
+export async function record(results, all) {
+  const byMutation = new Map(results.map((result) => [result.mutation, result]))
+  const known = all.flatMap((mutation) => {
+    const test = recorded(mutation)
+    return byMutation.get(mutation) ?? (test === undefined ? [] : { mutation, test })
+  })
+  const text = `${HEAD}\n${tables(known)}`
   writeFileSync(page, await format(text, { ...(await resolveConfig(page)), filepath: page }))
 }
 
-/** Returns the file of the test that noticed a mistake in the recorded run. It is likely to notice the mistake again. */
-export function recordedTest(mutation) {
+/** Returns the test that noticed a mistake in the latest recorded run. It is likely to notice the mistake again. */
+export function recorded(mutation) {
   const text = existsSync(page) ? readFileSync(page, 'utf8') : ''
   const section = text.split(/^(?=## )/m).find((each) => each.startsWith(`${headingOf(mutation)}\n`)) ?? ''
-  const rows = [...section.matchAll(/^\| (.*?) +\| (test\/[\w./-]+\.test\.ts): .*\|$/gm)]
-  return rows.find(([, what]) => what === cell(mutation.what))?.[2]
+  const rows = [...section.matchAll(/^\| (.*?) +\| (test\/[\w./-]+\.test\.ts): (.*?) *\|$/gm)]
+  const [, , file, title] = rows.find(([, what]) => what === cell(mutation.what)) ?? []
+  return file === undefined ? undefined : { file, title: title.replaceAll('\\|', '|') }
 }
 
 function headingOf({ file, language }) {

@@ -16,7 +16,7 @@ import { site } from './site.mjs'
 import { slots } from './slots.mjs'
 import { sql } from './sql.mjs'
 import { stores } from './stores.mjs'
-import { record, recordedTest, row, tables } from './report.mjs'
+import { record, recorded, row, tables } from './report.mjs'
 import { failure } from './suite.mjs'
 import { misfits, Tree } from './tree.mjs'
 import { typescript } from './typescript.mjs'
@@ -30,7 +30,7 @@ const { values, positionals } = parseArgs({
   },
 })
 const isChosen = ({ file }) => positionals.length === 0 || positionals.some((each) => file.includes(each))
-const mutations = [
+const all = [
   ...typescript,
   ...denyCache,
   ...redis,
@@ -47,7 +47,8 @@ const mutations = [
   ...services,
   ...operations,
   ...stores,
-].filter(isChosen)
+]
+const mutations = all.filter(isChosen)
 
 /** For all tests of all scopes, without a mistake. A failure must be repeatable, and these tests take longer. */
 const UNCHANGED = { limitMs: 1_200_000, retry: 1 }
@@ -83,7 +84,7 @@ async function work(tree, queue) {
 
 /** Tries the test file that noticed the mistake last time, then all tests of the scope. */
 async function firstToNotice(folder, mutation) {
-  const likely = recordedTest(mutation)
+  const likely = recorded(mutation)?.file
   const { files, name } = mutation.scope
   const isInScope = likely !== undefined && files.some((each) => likely.startsWith(each)) && files.join() !== likely
   const quick = isInScope ? await failure(folder, { files: [likely], name }) : undefined
@@ -92,7 +93,7 @@ async function firstToNotice(folder, mutation) {
 
 async function report(results) {
   const survivors = results.filter(({ test }) => test === undefined).length
-  if (values.record && positionals.length === 0) await record(results)
+  if (values.record) await record(results, all)
   else console.log(tables(results))
   console.error(`${results.length} mistakes, ${survivors} not noticed`)
   return survivors === 0 ? 0 : 1
