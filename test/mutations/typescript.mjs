@@ -40,6 +40,7 @@ const codec = engine('codec', ['test/stores/rows/rows.test.ts'])
 const rows = inFile('src/stores/rows.ts', { files: ['test/stores/rows/rows.test.ts'] })
 const deciding = engine('decide', [
   'test/stores/memory/decide.test.ts',
+  'test/stores/rows/rows.test.ts',
   'test/limiter/limiter.test.ts',
   'test/limiter/block.test.ts',
   'test/limiter/wait.test.ts',
