@@ -77,24 +77,4 @@ describe('entries', () => {
       expect([entries.costUntil(Infinity), entries.length]).toEqual([cost, 1])
     }
   })
-
-  it('drop a part of the oldest entry', () => {
-    const entries = new EntryArray()
-    entries.push(1, 5)
-    entries.push(2, 5)
-    entries.apply(edit({ drop: 7 }))
-    expect(itemsOf(entries)).toEqual([[2, 3]])
-    expect([entries.costAt(1), entries.costAt(2), entries.timeOf(3), entries.timeOf(4)]).toEqual([0, 3, 2, -Infinity])
-  })
-
-  it('take nothing from an entry that is gone', () => {
-    const entries = filled(3)
-    entries.apply(edit({ drop: 1 }))
-    entries.apply(edit({ takeTime: 0, takeCost: 1 }))
-    entries.apply(edit({ takeTime: 7, takeCost: 1 }))
-    expect(itemsOf(entries)).toEqual([
-      [1, 1],
-      [2, 1],
-    ])
-  })
 })
