@@ -56,31 +56,6 @@ describe('a tenant at its own limit', () => {
 })
 
 describe('turns in a shared line', () => {
-  it('go round by the key of the first limiter', async () => {
-    const clock = virtualClock()
-    const store = memoryStore({ clock })
-    const keyer = (input: string): string => input
-    const tenant = createLimiter({ name: 'tenant', keyer, limits: gcra({ quota: 1000, window: '1s' }), store })
-    const site = createLimiter({
-      name: 'site',
-      keyer: () => 'all',
-      limits: gcra({ quota: 10, window: '1s', burst: 1 }),
-      store,
-    })
-    const both = stack(tenant, site)
-    both.consume('ada')
-    const served: string[] = []
-    const enter = (key: string): void => void both.wait(key).then(() => served.push(key))
-    for (let i = 0; i < 50; i++) enter('ada')
-    await settled()
-    for (let i = 0; i < 3; i++) enter('bob')
-    for (let i = 0; i < 3; i++) enter('eve')
-    await pass(clock, 1000, 20)
-    expect(served.slice(0, 9)).toEqual(['ada', 'bob', 'eve', 'ada', 'bob', 'eve', 'ada', 'bob', 'eve'])
-    await pass(clock, 6000, 20)
-    expect(served).toHaveLength(56)
-  })
-
   it('go round although one tenant has many users', async () => {
     const clock = virtualClock()
     const store = memoryStore({ clock })

@@ -7,7 +7,6 @@ import {
   type Limit,
   type Limiter,
   memoryStore,
-  slidingWindowBuckets,
   slidingWindowLog,
   type Store,
 } from '../../../src/index.ts'
@@ -51,41 +50,6 @@ describe('entries of a log in Redis', () => {
     for (const clock of clocks) clock.advance(5000)
     await inRedis.consume(log)
     expect(await fields()).toBe(OTHERS + 1)
-  })
-
-  it('are edited as in memory, over many fields: taken, refunded, and converted for a limit that has changed', async () => {
-    const logs = [40, 25, 60].map((quota) => slidingWindowLog({ quota, window: 100, name: 'changing' }))
-    const strict = slidingWindowLog({ quota: 40, window: 100, name: 'changing', strict: true })
-    const buckets = slidingWindowBuckets({ quota: 40, window: 100, buckets: 50, name: 'changing' })
-    const act = fc.oneof(
-      { weight: 8, arbitrary: fc.record({ pause: fc.nat(9), cost: fc.integer({ min: 1, max: 4 }) }) },
-      { weight: 3, arbitrary: fc.record({ refund: fc.nat(60) }) },
-      { weight: 1, arbitrary: fc.record({ limit: fc.constantFrom(...logs, strict, buckets) }) },
-    )
-    let runs = 0
-    await fc.assert(
-      fc.asyncProperty(fc.array(act, { minLength: 60, maxLength: 200, size: 'max' }), async (acts) => {
-        const clocks = [virtualClock(), virtualClock()] as const
-        const stores = [memoryStore({ clock: clocks[0] }), redisStore(redis.client, { clock: clocks[1] })] as const
-        const both = stores.map((store) => limiterOn(store, `edited-${runs}`))
-        runs++
-        const admitted: (readonly Decision[])[] = []
-        let limit: Limit = logs[0]!
-        for (const each of acts) {
-          if ('limit' in each) limit = each.limit
-          else if ('refund' in each) {
-            const decisions = admitted.at(-1 - each.refund)
-            if (decisions !== undefined) await Promise.all(both.map((limiter, i) => limiter.refund(decisions[i]!)))
-          } else {
-            for (const clock of clocks) clock.advance(each.pause)
-            const decisions = await Promise.all(both.map((limiter) => limiter.consume(limit, { cost: each.cost })))
-            expect(decisions[1]).toEqual(decisions[0])
-            admitted.push(decisions)
-          }
-        }
-      }),
-      { numRuns: 25 },
-    )
   })
 
   it('are those of the definition, in memory and in Redis, in large logs', { timeout: 60_000 }, async () => {

@@ -618,13 +618,4 @@ describe('a damaged row', () => {
     rows.rows.set(RECORD, sealed({ [name!]: { ...limits[name!], [part]: value } }))
     await expect(limiter.consume('ada')).rejects.toMatchObject({ code: 'DAMAGED_ROW' })
   })
-
-  it('does not fail the operations that share its transaction', async () => {
-    const rows = await written()
-    rows.rows.get(RECORD)![20]! ^= 1
-    const limiter = on(rows)
-    const [bad, good] = await Promise.allSettled([limiter.consume('ada'), limiter.consume('bob')])
-    expect(bad).toMatchObject({ status: 'rejected', reason: { code: 'DAMAGED_ROW' } })
-    expect(good).toMatchObject({ status: 'fulfilled', value: { allowed: true } })
-  })
 })
