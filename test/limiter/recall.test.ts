@@ -18,11 +18,12 @@ function limiterOn(store: AsyncStore): Limiter<string, Promise<Decision>> {
   return createLimiter<string>({ name: 'recall', keyer: (key) => key, limits, store, shared: true })
 }
 
-it('takes leased units without a request to the store', async () => {
+it('takes leased units without a request to the store, and none for a peek', async () => {
   const inner = lease(laterStore(memoryStore({ clock: virtualClock() })))
   const [recall, run] = [vi.fn(inner.recall), vi.fn(inner.run)]
   const limiter = limiterOn({ ...inner, recall, run })
   for (let i = 0; i < 100; i++) await limiter.consume('k')
+  await limiter.peek('k')
   expect(recall).toHaveBeenCalledTimes(100)
   expect(run.mock.calls.length).toBeLessThan(50)
 })

@@ -301,6 +301,14 @@ describe('what ends a lease', () => {
     await limiter.consume('k')
     expect(inner.count('consume') - before).toBe(refill === 'interval' ? 1 : 0)
   })
+  it('is a wall clock that has passed it while the process was frozen', async () => {
+    const { heat, isLocal } = world(hour, { isVirtual: false, for: '1m' })
+    await heat()
+    expect(await isLocal()).toBe(true)
+    const now = vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 61_000)
+    expect(await isLocal()).toBe(false)
+    now.mockRestore()
+  })
   it('is a given clock that steps back, and no wall clock that does', async () => {
     const given = world(hour)
     await given.heat()

@@ -135,3 +135,53 @@ it.each([1, 0.4])('decisions in this process count what it holds, with a local s
     { numRuns: RUNS },
   )
 })
+
+it('slots of the store count in an outage, also beyond the quota, until their requests end', async () => {
+  const inner = switchedStore()
+  const store = guard(inner.store, { deadline: '1m' })
+  const limiter = createLimiter<string>({ keyer: (key) => key, limits: concurrent(2), store })
+  inner.isAway = true
+  const local = await limiter.consume('a')
+  inner.isAway = false
+  const held = [await limiter.consume('a'), await limiter.consume('a')]
+  expect(held.map(({ degraded }) => degraded)).toEqual([undefined, undefined])
+  inner.isAway = true
+  await limiter.release(local)
+  expect(await limiter.consume('a')).toMatchObject({ allowed: false, degraded: 'local' })
+  await limiter.release(held[0]!)
+  expect((await limiter.consume('a')).allowed).toBe(true)
+  await store.close()
+})
+
+it('slots that were taken in an outage are renewed, and given back once, in this process', async () => {
+  const away: AsyncStore = {
+    ...remoteStore(memoryStore()),
+    run: (_, reply) => {
+      reply.failed(new Error('away'))
+      return undefined
+    },
+  }
+  const store = guard(away, { onChange: () => undefined })
+  const limiter = createLimiter<string>({ keyer: (key) => key, limits: concurrent(2), store })
+  const [first, second] = [await limiter.consume('a'), await limiter.consume('a')]
+  expect([first.degraded, first.allowed, second.allowed]).toEqual(['local', true, true])
+  expect(await limiter.renew(first)).toBe(true)
+  for (let i = 0; i < 2; i++) await limiter.release(first)
+  expect([(await limiter.consume('a')).allowed, (await limiter.consume('a')).allowed]).toEqual([true, false])
+  await store.close()
+})
+
+it('a slot that the store has renewed counts in an outage as long as in the store', async () => {
+  const clock = virtualClock()
+  const inner = switchedStore(clock)
+  const store = guard(inner.store, { deadline: '1m' })
+  const limits = concurrent({ quota: 1, expiresAfter: LEASE })
+  const limiter = createLimiter<string>({ keyer: (key) => key, limits, store })
+  const running = await limiter.consume('a')
+  clock.advance(0.6 * LEASE)
+  expect(await limiter.renew(running)).toBe(true)
+  clock.advance(0.6 * LEASE)
+  inner.isAway = true
+  expect(await limiter.consume('a')).toMatchObject({ allowed: false, degraded: 'local' })
+  await store.close()
+})
