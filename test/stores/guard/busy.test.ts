@@ -1,6 +1,6 @@
 // A process that computes is no outage: the store is healthy, and the event loop of this process is late.
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   createLimiter,
   type Decision,
@@ -11,7 +11,7 @@ import {
   type StoreChange,
 } from '../../../src/index.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
-import { recordWarnings } from '../../support/guarded.ts'
+import { warningsOfEachTest } from '../../support/guarded.ts'
 import { families } from '../../support/redis-clients.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { server, until } from '../../support/redis-tests.ts'
@@ -25,11 +25,7 @@ const QUOTA = 40
 const TOLERANCE = 0.2
 const limits = fixedWindow({ quota: QUOTA, window: '1h' })
 
-let warnings: ReturnType<typeof recordWarnings>
-beforeEach(() => {
-  warnings = recordWarnings()
-})
-afterEach(() => warnings.stop())
+warningsOfEachTest()
 
 /** Computes: nothing else runs in this process for so many milliseconds. */
 function compute(ms: number): void {

@@ -1,6 +1,6 @@
 // While a store is away, decisions in this process count the slots that the store has given to this process.
 import fc from 'fast-check'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import {
   type AsyncStore,
   concurrent,
@@ -12,17 +12,13 @@ import {
 } from '../../../src/index.ts'
 import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
 import { remoteStore } from '../../../src/testing/adapter/world.ts'
-import { recordWarnings } from '../../support/guarded.ts'
+import { warningsOfEachTest } from '../../support/guarded.ts'
 
 const RUNS = Number(process.env['RUNS'] ?? 200)
 const QUOTA = 3
 const LEASE = 10_000
 
-let warnings: ReturnType<typeof recordWarnings>
-beforeEach(() => {
-  warnings = recordWarnings()
-})
-afterEach(() => warnings.stop())
+warningsOfEachTest()
 
 type Step =
   | { readonly kind: 'take' | 'turn' | 'reset' }

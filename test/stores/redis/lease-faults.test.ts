@@ -1,7 +1,7 @@
 // Faults of a real server, and of processes, while leases are out.
 import { setTimeout as pause } from 'node:timers/promises'
 import { Cluster } from 'ioredis'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import {
   createLimiter,
   type Decision,
@@ -16,7 +16,7 @@ import { leaseCounts } from '../../../src/stores/lease-counts.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import type { RedisClient } from '../../../src/stores/redis/clients.ts'
 import type { Charge } from '../../../src/stores/store.ts'
-import { DEADLINE, recordWarnings } from '../../support/guarded.ts'
+import { DEADLINE, warningsOfEachTest } from '../../support/guarded.ts'
 import { type RedisCluster, startCluster } from '../../support/redis-cluster.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { connect, server, until } from '../../support/redis-tests.ts'
@@ -24,11 +24,7 @@ import { connect, server, until } from '../../support/redis-tests.ts'
 const QUOTA = 2000
 const limits = fixedWindow({ name: 'hour', quota: QUOTA, window: '1h' })
 
-let warnings: ReturnType<typeof recordWarnings>
-beforeEach(() => {
-  warnings = recordWarnings()
-})
-afterEach(() => warnings.stop())
+const warnings = warningsOfEachTest()
 
 let names = 0
 
