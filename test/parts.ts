@@ -43,7 +43,6 @@ export const REST: Readonly<Record<string, string>> = {
   'test/stores/memory/cluster-warning.test.ts': 'starts clusters of processes',
   'test/stores/memory/flood.test.ts': 'a flood of a million keys',
   'test/stores/memory/footprint.test.ts': 'measures the memory of a million keys',
-  'test/stores/memory/million.test.ts': 'a million keys',
   'test/stores/redis/causes.test.ts': 'servers that refuse connections, with all clients',
   'test/stores/redis/changed-retry.test.ts': 'a long search; adjust and equality have the same for fewer histories',
   'test/stores/redis/clients.test.ts': 'all clients of Redis, with a server and with a cluster',

@@ -17,6 +17,7 @@ import { preflightLimiterOf } from '../../src/limiter/adapted.ts'
 import { unlimited } from '../../src/limiter/options.ts'
 import { createRules } from '../../src/rules/index.ts'
 import { type VirtualClock, virtualClock } from '../../src/testing.ts'
+import { codeOf } from '../support/code-of.ts'
 
 const hundred = perSecond(100, { name: 'hundred' })
 
@@ -27,15 +28,6 @@ function setup(limits: LimiterOptions<string>['limits'] = hundred): {
   const clock = virtualClock()
   const store = memoryStore({ clock })
   return { clock, limiter: createLimiter({ keyer: (key: string) => key, limits, store }) as Limiter<string, Decision> }
-}
-
-function codeOf(work: () => unknown): string {
-  try {
-    work()
-  } catch (error) {
-    return (error as { code: string }).code
-  }
-  return 'none'
 }
 
 afterEach(() => void vi.useRealTimers())

@@ -13,7 +13,6 @@ import {
   type Limiter,
   memoryStore,
   perMinute,
-  SluiceError,
   slidingWindowLog,
   stack,
   tokenBucket,
@@ -27,22 +26,13 @@ import { sha256 } from '../../src/util/sha256.ts'
 import { recordWarnings } from '../support/guarded.ts'
 import { laterStore } from '../support/later.ts'
 import { mapRows } from '../support/map-rows.ts'
+import { codeOf } from '../support/code-of.ts'
 
 const keyer = (key: string): string => key
 
 /** From now on, receipts are those of another process. */
 function otherProcess(): void {
   shared('receipts', () => ({ decisions: new Map<string, unknown>() })).decisions.clear()
-}
-
-function codeOf(work: () => unknown): string {
-  try {
-    work()
-  } catch (error) {
-    if (error instanceof SluiceError) return error.code
-    throw error
-  }
-  return 'none'
 }
 
 /** Makes limiters of one name on one clock. Each has a store of its own on one database, as in another process. */

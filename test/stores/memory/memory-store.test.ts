@@ -10,7 +10,7 @@ import {
   stack,
 } from '../../../src/index.ts'
 import { virtualClock } from '../../../src/testing.ts'
-import { limits, names } from '../../support/harness.ts'
+import { dice, limits, names } from '../../support/harness.ts'
 import { type Model, modelOf } from '../../support/model.ts'
 
 const clock = virtualClock()
@@ -22,11 +22,6 @@ function bounded(
   onFull: () => void = () => undefined,
 ): Limiter<string, Decision> {
   return createLimiter({ keyer: identity, limits: limit, store: memoryStore({ clock, maxKeys, onFull }) })
-}
-
-function dice(seed: number): (below: number) => number {
-  let state = (seed % 2_147_483_646) + 1
-  return (below) => (state = (state * 48_271) % 2_147_483_647) % below
 }
 
 describe('maxKeys', () => {

@@ -14,7 +14,7 @@ import {
   stack,
 } from '../../../src/index.ts'
 import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
-import { limits, names } from '../../support/harness.ts'
+import { dice, limits, names } from '../../support/harness.ts'
 
 interface Input {
   readonly key: string
@@ -39,11 +39,6 @@ function pairsOn(clock: VirtualClock, maxKeys?: number): Limiter<Pair, Decision>
     of(({ key }) => key),
     of(({ other }) => other),
   )
-}
-
-function dice(seed: number): (below: number) => number {
-  let state = (seed % 2_147_483_646) + 1
-  return (below) => (state = (state * 48_271) % 2_147_483_647) % below
 }
 
 const codes = (): unknown[] =>
