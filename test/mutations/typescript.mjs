@@ -118,7 +118,7 @@ export const typescript = [
     'Math.max(renewal, now + out.reset + params.idle)',
     'Math.max(renewal, now + out.reset)',
   ),
-  partFullBucket(
+  inFile('src/algorithms/token-bucket-initial.ts', { files: ['test/stores/redis/initial.test.ts'] })(
     'a key that is new after each lock-out',
     'Math.max(input.window, longestBlock(input))',
     'input.window',

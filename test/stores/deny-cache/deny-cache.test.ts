@@ -204,6 +204,23 @@ describe('a denial', () => {
     for (let i = 0; i < 2; i++) expect(await asked(() => limiter.consume('a'))).toBe(1)
   })
 
+  it('by another limit is requested again once a limit with block has less, because it may lock the key', async () => {
+    const { store, asked } = world()
+    const by = (name: 'user' | 'resource', limits: Limit[]) =>
+      createLimiter<{ user: string; resource: string }>({ name, keyer: (input) => input[name], limits, store })
+    const twice = fixedWindow({ quota: 2, window: '1s', block: '15m' })
+    const limiter = stack(by('user', [twice]), by('resource', [one]))
+    const consume = (resource: string, cost: number) => limiter.consume({ user: 'a', resource }, { cost })
+    await consume('full', 2)
+    expect(await asked(() => consume('full', 2))).toBe(0)
+    await consume('free', 1)
+    expect(await asked(() => consume('full', 2))).toBe(1)
+    expect((await consume('other', 1)).limits).toMatchObject([
+      { allowed: false, lockedFor: 900_000 },
+      { allowed: true },
+    ])
+  })
+
   it('by a limit that all keys share is answered here for each of them, until one unit of it is given back', async () => {
     const { store, asked } = world({ maxAge: '1h' })
     const user = on(store, hourly, 'user')
@@ -224,9 +241,10 @@ describe('a denial', () => {
     const first = createLimiter<readonly [string, string]>({ name: 'x', keyer: ([key]) => key, limits: one, store })
     const second = createLimiter<readonly [string, string]>({ name: 'y', keyer: ([, key]) => key, limits: one, store })
     const both = stack(first, second)
-    const boundary = '\0y\0one\x001\x001\0'
-    await both.consume(['a', `${boundary}b`])
-    await both.consume(['a', `${boundary}b`])
+    // What would stand between two keys without their lengths.
+    const boundary = 'y\0one\0\0'
+    await both.consume([`a${boundary}`, 'b'])
+    for (let i = 0; i < 2; i++) await both.consume(['a', `${boundary}b`])
     expect(await asked(() => both.consume(['a', `${boundary}b`]))).toBe(0)
     expect(await asked(() => both.consume([`a${boundary}`, 'b']))).toBe(1)
   })
