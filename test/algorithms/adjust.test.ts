@@ -79,37 +79,6 @@ describe.each(names())('%s', (name) => {
     )
   })
 
-  it('never goes below zero, whatever is refunded', () => {
-    fc.assert(
-      fc.property(keys, part, ({ subject, now, cost, limit }, ago) => {
-        subject.adjust(now, now - Math.round(ago * subject.window), -2 * (cost + capacityOf(subject)))
-        const { remaining, reset } = subject.peek(now, 0)
-        expect(remaining <= capacityOf(subject) && reset >= 0).toBe(true)
-        if (reset === 0) expect(subject.ask(now, cost)).toEqual(new Subject(limit).ask(now, cost))
-      }),
-      RUNS,
-    )
-  })
-
-  it('charges past the limit, and denies until the debt is gone', () => {
-    fc.assert(
-      fc.property(keys, part, ({ subject, now, cost }, more) => {
-        const before = subject.peek(now, 0).remaining
-        const units = cost + Math.ceil(more * 3 * capacityOf(subject))
-        subject.adjust(now, now, units)
-        const { remaining, reset, at } = subject.peek(now, 0)
-        expect(Math.abs(remaining - Math.max(0, before - units))).toBeLessThanOrEqual(name === 'exponential' ? 1 : 0)
-        const { allowed, retry } = subject.ask(now, 1)
-        if (allowed) return
-        const wait = isExact ? retry : reset
-        if (isExact) expect(subject.peek(now + wait - 1, 1).allowed).toBe(false)
-        expect(subject.peek(now + wait, 1).allowed).toBe(true)
-        expect(at >= now && reset > 0).toBe(true)
-      }),
-      RUNS,
-    )
-  })
-
   it('keeps every retry time it has reported, even if units are refunded in between', () => {
     const charges = fc.array(fc.record({ pause: part, share: part, refund: fc.boolean(), when: part }), {
       maxLength: 12,

@@ -81,22 +81,6 @@ describe.each(stores)('a quota of 0 in %s', (_, storeOn) => {
     clock.advance(10_000)
     expect((await limiter.consume(5)).allowed).toBe(true)
   })
-
-  it('denies nothing in shadow', async () => {
-    const limits = [perMinute(2, { name: 'open' }), perMinute(0, { name: 'closed', shadow: true })]
-    const limiter = createLimiter({ keyer: () => 'k', limits, store: storeOn(virtualClock()) })
-    const { allowed, limits: statuses } = await limiter.consume({})
-    expect([allowed, ...statuses.map((each) => each.allowed)]).toEqual([true, true, false])
-    expect((await limiter.consume({})).remaining).toBe(0)
-  })
-
-  it('denies all limits of a stack, and charges none', async () => {
-    const limits = [perMinute(2, { name: 'open' }), perMinute(0, { name: 'closed' })]
-    const limiter = createLimiter({ keyer: () => 'k', limits, store: storeOn(virtualClock()) })
-    const { binding, limits: statuses } = await limiter.consume({})
-    expect(binding?.limit.name).toBe('closed')
-    expect(statuses[0]).toMatchObject({ allowed: true, remaining: 2 })
-  })
 })
 
 describe('a limit that admits nothing', () => {

@@ -12,12 +12,12 @@ import {
   perMinute,
   perSecond,
   slidingWindowLog,
-  stack,
 } from '../../src/index.ts'
 import { preflightLimiterOf } from '../../src/limiter/adapted.ts'
 import { unlimited } from '../../src/limiter/options.ts'
 import { createRules } from '../../src/rules/index.ts'
 import { type VirtualClock, virtualClock } from '../../src/testing.ts'
+import { codeOf } from '../support/code-of.ts'
 
 const hundred = perSecond(100, { name: 'hundred' })
 
@@ -30,28 +30,9 @@ function setup(limits: LimiterOptions<string>['limits'] = hundred): {
   return { clock, limiter: createLimiter({ keyer: (key: string) => key, limits, store }) as Limiter<string, Decision> }
 }
 
-function codeOf(work: () => unknown): string {
-  try {
-    work()
-  } catch (error) {
-    return (error as { code: string }).code
-  }
-  return 'none'
-}
-
 afterEach(() => void vi.useRealTimers())
 
 describe('block', () => {
-  it('accepts milliseconds and texts, and 0', () => {
-    const { limiter } = setup()
-    limiter.block('a', 5000)
-    expect(limiter.peek('a').retryAfter).toBe(5000)
-    limiter.block('a', '15m')
-    expect(limiter.peek('a').retryAfter).toBe(900_000)
-    limiter.block('a', 0)
-    expect(limiter.peek('a').allowed).toBe(true)
-  })
-
   it.each([-1, 1.5, Number.NaN, Infinity, '', '0s', 'soon', '36526d', undefined, null, {}])(
     'refuses a duration of %s',
     (duration) => {
@@ -97,14 +78,6 @@ describe('block', () => {
     emit.mockRestore()
   })
 
-  it('charges nothing while it lasts, also under a strict limit', () => {
-    const { clock, limiter } = setup(fixedWindow({ quota: 2, window: '1h', strict: true }))
-    limiter.block('a', '1s')
-    for (let i = 0; i < 5; i++) limiter.consume('a')
-    clock.advance(1000)
-    expect(limiter.consume('a')).toMatchObject({ allowed: true, remaining: 1 })
-  })
-
   it('covers the preflights of the key', () => {
     const { limiter } = setup()
     const preflights = preflightLimiterOf(limiter) as Limiter<string, Decision>
@@ -112,16 +85,6 @@ describe('block', () => {
     expect(preflights.consume('a').retryAfter).toBe(60_000)
     limiter.key('a').block(0)
     expect(preflights.consume('a').allowed).toBe(true)
-  })
-
-  it('locks the keys of all parts of a stack', () => {
-    const store = memoryStore({ clock: virtualClock() })
-    const user = createLimiter({ name: 'user', keyer: (key: string) => key, limits: hundred, store })
-    const all = createLimiter({ name: 'all', keyer: everyone, limits: hundred, store })
-    stack(user, all).block('a', '1m')
-    expect(user.consume('a').allowed).toBe(false)
-    expect(user.consume('b').allowed).toBe(true)
-    expect(all.consume({}).allowed).toBe(false)
   })
 
   it('locks the keys of the policies that match, with rules', async () => {
@@ -142,14 +105,6 @@ describe('block', () => {
 })
 
 describe('penalize', () => {
-  it('charges every limit past its quota, as a debt that drains', () => {
-    const { clock, limiter } = setup(perSecond(10, { name: 'ten' }))
-    limiter.penalize('a', 30)
-    expect(limiter.consume('a')).toMatchObject({ allowed: false, retryAfter: 2100 })
-    clock.advance(2100)
-    expect(limiter.consume('a').allowed).toBe(true)
-  })
-
   it('accepts a function of the limit, and charges strict and shadow limits as others', () => {
     const limits = [
       fixedWindow({ quota: 10, window: '1h', name: 'plain' }),
@@ -231,13 +186,6 @@ describe('pause', () => {
     limiter.block({}, 0)
     await vi.advanceTimersByTimeAsync(0)
     expect(waiting).toHaveBeenCalled()
-  })
-
-  it.each(['1m', 0] as const)('of %s makes no lock-out shorter', (duration) => {
-    const { limiter } = setup()
-    limiter.block('a', '1h')
-    limiter.pause('a', duration)
-    expect(limiter.peek('a').retryAfter).toBe(3_600_000)
   })
 })
 

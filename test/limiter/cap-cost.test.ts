@@ -20,13 +20,11 @@ import {
   type Store,
   tokenBucket,
 } from '../../src/index.ts'
-import { rowStore } from '../../src/extend.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { createRules } from '../../src/rules/index.ts'
 import { virtualClock } from '../../src/testing.ts'
 import { laterStore } from '../support/later.ts'
 import { redisForAll } from '../support/redis-tests.ts'
-import { mapRows } from '../support/map-rows.ts'
 
 const keyer = (key: string): string => key
 const QUOTA = { quota: 10, window: '1m', capCost: true } as const
@@ -167,15 +165,6 @@ describe('a capped charge that is settled', () => {
     await fc.assert(
       fc.asyncProperty(steps, (cases) => follows(limits, store, cases, `key ${key++}`)),
       { numRuns: 60 },
-    )
-  })
-
-  it.each(algorithms)('has charged exactly the actual cost in rows: %s', async (_, limits) => {
-    const store = rowStore(mapRows(virtualClock(0)), { clock: virtualClock(0) })
-    let key = 0
-    await fc.assert(
-      fc.asyncProperty(steps, (cases) => follows(limits, store, cases, `key ${key++}`)),
-      { numRuns: 30 },
     )
   })
 

@@ -13,6 +13,7 @@ import {
 } from '../../src/index.ts'
 import { virtualClock } from '../../src/testing.ts'
 import { createRules } from '../../src/rules/index.ts'
+import { codeOf } from '../support/code-of.ts'
 
 interface User {
   readonly id: string
@@ -21,15 +22,6 @@ interface User {
 
 const five = perMinute(5)
 const byId = ({ id }: User): string => id
-
-function codeOf(work: () => unknown): string {
-  try {
-    work()
-  } catch (error) {
-    return (error as { code: string }).code
-  }
-  return 'none'
-}
 
 describe('key', () => {
   it('counts with the requests of the key', async () => {

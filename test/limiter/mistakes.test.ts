@@ -125,12 +125,6 @@ describe('a mistake that would limit no request, or all requests, is not silent'
     expect(codes).toEqual([])
   })
 
-  it('treats a key of null like undefined: one shared bucket, and a warning', () => {
-    const limiter = createLimiter({ keyer: () => null as unknown as undefined, limits: perSecond(1) })
-    expect([limiter.consume(1).allowed, limiter.consume(2).allowed]).toEqual([true, false])
-    expect(codes).toEqual(['SLUICE_UNIDENTIFIED'])
-  })
-
   it('warns once about a refund or settlement of a denial, and of a peek', () => {
     for (const change of ['refund', 'settle'] as const) {
       codes = []

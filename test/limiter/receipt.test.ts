@@ -13,7 +13,6 @@ import {
   type Limiter,
   memoryStore,
   perMinute,
-  SluiceError,
   slidingWindowLog,
   stack,
   tokenBucket,
@@ -21,30 +20,19 @@ import {
 import { rowStore } from '../../src/extend.ts'
 import { LONGEST_RECEIPT } from '../../src/limiter/receipt.ts'
 import { createRules } from '../../src/rules/index.ts'
-import { redisStore } from '../../src/stores/redis/index.ts'
 import { virtualClock } from '../../src/testing.ts'
 import { shared } from '../../src/util/copies.ts'
 import { sha256 } from '../../src/util/sha256.ts'
 import { recordWarnings } from '../support/guarded.ts'
 import { laterStore } from '../support/later.ts'
 import { mapRows } from '../support/map-rows.ts'
-import { connect, redisForAll } from '../support/redis-tests.ts'
+import { codeOf } from '../support/code-of.ts'
 
 const keyer = (key: string): string => key
 
 /** From now on, receipts are those of another process. */
 function otherProcess(): void {
   shared('receipts', () => ({ decisions: new Map<string, unknown>() })).decisions.clear()
-}
-
-function codeOf(work: () => unknown): string {
-  try {
-    work()
-  } catch (error) {
-    if (error instanceof SluiceError) return error.code
-    throw error
-  }
-  return 'none'
 }
 
 /** Makes limiters of one name on one clock. Each has a store of its own on one database, as in another process. */
@@ -67,25 +55,6 @@ describe('a receipt', () => {
     expect(receipt).toMatch(/^sluice2_[\w-]+$/)
     expect(receipt.length).toBeLessThan(500)
     expect(Object.keys(limiter.consume('ann'))).not.toContain('receipt')
-  })
-
-  it('differs for two decisions that are equal', () => {
-    const limiter = createLimiter({ keyer, limits: perMinute(100), store: memoryStore({ clock: virtualClock() }) })
-    const [one, other] = [limiter.receipt(limiter.consume('ann')), limiter.receipt(limiter.consume('ann'))]
-    limiter.refund(one)
-    limiter.refund(other)
-    expect(limiter.peek('ann', { cost: 0 }).limits[0]!.used).toBe(0)
-  })
-
-  it('is settled once in its process, together with its decision', () => {
-    const limiter = createLimiter({ keyer, limits: perMinute(100), store: memoryStore({ clock: virtualClock() }) })
-    const decision = limiter.consume('ann', { cost: 10 })
-    const receipt = limiter.receipt(decision)
-    limiter.settle(receipt, 30)
-    limiter.settle(decision, 50)
-    limiter.refund(receipt)
-    limiter.refund(limiter.receipt(decision))
-    expect(limiter.peek('ann', { cost: 0 }).limits[0]!.used).toBe(30)
   })
 
   it.each([
@@ -125,60 +94,6 @@ describe('a receipt', () => {
     expect(await used(here)).toEqual([25, 6])
     await here.refund(receipts[1])
     expect(await used(here)).toEqual([20, 1])
-  })
-
-  it('releases and renews slots in other processes, also with the receipt from before a renewal', async () => {
-    const { clock, limiter } = processes([concurrent({ quota: 5, expiresAfter: '1m' }), perMinute(10)])
-    const there = limiter()
-    const receipt = there.receipt(await there.consume('ann', { cost: 2 }))
-    otherProcess()
-    const here = limiter()
-    for (let i = 0; i < 4; i++) {
-      clock.advance(40_000)
-      expect(await here.renew(receipt)).toBe(true)
-    }
-    expect((await used(here))[0]).toBe(2)
-    const newer = here.receipt(receipt)
-    expect(newer).not.toBe(receipt)
-    otherProcess()
-    await limiter().release(receipt)
-    expect((await used(here))[0]).toBe(0)
-    otherProcess()
-    expect(await limiter().renew(newer)).toBe(false)
-  })
-
-  it('finds slots that another process has renewed', async () => {
-    const { clock, limiter } = processes(concurrent({ quota: 5, expiresAfter: '1m' }))
-    const there = limiter()
-    const decision = await there.consume('ann')
-    const old = there.receipt(decision)
-    clock.advance(30_000)
-    otherProcess()
-    await limiter().renew(old)
-    otherProcess()
-    await there.release(decision)
-    expect(await used(there)).toEqual([0])
-  })
-
-  it('contains nothing any more that was settled or released', async () => {
-    const { limiter } = processes([concurrent(5), perMinute(10)])
-    const there = limiter()
-    const decision = await there.consume('ann')
-    await there.release(decision)
-    const receipt = there.receipt(decision)
-    otherProcess()
-    const other = await there.consume('ann')
-    const here = limiter()
-    await here.release(receipt)
-    expect(await used(here)).toEqual([1, 2])
-    await here.settle(receipt, 5)
-    expect(await used(here)).toEqual([1, 6])
-    await there.refund(other)
-    await there.settle(decision, 1)
-    const nothing = there.receipt(decision)
-    otherProcess()
-    await here.settle(nothing, 4)
-    expect(await used(here)).toEqual([0, 5])
   })
 
   it('settles nothing for a denial, a peek, and a decision without the store', async () => {
@@ -286,29 +201,6 @@ describe('a receipt', () => {
     const limiter = createLimiter({ keyer, limits: perMinute(3), store: memoryStore({ clock: virtualClock() }) })
     for (let i = 0; i < 10_010; i++) limiter.receipt(limiter.peek('ann'))
     expect(shared('receipts', () => ({ decisions: new Map<string, unknown>() })).decisions.size).toBe(10_000)
-  })
-
-  const server = redisForAll()
-  it('is settled on Redis by another client', async () => {
-    const make = (client: typeof server.client) =>
-      createLimiter({
-        name: 'jobs',
-        keyer,
-        limits: [perMinute(1000, { name: 'tokens', capCost: true }), concurrent({ quota: 3, expiresAfter: '1m' })],
-        cost: (_, { name }) => (name === 'tokens' ? 5000 : 1),
-        store: redisStore(client),
-      })
-    const there = make(server.client)
-    const receipt = there.receipt(await there.consume('ann'))
-    otherProcess()
-    const here = make(connect(server.server.port))
-    expect(await here.renew(receipt)).toBe(true)
-    await here.settle(receipt, 400)
-    await here.release(receipt)
-    const [tokens, slots] = await used(here as Limiter<string>)
-    expect(tokens).toBeLessThanOrEqual(400)
-    expect(tokens).toBeGreaterThan(200)
-    expect(slots).toBe(0)
   })
 })
 

@@ -65,17 +65,13 @@ class Held {
   }
 }
 
-/** Runs the steps in processes that count in one place. */
-async function run(
-  stores: readonly Store[],
-  clock: ReturnType<typeof virtualClock>,
-  steps: readonly Step[],
-): Promise<void> {
+/** Limiters of processes that count in one place. */
+function limitersOf(stores: readonly Store[]): Limiter<string>[] {
   const limits = [
     fixedWindow({ quota: QUOTA.tokens, window: '365d', name: 'tokens' }),
     concurrent({ quota: QUOTA.slots, expiresAfter: LEASE, name: 'slots' }),
   ]
-  const limiters: Limiter<string>[] = stores.map((store) =>
+  return stores.map((store) =>
     createLimiter({
       name: 'api',
       keyer: (key) => key,
@@ -86,6 +82,15 @@ async function run(
       receiptFor: LIFE,
     }),
   )
+}
+
+/** Runs the steps in processes that count in one place. */
+async function run(
+  stores: readonly Store[],
+  clock: ReturnType<typeof virtualClock>,
+  steps: readonly Step[],
+): Promise<void> {
+  const limiters = limitersOf(stores)
   const memories = limiters.map(() => new Map<string, unknown>())
   const decisions: Held[] = []
   const now = (): number => clock.now()
@@ -253,6 +258,20 @@ describe('receipts that several processes use in any order', () => {
       await fc.assert(fc.asyncProperty(steps, test), {
         numRuns: place === 'memory' || place === 'rows' ? runs : runs / 4,
       })
+    })
+
+    it('settle and release once when several use them at the same moment', async () => {
+      const limiters = limitersOf(places[place]!(virtualClock(START)))
+      const first = limiters[0]!
+      const texts: string[] = []
+      for (let i = 0; i < QUOTA.slots; i++) texts.push(first.receipt(await first.consume('ab')))
+      const uses: unknown[] = []
+      for (const limiter of limiters) {
+        known.decisions = new Map()
+        for (const text of texts) uses.push(limiter.settle(text, 7), limiter.release(text))
+      }
+      await Promise.all(uses)
+      expect((await first.peek('ab', { cost: 0 })).limits).toMatchObject([{ used: 7 * texts.length }, { used: 0 }])
     })
 
     it.each(Object.entries(orders))('%s', async (_, list) => {

@@ -104,12 +104,6 @@ describe('a stack of options', () => {
     expect(seen).toEqual([true])
   })
 
-  it('can be stacked again', () => {
-    const limiters = [{ keyer: everyone, limits: perMinute(1) }]
-    const both = stack(stack({ limiters }), createLimiter<unknown>({ keyer: everyone, limits: perMinute(5) }))
-    expect(both.consume({}).limits).toHaveLength(2)
-  })
-
   it('refuses a second stack with the same names on the store, unless it is shared', () => {
     const store = memoryStore()
     const limiters = [{ keyer: everyone, limits: perMinute(3) }]

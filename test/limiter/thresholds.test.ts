@@ -50,6 +50,7 @@ describe('notifyAt', () => {
     [[0], 'notifyAt[0]: expected a number above 0 and at most 1'],
     [[0.5, 1.01], 'notifyAt[1]: expected a number above 0 and at most 1, such as 0.8, got 1.01'],
     [[Number.NaN], 'notifyAt[0]'],
+    [new Array<number>(2), 'notifyAt[0]'],
     [['1'], 'notifyAt[0]'],
     [[0.5, undefined], 'notifyAt[1]'],
     [Array.from({ length: 11 }, (_, i) => (i + 1) / 11), 'notifyAt: expected a list of at most 10'],

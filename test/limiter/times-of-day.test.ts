@@ -1,9 +1,7 @@
-// What depends on the date is the same at every hour of every day, in every time zone of the machine.
+// Times are read the same at every hour of every day, in every time zone of the machine.
 import { Temporal } from '@js-temporal/polyfill'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { anyTime } from '../../src/cli/logs/request.ts'
-import { denial } from '../../src/http/denial.ts'
-import { createLimiter, fixedWindow, memoryStore } from '../../src/index.ts'
 import { instant } from '../../src/rules/shapes.ts'
 
 /** Moments at which dates are computed wrongly first, in UTC and in the zones of {@link ZONES}. */
@@ -35,21 +33,6 @@ const ZONES = [
   'Pacific/Kiritimati',
   'Pacific/Pago_Pago',
 ]
-const WINDOWS = { '1d': { days: 1 }, '1w': { weeks: 1 }, '1mo': { months: 1 }, '1y': { years: 1 } } as const
-type Window = keyof typeof WINDOWS
-
-/** Returns how long a window of the calendar still lasts. */
-function untilEnd(window: Window, timeZone: string, now: number): number {
-  const date = Temporal.Instant.fromEpochMilliseconds(now).toZonedDateTimeISO(timeZone).toPlainDate()
-  const start = {
-    '1d': date,
-    '1w': date.subtract({ days: date.dayOfWeek - 1 }),
-    '1mo': date.with({ day: 1 }),
-    '1y': date.with({ month: 1, day: 1 }),
-  }[window]
-  return start.add(WINDOWS[window]).toZonedDateTime(timeZone).epochMilliseconds - now
-}
-
 const zoneOfMachine = process.env['TZ']
 afterEach(() => {
   vi.useRealTimers()
@@ -58,31 +41,6 @@ afterEach(() => {
 })
 
 describe.each(ZONES)('on a machine in %s', (zone) => {
-  it.each(Object.entries(NOWS))('at %s, windows of the calendar end when the calendar says', (_, time) => {
-    process.env['TZ'] = zone
-    const now = Date.parse(time)
-    vi.useFakeTimers({ now, toFake: ['Date'] })
-    for (const window of Object.keys(WINDOWS) as Window[]) {
-      for (const timeZone of [undefined, 'Europe/Berlin', 'America/New_York']) {
-        const limits = fixedWindow({ quota: 1, window, anchor: 'calendar', ...(timeZone && { timeZone }) })
-        const store = memoryStore({ clock: { now: () => Date.now() } })
-        const limiter = createLimiter({ keyer: () => 'k', limits, store })
-        const left = untilEnd(window, timeZone ?? 'UTC', now)
-        expect(limiter.consume({})).toMatchObject({ allowed: true, resetAfter: left })
-        const denied = limiter.consume({})
-        expect(denied).toMatchObject({ allowed: false, retryAfter: left })
-        const { headers, body } = denial(denied)
-        expect(headers[0]).toEqual(['Retry-After', String(Math.ceil(left / 1000))])
-        expect((JSON.parse(body) as { detail: string }).detail).toMatch(/^You can send one request .*\. Try again /)
-        vi.setSystemTime(now + left - 1)
-        expect(limiter.consume({}).allowed).toBe(false)
-        vi.setSystemTime(now + left)
-        expect(limiter.consume({}).allowed).toBe(true)
-        vi.setSystemTime(now)
-      }
-    }
-  })
-
   it.each(Object.entries(NOWS))('at %s, times in documents and logs are read as they are written', (_, time) => {
     process.env['TZ'] = zone
     const now = Date.parse(time)

@@ -1,42 +1,21 @@
 // Each limit of a decision says how much of it is used, and which limiter it belongs to.
 import { describe, expect, it } from 'vitest'
-import {
-  createLimiter,
-  type Decision,
-  gcra,
-  guard,
-  limit,
-  memoryStore,
-  perMinute,
-  stack,
-  type Store,
-} from '../../src/index.ts'
+import { createLimiter, type Decision, gcra, guard, limit, memoryStore, perMinute, stack } from '../../src/index.ts'
 import { createRules } from '../../src/rules/index.ts'
-import { redisStore } from '../../src/stores/redis/index.ts'
-import { type VirtualClock, virtualClock } from '../../src/testing.ts'
-import { connectedStore } from '../support/connected-store.ts'
+import { virtualClock } from '../../src/testing.ts'
 import { heldStore } from '../support/held-store.ts'
 import { names } from '../support/harness.ts'
-import { redisForAll } from '../support/redis-tests.ts'
-
-const redis = redisForAll()
-let runs = 0
-const stores: [string, (clock: VirtualClock) => Store][] = [
-  ['memory', (clock) => memoryStore({ clock })],
-  ['another process', (clock) => connectedStore(memoryStore({ clock }), { clock })],
-  ['Redis', (clock) => redisStore(redis.client, { clock, prefix: `used${runs++}:` })],
-]
 
 function used({ limits }: Decision): number[] {
   return limits.map((each) => each.used)
 }
 
-describe.each(stores)('used in %s', (_, storeOn) => {
+describe('used', () => {
   it.each(names())('counts what was admitted, and nothing once it has expired: %s', async (algorithm) => {
     const clock = virtualClock()
     const quota = algorithm === 'spacing' ? 1 : 4
     const limits = limit({ algorithm, quota, window: '1m' })
-    const limiter = createLimiter({ keyer: () => 'k', limits, store: storeOn(clock) })
+    const limiter = createLimiter({ keyer: () => 'k', limits, store: memoryStore({ clock }) })
     expect(used(await limiter.peek({}, { cost: 0 }))).toEqual([0])
     for (let i = 1; i <= quota; i++) expect(used(await limiter.consume({}))).toEqual([i])
     const denied = await limiter.consume({})
@@ -48,7 +27,7 @@ describe.each(stores)('used in %s', (_, storeOn) => {
 
   it('refers to the capacity, and shows a debt as all of it', async () => {
     const limits = gcra({ quota: 10, window: '1m', burst: 3 })
-    const limiter = createLimiter({ keyer: () => 'k', limits, store: storeOn(virtualClock()) })
+    const limiter = createLimiter({ keyer: () => 'k', limits, store: memoryStore({ clock: virtualClock() }) })
     const decision = await limiter.consume({})
     expect(decision.limits[0]).toMatchObject({ used: 1, remaining: 2 })
     await limiter.settle(decision, 8)
@@ -57,7 +36,7 @@ describe.each(stores)('used in %s', (_, storeOn) => {
   })
 
   it('is part of the plain data of a decision, as is the name of the limiter', async () => {
-    const store = storeOn(virtualClock())
+    const store = memoryStore({ clock: virtualClock() })
     const one = createLimiter({ name: 'one', keyer: () => 'k', limits: perMinute(5), store })
     const two = createLimiter({ name: 'two', keyer: () => 'k', limits: perMinute(9), store })
     const decision = await stack(one, two).consume({}, { cost: 2 })

@@ -1,9 +1,7 @@
 import { expect, it } from 'vitest'
 import { createLimiter, fixedWindow, memoryStore, stack } from '../../src/index.ts'
 import { virtualClock } from '../../src/testing/virtual-clock.ts'
-
-/** Lets all promises settle. */
-const settled = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve))
+import { settled } from '../support/held-store.ts'
 
 /** Returns numbers below 1 that depend on the seed only. */
 function randomOf(seed: number): () => number {

@@ -193,15 +193,6 @@ describe('a request that waits', () => {
 })
 
 describe('a full queue', () => {
-  it('rejects one more than maxQueue, at once', async () => {
-    const limiter = limiterOf(perSecond(1))
-    const waits = Array.from({ length: 3 }, () => limiter.wait(key, { maxQueue: 2 }).catch((error: unknown) => error))
-    await vi.advanceTimersByTimeAsync(0)
-    await expect(limiter.wait(key, { maxQueue: 2 })).rejects.toMatchObject({ code: 'WAIT_QUEUE_FULL' })
-    await vi.advanceTimersByTimeAsync(2000)
-    expect((await Promise.all(waits)).every((each) => (each as Decision).allowed)).toBe(true)
-  })
-
   it('rejects the newest waiter of the longest key for one of a shorter key', async () => {
     const limiter = limiterOf(perSecond(1))
     const left: string[] = []
@@ -244,17 +235,6 @@ describe('a full queue', () => {
     expect(waitingRequests().get('default')).toBe(50)
     await vi.advanceTimersByTimeAsync(5000)
     expect([waitingRequests().get('default'), vi.getTimerCount()]).toEqual([undefined, 0])
-  })
-
-  it('has ten thousand places by default', async () => {
-    const limiter = limiterOf(perSecond(1))
-    limiter.consume(key)
-    const abort = new AbortController()
-    const ended = Array.from({ length: 10_000 }, () => limiter.wait(key, { signal: abort.signal }).catch(() => 'ended'))
-    await expect(limiter.wait(key)).rejects.toMatchObject({ code: 'WAIT_QUEUE_FULL' })
-    abort.abort()
-    expect(new Set(await Promise.all(ended))).toEqual(new Set(['ended']))
-    expect(vi.getTimerCount()).toBe(0)
   })
 
   it.each([0, 1.5, '9', null])('refuses maxQueue: %o', async (maxQueue) => {

@@ -55,18 +55,6 @@ describe('sluice_requests_total and sluice_decisions_total', () => {
     ])
   })
 
-  it('add up to the requests, and to the requests times the limits', async () => {
-    const registry = collected()
-    const limits = [one, five, fixedWindow({ name: 'trial', quota: 2, window: '1m', shadow: true })]
-    const limiter = createLimiter({ name: 'api', keyer, limits })
-    for (let i = 0; i < 20; i++) limiter.consume(`client ${i % 3}`)
-    const sumOf = async (name: string): Promise<number> =>
-      (await lines(registry, `${name}{`)).reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0)
-    expect(await sumOf('sluice_requests_total')).toBe(20)
-    expect(await sumOf('sluice_decisions_total')).toBe(20 * limits.length)
-    expect(await registry.metrics()).not.toContain('limit=""')
-  })
-
   it('count an admitted request that a shadow limit would deny as shadow_denied', async () => {
     const registry = collected()
     const shadow = fixedWindow({ name: 'trial', quota: 1, window: '1m', shadow: true })
@@ -170,18 +158,6 @@ describe('sluice_held_requests', () => {
     expect(await lines(registry, 'sluice_held_requests{')).toEqual(['sluice_held_requests{limiter="slow"} 2'])
     clock.advance(5000)
     await Promise.all(waiting)
-    expect(await lines(registry, 'sluice_held_requests{')).toEqual(['sluice_held_requests{limiter="slow"} 0'])
-  })
-
-  it('no longer counts a wait that is given up', async () => {
-    const registry = collected()
-    const limiter = createLimiter({ name: 'slow', keyer, limits: one })
-    await limiter.wait('ann')
-    const controller = new AbortController()
-    const waiting = limiter.wait('ann', { signal: controller.signal })
-    expect(await lines(registry, 'sluice_held_requests{')).toEqual(['sluice_held_requests{limiter="slow"} 1'])
-    controller.abort()
-    await expect(waiting).rejects.toThrow()
     expect(await lines(registry, 'sluice_held_requests{')).toEqual(['sluice_held_requests{limiter="slow"} 0'])
   })
 })
@@ -297,16 +273,6 @@ describe('sluice_wait_duration_seconds', () => {
     expect(Number(sum!.split(' ')[1])).toBeGreaterThan(0.03)
     await expect(limiter.wait('ann', { maxWait: 30 })).rejects.toMatchObject({ code: 'WAIT_TOO_LONG' })
     expect(await counts()).toEqual(['sluice_wait_duration_seconds_count{limiter="api"} 3'])
-  })
-
-  it('measures the delay of a leaky bucket', async () => {
-    const registry = collected()
-    const limits = leakyBucket({ quota: 100, window: '1s', capacity: 5 })
-    const limiter = createLimiter({ name: 'slow', keyer, limits, store: memoryStore() })
-    for (let i = 0; i < 2; i++) await limiter.wait('ann')
-    expect(await lines(registry, 'sluice_wait_duration_seconds_count{')).toEqual([
-      'sluice_wait_duration_seconds_count{limiter="slow"} 1',
-    ])
   })
 })
 

@@ -20,7 +20,6 @@ const adjust = inFile('src/engine/adjust.ts', single)
 const asked = { files: ['test/limiter/recall.test.ts'] }
 const limiter = inFile('src/limiter/default-limiter.ts', asked)
 const first = inFile('src/stores/deny-cache/index.ts', asked)
-const room = inFile('src/stores/lease.ts', asked)
 const guard = inFile('src/stores/guard/guarded-store.ts', single)
 
 /** Mistakes in leases: units that are used and were not charged, or later than their bound, or that are lost. */
@@ -192,8 +191,8 @@ export const leases = [
   ),
   limiter('a decision that is not leased before the store is asked', 'store.recall?.(charges)', 'charges.length < 0'),
   limiter('a peek that takes leased units', "if (mode === 'consume' && store.recall", 'if (store.recall'),
-  room('unused keys that are never looked at again', '        this.#hand = this.#all.values()\n', ''),
-  room(
+  lease('unused keys that are never looked at again', '        this.#hand = this.#all.values()\n', ''),
+  lease(
     'unused keys that are never dropped',
     '!this.#isAsking(spot)) this.#remove(spot)',
     '!this.#isAsking(spot)) continue',

@@ -41,7 +41,7 @@ const locking = inFile('src/stores/redis/lua/adjust.lua', { files: ['test/stores
 const changes = inFile('src/stores/redis/lua/adjust.lua', { files: ['test/stores/redis/adjust.test.ts'] }, 'Lua')
 const lockedAndNew = inFile(
   'src/stores/redis/lua/adjust.lua',
-  { files: ['test/stores/redis/changed-retry.test.ts'] },
+  { files: ['test/stores/redis/changed-retry.test.ts', 'test/stores/redis/equality.test.ts'] },
   'Lua',
 )
 const reset = inFile('src/stores/redis/lua/adjust.lua', { files: ['test/stores/redis/reset.test.ts'] }, 'Lua')

@@ -129,7 +129,7 @@ export const sql = [
     'Math.ceil((ms * 3) / 4)',
     'ms',
   ),
-  locked('src/stores/postgres.ts', 'of its own key alone')(
+  locked('src/stores/postgres.ts', 'is named by the error')(
     'takes all rows for locked',
     "else if (isFree === '0') locked.push(key)",
     'else locked.push(key)',

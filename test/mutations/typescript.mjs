@@ -44,6 +44,7 @@ const deciding = engine('decide', [
   'test/limiter/limiter.test.ts',
   'test/limiter/block.test.ts',
   'test/limiter/wait.test.ts',
+  'test/testing/testing.test.ts',
 ])
 const shared = inFile('src/stores/memory/shared-rows.ts', {
   files: ['test/stores/memory/overflow.test.ts', 'test/stores/memory/locker.test.ts'],
@@ -118,7 +119,7 @@ export const typescript = [
     'Math.max(renewal, now + out.reset + params.idle)',
     'Math.max(renewal, now + out.reset)',
   ),
-  partFullBucket(
+  inFile('src/algorithms/token-bucket-initial.ts', { files: ['test/stores/redis/initial.test.ts'] })(
     'a key that is new after each lock-out',
     'Math.max(input.window, longestBlock(input))',
     'input.window',
@@ -481,12 +482,12 @@ export const typescript = [
   ),
   marks('a mark that does not grow', 'Math.log2(1 + Math.max(0, waited))', '4'),
   marks('a mark that stays after its request', 'if (line === undefined || line.own <= line.other) return', 'return'),
-  inFile('src/limiter/queue/turns.ts', { files: ['test/limiter/wait-fair.test.ts'] })(
+  inFile('src/limiter/queue/turns.ts', { files: ['test/limiter/wait-model.test.ts'] })(
     'a turn that stays with one key',
     'tenant.turn = ++this.#count',
     'tenant.turn += 0',
   ),
-  inFile('src/limiter/queue/wait-queue.ts', { files: ['test/limiter/wait-fair.test.ts'] })(
+  inFile('src/limiter/queue/wait-queue.ts', { files: ['test/limiter/wait-model.test.ts'] })(
     'waiters in a line that did not deny them',
     'decision.limits.indexOf(decision.binding!)',
     'group.lines.length - 1',

@@ -108,10 +108,6 @@ const program = `
     async keep() {
       await this.ctx.storage.put('own', 'kept')
     }
-    async damage() {
-      const [[key, { expiresAt }]] = await this.ctx.storage.list({ prefix: 'sluice:' })
-      await this.ctx.storage.put(key, { row: new Uint8Array(20), expiresAt })
-    }
   }
   export class Sql extends Limits {}
   export class KeyValue extends Limits {}
@@ -160,12 +156,6 @@ describe.each(['Sql', 'KeyValue'])('durableObjectStore in an object with the sto
     expect(await object()('behaviour', { name })).toBe('has it')
   })
 
-  it('admits exactly the quota of concurrent requests', { timeout: LONG }, async () => {
-    const ask = object()
-    const admitted = await Promise.all(Array.from({ length: 12 }, () => ask('consume', { key: 'ann', times: 100 })))
-    expect(admitted.reduce<number>((sum, each) => sum + (each as number), 0)).toBe(1000)
-  })
-
   it('decides more keys together than the storage takes at a time', { timeout: LONG }, async () => {
     expect(await object()('wide', { count: 300 })).toEqual([4, 3])
   })
@@ -199,13 +189,6 @@ describe.each(['Sql', 'KeyValue'])('durableObjectStore in an object with the sto
     const { alarms } = await state()
     expect(alarms).toBeGreaterThanOrEqual(3)
     expect(alarms).toBeLessThan(6)
-  })
-
-  it('reports a row that is damaged', async () => {
-    const ask = object()
-    await ask('consume', { key: 'ann' })
-    await ask('damage')
-    expect(await ask('consume', { key: 'ann' })).toMatchObject({ code: 'DAMAGED_ROW' })
   })
 
   it('refuses a row that is larger than a value can be', { timeout: LONG }, async () => {

@@ -11,7 +11,6 @@ import {
   type Limit,
   memoryStore,
   perSecond,
-  slidingWindowCounter,
   stack,
   type Store,
   tokenBucket,
@@ -115,16 +114,6 @@ describe('lease', () => {
       clock.advance(1)
     }
     expect(inner.count('consume')).toBeLessThan(60)
-  })
-  it('gives back what is unused, so that another process has it', async () => {
-    const { heat, charged, clock, name } = world(hour)
-    await heat(100)
-    expect(await charged()).toBeGreaterThan(100)
-    clock.advance(300)
-    expect(await charged()).toBe(100)
-    const counted = leaseCounts().find(({ limiter }) => limiter === name)!
-    expect(counted.leased - counted.used - counted.returned).toBe(0)
-    expect(counted.used).toBeGreaterThan(0)
   })
   it('leases at most `share` of what remains, and less than what was used within `for`', async () => {
     const { heat, charged, limiter } = world(hour, { share: 0.1 })
@@ -312,22 +301,6 @@ describe('what ends a lease', () => {
     await limiter.consume('k')
     expect(inner.count('consume') - before).toBe(refill === 'interval' ? 1 : 0)
   })
-  it('is its time, also for an answer that comes later', async () => {
-    const { heat, inner, limiter, clock, charged, isLocal } = world(hour, { from: 2 })
-    await heat(10)
-    inner.mode = 'held'
-    let made = 10
-    while (inner.held.length === 0) {
-      void limiter.consume('k')
-      made++
-    }
-    clock.advance(251)
-    inner.mode = 'now'
-    inner.answer()
-    clock.advance(1000)
-    expect(await charged()).toBe(made)
-    expect(await isLocal()).toBe(false)
-  })
   it('is a wall clock that has passed it while the process was frozen', async () => {
     const { heat, isLocal } = world(hour, { isVirtual: false, for: '1m' })
     await heat()
@@ -468,15 +441,6 @@ describe('a decision of a lease', () => {
     const [first, second] = made[0]!.at === made[1]!.at ? made : made.slice(1)
     expect(second).toEqual({ at: first!.at, remaining: first!.remaining - 2, resetAfter: first!.resetAfter - 10 })
   })
-  it('of the store adds what the process holds to what remains', async () => {
-    const { heat, charged, limiter } = world(hour)
-    await heat(200)
-    const held = (await charged()) - 200
-    expect(held).toBeGreaterThan(30)
-    const decision = await limiter.consume('k', { cost: held + 100 })
-    expect([decision.allowed, decision.remaining]).toEqual([true, Math.floor((700 - held) / (held + 100))])
-    expect(decision.limits[0]!.used).toBe(300 + held)
-  })
   it('is not a denial because the process holds units: it gives them back', async () => {
     const { heat, limiter } = world(hour, { share: 0.1 })
     await heat(201)
@@ -494,36 +458,6 @@ describe('a decision of a lease', () => {
       expect(limits[0]!.remaining).toBe(1000 - used)
       expect((await limiter.peek('k', { cost: 0 })).limits[0]!.remaining).toBe(1000 - used)
     }
-  })
-  it.each([
-    ['fixedWindow', fixedWindow({ quota: 1000, window: '1s', anchor: 'clock' })],
-    ['slidingWindowCounter', slidingWindowCounter({ quota: 1000, window: '1s' })],
-  ])('of %s counts no units of a lease that is over, also when its timer is late', async (_, limits) => {
-    const { clock, heat, limiter, exact, inner } = world(limits)
-    Object.assign(inner.clock, { after: () => () => undefined })
-    clock.advance(800)
-    await heat(200)
-    clock.advance(700)
-    await exact.consume('k', { cost: 100 })
-    const reported = (await limiter.peek('k', { cost: 0 })).limits[0]!.remaining
-    expect(inner.count('adjust')).toBe(limits.algorithm === 'fixedWindow' ? 0 : 1)
-    expect(reported).toBeLessThanOrEqual((await exact.peek('k', { cost: 0 })).limits[0]!.remaining)
-  })
-  it('counts units in full only if they come back in their window', async () => {
-    const { clock, heat, limiter, exact, inner } = world(slidingWindowCounter({ quota: 1000, window: '1s' }))
-    clock.advance(800)
-    await heat(200)
-    clock.advance(199)
-    inner.mode = 'held'
-    const asked = limiter.consume('k', { cost: 300 })
-    await Promise.resolve()
-    clock.advance(100)
-    inner.mode = 'now'
-    await exact.consume('k', { cost: 400 })
-    inner.answer()
-    const reported = (await asked).limits[0]!.remaining
-    expect(inner.count('adjust')).toBe(1)
-    expect(reported).toBeLessThanOrEqual((await exact.peek('k', { cost: 0 })).limits[0]!.remaining)
   })
   it('has what the process holds, and no more, after a settlement beyond the limit', async () => {
     const { heat, limiter, charged, clock } = world(hour)

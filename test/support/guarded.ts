@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis'
+import { afterEach, beforeEach } from 'vitest'
 import {
   createLimiter,
   guard,
@@ -26,6 +27,21 @@ export function recordWarnings(): { readonly codes: string[]; readonly messages:
     stop() {
       process.off('warning', note)
       for (const printer of printers) process.on('warning', printer)
+    },
+  }
+}
+
+/** Records the warnings of each test of a file. They are not printed. */
+export function warningsOfEachTest(): Pick<ReturnType<typeof recordWarnings>, 'codes' | 'messages'> {
+  let current: ReturnType<typeof recordWarnings>
+  beforeEach(() => void (current = recordWarnings()))
+  afterEach(() => current.stop())
+  return {
+    get codes() {
+      return current.codes
+    },
+    get messages() {
+      return current.messages
     },
   }
 }

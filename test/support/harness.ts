@@ -209,11 +209,6 @@ export function exactNames(): string[] {
   return knownAlgorithms().flatMap(({ name, renew }) => (renew === undefined ? [name] : []))
 }
 
-/** Returns the names of the algorithms whose limits without options can charge denied requests. */
-export function strictNames(): string[] {
-  return exactNames().filter((algorithm) => made({ algorithm, quota: 1, window: '1s', strict: true }) !== undefined)
-}
-
 /** Returns the largest cost that a limit can admit. */
 export function capacityOf(subject: Subject): number {
   return subject.algorithm.capacity?.(subject.parameters) ?? subject.limit.quota
@@ -324,4 +319,10 @@ export class Life {
     const units = fraction < 0 ? Math.round(fraction * charge.cost) : this.cost(fraction)
     if (units !== 0) this.subject.adjust(this.now, charge.at, units)
   }
+}
+
+/** Park and Miller's generator: whole numbers from 0 to below a number. */
+export function dice(seed: number): (below: number) => number {
+  let state = (seed % 2_147_483_646) + 1
+  return (below) => (state = (state * 48_271) % 2_147_483_647) % below
 }

@@ -1,7 +1,7 @@
 // The windows of a calendar, against Temporal as an independent definition.
 import { Temporal } from '@js-temporal/polyfill'
 import fc from 'fast-check'
-import { describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { calendarUnit, calendarWindows, checkedTimeZone } from '../../src/util/calendar.ts'
 
 const UNITS = ['1d', '1w', '1mo', '1y'] as const
@@ -57,11 +57,21 @@ function expectWindows(zone: string, unit: Unit, time: number): void {
 /** 1990 to 2037. */
 const moments = fc.integer({ min: 631_152_000_000, max: 2_145_916_800_000 })
 
+const zoneOfMachine = process.env['TZ']
+afterEach(() => {
+  if (zoneOfMachine === undefined) delete process.env['TZ']
+  else process.env['TZ'] = zoneOfMachine
+})
+
 describe('calendarWindows()', () => {
-  it('finds the windows that Temporal finds, at any time and in any zone', () => {
+  it('finds the windows that Temporal finds, at any time, in any zone, on a machine in any zone', () => {
     const zones = fc.oneof(fc.constantFrom(...ZONES), fc.constantFrom(...Intl.supportedValuesOf('timeZone')))
+    const machines = fc.constantFrom(...ZONES)
     fc.assert(
-      fc.property(zones, fc.constantFrom(...UNITS), moments, (zone, unit, time) => expectWindows(zone, unit, time)),
+      fc.property(machines, zones, fc.constantFrom(...UNITS), moments, (machine, zone, unit, time) => {
+        process.env['TZ'] = machine
+        expectWindows(zone, unit, time)
+      }),
       { numRuns: Number(process.env['RUNS'] ?? 300) },
     )
   })

@@ -1,20 +1,16 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import calculateSlot from 'cluster-key-slot'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { gcra } from '../../../src/index.ts'
 import { redisKey } from '../../../src/stores/redis/keys.ts'
-import { guardedLimiter, recordWarnings, timed } from '../../support/guarded.ts'
+import { guardedLimiter, warningsOfEachTest, timed } from '../../support/guarded.ts'
 import { families } from '../../support/redis-clients.ts'
 import { redisCli, startCluster } from '../../support/redis-cluster.ts'
 import type { RedisServer } from '../../support/redis.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { until } from '../../support/redis-tests.ts'
 
-let warnings: ReturnType<typeof recordWarnings>
-beforeEach(() => {
-  warnings = recordWarnings()
-})
-afterEach(() => warnings.stop())
+warningsOfEachTest()
 
 const KEYS = Array.from({ length: 60 }, (_, i) => `k${i}`)
 

@@ -1,6 +1,6 @@
 // What kinds of failures mean: a store that is away, a key that is locked, a store that is not set up, a row that cannot be read.
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   type AsyncStore,
   createLimiter,
@@ -15,13 +15,12 @@ import {
 } from '../../../src/index.ts'
 import { rowStore } from '../../../src/extend.ts'
 import type { Operation } from '../../../src/stores/store.ts'
-import { recordWarnings } from '../../support/guarded.ts'
+import { warningsOfEachTest } from '../../support/guarded.ts'
 import { laterStore } from '../../support/later.ts'
 import { until } from '../../support/redis-tests.ts'
+import { settled } from '../../support/held-store.ts'
 
-let warnings: ReturnType<typeof recordWarnings>
-beforeEach(() => void (warnings = recordWarnings()))
-afterEach(() => warnings.stop())
+const warnings = warningsOfEachTest()
 
 interface World {
   readonly limiter: Limiter<string>
@@ -53,11 +52,6 @@ function world(): World {
 
 function isAbout(operation: Operation, key: string): boolean {
   return operation.kind === 'forget' ? operation.key === key : operation.charges.some((charge) => charge.key === key)
-}
-
-/** Emitted warnings come a moment later. */
-async function settled(): Promise<void> {
-  await new Promise((resolve) => setImmediate(resolve))
 }
 
 describe('a key that another process has locked', () => {

@@ -1,6 +1,6 @@
 // While a store is away, decisions in this process count the slots that the store has given to this process.
 import fc from 'fast-check'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import {
   type AsyncStore,
   concurrent,
@@ -12,17 +12,13 @@ import {
 } from '../../../src/index.ts'
 import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
 import { remoteStore } from '../../../src/testing/adapter/world.ts'
-import { recordWarnings } from '../../support/guarded.ts'
+import { warningsOfEachTest } from '../../support/guarded.ts'
 
 const RUNS = Number(process.env['RUNS'] ?? 200)
 const QUOTA = 3
 const LEASE = 10_000
 
-let warnings: ReturnType<typeof recordWarnings>
-beforeEach(() => {
-  warnings = recordWarnings()
-})
-afterEach(() => warnings.stop())
+warningsOfEachTest()
 
 type Step =
   | { readonly kind: 'take' | 'turn' | 'reset' }
@@ -136,45 +132,52 @@ it.each([1, 0.4])('decisions in this process count what it holds, with a local s
   )
 })
 
-it('a process that holds all slots admits none in an outage, until one of its requests ends', async () => {
-  const remote = remoteStore(memoryStore())
-  let isAway = false
-  const inner: AsyncStore = {
-    ...remote,
-    run(operation, reply) {
-      if (!isAway) return remote.run(operation, reply)
-      reply.failed(new Error('no connection'))
-      return undefined
-    },
-  }
-  const store = guard(inner, { onChange: () => undefined })
-  const limiter = createLimiter<string>({ keyer: (key) => key, limits: concurrent(5), store })
-  const take = (): Promise<Decision[]> => Promise.all(Array.from({ length: 6 }, async () => limiter.consume('a')))
-  const first = await take()
-  expect(first.filter(({ allowed }) => allowed).length).toBe(5)
-  isAway = true
-  const second = await take()
-  expect(second.map(({ allowed, degraded }) => [allowed, degraded])).toEqual(
-    Array.from({ length: 6 }, () => [false, 'local']),
-  )
-  await limiter.release(first[0]!)
-  expect((await take()).filter(({ allowed }) => allowed).length).toBe(1)
-  await store.close()
-})
-
-it('slots of the store count beyond the quota, beside those that were taken in an outage', async () => {
+it('slots of the store count in an outage, also beyond the quota, until their requests end', async () => {
   const inner = switchedStore()
   const store = guard(inner.store, { deadline: '1m' })
   const limiter = createLimiter<string>({ keyer: (key) => key, limits: concurrent(2), store })
   inner.isAway = true
   const local = await limiter.consume('a')
   inner.isAway = false
-  expect([await limiter.consume('a'), await limiter.consume('a')].map(({ degraded }) => degraded)).toEqual([
-    undefined,
-    undefined,
-  ])
+  const held = [await limiter.consume('a'), await limiter.consume('a')]
+  expect(held.map(({ degraded }) => degraded)).toEqual([undefined, undefined])
   inner.isAway = true
   await limiter.release(local)
-  expect((await limiter.consume('a')).allowed).toBe(false)
+  expect(await limiter.consume('a')).toMatchObject({ allowed: false, degraded: 'local' })
+  await limiter.release(held[0]!)
+  expect((await limiter.consume('a')).allowed).toBe(true)
+  await store.close()
+})
+
+it('slots that were taken in an outage are renewed, and given back once, in this process', async () => {
+  const away: AsyncStore = {
+    ...remoteStore(memoryStore()),
+    run: (_, reply) => {
+      reply.failed(new Error('away'))
+      return undefined
+    },
+  }
+  const store = guard(away, { onChange: () => undefined })
+  const limiter = createLimiter<string>({ keyer: (key) => key, limits: concurrent(2), store })
+  const [first, second] = [await limiter.consume('a'), await limiter.consume('a')]
+  expect([first.degraded, first.allowed, second.allowed]).toEqual(['local', true, true])
+  expect(await limiter.renew(first)).toBe(true)
+  for (let i = 0; i < 2; i++) await limiter.release(first)
+  expect([(await limiter.consume('a')).allowed, (await limiter.consume('a')).allowed]).toEqual([true, false])
+  await store.close()
+})
+
+it('a slot that the store has renewed counts in an outage as long as in the store', async () => {
+  const clock = virtualClock()
+  const inner = switchedStore(clock)
+  const store = guard(inner.store, { deadline: '1m' })
+  const limits = concurrent({ quota: 1, expiresAfter: LEASE })
+  const limiter = createLimiter<string>({ keyer: (key) => key, limits, store })
+  const running = await limiter.consume('a')
+  clock.advance(0.6 * LEASE)
+  expect(await limiter.renew(running)).toBe(true)
+  clock.advance(0.6 * LEASE)
+  inner.isAway = true
+  expect(await limiter.consume('a')).toMatchObject({ allowed: false, degraded: 'local' })
   await store.close()
 })

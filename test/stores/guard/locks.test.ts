@@ -1,10 +1,9 @@
 // block, pause and penalize through a guard, with a store that answers, does not, and answers again.
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import {
   type AsyncStore,
   createLimiter,
   denyCache,
-  gcra,
   guard,
   type Limiter,
   memoryStore,
@@ -14,10 +13,8 @@ import {
 import { guardedLimiterOf } from '../../../src/limiter/adapted.ts'
 import type { LockMode } from '../../../src/engine/adjust.ts'
 import { Backlog } from '../../../src/stores/guard/backlog.ts'
-import { LocalDecisions } from '../../../src/stores/guard/local.ts'
 import { Charge, createPolicy } from '../../../src/stores/store.ts'
-import { virtualClock } from '../../../src/testing.ts'
-import { recordWarnings } from '../../support/guarded.ts'
+import { warningsOfEachTest } from '../../support/guarded.ts'
 import { laterStore } from '../../support/later.ts'
 import { methodStore } from '../../support/method-store.ts'
 import { until } from '../../support/redis-tests.ts'
@@ -67,9 +64,7 @@ function world(wrap: (store: AsyncStore) => AsyncStore = (store) => guard(store)
   }
 }
 
-let warnings: ReturnType<typeof recordWarnings>
-beforeEach(() => void (warnings = recordWarnings()))
-afterEach(() => warnings.stop())
+warningsOfEachTest()
 
 describe('a lock-out', () => {
   it('applies in the store and, in an outage, in this process', async () => {
@@ -185,25 +180,6 @@ describe('a penalty', () => {
     await recover()
     await until(async () => !(await other.peek('b')).allowed)
     await until(async () => (await other.peek('a', { cost: 0 })).limits[0]!.remaining > 90)
-  })
-
-  it('is over here when its debt is paid, and then its memory is free', () => {
-    const clock = virtualClock()
-    const store = laterStore(memoryStore({ clock }))
-    const local = new LocalDecisions(1, 1000, store)
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    try {
-      const limit = gcra({ quota: 1, window: '1m' })
-      local.adjust(new Charge(createPolicy('test', limit, store, store), 'a', 1), 3)
-      clock.advance(150_000)
-      vi.advanceTimersByTime(60_000)
-      expect(local.isEmpty).toBe(false)
-      clock.advance(60_000)
-      vi.advanceTimersByTime(60_000)
-      expect([local.isEmpty, vi.getTimerCount()]).toEqual([true, 0])
-    } finally {
-      vi.useRealTimers()
-    }
   })
 })
 

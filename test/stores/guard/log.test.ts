@@ -13,18 +13,14 @@ import {
 } from '../../../src/index.ts'
 import { Reporter, type StoreChange } from '../../../src/stores/guard/reporter.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
-import { recordWarnings } from '../../support/guarded.ts'
+import { warningsOfEachTest } from '../../support/guarded.ts'
 import { laterStore } from '../../support/later.ts'
 import { freePort, startRedis } from '../../support/redis.ts'
 import { defaultFamilies } from '../../support/redis-clients.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { until } from '../../support/redis-tests.ts'
 
-let warnings: ReturnType<typeof recordWarnings>
-beforeEach(() => {
-  warnings = recordWarnings()
-})
-afterEach(() => warnings.stop())
+const warnings = warningsOfEachTest()
 
 /** A store whose place has a name, and which answers nothing while `isSilent`. */
 function named(name?: string, trouble?: string): AsyncStore & { error: Error | undefined; isSilent: boolean } {

@@ -101,18 +101,4 @@ describe('a clock that ran ahead and is then corrected', () => {
     clock.advance(1000)
     expect(limiter.consume('shared').allowed).toBe(true)
   })
-
-  it('ends a lock-out no later than one that begins now', () => {
-    const clock = virtualClock()
-    const limiter = on(gcra({ quota: 1, window: '1s', block: '1m' }), clock)
-    clock.advance(3 * HOUR)
-    limiter.consume('k')
-    limiter.consume('k')
-    clock.advance(-3 * HOUR)
-    expect(limiter.consume('k').retryAfter).toBe(60_000)
-    clock.advance(59_000)
-    expect(limiter.consume('k').retryAfter).toBe(1000)
-    clock.advance(1000)
-    expect(limiter.consume('k').allowed).toBe(true)
-  })
 })

@@ -10,9 +10,8 @@ import {
   type Limiter,
   memoryStore,
   perSecond,
-  slidingWindowLog,
 } from '../../../src/index.ts'
-import type { Charge, SyncStore } from '../../../src/stores/store.ts'
+import type { SyncStore } from '../../../src/stores/store.ts'
 import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
 import { limits as limitsOf, names } from '../../support/harness.ts'
 
@@ -29,34 +28,6 @@ function setup(...limits: readonly Limit[]): Setup {
 const onePerSecond = (common: CommonOptions): Limit => perSecond(1, common)
 
 describe('a block', () => {
-  it('locks a key out after a denial, to the microsecond', () => {
-    const { clock, limiter } = setup(onePerSecond({ block: '5s' }))
-    limiter.consume('a')
-    expect(limiter.consume('a')).toMatchObject({ allowed: false, retryAfter: 5000, resetAfter: 5000, remaining: 0 })
-    clock.advance(4999.999)
-    expect(limiter.consume('a')).toMatchObject({ allowed: false, retryAfter: 0.001 })
-    clock.advance(0.001)
-    expect(limiter.consume('a').allowed).toBe(true)
-  })
-
-  it('is not made longer by asking again', () => {
-    const { clock, limiter } = setup(onePerSecond({ block: '5s' }))
-    limiter.consume('a')
-    for (let i = 0; i < 5; i++) {
-      expect(limiter.consume('a').retryAfter).toBe(5000 - i * 1000)
-      clock.advance(1000)
-    }
-    expect(limiter.consume('a').allowed).toBe(true)
-  })
-
-  it('that is shorter than the wait reports the wait', () => {
-    const { clock, limiter } = setup(onePerSecond({ block: 400 }))
-    limiter.consume('a')
-    expect(limiter.consume('a').retryAfter).toBe(1000)
-    clock.advance(100)
-    expect(limiter.consume('a').retryAfter).toBe(900)
-  })
-
   it('does not affect requests without a cost, and other keys', () => {
     const { limiter } = setup(onePerSecond({ block: '5s' }))
     limiter.consume('a')
@@ -75,31 +46,6 @@ describe('a block', () => {
     clock.advance(1000)
     expect(limiter.consume(mild)).toMatchObject({ allowed: false, retryAfter: 4000 })
   })
-
-  it('is not started by a peek', () => {
-    const { clock, limiter } = setup(onePerSecond({ block: '5s' }))
-    limiter.consume('a')
-    expect(limiter.peek('a').retryAfter).toBe(5000)
-    clock.advance(1000)
-    expect(limiter.peek('a').allowed).toBe(true)
-  })
-})
-
-describe('strict', () => {
-  it('charges what it would admit, when another limit denies', () => {
-    const strict = fixedWindow({ quota: 10, window: '1m', name: 'strict', strict: true })
-    const { limiter } = setup(strict, onePerSecond({ name: 'other' }))
-    for (let i = 0; i < 4; i++) limiter.consume('a')
-    expect(limiter.peek('a', { cost: 0 }).limits[0]!.remaining).toBe(6)
-  })
-
-  it('charges nothing while a key is locked out', () => {
-    const { clock, limiter } = setup(fixedWindow({ quota: 1, window: '1s', strict: true, block: '5s' }))
-    limiter.consume('a')
-    for (let i = 0; i < 10; i++) limiter.consume('a')
-    clock.advance(5000)
-    expect(limiter.consume('a').allowed).toBe(true)
-  })
 })
 
 describe('a limit in ticks of a millisecond counts a millisecond when it has passed', () => {
@@ -116,131 +62,6 @@ describe('a limit in ticks of a millisecond counts a millisecond when it has pas
     expect(limiter.consume('a').allowed).toBe(false)
     clock.advance(0.001)
     expect(limiter.consume('a').allowed).toBe(true)
-  })
-})
-
-describe('a limit alone', () => {
-  it('reports waits in milliseconds, whatever its ticks are', () => {
-    const { clock, limiter } = setup(onePerSecond({}))
-    limiter.consume('a')
-    clock.advance(250)
-    expect(limiter.consume('a')).toMatchObject({ allowed: false, retryAfter: 750, resetAfter: 750 })
-  })
-
-  it('keeps a denial that is charged, and no other', () => {
-    const { clock, limiter } = setup(fixedWindow({ quota: 2, window: '1s' }))
-    const strict = setup(gcra({ quota: 1, window: '1s', strict: true }))
-    for (const each of [limiter, strict.limiter]) {
-      each.consume('a')
-      for (let i = 0; i < 3; i++) each.consume('a', { cost: 2 })
-    }
-    expect(limiter.peek('a').allowed).toBe(true)
-    clock.advance(999)
-    strict.clock.advance(999)
-    expect(strict.limiter.consume('a').allowed).toBe(false)
-    strict.clock.advance(999)
-    expect(strict.limiter.consume('a').allowed).toBe(false)
-  })
-
-  it('is converted when another limit reads it', () => {
-    const [one, other] = [
-      fixedWindow({ quota: 5, window: '1s', name: 'x' }),
-      gcra({ quota: 9, window: '1s', name: 'x' }),
-    ]
-    const clock = virtualClock()
-    const limiter = createLimiter({ keyer: () => 'a', limits: (limit: Limit) => limit, store: memoryStore({ clock }) })
-    limiter.consume(one)
-    expect(limiter.consume(other)).toMatchObject({ remaining: 8 })
-  })
-})
-
-describe('several limits on a key that was seen before', () => {
-  const [two, five] = [fixedWindow({ quota: 2, window: '1s' }), fixedWindow({ quota: 5, window: '1m' })]
-
-  it('return what they would decide without a charge', () => {
-    const { limiter } = setup(two, five)
-    limiter.consume('a')
-    for (let i = 0; i < 3; i++) expect(limiter.peek('a').limits.map(({ remaining }) => remaining)).toEqual([0, 3])
-    expect(limiter.consume('a').allowed).toBe(true)
-  })
-
-  it('deny for one of them, unless it only watches', () => {
-    const watching = fixedWindow({ quota: 2, window: '1s', shadow: true })
-    const [enforced, shadowed] = [setup(two, five), setup(watching, five)]
-    const verdicts = ({ limiter }: Setup): boolean[] => [1, 2, 3, 4, 5, 6].map(() => limiter.consume('a').allowed)
-    expect(verdicts(enforced)).toEqual([true, true, false, false, false, false])
-    expect(verdicts(shadowed)).toEqual([true, true, true, true, true, false])
-  })
-
-  it('are locked out together with the one that blocks', () => {
-    const { clock, limiter } = setup(two, fixedWindow({ quota: 5, window: '1m', block: '2m' }))
-    for (let i = 0; i < 5; i++) {
-      limiter.consume('a')
-      clock.advance(1000)
-    }
-    expect(limiter.consume('a').retryAfter).toBe(120_000)
-    clock.advance(119_999)
-    expect(limiter.consume('a').allowed).toBe(false)
-    clock.advance(1)
-    expect(limiter.consume('a').allowed).toBe(true)
-  })
-})
-
-describe('a key never seen', () => {
-  it('gets the state of a limit without the charge, when another limit denies', () => {
-    const { limiter } = setup(
-      fixedWindow({ quota: 9, window: '1h', name: 'wide' }),
-      fixedWindow({ quota: 1, window: '1h', name: 'narrow' }),
-    )
-    const { allowed, limits } = limiter.consume('a', { cost: 2 })
-    expect(allowed).toBe(false)
-    expect(limits.map((each) => [each.allowed, each.remaining])).toEqual([
-      [true, 9],
-      [false, 1],
-    ])
-  })
-
-  it('begins in the millisecond that it comes in, where ticks are milliseconds', () => {
-    const longest = 5e12
-    const { clock, limiter } = setup(fixedWindow({ quota: 1, window: longest }))
-    const began = clock.now()
-    clock.advance(0.5)
-    limiter.consume('a')
-    clock.advance(began + longest - clock.now())
-    expect(limiter.consume('a').allowed).toBe(true)
-  })
-})
-
-describe('a key that one limit has seen before', () => {
-  const chargeOf = ({ limits }: Decision): Charge => limits[0] as Charge
-
-  it('is charged, and refunded', () => {
-    const { limiter } = setup(perSecond(2))
-    limiter.consume('a')
-    const second = limiter.consume('a')
-    expect(chargeOf(second).charged).toBe(1)
-    limiter.refund(second)
-    expect(limiter.peek('a').allowed).toBe(true)
-  })
-
-  it('is not charged by a denial, nor by a cost of 0', () => {
-    const { limiter } = setup(perSecond(1))
-    limiter.consume('a')
-    const denied = limiter.consume('a')
-    const free = limiter.consume('a', { cost: 0 })
-    expect([denied, free].map(({ allowed }) => allowed)).toEqual([false, true])
-    expect([denied, free].map((each) => [chargeOf(each).charged, chargeOf(each).at])).toEqual([
-      [0, 0],
-      [0, 0],
-    ])
-  })
-  it('keeps the entries of a log', () => {
-    const { clock, limiter } = setup(slidingWindowLog({ quota: 2, window: '1s' }))
-    const admitted = [0, 600, 400, 100].map((ms) => {
-      clock.advance(ms)
-      return limiter.consume('a').allowed
-    })
-    expect(admitted).toEqual([true, true, true, false])
   })
 })
 

@@ -13,7 +13,7 @@ import {
   type SyncStore,
 } from '../../../src/index.ts'
 import type { GrowingBlock } from '../../../src/engine/compiled-limit.ts'
-import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
+import { virtualClock } from '../../../src/testing.ts'
 import { laterStore } from '../../support/later.ts'
 
 const WINDOW = 1000
@@ -141,72 +141,6 @@ describe('a block that grows', () => {
     }
     for (const key of keys) expect(limiter.peek(key).allowed).toBe(false)
   })
-})
-
-function setup(block: object): { readonly clock: VirtualClock; readonly limiter: On; deny(): number } {
-  const clock = virtualClock()
-  const limiter = limiterOn(memoryStore({ clock }), limitWith(block))
-  return {
-    clock,
-    limiter,
-    /** Has a request denied. Returns how long the key is locked out after it. */
-    deny() {
-      limiter.consume('a', { cost: TOO_MUCH })
-      return limiter.peek('a').retryAfter
-    },
-  }
-}
-
-it('locks out after several denials, longer each time, up to a bound', () => {
-  const { clock, deny } = setup({ after: 3, for: '1m', factor: 2, upTo: '5m' })
-  const seen: number[] = []
-  for (let i = 0; i < 12; i++) {
-    seen.push(deny() / 60_000)
-    clock.advance(seen.at(-1)! * 60_000)
-  }
-  expect(seen).toEqual([0, 0, 1, 0, 0, 2, 0, 0, 4, 0, 0, 5])
-})
-
-it('forgets denials after upTo, or after the window if that is longer, from the end of the last lock-out on', () => {
-  for (const [upTo, memory] of [
-    ['500ms', WINDOW],
-    ['5s', 5000],
-  ] as const) {
-    const one = setup({ for: '100ms', factor: 2, upTo })
-    expect(one.deny()).toBe(100)
-    one.clock.advance(100 + memory - 0.001)
-    expect(one.deny()).toBe(200)
-    one.clock.advance(200 + memory)
-    expect(one.deny()).toBe(100)
-  }
-})
-
-it('counts no denial of a locked key, no peek, and no block or pause', () => {
-  const { clock, limiter, deny } = setup({ after: 2, for: '1s', factor: 3, upTo: '1h' })
-  for (let i = 0; i < 5; i++) limiter.peek('a', { cost: TOO_MUCH })
-  limiter.block('a', '1s')
-  for (let i = 0; i < 5; i++) limiter.consume('a', { cost: TOO_MUCH })
-  limiter.block('a', 0)
-  limiter.pause('a', 1000)
-  clock.advance(1000)
-  expect(deny()).toBe(0)
-  expect(deny()).toBe(1000)
-  limiter.block('a', 0)
-  expect(deny()).toBe(0)
-  expect(deny()).toBe(3000)
-  limiter.reset('a')
-  expect(deny()).toBe(0)
-  expect(deny()).toBe(1000)
-})
-
-it('shows the lock-out in the decision that begins it, and none before', () => {
-  const clock = virtualClock()
-  const block = { after: 2, for: '1h' } as const
-  const limiter = limiterOn(memoryStore({ clock }), fixedWindow({ quota: 1, window: '1m', block }))
-  limiter.consume('a')
-  expect(limiter.consume('a')).toMatchObject({ allowed: false, retryAfter: 60_000 })
-  expect(limiter.peek('a')).toMatchObject({ allowed: false, retryAfter: 3_600_000 })
-  expect(limiter.consume('a')).toMatchObject({ allowed: false, retryAfter: 3_600_000, resetAfter: 3_600_000 })
 })
 
 it('keeps counted denials when the limit changes, and a lock-out keeps its length', () => {

@@ -27,32 +27,6 @@ function crowded(maxKeys = 1): { readonly clock: VirtualClock; readonly limiter:
   return { clock, limiter }
 }
 
-it('a key beyond maxKeys is locked out to the microsecond, and no other key', () => {
-  const { clock, limiter } = crowded()
-  limiter.consume('used')
-  for (const key of ['new', 'used']) limiter.block(key, '5s')
-  expect(limiter.consume('other').allowed).toBe(true)
-  clock.advance(4999.999)
-  for (const key of ['new', 'used']) expect(limiter.consume(key)).toMatchObject({ allowed: false, retryAfter: 0.001 })
-  clock.advance(0.001)
-  for (const key of ['new', 'used']) expect(limiter.consume(key).allowed).toBe(true)
-})
-
-it('a lock-out beyond maxKeys is made longer and shorter, and ended by 0 and by reset', () => {
-  const { limiter } = crowded()
-  limiter.block('a', '1h')
-  limiter.block('a', '1s')
-  expect(limiter.peek('a').retryAfter).toBe(1000)
-  limiter.pause('a', '1m')
-  expect(limiter.peek('a').retryAfter).toBe(60_000)
-  limiter.block('a', 0)
-  expect(limiter.peek('a').allowed).toBe(true)
-  limiter.block('a', '1h')
-  limiter.reset('a')
-  expect(limiter.peek('a').allowed).toBe(true)
-  expect(codes()).toEqual([])
-})
-
 it('where all counters are shared, a lock-out applies to the key, does not become shorter, and warns', () => {
   const { limiter } = crowded()
   const keys = Array.from({ length: 1000 }, (_, i) => `key ${i}`)

@@ -3,16 +3,14 @@ import { describe, expect, it, vi } from 'vitest'
 import {
   createLimiter,
   type Decision,
-  gcra,
   type Limit,
   type Limiter,
   memoryStore,
   perSecond,
-  slidingWindowLog,
   stack,
 } from '../../../src/index.ts'
 import { virtualClock } from '../../../src/testing.ts'
-import { limits, names } from '../../support/harness.ts'
+import { dice, limits, names } from '../../support/harness.ts'
 import { type Model, modelOf } from '../../support/model.ts'
 
 const clock = virtualClock()
@@ -26,33 +24,9 @@ function bounded(
   return createLimiter({ keyer: identity, limits: limit, store: memoryStore({ clock, maxKeys, onFull }) })
 }
 
-function dice(seed: number): (below: number) => number {
-  let state = (seed % 2_147_483_646) + 1
-  return (below) => (state = (state * 48_271) % 2_147_483_647) % below
-}
-
 describe('maxKeys', () => {
   it.each([0, -1, 1.5, NaN, '5'])('%s is refused', (maxKeys) => {
     expect(() => memoryStore({ maxKeys: maxKeys as number })).toThrow(/^maxKeys: expected/)
-  })
-
-  it('no key that is being limited is forgotten to make room', () => {
-    const limiter = bounded(perSecond(1, { block: '1h' }), 100)
-    for (let i = 0; i < 100; i++) for (let n = 0; n < 2; n++) limiter.consume(`victim ${i}`)
-    for (let i = 0; i < 20_000; i++) limiter.consume(`flood ${i}`)
-    for (let i = 0; i < 100; i++) expect(limiter.consume(`victim ${i}`).allowed).toBe(false)
-  })
-
-  it('a key that had to share is not admitted early once it has its own counters', () => {
-    const limiter = bounded(gcra({ quota: 10, window: '1m' }), 50)
-    for (let i = 0; i < 50; i++) limiter.consume(`short ${i}`)
-    for (let n = 0; n < 10; n++) limiter.consume('late')
-    expect(limiter.consume('late').allowed).toBe(false)
-    // The others are fresh after 6 s, the late one has 10 units to drain.
-    clock.advance(8000)
-    for (let n = 0; n < 200; n++) limiter.consume('short 1', { cost: 0 })
-    expect(limiter.consume('late').allowed).toBe(true)
-    expect(limiter.consume('late').allowed).toBe(false)
   })
 
   it('says when it is reached, and again after it has recovered', () => {
@@ -138,16 +112,5 @@ describe.each(names().filter((name) => name !== 'exponential'))('a flood against
       }
     })
     fc.assert(property, { numRuns: 60 })
-  })
-})
-
-describe('a log', () => {
-  it('costs memory for its entries, not for its quota', () => {
-    const limiter = bounded(slidingWindowLog({ quota: 100_000, window: '1m' }), 10)
-    for (let i = 0; i < 1000; i++) {
-      limiter.consume('a')
-      clock.advance(0.001)
-    }
-    expect(limiter.peek('a', { cost: 0 }).limits[0]?.remaining).toBe(99_000)
   })
 })

@@ -3,8 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createLimiter, type Decision, type Limit, limit, type Limiter, memoryStore } from '../../../src/index.ts'
 import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
-import { capacityOf, limits, names, Subject } from '../../support/harness.ts'
-import { mostInWindow } from '../../support/worst-case.ts'
+import { limits } from '../../support/harness.ts'
 
 function limiterOn(clock: VirtualClock): Limiter<Limit, Decision> {
   return createLimiter<Limit>({ keyer: () => 'key', limits: (version) => version, store: memoryStore({ clock }) })
@@ -70,43 +69,3 @@ describe.each(['gcra', 'leakyBucket', 'spacing', 'slidingWindowLog', 'slidingWin
     })
   },
 )
-
-describe.each(names())('%s with refunds, after any changes and resets', (name) => {
-  const any = fc.oneof(
-    { weight: 3, arbitrary: limits(name, small) },
-    { weight: 1, arbitrary: fc.constantFrom(...names()).chain((other) => limits(other, small)) },
-  )
-
-  it('admits no more than its bound in any window since the last change or reset, without what was refunded', () => {
-    const property = fc.property(fc.tuple(limits(name, small), any, any), moments, (versions, moments) => {
-      const clock = virtualClock()
-      const limiter = limiterOn(clock)
-      const named = versions.map((each) => limit({ ...each, name: 'changing' }))
-      const open: Decision[] = []
-      let version = 0
-      /** The times of units that were admitted since the last change or reset, and not refunded. */
-      let held: { readonly at: number; readonly decision: Decision }[] = []
-      for (const { after, version: next = version, isReset, refunds, cost } of moments) {
-        if (isReset) limiter.reset(named[version]!)
-        if (next !== version || isReset) held = []
-        version = next
-        clock.advance(Math.round(after * named[version]!.window))
-        for (let n = 0; n < refunds; n++) {
-          const refunded = open.pop()
-          if (refunded !== undefined) limiter.refund(refunded)
-          held = held.filter(({ decision }) => decision !== refunded)
-        }
-        const decision = limiter.consume(named[version]!, { cost })
-        if (!decision.allowed) continue
-        open.push(decision)
-        for (let unit = 0; unit < cost; unit++) held.push({ at: clock.now(), decision })
-      }
-      const bound = mostInWindow(named[version]!, capacityOf(new Subject(named[version]!)))
-      for (const [i, { at }] of held.entries()) {
-        const within = held.findLastIndex((each) => each.at < at + named[version]!.window) - i + 1
-        expect(within).toBeLessThanOrEqual(bound)
-      }
-    })
-    fc.assert(property, { numRuns: Number(process.env['RUNS'] ?? 200) })
-  })
-})

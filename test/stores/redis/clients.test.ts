@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {
   createLimiter,
-  exponential,
   fixedWindow,
   gcra,
   type Limit,
@@ -15,7 +14,7 @@ import { type RedisClient, redisStore } from '../../../src/stores/redis/index.ts
 import { virtualClock } from '../../../src/testing.ts'
 import { names } from '../../support/harness.ts'
 import { type Connected, singleFamilies } from '../../support/redis-clients.ts'
-import { redisCli, type RedisCluster, startCluster } from '../../support/redis-cluster.ts'
+import { type RedisCluster, startCluster } from '../../support/redis-cluster.ts'
 import { type RedisServer, startRedis } from '../../support/redis.ts'
 
 let server: RedisServer
@@ -93,23 +92,6 @@ describe.each(singleFamilies)('$name', ({ single, cluster: connectCluster }) => 
       expect(await left(limiter, 'k0')).toEqual([5, 7])
     })
 
-    it('returns numbers that are not whole, and waits that never end', async () => {
-      const limits = [
-        exponential({ quota: 3, window: '1m', name: 'e' }),
-        fixedWindow({ quota: 4, window: '1d', name: 'w' }),
-      ]
-      const limiter = createLimiter({
-        name: `clients-${runs++}`,
-        keyer: (key: string) => key,
-        limits,
-        store: redisStore(client),
-      })
-      expect((await limiter.consume('k', { cost: 5 })).retryAfter).toBe(Infinity)
-      await limiter.consume('k')
-      await limiter.consume('k')
-      expect(Number.isFinite((await limiter.peek('k')).resetAfter)).toBe(true)
-    })
-
     it('decides a stack wherever its keys are, and refunds what a later limiter denies', async () => {
       const store = redisStore(client)
       const run = runs++
@@ -131,19 +113,6 @@ describe.each(singleFamilies)('$name', ({ single, cluster: connectCluster }) => 
       expect(decisions.map(({ allowed }) => allowed)).toEqual([true, true, true, false, false])
       expect(decisions[4]!.limits.map(({ remaining }) => remaining)).toEqual([10, 0])
       expect(await left(wide, 'e')).toEqual([10])
-    })
-
-    it('carries on after SCRIPT FLUSH', async () => {
-      const limiter = createLimiter({
-        name: `clients-${runs++}`,
-        keyer: () => 'k',
-        limits: gcra({ quota: 3, window: '1d' }),
-        store: redisStore(client),
-      })
-      await limiter.consume(undefined)
-      for (const port of place === 'a cluster' ? cluster.nodes.map((each) => each.port) : [server.port])
-        redisCli(port, 'SCRIPT', 'FLUSH')
-      expect((await limiter.consume(undefined)).remaining).toBe(1)
     })
   })
 })

@@ -140,20 +140,4 @@ describe.each(['one server', 'a cluster'])('processes that race for a limit on %
       for (const each of remaining) expect([97 - admitted[i]!, 97 - admitted[i]! - 1]).toContain(each)
     }
   })
-
-  it('have given everything back also when the scarce limit is asked first', async () => {
-    const run = runs++
-    const scarce = {
-      name: `scarce-${run}`,
-      key: 'everyone',
-      limits: [{ algorithm: 'slidingWindowLog', quota: 30, window: YEAR }],
-    }
-    const perKey = { name: `each-${run}`, limits: [{ algorithm: 'gcra', quota: 4, window: YEAR }] }
-    const keys = ['a', 'b', 'c', 'd', 'e']
-    const admitted = await race([scarce, perKey], keys)
-    const sum = admitted.reduce((total, each) => total + each, 0)
-    // Reserving may deny too much for a moment, but every key is asked for often enough to get its own.
-    expect(admitted).toEqual([4, 4, 4, 4, 4])
-    expect(await left(place, [scarce, perKey], keys)).toEqual(admitted.map((each) => [30 - sum, 4 - each]))
-  })
 })

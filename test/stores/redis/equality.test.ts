@@ -1,36 +1,17 @@
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { memoryStore, type Store } from '../../../src/index.ts'
-import { type RowDatabase, rowStore } from '../../../src/extend.ts'
+import { memoryStore } from '../../../src/index.ts'
+import { rowStore } from '../../../src/extend.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
-import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
+import { virtualClock } from '../../../src/testing.ts'
 import { names } from '../../support/harness.ts'
+import { mapRows } from '../../support/map-rows.ts'
 import { anyRedis } from '../../support/redis.ts'
 import { limiterOn, run, setups, traces } from '../../support/traces.ts'
 
 /** Decisions compared in a normal run; as many as wanted with SLUICE_EQUALITY. */
 const DECISIONS = Number(process.env['SLUICE_EQUALITY'] ?? 20_000)
-
-/** A store of rows in a `Map`. Every third transaction is repeated, as after a conflict. */
-function rowsIn(clock: VirtualClock): Store {
-  const rows = new Map<string, Uint8Array>()
-  let transactions = 0
-  const database: RowDatabase = {
-    transact(keys, change) {
-      const stored = (): (Uint8Array | undefined)[] => keys.map((key) => rows.get(key)?.slice())
-      const now = clock.now() * 1000
-      if (transactions++ % 3 === 0) change(stored(), now)
-      const { writes, result } = change(stored(), now)
-      for (const { key, row } of writes) {
-        if (row === undefined) rows.delete(key)
-        else rows.set(key, row)
-      }
-      return result
-    },
-  }
-  return rowStore(database, { clock })
-}
 
 async function forEach1000(keys: readonly string[], run: (some: string[]) => Promise<unknown>): Promise<void> {
   for (let i = 0; i < keys.length; i += 1000) await run(keys.slice(i, i + 1000))
@@ -63,7 +44,11 @@ describe('memory, Redis and rows decide the same', () => {
         clocks[1],
         steps,
       )
-      const rows = await run(limiterOn(rowsIn(clocks[2]), name, setup), clocks[2], steps)
+      const rows = await run(
+        limiterOn(rowStore(mapRows(clocks[2], true), { clock: clocks[2] }), name, setup),
+        clocks[2],
+        steps,
+      )
       compared += memory.length
       expect(redis).toEqual(memory)
       expect(rows).toEqual(memory)

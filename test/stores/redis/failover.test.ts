@@ -2,10 +2,10 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { Cluster, Redis } from 'ioredis'
 import { Cluster as IovalkeyCluster, Redis as Iovalkey } from 'iovalkey'
 import { createCluster, createSentinel } from 'redis'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { createLimiter, gcra } from '../../../src/index.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
-import { guardedLimiter, recordWarnings } from '../../support/guarded.ts'
+import { guardedLimiter, warningsOfEachTest } from '../../support/guarded.ts'
 import { redisCli, startCluster } from '../../support/redis-cluster.ts'
 import type { Connected } from '../../support/redis-clients.ts'
 import { MASTER, type Replicated, replicatedBySentinel, replicatedCluster } from '../../support/redis-failover.ts'
@@ -61,11 +61,7 @@ const sentinels: Connect = {
   },
 }
 
-let warnings: ReturnType<typeof recordWarnings>
-beforeEach(() => {
-  warnings = recordWarnings()
-})
-afterEach(() => warnings.stop())
+warningsOfEachTest()
 
 const KEYS = Array.from({ length: 30 }, (_, i) => `k${i}`)
 

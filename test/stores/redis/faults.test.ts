@@ -84,16 +84,6 @@ describe('a server without the script', () => {
   })
 })
 
-it('a limit of an algorithm that this process has never met leaves nothing behind', async () => {
-  const { port } = await server()
-  const client = connect(port)
-  const before = limiterOn(client, slidingWindowLog({ quota: 100, window: '1h', name: 'l' }))
-  for (let i = 0; i < 70; i++) await before.consume('k')
-  const after = limiterOn(client, gcra({ quota: 100, window: '1h', name: 'l' }))
-  expect((await after.consume('k')).remaining).toBe(99)
-  expect((await client.hkeys('sluice:test:k')).toSorted()).toEqual(['names', 'states'])
-})
-
 it('keys begin with the prefix, and two prefixes do not meet', async () => {
   const { port } = await server()
   const client = connect(port)

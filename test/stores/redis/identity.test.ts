@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createLimiter, fixedWindow, gcra, type Limit, type Limiter, stack, type Store } from '../../../src/index.ts'
 import { type RedisClient, redisStore } from '../../../src/stores/redis/index.ts'
-import { redisForAll } from '../../support/redis-tests.ts'
 
 const duplicate = expect.objectContaining({ code: 'DUPLICATE_LIMITER' }) as Error
 const gcraOne = gcra({ name: 'one', quota: 1, window: '1d' })
@@ -43,24 +42,5 @@ describe('two stores of one client and prefix', () => {
     expect(() => stack(clocked, plain)).toThrow(mismatch)
     for (const other of [redisStore(client, { prefix: 'b:' }), redisStore(clientOf())])
       expect(() => stack(plain, of(other))).toThrow(mismatch)
-  })
-
-  const redis = redisForAll()
-
-  it('charge both of their limiters in a stack, or none', async () => {
-    const on = (name: string): Limiter<string> =>
-      createLimiter<string>({ name, keyer: (key) => key, limits: gcraOne, store: redisStore(redis.client) })
-    const [one, other] = [on('stacked one'), on('stacked other')]
-    const both = stack(one, other)
-    expect([(await both.consume('k')).allowed, (await both.consume('k')).allowed]).toEqual([true, false])
-    expect([(await one.peek('k')).allowed, (await other.peek('k')).allowed]).toEqual([false, false])
-    await other.reset('k')
-    expect([(await both.consume('k')).allowed, (await other.peek('k')).allowed]).toEqual([false, true])
-  })
-
-  it('count together where limiters say that they share', async () => {
-    const one = limiterOf(redisStore(redis.client))
-    const other = limiterOf(redisStore(redis.client), gcraOne, true)
-    expect([(await one.consume('k')).allowed, (await other.consume('k')).allowed]).toEqual([true, false])
   })
 })

@@ -1,13 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import {
-  createLimiter,
-  fixedWindow,
-  gcra,
-  type Limit,
-  type Limiter,
-  slidingWindowCounter,
-  tokenBucket,
-} from '../../../src/index.ts'
+import { createLimiter, gcra, type Limit, type Limiter } from '../../../src/index.ts'
 import { defineAlgorithm } from '../../../src/extend.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { virtualClock } from '../../../src/testing.ts'
@@ -65,42 +57,6 @@ describe('what Redis decides in the shortest way', () => {
     return (await limiter.peek('k', { cost: 0 })).limits.map(({ remaining }) => remaining)
   }
 
-  it('charges no limit when one of several limits denies', async () => {
-    const limiter = limiterOf('several', [
-      gcra({ quota: 9, window: '1d', name: 'wide' }),
-      fixedWindow({ quota: 1, window: '1d', name: 'narrow' }),
-    ])
-    await limiter.consume('k')
-    const { allowed, limits } = await limiter.consume('k')
-    expect(allowed).toBe(false)
-    expect(limits.map((each) => [each.allowed, each.remaining])).toEqual([
-      [true, 8],
-      [false, 0],
-    ])
-    expect(await left(limiter)).toEqual([8, 0])
-  })
-
-  it('is not stopped by a limit in shadow', async () => {
-    const limiter = limiterOf('shadow', [
-      gcra({ quota: 9, window: '1d', name: 'wide' }),
-      fixedWindow({ quota: 1, window: '1d', name: 'narrow', shadow: true }),
-    ])
-    await limiter.consume('k')
-    expect((await limiter.consume('k')).allowed).toBe(true)
-    expect(await left(limiter)).toEqual([7, 0])
-  })
-
-  it('knows when it charged, although the clock has stepped back into the window before', async () => {
-    const limiter = limiterOf('back', [slidingWindowCounter({ quota: 10, window: 1000 })])
-    clock.advance(1000 - (clock.now() % 1000))
-    await limiter.consume('k')
-    clock.advance(-1)
-    const decision = await limiter.consume('k')
-    expect(await left(limiter)).toEqual([8])
-    await limiter.refund(decision)
-    expect(await left(limiter)).toEqual([9])
-  })
-
   it('decides all simultaneous requests, also one whose limit has changed', async () => {
     let limit = gcra({ name: 'one', quota: 5, window: '1d' })
     const limiter = createLimiter<string>({
@@ -113,21 +69,6 @@ describe('what Redis decides in the shortest way', () => {
     limit = gcra({ name: 'one', quota: 9, window: '1d' })
     const decisions = await Promise.all(['a', 'b', 'c'].map((key) => limiter.consume(key)))
     expect(decisions.map(({ remaining }) => remaining)).toEqual([8, 6, 8])
-  })
-
-  it('writes what a denial leaves behind', async () => {
-    const limiter = limiterOf('born', [tokenBucket({ quota: 2, window: '1h', initial: 0 })])
-    const { retryAfter } = await limiter.consume('k')
-    clock.advance(retryAfter)
-    expect((await limiter.consume('k')).allowed).toBe(true)
-  })
-
-  it('refunds nothing for a denial', async () => {
-    const limiter = limiterOf('denied', [gcra({ quota: 1, window: '1d' })])
-    await limiter.consume('k')
-    clock.advance(-1)
-    await limiter.refund(await limiter.consume('k'))
-    expect(await left(limiter)).toEqual([0])
   })
 
   it('decides by states of any width', async () => {

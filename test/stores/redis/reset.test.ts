@@ -3,9 +3,7 @@ import { describe, expect, it } from 'vitest'
 import {
   createLimiter,
   type Decision,
-  denyCache,
   gcra,
-  guard,
   type Limit,
   type Limiter,
   slidingWindowLog,
@@ -16,7 +14,6 @@ import { fetchStored } from '../../../src/stores/redis/stored.ts'
 import { resetKey } from '../../../src/cli/sources.ts'
 import { scriptClient } from '../../../src/stores/redis/clients.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
-import { afterTest } from '../../support/after-test.ts'
 import { connect, limiterOn, redisForAll, server, until } from '../../support/redis-tests.ts'
 
 const five = gcra({ name: 'five', quota: 5, window: '1h' })
@@ -53,14 +50,6 @@ describe('nothing is refunded that was charged before a reset', () => {
   it('by a process that knows none of the algorithms', async () => {
     const limiter = limiterIn(redisStore(redis.client), five, 'unknown')
     await expectNoRefund(limiter, () => resetKey(scriptClient(redis.client, undefined), 'sluice:unknown:k'))
-  })
-
-  it.each(['guard', 'denyCache'])('through %s', async (wrapper) => {
-    const inner = redisStore(redis.client)
-    const store = wrapper === 'guard' ? guard(inner, { deadline: '5s' }) : denyCache(inner)
-    afterTest(() => (wrapper === 'guard' ? store.close() : undefined))
-    const limiter = limiterIn(store, five, wrapper)
-    await expectNoRefund(limiter, async () => limiter.reset('k'))
   })
 
   it('on a server that is full', async () => {

@@ -1,16 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Redis, type RedisConfigNodejs } from '@upstash/redis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import {
-  type Clock,
-  createLimiter,
-  denyCache,
-  fixedWindow,
-  gcra,
-  guard,
-  type Limiter,
-  type Store,
-} from '../../../src/index.ts'
+import { type Clock, createLimiter, fixedWindow, type Limiter, type Store } from '../../../src/index.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { storeBehaviours } from '../../../src/testing.ts'
 import { redisCli } from '../../support/redis-cluster.ts'
@@ -147,17 +138,4 @@ it('an answer that is no JSON is an outage', async () => {
   const limiter = limiterOf(connect())
   proxy.failures.push('<html>Bad gateway</html>')
   await expect(limiter.consume('ann')).rejects.toMatchObject({ code: 'STORE_FAILED' })
-})
-
-it('decides in a guard and behind a cache of denials', async () => {
-  const prefix = `upstash-${runs++}:`
-  const store = guard(denyCache(redisStore(connect(), { prefix })), { deadline: '10s' })
-  const limiter = createLimiter({ keyer: (key: string) => key, limits: gcra({ quota: 3, window: '1h' }), store })
-  const allowed: boolean[] = []
-  for (let i = 0; i < 5; i++) allowed.push((await limiter.consume('ann')).allowed)
-  expect(allowed).toEqual([true, true, true, false, false])
-  proxy.paths.length = 0
-  expect((await limiter.consume('ann')).allowed).toBe(false)
-  expect(proxy.paths).toEqual([])
-  await store.close()
 })

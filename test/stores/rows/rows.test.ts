@@ -11,18 +11,19 @@ import {
   stack,
   type Store,
 } from '../../../src/index.ts'
-import { type Changes, type Charge, type RowDatabase, rowStore } from '../../../src/extend.ts'
+import { type Changes, type Charge, type RowDatabase, rowStore, type SyncRowDatabase } from '../../../src/extend.ts'
 import { decodeRecord, decodeStored, encodeRecord, encodeRow, MOST_BYTES } from '../../../src/engine/codec.ts'
 import { Row } from '../../../src/engine/row.ts'
 import type { CompiledLimit } from '../../../src/engine/compiled-limit.ts'
 import type { Limit } from '../../../src/engine/limit.ts'
 import { storeBehaviours, type VirtualClock, virtualClock } from '../../../src/testing.ts'
+import { mapRows } from '../../support/map-rows.ts'
 
 interface Clock {
   now(): number
 }
 
-/** Rows in a `Map`. `repeats`: every third transaction fails at first, and calls `change` again. */
+/** Rows in a `Map`. */
 class Rows implements RowDatabase {
   readonly rows = new Map<string, Uint8Array>()
   /** How many keys each transaction had. */
@@ -31,11 +32,9 @@ class Rows implements RowDatabase {
   most = 0
   #running = 0
   readonly #clock: Clock
-  readonly #repeats: boolean
 
-  constructor(clock: Clock = Date, repeats = false) {
+  constructor(clock: Clock = Date) {
     this.#clock = clock
-    this.#repeats = repeats
   }
 
   async transact<Result>(
@@ -48,11 +47,6 @@ class Rows implements RowDatabase {
     this.readOnly.push(readOnly)
     const stored = keys.map((key) => this.rows.get(key)?.slice())
     const now = Math.round(this.#clock.now() * 1000)
-    if (this.#repeats && this.widths.length % 3 === 0)
-      change(
-        stored.map((each) => each?.slice()),
-        now,
-      )
     const { writes, result } = change(stored, now)
     await new Promise(setImmediate)
     for (const { key, row } of writes) {
@@ -65,11 +59,10 @@ class Rows implements RowDatabase {
 }
 
 /** The same at once. */
-function syncRows(clock: Clock): RowDatabase & { sync: true; rows: Map<string, Uint8Array> } {
+function syncRows(clock: Clock): SyncRowDatabase {
   const rows = new Map<string, Uint8Array>()
   return {
     sync: true,
-    rows,
     transact(keys, change) {
       const { writes, result } = change(
         keys.map((key) => rows.get(key)),
@@ -81,7 +74,7 @@ function syncRows(clock: Clock): RowDatabase & { sync: true; rows: Map<string, U
       }
       return result
     },
-  } as RowDatabase & { sync: true; rows: Map<string, Uint8Array> }
+  }
 }
 
 const perKey = (key: string): string => key
@@ -109,7 +102,7 @@ afterEach(() => vi.restoreAllMocks())
 
 describe.each([
   ['later', (clock: Clock) => rowStore(new Rows(clock))],
-  ['later, with repeated transactions', (clock: Clock) => rowStore(new Rows(clock, true))],
+  ['later, with repeated transactions', (clock: Clock) => rowStore(mapRows(clock, true))],
   ['at once', (clock: Clock) => rowStore(syncRows(clock))],
 ])('a store of rows in a database that answers %s', (_, make) => {
   for (const { name, run } of storeBehaviours(make)) it(name, run, 60_000)
@@ -617,14 +610,5 @@ describe('a damaged row', () => {
     expect(name).toBe('5-per-1h')
     rows.rows.set(RECORD, sealed({ [name!]: { ...limits[name!], [part]: value } }))
     await expect(limiter.consume('ada')).rejects.toMatchObject({ code: 'DAMAGED_ROW' })
-  })
-
-  it('does not fail the operations that share its transaction', async () => {
-    const rows = await written()
-    rows.rows.get(RECORD)![20]! ^= 1
-    const limiter = on(rows)
-    const [bad, good] = await Promise.allSettled([limiter.consume('ada'), limiter.consume('bob')])
-    expect(bad).toMatchObject({ status: 'rejected', reason: { code: 'DAMAGED_ROW' } })
-    expect(good).toMatchObject({ status: 'fulfilled', value: { allowed: true } })
   })
 })

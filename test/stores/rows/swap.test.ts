@@ -1,9 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { concurrent, createLimiter, fixedWindow, gcra, guard, type SluiceError, stack } from '../../../src/index.ts'
+import { concurrent, createLimiter, fixedWindow, gcra, guard, stack } from '../../../src/index.ts'
 import { rowStore, type SwapDatabase, type SwapWrite, type VersionedRow } from '../../../src/extend.ts'
 import { createRules } from '../../../src/rules/index.ts'
 import { storeBehaviours } from '../../../src/testing.ts'
+import { codeOf } from '../../support/code-of.ts'
 
 /** A service with compare and set, as several processes use it. */
 class Service {
@@ -97,20 +98,12 @@ describe('rowStore of a service that swaps', () => {
     expect(service.swaps).toBeLessThanOrEqual(3)
   })
 
-  it.each([
-    [4, 1000, 3000],
-    [64, 60, 500],
-    [undefined, 60, 500],
-  ])('runs %s swaps at a time: 500 keys at 5 ms take %s to %s ms', async (inFlight, least, most) => {
+  it.each([4, 64, undefined])('runs as many swaps at a time as `inFlight` says: %s', async (inFlight) => {
     const service = new Service(5)
     const store = rowStore(service.connect({ mostKeys: 1, ...(inFlight !== undefined && { inFlight }) }))
     const limiter = createLimiter({ keyer, limits: hour(5), store })
-    const began = performance.now()
     await Promise.all(Array.from({ length: 500 }, (_, i) => limiter.consume(`key ${i}`)))
-    const took = performance.now() - began
     expect(service.most).toBe(inFlight ?? 64)
-    expect(took).toBeGreaterThan(least)
-    expect(took).toBeLessThan(most)
   })
 
   it('gives up after ten swaps, and no guard takes that for an outage', async () => {
@@ -143,15 +136,6 @@ describe('rowStore of a service that swaps', () => {
     expect((await limiter.consume('a')).allowed).toBe(false)
     expect([service.reads, service.swaps]).toEqual([2, 1])
   })
-
-  function codeOf(make: () => unknown): string {
-    try {
-      make()
-      return 'none'
-    } catch (error) {
-      return (error as SluiceError).code
-    }
-  }
 
   it('refuses what needs several keys when it is created, with `mostKeys: 1`', async () => {
     const store = rowStore(new Service().connect({ mostKeys: 1 }))

@@ -2,7 +2,7 @@ import { createPool } from 'mysql2/promise'
 import { Pool } from 'pg'
 import postgres from 'postgres'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createLimiter, denyCache, guard, perMinute, SluiceError, type Store } from '../../../src/index.ts'
+import { createLimiter, perMinute, SluiceError, type Store } from '../../../src/index.ts'
 import { mysqlStore, mysqlTable } from '../../../src/stores/mysql.ts'
 import { postgresStore, postgresTable } from '../../../src/stores/postgres.ts'
 import { freePort } from '../../support/redis.ts'
@@ -102,17 +102,6 @@ function cases(open: () => Promise<World>, wrongs: readonly Wrong[]): void {
     for (const each of statements) await world.query(each)
     await store.ready!()
     expect(await decide(store)).toMatchObject({ allowed: true })
-  })
-
-  it('asks the store inside of a guard and of a deny cache', async () => {
-    const store = world.store(`no "${tables++}`) as Parameters<typeof guard>[0]
-    for (const outer of [guard(store), denyCache(store), guard(denyCache(store))] as Store[])
-      expect((await failureOf(outer.ready!())).code).toBe('STORE_SETUP')
-  })
-
-  it('a guard decides without the store, and never throws', async () => {
-    const store = guard(world.store(`no "${tables++}`) as Parameters<typeof guard>[0], { deadline: '5s' }) as Store
-    expect(await decide(store)).toMatchObject({ allowed: true, degraded: 'local' })
   })
 }
 

@@ -13,20 +13,16 @@ import {
   concurrent,
   createLimiter,
   type Decision,
-  denyCache,
   fixedWindow,
-  gcra,
   guard,
   type Limit,
   type Limiter,
-  memoryStore,
-  slidingWindowLog,
   type SyncStore,
 } from '../../../src/index.ts'
 import { rowStore } from '../../../src/extend.ts'
 import { type Charge, perform } from '../../../src/stores/store.ts'
 import { sqliteDatabase, sqliteStore, type SqliteStoreOptions } from '../../../src/stores/sqlite.ts'
-import { storeBehaviours, virtualClock } from '../../../src/testing.ts'
+import { storeBehaviours } from '../../../src/testing.ts'
 import { casesHere, QUICK, SLOW_ONCE } from '../../parts.ts'
 import { recordWarnings } from '../../support/guarded.ts'
 import { newerNode } from '../../support/newer-node.ts'
@@ -37,7 +33,6 @@ import { sqliteAddon } from '../../support/sqlite-addon.ts'
 beforeAll(sqliteAddon, 600_000)
 
 const WORKER = fileURLToPath(new URL('../../support/sqlite-worker.mjs', import.meta.url))
-const HOUR = 3_600_000
 
 let folder: string
 let built: string
@@ -440,17 +435,6 @@ describe.each(QUICK)('a database that fails', () => {
     expect(limiter.consume('ann').remaining).toBe(1)
   })
 
-  it.each(QUICK)('reports a row that is damaged, limits other keys, and deletes it with reset', () => {
-    const database = connect(newFile())
-    const limiter = on(store(database))
-    for (const key of ['ann', 'bob']) limiter.consume(key)
-    database.prepare("UPDATE sluice SET state = zeroblob(20) WHERE key LIKE '%ann%'").run()
-    expect(failure(() => limiter.consume('ann'))).toMatchObject({ code: 'DAMAGED_ROW' })
-    expect(limiter.consume('bob').remaining).toBe(0)
-    limiter.reset('ann')
-    expect(limiter.consume('ann').remaining).toBe(1)
-  })
-
   it.each(QUICK)('reports a file that is damaged', () => {
     const file = newFile()
     const limiter = on(sqliteStore(connect(file)))
@@ -557,18 +541,6 @@ describe('a file that is replaced', () => {
 })
 
 describe('clocks and expiry', () => {
-  it.each(QUICK)('decides as memory does when the clock is wrong for a while', () => {
-    const clock = virtualClock()
-    const limits = [gcra({ quota: 3, window: '1m' }), slidingWindowLog({ quota: 5, window: '1m', block: '5m' })]
-    const keyed = { keyer: perKey, limits }
-    const one = createLimiter({ ...keyed, store: store(newFile(), { clock }) })
-    const other = createLimiter({ ...keyed, store: memoryStore({ clock }) })
-    for (const ms of [0, 0, 0, 0, HOUR, 0, -HOUR, 0, 1000, -30_000, 0, 60_000, 0, 10 * HOUR, 0, -9 * HOUR, 0]) {
-      clock.set(clock.now() + ms)
-      for (const key of ['ann', 'bob']) expect(one.consume(key)).toEqual({ ...other.consume(key) })
-    }
-  })
-
   it.each(QUICK)('counts by the clock of the system', () => {
     const made = store(newFile())
     on(made).consume('ann')
@@ -654,18 +626,6 @@ describe('sqliteStore', () => {
     for (const other of [store(file, { table: 'other' }), store(newFile()), store(':memory:'), store(connect(file))])
       expect(places[0]!.joins(other.place)).toBe(false)
     expect(store(':memory:').place.joins(store(':memory:').place)).toBe(false)
-  })
-
-  it.each(QUICK)('is returned unchanged by denyCache, as each store that answers at once', () => {
-    const made = store(newFile())
-    expect(denyCache(made)).toBe(made)
-  })
-
-  it.each(QUICK)('is guarded once', () => {
-    const guarded = guard(store(newFile()))
-    expect(guarded).toMatchObject({ sync: true, answersAlways: true })
-    expect(() => guard(guarded)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
-    guarded.close()
   })
 
   it.each([

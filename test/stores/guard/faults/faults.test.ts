@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { background } from '../../../../src/util/clock.ts'
 import { verifyCounts, verifyTimes } from '../../../support/faults/expectations.ts'
 import { experiment, type Family } from '../../../support/faults/experiment.ts'
@@ -8,17 +8,13 @@ import { type Fault, faults } from '../../../support/faults/faults.ts'
 import { watch } from '../../../support/faults/leaks.ts'
 import type { PlaceKind } from '../../../support/faults/place.ts'
 import { overHttp } from '../../../support/faults/remote.ts'
-import { recordWarnings } from '../../../support/guarded.ts'
+import { warningsOfEachTest } from '../../../support/guarded.ts'
 import { defaultFamilies } from '../../../support/redis-clients.ts'
 import { until } from '../../../support/redis-tests.ts'
 
 // `npm run faults` runs all faults with all clients, also in front of a cluster.
 
-let warnings: ReturnType<typeof recordWarnings>
-beforeEach(() => {
-  warnings = recordWarnings()
-})
-afterEach(() => warnings.stop())
+const warnings = warningsOfEachTest()
 
 const [ioredis, ...others] = defaultFamilies
 const TIME = { timeout: 60_000 }
