@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import { describe, expect, test } from 'vitest'
 import { rateLimit, type RateLimitOptions } from '../../../adapters/fastify/index.ts'
 import { everyone } from '../../../src/limiter/keyers.ts'
@@ -32,16 +32,6 @@ describe('config.rateLimit', () => {
     expect(await left(app, '/before')).toBe('')
     expect(await left(app, '/after')).toBe('')
     expect(await left(app, '/')).toBe('8')
-  })
-
-  test('limits a route once within several limited scopes', async () => {
-    const app = create()
-    await app.register(rateLimit, times(9))
-    app.register(async (scope) => {
-      await scope.register(rateLimit, times(7))
-      scope.get('/', { config: { rateLimit: times(5) } }, handler)
-    })
-    expect(await left(app, '/')).toBe('4')
   })
 
   test('counts a route and its HEAD route together, unless that has its own options', async () => {
@@ -179,16 +169,6 @@ describe('config.rateLimit', () => {
     app.get('/', { config: { rateLimit: { max: 3, timeWindow: '1 minute' } as never } }, handler)
     await app.ready()
     expect(await left(app, '/')).toBe('')
-  })
-
-  test('can have another hook', async () => {
-    const app = create()
-    await app.register(rateLimit, times(9))
-    const keyer = ({ body }: FastifyRequest): string => (body as { user: string }).user
-    app.post('/', { config: { rateLimit: times(1, { hook: 'preHandler', keyer } as never) } }, handler)
-    const post = async (user: string): Promise<number> =>
-      (await app.inject({ method: 'POST', url: '/', payload: { user } })).statusCode
-    expect([await post('a'), await post('a'), await post('b')]).toEqual([200, 429, 200])
   })
 })
 

@@ -146,16 +146,6 @@ describe('a registration', () => {
 })
 
 describe('the hook before the handler', () => {
-  test('can use the body', async () => {
-    const app = create()
-    const keyer = ({ body }: FastifyRequest): string => (body as { user: string }).user
-    await app.register(rateLimit, times(1, { hook: 'preHandler', keyer } as never))
-    app.post('/', handler)
-    const post = async (user: string): Promise<number> =>
-      (await app.inject({ method: 'POST', url: '/', payload: { user } })).statusCode
-    expect([await post('a'), await post('a'), await post('b')]).toEqual([200, 429, 200])
-  })
-
   test('limits paths without a route', async () => {
     const app = create()
     await app.register(rateLimit, times(1, { hook: 'preHandler' }))
