@@ -6,7 +6,7 @@ import type { Limit } from '../../../src/engine/limit.ts'
 import { everyone } from '../../../src/limiter/keyers.ts'
 import { createLimiter } from '../../../src/limiter/limiter.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
-import { create, handler, left, times } from './app.ts'
+import { create, handler, left, limitedApp, times } from './app.ts'
 
 const quota = (units: number, name = `${units}`): Limit => fixedWindow({ quota: units, window: '1h', name })
 /** Options that only a scope within a limited one can have, since it inherits the keyer. */
@@ -15,8 +15,7 @@ const inner = (units: number, options: object = {}): RateLimitOptions =>
 
 /** An app with a limit, and a scope at `/in` with another one. */
 async function nested(outer: object, within: RateLimitOptions, prefix = '/in'): Promise<FastifyInstance> {
-  const app = create()
-  await app.register(rateLimit, times(9, outer))
+  const app = await limitedApp(times(9, outer))
   await app.register(
     async (scope) => {
       await scope.register(rateLimit, within)
@@ -168,8 +167,7 @@ describe("onDenied: 'throw'", () => {
   test.each(['onRequest', 'preHandler'] as const)(
     'is sent by Fastify as any other error without an error handler: %s',
     async (hook) => {
-      const app = create()
-      await app.register(rateLimit, times(1, { onDenied: 'throw', hook, unit: 'pages' } as never))
+      const app = await limitedApp(times(1, { onDenied: 'throw', hook, unit: 'pages' } as never))
       app.get('/', handler)
       await app.inject('/')
       const { statusCode, headers, body } = await app.inject('/')
@@ -221,8 +219,7 @@ describe("onDenied: 'throw'", () => {
   })
 
   test('of a route or a hook replaces the denial of the scope', async () => {
-    const app = create()
-    await app.register(rateLimit, times(9, { message: 'slow down' }))
+    const app = await limitedApp(times(9, { message: 'slow down' }))
     app.setErrorHandler((error: FastifyError, _request, reply) => reply.code(420).send(error.code))
     app.get('/route', { config: { rateLimit: { limits: quota(0), onDenied: 'throw' } } }, handler)
     app.get('/hook', { preHandler: app.rateLimit({ limits: quota(0), onDenied: 'throw' }) }, handler)
@@ -270,8 +267,7 @@ describe('a name in config that is similar to rateLimit', () => {
     ['nothing', { rateLimits: undefined, ratelimit: null }],
     ['another name', { rateLimitTiers: {}, limit: {}, timeLimit: {}, ['x'.repeat(1e6)]: {} }],
   ])('is left to the application where it is %s', async (_, config) => {
-    const app = create()
-    await app.register(rateLimit, times(9))
+    const app = await limitedApp(times(9))
     app.get('/', { config: config as never }, handler)
     expect(await left(app, '/')).toBe('8')
   })

@@ -4,7 +4,7 @@ import { rateLimit, type RateLimitOptions } from '../../../adapters/fastify/inde
 import { everyone } from '../../../src/limiter/keyers.ts'
 import { createLimiter } from '../../../src/limiter/limiter.ts'
 import { fixedWindow } from '../../../src/engine/factories.ts'
-import { create, handler, left, type Method, times } from './app.ts'
+import { create, handler, left, limitedApp, type Method, times } from './app.ts'
 
 describe('config.rateLimit', () => {
   test.each(['before', 'after', 'after, not awaited'])(
@@ -35,8 +35,7 @@ describe('config.rateLimit', () => {
   })
 
   test('counts a route and its HEAD route together, unless that has its own options', async () => {
-    const app = create()
-    await app.register(rateLimit, times(9))
+    const app = await limitedApp(times(9))
     app.get('/', { config: { rateLimit: times(5) } }, handler)
     app.head('/own', { config: { rateLimit: times(3) } }, handler)
     app.get('/own', { config: { rateLimit: times(5) } }, handler)
@@ -47,8 +46,7 @@ describe('config.rateLimit', () => {
   })
 
   test('counts a route and its HEAD route together, with and without a slash at the end', async () => {
-    const app = create()
-    await app.register(rateLimit, times(9))
+    const app = await limitedApp(times(9))
     const routes = async (scope: FastifyInstance): Promise<void> =>
       void scope.get('/', { config: { rateLimit: times(5) } }, handler)
     app.register(routes, { prefix: '/users' })
@@ -57,8 +55,7 @@ describe('config.rateLimit', () => {
   })
 
   test('counts a route and its HEAD route together when a hook creates options for each', async () => {
-    const app = create()
-    await app.register(rateLimit, times(9))
+    const app = await limitedApp(times(9))
     app.addHook('onRoute', (route) => {
       route.config = { ...route.config, rateLimit: times(5) }
       const { handler } = route
@@ -74,8 +71,7 @@ describe('config.rateLimit', () => {
   })
 
   test('counts each method except HEAD and each version separately, also with the same options', async () => {
-    const app = create()
-    await app.register(rateLimit, times(9))
+    const app = await limitedApp(times(9))
     const config = { rateLimit: times(5) }
     app.get('/', { config }, handler)
     app.post('/', { config }, handler)
@@ -91,8 +87,7 @@ describe('config.rateLimit', () => {
   })
 
   test('counts routes separately, unless they use the same limiter', async () => {
-    const app = create()
-    await app.register(rateLimit, times(9))
+    const app = await limitedApp(times(9))
     const each = { rateLimit: times(5) }
     const limiter = createLimiter({ keyer: everyone, limits: fixedWindow({ quota: 5, window: '1h' }) })
     app.get('/a', { config: each }, handler)
@@ -195,8 +190,7 @@ describe('a route with rateLimit outside of config', () => {
   })
 
   test('fails when the app starts if a hook of the application sets it', async () => {
-    const app = create()
-    await app.register(rateLimit, times(9))
+    const app = await limitedApp(times(9))
     app.addHook('onRoute', (route) => void Object.assign(route, misplaced(times(1))))
     app.get('/', handler)
     await expect(app.ready()).rejects.toMatchObject(error)
