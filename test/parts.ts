@@ -7,7 +7,7 @@ const PART = process.env['SLUICE_PART']
 export const REST: Readonly<Record<string, string>> = {
   'test/bench/**': 'tests benchmarks, with real servers and processes',
   'test/docs/**': 'runs the documents',
-  'test/e2e/**': 'runs real clients and proxies, long searches, and the example of a gateway',
+  'test/e2e/**': 'runs real clients and proxies, and the example of a gateway',
   'test/site/**': 'builds the site and opens it in a browser',
   'test/soak/**': 'loads Redis for 20 seconds',
   'test/adapters/upload-flood.test.ts': 'a flood of uploads',

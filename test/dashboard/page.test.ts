@@ -147,12 +147,15 @@ describe('the page of the dashboard', () => {
       async (page) => {
         let asked = 0
         page.on('request', (request) => void (asked += Number(request.url().endsWith('/state'))))
+        await page.clock.pauseAt(Date.now() + 60_000)
         const pass = async (seconds: number): Promise<void> => {
           asked = 0
           for (let i = 0; i < 10 * seconds; i++) await page.clock.runFor(100)
         }
         await pass(10)
-        expect([3, 4, 5]).toContain(asked)
+        // Answers take real time, in which this clock may go on.
+        expect(asked).toBeGreaterThanOrEqual(2)
+        expect(asked).toBeLessThanOrEqual(5)
         await page.evaluate('Object.defineProperty(document, "hidden", { configurable: true, get: () => true })')
         await pass(5)
         expect(asked).toBe(0)
