@@ -7,7 +7,7 @@ const PART = process.env['SLUICE_PART']
 export const REST: Readonly<Record<string, string>> = {
   'test/bench/**': 'tests benchmarks, with real servers and processes',
   'test/docs/**': 'runs the documents',
-  'test/e2e/**': 'runs real clients and proxies, long searches, and the example of a gateway',
+  'test/e2e/**': 'runs real clients and proxies, and the example of a gateway',
   'test/site/**': 'builds the site and opens it in a browser',
   'test/soak/**': 'loads Redis for 20 seconds',
   'test/adapters/upload-flood.test.ts': 'a flood of uploads',
@@ -66,12 +66,8 @@ export const REST: Readonly<Record<string, string>> = {
 export const BOTH: Readonly<Record<string, string>> = {
   'test/rules/paths.test.ts': 'paths, and the time that hostile paths take',
   'test/adapters/adapters.test.ts': 'one framework for each adapter, and the other versions',
-  'test/adapters/checks.test.ts': 'two frameworks, and the others',
-  'test/adapters/lease.test.ts': 'one framework for each adapter, and the other versions',
-  'test/adapters/returned-values.test.ts': 'two frameworks, and the others',
   'test/adapters/slots-attack.test.ts': 'two frameworks, and the others',
   'test/adapters/slots.test.ts': 'two frameworks, and the others',
-  'test/adapters/user-functions.test.ts': 'two frameworks, and the others',
   'test/stores/guard/redis-outage.test.ts': 'two clients, and the others',
   'test/stores/deny-cache/exactness.test.ts': 'a short random search, and a long one',
   'test/stores/redis/equality.test.ts': 'a short random search, and a long one',

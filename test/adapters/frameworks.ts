@@ -29,10 +29,13 @@ export const frameworkOfEachAdapter: readonly NamedHarness[] = casesHere(everyFr
   ['Express 5', 'Fastify 5', 'Koa 3', 'Hono 4', 'fetch', 'node:http', 'Nest 12 on Express'].includes(name),
 )
 
+const isOneOfTwo = ({ name }: NamedHarness): boolean => ['Express 5', 'Hono 4'].includes(name)
+
 /** A framework of Node and one of the web in `npm test`, and the others in `npm run test:all`. */
-export const twoFrameworks: readonly NamedHarness[] = casesHere(everyFramework, ({ name }) =>
-  ['Express 5', 'Hono 4'].includes(name),
-)
+export const twoFrameworks: readonly NamedHarness[] = casesHere(everyFramework, isOneOfTwo)
+
+/** A framework of Node and one of the web, for what all adapters share: the suite of adapters has one case of it for each. */
+export const onlyTwoFrameworks: readonly NamedHarness[] = everyFramework.filter(isOneOfTwo)
 
 /** The frameworks whose requests are like those of Node. */
 export const frameworks: readonly TestedFramework[] = nodeFrameworks.map(lenient)

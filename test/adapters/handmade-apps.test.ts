@@ -1,18 +1,12 @@
 // Checks of the set-up never throw, also where an app or a request was made by hand and lacks what a check reads.
 import { IncomingMessage, type ServerResponse } from 'node:http'
-import { types } from 'node:util'
-import type { ExecutionContext } from '@nestjs/common'
 import express from 'express'
-import Fastify, { type FastifyInstance } from 'fastify'
 import Koa from 'koa'
 import { afterEach, describe, expect, test } from 'vitest'
 import * as forExpress from '../../adapters/express/index.ts'
-import * as forFastify from '../../adapters/fastify/index.ts'
 import * as forKoa from '../../adapters/koa/index.ts'
-import * as forNest from '../../adapters/nestjs/index.ts'
-import * as forNode from '../../adapters/node/index.ts'
 import { fixedWindow } from '../../src/engine/factories.ts'
-import { everyone, keyers, type SyncKeyer } from '../../src/limiter/keyers.ts'
+import { keyers, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import { ask, serve, type Served, warningsOf } from '../support/http.ts'
 
 const servers: { close(): unknown }[] = []
@@ -114,46 +108,6 @@ const adapters: Readonly<Record<string, Start>> = {
     real.use((context, next) => limit(withProperties(Object.create(context) as typeof context, { app: made }), next))
     real.use((context) => void (context.body = 'ok'))
     return listen(real.callback() as Listener)
-  },
-  async fastify(server, isByRoute) {
-    const app: FastifyInstance = Fastify()
-    servers.push(app)
-    const { byIP, byRoute, rateLimit } = forFastify
-    await app.register(rateLimit, { keyer: everyone, limits: fixedWindow({ quota: 100, window: '1h' }) })
-    const hook = app.rateLimit({ keyer: isByRoute ? keyers(byIP, byRoute) : byIP, limits, name: 'made by hand' })
-    app.addHook('onRequest', (request, reply, done) => {
-      const { routeOptions } = request
-      hook(withProperties(Object.create(request) as object, { server, ips: {}, routeOptions }), reply, done)
-    })
-    app.get('/', () => 'ok')
-    return { url: await app.listen({ port: 0, host: '127.0.0.1' }) } as Served
-  },
-  nestjs(app, isByRoute) {
-    const { byIP, byRoute } = forNest
-    const guard = forNest.createRateLimitGuard({ keyer: isByRoute ? keyers(byIP, byRoute) : byIP, limits })
-    return listen((request, response) => {
-      likeExpress(request, app)
-      const context = {
-        getType: () => 'http',
-        getHandler: () => end,
-        getClass: () => Object,
-        switchToHttp: () => ({ getRequest: () => request, getResponse: () => response }),
-      } as unknown as ExecutionContext
-      Promise.resolve(guard.canActivate(context) as Promise<boolean>).then(
-        () => end(response),
-        (error: unknown) => {
-          response.statusCode = error instanceof forNest.RateLimitException ? 429 : 500
-          response.end()
-        },
-      )
-    })
-  },
-  node(server) {
-    const limit = forNode.rateLimit({ keyer: everyone, limits })((_request, response) => response.end('ok'))
-    return listen((request, response) => {
-      // Node itself reads the socket.
-      limit(withProperties(request, { socket: types.isProxy(server) ? { server } : server }), response)
-    })
   },
 }
 

@@ -8,7 +8,7 @@ import { createRules } from '../../src/rules/rules.ts'
 import type { AnyOptions, Served } from '../../src/testing.ts'
 import { ask, warningsOf } from '../support/http.ts'
 import { turns } from '../support/unhandled.ts'
-import { twoFrameworks } from './frameworks.ts'
+import { onlyTwoFrameworks } from './frameworks.ts'
 
 const servers: { close(): Promise<void> }[] = []
 afterEach(async () => {
@@ -74,7 +74,7 @@ const warned: Readonly<Record<string, AnyOptions>> = {
   'settleWith: a function that returns undefined': { ...base, settleWith: () => () => undefined },
 }
 
-describe.each(twoFrameworks)('$name', (harness) => {
+describe.each(onlyTwoFrameworks)('$name', (harness) => {
   async function served(options: AnyOptions): Promise<{ server: Served; ran: () => number }> {
     let ran = 0
     const server = await harness.serve({ limits: [options], routes: [], handler: () => ({ text: String(++ran) }) })

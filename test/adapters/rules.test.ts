@@ -3,24 +3,10 @@ import type { Decision } from '../../src/index.ts'
 import { createRules, type PolicyRule } from '../../src/rules/index.ts'
 import { rateLimit as limitFetch } from '../../adapters/fetch/index.ts'
 import { createRequestLimiter, type HttpAdapter } from '../../src/http/index.ts'
-import { everyFramework } from './frameworks.ts'
 
 const policy: PolicyRule = { name: 'address', key: 'ip', limits: [{ quota: 5, window: '1m' }] }
 
 describe('the key ip of rules', () => {
-  const withSockets = everyFramework.filter(({ name }) => !/fetch|not on Node/i.test(name))
-  it.each(withSockets)('is the address of the socket in $name', async (framework) => {
-    const decisions: Decision[] = []
-    const limit = { rules: createRules({ policies: [policy] }), onDecision: (each: Decision) => decisions.push(each) }
-    const server = await framework.serve({ limits: [limit], routes: [], handler: () => ({ text: 'ok' }) })
-    try {
-      await fetch(server.url)
-    } finally {
-      await server.close()
-    }
-    expect(decisions.map(({ limits }) => limits[0]!.key)).toEqual(['127.0.0.1'])
-  })
-
   it('is what `address` returns for the arguments of a web-standard handler', async () => {
     const rules = createRules(
       { policies: [policy] },

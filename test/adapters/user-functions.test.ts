@@ -13,8 +13,7 @@ import type { AnyOptions, Served } from '../../src/testing.ts'
 import { ask, dial, serve, until, warningsOf } from '../support/http.ts'
 import { methodStore } from '../support/method-store.ts'
 import { FAILURES, turns, unhandled } from '../support/unhandled.ts'
-import { QUICK } from '../parts.ts'
-import { twoFrameworks } from './frameworks.ts'
+import { onlyTwoFrameworks } from './frameworks.ts'
 
 const servers: { close(): Promise<void> }[] = []
 afterEach(async () => {
@@ -84,7 +83,7 @@ const harmless: Readonly<Record<string, (fails: Fails) => AnyOptions>> = {
   },
 }
 
-describe.each(twoFrameworks)('$name', (harness) => {
+describe.each(onlyTwoFrameworks)('$name', (harness) => {
   async function served(options: AnyOptions): Promise<{ server: Served; ran: () => number }> {
     let ran = 0
     const server = await harness.serve({
@@ -185,7 +184,7 @@ describe.each(twoFrameworks)('$name', (harness) => {
   })
 })
 
-describe.each(QUICK)('onError of node', () => {
+describe('onError of node', () => {
   const keyer = (): never => {
     throw new Error('keyer')
   }

@@ -27,8 +27,9 @@ async function accuracy(...args: string[]): Promise<Results> {
 
 describe('npm run accuracy', () => {
   it('finds what each algorithm promises, and the same figures for the same seed', { timeout: 300_000 }, async () => {
-    const [first, again] = [await accuracy('--requests', '150000'), await accuracy('--requests', '150000')]
-    expect(again).toEqual(first)
+    const few = (): Promise<Results> => accuracy('--requests', '5000')
+    expect(await few()).toEqual(await few())
+    const first = await accuracy('--requests', '150000')
     const rows = new Map(first.algorithms.map((row) => [row.name, row]))
     const log = rows.get('slidingWindowLog')
     expect(log).toMatchObject({ tooStrict: 0, tooLenient: 0, ownStrict: 0, ownLenient: 0, worst: 100 })
@@ -41,9 +42,5 @@ describe('npm run accuracy', () => {
     for (const { worst } of first.algorithms) expect(worst).toBeLessThanOrEqual(200)
     expect(rows.get('gcra')?.worst).toBeGreaterThan(150)
     expect(first.counters.some(({ above, difference }) => above > 0.01 && difference > 0.01)).toBe(true)
-  })
-
-  it('refuses a wrong number of requests', async () => {
-    await expect(accuracy('--requests=-1')).rejects.toThrow('--requests: expected a positive integer')
   })
 })

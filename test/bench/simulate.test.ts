@@ -48,12 +48,6 @@ function rowsOf(markdown: string): string[] {
 }
 
 describe('npm run simulate', () => {
-  it('has the same figures for the same seed, and others for another', { timeout: 2 * MINUTE }, async () => {
-    const first = await simulate('--part', 'begin')
-    expect(await simulate('--part', 'begin')).toEqual(first)
-    expect(await simulate('--part', 'begin', '--seed', '2')).not.toEqual(first)
-  })
-
   it('simulates every method under the same requests', { timeout: 2 * MINUTE }, async () => {
     const { oneKey } = (await simulate('--part', 'oneKey')).parts
     expect(oneKey.length).toBe(4 * 3 * 2)
@@ -78,13 +72,6 @@ describe('npm run simulate', () => {
     expect(steady(1000).lease.trips).toBeGreaterThan(0.9)
     expect(oneKey.some(({ reports }) => reports.overshoot > 0.25)).toBe(true)
     expect(oneKey.some(({ shares }) => shares.difference < -0.5)).toBe(true)
-  })
-
-  it.each([
-    [['--seed', '0'], '--seed: expected a positive integer'],
-    [['--part', 'none'], '--part: there is no part "none"'],
-  ])('refuses %j', async (args, message) => {
-    await expect(simulate(...args)).rejects.toThrow(message)
   })
 })
 
@@ -119,17 +106,6 @@ describe('the last whole run', () => {
   const kept = JSON.parse(readFileSync('bench/results/simulation.json', 'utf8')) as Kept
   const page = readFileSync('docs/internals/leases.md', 'utf8')
   const rows = rowsOf(page)
-
-  it('is printed with a line for every row by `npm run simulate -- --tables`', async () => {
-    const tables = await keptTables('tablesOf')
-    expect(tables.flatMap(({ lines }) => lines).length).toBe(Object.values(kept.parts).flat().length)
-    expect(tables.length).toBe(9)
-    const { stdout } = await promisify(execFile)(process.execPath, ['bench/simulate/run.mjs', '--tables'])
-    for (const { title, lines } of tables) {
-      expect(stdout).toContain(title)
-      expect(lines.length).toBeGreaterThan(5)
-    }
-  })
 
   it('is in the tables of docs/internals/leases.md', async () => {
     const tables = await keptTables('pageTablesOf')

@@ -149,23 +149,3 @@ describe.each(sharedPlaces)('the command line on %s', (_name, start) => {
     },
   )
 })
-
-describe('the words of block and of top --fleet', () => {
-  const wrong: readonly (readonly string[])[] = [
-    ['block', 'redis://localhost', 'api', 'ann'],
-    ['block', 'redis://localhost', 'api', 'ann', 'soon'],
-    ['block', 'redis://localhost', 'api', 'ann', '0'],
-    ['block', 'redis://localhost', 'api', 'ann', '200000d'],
-    ['unblock', 'redis://localhost', 'api'],
-    ['top', '--fleet', 'redis://localhost', '--limiter', 'api'],
-    ['unblock', 'redis://localhost', 'api', 'ann', '1h'],
-  ]
-  it.each(wrong.map((words) => [words.join(' '), words] as const))('are refused: %s', async (_text, words) => {
-    const cli = new CommandLine()
-    try {
-      expect((await cli.run(words)).code).toBe(2)
-    } finally {
-      cli.remove()
-    }
-  })
-})

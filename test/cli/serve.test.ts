@@ -1,7 +1,6 @@
 // `sluice serve` as a process: over HTTP and at a socket file.
 import { once } from 'node:events'
 import { existsSync, statSync } from 'node:fs'
-import http from 'node:http'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -203,35 +202,31 @@ describe('sluice serve --store', () => {
     await Promise.all([one.end(), other.end()])
   })
 
-  it.each(['ioredis', 'redis', '@valkey/valkey-glide'])(
-    'decides by itself while Redis is away, and together again afterwards, with %s',
-    async (client) => {
-      const own = await startRedis()
-      try {
-        const serving = await startServe(program, ['rules.json', '--port', '0', '--store', own.url, '--client', client])
-        expect(await statuses(serving, '203.0.113.8', 1)).toEqual([200])
-        await own.kill()
-        const began = performance.now()
-        expect(await statuses(serving, '203.0.113.9', 4)).toEqual([200, 200, 200, 429])
-        expect(performance.now() - began).toBeLessThan(5000)
-        expect((await askService(serving, '/metrics')).body).toMatch(
-          /sluice_degraded_total\{limiter="rules",mode="local"\} [4-9]/,
-        )
-        await own.restart()
-        const isUp = async (): Promise<boolean> => {
-          await decideFor(serving, '203.0.113.10')
-          return /^sluice_store_up 1$/m.test((await askService(serving, '/metrics')).body)
-        }
-        await expect.poll(isUp, { timeout: 20_000 }).toBe(true)
-        expect(await statuses(serving, '203.0.113.11', 4)).toEqual([200, 200, 200, 429])
-        expect(await program.output('inspect', own.url, 'rules/api', '203.0.113.11')).toMatch(/^api +3 +3 +0 /m)
-        expect(await serving.end()).toBe(0)
-      } finally {
-        await own.stop()
+  it('decides by itself while Redis is away, and together again afterwards', async () => {
+    const own = await startRedis()
+    try {
+      const serving = await startServe(program, ['rules.json', '--port', '0', '--store', own.url])
+      expect(await statuses(serving, '203.0.113.8', 1)).toEqual([200])
+      await own.kill()
+      const began = performance.now()
+      expect(await statuses(serving, '203.0.113.9', 4)).toEqual([200, 200, 200, 429])
+      expect(performance.now() - began).toBeLessThan(5000)
+      expect((await askService(serving, '/metrics')).body).toMatch(
+        /sluice_degraded_total\{limiter="rules",mode="local"\} [4-9]/,
+      )
+      await own.restart()
+      const isUp = async (): Promise<boolean> => {
+        await decideFor(serving, '203.0.113.10')
+        return /^sluice_store_up 1$/m.test((await askService(serving, '/metrics')).body)
       }
-    },
-    60_000,
-  )
+      await expect.poll(isUp, { timeout: 20_000 }).toBe(true)
+      expect(await statuses(serving, '203.0.113.11', 4)).toEqual([200, 200, 200, 429])
+      expect(await program.output('inspect', own.url, 'rules/api', '203.0.113.11')).toMatch(/^api +3 +3 +0 /m)
+      expect(await serving.end()).toBe(0)
+    } finally {
+      await own.stop()
+    }
+  }, 60_000)
 
   it('counts in a file of SQLite, which it creates', async () => {
     const words = ['rules.json', '--port', '0', '--store', 'sqlite:served.db']
@@ -309,46 +304,4 @@ describe('hostile connections', () => {
         .filter((line) => line !== '' && !/^SLUICE_TOKEN|^\(Use `node/.test(line)),
     ).toEqual([])
   })
-
-  it('of 2,000 random bodies over kept connections change nothing', async () => {
-    const serving = await startServe(program, ['rules.json', '--port', '0'])
-    const agent = new http.Agent({ keepAlive: true, maxSockets: 16 })
-    const parts = [
-      '{',
-      '}',
-      '"input"',
-      ':',
-      '[',
-      ']',
-      ',',
-      '"ip"',
-      '"203.0.113.17"',
-      '"__proto__"',
-      'null',
-      '1e999',
-      '"path"',
-      '"/api/x"',
-      '\\u0000',
-      '"method"',
-    ]
-    let seed = 1
-    const random = (below: number): number => (seed = (seed * 48_271) % 2_147_483_647) % below
-    const counts = new Map<number, number>()
-    async function send(): Promise<void> {
-      for (let i = 0; i < 125; i++) {
-        const body = Array.from({ length: random(40) }, () => parts[random(parts.length)]).join('')
-        const { status } = await askService(
-          serving,
-          '/decide',
-          { method: 'POST', headers: { 'Content-Type': 'application/json' }, body },
-          agent,
-        )
-        counts.set(status, (counts.get(status) ?? 0) + 1)
-      }
-    }
-    await Promise.all(Array.from({ length: 16 }, send))
-    agent.destroy()
-    expect([...counts]).toEqual([[400, 2000]])
-    expect(await statuses(serving, '203.0.113.17', 4)).toEqual([200, 200, 200, 429])
-  }, 60_000)
 })

@@ -472,24 +472,6 @@ describe('the state', () => {
     expect(fleet).toMatchObject({ isOn: true, place: '', problem: '' })
   })
 
-  it('has requests that no policy of rules matches', async () => {
-    const policies = [
-      { name: 'login', match: { path: '/login' }, key: 'everyone', limits: [{ quota: 9, window: '1m' }] },
-    ]
-    const served = await started()
-    const limiter = createLimiter({ rules: createRules({ policies, otherwise: 'allow' }) })
-    for (const path of ['/login', '/', '/']) void limiter.consume({ path })
-    const { series } = await stateOf(served)
-    const counted = series.map(({ limiter: name, limit, counts }) => [name, limit, counts[0]!.at(-1)])
-    expect(counted).toEqual(
-      expect.arrayContaining([
-        ['', '', 3],
-        ['rules/login', 'login', 1],
-        ['rules/none', 'none', 2],
-      ]),
-    )
-  })
-
   it('has stores and rules that change', async () => {
     const rules = createRules({ policies: [] })
     const store = memoryStore()

@@ -3,7 +3,6 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
-import { adapterFolders, adapters } from '../support/adapters.ts'
 import { root } from '../support/programs.ts'
 
 const architecture = readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8')
@@ -26,13 +25,6 @@ function filesInRows(markdown: string): string[][] {
     const files = spans.filter((span) => /^\w[\w-]*\.(?:lua|ts)$/.test(span))
     return files.map((file) => folders.map((folder) => `${folder}${file}`))
   })
-}
-
-/** Returns every file below a folder. */
-function filesIn(top: string): string[] {
-  const entries = readdirSync(join(root, top), { recursive: true, withFileTypes: true })
-  const files = entries.filter((each) => each.isFile())
-  return files.map((each) => join(each.parentPath, each.name).slice(root.length).replaceAll('\\', '/'))
 }
 
 /** Returns every folder below a folder, as a path that ends with a slash. */
@@ -71,54 +63,5 @@ describe('ARCHITECTURE.md', () => {
   it('names every file of the engine', () => {
     const files = readdirSync(join(root, 'src/engine')).map((file) => `src/engine/${file}`)
     expect(files.filter((path) => !filesInRows(architecture).flat().includes(path))).toEqual([])
-  })
-})
-
-describe('ARCHITECTURE.md: to add an adapter', () => {
-  const section = architecture.slice(architecture.indexOf('### An adapter'))
-  const rows = [...section.matchAll(/^\| (`.*?) +\|/gm)].map(([, cell]) =>
-    [...cell!.matchAll(/`([^`]+)`/g)].map(([, path]) => path!),
-  )
-  const names = adapterFolders()
-  const read = (file: string): string => readFileSync(join(root, file), 'utf8')
-
-  it('has the places that exist', () => {
-    expect(rows.flat()).toEqual(expect.arrayContaining(['adapters/<name>/index.ts', 'package.json', 'README.md']))
-    expect(names).toEqual(Object.keys(adapters).toSorted())
-  })
-
-  it.each(rows.map((paths) => [paths.join(', '), paths] as const))('every adapter is in %s', (_row, paths) => {
-    const missing = names.filter((name) => {
-      if (paths[0]!.includes('<name>')) return !existsSync(join(root, paths[0]!.replace('<name>', name)))
-      // The types of an adapter without a framework of its own need no rule.
-      const framework = adapters[name]!.imports[0]
-      if (paths[0] === '.oxlintrc.json' && framework === undefined) return false
-      const named = new RegExp(
-        String.raw`(?:adapters|sluice|\./)/?${name}\b|^ {2}${name}: |"name": "${framework}"`,
-        'm',
-      )
-      return !paths.some((path) => named.test(read(path)))
-    })
-    expect(missing).toEqual([])
-  })
-
-  it('has every file of the package, its documents and its site that names all adapters', () => {
-    const places = [
-      'README.md',
-      'ARCHITECTURE.md',
-      'package.json',
-      ...filesIn('src'),
-      ...filesIn('docs/reference'),
-      ...filesIn('docs/internals'),
-    ]
-    const all = places.filter((file) =>
-      names.every((name) => new RegExp(`(?:adapters|sluice)/${name}\\b`).test(read(file))),
-    )
-    expect(all.toSorted()).toEqual(
-      rows
-        .flat()
-        .filter((path) => places.includes(path))
-        .toSorted(),
-    )
   })
 })

@@ -50,15 +50,6 @@ describe('doc-comments', () => {
       kind === 'function' && THROWS.test(body) && !/\b(throws|rejects)\b/i.test(comment)
     expect(failing(isSilent)).toEqual([])
   })
-
-  it('are checked: a name without a comment, and members without one, are found', () => {
-    const body = ' {\n  /** The first. */\n  readonly first: string\n  readonly second: string\n  third(): void\n}\n'
-    expect(bareMembers({ name: 'Bare', kind: 'interface', file: '', comment: '', body })).toEqual(['second', 'third'])
-    expect(examplesIn('/**\n * A name.\n * @example a(1)\n * b(2)\n * @example\n * c(3)\n */')).toEqual([
-      'a(1)\nb(2)',
-      'c(3)',
-    ])
-  })
 })
 
 /** What examples use of the package without an import, and may not be of type `any`. */
@@ -163,12 +154,5 @@ describe('the examples in doc-comments', { timeout: 60_000 }, () => {
   it('compile', async () => {
     expect(written.length).toBeGreaterThan(90)
     expect(await compileExamples(written)).toEqual([])
-  })
-
-  it('are checked: a wrong type and a name that does not exist are found', async () => {
-    const wrong = ["perMinute('100')", 'perMinut(100)', 'decision.allow'].map(
-      (code, i) => [`sluice-wrong-${i}`, moduleOf(code, 'sluice')] as const,
-    )
-    expect(await compileExamples(wrong)).toHaveLength(3)
   })
 })

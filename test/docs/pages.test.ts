@@ -73,38 +73,6 @@ function exampleProgram(example: string): string {
   return [...imports, `export const example = ${value}`, ''].join('\n')
 }
 
-const HTTP = "import { createServer } from 'node:http'\n"
-const SERVER = `${HTTP}createServer((_, response) => void response.setHeader('RateLimit', 'a').end('b')).listen(3000)\n`
-
-/** A block for each kind of mistake in a page. */
-const mistakes: Readonly<Record<string, Omit<Block, 'line'>>> = {
-  'a type that does not fit': { language: 'ts', code: "import { perSecond } from 'sluice'\nperSecond('10')\n" },
-  'a name that does not exist': { language: 'ts', code: "import { memoryShop } from 'sluice'\n" },
-  'a different output': { language: 'ts', code: 'console.log(1 + 1) // → 3\n' },
-  'an output that is not on the page': { language: 'ts', code: 'console.log(1 + 1)\n' },
-  'a program that throws': { language: 'ts', code: "import { perSecond } from 'sluice'\nperSecond(0.5)\n" },
-  'a server that does not start': { language: 'ts', code: `${HTTP}throw new Error(String(createServer().listen))\n` },
-  'a server without a limit': { language: 'ts', code: `${HTTP}createServer((_, r) => void r.end()).listen(3000)\n` },
-  'a different status': {
-    language: 'ts',
-    code: SERVER,
-    transcript: '$ curl -i http://localhost:3000/\nHTTP/1.1 429 Too Many Requests\n',
-  },
-  'a different header': {
-    language: 'ts',
-    code: SERVER,
-    transcript: '$ curl -i http://localhost:3000/\nHTTP/1.1 200 OK\nRateLimit: b\n',
-  },
-  'a different body': { language: 'ts', code: SERVER, transcript: '$ curl http://localhost:3000/\na\n' },
-  'a script that does not exist': { language: 'sh', code: 'npm ci && npm run nothing\n' },
-  'a different package': { language: 'sh', code: 'npm install sluiced\n' },
-  'a wrong limit': { language: 'json', code: '{ "algorithm": "gcra", "quota": 100, "window": "1 fortnight" }' },
-  'a wrong document of rules': { language: 'yaml', code: 'policies: [{ name: api }]' },
-  'a program that cannot be parsed': { language: 'js', code: 'const = 1\n' },
-  'an unchecked language': { language: 'basic', code: 'anything()\n' },
-}
-const wrong = Object.values(mistakes).map((each, i): Block => Object.assign(each, { line: i + 1 }))
-
 /** Starts DynamoDB Local. On its own, it would listen at all addresses of the machine. */
 const START_LOCAL = `
   import org.eclipse.jetty.server.*;
@@ -199,10 +167,7 @@ beforeAll(async () => {
   await database.query(postgresTable())
   for (const [, { code }] of written('sql')) await database.query(code)
   await database.end()
-  const mistaken = wrong
-    .map((block, i) => [`wrong-${i}`, block] as const)
-    .filter(([, { language }]) => language === 'ts')
-  const all = new Map([...written('ts'), ...examples, ...mistaken, ['lost-lease', lostLease]])
+  const all = new Map([...written('ts'), ...examples, ['lost-lease', lostLease]])
   programs = await Programs.compile(all, {
     'redis://localhost:6379': redis.url,
     'postgres://localhost:5432/shop': postgres.url,
@@ -331,10 +296,4 @@ describe.concurrent('the pages', { timeout: 4 * MINUTE }, () => {
       expect(await left('whole')).toBe(999_990)
     })
   })
-})
-
-describe.concurrent('the checks of the pages find', { timeout: MINUTE }, () => {
-  for (const [i, what] of Object.keys(mistakes).entries()) {
-    it(what, () => expect(verify(`wrong-${i}`, wrong[i]!)).rejects.toThrow())
-  }
 })

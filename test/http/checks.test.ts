@@ -230,17 +230,6 @@ const starts: Record<string, (when: When) => Promise<Running>> = {
     })
     return listening(createServer(app))
   },
-  Koa: async (when) => {
-    const [{ default: Koa }, { rateLimit: create }] = await Promise.all([
-      import('koa'),
-      import('../../adapters/koa/index.ts'),
-    ])
-    const app = new Koa()
-    const limit = source(() => create(options), when)
-    app.use((context, next) => limit()(context as never, next))
-    app.use((context) => void (context.body = 'ok'))
-    return listening(createServer(app.callback() as RequestListener))
-  },
   Fastify: async (when) => {
     const [{ default: fastify }, { rateLimit: plugin }] = await Promise.all([
       import('fastify'),
@@ -253,19 +242,6 @@ const starts: Record<string, (when: When) => Promise<Running>> = {
     const address = await app.listen({ port: 0, host: '127.0.0.1' })
     return { url: `${address}/`, close: () => app.close() }
   },
-  Hono: async (when) => {
-    const [{ Hono }, { getRequestListener }, { rateLimit: create }] = await Promise.all([
-      import('hono'),
-      import('@hono/node-server'),
-      import('../../adapters/hono/index.ts'),
-    ])
-    const app = new Hono()
-    const limit = source(() => create(options), when)
-    app.use((context, next) => limit()(context, next))
-    app.get('/', (context) => context.text('ok'))
-    const listener = getRequestListener(app.fetch)
-    return listening(createServer((request, response) => void listener(request, response)))
-  },
   fetch: async (when) => {
     const [{ getRequestListener }, { rateLimit: create }] = await Promise.all([
       import('@hono/node-server'),
@@ -275,22 +251,13 @@ const starts: Record<string, (when: When) => Promise<Running>> = {
     const listener = getRequestListener((request, bindings) => limit()(request, bindings))
     return listening(createServer((request, response) => void listener(request, response)))
   },
-  Nest: (when) => nest(when, false),
-  'Nest on Fastify': (when) => nest(when, true),
+  Nest: nest,
 }
 
-async function nest(when: When, isOnFastify: boolean): Promise<Running> {
-  const [
-    { Controller, Get, Module, UseGuards },
-    { NestFactory },
-    { FastifyAdapter },
-    { createRateLimitGuard: create },
-  ] = await Promise.all([
-    import('@nestjs/common'),
-    import('@nestjs/core'),
-    import('@nestjs/platform-fastify'),
-    import('../../adapters/nestjs/index.ts'),
-  ])
+async function nest(when: When): Promise<Running> {
+  const [{ Controller, Get, Module, UseGuards }, { NestFactory }, { createRateLimitGuard: create }] = await Promise.all(
+    [import('@nestjs/common'), import('@nestjs/core'), import('../../adapters/nestjs/index.ts')],
+  )
   const limit = source(() => create(options), when)
   class Cats {
     all(): string {
@@ -302,10 +269,7 @@ async function nest(when: When, isOnFastify: boolean): Promise<Running> {
   Controller()(Cats)
   class App {}
   Module({ controllers: [Cats] })(App)
-  const quiet = { logger: false, forceCloseConnections: true } as const
-  const app = await (isOnFastify
-    ? NestFactory.create(App, new FastifyAdapter(), quiet)
-    : NestFactory.create(App, quiet))
+  const app = await NestFactory.create(App, { logger: false, forceCloseConnections: true })
   await app.listen(0, '127.0.0.1')
   return { url: await app.getUrl(), close: () => app.close() }
 }

@@ -70,7 +70,7 @@ const honoStatus = inTests('adapters/hono/index.ts', ...redirects)
 const onError = inFile('adapters/node/index.ts', { files: ['test/adapters/user-functions.test.ts'], name: 'onError' })
 const userAddress = inFile('src/http/keys/address.ts', {
   files: ['test/adapters/user-functions.test.ts'],
-  name: "'Koa 3' address",
+  name: 'address of',
 })
 const expressIndex = inTests('adapters/express/express.ts', 'test/adapters/express/keyers.test.ts')
 const expressErrors = inTests('adapters/express/express.ts', 'test/adapters/unread-body.test.ts')

@@ -69,124 +69,33 @@ const DIRECTION = 'eslint(no-restricted-imports)'
 describe('the direction of imports', () => {
   const wrong: readonly (readonly [file: string, imported: string])[] = [
     ['src/util/errors.ts', '../engine/limit.ts'],
-    ['src/util/errors.ts', '../algorithms/algorithm.ts'],
-    ['src/util/validate.ts', '../stores/store.ts'],
-    ['src/algorithms/algorithm.ts', '../engine/limit.ts'],
-    ['src/algorithms/algorithm.ts', '../stores/store.ts'],
-    ['src/algorithms/algorithm.ts', '../util/clock.ts'],
     ['src/algorithms/one.ts', '../engine/limit.ts'],
-    ['src/algorithms/one.ts', '../stores/store.ts'],
-    ['src/algorithms/one.ts', '../stores/memory/index.ts'],
     ['src/algorithms/one.ts', '../util/clock.ts'],
-    ['src/algorithms/one.ts', '../limiter/decision.ts'],
-    ['src/algorithms/one.ts', '../limiter/limiter.ts'],
-    ['src/algorithms/one.ts', '../a-new-helper.ts'],
     ['src/engine/limit.ts', '../stores/store.ts'],
-    ['src/engine/limit.ts', '../stores/memory/index.ts'],
-    ['src/engine/limit.ts', '../limiter/decision.ts'],
-    ['src/engine/limit.ts', '../limiter/limiter.ts'],
-    ['src/engine/limit.ts', '../http/headers/standard.ts'],
-    ['src/engine/limit.ts', '../index.ts'],
     ['src/engine/limit.ts', './row.ts'],
-    ['src/engine/limit.ts', './decide.ts'],
     ['src/engine/row.ts', '../algorithms/index.ts'],
-    ['src/engine/row.ts', '../stores/store.ts'],
-    ['src/engine/row.ts', '../algorithms/one.ts'],
-    ['src/engine/row.ts', '../limiter/decision.ts'],
     ['src/engine/row.ts', '../util/clock.ts'],
-    ['src/engine/row.ts', '../index.ts'],
-    ['src/stores/store.ts', '../algorithms/one.ts'],
     ['src/stores/store.ts', '../limiter/decision.ts'],
-    ['src/stores/store.ts', '../limiter/keyers.ts'],
-    ['src/stores/memory/index.ts', '../../algorithms/one.ts'],
     ['src/stores/memory/index.ts', '../../algorithms/index.ts'],
-    ['src/stores/memory/index.ts', '../../limiter/decision.ts'],
-    ['src/stores/memory/index.ts', '../../limiter/limiter.ts'],
-    ['src/stores/memory/index.ts', '../../limiter/keyers.ts'],
-    ['src/stores/memory/index.ts', '../../http/headers/standard.ts'],
-    ['src/stores/memory/index.ts', '../../index.ts'],
-    ['src/stores/redis/index.ts', '../../algorithms/one.ts'],
     ['src/stores/redis/index.ts', '../../limiter/limiter.ts'],
-    ['src/stores/redis/clients.ts', '../../limiter/decision.ts'],
-    ['src/stores/redis/stored.ts', '../../algorithms/one.ts'],
     ['src/stores/redis/library.ts', '../../algorithms/one.lua?raw'],
-    ['src/limiter/decision.ts', '../algorithms/one.ts'],
     ['src/limiter/limiter.ts', '../http/request-limiter.ts'],
-    ['src/limiter/limiter.ts', '../algorithms/one.ts'],
-    ['src/limiter/limiter.ts', '../../adapters/express/index.ts'],
-    ['src/limiter/limiter.ts', '../../src/http/request-limiter.ts'],
-    ['src/limiter/limiter.ts', '../index.ts'],
-    ['src/limiter/keyers.ts', '../http/keys/address.ts'],
-    ['src/http/request-limiter.ts', '../algorithms/one.ts'],
-    ['src/http/request-limiter.ts', '../../adapters/express/index.ts'],
-    ['src/http/request-limiter.ts', '../index.ts'],
-    ['src/http/keys/address.ts', '../../../adapters/koa/index.ts'],
-    ['src/index.ts', '../adapters/express/index.ts'],
-    ['src/testing.ts', '../adapters/express/index.ts'],
-    ['adapters/express/index.ts', '../../src/algorithms/algorithm.ts'],
-    ['adapters/express/index.ts', '../../src/algorithms/one.ts'],
-    ['adapters/express/index.ts', '../../src/stores/memory/index.ts'],
-    ['adapters/fastify/index.ts', '../../src/stores/redis/index.ts'],
-    ['adapters/koa/index.ts', '../../src/testing.ts'],
-    ['adapters/koa/index.ts', '../express/index.ts'],
-    ['adapters/koa/index.ts', '../express/express.ts'],
-    ['adapters/fetch/index.ts', '../../src/stores/memory/index.ts'],
-    ['adapters/fetch/index.ts', '../../src/testing.ts'],
-    ['adapters/fetch/index.ts', '../../src/algorithms/one.ts'],
-    ['adapters/fetch/index.ts', '../hono/index.ts'],
-    ['adapters/fetch/index.ts', '../node/keyers.ts'],
-    ['adapters/hono/index.ts', '../../src/stores/redis/index.ts'],
-    ['adapters/hono/index.ts', '../../src/testing/behaviour.ts'],
-    ['adapters/hono/index.ts', '../fetch/index.ts'],
-    ['adapters/hono/keyers.ts', '../express/express.ts'],
-    ['adapters/node/index.ts', '../../src/stores/memory/index.ts'],
-    ['adapters/node/index.ts', '../../src/algorithms/algorithm.ts'],
-    ['adapters/node/index.ts', '../express/index.ts'],
-    ['adapters/node/keyers.ts', '../fetch/keyers.ts'],
-    ['adapters/a-new-one/index.ts', '../../src/stores/memory/index.ts'],
-    ['src/http/index.ts', '../../adapters/express/index.ts'],
-    ['src/http/index.ts', '../testing.ts'],
-    ['src/http/index.ts', '../index.ts'],
-    ['src/testing/one.ts', '../../adapters/express/index.ts'],
-    ['src/testing/one.ts', '../index.ts'],
-    ['src/testing/one.ts', '../testing.ts'],
-    ['src/cli/one.ts', '../algorithms/gcra.ts'],
-    ['src/cli/one.ts', '../testing.ts'],
-    ['src/cli/one.ts', '../../adapters/node/index.ts'],
-    ['src/stores/redis/index.ts', '../../cli/one.ts'],
     ['src/limiter/limiter.ts', '../cli/one.ts'],
-    ['src/http/request-limiter.ts', '../cli/one.ts'],
-    ['src/http/keys/address.ts', '../../cli/one.ts'],
-    ['adapters/node/index.ts', '../../src/cli/one.ts'],
-    ['adapters/express/index.ts', '../../src/cli/one.ts'],
-    ['src/index.ts', './testing.ts'],
+    ['src/http/request-limiter.ts', '../../adapters/express/index.ts'],
+    ['src/http/options.ts', '../rules/rules.ts'],
     ['src/index.ts', './extend.ts'],
     ['src/extend.ts', './index.ts'],
-    ['src/stores/redis/index.ts', '../../extend.ts'],
-    ['src/limiter/limiter.ts', '../extend.ts'],
-    ['src/http/options.ts', '../extend.ts'],
-    ['src/rules/one.ts', '../extend.ts'],
-    ['src/dashboard/one.ts', '../extend.ts'],
-    ['src/cli/one.ts', '../extend.ts'],
-    ['adapters/koa/index.ts', '../../src/extend.ts'],
-    ['src/stores/redis/index.ts', '../../rules/rules.ts'],
-    ['src/limiter/limiter.ts', '../rules/rules.ts'],
-    ['src/http/options.ts', '../rules/rules.ts'],
-    ['adapters/koa/index.ts', '../../src/rules/rules.ts'],
-    ['src/rules/one.ts', '../algorithms/gcra.ts'],
-    ['src/rules/one.ts', '../index.ts'],
+    ['src/testing/one.ts', '../../adapters/express/index.ts'],
+    ['src/cli/one.ts', '../testing.ts'],
     ['src/rules/one.ts', '../cli/one.ts'],
-    ['src/rules/one.ts', '../../adapters/koa/index.ts'],
     ['src/llm/one.ts', '../limiter/limiter.ts'],
-    ['src/llm/one.ts', '../http/message.ts'],
     ['src/llm/one.ts', 'node:stream'],
     ['src/dashboard/one.ts', '../http/request-limiter.ts'],
-    ['src/dashboard/one.ts', '../rules/compile.ts'],
-    ['src/dashboard/one.ts', '../cli/one.ts'],
-    ['src/dashboard/one.ts', '../../adapters/koa/index.ts'],
+    ['adapters/koa/index.ts', '../express/index.ts'],
+    ['adapters/koa/index.ts', '../../src/rules/rules.ts'],
+    ['adapters/fetch/index.ts', '../../src/stores/memory/index.ts'],
+    ['adapters/a-new-one/index.ts', '../../src/stores/memory/index.ts'],
     ['examples/one.ts', '../src/index.ts'],
-    ['examples/one.ts', '../dist/src/index.js'],
-    ['examples/one.ts', '../adapters/express/index.ts'],
   ]
   for (const [file, imported] of wrong) {
     const reported = given(file, `import type {} from '${imported}'`)
@@ -195,67 +104,20 @@ describe('the direction of imports', () => {
 
   const right: readonly (readonly [file: string, imported: string])[] = [
     ['src/util/validate.ts', './errors.ts'],
-    ['src/algorithms/algorithm.ts', './entries.ts'],
-    ['src/algorithms/one.ts', './algorithm.ts'],
     ['src/algorithms/one.ts', '../util/errors.ts'],
-    ['src/algorithms/one.ts', './another.ts'],
-    ['src/engine/limit.ts', '../algorithms/algorithm.ts'],
     ['src/engine/limit.ts', '../algorithms/index.ts'],
-    ['src/engine/limit.ts', '../util/errors.ts'],
-    ['src/engine/limit.ts', './compiled-limit.ts'],
     ['src/engine/row.ts', './compiled-limit.ts'],
-    ['src/stores/store.ts', '../engine/limit.ts'],
-    ['src/stores/store.ts', '../algorithms/algorithm.ts'],
-    ['src/stores/memory/index.ts', '../store.ts'],
     ['src/stores/memory/index.ts', '../../engine/limit.ts'],
-    ['src/stores/memory/index.ts', '../../algorithms/algorithm.ts'],
-    ['src/stores/memory/index.ts', '../../util/clock.ts'],
-    ['src/stores/memory/index.ts', './table.ts'],
-    ['src/stores/redis/index.ts', '../store.ts'],
-    ['src/stores/redis/index.ts', './clients.ts'],
-    ['src/stores/redis/index.ts', './stored.ts'],
     ['src/stores/redis/library.ts', './lua/decide.lua?raw'],
-    ['src/stores/redis/library.ts', '../../algorithms/arithmetic.lua?raw'],
-    ['src/stores/redis/stored.ts', '../../algorithms/arithmetic.ts'],
-    ['src/limiter/decision.ts', '../stores/store.ts'],
-    ['src/limiter/decision.ts', '../engine/limit.ts'],
-    ['src/limiter/limiter.ts', './decision.ts'],
-    ['src/limiter/limiter.ts', '../stores/memory/index.ts'],
     ['src/limiter/limiter.ts', '../stores/store.ts'],
-    ['src/limiter/limiter.ts', '../engine/limit.ts'],
-    ['src/limiter/limiter.ts', './keyers.ts'],
     ['src/http/request-limiter.ts', '../limiter/limiter.ts'],
-    ['src/http/request-limiter.ts', '../limiter/decision.ts'],
-    ['src/http/request-limiter.ts', './headers/standard.ts'],
-    ['src/index.ts', './limiter/limiter.ts'],
     ['src/rules/one.ts', '../http/keys/address.ts'],
-    ['src/rules/one.ts', '../limiter/decision.ts'],
-    ['src/rules/one.ts', './another.ts'],
     ['src/llm/one.ts', '../limiter/decision.ts'],
-    ['src/llm/one.ts', '../util/validate.ts'],
     ['src/cli/one.ts', '../rules/compile.ts'],
-    ['src/testing/one.ts', '../rules/rules.ts'],
-    ['src/index.ts', './stores/memory/index.ts'],
-    ['src/testing.ts', './stores/store.ts'],
-    ['adapters/express/index.ts', '../../src/http/request-limiter.ts'],
-    ['adapters/express/index.ts', '../../src/limiter/limiter.ts'],
-    ['adapters/koa/index.ts', './keyers.ts'],
-    ['adapters/fetch/index.ts', './keyers.ts'],
-    ['adapters/fetch/index.ts', '../../src/http/request-limiter.ts'],
-    ['adapters/hono/index.ts', './keyers.ts'],
-    ['adapters/hono/index.ts', '../../src/http/response/web.ts'],
-    ['adapters/node/index.ts', './keyers.ts'],
-    ['adapters/node/index.ts', '../../src/limiter/options.ts'],
-    ['src/http/index.ts', './request-limiter.ts'],
     ['src/testing/one.ts', '../stores/memory/index.ts'],
-    ['src/testing/one.ts', './adapter/world.ts'],
-    ['src/cli/one.ts', '../stores/redis/index.ts'],
-    ['src/cli/one.ts', '../engine/limit.ts'],
-    ['src/cli/one.ts', './another.ts'],
+    ['adapters/express/index.ts', '../../src/http/request-limiter.ts'],
     ['adapters/a-new-one/index.ts', '../../src/http/request-limiter.ts'],
-    ['examples/one.ts', 'sluice'],
     ['examples/one.ts', 'sluice/express'],
-    ['examples/one.ts', './another.ts'],
     ['test/one.test.ts', '../src/algorithms/one.ts'],
   ]
   for (const [file, imported] of right) {
@@ -288,51 +150,27 @@ describe('packages', () => {
   const everywhere = [
     'src/algorithms/one.ts',
     'src/engine/limit.ts',
-    'src/stores/store.ts',
     'src/stores/memory/index.ts',
     'src/stores/redis/index.ts',
+    'src/limiter/limiter.ts',
+    'src/http/keys/address.ts',
+    'src/index.ts',
+    'src/testing/one.ts',
+    'src/cli/one.ts',
   ]
-    .concat(
-      'src/limiter/decision.ts',
-      'src/limiter/limiter.ts',
-      'src/http/request-limiter.ts',
-      'src/http/keys/address.ts',
-    )
-    .concat(
-      'src/index.ts',
-      'src/extend.ts',
-      'src/http/index.ts',
-      'src/testing.ts',
-      'src/testing/one.ts',
-      'src/cli/one.ts',
-    )
+  const mayUseNode = ['src/http/keys/address.ts', 'src/stores/redis/index.ts', 'src/testing/one.ts', 'src/cli/one.ts']
   for (const file of everywhere) {
-    for (const name of [
-      'express',
-      'fastify',
-      'koa',
-      'hono',
-      'hono/types',
-      '@fastify/error',
-      'ioredis',
-      'vitest',
-      'sluice',
-    ]) {
-      const reported = given(file, `import type {} from '${name}'`)
-      it(`${file} may not import ${name}`, () => expect(reported()).toContain(DIRECTION))
-    }
-  }
+    const foreign = ['express', 'hono/types', 'ioredis', 'vitest', 'sluice'].map((name) =>
+      given(file, `import type {} from '${name}'`),
+    )
+    it(`${file} may not import frameworks, clients and the package itself`, () => {
+      for (const reported of foreign) expect(reported()).toContain(DIRECTION)
+    })
 
-  for (const file of everywhere) {
-    const reported = given(file, `import * as net from 'node:net'`)
-    const may = [
-      'src/http/keys/address.ts',
-      'src/stores/redis/index.ts',
-      'src/testing/one.ts',
-      'src/cli/one.ts',
-    ].includes(file)
+    const node = given(file, `import * as net from 'node:net'`)
+    const may = mayUseNode.includes(file)
     it(`${file} may ${may ? '' : 'not '}import Node modules`, () =>
-      expect(reported().includes('import(no-nodejs-modules)')).toBe(!may))
+      expect(node().includes('import(no-nodejs-modules)')).toBe(!may))
   }
 
   const bare = given('src/http/keys/address.ts', `import { isIP } from 'net'`)
@@ -346,24 +184,18 @@ describe('packages', () => {
 })
 
 describe('an adapter', () => {
-  const frameworks = ['express', 'fastify', 'koa', 'hono']
-  for (const own of frameworks) {
+  for (const own of ['express', 'fastify', 'koa', 'hono']) {
     const file = `adapters/${own}/index.ts`
     const type = given(file, `import type { Own } from '${own}'`)
-    it(`for ${own} may import types of ${own}`, () => expect(type()).not.toContain(DIRECTION))
-
     const value = given(file, `import { own } from '${own}'`)
-    it(`for ${own} may not load ${own}`, () => expect(value()).toContain(DIRECTION))
-
     const inline = given(file, `import { type Alone } from '${own}'`)
-    it(`for ${own} may not keep an import of ${own} without its types`, () => {
+    const other = given(file, `import type {} from 'h3'`)
+    it(`for ${own} may import only types, and only of ${own}`, () => {
+      expect(type()).not.toContain(DIRECTION)
+      expect(value()).toContain(DIRECTION)
       expect(inline()).toContain('typescript(no-import-type-side-effects)')
+      expect(other()).toContain(DIRECTION)
     })
-
-    for (const other of ['h3', 'vitest']) {
-      const foreign = given(file, `import type {} from '${other}'`)
-      it(`for ${own} may not import ${other}`, () => expect(foreign()).toContain(DIRECTION))
-    }
   }
 
   const server = given('adapters/express/index.ts', `import { createServer } from 'node:http'`)
@@ -381,13 +213,6 @@ describe('an adapter', () => {
     for (const reported of [nest, keyers]) expect(reported()).not.toContain(DIRECTION)
     for (const reported of [platform, plugin]) expect(reported()).toContain(DIRECTION)
   })
-
-  for (const own of ['fetch', 'node']) {
-    for (const name of ['undici', 'vitest']) {
-      const reported = given(`adapters/${own}/index.ts`, `import type {} from '${name}'`)
-      it(`for ${own} may not import ${name}`, () => expect(reported()).toContain(DIRECTION))
-    }
-  }
 
   const node = ['fetch', 'hono', 'node'].map((own) =>
     given(`adapters/${own}/index.ts`, `import { connect } from 'node:net'`),

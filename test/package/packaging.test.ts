@@ -284,13 +284,6 @@ describe('installed with every framework', () => {
     const none = Object.fromEntries(names.map((name) => [name, []]))
     expect(await node(home, 'list-added.js', { MODULES: names.join(' ') })).toEqual(none)
   })
-
-  it('a loaded framework is detected', async () => {
-    // Hono is an ES module, which no cache lists. The tests without frameworks show that nothing loads it.
-    const listed = frameworks.filter((name) => name !== 'hono')
-    const each = Object.fromEntries(listed.map((name) => [name, [name]]))
-    expect(await node(home, 'list-added.js', { MODULES: listed.join(' ') })).toEqual(each)
-  })
 })
 
 describe('in a strict TypeScript project', () => {
@@ -322,54 +315,6 @@ describe('in a strict TypeScript project', () => {
     const other: Decision = limiter.consume({ user: 'b' })
     console.log(JSON.stringify([first, second, other].map((each) => each.allowed)))`
 
-  const server = `
-    import type { AddressInfo } from 'node:net'
-    import express from 'express'
-    import { perMinute, perSecond } from 'sluice'
-    import { byIP, rateLimit } from 'sluice/express'
-
-    const app = express()
-    app.use(rateLimit({ keyer: byIP, limits: [perSecond(1), perMinute(100)] }))
-    app.get('/', (_request, response) => {
-      response.send('hello')
-    })
-    const server = app.listen(0, '127.0.0.1', async () => {
-      const { port } = server.address() as AddressInfo
-      const first = await fetch('http://127.0.0.1:' + port)
-      const second = await fetch('http://127.0.0.1:' + port)
-      console.log(JSON.stringify([first.status, second.status]))
-      server.closeAllConnections()
-      server.close()
-    })`
-
-  const together = `
-    import { createServer } from 'node:http'
-    import type { AddressInfo } from 'node:net'
-    import { createLimiter, everyone, memoryStore, perMinute } from 'sluice'
-    import { type RateLimitOptions, rateLimit as rateLimitFetch } from 'sluice/fetch'
-    import { rateLimit, rateLimitOf } from 'sluice/node'
-    import { type Behaviour, storeBehaviours, type VirtualClock, virtualClock } from 'sluice/testing'
-
-    const clock: VirtualClock = virtualClock()
-    const options: RateLimitOptions = { keyer: everyone, limits: perMinute(1), store: memoryStore({ clock }) }
-    const handle: (request: Request) => Promise<Response> = rateLimitFetch(options)(() => new Response('hello'))
-    const statuses: number[] = []
-    for (let i = 0; i < 2; i++) statuses.push((await handle(new Request('http://127.0.0.1/'))).status)
-
-    const limiter = createLimiter({ keyer: everyone, limits: perMinute(1), name: 'node', store: memoryStore({ clock }) })
-    const limited = rateLimit({ limiter })
-    const server = createServer(limited((request, response) => void response.end(String(rateLimitOf(request)?.remaining))))
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    const { port } = server.address() as AddressInfo
-    for (let i = 0; i < 2; i++) statuses.push((await fetch('http://127.0.0.1:' + port)).status)
-    server.closeAllConnections()
-    server.close()
-
-    const behaviours: readonly Behaviour[] = storeBehaviours((clock) => memoryStore({ clock }))
-    const quick = behaviours.find(({ name }) => name.includes('refunds a charge, once'))
-    await quick!.run()
-    console.log(JSON.stringify([...statuses, true]))`
-
   let home: string
   beforeAll(async () => {
     home = await packed.project('strict-types', { type: 'module' })
@@ -392,15 +337,12 @@ describe('in a strict TypeScript project', () => {
     expect(await node(home, 'built/engine.js')).toEqual([true, false, true])
   })
 
-  it('the types of each entry point are sound, and applications compile and are limited', async () => {
+  it('the types of each entry point are sound', async () => {
     await link(home, ...frameworks, ...loaded, '@types')
     const entries = Object.entries(entryPoints).map(([entryPoint, names]) => [
       `${entryPoint.replace('/', '-')}.ts`,
       `export { ${names.join(', ')} } from '${entryPoint}'`,
     ])
-    const sources = { ...Object.fromEntries(entries), 'server.ts': server, 'together.ts': together }
-    expect(await faults(sources as Record<string, string>, ['node'])).toEqual([])
-    expect(await node(home, 'built/server.js')).toEqual([200, 429])
-    expect(await node(home, 'built/together.js')).toEqual([200, 429, 200, 429, true])
+    expect(await faults(Object.fromEntries(entries) as Record<string, string>, ['node'])).toEqual([])
   })
 })

@@ -42,14 +42,11 @@ let home: string
 /** With CommonJS. Jest cannot load Nest 12 with `require`. */
 let nest11: string
 beforeAll(async () => {
-  home = await packed.project('projects', {}, {}, ...`${packages} ${nest('12.5.1')}`.split(' '))
+  ;[home, nest11] = await Promise.all([
+    packed.project('projects', {}, {}, ...`${packages} ${nest('12.5.1')}`.split(' ')),
+    packed.project('projects/nest-11', {}, {}, ...`@nestjs/platform-express@11.2.10 ${nest('11.2.10')}`.split(' ')),
+  ])
   await link(home, 'fastify', 'hono', 'koa')
-  nest11 = await packed.project(
-    'projects/nest-11',
-    {},
-    {},
-    ...`@nestjs/platform-express@11.2.10 ${nest('11.2.10')}`.split(' '),
-  )
 })
 
 /** Makes a project that finds the packages in the folder above. */

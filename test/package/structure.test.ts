@@ -69,32 +69,18 @@ describe('the structure', () => {
     expect(cycleIn(folderGraph())).toBeUndefined()
   })
 
-  it('finds a cycle', () => {
-    const graph = new Map([
-      ['a', new Set(['b'])],
-      ['b', new Set(['c'])],
-      ['c', new Set(['b'])],
-    ])
-    expect(cycleIn(graph)).toEqual(['b', 'c', 'b'])
-  })
-
   it('has one folder per adapter', () => {
     expect(adapterFolders()).toEqual(Object.keys(adapters).toSorted())
   })
 })
 
 describe('an adapter imports no framework but its own', () => {
-  const others = ['express', 'fastify', 'koa', 'hono', '@nestjs/common', 'undici', 'vitest']
   for (const adapter of Object.keys(adapters)) {
     it(adapter, () => {
       const own = files.filter((file) => file.startsWith(`adapters/${adapter}/`))
       expect(own).not.toEqual([])
       expect(foreignImports(adapter, own.flatMap(importsOf))).toEqual([])
     })
-
-    for (const other of others.filter((name) => !adapters[adapter]!.imports.includes(name))) {
-      it(`${adapter} may not import ${other}`, () => expect(foreignImports(adapter, [other])).toEqual([other]))
-    }
   }
 
   it('only the adapters of Express and Fastify listen to the diagnostics channels of their servers', () => {

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import http from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
+import { afterTest } from './after-test.ts'
 
 /** A listening server. */
 export interface Served {
@@ -22,6 +23,13 @@ export async function serve(listener: http.RequestListener, errors: readonly unk
       await once(server, 'close')
     },
   }
+}
+
+/** Serves until the end of the test. */
+export async function serveForTest(...given: Parameters<typeof serve>): Promise<Served> {
+  const served = await serve(...given)
+  afterTest(() => served.close())
+  return served
 }
 
 export interface Reply {

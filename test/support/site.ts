@@ -53,6 +53,8 @@ async function serve(folder: string, files: ReadonlySet<string>): Promise<Pick<S
     const path = decodeURIComponent(new URL(request.url!, 'http://localhost').pathname).replace(/\/$/, '/index.html')
     if (files.has(path)) {
       response.setHeader('content-type', TYPES[extname(path)] ?? 'application/octet-stream')
+      // The name of an asset contains a hash of it.
+      if (path.startsWith('/assets/')) response.setHeader('cache-control', 'max-age=3600, immutable')
       void readFile(join(folder, path)).then((body) => response.end(body))
     } else response.writeHead(404).end()
   })

@@ -1,6 +1,5 @@
-import express5, { type Express, type Request, type RequestHandler, type Router } from 'express'
-import express4 from 'express4'
-import { afterEach, describe, expect, test } from 'vitest'
+import type { Express, Request, RequestHandler, Router } from 'express'
+import { describe, expect, test } from 'vitest'
 import {
   byIP,
   byRoute,
@@ -9,39 +8,25 @@ import {
   rateLimit,
   type RateLimitOptions,
 } from '../../../adapters/express/index.ts'
-import { everyone, keyers } from '../../../src/limiter/keyers.ts'
-import { fixedWindow } from '../../../src/engine/factories.ts'
-import { ask, serve, type Served, warningsOf } from '../../support/http.ts'
+import { keyers } from '../../../src/limiter/keyers.ts'
+import { ask, serve, warningsOf, serveForTest } from '../../support/http.ts'
+import { left, ok, times, versions } from './app.ts'
 
-let server: Served | undefined
-afterEach(async () => {
-  await server?.close()
-  server = undefined
-})
-
-const times = (quota: number, options: Partial<RateLimitOptions> = {}): RateLimitOptions =>
-  ({ keyer: everyone, limits: fixedWindow({ quota, window: '1h' }), ...options }) as RateLimitOptions
-const ok: RequestHandler = (_request, response) => void response.send('ok')
-
-async function left(path: string, method = 'GET', headers = {}): Promise<string> {
-  const reply = await ask(server!, path, { method, headers })
-  return reply.status === 429 ? '!' : (/;r=(\d+)/.exec(String(reply.headers['ratelimit']))?.[1] ?? '')
-}
-
-describe.each([
-  ['Express 4', express4],
-  ['Express 5', express5],
-])('%s', (_version, express) => {
+describe.each(versions)('%s', (_version, express) => {
   test('byRoute returns the pattern of the route, and never the path', async () => {
     const app = express()
     const limit = rateLimit(times(9, { keyer: byRoute }))
     app.get('/users/:id', limit, ok)
     app.all('/any/:id', limit, ok)
     app.use(limit, ok)
-    server = await serve(app)
-    expect([await left('/users/1'), await left('/users/2'), await left('/users/3', 'HEAD')]).toEqual(['8', '7', '6'])
-    expect([await left('/any/1'), await left('/any/2', 'POST')]).toEqual(['8', '7'])
-    expect([await left('/no/1'), await left('/no/2', 'POST')]).toEqual(['8', '7'])
+    const server = await serveForTest(app)
+    expect([
+      await left(server, '/users/1'),
+      await left(server, '/users/2'),
+      await left(server, '/users/3', 'HEAD'),
+    ]).toEqual(['8', '7', '6'])
+    expect([await left(server, '/any/1'), await left(server, '/any/2', 'POST')]).toEqual(['8', '7'])
+    expect([await left(server, '/no/1'), await left(server, '/no/2', 'POST')]).toEqual(['8', '7'])
   })
 
   test('byRoute returns one key before routing, with one warning for each app', async () => {
@@ -49,20 +34,18 @@ describe.each([
     const onDecision: RateLimitOptions['onDecision'] = ({ limits }) => void keys.push(limits[0]!.key)
     for (let count = 0; count < 2; count++) {
       const app = express().use(rateLimit(times(9, { keyer: byRoute, onDecision })))
-      const each = await serve(app.get('/users/:id', ok))
+      const each = await serveForTest(app.get('/users/:id', ok))
       const codes = await warningsOf(async () => {
         for (const path of ['/users/1', '/nowhere']) await ask(each, path)
       })
-      await each.close()
       expect([keys.splice(0), codes]).toEqual([['no route', 'no route'], ['SLUICE_NO_ROUTE']])
     }
   })
 
   test('byRoute warns in a limit that is mounted with use, also after a route that has called next', async () => {
     const codesOf = async (app: Express): Promise<readonly string[]> => {
-      const each = await serve(app)
+      const each = await serveForTest(app)
       const codes = await warningsOf(() => ask(each, '/users/1'))
-      await each.close()
       return codes
     }
     const next: RequestHandler = (_request, _response, goOn) => goOn()
@@ -96,9 +79,9 @@ describe.each([
     app.get('/:id', limit, ok)
     const hidden = routerOf()
     app.use('/hidden', (request, response, next) => hidden(request, response, next))
-    server = await serve(app)
+    const server = await serveForTest(app)
     const keyAt = async (path: string): Promise<string | undefined> => {
-      expect((await ask(server!, path)).status).toBe(200)
+      expect((await ask(server, path)).status).toBe(200)
       return keys.pop()
     }
     const table = {
@@ -132,7 +115,7 @@ describe.each([
       app.set('trust proxy', trust)
       const onDecision: RateLimitOptions['onDecision'] = (decision) => void (key = decision.limits[0]?.key)
       app.use(rateLimit(times(9, { keyer: ipKeyer(), onDecision })), ok)
-      const each = await serve(app)
+      const each = await serveForTest(app)
       const headers = { 'x-forwarded-for': '203.0.113.9' }
       const askTwice = async (): Promise<void> => {
         await ask(each, '/', { headers })
@@ -140,7 +123,6 @@ describe.each([
       }
       expect([String(trust), await warningsOf(askTwice)]).toEqual([String(trust), codes])
       expect(key).toBe(address)
-      await each.close()
     }
   })
 
@@ -175,12 +157,11 @@ describe.each([
       app.set('trust proxy', trust)
       prepare(app)
       app.use(rateLimit(times(9, { keyer: ipKeyer() })), ok)
-      const each = await serve(app)
+      const each = await serveForTest(app)
       const headers = { 'x-forwarded-for': '203.0.113.9', 'cf-connecting-ip': '198.51.100.7' }
       const codes = await warningsOf(async () => {
         for (const sent of [headers, headers, { forwarded: 'for=203.0.113.9' }]) await ask(each, '/', { headers: sent })
       })
-      await each.close()
       expect([trust, codes]).toEqual([trust, []])
     }
   })
@@ -193,10 +174,9 @@ describe.each([
       next()
     })
     app.use(rateLimit(times(9, { keyer: ipKeyer() })), ok)
-    const each = await serve(app)
+    const each = await serveForTest(app)
     const headers = { 'x-forwarded-for': '203.0.113.9' }
     expect(await warningsOf(() => ask(each, '/', { headers }))).toEqual(['SLUICE_PROXY_UNTRUSTED'])
-    await each.close()
   })
 
   test('ipKeyer does not warn of trust where the app sets the address of its first request', async () => {
@@ -207,11 +187,10 @@ describe.each([
       next()
     })
     app.use(rateLimit(times(9, { keyer: ipKeyer() })), ok)
-    const each = await serve(app)
+    const each = await serveForTest(app)
     const codes = await warningsOf(async () => {
       for (const headers of [{ 'cf-connecting-ip': '198.51.100.7' }, {}]) await ask(each, '/', { headers })
     })
-    await each.close()
     expect(codes).toEqual([])
   })
 
@@ -225,7 +204,6 @@ describe.each([
       for (const each of [...servers, ...servers, ...servers]) await ask(each, '/', { headers })
     })
     expect(codes).toEqual(['SLUICE_PROXY_UNTRUSTED', 'SLUICE_PROXY_UNTRUSTED'])
-    for (const each of servers) await each.close()
   })
 
   test('byIP returns undefined for a closed socket, and outside of an app', () => {

@@ -1,34 +1,24 @@
-import express5, { type Express, type RequestHandler } from 'express'
-import express4 from 'express4'
-import { afterEach, describe, expect, test } from 'vitest'
+import type { Express } from 'express'
+import { describe, expect, test } from 'vitest'
 import { type RateLimit, rateLimit } from '../../../adapters/express/index.ts'
 import { everyone } from '../../../src/limiter/keyers.ts'
 import { fixedWindow } from '../../../src/engine/factories.ts'
-import { ask, serve, type Served, warningsOf } from '../../support/http.ts'
+import { ask, warningsOf, serveForTest } from '../../support/http.ts'
+import { ok, versions } from './app.ts'
 
-let server: Served | undefined
-afterEach(async () => {
-  await server?.close()
-  server = undefined
-})
-
-const ok: RequestHandler = (_request, response) => void response.send('ok')
 const failed = (_error: unknown, _request: unknown, _response: unknown, next: () => void): void => next()
 
 /** Returns the codes of the warnings of an app after requests: by default two to a path without a route. */
 async function codesOf(app: Express, paths = ['/api/nowhere', '/api/nowhere']): Promise<readonly string[]> {
-  server = await serve(app as never)
+  const server = await serveForTest(app as never)
   return warningsOf(async () => {
-    for (const path of paths) await ask(server!, path)
+    for (const path of paths) await ask(server, path)
     // The client has the response before the server has finished it.
     await new Promise((resolve) => setTimeout(resolve, 5))
   })
 }
 
-describe.each([
-  ['Express 4', express4],
-  ['Express 5', express5],
-])('%s: a rate limit', (_, express) => {
+describe.each(versions)('%s: a rate limit', (_, express) => {
   const make = (checks = true): RateLimit =>
     rateLimit({ keyer: everyone, limits: fixedWindow({ quota: 9, window: '1h' }), checks })
 
@@ -42,9 +32,7 @@ describe.each([
       const app = express()
       build(app)
       expect(await codesOf(app, paths), String(paths)).toEqual(['SLUICE_MOUNTED_LATE'])
-      await server!.close()
     }
-    server = undefined
   })
 
   test.each<[string, (app: Express) => unknown]>([
@@ -65,11 +53,11 @@ describe.each([
     make()
     const { proxy, revoke } = Proxy.revocable({}, {})
     revoke()
-    server = await serve((request, response) => {
+    const server = await serveForTest((request, response) => {
       Object.assign(request, { app: proxy, route: {} })
       response.end('ok')
     })
-    expect(await warningsOf(async () => expect((await ask(server!)).body).toBe('ok'))).toEqual([])
+    expect(await warningsOf(async () => expect((await ask(server)).body).toBe('ok'))).toEqual([])
   })
 
   test.each<[string, (app: Express) => unknown]>([

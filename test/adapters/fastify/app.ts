@@ -1,5 +1,5 @@
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
-import type { RateLimitOptions } from '../../../adapters/fastify/index.ts'
+import { rateLimit, type RateLimitOptions } from '../../../adapters/fastify/index.ts'
 import { everyone } from '../../../src/limiter/keyers.ts'
 import { fixedWindow } from '../../../src/engine/factories.ts'
 import { afterTest } from '../../support/after-test.ts'
@@ -8,6 +8,13 @@ import { afterTest } from '../../support/after-test.ts'
 export function create(options: FastifyServerOptions = {}): FastifyInstance {
   const app = Fastify(options)
   afterTest(() => app.close())
+  return app
+}
+
+/** Creates an app with a limit. */
+export async function limitedApp(options: RateLimitOptions): Promise<FastifyInstance> {
+  const app = create()
+  await app.register(rateLimit, options)
   return app
 }
 

@@ -6,7 +6,7 @@ import type { FastifyServerOptions } from 'fastify'
 import { describe, expect, test } from 'vitest'
 import { byIP, rateLimit, type RateLimitOptions } from '../../../adapters/fastify/index.ts'
 import { ask } from '../../support/http.ts'
-import { create, handler, times } from './app.ts'
+import { create, handler, limitedApp, times } from './app.ts'
 
 describe('a handler that fails', () => {
   const broken = (): never => {
@@ -25,8 +25,7 @@ describe('a handler that fails', () => {
 
   test('is refunded as a failure, in every hook', async () => {
     for (const hook of ['preValidation', 'preHandler', 'onSend', 'handler']) {
-      const app = create()
-      await app.register(rateLimit, times(1, { refundWhen: 'failure' }))
+      const app = await limitedApp(times(1, { refundWhen: 'failure' }))
       app.get('/', hook === 'handler' ? {} : { [hook]: async () => broken() }, hook === 'handler' ? broken : handler)
       const url = await app.listen({ port: 0, host: '127.0.0.1' })
       for (let i = 0; i < 3; i++) expect([hook, (await ask({ url })).status]).toEqual([hook, 500])
@@ -72,8 +71,7 @@ describe('onDenied', () => {
     ['promised', async () => ({ own: true })],
     ['sent', (_request: unknown, reply: { send(body: object): unknown }) => reply.send({ own: true })],
   ])('sends a value that is %s', async (_how, onDenied) => {
-    const app = create()
-    await app.register(rateLimit, times(1, { onDenied: onDenied as never }))
+    const app = await limitedApp(times(1, { onDenied: onDenied as never }))
     app.get('/', handler)
     await app.inject('/')
     const { body, headers } = await app.inject('/')

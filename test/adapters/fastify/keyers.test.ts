@@ -2,12 +2,11 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { describe, expect, test } from 'vitest'
 import { byIP, byRoute, ipKeyer, rateLimit } from '../../../adapters/fastify/index.ts'
 import { warningsOf } from '../../support/http.ts'
-import { create, handler, left, times } from './app.ts'
+import { create, handler, left, limitedApp, times } from './app.ts'
 
 describe('the keyers', () => {
   const keyed = async (keyer: (request: FastifyRequest) => unknown): Promise<FastifyInstance> => {
-    const app = create()
-    await app.register(rateLimit, times(9, { keyer } as never))
+    const app = await limitedApp(times(9, { keyer } as never))
     return app
   }
 

@@ -1,16 +1,12 @@
-import { createRequire } from 'node:module'
-import type { FastifyError, FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { describe, expect, test } from 'vitest'
 import { byHeader, DenialError, rateLimit, type RateLimitOptions } from '../../../adapters/fastify/index.ts'
 import { fixedWindow } from '../../../src/engine/factories.ts'
 import type { Limit } from '../../../src/engine/limit.ts'
 import { everyone } from '../../../src/limiter/keyers.ts'
-import { createLimiter, stack } from '../../../src/limiter/limiter.ts'
+import { createLimiter } from '../../../src/limiter/limiter.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
-import { create, handler, left, times } from './app.ts'
-
-// Its types would add overloads to those of ours.
-const peer = createRequire(import.meta.url)('@fastify/rate-limit') as FastifyPluginAsync<Record<string, unknown>>
+import { create, handler, left, limitedApp, times } from './app.ts'
 
 const quota = (units: number, name = `${units}`): Limit => fixedWindow({ quota: units, window: '1h', name })
 /** Options that only a scope within a limited one can have, since it inherits the keyer. */
@@ -19,8 +15,7 @@ const inner = (units: number, options: object = {}): RateLimitOptions =>
 
 /** An app with a limit, and a scope at `/in` with another one. */
 async function nested(outer: object, within: RateLimitOptions, prefix = '/in'): Promise<FastifyInstance> {
-  const app = create()
-  await app.register(rateLimit, times(9, outer))
+  const app = await limitedApp(times(9, outer))
   await app.register(
     async (scope) => {
       await scope.register(rateLimit, within)
@@ -131,51 +126,6 @@ describe('a scope within a limited scope', () => {
     expect([await left(app, '/in'), await left(app, '/in'), await left(app, '/in')]).toEqual(['8,0', '!', '!'])
     expect(await left(app, '/')).toBe('5')
   })
-
-  test('counts, and gives denials to the inner error handler, as with @fastify/rate-limit', async () => {
-    const registrations: readonly ((scope: FastifyInstance, quota: number) => unknown)[] = [
-      (scope, quota) => scope.register(rateLimit, times(quota, { onDenied: 'throw', headers: 'legacy' })),
-      (scope, max) => scope.register(peer, { max, timeWindow: 3_600_000, keyGenerator: () => 'all' }),
-    ]
-    const [ours, theirs] = await Promise.all(
-      registrations.map(async (register) => {
-        const app = create()
-        app.setErrorHandler((error: FastifyError, _request, reply) => reply.code(error.statusCode!).send('outer'))
-        await register(app, 3)
-        app.get('/', handler)
-        app.register(async (scope) => {
-          scope.setErrorHandler((error: FastifyError, _request, reply) => reply.code(error.statusCode!).send('inner'))
-          await register(scope, 1)
-          scope.get('/in', handler)
-        })
-        const seen: unknown[] = []
-        for (const url of ['/in', '/in', '/', '/', '/in']) {
-          const { statusCode, body, headers } = await app.inject(url)
-          seen.push([url, statusCode, body, headers['x-ratelimit-remaining']])
-        }
-        return seen
-      }),
-    )
-    expect(ours).toEqual(theirs)
-    expect(ours).toContainEqual(['/in', 429, 'inner', '0'])
-    expect(ours).toContainEqual(['/', 429, 'outer', '0'])
-  })
-
-  test('beside a limited scope counts denied requests nowhere with a stack', async () => {
-    const app = create()
-    const all = createLimiter<FastifyRequest>({ keyer: everyone, limits: quota(9, 'all'), name: 'all' })
-    const few = createLimiter<FastifyRequest>({ keyer: everyone, limits: quota(1, 'few'), name: 'few' })
-    app.register(async (scope) => {
-      await scope.register(rateLimit, { limiter: all })
-      scope.get('/', handler)
-    })
-    app.register(async (scope) => {
-      await scope.register(rateLimit, { limiter: stack(all, few) })
-      scope.get('/in', handler)
-    })
-    expect([await left(app, '/in'), await left(app, '/in'), await left(app, '/in')]).toEqual(['8,0', '!', '!'])
-    expect(await left(app, '/')).toBe('7')
-  })
 })
 
 describe("onDenied: 'throw'", () => {
@@ -217,8 +167,7 @@ describe("onDenied: 'throw'", () => {
   test.each(['onRequest', 'preHandler'] as const)(
     'is sent by Fastify as any other error without an error handler: %s',
     async (hook) => {
-      const app = create()
-      await app.register(rateLimit, times(1, { onDenied: 'throw', hook, unit: 'pages' } as never))
+      const app = await limitedApp(times(1, { onDenied: 'throw', hook, unit: 'pages' } as never))
       app.get('/', handler)
       await app.inject('/')
       const { statusCode, headers, body } = await app.inject('/')
@@ -270,8 +219,7 @@ describe("onDenied: 'throw'", () => {
   })
 
   test('of a route or a hook replaces the denial of the scope', async () => {
-    const app = create()
-    await app.register(rateLimit, times(9, { message: 'slow down' }))
+    const app = await limitedApp(times(9, { message: 'slow down' }))
     app.setErrorHandler((error: FastifyError, _request, reply) => reply.code(420).send(error.code))
     app.get('/route', { config: { rateLimit: { limits: quota(0), onDenied: 'throw' } } }, handler)
     app.get('/hook', { preHandler: app.rateLimit({ limits: quota(0), onDenied: 'throw' }) }, handler)
@@ -319,8 +267,7 @@ describe('a name in config that is similar to rateLimit', () => {
     ['nothing', { rateLimits: undefined, ratelimit: null }],
     ['another name', { rateLimitTiers: {}, limit: {}, timeLimit: {}, ['x'.repeat(1e6)]: {} }],
   ])('is left to the application where it is %s', async (_, config) => {
-    const app = create()
-    await app.register(rateLimit, times(9))
+    const app = await limitedApp(times(9))
     app.get('/', { config: config as never }, handler)
     expect(await left(app, '/')).toBe('8')
   })

@@ -1,10 +1,10 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import { describe, expect, test } from 'vitest'
 import { rateLimit, type RateLimitOptions } from '../../../adapters/fastify/index.ts'
 import { everyone } from '../../../src/limiter/keyers.ts'
 import { createLimiter } from '../../../src/limiter/limiter.ts'
 import { fixedWindow } from '../../../src/engine/factories.ts'
-import { create, handler, left, type Method, times } from './app.ts'
+import { create, handler, left, limitedApp, type Method, times } from './app.ts'
 
 describe('config.rateLimit', () => {
   test.each(['before', 'after', 'after, not awaited'])(
@@ -34,19 +34,8 @@ describe('config.rateLimit', () => {
     expect(await left(app, '/')).toBe('8')
   })
 
-  test('limits a route once within several limited scopes', async () => {
-    const app = create()
-    await app.register(rateLimit, times(9))
-    app.register(async (scope) => {
-      await scope.register(rateLimit, times(7))
-      scope.get('/', { config: { rateLimit: times(5) } }, handler)
-    })
-    expect(await left(app, '/')).toBe('4')
-  })
-
   test('counts a route and its HEAD route together, unless that has its own options', async () => {
-    const app = create()
-    await app.register(rateLimit, times(9))
+    const app = await limitedApp(times(9))
     app.get('/', { config: { rateLimit: times(5) } }, handler)
     app.head('/own', { config: { rateLimit: times(3) } }, handler)
     app.get('/own', { config: { rateLimit: times(5) } }, handler)
@@ -57,8 +46,7 @@ describe('config.rateLimit', () => {
   })
 
   test('counts a route and its HEAD route together, with and without a slash at the end', async () => {
-    const app = create()
-    await app.register(rateLimit, times(9))
+    const app = await limitedApp(times(9))
     const routes = async (scope: FastifyInstance): Promise<void> =>
       void scope.get('/', { config: { rateLimit: times(5) } }, handler)
     app.register(routes, { prefix: '/users' })
@@ -67,8 +55,7 @@ describe('config.rateLimit', () => {
   })
 
   test('counts a route and its HEAD route together when a hook creates options for each', async () => {
-    const app = create()
-    await app.register(rateLimit, times(9))
+    const app = await limitedApp(times(9))
     app.addHook('onRoute', (route) => {
       route.config = { ...route.config, rateLimit: times(5) }
       const { handler } = route
@@ -84,8 +71,7 @@ describe('config.rateLimit', () => {
   })
 
   test('counts each method except HEAD and each version separately, also with the same options', async () => {
-    const app = create()
-    await app.register(rateLimit, times(9))
+    const app = await limitedApp(times(9))
     const config = { rateLimit: times(5) }
     app.get('/', { config }, handler)
     app.post('/', { config }, handler)
@@ -101,8 +87,7 @@ describe('config.rateLimit', () => {
   })
 
   test('counts routes separately, unless they use the same limiter', async () => {
-    const app = create()
-    await app.register(rateLimit, times(9))
+    const app = await limitedApp(times(9))
     const each = { rateLimit: times(5) }
     const limiter = createLimiter({ keyer: everyone, limits: fixedWindow({ quota: 5, window: '1h' }) })
     app.get('/a', { config: each }, handler)
@@ -180,16 +165,6 @@ describe('config.rateLimit', () => {
     await app.ready()
     expect(await left(app, '/')).toBe('')
   })
-
-  test('can have another hook', async () => {
-    const app = create()
-    await app.register(rateLimit, times(9))
-    const keyer = ({ body }: FastifyRequest): string => (body as { user: string }).user
-    app.post('/', { config: { rateLimit: times(1, { hook: 'preHandler', keyer } as never) } }, handler)
-    const post = async (user: string): Promise<number> =>
-      (await app.inject({ method: 'POST', url: '/', payload: { user } })).statusCode
-    expect([await post('a'), await post('a'), await post('b')]).toEqual([200, 429, 200])
-  })
 })
 
 describe('a route with rateLimit outside of config', () => {
@@ -215,8 +190,7 @@ describe('a route with rateLimit outside of config', () => {
   })
 
   test('fails when the app starts if a hook of the application sets it', async () => {
-    const app = create()
-    await app.register(rateLimit, times(9))
+    const app = await limitedApp(times(9))
     app.addHook('onRoute', (route) => void Object.assign(route, misplaced(times(1))))
     app.get('/', handler)
     await expect(app.ready()).rejects.toMatchObject(error)

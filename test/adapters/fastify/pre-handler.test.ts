@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from
 import { describe, expect, test } from 'vitest'
 import { rateLimit } from '../../../adapters/fastify/index.ts'
 import { warningsOf } from '../../support/http.ts'
-import { create, handler, times } from './app.ts'
+import { create, handler, limitedApp, times } from './app.ts'
 
 type WithUser = FastifyRequest & { user?: string }
 
@@ -170,8 +170,7 @@ describe('the limit with hook: preHandler runs after an authentication hook', ()
 
 describe('the limit with hook: preHandler', () => {
   test('counts each request once, also at a prefix with and without a slash, and HEAD', async () => {
-    const app = create()
-    await app.register(rateLimit, times(4, { hook: 'preHandler' }))
+    const app = await limitedApp(times(4, { hook: 'preHandler' }))
     app.register(async (scope) => void scope.get('/', { preHandler: [authenticate] }, handler), { prefix: '/users' })
     const seen: number[] = []
     for (const url of ['/users', '/users/'])

@@ -1,38 +1,25 @@
 import { METHODS } from 'node:http'
 import { Router, type RouterMiddleware } from '@koa/router'
-import Koa3, { type Context, type Middleware } from 'koa'
-import Koa2 from 'koa2'
-import { afterEach, describe, expect, test } from 'vitest'
+import type Koa3 from 'koa'
+import type { Context, Middleware } from 'koa'
+import { describe, expect, test } from 'vitest'
 import { byIP, byRoute, ipKeyer, rateLimit, type RateLimitOptions } from '../../../adapters/koa/index.ts'
-import { everyone, keyers } from '../../../src/limiter/keyers.ts'
-import { fixedWindow } from '../../../src/engine/factories.ts'
-import { ask, serve, type Served, warningsOf } from '../../support/http.ts'
+import { keyers } from '../../../src/limiter/keyers.ts'
+import { ask, warningsOf } from '../../support/http.ts'
+import { answer, serveApp, times, versions } from './app.ts'
 
-let server: Served | undefined
-afterEach(async () => {
-  await server?.close()
-  server = undefined
-})
-
-const times = (quota: number, options: Partial<RateLimitOptions> = {}): RateLimitOptions =>
-  ({ keyer: everyone, limits: fixedWindow({ quota, window: '1h' }), ...options }) as RateLimitOptions
-
-describe.each([
-  ['Koa 2', Koa2],
-  ['Koa 3', Koa3],
-])('%s', (_version, Koa) => {
+describe.each(versions)('%s', (_version, Koa) => {
   describe('byRoute', () => {
     /** Returns the keys of requests with `byRoute`. */
     async function keysOf(make: (limit: Middleware) => Middleware): Promise<(...asked: string[]) => Promise<string[]>> {
       let keys: string[] = []
       const onDecision: RateLimitOptions['onDecision'] = ({ limits }) => void keys.push(limits[0]!.key)
-      const app = new Koa().use(make(rateLimit(times(999, { keyer: byRoute, onDecision })))) as Koa3
-      server = await serve(app.callback() as never)
+      const server = await serveApp(new Koa(), make(rateLimit(times(999, { keyer: byRoute, onDecision }))))
       return async (...asked) => {
         keys = []
         for (const each of asked) {
           const [method, path] = each.split(' ') as [string, string]
-          await ask(server!, path, { method })
+          await ask(server, path, { method })
         }
         return keys
       }
@@ -102,10 +89,9 @@ describe.each([
 
     test('warns outside of a router, also after a router that has called next', async () => {
       const passing = new Router().all(/.*/, (_context, next) => next())
-      const app = new Koa().use(passing.routes() as never) as Koa3
-      app.use(rateLimit(times(9, { keyer: keyers(byIP, byRoute) }))).use((context) => void (context.body = 'ok'))
-      server = await serve(app.callback() as never)
-      expect(await warningsOf(() => ask(server!, '/users/1'))).toEqual(['SLUICE_NO_ROUTE'])
+      const limit = rateLimit(times(9, { keyer: keyers(byIP, byRoute) }))
+      const server = await serveApp(new Koa(), passing.routes() as Middleware, limit, answer)
+      expect(await warningsOf(() => ask(server, '/users/1'))).toEqual(['SLUICE_NO_ROUTE'])
     })
 
     test('returns one key for all requests outside of a router, with one warning for each app', async () => {
@@ -115,9 +101,7 @@ describe.each([
           expect(await keys('GET /users/1', 'POST /users/2')).toEqual(['no route', 'no route']),
         )
         expect(codes).toEqual(['SLUICE_NO_ROUTE'])
-        await server!.close()
       }
-      server = undefined
     })
 
     test('causes no warning in a router, also for a method that no route has', async () => {
@@ -146,9 +130,8 @@ describe.each([
     ]
     for (const [options, address, codes] of settings) {
       let key: string | undefined
-      const app = new Koa(options)
-      app.use(rateLimit(times(9, { keyer: ipKeyer(), onDecision: ({ limits }) => void (key = limits[0]?.key) })))
-      const each = await serve(app.callback() as never)
+      const onDecision: RateLimitOptions['onDecision'] = ({ limits }) => void (key = limits[0]?.key)
+      const each = await serveApp(new Koa(options) as Koa3, rateLimit(times(9, { keyer: ipKeyer(), onDecision })))
       const headers = { 'x-forwarded-for': '198.51.100.1, 203.0.113.9', 'x-real-ip': '192.0.2.7' }
       const askTwice = async (): Promise<void> => {
         await ask(each, '/', { headers })
@@ -156,39 +139,35 @@ describe.each([
       }
       expect([options, await warningsOf(askTwice)]).toEqual([options, codes])
       expect(key).toBe(address)
-      await each.close()
     }
   })
 
   test.each([{}, { proxy: true }, { proxy: true, maxIpsCount: 1 }])(
     'ipKeyer does not warn where the app sets `context.ip` itself: %j',
     async (options) => {
-      const app = new Koa(options)
-      app.use((context, next) => {
+      const setAddress: Middleware = (context, next) => {
         context.request.ip = '192.0.2.1'
         return next()
-      })
-      app.use(rateLimit(times(9, { keyer: ipKeyer() })))
-      const each = await serve(app.callback() as never)
+      }
+      const each = await serveApp(new Koa(options), setAddress, rateLimit(times(9, { keyer: ipKeyer() })))
       const codes = await warningsOf(async () => {
         for (const name of ['x-forwarded-for', 'x-real-ip', 'x-forwarded-for'])
           expect((await ask(each, '/', { headers: { [name]: '203.0.113.9' } })).status).toBe(404)
       })
-      await each.close()
       expect(codes).toEqual([])
     },
   )
 
   test('ipKeyer does not warn of Forwarded when the request has the header that the app reads', async () => {
-    const app = new Koa({ proxy: true, proxyIpHeader: 'X-Real-IP' })
-    app.use(rateLimit(times(9, { keyer: ipKeyer() })))
-    const each = await serve(app.callback() as never)
+    const each = await serveApp(
+      new Koa({ proxy: true, proxyIpHeader: 'X-Real-IP' }),
+      rateLimit(times(9, { keyer: ipKeyer() })),
+    )
     const sent = { forwarded: 'for=192.0.2.7', 'x-real-ip': '192.0.2.7' }
     expect(await warningsOf(() => ask(each, '/', { headers: sent }))).toEqual([])
     expect(await warningsOf(() => ask(each, '/', { headers: { forwarded: 'for=192.0.2.7' } }))).toEqual([
       'SLUICE_PROXY_UNTRUSTED',
     ])
-    await each.close()
   })
 
   test('byIP returns undefined for a closed socket', () => {

@@ -91,12 +91,6 @@ describe('@RateLimit', () => {
     expect(await statuses(url, '/cats/first', '/cats/second', '/dogs/only')).toEqual([200, 429, 200])
   })
 
-  test('can refund by the response', async () => {
-    const own = { first: [RateLimit({ limits: of(1), refundWhen: 'success' })] }
-    const url = await start(limitedModule(common, { controllers: controllers(own) }))
-    expect(await statuses(url, '/cats/first', '/cats/first', '/cats/first')).toEqual([200, 200, 200])
-  })
-
   test('replace what the module refunds, in either way to say it', async () => {
     for (const [module, refund] of [
       [{ refundWhen: 'failure' }, { count: 'failures' }],

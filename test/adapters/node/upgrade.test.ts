@@ -10,7 +10,7 @@ import { everyone } from '../../../src/limiter/keyers.ts'
 import { fixedWindow, leakyBucket } from '../../../src/engine/factories.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { remoteStore } from '../../../src/testing/adapter/world.ts'
-import { ask, until, warningsOf } from '../../support/http.ts'
+import { ask, until } from '../../support/http.ts'
 
 const times = (quota: number, options: Partial<RateLimitOptions> = {}): RateLimitOptions =>
   ({ keyer: everyone, limits: fixedWindow({ quota, window: '1h' }), ...options }) as RateLimitOptions
@@ -118,22 +118,6 @@ describe('an upgrade', () => {
     )
     expect(await raw(port)).toMatch(/^HTTP\/1\.1 500 .*Connection: close/s)
     expect(errors).toMatchObject([{ message: 'broken' }, undefined])
-  })
-
-  test('is closed when onError throws, and the error is a warning', async () => {
-    const keyer = (): never => {
-      throw new Error('broken')
-    }
-    const onError = (): never => {
-      throw new Error('onError is broken, too')
-    }
-    const upgrade = rateLimit(times(1, { keyer, onError })).upgrade(() => expect.unreachable())
-    server = createServer().on('upgrade', upgrade)
-    await once(server.listen(0, '127.0.0.1'), 'listening')
-    const codes = await warningsOf(async () => {
-      expect(await raw((server!.address() as AddressInfo).port)).toMatch(/^HTTP\/1\.1 500 /)
-    })
-    expect(codes).toEqual(['SLUICE_FAULT'])
   })
 
   test.each([{ refundWhen: 'success' }, { count: 'failures' }] as const)(

@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { Suggestion } from '../../../src/cli/suggest/command.ts'
 import { CommandLine } from '../../support/command-line.ts'
 import { clfLine } from '../../support/logs.ts'
 import type { Report } from '../../../src/cli/replay/replay.ts'
@@ -77,27 +76,6 @@ describe('a file that is out of order', { timeout: 120_000 }, () => {
       expect(found.log).toMatchObject({ lines: 3000, requests: 3000, unread: [] })
       expect(found.log.notes.join()).toMatch(/[\d,]+ lines were more than 10 s late. They were sorted by time/)
     }
-  })
-
-  it('gives the same figures in suggest as its sorted copy', async () => {
-    const lines = shuffled(inOrder(3000))
-    cli.file('sorted.log', text(sorted(lines)))
-    cli.file('shuffled.log', text(lines))
-    const suggested = async (name: string): Promise<Suggestion> =>
-      JSON.parse(await cli.output('suggest', name, '--json')) as Suggestion
-    const [expected, found] = [await suggested('sorted.log'), await suggested('shuffled.log')]
-    expect(found.windows).toEqual(expected.windows)
-    expect(found.log.requests).toBe(3000)
-  })
-
-  it('keeps the order of lines of one time', async () => {
-    const lines = shuffled(inOrder(2000))
-    cli.file('ties.log', text(lines))
-    const order = await orderOf('ties.log')
-    const expected = lines
-      .map((line, i) => ({ time: timeOf(line), number: i + 1 }))
-      .toSorted((one, other) => (one.time < other.time ? -1 : one.time > other.time ? 1 : one.number - other.number))
-    expect(order.map(([, number]) => number)).toEqual(expected.map(({ number }) => number))
   })
 
   it.each(['0', '10s', '1h'])(
@@ -200,12 +178,6 @@ describe('the standard input', { timeout: 120_000 }, () => {
     expect(few.code).toBe(0)
     expect(few.out).toContain('note: 10 lines are omitted: they are more than 10 s late')
     expect((await cli.run(['suggest', '-'], mixed(11))).code).toBe(1)
-  })
-
-  it('needs a suitable --reorder only', async () => {
-    const lines = inOrder(1000)
-    const reversed = text(lines.toReversed())
-    expect((await cli.run(['suggest', '-', '--reorder', '1d'], reversed)).code).toBe(0)
   })
 })
 

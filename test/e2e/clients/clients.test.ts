@@ -7,7 +7,6 @@ import type { Limit } from '../../../src/engine/limit.ts'
 import { fixedWindow, gcra, slidingWindowLog, tokenBucket } from '../../../src/engine/factories.ts'
 import { frameworks, type Options } from '../../adapters/frameworks.ts'
 import { axios, axiosRetry, got, ky, Octokit, throttling } from '../../support/clients.ts'
-import { serve, type Served } from '../../support/http.ts'
 
 // These tests mostly wait.
 vi.setConfig({ maxConcurrency: 30 })
@@ -111,25 +110,4 @@ describe.concurrent('without an avoidable 429', { timeout: 60_000 }, () => {
       })
     }
   }
-})
-
-describe.concurrent('an avoidable 429 is seen', () => {
-  /** Denies the first two requests, without Retry-After. */
-  async function silent(): Promise<{ verdicts: Map<string, boolean[]>; server: Served }> {
-    const verdicts = new Map<string, boolean[]>()
-    const server = await serve(({ url = '' }, response) => {
-      const before = verdicts.get(url) ?? []
-      const allowed = before.length >= 2
-      verdicts.set(url, [...before, allowed])
-      response.writeHead(allowed ? 200 : 429).end('ok')
-    })
-    return { verdicts, server }
-  }
-
-  test('waits without a Retry-After', async ({ expect }) => {
-    const { verdicts, server } = await silent()
-    await clients['axios with axios-retry']!.connect(server.url)('/0').catch(() => {})
-    expect(() => expectNoneAvoidable(verdicts, 1)).toThrow(/false/)
-    await server.close()
-  })
 })

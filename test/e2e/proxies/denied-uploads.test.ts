@@ -16,8 +16,12 @@ import { everyFramework } from '../../adapters/frameworks.ts'
 import { ask, serve, type Served, until } from '../../support/http.ts'
 import { freePort, nginxCommand, startNginx } from './nginx.ts'
 
-/** Other runtimes handle connections themselves. Under Nest, Fastify reads a body before guards run. */
-const onNode = everyFramework.filter(({ name }) => !name.endsWith('not on Node') && name !== 'Nest 12 on Fastify')
+/**
+ * Other runtimes handle connections themselves. Under Nest, Fastify reads a body before guards run. Older versions have the same adapter, and
+ * test/adapters/unread-body.test.ts has what it does there.
+ */
+const LEFT_OUT = /not on Node$|^Nest 12 on Fastify$|^Express 4$|^Koa 2$/
+const onNode = everyFramework.filter(({ name }) => !LEFT_OUT.test(name))
 const KB = 1000
 const MB = 1000 * KB
 const SIZES = [65 * KB, 100 * KB, 2 * MB, 30 * MB]
@@ -117,15 +121,15 @@ async function attack(
 beforeAll(() => void nginxCommand(), 240_000)
 
 const KEPT = 'proxy_request_buffering off; proxy_http_version 1.1; proxy_set_header Connection "";'
-const NGINX: readonly (readonly [name: string, settings: string])[] = [
-  ['buffered', ''],
-  ['not buffered', 'proxy_request_buffering off;'],
-  ['kept alive, not buffered', KEPT],
+const NGINX: readonly (readonly [name: string, settings: string, isChecked: (framework: NamedHarness) => boolean])[] = [
+  ['not buffered', 'proxy_request_buffering off;', () => true],
+  ['buffered', '', ({ name }) => name === 'node:http'],
+  ['kept alive, not buffered', KEPT, ({ name }) => ['node:http', 'Hono 4', 'Fastify 5'].includes(name)],
 ]
 
 describe('behind nginx, an upload that is answered early', () => {
-  describe.each(NGINX)('%s', (_, settings) => {
-    test.each(onNode.map((each) => [each.name, each] as const))(
+  describe.each(NGINX)('%s', (_, settings, isChecked) => {
+    test.each(onNode.filter(isChecked).map((each) => [each.name, each] as const))(
       'gets its answer and takes no server away: %s',
       { timeout: 60_000 },
       async (_name, framework) => {

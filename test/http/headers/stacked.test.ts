@@ -1,6 +1,6 @@
 import express from 'express'
 import type { RequestHandler } from 'express'
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { rateLimit, type RateLimitOptions } from '../../../adapters/express/index.ts'
 import { mergeDecisions } from '../../../src/http/headers/stacked.ts'
 import { everyone } from '../../../src/limiter/keyers.ts'
@@ -8,14 +8,10 @@ import { fixedWindow } from '../../../src/engine/factories.ts'
 import { createLimiter } from '../../../src/limiter/limiter.ts'
 import { type Degraded, isDeciding, type SyncStore } from '../../../src/stores/store.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
-import { ask, serve, type Served, warningsOf } from '../../support/http.ts'
+import { ask, serveForTest, type Served, warningsOf } from '../../support/http.ts'
 import { decide, status as statusOf, windowed, written } from '../decisions.ts'
 
-let server: Served | undefined
-afterEach(async () => {
-  await server?.close()
-  server = undefined
-})
+let server: Served
 
 const requests = { keyer: everyone, limits: fixedWindow({ name: 'reqs', quota: 100, window: '1m' }) }
 const bytes = {
@@ -30,7 +26,7 @@ async function passing(...limiters: readonly object[]): Promise<Awaited<ReturnTy
   const app = express()
   for (const each of limiters) app.use(rateLimit(each as RateLimitOptions))
   app.use(ok)
-  server = await serve(app)
+  server = await serveForTest(app)
   return ask(server)
 }
 
@@ -66,7 +62,6 @@ describe('request limiters in order', () => {
     for (const unit of ['first', 'second', 'first']) {
       const { headers } = await passing({ limiter, unit }, spare)
       expect(headers['ratelimit-policy']).toBe(`"reqs";q=100;qu="${unit}";w=60, "spare";q=5;w=1`)
-      await server?.close()
     }
     expect((await passing({ limiter }, spare)).headers['ratelimit-policy']).toBe('"reqs";q=100;w=60, "spare";q=5;w=1')
   })
@@ -108,7 +103,7 @@ describe('request limiters in order', () => {
       const one = { ...requests, limits: fixedWindow({ name: 'one', quota: 1, window: '30s' }) }
       const first = await passing({ ...bytes, store: outOf('open') }, one)
       expect([first.status, first.headers['ratelimit']]).toEqual([200, '"one";r=0;t=30'])
-      const second = await ask(server!)
+      const second = await ask(server)
       expect(second.status).toBe(429)
       expect(second.headers).toMatchObject({ ratelimit: '"one";r=0;t=30', 'ratelimit-policy': '"one";q=1;w=30' })
     })
@@ -143,7 +138,7 @@ describe('two styles on one request', () => {
   ])('%j and %j cause one warning if they write the same header in different ways', async (one, other, clashes) => {
     const codes = await warningsOf(async () => {
       await passing(...limiters(one, other))
-      await ask(server!)
+      await ask(server)
     })
     expect(codes).toEqual(clashes ? ['SLUICE_STYLES_CLASH'] : [])
   })
@@ -160,7 +155,7 @@ describe('two styles on one request', () => {
   ])('%s, then %s: both describe a denial', async (one, other) => {
     const few = { keyer: everyone, limits: fixedWindow({ name: 'few', quota: 1, window: '1m' }) }
     await passing({ ...requests, headers: one }, { ...few, headers: other })
-    const { status, headers } = await ask(server!)
+    const { status, headers } = await ask(server)
     expect([status, headers['ratelimit'], headers['x-ratelimit-remaining']]).toEqual([429, '"few";r=0;t=60', '0'])
   })
 
@@ -186,7 +181,7 @@ describe('limiters that count together', () => {
   })
   const statuses = async (times: number): Promise<number[]> => {
     const found: number[] = []
-    for (let i = 0; i < times; i++) found.push((await ask(server!)).status)
+    for (let i = 0; i < times; i++) found.push((await ask(server)).status)
     return found
   }
 
@@ -211,7 +206,7 @@ describe('the styles of language models with several request limiters', () => {
 
   test('show the most restrictive of two limits with the same name', async () => {
     await passing({ ...perTeam, headers: 'openai' }, { ...perKey, headers: 'openai' })
-    const { status, headers } = await ask(server!)
+    const { status, headers } = await ask(server)
     expect(status).toBe(429)
     expect(headers).toMatchObject({
       'x-ratelimit-limit-requests': '1',
@@ -235,7 +230,7 @@ describe('the styles of language models with several request limiters', () => {
       rateLimit({ ...perKey, headers: other } as never),
       ok,
     )
-    server = await serve(app)
+    server = await serveForTest(app)
     await ask(server)
     const { status, headers } = await ask(server)
     const [ms, seconds] = [Number(headers['retry-after-ms']), Number(headers['retry-after'])]
