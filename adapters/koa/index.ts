@@ -10,7 +10,7 @@ import { unroutedKey, watchedAnswer, withChecks } from '../../src/http/checking.
 import { mergeRetryAfter, millisecondsBeside, RETRY_AFTER_MS } from '../../src/http/headers/retry-after.ts'
 import { withNames } from '../../src/http/headers/cors.ts'
 import { writtenHeaders } from '../../src/http/headers/styles.ts'
-import { latestPass } from '../../src/http/passes.ts'
+import { latestPass, type Pass } from '../../src/http/passes.ts'
 import { createRequestLimiter } from '../../src/http/request-limiter.ts'
 import type { HttpOptions, LimiterSource } from '../../src/http/options.ts'
 import { trackWork } from '../../src/http/work.ts'
@@ -243,41 +243,14 @@ export function rateLimit<State = Declared<DefaultState>, Custom = Declared<Defa
   })
   let latestApp: Application | undefined
 
-  // An `onDenied` may throw its denial.
-  function failed(context: Context, hasGoneOn: boolean, error: unknown): never {
-    if (!hasGoneOn && context.state.rateLimit?.allowed === false) thrownDenials.add(context)
-    throw error
-  }
-
-  function limit(context: Context, next: Next, goOn: Next, hasGoneOn: () => boolean): Promise<void> | void {
-    try {
-      const admitted = requestLimiter.admit(context, context.response, goOn)
-      if (typeof admitted === 'boolean') return admitted ? trackWork(context, next()) : undefined
-      return admitted.then(
-        (yes) => (yes ? trackWork(context, next()) : undefined),
-        (error: unknown) => failed(context, hasGoneOn(), error),
-      )
-    } catch (error) {
-      return failed(context, hasGoneOn(), error)
-    }
-  }
-
   function limitRate(context: Context, next: Next): Promise<void> | void {
     const { app } = context
     if (app !== latestApp) keepHeadersOnErrors((latestApp = app))
-    if (options.onDenied === undefined) return limit(context, next, next, never)
-    let isCalled = false
-    function goOn(): Promise<void> {
-      isCalled = true
-      return next()
-    }
-    return limit(context, next, goOn, () => isCalled)
+    const goOn = (yes: boolean): Promise<void> | void => (yes ? trackWork(context, next()) : undefined)
+    const admitted = requestLimiter.admit(context, context.response, next)
+    return typeof admitted === 'boolean' ? goOn(admitted) : admitted.then(goOn)
   }
   return limitRate as unknown as Middleware<State & RateLimitState, Custom>
-}
-
-function never(): boolean {
-  return false
 }
 
 /** Returns true for the last middleware of an app that comes after a router of `@koa/router`. */
@@ -286,10 +259,8 @@ function isLastAfterRouter({ middleware }: Application, limitRate: unknown): boo
 }
 
 const EXPOSE_HEADERS = 'access-control-expose-headers'
-const DENIAL_HEADERS = ['retry-after', RETRY_AFTER_MS, 'cache-control']
+const RETRY_AFTER = 'retry-after'
 
-/** The requests whose `onDenied` has thrown the denial. */
-const thrownDenials = new WeakSet<Context>()
 /** The apps that keep headers. */
 const keeping = new WeakSet<Application>()
 
@@ -304,40 +275,36 @@ function keepHeadersOnErrors(app: Application): void {
   const { onerror } = app.context
   function keepHeaders(this: Context, error: Error): void {
     // Koa calls it at the end of every response, without an error.
-    const latest = (error as Error | null) === null ? undefined : latestPass(adapter, this)
-    if (latest === undefined) return onerror.call(this, error)
-    const { limits: shown } = latest.headers.decision
-    const written = latest.headers.parts.flatMap(({ config }) => writtenHeaders(config, shown))
-    answerWith(this.res, namesOf(written, thrownDenials.has(this)), () => onerror.call(this, error))
+    const latest = (error as Error | null) === null || this.headerSent ? undefined : latestPass(adapter, this)
+    if (latest !== undefined) setAtEnd(this.res, keptNames(this, latest))
+    onerror.call(this, error)
   }
   Object.assign(app.context, { onerror: keepHeaders })
 }
 
-function namesOf(written: readonly string[], isDenial: boolean): readonly string[] {
-  return [...written.map((name) => name.toLowerCase()), EXPOSE_HEADERS, ...(isDenial ? DENIAL_HEADERS : [])]
+/** The headers of all limits, and those of a denial that `onDenied` has thrown: it is not cached. */
+function keptNames({ res, state }: Context, { headers }: Pass): readonly string[] {
+  const { limits } = headers.decision
+  const written = headers.parts.flatMap(({ config }) => writtenHeaders(config, limits))
+  const isDenial = state.rateLimit?.allowed === false && res.getHeader('cache-control') === 'no-store'
+  return [...written, EXPOSE_HEADERS, ...(isDenial ? ['cache-control', RETRY_AFTER, RETRY_AFTER_MS] : [])]
 }
 
-/** Calls `answer`, which answers with an error. Those headers of these names that a response has stay. */
-function answerWith(res: Context['res'], names: readonly string[], answer: () => void): void {
-  const { removeHeader, setHeader } = res
-  const kept = new Set(names.filter((name) => res.hasHeader(name)))
-  const exposed = String(res.getHeader(EXPOSE_HEADERS)).split(', ')
-  res.removeHeader = (name) => (kept.has(name.toLowerCase()) ? undefined : removeHeader.call(res, name))
-  res.setHeader = (name, value) => {
-    const lower = name.toLowerCase()
-    if (kept.has(lower) && lower === 'retry-after') {
-      const ours = Number(res.getHeader(name))
-      const seconds = mergeRetryAfter(value, ours, Date.now())!
-      const ms = res.getHeader(RETRY_AFTER_MS)
-      if (ms !== undefined) setHeader.call(res, RETRY_AFTER_MS, String(millisecondsBeside(seconds, ours, ms)))
-      return setHeader.call(res, name, String(seconds))
+/** Sets the headers of these names that a response has now again when it is sent. */
+function setAtEnd(res: Context['res'], names: readonly string[]): void {
+  const { end } = res
+  const kept = names.flatMap((name) => (res.hasHeader(name) ? [[name, String(res.getHeader(name))] as const] : []))
+  const ours = Number(res.getHeader(RETRY_AFTER))
+  res.end = function endWithHeaders(...given: never[]) {
+    res.end = end
+    for (const [name, value] of kept) {
+      const theirs = res.getHeader(name)
+      if (name === EXPOSE_HEADERS) res.setHeader(name, withNames(String(theirs ?? ''), value.split(', ')))
+      else if (name === RETRY_AFTER) res.setHeader(name, String(mergeRetryAfter(theirs, ours, Date.now())))
+      else if (name === RETRY_AFTER_MS)
+        res.setHeader(name, String(millisecondsBeside(Number(res.getHeader(RETRY_AFTER)), ours, value)))
+      else res.setHeader(name, value)
     }
-    if (kept.has(lower) && lower !== EXPOSE_HEADERS) return res
-    return setHeader.call(res, name, kept.has(lower) ? withNames(String(value), exposed) : value)
-  }
-  try {
-    answer()
-  } finally {
-    Object.assign(res, { removeHeader, setHeader })
-  }
+    return end.apply(res, given as never)
+  } as typeof end
 }

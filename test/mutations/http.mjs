@@ -74,8 +74,7 @@ const userAddress = inFile('src/http/keys/address.ts', {
 })
 const expressIndex = inTests('adapters/express/express.ts', 'test/adapters/express/keyers.test.ts')
 const expressErrors = inTests('adapters/express/express.ts', 'test/adapters/unread-body.test.ts')
-const uploads = (text) =>
-  inFile('src/http/response/unread-body.ts', { files: ['test/adapters/adapters.test.ts'], name: text })
+const uploads = (text) => inFile('src/http/response/unread-body.ts', { files: everywhere, name: text })
 const smallUploads = uploads('is read and thrown away where it is small')
 const largeUploads = uploads('is read for a while where it is large')
 const slotRelease = inTests('src/http/settlement.ts', 'test/adapters/slots-attack.test.ts')
@@ -363,16 +362,16 @@ export const http = [
   express('misses that an app trusts everybody', "? 'everybody' : 'some'", "? 'some' : 'some'"),
   routeKey('takes all routers for one', '`${index + 1}${place && `.${place}`}`', 'place'),
   routeKey('takes all apps for one', '[app.path(), place', "['', place"),
-  koa('loses the headers on an error', 'kept.has(name.toLowerCase()) ? undefined : ', ''),
-  koa('takes the headers of an error for ours', 'if (kept.has(lower) && lower !== EXPOSE_HEADERS) return res', ''),
-  koa('loses the exposed names', 'kept.has(lower) ? withNames(String(value), exposed) : value', 'value'),
-  koa('forgets earlier limits on an error', 'latest.headers.parts.flatMap(', 'latest.headers.parts.slice(-1).flatMap('),
-  koa('keeps the headers of one app only', 'if (app !== latestApp) keep', 'if (latestApp === undefined) keep'),
+  koa('loses the headers on an error', 'else res.setHeader(name, value)', ''),
   koa(
-    'takes any denial for one that onDenied throws',
-    '...(isDenial ? DENIAL_HEADERS',
-    '...(isDenial !== undefined ? DENIAL_HEADERS',
+    'takes the headers of an error for ours',
+    'else res.setHeader(name, value)',
+    'else if (theirs === undefined) res.setHeader(name, value)',
   ),
+  koa('loses the exposed names', "withNames(String(theirs ?? ''), value.split(', '))", "String(theirs ?? '')"),
+  koa('forgets earlier limits on an error', 'headers.parts.flatMap(', 'headers.parts.slice(-1).flatMap('),
+  koa('keeps the headers of one app only', 'if (app !== latestApp) keep', 'if (latestApp === undefined) keep'),
+  koa('takes any denial for one that onDenied throws', " && res.getHeader('cache-control') === 'no-store'", ''),
   koaKeyers('takes a method for its route', "route.methods.length > 10 ? 'ALL' : route.methods", 'method'),
   koaKeyers('takes a route that already ran', 'Math.max(at, 0)', '0'),
   koaKeyers('misses a number of proxies', 'app.maxIpsCount > 0 || ', ''),
@@ -649,8 +648,12 @@ export const http = [
     '(isAnswered(decision) && millisecondsOf(decision, config))',
     'millisecondsOf(decision, config)',
   ),
-  koa('loses the milliseconds of a denial', "['retry-after', RETRY_AFTER_MS, ", "['retry-after', "),
-  koa('keeps the milliseconds of the shorter wait', 'String(millisecondsBeside(seconds, ours, ms))', 'String(ms)'),
+  koa('loses the milliseconds of a denial', 'RETRY_AFTER, RETRY_AFTER_MS]', 'RETRY_AFTER]'),
+  koa(
+    'keeps the milliseconds of the shorter wait',
+    'String(millisecondsBeside(Number(res.getHeader(RETRY_AFTER)), ours, value))',
+    'value',
+  ),
   webResponse(
     'admits a request whose onDenied returns no response',
     "typeof returned === 'object' && returned !== null && 'headers' in returned",
