@@ -59,4 +59,4 @@ export const SOURCE_OPTIONS = {
 export const SOURCE_USAGE: string = `--prefix <text>    the prefix of keys in Redis (default: ${PREFIX})
   --table <name>     the table in PostgreSQL, MySQL or SQLite (default: sluice)
   --schema <name>    its schema
-  --client <name>    ioredis, iovalkey, redis or @valkey/valkey-glide (default: the first that is installed)`
+  --client <name>    ioredis, iovalkey or redis (default: the first that is installed)`

@@ -51,12 +51,6 @@ interface NodeRedisClient {
   on(event: 'error', listener: () => void): unknown
 }
 
-interface Glide {
-  readonly GlideClient: { createClient(options: object): Promise<{ close(): void }> }
-  readonly GlideClusterClient: { createClient(options: object): Promise<{ close(): void }> }
-  readonly Logger: { setLoggerConfig(level: string): void }
-}
-
 /** Milliseconds before a command fails. It must not wait for a server to come back. */
 const TIMEOUT = 5000
 
@@ -126,34 +120,8 @@ async function openNodeRedis(client: NodeRedisClient): Promise<Connection> {
   return { client, close: () => client.destroy() }
 }
 
-const glide: ClientPackage = {
-  name: '@valkey/valkey-glide',
-  single: (loaded, address) =>
-    openGlide(loaded as Glide, 'GlideClient', { ...glideOptions(address), databaseId: address.database }),
-  cluster: (loaded, address) => openGlide(loaded as Glide, 'GlideClusterClient', glideOptions(address)),
-}
-
-function glideOptions({ host, port, username, password, tls }: ServerAddress): object {
-  return {
-    addresses: [{ host, port }],
-    useTLS: tls,
-    requestTimeout: TIMEOUT,
-    ...(password !== undefined && { credentials: { password, ...(username !== undefined && { username }) } }),
-  }
-}
-
-async function openGlide(
-  loaded: Glide,
-  kind: 'GlideClient' | 'GlideClusterClient',
-  options: object,
-): Promise<Connection> {
-  loaded.Logger.setLoggerConfig('off')
-  const client = await loaded[kind].createClient(options)
-  return { client, close: () => client.close() }
-}
-
 /** The known clients, in the order in which they are tried. */
-export const clients: readonly ClientPackage[] = [likeIoredis('ioredis'), likeIoredis('iovalkey'), nodeRedis, glide]
+export const clients: readonly ClientPackage[] = [likeIoredis('ioredis'), likeIoredis('iovalkey'), nodeRedis]
 
 /** Connects to one server, or to a cluster. Throws `STORE_FAILED` with the URL if there is no connection. */
 type Open = (kind: 'single' | 'cluster', lasts: boolean, at?: Partial<ServerAddress>) => Promise<Connection>

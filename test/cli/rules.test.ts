@@ -97,15 +97,13 @@ describe('sluice rules check', () => {
     })
   })
 
-  it('says what to write instead of a document of the old form', async () => {
+  it('finds both mistakes of a document of the old form', async () => {
     const old = GOOD.replace('attributes: { plan: [free, trial] }', 'plan: [free, trial]').replace('attribute:', '')
     const { code, out } = await rules('check', cli.file('old.yaml', old))
     expect(code).toBe(1)
     expect(out.split('\n')).toEqual([
-      expect.stringMatching(
-        /^old\.yaml:9: policies\[1\]\.match\.plan: .*write attributes: { plan: \["free","trial"\] }$/,
-      ),
-      expect.stringMatching(/^old\.yaml:10: policies\[1\]\.key: .*write "attribute:tenant"$/),
+      expect.stringMatching(/^old\.yaml:9: policies\[1\]\.match\.plan: .*expected one of .*, attributes$/),
+      expect.stringMatching(/^old\.yaml:10: policies\[1\]\.key: expected .* or "attribute:NAME", got "tenant"$/),
       '',
     ])
   })
@@ -423,22 +421,19 @@ describe('sluice rules push and pull', () => {
     })
   })
 
-  it.each(['ioredis', 'iovalkey', 'redis', '@valkey/valkey-glide'])(
-    'find the node of a cluster, by %s',
-    async (name) => {
-      cli.file('push.yaml', GOOD)
-      const words = ['--client', name, '--name', `by-${name}`]
-      for (const [i, { url }] of cluster.nodes.entries()) {
-        expect(await rules('push', 'push.yaml', url, ...words)).toMatchObject({ code: 0 })
-        expect(await rules('pull', url, ...words)).toMatchObject({
-          out: GOOD,
-          error: expect.stringContaining(`version ${i + 1},`),
-        })
-        expect((await rules('history', url, ...words)).out).toMatch(new RegExp(`^version ${i + 1}, pushed by `))
-      }
-      expect(await rules('rollback', cluster.nodes[0]!.url, ...words)).toMatchObject({ code: 0 })
-    },
-  )
+  it.each(['ioredis', 'iovalkey', 'redis'])('find the node of a cluster, by %s', async (name) => {
+    cli.file('push.yaml', GOOD)
+    const words = ['--client', name, '--name', `by-${name}`]
+    for (const [i, { url }] of cluster.nodes.entries()) {
+      expect(await rules('push', 'push.yaml', url, ...words)).toMatchObject({ code: 0 })
+      expect(await rules('pull', url, ...words)).toMatchObject({
+        out: GOOD,
+        error: expect.stringContaining(`version ${i + 1},`),
+      })
+      expect((await rules('history', url, ...words)).out).toMatch(new RegExp(`^version ${i + 1}, pushed by `))
+    }
+    expect(await rules('rollback', cluster.nodes[0]!.url, ...words)).toMatchObject({ code: 0 })
+  })
 })
 
 describe('sluice rules history and rollback', () => {

@@ -76,7 +76,7 @@ const USAGE = `Usage: sluice rules check <rules>               lists all mistake
   --json                      prints JSON
   --name <text>               the name of the rules in Redis (default: rules)
   --prefix <text>             the prefix of keys in Redis (default: ${PREFIX})
-  --client <name>             ioredis, iovalkey, redis or @valkey/valkey-glide (default: the first that is installed)
+  --client <name>             ioredis, iovalkey or redis (default: the first that is installed)
   --version <number>          push: the version to replace (default: the version in Redis when the command starts)
   --fail-on <effects>         diff: loosened, tightened or both with a comma. A difference that does this, or may do it, exits with 1
   --writer <text>             push, rollback: the name of the person or program that pushes (default: user@host)

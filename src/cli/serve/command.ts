@@ -32,7 +32,7 @@ const USAGE = `Usage: sluice serve <rules>        decides for other programs ove
   --name <text>             the name of the rules in Redis (default: rules)
   --prefix <text>           the prefix of keys in Redis (default: ${PREFIX})
   --table, --schema         the table in PostgreSQL, MySQL or SQLite (default: sluice)
-  --client <name>           ioredis, iovalkey, redis or @valkey/valkey-glide (default: the first that is installed)
+  --client <name>           ioredis, iovalkey or redis (default: the first that is installed)
   --help                    prints this help
 
 SLUICE_TOKEN in the environment is the token that clients send as "Authorization: Bearer …"; several are separated by commas. Without it, only a socket
