@@ -2,7 +2,7 @@
 import { Redis as Upstash } from '@upstash/redis'
 import { Pool } from 'pg'
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import {
   type AsyncStore,
   createLimiter,
@@ -16,13 +16,15 @@ import {
 import { postgresStore, postgresTable } from '../../../src/stores/postgres.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { Proxy } from '../../support/faults/proxy.ts'
-import { warningsOfEachTest } from '../../support/guarded.ts'
+import { recordWarnings } from '../../support/guarded.ts'
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts'
 import { afterTest } from '../../support/after-test.ts'
-import { connect, server } from '../../support/redis-tests.ts'
+import { connect, server, until } from '../../support/redis-tests.ts'
 import { startRestProxy } from '../../support/upstash.ts'
 
-warningsOfEachTest()
+let warnings: ReturnType<typeof recordWarnings>
+beforeEach(() => void (warnings = recordWarnings()))
+afterEach(() => warnings.stop())
 
 let postgres: PostgresServer
 beforeAll(async () => {
@@ -101,6 +103,11 @@ async function load({ limiter }: World, lasts: number): Promise<Sample[]> {
   return Promise.all(asked)
 }
 
+function percentile(samples: readonly Sample[], part: number): number {
+  const times = samples.map(({ ms }) => ms).toSorted((a, b) => a - b)
+  return times[Math.floor(times.length * part)]!
+}
+
 const LATENCIES = [
   [0, 2],
   [20, 10],
@@ -116,4 +123,65 @@ describe.each(Object.entries(places))('%s', (_, start) => {
     expect(samples.filter(({ at, degraded }) => at > 2000 && degraded !== undefined)).toEqual([])
     expect(far.changes.filter(({ state }) => state === 'slow')).toEqual([])
   })
+})
+
+describe('a store that is too slow', () => {
+  it('is not waited for, with one warning, and once it is fast is used again', { timeout: 60_000 }, async () => {
+    const far = await world(await places['Redis']!(), 1400, 0)
+    const samples = await load(far, 11_000)
+    expect(samples.filter(({ degraded }) => degraded === undefined)).toEqual([])
+    expect(samples.filter(({ at, ms }) => at > 1100 && ms > 100)).toEqual([])
+    expect(warnings.codes).toEqual(['SLUICE_SLOW_STORE'])
+    expect(warnings.messages[0]).toMatch(
+      /answers take 1\.\d s, and `deadline\.most` is 1 s\..* Decisions without it: \d+/,
+    )
+    expect(far.changes.map(({ state }) => state)).toEqual(['away', 'slow'])
+    far.proxy.set('pass', 0)
+    await until(async () => (await far.limiter.consume('k')).degraded === undefined)
+    expect(far.changes.map(({ state }) => state)).toEqual(['away', 'slow', 'healthy'])
+    await pause(1)
+    expect(warnings.codes).toEqual(['SLUICE_SLOW_STORE', 'SLUICE_RECOVERY'])
+  })
+
+  it('after it was fast is shed within 50 ms', { timeout: 60_000 }, async () => {
+    for (let left = 3; left > 0; left--) {
+      const near = await world(await places['Redis']!(), 0, 0)
+      const before = await load(near, 1000)
+      near.proxy.set('pass', 300)
+      const samples = await load(near, 2000)
+      const [usual, longest] = [percentile(before, 0.95), Math.max(...samples.map(({ ms }) => ms))]
+      const waits = samples.map(({ ms }) => ms).filter((ms) => ms > 60)
+      // A machine that does much else may stop this process for longer.
+      if (left > 1 && (waits.length > 3 || usual > 20)) continue
+      expect(longest).toBeLessThan(300)
+      expect(waits.length).toBeLessThanOrEqual(3)
+      expect(samples.filter(({ at, degraded }) => at > 200 && degraded === undefined)).toEqual([])
+      expect(near.changes.map(({ state }) => state)).toEqual(['away', 'slow'])
+      near.proxy.set('pass', 0)
+      await until(async () => (await near.limiter.consume('k')).degraded === undefined)
+      return
+    }
+  })
+})
+
+describe.each(Object.entries(places))('%s that is 60 ms away', (_, start) => {
+  it.each(['hold', 'reset'] as const)(
+    'costs one learned deadline when its network does: %s',
+    { timeout: 60_000 },
+    async (mode) => {
+      const far = await world(await start(), 60, 5)
+      // After that, calls take two trips to PostgreSQL, and one elsewhere.
+      const before = (await load(far, 3500)).filter(({ at }) => at > 1000)
+      far.proxy.set(mode)
+      const samples = await load(far, 2000)
+      // The deadline is twice what calls take. A machine that does much else makes them slow.
+      const longest = Math.min(1000, 2.2 * percentile(before, 0.97)) + 60
+      expect(samples.filter(({ ms }) => ms > longest)).toEqual([])
+      const later = samples.filter(({ at }) => at > 1200).map(({ ms }) => ms)
+      expect(later.toSorted((a, b) => a - b)[Math.floor(later.length / 2)]).toBeLessThan(1)
+      expect(samples.filter(({ at, degraded }) => at > 1200 && degraded !== 'local')).toEqual([])
+      far.proxy.set('pass', 60)
+      await until(async () => (await far.limiter.consume('k')).degraded === undefined)
+    },
+  )
 })

@@ -1,37 +1,80 @@
-// Renewals of slots: they are spread, and judge no store.
+// Many slots that are held for long, in a process with the default guard: their renewals are spread, and judge no store.
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
 import { concurrent, createLimiter, type Decision, guard, memoryStore, type StoreChange } from '../../../src/index.ts'
 import { dropSlots, holdSlots } from '../../../src/limiter/slots.ts'
+
+import { redisStore } from '../../../src/stores/redis/index.ts'
+import { recordWarnings } from '../../support/guarded.ts'
 import { laterStore } from '../../support/later.ts'
+import { afterTest } from '../../support/after-test.ts'
+import { connect, server } from '../../support/redis-tests.ts'
+
+const KEYS = 200
+const QUOTA = 25
+const LEASE = 6000
 
 const held: Decision[] = []
 afterEach(() => {
   for (const decision of held.splice(0)) dropSlots(decision)
 })
 
-describe('slots that are taken at once', () => {
-  it('are renewed in batches over a sixth of their lease, at least', { timeout: 30_000 }, async () => {
-    const limits = concurrent({ quota: 5000, expiresAfter: '3s' })
-    const limiter = createLimiter<string>({ keyer: () => 'all', limits, store: memoryStore() })
-    const batches: number[] = []
-    let last = -1
-    for (let i = 0; i < 2000; i++) {
-      const decision = limiter.consume('k')
-      held.push(decision)
-      holdSlots(decision, () => {
-        const now = performance.now()
-        if (now - last > 5) batches.push(0)
-        last = now
-        batches[batches.length - 1]!++
-        return true
-      })
+describe('5,000 streams', () => {
+  it('hold their slots on Redis without an outage', { timeout: 60_000 }, async () => {
+    const warnings = recordWarnings()
+    const changes: StoreChange[] = []
+    const store = guard(redisStore(connect((await server()).port)), {
+      onChange: (change) => void changes.push(change),
+    })
+    afterTest(() => store.close())
+    const limits = concurrent({ quota: QUOTA, expiresAfter: `${LEASE}ms` })
+    const limiter = createLimiter<string>({ keyer: (key) => key, limits, store })
+    await limiter.peek('k')
+    for (let i = 0; i < QUOTA; i++) {
+      const taken = await Promise.all(Array.from({ length: KEYS }, async (_, key) => limiter.consume(String(key))))
+      for (const decision of taken) holdSlots(decision, (own) => limiter.renew(own))
+      held.push(...taken)
     }
-    await pause(1100)
-    expect(batches.length).toBeGreaterThan(5)
-    expect(Math.max(...batches)).toBeLessThanOrEqual(2 * 125)
-    expect(batches.reduce((sum, count) => sum + count, 0)).toBeGreaterThan(1000)
+    expect(held.filter(({ allowed, degraded }) => !allowed || degraded !== undefined)).toEqual([])
+    // Longer than a lease: slots that were not renewed are free then.
+    const began = performance.now()
+    const admitted: string[] = []
+    for (let i = 0; performance.now() - began < LEASE * 1.6; i++) {
+      const decision = await limiter.consume(String(i % KEYS))
+      if (decision.allowed && decision.degraded === undefined) admitted.push(String(i % KEYS))
+      await pause(20)
+    }
+    warnings.stop()
+    expect(admitted).toEqual([])
+    expect(changes).toEqual([])
+    expect(warnings.codes).toEqual([])
   })
+
+  it(
+    'that start at once are renewed in batches over a sixth of their lease, at least',
+    { timeout: 30_000 },
+    async () => {
+      const limits = concurrent({ quota: 5000, expiresAfter: '3s' })
+      const limiter = createLimiter<string>({ keyer: () => 'all', limits, store: memoryStore() })
+      const batches: number[] = []
+      let last = -1
+      for (let i = 0; i < 2000; i++) {
+        const decision = limiter.consume('k')
+        held.push(decision)
+        holdSlots(decision, () => {
+          const now = performance.now()
+          if (now - last > 5) batches.push(0)
+          last = now
+          batches[batches.length - 1]!++
+          return true
+        })
+      }
+      await pause(1100)
+      expect(batches.length).toBeGreaterThan(5)
+      expect(Math.max(...batches)).toBeLessThanOrEqual(2 * 125)
+      expect(batches.reduce((sum, count) => sum + count, 0)).toBeGreaterThan(1000)
+    },
+  )
 })
 
 describe('a renewal that is not answered', () => {

@@ -1,7 +1,11 @@
 // Faults of a real server, and of processes, while leases are out.
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import calculateSlot from 'cluster-key-slot'
 import { Cluster } from 'ioredis'
-import { expect, it } from 'vitest'
+import { afterEach, beforeEach, expect, it } from 'vitest'
 import {
   createLimiter,
   type Decision,
@@ -15,16 +19,23 @@ import {
 import { leaseCounts } from '../../../src/stores/lease-counts.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import type { RedisClient } from '../../../src/stores/redis/clients.ts'
+import { redisKey } from '../../../src/stores/redis/keys.ts'
 import type { Charge } from '../../../src/stores/store.ts'
-import { DEADLINE, warningsOfEachTest } from '../../support/guarded.ts'
-import { type RedisCluster, startCluster } from '../../support/redis-cluster.ts'
+import { DEADLINE, recordWarnings } from '../../support/guarded.ts'
+import { startReplica } from '../../support/faults/place.ts'
+import { redisCli, type RedisCluster, startCluster } from '../../support/redis-cluster.ts'
+import { builtPackage } from '../../support/built.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { connect, server, until } from '../../support/redis-tests.ts'
 
 const QUOTA = 2000
 const limits = fixedWindow({ name: 'hour', quota: QUOTA, window: '1h' })
 
-const warnings = warningsOfEachTest()
+let warnings: ReturnType<typeof recordWarnings>
+beforeEach(() => {
+  warnings = recordWarnings()
+})
+afterEach(() => warnings.stop())
 
 let names = 0
 
@@ -83,6 +94,26 @@ it('a server that is frozen: nothing is admitted that is not charged, and nothin
   expect(warnings.codes).not.toContain('SLUICE_OUTCOME')
 })
 
+it('a server that is killed: each server admits one quota', async () => {
+  const redis = await server()
+  const { guarded, counted } = processes(() => connect(redis.port))
+  const made = await load(guarded, 400)
+  await redis.kill()
+  const away = await load(guarded, 300)
+  const before = admittedOf([...made, ...away])
+  expect(before).toBeLessThanOrEqual(QUOTA)
+  await redis.restart()
+  const restarted = Date.now() * 1000
+  await until(async () => (await guarded[0]!.consume('other')).degraded === undefined)
+  const charged: Decision[] = []
+  for (let i = 0; i < 10 && charged.length === 0; i++) {
+    const after = await load(guarded, 400)
+    charged.push(...after.filter(({ allowed, limits: [status] }) => allowed && (status as Charge).at > restarted))
+  }
+  expect(charged.length).toBeGreaterThan(0)
+  await until(async () => (await counted()) === charged.length)
+})
+
 it('a server that is flushed: units of before are not given back to what was charged since', async () => {
   const { port } = await server()
   const { guarded, counted, name } = processes(() => connect(port))
@@ -101,6 +132,39 @@ it('a server that is flushed: units of before are not given back to what was cha
   expect(since.length).toBeGreaterThan(0)
   await until(async () => (await counted()) === since.length)
 })
+
+it(
+  'a process that was stopped uses no unit of its lease after `for`, and gives back what is unused',
+  { timeout: 60_000 },
+  async () => {
+    const built = await builtPackage()
+    const { port } = await server()
+    const name = `stopped ${names++}`
+    const limit = { name: 'hour', quota: 100_000, window: '1h' }
+    const job = JSON.stringify({ package: built, port, name, limit, options: { for: '500ms', share: 1 } })
+    const worker = fork(fileURLToPath(new URL('../../support/lease-worker.mjs', import.meta.url)), [job], {
+      execArgv: [],
+    })
+    afterTest(() => worker.kill('SIGKILL'))
+    const heard: unknown[] = []
+    worker.on('message', (message) => void heard.push(message))
+    while (!heard.includes('leased')) await once(worker, 'message')
+    worker.kill('SIGSTOP')
+    await pause(3000)
+    worker.kill('SIGCONT')
+    await pause(300)
+    worker.send('end')
+    await once(worker, 'exit')
+    const { admitted, asked, oldest } = heard.at(-1) as { admitted: number; asked: number; oldest: number }
+    expect(asked).toBeLessThan(admitted / 2)
+    expect(oldest).toBeGreaterThan(50)
+    // A slow machine can be late between the decision and the note.
+    expect(oldest).toBeLessThan(2500)
+    const limits = fixedWindow({ name: 'hour', quota: 100_000, window: '1h' })
+    const exact = createLimiter({ name, keyer: () => 'key', limits, store: redisStore(connect(port)) })
+    expect((await exact.peek({}, { cost: 0 })).limits[0]!.used).toBe(admitted)
+  },
+)
 
 /** A cluster, and the clients of its users. */
 async function clustered(): Promise<{ cluster: RedisCluster; clientOf: () => RedisClient }> {
@@ -133,3 +197,27 @@ it(
     expect(pair.map((each) => leasedOf((each as unknown as { name: string }).name))).toEqual([0, 0])
   },
 )
+
+it('a failover to a replica: nothing is used that is not charged', { timeout: 60_000 }, async () => {
+  const { cluster, clientOf } = await clustered()
+  const slot = calculateSlot(redisKey('sluice:', `faults ${names}`, 'k'))
+  const index = Math.floor((slot * cluster.nodes.length) / 16_384)
+  const replica = await startReplica(cluster.nodes[index]!)
+  afterTest(() => replica.stop())
+  const { guarded, counted, name } = processes(clientOf)
+  const made = await load(guarded, 400)
+  expect(leasedOf(name)).toBeGreaterThan(20)
+  // The other servers vote once they know the replica.
+  let isReplica = true
+  while (isReplica) {
+    redisCli(replica.port, 'CLUSTER', 'FAILOVER')
+    made.push(...(await load(guarded, 700)))
+    isReplica = !redisCli(replica.port, 'ROLE').startsWith('master')
+  }
+  await until(async () => (await guarded[0]!.consume('other')).degraded === undefined)
+  made.push(...(await load(guarded, 300)))
+  // Leases are over, and their units are given back if the store could be asked then.
+  await pause(1000)
+  expect(admittedOf(made)).toBeLessThanOrEqual(await counted())
+  expect(admittedOf(made)).toBeLessThanOrEqual(QUOTA)
+})

@@ -3,17 +3,21 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
-import { expect, it } from 'vitest'
+import { afterEach, beforeEach, expect, it } from 'vitest'
 import { rateLimit } from '../../../adapters/node/index.ts'
-import { concurrent, everyone, guard, type Store } from '../../../src/index.ts'
+import { concurrent, createLimiter, everyone, guard, type Store } from '../../../src/index.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
-import { warningsOfEachTest } from '../../support/guarded.ts'
+import { recordWarnings } from '../../support/guarded.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { connect, server, until } from '../../support/redis-tests.ts'
 
 const QUOTA = 5
 
-const warnings = warningsOfEachTest()
+let warnings: ReturnType<typeof recordWarnings>
+beforeEach(() => {
+  warnings = recordWarnings()
+})
+afterEach(() => warnings.stop())
 
 interface World {
   readonly store: Store
@@ -108,3 +112,29 @@ it(
     expect(await streams.open()).toBe(429)
   },
 )
+
+it('streams that began in the outage take slots, too', { timeout: 60_000 }, async () => {
+  const { store, kill, restart } = await world()
+  const streams = await Streams.start(store, 'begun in an outage')
+  for (let i = 0; i < QUOTA; i++) expect(await streams.open()).toBe(200)
+  await kill(() => streams.open())
+  streams.stop()
+  await until(async () => streams.running === 0)
+  await until(async () => ((await streams.open()) === 200 ? streams.running === QUOTA : false))
+  await restart(() => streams.open())
+  expect([streams.running, streams.most]).toEqual([QUOTA, QUOTA])
+})
+
+it('slots that nobody renews are admitted once more: the control', { timeout: 60_000 }, async () => {
+  const { store, kill, restart } = await world()
+  const limiter = createLimiter<string>({ name: 'control', keyer: (key) => key, limits: concurrent(QUOTA), store })
+  let admitted = 0
+  const decide = async (): Promise<void> => {
+    if ((await limiter.consume('a')).allowed) admitted++
+  }
+  for (let i = 0; i <= QUOTA; i++) await decide()
+  await kill(decide)
+  expect(admitted).toBe(QUOTA)
+  await restart(decide)
+  expect(admitted).toBe(2 * QUOTA)
+})
