@@ -54,6 +54,15 @@ describe('a route with config.rateLimit', () => {
     expect([await left(app, '/own', 'GET', by('a')), await left(app, '/own', 'GET', by('root'))]).toEqual(['3', '3'])
   })
 
+  test('has its own denial and its own headers as a whole', async () => {
+    const names = { headers: 'legacy', headerNames: { limit: 'X-Quota' } } as const
+    const app = await limitedApp(times(9, { ...names, onDenied: () => 'scope' }))
+    app.get('/', { config: { rateLimit: { limits: quota(1), message: 'route', headers: 'standard' } } }, handler)
+    expect(await left(app, '/')).toBe('0')
+    const { statusCode, body, headers } = await app.inject('/')
+    expect([statusCode, body, headers['x-quota']]).toEqual([429, 'route', undefined])
+  })
+
   test('has its own count in place of a refund, and a refund in place of a count', async () => {
     const app = await limitedApp(times(9, { refundWhen: 'failure' }))
     app.get('/count', { config: { rateLimit: { limits: quota(1), count: 'failures' } } }, handler)
