@@ -1,134 +1,290 @@
-// Checks the column "here" of the tables "Differences" of the pages in docs/migrating. Each row has a program here. The column "there" is what the other
-// package has answered to the same requests; test/docs/migrating.test.ts checks its version.
+// Checks the tables "Differences" of the pages in docs/migrating. Each row has two programs here, one for each package, which get the
+// same requests. The columns "there" and "here" are what they answer.
 //
-// `SLUICE_RECORD=differences npx vitest run test/docs/differences.test.ts` writes the column.
+// `SLUICE_RECORD=differences npx vitest run test/docs/differences.test.ts` writes the two columns.
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { APP_GUARD } from '@nestjs/core'
+import { SkipThrottle, ThrottlerGuard, ThrottlerModule, type ThrottlerModuleOptions } from '@nestjs/throttler'
+import { Ratelimit } from '@upstash/ratelimit'
+import { Redis } from '@upstash/redis'
 import express, { type RequestHandler } from 'express'
-import { Redis } from 'ioredis'
+import { rateLimit as expressRateLimit, MemoryStore, type Options } from 'express-rate-limit'
+import { Redis as IORedis } from 'ioredis'
 import { format } from 'prettier'
-import { describe, expect, it, vi } from 'vitest'
+import { RateLimiterRedis } from 'rate-limiter-flexible'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { rateLimit, type RateLimitOptions } from '../../adapters/express/index.ts'
 import * as nest from '../../adapters/nestjs/index.ts'
-import { createLimiter, type Decision, everyone, fixedWindow, type SluiceError } from '../../src/index.ts'
+import { createLimiter, type Decision, everyone, fixedWindow, SluiceError } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import { controllers, limitedModule, start, type StartOptions } from '../adapters/nestjs/app.ts'
-import { afterTest } from '../support/after-test.ts'
-import { ask, type Reply, serveForTest } from '../support/http.ts'
+import { controllers, limitedModule, moduleOf, start, type StartOptions } from '../adapters/nestjs/app.ts'
+import { ask, type Reply, serve } from '../support/http.ts'
 import { pages, readPage } from '../support/pages.ts'
 import { root } from '../support/programs.ts'
-import { startRedis } from '../support/redis.ts'
+import { type RedisServer, startRedis } from '../support/redis.ts'
+import { type RestProxy, startRestProxy } from '../support/upstash.ts'
+
+let redis: RedisServer
+let proxy: RestProxy
+let client: IORedis
+
+beforeAll(async () => {
+  redis = await startRedis()
+  proxy = await startRestProxy(redis.port)
+  client = new IORedis(redis.port)
+})
+
+afterAll(async () => {
+  await client.quit()
+  await proxy.close()
+  await redis.stop()
+})
+
+interface Both {
+  there(): unknown
+  here(): unknown
+}
 
 const hour = (quota: number, name?: string): ReturnType<typeof fixedWindow> =>
   fixedWindow({ quota, window: '1h', ...(name !== undefined && { name }) })
-const limited = (options: object): RequestHandler =>
+const there = (options: Partial<Options>): RequestHandler =>
+  expressRateLimit({ windowMs: 3_600_000, validate: false, ...options })
+const here = (options: object): RequestHandler =>
   rateLimit({ keyer: everyone, limits: hour(2), checks: false, ...options } as RateLimitOptions)
 
-/** Sends requests to an Express app. Returns the last response, and how many were admitted. */
+/** Both packages write this property, with different types. */
+const usedIn = (request: object): unknown => (request as { rateLimit?: { used?: unknown } }).rateLimit?.used
+
+/** Sends requests to an Express app. Returns the last response. */
 async function last(
-  options: object,
+  limits: readonly RequestHandler[],
   times: number,
   headers: (i: number) => Record<string, string> = () => ({}),
-): Promise<Reply & { readonly admitted: number }> {
-  const app = express().use(limited(options))
-  const served = await serveForTest(app.get('/', (_, response) => void response.send('hello')))
-  let [reply, admitted] = [undefined as unknown as Reply, 0]
-  for (let i = 0; i < times; i++) {
-    reply = await ask(served, '/', { headers: headers(i) })
-    if (reply.status === 200) admitted++
+): Promise<Reply & { readonly statuses: readonly number[] }> {
+  const app = express()
+    .use(...limits)
+    .get('/', (_, response) => void response.send('hello'))
+  const served = await serve(app)
+  try {
+    const statuses: number[] = []
+    let reply!: Reply
+    for (let i = 0; i < times; i++) {
+      reply = await ask(served, '/', { headers: headers(i) })
+      statuses.push(reply.status)
+    }
+    return { ...reply, statuses }
+  } finally {
+    await served.close()
   }
-  return { ...reply, admitted }
 }
 
-/** Returns what a function returns, or the code of its error. */
-function codeOf(run: () => unknown): unknown {
+const admitted = ({ statuses }: { readonly statuses: readonly number[] }): number =>
+  statuses.filter((status) => status === 200).length
+
+const codeOf = (run: () => unknown): unknown => {
   try {
     return run()
   } catch (error) {
-    return (error as SluiceError).code
+    return error instanceof SluiceError ? error.code : (error as Error).message
   }
 }
+
+const namesOf = ({ headers }: Reply, pattern: RegExp): string =>
+  Object.keys(headers)
+    .filter((name) => pattern.test(name))
+    .toSorted()
+    .join(', ')
 
 /** Every other request has the larger quota. */
 const byTurns = (i: number): Record<string, string> => ({ plan: i % 2 === 0 ? 'pro' : 'free' })
 const quotaOf = (request: express.Request): number => (request.headers['plan'] === 'pro' ? 20 : 10)
 
+interface NestApp {
+  readonly options: ThrottlerModuleOptions
+  readonly skips?: ReturnType<typeof SkipThrottle>
+}
+
+function throttled({ options, skips }: NestApp): ReturnType<typeof moduleOf> {
+  return moduleOf({
+    imports: [ThrottlerModule.forRoot(options)],
+    controllers: controllers({ first: skips ? [skips] : [] }),
+    providers: [{ provide: APP_GUARD, useClass: ThrottlerGuard }],
+  })
+}
+
+function limited(options: nest.RateLimitOptions, first: readonly nest.Decorator[] = []): ReturnType<typeof moduleOf> {
+  return limitedModule(options, { controllers: controllers({ first }) })
+}
+
 /** Returns the last response of the route /cats/first of an app of Nest, and how many were admitted. */
 async function lastOfNest(
-  options: nest.RateLimitOptions,
+  module: ReturnType<typeof moduleOf>,
   times: number,
-  first: readonly nest.Decorator[] = [],
   addresses: readonly string[] = ['203.0.113.7'],
 ): Promise<{ readonly admitted: number; readonly reply: Response }> {
   const prepare: StartOptions['prepare'] = (app) => void app.getHttpAdapter().getInstance().set('trust proxy', 1)
-  const url = await start(limitedModule(options, { controllers: controllers({ first }) }), { prepare })
-  let [reply, admitted] = [undefined as unknown as Response, 0]
+  const url = await start(module, { prepare })
+  let reply!: Response
+  let count = 0
   for (let i = 0; i < times; i++) {
-    reply = await fetch(`${url}/cats/first`, { headers: { 'X-Forwarded-For': addresses[i % addresses.length]! } })
-    if (reply.ok) admitted++
+    const headers = { 'X-Forwarded-For': addresses[i % addresses.length]! }
+    reply = await fetch(`${url}/cats/first`, { headers })
+    if (reply.ok) count++
   }
-  return { admitted, reply }
+  return { admitted: count, reply }
 }
 
-/** What the package does, by the page and the first cell of the row. */
-const differences: Readonly<Record<string, Readonly<Record<string, () => unknown>>>> = {
+const neighbours = ['2001:db8:0:1::1', '2001:db8:0:2::1']
+const TTL = 3_600_000
+
+/** The tables, by page. The titles are the first cells of the rows. */
+const differences: Readonly<Record<string, Readonly<Record<string, Both>>>> = {
   'docs/migrating/express-rate-limit.md': {
-    async '`request.rateLimit` of the third request, with a limit of 2: `used`'() {
-      let used: unknown
-      const onDenied = (_: unknown, response: express.Response, _next: unknown, { limits }: Decision): unknown =>
-        response.send(String((used = limits[0]!.used)))
-      await last({ onDenied }, 3)
-      return used
+    '`request.rateLimit` of the third request, with a limit of 2: `used`': {
+      async there() {
+        let used: unknown
+        await last(
+          [there({ limit: 2, handler: (request, response) => void response.send(String((used = usedIn(request)))) })],
+          3,
+        )
+        return used
+      },
+      async here() {
+        let used: unknown
+        await last(
+          [
+            here({
+              onDenied: (_: unknown, response: express.Response, _next: unknown, { limits }: Decision) =>
+                void response.send(String((used = limits[0]!.used))),
+            }),
+          ],
+          3,
+        )
+        return used
+      },
     },
-    'names of the older headers': async () => {
-      const { headers } = await last({ headers: 'github' }, 1)
-      const names = Object.keys(headers).filter((name) => name.startsWith('x-rate'))
-      return names.toSorted().join(', ')
+    'names of the older headers': {
+      there: async () => namesOf(await last([there({ limit: 2 })], 1), /^x-rate/),
+      here: async () => namesOf(await last([here({ headers: 'github' })], 1), /^x-rate/),
     },
-    '`RateLimit-Policy` of `draft-7`, with limits of 5 and 3': async () =>
-      (await last({ limits: [hour(5, 'five'), hour(3, 'three')], headers: 'draft-7' }, 1)).headers['ratelimit-policy'],
-    '`Cache-Control` of a denial': async () => (await last({ limits: hour(1) }, 2)).headers['cache-control'],
-    '`Retry-After` of a denial, with `retryAfter: 30`': () => codeOf(() => limited({ retryAfter: 30 })),
-    'the count of a key, with a function for the limit': () =>
-      codeOf(() =>
-        createLimiter({ keyer: everyone, limits: () => hour(2) })
-          .key('ann')
-          .peek(),
-      ),
-    'admitted of 100 requests by turns, with a limit of 10 or 20 by a header': async () =>
-      (await last({ limits: (request: express.Request) => hour(quotaOf(request), 'api') }, 100, byTurns)).admitted,
-    // Nothing is read of what the other package has counted.
-    'admitted of ten requests, after a restart with the other package': async () => [
-      5,
-      (await last({ limits: hour(5) }, 10)).admitted,
-    ],
+    '`RateLimit-Policy` of `draft-7`, with limits of 5 and 3': {
+      there: async () =>
+        (
+          await last(
+            [there({ limit: 5, standardHeaders: 'draft-7' }), there({ limit: 3, standardHeaders: 'draft-7' })],
+            1,
+          )
+        ).headers['ratelimit-policy'],
+      here: async () =>
+        (await last([here({ limits: [hour(5, 'five'), hour(3, 'three')], headers: 'draft-7' })], 1)).headers[
+          'ratelimit-policy'
+        ],
+    },
+    '`Cache-Control` of a denial': {
+      there: async () => (await last([there({ limit: 1 })], 2)).headers['cache-control'] ?? 'none',
+      here: async () => (await last([here({ limits: hour(1) })], 2)).headers['cache-control'],
+    },
+    '`Retry-After` of a denial, with `retryAfter: 30`': {
+      there: async () => (await last([there({ limit: 1, retryAfter: 30 })], 2)).headers['retry-after'],
+      here: () => codeOf(() => here({ retryAfter: 30 } as object)),
+    },
+    'the count of a key, with a function for the limit': {
+      async there() {
+        const limit = there({ limit: () => 2, keyGenerator: () => 'ann' }) as RequestHandler & {
+          getKey(key: string): Promise<{ totalHits: number }>
+        }
+        await last([limit], 1)
+        return (await limit.getKey('ann')).totalHits
+      },
+      here: () =>
+        codeOf(() =>
+          createLimiter({ keyer: everyone, limits: () => hour(2) })
+            .key('ann')
+            .peek(),
+        ),
+    },
+    'admitted of 100 requests by turns, with a limit of 10 or 20 by a header': {
+      there: async () => admitted(await last([there({ limit: quotaOf })], 100, byTurns)),
+      here: async () =>
+        admitted(
+          await last([here({ limits: (request: express.Request) => hour(quotaOf(request), 'api') })], 100, byTurns),
+        ),
+    },
+    'admitted of ten requests, after a restart with the other package': {
+      async there() {
+        const store = new MemoryStore()
+        return [
+          admitted(await last([there({ limit: 5, store })], 10)),
+          admitted(await last([there({ limit: 5, store })], 10)),
+        ]
+      },
+      async here() {
+        const store = new MemoryStore()
+        return [
+          admitted(await last([there({ limit: 5, store })], 10)),
+          admitted(await last([here({ limits: hour(5) })], 10)),
+        ]
+      },
+    },
   },
   'docs/migrating/nestjs-throttler.md': {
-    'admitted of four requests to a handler with `@SkipThrottle()`, with a throttler `short` of 2': async () =>
-      (await lastOfNest({ keyer: everyone, limits: hour(2, 'short') }, 4, [nest.SkipRateLimit()])).admitted,
-    'the body of a denial, with `errorMessage` or `message`: type': async () => {
-      const { reply } = await lastOfNest({ keyer: everyone, limits: hour(1), message: 'slow down' }, 2)
-      return reply.headers.get('content-type')
+    'admitted of four requests to a handler with `@SkipThrottle()`, with a throttler `short` of 2': {
+      there: async () =>
+        (await lastOfNest(throttled({ options: [{ name: 'short', ttl: TTL, limit: 2 }], skips: SkipThrottle() }), 4))
+          .admitted,
+      here: async () =>
+        (await lastOfNest(limited({ keyer: everyone, limits: hour(2, 'short') }, [nest.SkipRateLimit()]), 4)).admitted,
     },
-    'admitted of two clients in neighbouring IPv6 networks of 64 bits, with a limit of 1': async () => {
-      const neighbours = ['2001:db8:0:1::1', '2001:db8:0:2::1']
-      return (await lastOfNest({ keyer: nest.byIP, limits: hour(1) }, 2, [], neighbours)).admitted
+    'the body of a denial, with `errorMessage` or `message`: type': {
+      there: async () =>
+        (
+          await lastOfNest(
+            throttled({ options: { throttlers: [{ ttl: TTL, limit: 1 }], errorMessage: 'slow down' } }),
+            2,
+          )
+        ).reply.headers.get('content-type'),
+      here: async () =>
+        (await lastOfNest(limited({ keyer: everyone, limits: hour(1), message: 'slow down' }), 2)).reply.headers.get(
+          'content-type',
+        ),
     },
-    'admitted of six requests, with a limit of 1 and `blockDuration: 0` or `block: 0`': () =>
-      codeOf(() => fixedWindow({ quota: 1, window: '1h', block: 0 })),
+    'admitted of two clients in neighbouring IPv6 networks of 64 bits, with a limit of 1': {
+      there: async () => (await lastOfNest(throttled({ options: [{ ttl: TTL, limit: 1 }] }), 2, neighbours)).admitted,
+      here: async () => (await lastOfNest(limited({ keyer: nest.byIP, limits: hour(1) }), 2, neighbours)).admitted,
+    },
+    'admitted of six requests, with a limit of 1 and `blockDuration: 0` or `block: 0`': {
+      there: async () =>
+        (await lastOfNest(throttled({ options: [{ ttl: TTL, limit: 1, blockDuration: 0 }] }), 6)).admitted,
+      here: () => codeOf(() => fixedWindow({ quota: 1, window: '1h', block: 0 })),
+    },
   },
   'docs/migrating/rate-limiter-flexible.md': {
-    async 'the key of a client in Redis'() {
-      const redis = await startRedis()
-      const client = new Redis(redis.url)
-      afterTest(redis.stop, () => client.disconnect())
-      const limiter = createLimiter({ name: 'api', keyer: everyone, limits: hour(5), store: redisStore(client) })
-      await limiter.key('ann').consume()
-      return (await client.keys('*ann*')).join()
+    'the key of a client in Redis': {
+      async there() {
+        await new RateLimiterRedis({ storeClient: client, points: 5, duration: 60 }).consume('ann')
+        return (await client.keys('*ann*')).join()
+      },
+      async here() {
+        await client.flushall()
+        await createLimiter({ name: 'api', keyer: everyone, limits: hour(5), store: redisStore(client) })
+          .key('ann')
+          .consume()
+        return (await client.keys('*ann*')).join()
+      },
     },
   },
   'docs/migrating/upstash-ratelimit.md': {
-    "a window of `'1.5 h'`": () => codeOf(() => fixedWindow({ quota: 5, window: '1.5 h' })),
+    "a window of `'1.5 h'`": {
+      async there() {
+        const ratelimit = new Ratelimit({
+          redis: new Redis({ url: proxy.url, token: proxy.token, automaticDeserialization: false }),
+          limiter: Ratelimit.fixedWindow(5, '1.5 h' as '1 h'),
+        })
+        return (await ratelimit.limit('ann')).remaining
+      },
+      here: () => codeOf(() => fixedWindow({ quota: 5, window: '1.5 h' })),
+    },
   },
 }
 
@@ -143,10 +299,13 @@ function rowsOf(page: string): Row[] {
   const head = lines.findIndex((line) => /^\| difference +\| there +\| here +\| what to do +\|$/.test(line))
   if (head === -1) return []
   const end = lines.findIndex((line, i) => i > head && line === '')
-  return lines.slice(head + 2, end).map((line) => {
-    const cells = line.split('|').slice(1, -1)
-    return { line, cells: cells.map((cell) => cell.trim()) }
-  })
+  return lines.slice(head + 2, end).map((line) => ({
+    line,
+    cells: line
+      .split('|')
+      .slice(1, -1)
+      .map((cell) => cell.trim()),
+  }))
 }
 
 describe('the differences of the migration pages', () => {
@@ -158,21 +317,25 @@ describe('the differences of the migration pages', () => {
   })
 
   const all = Object.entries(differences).flatMap(([page, rows]) =>
-    Object.entries(rows).map(([title, here]) => [page, title, here] as const),
+    Object.entries(rows).map(([title, both]) => [page, title, both] as const),
   )
-  it.each(all)('%s: %s', async (page, title, here) => {
+  it.each(all)('%s: %s', async (page, title, both) => {
     vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
-    const cell = `\`${String(await here())}\``
-    const rowOf = (): Row => rowsOf(page).find(({ cells: [first] }) => first === title)!
-    if (process.env['SLUICE_RECORD'] === 'differences') await record(page, rowOf(), cell)
-    expect(rowOf().cells[2]).toBe(cell)
-    expect(rowOf().cells[1]).not.toBe(cell)
+    const cells = [`\`${String(await both.there())}\``, `\`${String(await both.here())}\``]
+    const row = rowsOf(page).find(({ cells: [first] }) => first === title)!
+    if (process.env['SLUICE_RECORD'] === 'differences') await record(page, row, cells)
+    expect(
+      rowsOf(page)
+        .find(({ cells: [first] }) => first === title)!
+        .cells.slice(1, 3),
+    ).toEqual(cells)
+    expect(cells[0]).not.toBe(cells[1])
   })
 })
 
-async function record(page: string, { line, cells }: Row, here: string): Promise<void> {
+async function record(page: string, { line, cells }: Row, [then, now]: readonly string[]): Promise<void> {
   const text = await readFile(join(root, page), 'utf8')
   const config = JSON.parse(await readFile(join(root, '.prettierrc'), 'utf8')) as object
-  const written = text.replace(line, () => `| ${cells[0]} | ${cells[1]} | ${here} | ${cells[3]} |`)
+  const written = text.replace(line, () => `| ${cells[0]} | ${then} | ${now} | ${cells[3]} |`)
   await writeFile(join(root, page), await format(written, { ...config, parser: 'markdown' }))
 }

@@ -10,8 +10,22 @@ import {
   startModel,
 } from '../../examples/llm-gateway.ts'
 import type { ThresholdEvent } from '../../src/limiter/thresholds.ts'
+import {
+  createLimiter,
+  type Decision,
+  fixedWindow,
+  gcra,
+  type Limit,
+  type Limiter,
+  memoryStore,
+  slidingWindowBuckets,
+  slidingWindowLog,
+  tokenBucket,
+} from '../../src/index.ts'
+import { virtualClock, type VirtualClock } from '../../src/testing.ts'
 import { Anthropic, type ModelError, OpenAI } from '../support/clients.ts'
 import { until } from '../support/http.ts'
+import { readPage } from '../support/pages.ts'
 
 let model: FakeModel
 let gateway: Gateway
@@ -346,4 +360,90 @@ test('unknown keys and wrong bodies are refused before anything is charged', asy
     expect(await send('key-of-ann', { ...body, ...each })).toBe(400)
   expect(await left('key-of-ann')).toEqual(free)
   expect(await send('key-of-ann', body)).toBe(200)
+})
+
+describe('the numbers in the guide', () => {
+  const base = { quota: 100_000, window: '1m', name: 'tokens' } as const
+  const algorithms: Readonly<Record<string, Limit>> = {
+    slidingWindowBuckets: slidingWindowBuckets({ ...base, buckets: 60 }),
+    'slidingWindowBuckets, 60 buckets': slidingWindowBuckets({ ...base, buckets: 60 }),
+    'slidingWindowBuckets, 10 buckets': slidingWindowBuckets({ ...base, buckets: 10 }),
+    slidingWindowLog: slidingWindowLog(base),
+    fixedWindow: fixedWindow(base),
+    gcra: gcra(base),
+    tokenBucket: tokenBucket(base),
+  }
+  const guide = readPage('docs/guides/language-models.md')
+  const number = (text: string): number => Number(text.replaceAll(',', ''))
+
+  /** Returns the rows of the table whose first row begins with a text, without it, and with plain cells. */
+  function rowsOf(head: string): readonly (readonly string[])[] {
+    const table = guide.slice(guide.indexOf(`| ${head} `)).split('\n\n')[0]!
+    const cellsOf = (line: string): string[] => line.split('|').map((cell) => cell.replaceAll('`', '').trim())
+    return table
+      .split('\n')
+      .map((line) => cellsOf(line).slice(1, -1))
+      .filter(([first]) => !first!.startsWith('-'))
+  }
+
+  function start(limits: Limit): readonly [Limiter<string, Decision>, VirtualClock] {
+    const clock = virtualClock()
+    return [createLimiter({ keyer: (key: string) => key, limits, store: memoryStore({ clock }) }), clock]
+  }
+
+  /** Reserves ten times 4,000 tokens, and returns what is used after a pause, and after settling each at 1,000. */
+  function used(limits: Limit, seconds: number): readonly [before: number, after: number] {
+    const [limiter, clock] = start(limits)
+    const now = (): number => limiter.peek('ann', { cost: 0 }).limits[0]!.used
+    const decisions = Array.from({ length: 10 }, () => limiter.consume('ann', { cost: 4000 }))
+    clock.advance(seconds * 1000)
+    const before = now()
+    for (const decision of decisions) limiter.settle(decision, 1000)
+    return [before, now()]
+  }
+
+  test('are right for ten reservations of 4,000 tokens that are settled at 1,000', () => {
+    const [head, ...rows] = rowsOf('settled after')
+    expect(rows).toHaveLength(4)
+    for (const [time, ...cells] of rows) {
+      const seconds = Number(time!.replace(' s', ''))
+      for (const name of head![1]!.split(', ')) expect(used(algorithms[name]!, seconds)[1]).toBe(number(cells[0]!))
+      for (const name of head![2]!.split(', ')) expect(used(algorithms[name]!, seconds)[1]).toBe(number(cells[1]!))
+      expect(used(algorithms['gcra']!, seconds)[0]).toBe(number(cells[2]!))
+    }
+    // The algorithm of the example is exact.
+    const settled = [0, 0.1, 2, 5, 30, 58].map((seconds) => used(algorithms['slidingWindowBuckets']!, seconds)[1])
+    expect(settled).toEqual(Array(6).fill(10_000))
+  })
+
+  /** A customer sends as soon as possible, for ten minutes. Each answer takes five seconds. */
+  function tokensPerMinute(limits: Limit): readonly [mean: number, most: number] {
+    const [limiter, clock] = start(limits)
+    const open: { readonly decision: Decision; readonly end: number }[] = []
+    const starts: number[] = []
+    let answers = 0
+    for (let now = 0; now < 600_000; now += 100) {
+      while (open.length > 0 && open[0]!.end <= now) {
+        limiter.settle(open.shift()!.decision, 1000)
+        answers++
+      }
+      let decision = limiter.consume('ann', { cost: 4000 })
+      for (; decision.allowed; decision = limiter.consume('ann', { cost: 4000 })) {
+        open.push({ decision, end: now + 5000 })
+        starts.push(now)
+      }
+      clock.advance(100)
+    }
+    const inMinutes = starts.map((time) => starts.filter((each) => each >= time && each < time + 60_000).length)
+    return [answers * 100, Math.max(...inMinutes) * 1000]
+  }
+
+  test('are right for a customer who always sends as soon as possible', () => {
+    const [, ...rows] = rowsOf('algorithm')
+    expect(rows).toHaveLength(5)
+    for (const [names, mean, most] of rows) {
+      const each = Object.hasOwn(algorithms, names!) ? [names!] : names!.split(', ')
+      for (const name of each) expect(tokensPerMinute(algorithms[name]!), name).toEqual([number(mean!), number(most!)])
+    }
+  })
 })
