@@ -77,10 +77,8 @@ const config: ViteUserConfig = {
         setupFiles: ['test/support/shared-process.ts'],
       }),
       part('quick-alone', Object.keys(ALONE), { exclude: Object.keys(REST), env: SHORT_SEARCHES }),
-      // These files have more processes and servers each.
       part('rest', [...Object.keys(REST), ...Object.keys(BOTH)].map(testsOf), {
         exclude: Object.keys(QUIET),
-        maxWorkers: availableParallelism() + 1,
         sequence: { groupOrder: 1 },
       }),
       part('rest-quiet', Object.keys(QUIET).map(testsOf), { maxWorkers: 1, sequence: { groupOrder: 2 } }),

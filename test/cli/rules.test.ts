@@ -97,13 +97,15 @@ describe('sluice rules check', () => {
     })
   })
 
-  it('finds both mistakes of a document of the old form', async () => {
+  it('says what to write instead of a document of the old form', async () => {
     const old = GOOD.replace('attributes: { plan: [free, trial] }', 'plan: [free, trial]').replace('attribute:', '')
     const { code, out } = await rules('check', cli.file('old.yaml', old))
     expect(code).toBe(1)
     expect(out.split('\n')).toEqual([
-      expect.stringMatching(/^old\.yaml:9: policies\[1\]\.match\.plan: .*expected one of .*, attributes$/),
-      expect.stringMatching(/^old\.yaml:10: policies\[1\]\.key: expected .* or "attribute:NAME", got "tenant"$/),
+      expect.stringMatching(
+        /^old\.yaml:9: policies\[1\]\.match\.plan: .*write attributes: { plan: \["free","trial"\] }$/,
+      ),
+      expect.stringMatching(/^old\.yaml:10: policies\[1\]\.key: .*write "attribute:tenant"$/),
       '',
     ])
   })
