@@ -26,6 +26,7 @@ import { remoteStore } from '../../src/testing/adapter/world.ts'
 import { type VirtualClock, virtualClock } from '../../src/testing.ts'
 import { mapDatabase } from '../../examples/custom-store.ts'
 import { connectedStore } from '../support/connected-store.ts'
+import { methodStore } from '../support/method-store.ts'
 import { redisForAll } from '../support/redis-tests.ts'
 
 const RUNS = Number(process.env['RUNS'] ?? 200)
@@ -221,6 +222,46 @@ describe('slots are those of the requests that run', () => {
   })
 })
 
+describe('slots of one microsecond, and slots whose lease has ended', () => {
+  const redis = redisForAll()
+  const stores: Readonly<Record<string, (clock: VirtualClock) => Store>> = {
+    memory: (clock) => memoryStore({ clock }),
+    rows: (clock) => rowStore(mapDatabase(clock), { clock }),
+    'another process': (clock) => connectedStore(memoryStore({ clock }), { clock }),
+    Redis: (clock) => redisStore(redis.client, { clock }),
+  }
+  it.each(Object.keys(stores))('are renewed for their own request alone, in %s', async (kind) => {
+    const clock = virtualClock()
+    const limiter = limiterOn(stores[kind]!(clock))
+    const used = async (): Promise<number> => (await limiter.peek({ quota: 5 }, { cost: 0 })).limits[0]!.used
+    const first = await limiter.consume({ quota: 5 })
+    const second = await limiter.consume({ quota: 5 })
+    clock.advance(6000)
+    expect(await limiter.renew(first)).toBe(true)
+    clock.advance(4000)
+    expect(await used()).toBe(1)
+    // The lease of the second has ended, and its entry may still be there. It takes another slot.
+    expect(await limiter.renew(second)).toBe(true)
+    expect(await used()).toBe(2)
+    await limiter.consume({ quota: 5 })
+    clock.advance(6000)
+    expect(await limiter.renew(first)).toBe(true)
+    expect(await used()).toBe(3)
+    await limiter.release(first)
+    expect(await used()).toBe(2)
+  })
+
+  it.each(Object.keys(stores))('are not taken again where others have taken all, in %s', async (kind) => {
+    const clock = virtualClock()
+    const limiter = limiterOn(stores[kind]!(clock))
+    const late = await limiter.consume({ quota: 2 })
+    clock.advance(10_000)
+    for (let i = 0; i < 2; i++) expect((await limiter.consume({ quota: 2 })).allowed).toBe(true)
+    expect(await limiter.renew(late)).toBe(false)
+    expect((await limiter.peek({ quota: 2 }, { cost: 0 })).limits[0]!.used).toBe(2)
+  })
+})
+
 describe('a decision with slots', () => {
   const setup = (): { limiter: Limiter<string, Decision>; clock: VirtualClock } => {
     const clock = virtualClock()
@@ -234,6 +275,39 @@ describe('a decision with slots', () => {
       >,
     }
   }
+
+  it('gives its slots back once, and only its own', () => {
+    const { limiter } = setup()
+    // In the same microsecond: one entry holds both.
+    const first = limiter.consume('a')
+    const second = limiter.consume('a')
+    limiter.release(first)
+    limiter.release(first)
+    limiter.refund(first)
+    expect(limiter.peek('a', { cost: 0 }).limits[0]!.used).toBe(1)
+    limiter.release(second)
+    expect(limiter.peek('a', { cost: 0 }).limits[0]!.used).toBe(0)
+  })
+
+  it('keeps its slots when it is settled, and gives them back afterwards', () => {
+    const { limiter } = setup()
+    const decision = limiter.consume('a')
+    limiter.settle(decision, 0)
+    expect(limiter.peek('a', { cost: 0 }).limits[0]!.used).toBe(1)
+    limiter.refund(decision)
+    expect(limiter.peek('a', { cost: 0 }).limits[0]!.used).toBe(0)
+  })
+
+  it('does not give back what another request has taken since its lease ended', () => {
+    const { limiter, clock } = setup()
+    const late = limiter.consume('a')
+    clock.advance(10_000)
+    limiter.consume('a')
+    limiter.consume('a')
+    limiter.release(late)
+    expect(limiter.consume('a').allowed).toBe(false)
+    expect(limiter.renew(late)).toBe(false)
+  })
 
   it('takes no slots for a penalty', () => {
     const { limiter } = setup()
@@ -377,6 +451,28 @@ describe('a wrapper of a store', () => {
     isAway = false
     await limiter.release(running)
     expect((await limiter.consume('a')).allowed).toBe(true)
+  })
+
+  it('takes and gives back slots in this process while the store is away', async () => {
+    const away = methodStore({
+      take: () => Promise.reject(new Error('away')),
+      adjust: () => Promise.reject(new Error('away')),
+      lock: () => Promise.reject(new Error('away')),
+      forget: () => Promise.reject(new Error('away')),
+      renew: () => Promise.reject(new Error('away')),
+    })
+    const store = guard(away, { onChange: () => undefined })
+    const limiter = createLimiter<string>({ name: 'away', keyer: (key) => key, limits: concurrent(2), store })
+    const first = await limiter.consume('a')
+    const second = await limiter.consume('a')
+    expect([first.degraded, first.allowed, second.allowed]).toEqual(['local', true, true])
+    expect((await limiter.consume('a')).allowed).toBe(false)
+    expect(await limiter.renew(first)).toBe(true)
+    await limiter.release(first)
+    await limiter.release(first)
+    expect((await limiter.consume('a')).allowed).toBe(true)
+    expect((await limiter.consume('a')).allowed).toBe(false)
+    await store.close()
   })
 })
 
