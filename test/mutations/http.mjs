@@ -467,7 +467,7 @@ export const http = [
     'readsOfChecked.get(request as object)?.add(client as ClientInfo<never>)',
     '',
   ),
-  checksOf('checks a request for the limits that follow', 'readsOfChecked.delete(request)', ''),
+  checksOf('checks a request for the limits that follow', 'tools.readsOfChecked.delete(request)', ''),
   madeByHand('fails a request whose app cannot be read', 'attempt(() => appOf(given))', 'appOf(given)'),
   madeByHand('takes null for an app', '(app ?? undefined)', '(app as object)'),
   madeByHand('fails a request where no place in an app is found', 'attempt(() => checkApp?.(app))', 'checkApp?.(app)'),
