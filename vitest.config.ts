@@ -62,7 +62,7 @@ const config: ViteUserConfig = {
   resolve: { alias: ownNames() },
   test: {
     setupFiles: ['test/support/setup.ts'],
-    globalSetup: ['test/support/run-folder.ts'],
+    globalSetup: ['test/support/run-folder.ts', 'test/support/sqlite-addon.ts'],
     // Vitest would empty the style sheet of the dashboard.
     css: { include: /\?raw$/ },
     // Many files wait for servers and processes most of the time, so more of them run at once than there are processors.

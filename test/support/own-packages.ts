@@ -22,9 +22,13 @@ export async function ownPackages(name: OwnPackages): Promise<string> {
   const folder = join(root, 'node_modules/.cache', `sluice-${name}-${hash.digest('hex').slice(0, 12)}`)
   return madeOnce(folder, async () => {
     cpSync(source, folder, { recursive: true })
-    const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm'
-    await promisify(execFile)(npm, ['ci', '--no-audit', '--no-fund'], { cwd: folder })
+    await npm(folder, 'ci', '--no-audit', '--no-fund')
   })
+}
+
+/** Runs npm in a folder. */
+export async function npm(folder: string, ...words: readonly string[]): Promise<void> {
+  await promisify(execFile)(process.platform === 'win32' ? 'npm.cmd' : 'npm', words, { cwd: folder })
 }
 
 /** Imports `index.mjs` of a folder in `test/packages/`, which exports what tests need of its packages. */

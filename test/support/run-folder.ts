@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
 import { root } from './programs.ts'
-import { sqliteAddon } from './sqlite-addon.ts'
 
 declare module 'vitest' {
   export interface ProvidedContext {
@@ -15,9 +14,7 @@ declare module 'vitest' {
   }
 }
 
-export async function setup(project: TestProject): Promise<() => void> {
-  // Files of `npm test` that need it wait for it, and the others run meanwhile.
-  if (project.name.startsWith('rest')) await sqliteAddon()
+export function setup(project: TestProject): () => void {
   const cache = join(root, 'node_modules', '.cache')
   mkdirSync(cache, { recursive: true })
   const folder = mkdtempSync(join(cache, 'sluice-run-'))
