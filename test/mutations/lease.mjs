@@ -32,7 +32,6 @@ export const leases = [
   ),
   bounded('a lease that no window ends', 'return sent + (until - at) * micros - (micros - 1)', 'return Infinity'),
   lease('a lease that the wall clock does not end', ' || this.#wall >= wallEnd', ''),
-  bounded('a frozen process that goes on with its lease', ' || this.#wall >= wallEnd', ''),
   lease(
     'a lease that goes on when a given clock steps back',
     '      this.#backSteps++\n      for (const batch of this.#batches) this.#end(batch)\n',
