@@ -17,10 +17,10 @@ interface Link {
   readonly far: Socket
   /** Its bytes are dropped for good. */
   isLost: boolean
-  /** When the latest delayed bytes are forwarded. Later ones do not overtake them. */
+  /** When the latest delayed bytes are forwarded. */
   due: number
-  /** Delayed bytes that are not forwarded yet. Their timers may be late. */
-  delayed: number
+  /** Delayed bytes in order. Each timer forwards the first, since timers of different durations can fire in another order. */
+  readonly delayed: Buffer[]
 }
 
 /** A TCP proxy in front of a server on this machine. */
@@ -76,7 +76,7 @@ export class Proxy {
       far: connect({ port: this.#target, host: '127.0.0.1', noDelay: true }),
       isLost: false,
       due: 0,
-      delayed: 0,
+      delayed: [],
     }
     this.#links.add(link)
     for (const each of [near, link.far]) {
@@ -106,14 +106,13 @@ export class Proxy {
     if (this.#mode === 'cut') return void link.near.end(bytes.subarray(0, bytes.length >> 1), () => link.near.destroy())
     const now = performance.now()
     link.due = Math.max(link.due, now + this.#delay + Math.random() * this.#jitter)
-    const write = (): void => void (link.near.destroyed || link.near.write(bytes))
-    if (link.delayed === 0 && link.due <= now + 1) return write()
-    link.delayed++
-    const writeLater = (): void => {
-      link.delayed--
-      write()
+    link.delayed.push(bytes)
+    const write = (): void => {
+      const first = link.delayed.shift()!
+      if (!link.near.destroyed) link.near.write(first)
     }
-    setTimeout(writeLater, Math.max(1, Math.ceil(link.due - now)))
+    if (link.delayed.length === 1 && link.due <= now + 1) write()
+    else setTimeout(write, Math.max(1, Math.ceil(link.due - now)))
   }
 
   #end(link: Link): void {
