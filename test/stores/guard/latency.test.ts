@@ -116,13 +116,26 @@ const LATENCIES = [
   [200, 50],
 ] as const
 
-describe.each(Object.entries(places))('%s', (_, start) => {
-  it.each(LATENCIES)('that is %i ms away is waited for', { timeout: 60_000 }, async (delay, jitter) => {
-    const far = await world(await start(), delay, jitter)
+/** Does the same with a store in each place, at the same time: most of it is waiting. Returns what was wrong, by place. */
+async function everywhere(use: (place: Place) => Promise<unknown>): Promise<Record<string, unknown>> {
+  return Object.fromEntries(
+    await Promise.all(Object.entries(places).map(async ([name, start]) => [name, await use(await start())])),
+  )
+}
+
+/** What is returned if nothing is wrong. */
+const NOTHING_ANYWHERE = Object.fromEntries(Object.keys(places).map((name) => [name, []]))
+
+it.each(LATENCIES)('stores that are %i ms away are waited for', { timeout: 60_000 }, async (delay, jitter) => {
+  const wrong = await everywhere(async (place) => {
+    const far = await world(place, delay, jitter)
     const samples = await load(far, 4000)
-    expect(samples.filter(({ at, degraded }) => at > 2000 && degraded !== undefined)).toEqual([])
-    expect(far.changes.filter(({ state }) => state === 'slow')).toEqual([])
+    return [
+      ...samples.filter(({ at, degraded }) => at > 2000 && degraded !== undefined),
+      ...far.changes.filter(({ state }) => state === 'slow'),
+    ]
   })
+  expect(wrong).toEqual(NOTHING_ANYWHERE)
 })
 
 describe('a store that is too slow', () => {
@@ -164,24 +177,27 @@ describe('a store that is too slow', () => {
   })
 })
 
-describe.each(Object.entries(places))('%s that is 60 ms away', (_, start) => {
-  it.each(['hold', 'reset'] as const)(
-    'costs one learned deadline when its network does: %s',
-    { timeout: 60_000 },
-    async (mode) => {
-      const far = await world(await start(), 60, 5)
+it.each(['hold', 'reset'] as const)(
+  'stores that are 60 ms away cost one learned deadline when their network does: %s',
+  { timeout: 60_000 },
+  async (mode) => {
+    const wrong = await everywhere(async (place) => {
+      const far = await world(place, 60, 5)
       // After that, calls take two trips to PostgreSQL, and one elsewhere.
       const before = (await load(far, 3500)).filter(({ at }) => at > 1000)
       far.proxy.set(mode)
       const samples = await load(far, 2000)
-      // The deadline is twice what calls take. A machine that does much else makes them slow.
-      const longest = Math.min(1000, 2.2 * percentile(before, 0.97)) + 60
-      expect(samples.filter(({ ms }) => ms > longest)).toEqual([])
-      const later = samples.filter(({ at }) => at > 1200).map(({ ms }) => ms)
-      expect(later.toSorted((a, b) => a - b)[Math.floor(later.length / 2)]).toBeLessThan(1)
-      expect(samples.filter(({ at, degraded }) => at > 1200 && degraded !== 'local')).toEqual([])
       far.proxy.set('pass', 60)
       await until(async () => (await far.limiter.consume('k')).degraded === undefined)
-    },
-  )
-})
+      // The deadline is twice what calls take. A machine that does much else makes them slow.
+      const longest = Math.min(1000, 2.2 * percentile(before, 0.97)) + 60
+      const later = samples.filter(({ at }) => at > 1200)
+      return [
+        ...samples.filter(({ ms }) => ms > longest),
+        ...later.filter(({ degraded }) => degraded !== 'local'),
+        ...[percentile(later, 0.5)].filter((ms) => ms >= 1),
+      ]
+    })
+    expect(wrong).toEqual(NOTHING_ANYWHERE)
+  },
+)
