@@ -52,7 +52,7 @@ export function noticeDecision({ limits, degraded }: Decision): void {
   if (degraded !== undefined) return
   for (let i = 0; i < limits.length; i++) {
     const status: LimitStatus = limits[i]!
-    if (!(status instanceof Charge || isCharge(status)) || status.policy.compiled.thresholds === undefined) continue
+    if (!isCharge(status) || status.policy.compiled.thresholds === undefined) continue
     if (status.allowed) notice(status, status.used - status.charged)
     else if (status.used >= status.policy.compiled.capacity) notice(status, 0)
   }

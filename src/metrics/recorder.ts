@@ -10,7 +10,7 @@ import {
   unmatchedRequests,
   unmatchedSeries,
 } from '../limiter/decision.ts'
-import { Charge, type Degraded, isCharge, type LimitStatus, type Policy, type Store } from '../stores/store.ts'
+import { type Degraded, isCharge, type LimitStatus, type Policy, type Store } from '../stores/store.ts'
 import { warn } from '../util/warn.ts'
 import type { StoreState } from '../stores/guard/health.ts'
 import { storeChanges, type StoreEvent } from '../stores/guard/reporter.ts'
@@ -353,7 +353,7 @@ export class Recorder {
 
   #knownOf(status: LimitStatus, limiter: string): Known {
     // Another version of the package may have made the limiter.
-    if (!(status instanceof Charge) && !isCharge(status)) return this.#meet(limiter, status.limiter, status.limit.name)
+    if (!isCharge(status)) return this.#meet(limiter, status.limiter, status.limit.name)
     return this.#byPolicy.get(status.policy) ?? this.#meetPolicy(limiter, status.policy)
   }
 

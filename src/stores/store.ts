@@ -227,7 +227,7 @@ brand(Charge, CHARGE)
 
 /** Returns true for a charge, also for one of another copy of this version of the package. */
 export function isCharge(status: LimitStatus | undefined): status is Charge {
-  return hasBrand(status, CHARGE)
+  return status instanceof Charge || hasBrand(status, CHARGE)
 }
 
 /**
