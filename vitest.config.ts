@@ -1,9 +1,9 @@
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import type { Plugin, TestProjectInlineConfiguration, ViteUserConfig } from 'vitest/config'
-import type { Reporter } from 'vitest/node'
+import { BaseSequencer, type Reporter, type TestSpecification } from 'vitest/node'
 import manifest from './package.json' with { type: 'json' }
-import { ALONE, BOTH, QUIET, REST, SHORT_SEARCHES } from './test/parts.ts'
+import { ALONE, BOTH, LONG, QUIET, REST, SHORT_SEARCHES } from './test/parts.ts'
 
 /** It is JavaScript without types. */
 const { texts } = (await import(new URL('build/texts.mjs', import.meta.url).href)) as { texts(): Plugin }
@@ -39,6 +39,15 @@ const again: Reporter = {
       }
     }
   },
+}
+
+/** Starts the files that take longest first. The others start in the order of Vitest. */
+class LongFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files)
+    const first = LONG.flatMap((file) => sorted.filter(({ moduleId }) => moduleId.endsWith(`/${file}`)))
+    return [...new Set([...first, ...sorted])]
+  }
 }
 
 const EVERY = 'test/**/*.test.ts'
@@ -83,6 +92,7 @@ const config: ViteUserConfig = {
       }),
       part('rest-quiet', Object.keys(QUIET).map(testsOf), { maxWorkers: 1, sequence: { groupOrder: 2 } }),
     ],
+    sequence: { sequencer: LongFirst },
     retry: AGAIN,
     reporters: REPORT === undefined ? ['default', again] : ['default', again, ['json', { outputFile: REPORT }]],
   },

@@ -147,10 +147,30 @@ export const ALONE: Readonly<Record<string, string>> = {
   'test/util/warn-later.test.ts': 'replaces a module',
 }
 
+/** The files that take longest, most of all first. They start first, so that none of them runs alone at the end. */
+export const LONG: readonly string[] = [
+  'test/docs/pages.test.ts',
+  'test/stores/guard/faults/faults.test.ts',
+  'test/site/site.test.ts',
+  'test/docs/examples.test.ts',
+  'test/dashboard/page.test.ts',
+  'test/package/projects.test.ts',
+  'test/adapters/slots-attack.test.ts',
+  'test/stores/sql/mysql.test.ts',
+  'test/stores/guard/cluster-outage.test.ts',
+  'test/stores/sql/connections.test.ts',
+  'test/stores/guard/busy.test.ts',
+  'test/rules/file.test.ts',
+  'test/stores/redis/failover.test.ts',
+  'test/bench/accuracy.test.ts',
+  'test/cli/serve.test.ts',
+]
+
 /** Files of `npm run test:all` that measure how long requests wait for servers. They run after the others, one at a time. */
 export const QUIET: Readonly<Record<string, string>> = {
   'test/soak/**': 'loads Redis, and has bounds for each wait',
   'test/stores/guard/latency.test.ts': 'no decision may take longer than a deadline',
+  'test/stores/guard/slots.test.ts': 'no outage may be seen while 5,000 slots are renewed',
 }
 
 /** The lengths of random searches in `npm test`, unless they are given. `npm run test:all` has the defaults. */
