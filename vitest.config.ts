@@ -44,6 +44,7 @@ const again: Reporter = {
 /** Starts the files that take longest first. The others start in the order of Vitest. */
 class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    // oxlint-disable-next-line unicorn/no-array-sort -- this is no array
     const sorted = await super.sort(files)
     const first = LONG.flatMap((file) => sorted.filter(({ moduleId }) => moduleId.endsWith(`/${file}`)))
     return [...new Set([...first, ...sorted])]

@@ -123,15 +123,16 @@ function isSameLimit(a: Limit, b: Limit): boolean {
 /** Returns the charges of a decision. Throws `VERSION_MISMATCH`, and `INVALID_OPTION` for any other value. */
 export function chargesOf(decision: Decision): readonly Charge[] {
   const limits = (decision as Decision | undefined)?.limits
-  if (areCharges(limits)) return limits
-  if (Array.isArray(limits)) for (const each of limits) refuseOtherVersion('decision', each, CHARGE)
+  if (Array.isArray(limits)) {
+    if (areCharges(limits)) return limits as readonly Charge[]
+    for (const each of limits) refuseOtherVersion('decision', each, CHARGE)
+  }
   return refuse('decision', 'a decision from consume or wait, not a promise of one', decision)
 }
 
 /** A loop takes 60 ns less than `every`, and each release waits for this. */
-function areCharges(limits: readonly LimitStatus[] | undefined): limits is readonly Charge[] {
-  if (!Array.isArray(limits)) return false
-  for (let i = 0; i < limits.length; i++) if (!isCharge(limits[i])) return false
+function areCharges(limits: readonly LimitStatus[]): boolean {
+  for (const status of limits) if (!isCharge(status)) return false
   return true
 }
 
