@@ -19,7 +19,7 @@ import { LIMITER_OPTIONS } from '../../src/limiter/options.ts'
 import { detached, type MaybePromise } from '../../src/util/maybe-promise.ts'
 import { isStoreError, textOf } from '../../src/util/errors.ts'
 import { optionalFunction, refuse, needsCall, refuseOwnCall } from '../../src/util/validate.ts'
-import { warn } from '../../src/util/warn.ts'
+import { rareWarning } from '../../src/util/warn.ts'
 import { shared } from '../../src/util/copies.ts'
 import {
   type AddressOptions,
@@ -323,8 +323,6 @@ function admit<Response>(
   return false
 }
 
-const MINUTE = 60_000
-
 type FaultHandler = (error: unknown, request: IncomingMessage, response: ServerResponse | undefined) => void
 
 /** Returns a function that calls `onError`, and its default if there is none or it fails itself. */
@@ -340,15 +338,9 @@ function faultHandler(onError: OnError | undefined): FaultHandler {
 }
 
 function answerFaults(): FaultHandler {
-  let quietUntil = 0
+  const warn = rareWarning('SLUICE_FAULT')
   return function answerFault(error, _request, response) {
-    if (Date.now() >= quietUntil) {
-      quietUntil = Date.now() + MINUTE
-      warn(
-        'SLUICE_FAULT',
-        `A rate limit failed, and the client got a response with status 500. ${textOf(causeOf(error))}`,
-      )
-    }
+    warn(() => `A rate limit failed, and the client got a response with status 500. ${textOf(causeOf(error))}`)
     if (response === undefined) return
     if (response.headersSent) response.destroy()
     else response.writeHead(500).end()
