@@ -69,8 +69,8 @@ function several(limits: readonly LimitStatus[], degraded: Degraded | undefined)
 }
 
 /**
- * `Infinity` in the first decision of a process. V8 keeps the numbers of a property as small integers until one is not. Then it may convert each
- * later decision when it is first read, which takes 1 µs: this was so in one of five processes with several limiters.
+ * Makes the first decision of each process, with `remaining: Infinity`. V8 stores a number as a small integer until a property gets another kind of
+ * number. With several limiters, one of five processes then converted each decision when it was read, which took 1 µs.
  */
 several([], undefined)
 

@@ -239,7 +239,7 @@ export const typescript = [
     "knownOptions(mode === 'peek' ? 'peek' : 'consume', options, CONSUME_OPTIONS).cost",
     'options.cost',
   ),
-  charged('a refund of a value that is no decision', 'if (areCharges(limits)) return', 'if (limits.length > 0) return'),
+  charged('a refund of a value that is no decision', 'limits.every(isCharge)', 'limits.length > 0'),
   waiter('maxWait as a text is no bound', "return tools.milliseconds('maxWait', maxWait)", 'return Infinity'),
   waiter('a wait measured from now on', 'this.waited + ms >=', 'ms >='),
   decision('a shadow limit that binds', 'if (!isEnforced(status)) continue', 'if (isEnforced(status)) continue'),
