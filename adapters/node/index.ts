@@ -98,7 +98,13 @@ needsCall(byHeader, "byHeader('x-api-key')")
 const decisions = shared('decisions of node', () => new WeakMap<IncomingMessage, Decision>())
 
 type RequestMethods =
-  'getMethod' | 'getPath' | 'getAddress' | 'getApp' | 'getRequestHeader' | 'getDecision' | 'setDecision'
+  | 'getMethod'
+  | 'getPath'
+  | 'getAddress'
+  | 'getApp'
+  | 'getRequestHeader'
+  | 'getDecision'
+  | 'setDecision'
 
 /** The part of an adapter that is the same for requests and upgrades. */
 const requestAdapter: Pick<HttpAdapter<IncomingMessage, never, never, never>, RequestMethods> = {

@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { formatted } from '../lib/results.mjs'
+import { formatted } from '../../build/format.mjs'
 import { tables } from '../lib/table.mjs'
 import { plots } from './plots.mjs'
 import { forReaders, isForReaders } from './readers.mjs'

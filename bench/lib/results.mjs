@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { format, resolveConfig } from 'prettier'
+import { formatted } from '../../build/format.mjs'
 
 /** Short runs never replace long ones. */
 function fileOf(quick) {
@@ -23,11 +23,6 @@ export async function save(quick, measured) {
   const parts = { ...load(quick).parts, ...measured }
   writeFileSync(file, await formatted(JSON.stringify({ parts }, rounded), file))
   return file
-}
-
-/** A text as the formatter of the project writes it. */
-export async function formatted(text, file) {
-  return format(text, { ...(await resolveConfig(file)), filepath: file })
 }
 
 /** Six digits are more than any figure has. */

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { printTable } from '../lib/print.mjs'
 import { messageFrom, startWorker, stopAll } from '../lib/processes.mjs'
-import { formatted } from '../lib/results.mjs'
+import { formatted } from '../../build/format.mjs'
 import { gridOf, rowOf } from './grid.mjs'
 import { KEPT, tablesOf, writePage } from './page.mjs'
 

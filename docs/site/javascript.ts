@@ -1,10 +1,7 @@
 // Makes JavaScript of the TypeScript of a page. The pages, their tests and the site use the same texts.
-import { readFileSync } from 'node:fs'
 import { Script } from 'node:vm'
 import { transformSync } from '@swc/wasm-typescript'
-import { format, type Options } from 'prettier'
-
-const style = JSON.parse(readFileSync(new URL('../../.prettierrc', import.meta.url), 'utf8')) as Options
+import { formatted } from '../../build/format.mjs'
 
 /** A program in JavaScript. */
 export interface JavaScript {
@@ -23,12 +20,8 @@ const IMPORT = /^import (?:(\w+)(?:, )?)?(?:\{([^}]*)\})?(?: from )?'([^']+)'( \
 export async function javaScriptOf(program: string): Promise<JavaScript | undefined> {
   if (/^\s*@\w+\(/m.test(program)) return undefined
   const { code } = transformSync(program.replaceAll(COMMENTS_OF_TYPES, ''), { mode: 'strip-only' })
-  const module = await formatted(code.replaceAll(/^(?:import \{\s*\} from .*| +)\n/gm, ''))
-  return { module, commonJs: await formatted(required(module)) }
-}
-
-function formatted(code: string): Promise<string> {
-  return format(code, { ...style, parser: 'babel' })
+  const module = await formatted(code.replaceAll(/^(?:import \{\s*\} from .*| +)\n/gm, ''), 'module.js')
+  return { module, commonJs: await formatted(required(module), 'common.js') }
 }
 
 /** Returns an ES module as CommonJS. With `await` outside of functions, it becomes a function. */

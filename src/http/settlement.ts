@@ -14,7 +14,9 @@ import { noteWork, Work } from './work.ts'
 
 /** Which responses are meant: those with a status below 400, all others, or those for which a function returns true. */
 export type Outcome<Request, Response> =
-  'success' | 'failure' | ((request: Request, response: Response) => MaybePromise<boolean>)
+  | 'success'
+  | 'failure'
+  | ((request: Request, response: Response) => MaybePromise<boolean>)
 
 /**
  * The options for what happens after a response. Their functions are called once for each admitted request, when its response was

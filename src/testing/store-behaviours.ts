@@ -30,7 +30,16 @@ import { type Fc, search } from './search.ts'
 
 interface Step {
   readonly kind:
-    'consume' | 'peek' | 'refund' | 'settle' | 'release' | 'renew' | 'reset' | 'block' | 'pause' | 'penalize'
+    | 'consume'
+    | 'peek'
+    | 'refund'
+    | 'settle'
+    | 'release'
+    | 'renew'
+    | 'reset'
+    | 'block'
+    | 'pause'
+    | 'penalize'
   /** Milliseconds before the step. */
   readonly after: number
   readonly key: string

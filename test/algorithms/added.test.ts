@@ -63,7 +63,7 @@ describe('an algorithm that was added', () => {
       'package-lock.json',
       'rules.schema.json',
       'vitest.config.ts',
-      '.prettierrc',
+      '.oxfmtrc.json',
       'tsconfig.json',
     ]
     for (const part of [...parts, ...files, 'build'])

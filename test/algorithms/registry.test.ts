@@ -2,9 +2,9 @@
 // `npm run record` writes them. `test/algorithms/added.test.ts` adds an algorithm in a copy of the repository.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { format, resolveConfig } from 'prettier'
 import { describe, expect, it } from 'vitest'
 import type { Algorithm, OptionField } from '../../src/algorithms/algorithm.ts'
+import { formatted } from '../../build/format.mjs'
 import { builtIn } from '../../src/algorithms/index.ts'
 import { rulesSchema } from '../../src/rules/index.ts'
 import { root } from '../support/programs.ts'
@@ -213,7 +213,7 @@ describe('what is written from the registry', () => {
   it.each(Object.entries(written))('%s is up to date', async (file, write) => {
     const path = join(root, file)
     const isJson = file.endsWith('.json')
-    const text = isJson ? `${write()}\n` : await format(write(), { ...(await resolveConfig(path)), filepath: path })
+    const text = isJson ? `${write()}\n` : await formatted(write(), path)
     await expect(text, 'npm run record').toMatchFileSnapshot(path)
   })
 })

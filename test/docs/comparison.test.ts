@@ -14,11 +14,11 @@ import { build } from 'esbuild'
 import express from 'express'
 import { MemoryStore as ExpressStore, rateLimit } from 'express-rate-limit'
 import { MemoryStore as HonoStore } from 'hono-rate-limiter'
-import { format } from 'prettier'
 import { RateLimiterMemory, RateLimiterUnion } from 'rate-limiter-flexible'
 import supertest from 'supertest'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
+import { formatted } from '../../build/format.mjs'
 import { createLimiter, gcra, type Limit, memoryStore, slidingWindowLog } from '../../src/index.ts'
 import { bundleSizes } from '../support/bundle-sizes.ts'
 import { packedPackage } from '../support/package-projects.ts'
@@ -182,8 +182,7 @@ async function compare(title: string, figures: ReadonlyMap<string, string>, tole
       cells[i] = cells[i]!.replace(/\[[^\]]+\]/, () => `[${figure}]`)
     }
     lines[at] = cells.join('|')
-    const config = JSON.parse(await readFile(join(root, '.prettierrc'), 'utf8')) as object
-    await writeFile(join(root, PAGE), await format(lines.join('\n'), { ...config, parser: 'markdown' }))
+    await writeFile(join(root, PAGE), await formatted(lines.join('\n'), 'page.md'))
   }
   const cells = tables(page()).get(title)!
   const numberIn = (text: string): number => Number(text.replaceAll(',', ''))

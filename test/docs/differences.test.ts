@@ -11,9 +11,9 @@ import { Redis } from '@upstash/redis'
 import express, { type RequestHandler } from 'express'
 import { rateLimit as expressRateLimit, MemoryStore, type Options } from 'express-rate-limit'
 import { Redis as IORedis } from 'ioredis'
-import { format } from 'prettier'
 import { RateLimiterRedis } from 'rate-limiter-flexible'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { formatted } from '../../build/format.mjs'
 import { rateLimit, type RateLimitOptions } from '../../adapters/express/index.ts'
 import * as nest from '../../adapters/nestjs/index.ts'
 import { createLimiter, type Decision, everyone, fixedWindow, SluiceError } from '../../src/index.ts'
@@ -335,7 +335,6 @@ describe('the differences of the migration pages', () => {
 
 async function record(page: string, { line, cells }: Row, [then, now]: readonly string[]): Promise<void> {
   const text = await readFile(join(root, page), 'utf8')
-  const config = JSON.parse(await readFile(join(root, '.prettierrc'), 'utf8')) as object
   const written = text.replace(line, () => `| ${cells[0]} | ${then} | ${now} | ${cells[3]} |`)
-  await writeFile(join(root, page), await format(written, { ...config, parser: 'markdown' }))
+  await writeFile(join(root, page), await formatted(written, 'page.md'))
 }

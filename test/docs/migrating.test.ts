@@ -11,10 +11,10 @@ import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promi
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { transform } from 'esbuild'
-import { format } from 'prettier'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import peers from '../../bench/package.json' with { type: 'json' }
+import { formatted } from '../../build/format.mjs'
 import { buildInto } from '../support/built.ts'
 import { pages, readPage } from '../support/pages.ts'
 import { type Block, blocksOf, portOf, preload, root } from '../support/programs.ts'
@@ -173,8 +173,7 @@ async function record(
   for (const [i, { line, requests, change }] of rows.entries()) {
     text = text.replace(line, () => `| ${requests} | ${before[i]!.cell} | ${after[i]!.cell} | ${change} |`)
   }
-  const config = JSON.parse(await readFile(join(root, '.prettierrc'), 'utf8')) as object
-  await writeFile(join(root, page), await format(text, { ...config, parser: 'markdown' }))
+  await writeFile(join(root, page), await formatted(text, 'page.md'))
 }
 
 describe.concurrent('the apps of the migration pages', { timeout: 60_000 }, () => {

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { fileURLToPath } from 'node:url'
-import { format, resolveConfig } from 'prettier'
+import { formatted } from '../../build/format.mjs'
 import type { Figures, Options } from '../support/faults/experiment.ts'
 import { faults } from '../support/faults/faults.ts'
 import type { PlaceKind } from '../support/faults/place.ts'
@@ -55,7 +55,7 @@ export async function pageOf(text: string, { machine, rows }: Results): Promise<
     throw new Error(`docs/internals/outages.md: expected the markers ${BEGIN} and ${END}`)
   const tables = PLACES.map(({ kind, title }) => `### ${title}\n\n${tableOf(rows.filter((row) => row.kind === kind))}`)
   const results = [`${machine}. Times are in milliseconds.`, ...tables].join('\n\n')
-  return formatted(page, `${text.slice(0, begin + BEGIN.length)}\n\n${results}\n\n${text.slice(end)}`)
+  return formatted(`${text.slice(0, begin + BEGIN.length)}\n\n${results}\n\n${text.slice(end)}`, page)
 }
 
 function placeOf({ fault, client, kind }: Row): string {
@@ -64,11 +64,7 @@ function placeOf({ fault, client, kind }: Row): string {
 
 /** Writes a file in the format of the repository. */
 export async function writeFormatted(path: string, text: string): Promise<void> {
-  writeFileSync(path, await formatted(path, text))
-}
-
-async function formatted(path: string, text: string): Promise<string> {
-  return format(text, { ...(await resolveConfig(path)), filepath: path })
+  writeFileSync(path, await formatted(text, path))
 }
 
 function rounded(row: Row): Row {

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { format, resolveConfig } from 'prettier'
+import { formatted } from '../../build/format.mjs'
 import { root } from './tree.mjs'
 
 const page = join(root, 'test/mutations/README.md')
@@ -43,7 +43,7 @@ export async function record(results, all) {
     return byMutation.get(mutation) ?? (test === undefined ? [] : { mutation, test })
   })
   const text = `${HEAD}\n${tables(known)}`
-  writeFileSync(page, await format(text, { ...(await resolveConfig(page)), filepath: page }))
+  writeFileSync(page, await formatted(text, page))
 }
 
 /** Returns the test that noticed a mistake in the latest recorded run. It is likely to notice the mistake again. */

@@ -19,7 +19,7 @@ const PARTS = [
   'LICENSE',
   'README.md',
   '.luacheckrc',
-  '.prettierrc',
+  '.oxfmtrc.json',
   'bench/accuracy',
   'bench/databases',
   'bench/docs',

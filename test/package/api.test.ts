@@ -4,9 +4,9 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { format, resolveConfig } from 'prettier'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
+import { formatted } from '../../build/format.mjs'
 import { VERSION } from '../../src/util/copies.ts'
 import { root } from '../support/programs.ts'
 
@@ -46,8 +46,7 @@ describe('docs/reference/api.md', () => {
     const before = page.slice(0, page.indexOf(BEGIN) + BEGIN.length)
     const text = `${before}\n\n${sections.join('\n\n')}\n\n${page.slice(page.indexOf(END))}`
     const file = join(root, PAGE)
-    const formatted = await format(text, { ...(await resolveConfig(file)), filepath: file })
-    await expect(formatted, 'npm run record').toMatchFileSnapshot(file)
+    await expect(await formatted(text, file), 'npm run record').toMatchFileSnapshot(file)
   })
 
   it('the built code exports the same names as CommonJS', () => {

@@ -1,4 +1,4 @@
-// Checks the Lua of the package with luacheck: by itself the scripts, and as one text the program of the store. `npm run lint` runs this.
+// Checks the Lua of the package with luacheck: by itself the scripts, and as one text the program of the store.
 import { execFile } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -24,7 +24,16 @@ export interface Setup {
 
 export interface Step {
   readonly kind:
-    'consume' | 'peek' | 'refund' | 'settle' | 'release' | 'renew' | 'reset' | 'block' | 'pause' | 'penalize'
+    | 'consume'
+    | 'peek'
+    | 'refund'
+    | 'settle'
+    | 'release'
+    | 'renew'
+    | 'reset'
+    | 'block'
+    | 'pause'
+    | 'penalize'
   /** Milliseconds that pass before; whole microseconds. */
   readonly after: number
   readonly key: string
