@@ -1,19 +1,26 @@
 import type { Application, NextFunction, Request, Response } from 'express'
 import { isClosed, markAborted, whenAnswered, whenClosed } from '../../src/http/response/node.ts'
 import { discardBody, hasUnreadBody, isLargeBody } from '../../src/http/response/unread-body.ts'
-import { headerKeyer, methodKey, readsRoute, routeKey, type RoutePattern } from '../../src/http/keys/request-keyers.ts'
+import {
+  byHeaderOf,
+  byMethodOf,
+  nodeHeader,
+  readsRoute,
+  routeKey,
+  type RoutePattern,
+} from '../../src/http/keys/request-keyers.ts'
 import {
   addressReader,
   type ClientInfo,
-  clientKeyer,
   type IpKeyerOptions,
+  ipKeyerOf,
   isSetByApp,
   proxyHeaderIn,
   type ProxyTrust,
 } from '../../src/http/keys/address.ts'
 import { unroutedKey, withChecks } from '../../src/http/checking.ts'
 import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
-import { needsCall, refuseOwnCall } from '../../src/util/validate.ts'
+import { refuseOwnCall } from '../../src/util/validate.ts'
 import type { MaybePromise } from '../../src/util/maybe-promise.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { byteLength, denialStatus } from '../../src/http/denial.ts'
@@ -28,16 +35,25 @@ import { checkMounts, type Layer, stackOf, watchMounts } from './mounted-late.ts
  * that called `next`, if there is one.
  */
 function isMountedWithUse(app: Application, middleware: unknown): boolean {
-  return isUsed(stackOf(app), middleware, new Set())
+  return [...routersIn(stackOf(app))].some(({ stack }) => stack.some(({ handle }) => handle === middleware))
 }
 
-function isUsed(stack: readonly Layer[], middleware: unknown, seen: Set<readonly Layer[]>): boolean {
+/** A router, and the numbers of the routers that lead to it, such as `2.1`. They are the same in each process of a program. */
+interface Place {
+  readonly stack: readonly Layer[]
+  readonly numbers: readonly number[]
+}
+
+/** Yields an app and all routers within, each once: routers can contain each other. */
+function* routersIn(
+  stack: readonly Layer[],
+  numbers: readonly number[] = [],
+  seen = new Set<readonly Layer[]>(),
+): Generator<Place> {
   seen.add(stack)
-  return stack.some(
-    ({ handle }) =>
-      handle === middleware ||
-      (handle.stack !== undefined && !seen.has(handle.stack) && isUsed(handle.stack, middleware, seen)),
-  )
+  yield { stack, numbers }
+  const within = stack.flatMap(({ handle }) => (handle.stack === undefined ? [] : [handle.stack]))
+  for (const [i, inner] of within.entries()) if (!seen.has(inner)) yield* routersIn(inner, [...numbers, i + 1], seen)
 }
 
 /**
@@ -64,34 +80,21 @@ const keys = new WeakMap<Application, WeakMap<Route, string>>()
 function keyOfRoute(app: Application, route: Route): string {
   const known = keys.get(app) ?? new WeakMap<Route, string>()
   keys.set(app, known)
-  const key = known.get(route) ?? [methodsAndPattern(route), placeIn(app, route)].filter(Boolean).join(' of ')
+  const kept = known.get(route)
+  if (kept !== undefined) return kept
+  const methods = Object.keys(route.methods).map((method) => method.toUpperCase())
+  const key = [routeKey(methods, route.path), placeIn(app, route)].filter(Boolean).join(' of ')
   known.set(route, key)
   return key
 }
 
-function methodsAndPattern({ methods, path }: Route): string {
-  return routeKey(
-    Object.keys(methods).map((method) => method.toUpperCase()),
-    path,
-  )
-}
-
 /** Returns `''` for a route of the app itself. A router that was not mounted with `use` cannot be found. */
 function placeIn(app: Application, route: Route): string {
-  const place = routerNumbers(route, stackOf(app), new Set()) ?? 'out of sight'
+  const found = [...routersIn(stackOf(app))].find(({ stack }) =>
+    stack.some((layer) => (layer.route as unknown) === route),
+  )
+  const place = found === undefined ? 'out of sight' : found.numbers.join('.')
   return [app.path(), place && `router ${place}`].filter(Boolean).join(', ')
-}
-
-/** Returns the numbers of the routers that lead to a route, such as `2.1`. They are the same in each process of a program. */
-function routerNumbers(route: Route, stack: readonly Layer[], seen: Set<readonly Layer[]>): string | undefined {
-  if (stack.some((layer) => (layer.route as unknown) === route)) return ''
-  seen.add(stack)
-  const within = stack.flatMap(({ handle }) => (handle.stack === undefined ? [] : [handle.stack]))
-  for (const [index, inner] of within.entries()) {
-    const place = seen.has(inner) ? undefined : routerNumbers(route, inner, seen)
-    if (place !== undefined) return `${index + 1}${place && `.${place}`}`
-  }
-  return undefined
 }
 
 const client: ClientInfo<Request> = {
@@ -118,11 +121,7 @@ export const addressOf: (request: Request) => string | undefined = addressReader
  * Throws `INVALID_OPTION`, `UNKNOWN_OPTION`.
  * @example ipKeyer({ ipv6Subnet: 64 }) // the default is 56
  */
-export const ipKeyer: (options?: IpKeyerOptions) => SyncKeyer<Request> = needsCall(function ipKeyer(
-  options?: IpKeyerOptions,
-) {
-  return clientKeyer(client, options)
-}, 'ipKeyer()')
+export const ipKeyer: (options?: IpKeyerOptions) => SyncKeyer<Request> = ipKeyerOf(client)
 
 /**
  * The client's address in `request.ip`. IPv6 addresses are cut to their /56.
@@ -135,18 +134,13 @@ export const byIP: SyncKeyer<Request> = ipKeyer()
  * header.
  * @example rateLimit({ keyer: byHeader('x-api-key'), limits: perMinute(100) })
  */
-export const byHeader: (name: string) => SyncKeyer<Request> = needsCall(function byHeader(name: string) {
-  return headerKeyer((request: Request, lowerCaseName) => request.headers[lowerCaseName] as string | undefined, name)
-}, "byHeader('x-api-key')")
+export const byHeader: (name: string) => SyncKeyer<Request> = byHeaderOf(nodeHeader)
 
 /**
  * The method of the request.
  * @example keyers(byHeader('x-api-key'), byMethod)
  */
-export const byMethod: SyncKeyer<Request> = (request) => {
-  refuseOwnCall('byMethod', request)
-  return methodKey(request.method)
-}
+export const byMethod: SyncKeyer<Request> = byMethodOf((request) => request.method)
 
 /**
  * The pattern of the route, such as `GET /users/:id`, in the middleware of a route. Elsewhere all requests share one bucket,
@@ -212,7 +206,7 @@ export type OnDenied = (request: Request, response: Response, next: NextFunction
 
 const adapter: HttpAdapter<Request, Response, NextFunction, OnDenied> = {
   getMethod: (request) => request.method,
-  getRequestHeader: (request, name) => request.headers[name] as string | undefined,
+  getRequestHeader: nodeHeader,
   getPath: pathsOf,
   getAddress: addressOf,
   getApp: (request) => request.app,

@@ -9,11 +9,12 @@ import { callStarted } from '../../src/http/response/on-denied.ts'
 import { requestLimiterOf } from '../../src/http/request-limiter.ts'
 import { type HttpOptions, type LimiterSource, validateHttpOptions } from '../../src/http/options.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
+import { nodeHeader } from '../../src/http/keys/request-keyers.ts'
 import { chain } from '../../src/util/maybe-promise.ts'
 import { oneOf, refuse } from '../../src/util/validate.ts'
 import { addressOf, headOf, pathsOf } from './keyers.ts'
 import { throwDenial } from './denial-error.ts'
-import { calledDirectly, type Hook, type LimitHook, routeHook, withInherited } from './routes.ts'
+import { type Hook, type LimitHook, misuse, routeHook, withInherited } from './routes.ts'
 import { limitScope, nearestLimit, watchApps } from './scope.ts'
 
 export { byHeader, byIP, byMethod, byRoute, ipKeyer } from './keyers.ts'
@@ -83,7 +84,7 @@ export type OnDenied = (request: FastifyRequest, reply: FastifyReply, decision: 
 
 const adapter: HttpAdapter<FastifyRequest, FastifyReply, undefined, OnDenied> = {
   getMethod: (request) => request.method,
-  getRequestHeader: (request, name) => request.headers[name] as string | undefined,
+  getRequestHeader: nodeHeader,
   getPath: pathsOf,
   getAddress: addressOf,
   getApp: (request) => request.server.server,
@@ -123,7 +124,10 @@ const adapter: HttpAdapter<FastifyRequest, FastifyReply, undefined, OnDenied> = 
 export const rateLimit: FastifyPluginAsync<RateLimitOptions> = fastifyPlugin(
   function rateLimit(scope: FastifyInstance, options: RateLimitOptions): Promise<void> {
     // Throws synchronously: `app.register` takes a promise for a plugin, and may not notice its rejection.
-    if (typeof scope?.addHook !== 'function') throw calledDirectly()
+    if (typeof scope?.addHook !== 'function')
+      throw misuse(
+        'rateLimit is a plugin that Fastify calls: write `app.register(rateLimit, { … })`, not `app.register(rateLimit({ … }))`.',
+      )
     return register(scope, options)
   },
   { name: 'sluice', fastify: '5.x' },

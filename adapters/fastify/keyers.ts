@@ -2,15 +2,15 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import {
   addressReader,
   type ClientInfo,
-  clientKeyer,
   type IpKeyerOptions,
+  ipKeyerOf,
   isSetByApp,
   proxyHeaderIn,
   type ProxyTrust,
 } from '../../src/http/keys/address.ts'
-import { headerKeyer, methodKey, routeKey } from '../../src/http/keys/request-keyers.ts'
+import { byHeaderOf, byMethodOf, nodeHeader, routeKey } from '../../src/http/keys/request-keyers.ts'
 import type { SyncKeyer } from '../../src/limiter/keyers.ts'
-import { needsCall, refuseOwnCall } from '../../src/util/validate.ts'
+import { refuseOwnCall } from '../../src/util/validate.ts'
 import type { NodeHead } from '../../src/http/response/on-denied.ts'
 
 // A request through 32 proxies at an address that is reserved for documentation. An app that trusts all of them trusts every proxy.
@@ -60,9 +60,7 @@ export const addressOf: (request: FastifyRequest) => string | undefined = addres
  * Throws `INVALID_OPTION`, `UNKNOWN_OPTION`.
  * @example ipKeyer({ ipv6Subnet: 64 }) // the default is 56
  */
-export function ipKeyer(options?: IpKeyerOptions): SyncKeyer<FastifyRequest> {
-  return clientKeyer(client, options)
-}
+export const ipKeyer: (options?: IpKeyerOptions) => SyncKeyer<FastifyRequest> = ipKeyerOf(client)
 
 /**
  * The client's address in `request.ip`. IPv6 addresses are cut to their /56.
@@ -75,21 +73,13 @@ export const byIP: SyncKeyer<FastifyRequest> = ipKeyer()
  * header.
  * @example await app.register(rateLimit, { keyer: byHeader('x-api-key'), limits: perMinute(100) })
  */
-export function byHeader(name: string): SyncKeyer<FastifyRequest> {
-  return headerKeyer(
-    (request: FastifyRequest, lowerCaseName) => request.headers[lowerCaseName] as string | undefined,
-    name,
-  )
-}
+export const byHeader: (name: string) => SyncKeyer<FastifyRequest> = byHeaderOf(nodeHeader)
 
 /**
  * The method of the request.
  * @example keyers(byHeader('x-api-key'), byMethod)
  */
-export const byMethod: SyncKeyer<FastifyRequest> = (request) => {
-  refuseOwnCall('byMethod', request)
-  return methodKey(request.method)
-}
+export const byMethod: SyncKeyer<FastifyRequest> = byMethodOf((request) => request.method)
 
 /**
  * The pattern of the route, such as `GET /users/:id`. Requests without a route share one bucket.
@@ -110,9 +100,6 @@ export function pathsOf({ url, originalUrl }: FastifyRequest): string | readonly
 function routed(url: string): string {
   return url.startsWith('/') || /^https?:\/\//i.test(url) ? url : `/${url.slice(1)}`
 }
-
-needsCall(ipKeyer, 'ipKeyer()')
-needsCall(byHeader, "byHeader('x-api-key')")
 
 /** Returns the head of a reply. Fastify keeps the headers of a reply itself, and sends them with the body. */
 export function headOf(reply: FastifyReply): NodeHead {

@@ -104,7 +104,9 @@ function createFor(own: OwnRoute, inherited: GivenOptions, create: CreateHook): 
   try {
     return create(withInherited(options, inherited, name) as never)
   } catch (error) {
-    throw error instanceof SluiceError ? wrongConfig(routeName(method, url), error) : error
+    if (!(error instanceof SluiceError)) throw error
+    const message = `Route ${routeName(method, url)} has a wrong \`config.rateLimit\`. ${reasonOf(error)}`
+    throw new SluiceError(error.code, message, { cause: error })
   }
 }
 
@@ -195,11 +197,15 @@ export function routeHook(create: CreateLimit): (this: FastifyInstance, options:
 /** Throws `NOT_APPLICABLE` for a route with a hook of `app.rateLimit` where it cannot limit, or with the method itself. */
 export function checkRouteHooks(route: RouteOptions): void {
   const given = route as unknown as Readonly<Record<string, unknown>>
+  const owner = `Route ${routeName(route.method, route.url)}`
   for (const name of [...HOOKS, ...OTHER_HOOKS]) {
     const used = [given[name]].flat().filter((each) => typeof each === 'function')
-    if (used.some((each) => methods.has(each))) throw notCalled(routeName(route.method, route.url), name)
+    if (used.some((each) => methods.has(each)))
+      throw misuse(
+        `${owner} has \`app.rateLimit\` itself as \`${name}\`. Call it: \`${name}: app.rateLimit({ limits })\`.`,
+      )
     if (OTHER_HOOKS.includes(name) && used.some((each) => hooks.has(each)))
-      throw hookTooLate(`Route ${routeName(route.method, route.url)}, as \`${name}\`,`)
+      throw hookTooLate(`${owner}, as \`${name}\`,`)
   }
 }
 
@@ -213,43 +219,8 @@ export function routeName(method: unknown, url: string | undefined): string {
 }
 
 /** Makes the error for a limit in a place where it has no effect or another one than expected. */
-function misuse(message: string): SluiceError {
+export function misuse(message: string): SluiceError {
   return new SluiceError('NOT_APPLICABLE', message)
-}
-
-function wrongConfig(route: string, cause: SluiceError): SluiceError {
-  return new SluiceError(cause.code, `Route ${route} has a wrong \`config.rateLimit\`. ${reasonOf(cause)}`, { cause })
-}
-
-export function calledDirectly(): SluiceError {
-  return misuse(
-    'rateLimit is a plugin that Fastify calls: write `app.register(rateLimit, { … })`, not `app.register(rateLimit({ … }))`.',
-  )
-}
-
-export function registeredTwice(prefix: string, hook: string): SluiceError {
-  return misuse(
-    `rateLimit is registered twice, at ${hook}, in the scope ${JSON.stringify(prefix || '/')}, and would count every ` +
-      'request twice. Register it once with all `limits`, or with a `stack` of limiters.',
-  )
-}
-
-export function outOfScope(route: string): SluiceError {
-  return misuse(
-    `Route ${route} has \`config.rateLimit\`, but rateLimit is not registered in its scope or a parent scope. ` +
-      'Register it on the app: `await app.register(rateLimit, options)`.',
-  )
-}
-
-export function misspeltConfig(route: string, name: string): SluiceError {
-  return misuse(
-    `Route ${route} has \`config.${name}\`, which limits nothing. Write \`config: { rateLimit: … }\`, or another name for a value of your own.`,
-  )
-}
-
-/** @param owner a route such as `Route GET "/users/:id"`, or the 404 handler */
-export function misplacedOptions(owner: string): SluiceError {
-  return misuse(`${owner} has an option \`rateLimit\`. It has no effect there. Write \`config: { rateLimit: … }\`.`)
 }
 
 function calledWithoutApp(): SluiceError {
@@ -258,30 +229,9 @@ function calledWithoutApp(): SluiceError {
   )
 }
 
-function notCalled(route: string, hook: string): SluiceError {
-  return misuse(
-    `Route ${route} has \`app.rateLimit\` itself as \`${hook}\`. Call it: \`${hook}: app.rateLimit({ limits })\`.`,
-  )
-}
-
 function hookTooLate(place: string): SluiceError {
   return misuse(
     `${place} uses \`app.rateLimit(…)\`, but it must run before the handler. Use it as \`onRequest\`, ` +
       '`preValidation` or `preHandler`.',
-  )
-}
-
-export function limitsNothing(prefix: string): SluiceError {
-  return misuse(
-    `rateLimit is registered in a scope (${JSON.stringify(prefix || '/')}) that has no routes, so it limits nothing. ` +
-      'Register it where the routes are, or on the app.',
-  )
-}
-
-export function declaredTooEarly(route: string): SluiceError {
-  return misuse(
-    `The \`config.rateLimit\` of route ${route} has another \`hook\` than its scope, but the route was declared before ` +
-      "sluice was loaded. Import 'sluice/fastify' before the app is created, or declare the route after " +
-      '`await app.register(rateLimit)`.',
   )
 }

@@ -7,19 +7,14 @@ import {
   type CreateHook,
   createOwnLimit,
   type DeclaredRoute,
-  declaredTooEarly,
   type GivenOptions,
   type Hook,
   hookIn,
   type Inheritable,
   type LimitHook,
   limiterName,
-  limitsNothing,
-  misplacedOptions,
-  misspeltConfig,
-  outOfScope,
+  misuse,
   type OwnRoute,
-  registeredTwice,
   routeName,
   withInherited,
 } from './routes.ts'
@@ -86,7 +81,11 @@ export function limitScope(instance: FastifyInstance, given: object, create: Cre
   const options = outer === undefined ? (given as GivenOptions) : within(outer, given, scope.prefix || '/')
   const limit = create(options as never)
   const hook = hookIn(options) ?? 'onRequest'
-  if (Object.hasOwn(scope, SCOPE_LIMIT[hook])) throw registeredTwice(scope.prefix, hook)
+  if (Object.hasOwn(scope, SCOPE_LIMIT[hook]))
+    throw misuse(
+      `rateLimit is registered twice, at ${hook}, in the scope ${JSON.stringify(scope.prefix || '/')}, and would count every ` +
+        'request twice. Register it once with all `limits`, or with a `stack` of limiters.',
+    )
   const scopeLimit: ScopeLimit = { scope, hook, options, attached: false }
   scope[SCOPE_LIMIT[hook]] = scopeLimit
   scope[LIMITED] = true
@@ -117,7 +116,12 @@ export function limitScope(instance: FastifyInstance, given: object, create: Cre
     const known = ownRoutes.find((each) => each.options === options && each.route.method === method && each.url === url)
     if (known !== undefined) return known
     if (nearestLimit(request.server, hookIn(options)) !== scopeLimit) return undefined
-    if ((hookIn(options) ?? hook) !== hook) throw declaredTooEarly(routeName(method, url))
+    if ((hookIn(options) ?? hook) !== hook)
+      throw misuse(
+        `The \`config.rateLimit\` of route ${routeName(method, url)} has another \`hook\` than its scope, but the route was ` +
+          "declared before sluice was loaded. Import 'sluice/fastify' before the app is created, or declare the route after " +
+          '`await app.register(rateLimit)`.',
+      )
     const own: OwnRoute = { options, route: { method }, url, caller: scopeLimit }
     createOwnLimit(own, ownRoutes, scopeLimit, create)
     ownRoutes.push(own)
@@ -210,7 +214,12 @@ function watchApp(app: Scope, create: CreateHook): AppLimits {
   watchNotFound(app, limits)
   app.addHook('onReady', function checkLimits(done: (error?: Error) => void) {
     for (const check of limits.checks) check()
-    for (const each of limits.scopeLimits) if (!hasRoutes(each, limits)) throw limitsNothing(each.scope.prefix)
+    const unused = limits.scopeLimits.find((each) => !hasRoutes(each, limits))
+    if (unused !== undefined)
+      throw misuse(
+        `rateLimit is registered in a scope (${JSON.stringify(unused.scope.prefix || '/')}) that has no routes, so it limits ` +
+          'nothing. Register it where the routes are, or on the app.',
+      )
     done()
   })
   return limits
@@ -245,13 +254,18 @@ function prepareOwnRoute(own: DeclaredRoute, routes: readonly OwnRoute[], create
     createOwnLimit(own, routes, nearest, create)
   }
   // Other plugins, too, have options with this name.
-  else if (scope[LIMITED] !== true && isOurs(own.options)) throw outOfScope(routeName(own.route.method, own.url))
+  else if (scope[LIMITED] !== true && isOurs(own.options))
+    throw misuse(
+      `Route ${routeName(own.route.method, own.url)} has \`config.rateLimit\`, but rateLimit is not registered in its scope or a ` +
+        'parent scope. Register it on the app: `await app.register(rateLimit, options)`.',
+    )
 }
 
 /** Throws `NOT_APPLICABLE` for a route or a 404 handler with `rateLimit` outside of `config`, where it has no effect. */
 function refuseMisplaced(declared: object, scope: Scope, owner: string): void {
   if (!('rateLimit' in declared)) return
-  if (scope[LIMITED] === true || isOurs(declared.rateLimit)) throw misplacedOptions(owner)
+  if (scope[LIMITED] === true || isOurs(declared.rateLimit))
+    throw misuse(`${owner} has an option \`rateLimit\`. It has no effect there. Write \`config: { rateLimit: … }\`.`)
 }
 
 /** Throws `NOT_APPLICABLE` for an object or false in `config` whose name differs little from `rateLimit`, such as `rateLimits`. */
@@ -260,7 +274,9 @@ function refuseMisspelt({ method, url, config = {} }: RouteOptions, scope: Scope
   for (const [name, value] of Object.entries(config)) {
     if (name === 'rateLimit' || (value !== false && (typeof value !== 'object' || value === null))) continue
     if (nearest(name.replace(/[-_]/g, ''), ['rateLimit'], 2) !== undefined)
-      throw misspeltConfig(routeName(method, url), name)
+      throw misuse(
+        `Route ${routeName(method, url)} has \`config.${name}\`, which limits nothing. Write \`config: { rateLimit: … }\`, or another name for a value of your own.`,
+      )
   }
 }
 
@@ -279,17 +295,13 @@ function hasRoutes({ scope, attached }: ScopeLimit, { app, scopesWithRoutes }: A
   return false
 }
 
-interface Hooked {
-  preHandler?: unknown
-}
-
 /**
  * Gives a route or a 404 handler hooks that run after all other preHandler hooks. Fastify reads the property when all plugins are
  * loaded, so that hooks that are added until then run before. The array that a reader gets is frozen: adding to it throws.
  *
  * @param lastHooks returns the hooks; they can change until all plugins are loaded
  */
-function appendLast(hooked: Hooked, lastHooks: () => readonly LimitHook[]): void {
+function appendLast(hooked: { preHandler?: unknown }, lastHooks: () => readonly LimitHook[]): void {
   let others = hooked.preHandler
   Object.defineProperty(hooked, 'preHandler', {
     configurable: true,

@@ -11,15 +11,15 @@ import {
   denialFrom,
   isAborted,
   lateHeaders,
-  optionsForDrafts,
+  optionsWithResponses,
   ResponseEnd,
 } from '../../src/http/response/web.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { shared } from '../../src/util/copies.ts'
 import { chain, type MaybePromise } from '../../src/util/maybe-promise.ts'
-import { needsCall, refuse, refuseOwnCall } from '../../src/util/validate.ts'
+import { needsCall, refuse } from '../../src/util/validate.ts'
 import { type AddressOptions, givenAddressKey } from '../../src/http/keys/address.ts'
-import { headerKeyer, methodKey } from '../../src/http/keys/request-keyers.ts'
+import { byHeaderOf, byMethodOf } from '../../src/http/keys/request-keyers.ts'
 import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
 
 export type { HeaderStyle } from '../../src/http/headers/types.ts'
@@ -52,7 +52,6 @@ interface Draft {
   denial: Response | undefined
 }
 
-const responseOf = ({ end }: Draft): Response | undefined => end.response
 const encoder = new TextEncoder()
 const decisions = shared('decisions of fetch', () => new WeakMap<Request, Decision>())
 /** The headers that a limit inside of others has removed: the drafts of the others, which are written later, may have them. */
@@ -122,7 +121,8 @@ export function rateLimitOf(request: Request): Decision | undefined {
  */
 export function rateLimit(options: RateLimitOptions): RateLimit {
   options = validateHttpOptions(options)
-  const requestLimiter = requestLimiterOf(optionsForDrafts(options, responseOf), adapter)
+  const responseOf = ({ end }: Draft): Response => end.response ?? clientGone()
+  const requestLimiter = requestLimiterOf(optionsWithResponses(options, responseOf), adapter)
   const config = headerConfig(options)
 
   function finished(response: Response, { request, headers, end }: Draft): Response {
@@ -133,28 +133,25 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
   return function limit(handler) {
     if (typeof handler !== 'function') refuse('rateLimit', 'a handler: limit((request) => new Response(…))', handler)
     return async function limitRate(request, ...rest) {
-      keepRest(request, rest)
-      const draft = createDraft(request)
+      if (rest.length > 0) rests.set(request, rest)
+      const end = new ResponseEnd(request)
+      const draft: Draft = {
+        request,
+        headers: new Headers(),
+        isHead: request.method === 'HEAD',
+        end,
+        denial: undefined,
+      }
       const admitted = await requestLimiter.admit(request, draft, undefined)
       if (!admitted) return finished(draft.denial ?? clientGone(), draft)
       try {
         return finished(await trackWork(request, handler(request, ...rest)), draft)
       } catch (error) {
         // The runtime answers an error with a 500.
-        if (draft.end.response === undefined) draft.end.deliver(new Response(null, { status: 500 }))
+        if (end.response === undefined) end.deliver(new Response(null, { status: 500 }))
         throw error
       }
     }
-  }
-}
-
-function createDraft(request: Request): Draft {
-  return {
-    request,
-    headers: new Headers(),
-    isHead: request.method === 'HEAD',
-    end: new ResponseEnd(request),
-    denial: undefined,
   }
 }
 
@@ -171,10 +168,6 @@ function withHeaders(response: Response, headers: Headers, exposed: () => readon
 type Rest = readonly unknown[]
 
 const rests = shared('rests', () => new WeakMap<Request, Rest>())
-
-function keepRest(request: Request, rest: Rest): void {
-  if (rest.length > 0) rests.set(request, rest)
-}
 
 function restOf(request: Request): Rest {
   return rests.get(request) ?? []
@@ -213,15 +206,12 @@ export const ipKeyer: <Arguments extends readonly [Request, ...Rest] = readonly 
  * header.
  * @example rateLimit({ keyer: byHeader('x-api-key'), limits: perMinute(100) })
  */
-export const byHeader: (name: string) => SyncKeyer<Request> = needsCall(function byHeader(name: string) {
-  return headerKeyer((request: Request, lowerCaseName) => request.headers.get(lowerCaseName) ?? undefined, name)
-}, "byHeader('x-api-key')")
+export const byHeader: (name: string) => SyncKeyer<Request> = byHeaderOf(
+  ({ headers }, name) => headers.get(name) ?? undefined,
+)
 
 /**
  * The method of the request.
  * @example keyers(byHeader('x-api-key'), byMethod)
  */
-export const byMethod: SyncKeyer<Request> = (request) => {
-  refuseOwnCall('byMethod', request)
-  return methodKey(request.method)
-}
+export const byMethod: SyncKeyer<Request> = byMethodOf((request) => request.method)

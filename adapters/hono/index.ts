@@ -10,7 +10,7 @@ import { isClosed, whenClosed } from '../../src/http/response/node.ts'
 import { discardBody } from '../../src/http/response/unread-body.ts'
 import { type Undo, undoneByError } from '../../src/http/response/on-denied.ts'
 import { watchedAnswer } from '../../src/http/checking.ts'
-import { clientGone, denialFrom, isAborted, lateHeaders, optionsForDrafts } from '../../src/http/response/web.ts'
+import { clientGone, denialFrom, isAborted, lateHeaders, optionsWithResponses } from '../../src/http/response/web.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { chain, type MaybePromise } from '../../src/util/maybe-promise.ts'
 import { bindingsOf, getResponse, knownEndOf, responseEndOf, sentResponseOf } from './response-end.ts'
@@ -24,7 +24,7 @@ import {
   isSocketSet,
   proxyHeaderIn,
 } from '../../src/http/keys/address.ts'
-import { headerKeyer, methodKey, routeKey } from '../../src/http/keys/request-keyers.ts'
+import { byHeaderOf, byMethodOf, routeKey } from '../../src/http/keys/request-keyers.ts'
 import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import { needsCall, refuse, refuseOwnCall } from '../../src/util/validate.ts'
 
@@ -84,18 +84,13 @@ export const byIP: SyncKeyer<AnyContext> = ipKeyer()
  * header.
  * @example rateLimit({ keyer: byHeader('x-api-key'), limits: perMinute(100) })
  */
-export const byHeader: (name: string) => SyncKeyer<AnyContext> = needsCall(function byHeader(name: string) {
-  return headerKeyer((context: AnyContext, lowerCaseName) => context.req.header(lowerCaseName), name)
-}, "byHeader('x-api-key')")
+export const byHeader: (name: string) => SyncKeyer<AnyContext> = byHeaderOf(({ req }, name) => req.header(name))
 
 /**
  * The method of the request.
  * @example keyers(byHeader('x-api-key'), byMethod)
  */
-export const byMethod: SyncKeyer<AnyContext> = (context) => {
-  refuseOwnCall('byMethod', context)
-  return methodKey(context.req.method)
-}
+export const byMethod: SyncKeyer<AnyContext> = byMethodOf((context) => context.req.method)
 
 /** A route as Hono keeps it. Hono's own helpers for it would have to be loaded. */
 interface Route {
@@ -168,12 +163,9 @@ function handlerOf(context: AnyContext): object {
 function routeOf(context: AnyContext): Route | undefined {
   const { matchedRoutes, routeIndex } = context.req as Matched
   const current = matchedRoutes[routeIndex]
-  return current?.path.endsWith('*') ? answering(matchedRoutes.slice(routeIndex)) : current
-}
-
-/** Returns the first route that is no middleware, as far as that is known: `app.use` and `app.all` have the method `ALL`. */
-function answering(routes: readonly Route[]): Route | undefined {
-  return routes.find(({ method }) => method !== 'ALL') ?? routes.at(-1)
+  if (!current?.path.endsWith('*')) return current
+  // The first route that is no middleware, as far as that is known: `app.use` and `app.all` have the method `ALL`.
+  return matchedRoutes.slice(routeIndex).find(({ method }) => method !== 'ALL') ?? matchedRoutes.at(-1)
 }
 
 declare module 'hono' {
@@ -317,7 +309,8 @@ function startDenial(context: Context, status: number): Undo {
  */
 export function rateLimit<E extends Env = BlankEnv>(options: RateLimitOptions<E>): MiddlewareHandler {
   options = validateHttpOptions(options)
-  const requestLimiter = requestLimiterOf(optionsForDrafts(options, sentResponseOf), adapter)
+  const responseOf = (context: Context): Response => sentResponseOf(context) ?? clientGone()
+  const requestLimiter = requestLimiterOf(optionsWithResponses(options, responseOf), adapter)
   const config = headerConfig(options)
 
   return async function limitRate(context, next) {

@@ -15,18 +15,25 @@ import { createRequestLimiter } from '../../src/http/request-limiter.ts'
 import type { HttpOptions, LimiterSource } from '../../src/http/options.ts'
 import { trackWork } from '../../src/http/work.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
-import { readsRoute, headerKeyer, methodKey, routeKey, type RoutePattern } from '../../src/http/keys/request-keyers.ts'
+import {
+  byHeaderOf,
+  byMethodOf,
+  nodeHeader,
+  readsRoute,
+  routeKey,
+  type RoutePattern,
+} from '../../src/http/keys/request-keyers.ts'
 import {
   addressReader,
   type ClientInfo,
-  clientKeyer,
   type IpKeyerOptions,
+  ipKeyerOf,
   isSetByApp,
   proxyHeaderIn,
   type ProxyTrust,
 } from '../../src/http/keys/address.ts'
 import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
-import { needsCall, refuseOwnCall } from '../../src/util/validate.ts'
+import { refuseOwnCall } from '../../src/util/validate.ts'
 
 /** What the keyers here read of a context. They say nothing about its state, so they fit apps with any state. */
 export type AnyContext = Pick<Context, 'app' | 'method' | 'req'>
@@ -54,9 +61,7 @@ const addressOf: (request: Context) => string | undefined = addressReader(client
  * Throws `INVALID_OPTION`, `UNKNOWN_OPTION`.
  * @example ipKeyer({ ipv6Subnet: 64 }) // the default is 56
  */
-export function ipKeyer(options?: IpKeyerOptions): SyncKeyer<AnyContext> {
-  return clientKeyer(client, options) as SyncKeyer<AnyContext>
-}
+export const ipKeyer: (options?: IpKeyerOptions) => SyncKeyer<AnyContext> = ipKeyerOf<AnyContext>(client)
 
 /**
  * The client's address in `context.ip`. IPv6 addresses are cut to their /56.
@@ -69,21 +74,13 @@ export const byIP: SyncKeyer<AnyContext> = ipKeyer()
  * header.
  * @example rateLimit({ keyer: byHeader('x-api-key'), limits: perMinute(100) })
  */
-export function byHeader(name: string): SyncKeyer<AnyContext> {
-  return headerKeyer(
-    (context: AnyContext, lowerCaseName) => context.req.headers[lowerCaseName] as string | undefined,
-    name,
-  )
-}
+export const byHeader: (name: string) => SyncKeyer<AnyContext> = byHeaderOf(({ req }, name) => nodeHeader(req, name))
 
 /**
  * The method of the request.
  * @example keyers(byHeader('x-api-key'), byMethod)
  */
-export const byMethod: SyncKeyer<AnyContext> = (context) => {
-  refuseOwnCall('byMethod', context)
-  return methodKey(context.method)
-}
+export const byMethod: SyncKeyer<AnyContext> = byMethodOf((context) => context.method)
 
 /**
  * The pattern of the route, such as `GET /users/:id`, with `@koa/router`. Elsewhere all requests share one bucket, and the
@@ -116,9 +113,6 @@ interface Layer {
   readonly methods: readonly string[]
   readonly path: RoutePattern
 }
-
-needsCall(ipKeyer, 'ipKeyer()')
-needsCall(byHeader, "byHeader('x-api-key')")
 
 export type { IpKeyerOptions } from '../../src/http/keys/address.ts'
 export type { HeaderStyle } from '../../src/http/headers/types.ts'
@@ -170,7 +164,7 @@ export type OnDenied<State = Declared<DefaultState>, Custom = Declared<DefaultCo
 // Uses the response of Node where Koa's response does the same, but checks the name of every header first.
 const adapter: HttpAdapter<Context, Response, Next, OnDenied<DefaultState, DefaultContext>> = {
   getMethod: (context) => context.req.method,
-  getRequestHeader: (context, name) => context.req.headers[name] as string | undefined,
+  getRequestHeader: ({ req }, name) => nodeHeader(req, name),
   // Routers match `path`, which a middleware can rewrite. It is null for a URL without one.
   getPath: ({ path, originalUrl }) => (path === originalUrl ? path : [(path as string | null) ?? '', originalUrl]),
   getAddress: addressOf,

@@ -192,18 +192,9 @@ export function createContextLimiter(options: RateLimitOptions): ContextLimiter 
     const requestLimiter = exchange.response === undefined ? messages : responses
     const admitted = await within(exchange, async () => requestLimiter.admit(exchange.request, exchange, undefined))
     if (admitted || exchange.answer === true) return
-    if (hasClientGone(exchange)) await never()
+    // The client of an HTTP request has hung up while it waited. An exception would be reported as an error; a middleware does not call `next` then.
+    if (exchange.decision?.allowed === true && kindOf(exchange.context) === 'http') await new Promise(() => undefined)
     throw await exceptionOf(exchange, options.message !== undefined, options.unit)
   }
   return { limiter, admit }
-}
-
-/** An exception would be reported as an error. A middleware does not call `next` in this case. */
-function never(): Promise<never> {
-  return new Promise(() => undefined)
-}
-
-/** Returns true when the client of an HTTP request has hung up while the request waited. */
-function hasClientGone({ context, decision }: Exchange): boolean {
-  return decision?.allowed === true && kindOf(context) === 'http'
 }

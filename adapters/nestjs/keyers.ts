@@ -6,7 +6,7 @@ import {
   givenAddressKeyer,
   type IpKeyerOptions as SubnetOptions,
 } from '../../src/http/keys/address.ts'
-import { headerKeyer, methodKey } from '../../src/http/keys/request-keyers.ts'
+import { byHeaderOf, byMethodOf } from '../../src/http/keys/request-keyers.ts'
 import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import { executionContext, handshakeHeaderOf, isOfExpress, isOfFastify, socketAddressOf } from './platform.ts'
 import { needsCall, refuseOwnCall } from '../../src/util/validate.ts'
@@ -68,21 +68,16 @@ export const byIP: SyncKeyer<object> = ipKeyer()
  * opened the connection. Throws `INVALID_OPTION` for a text that is not the name of a header.
  * @example RateLimitModule.forRoot({ keyer: byHeader('x-api-key'), limits: perMinute(100) })
  */
-export function byHeader(name: string): SyncKeyer<object> {
-  return headerKeyer((request: object, lowerCaseName) => {
-    const { headers } = request as { readonly headers?: Readonly<Record<string, string | undefined>> }
-    return headers === undefined ? handshakeHeaderOf(request, lowerCaseName) : headers[lowerCaseName]
-  }, name)
-}
+export const byHeader: (name: string) => SyncKeyer<object> = byHeaderOf((request, name) => {
+  const { headers } = request as { readonly headers?: Readonly<Record<string, string | undefined>> }
+  return headers === undefined ? handshakeHeaderOf(request, name) : headers[name]
+})
 
 /**
  * The method of the request.
  * @example keyers(byHeader('x-api-key'), byMethod)
  */
-export const byMethod: SyncKeyer<object> = (request) => {
-  refuseOwnCall('byMethod', request)
-  return methodKey((request as { readonly method?: string }).method)
-}
+export const byMethod: SyncKeyer<object> = byMethodOf((request) => (request as { readonly method?: string }).method)
 
 /**
  * The pattern of the route, such as `GET /users/:id`. All fields of GraphQL have one route, and messages have none: use
@@ -102,4 +97,3 @@ export const byHandler: SyncKeyer<object> = (request) => {
 }
 
 needsCall(ipKeyer, 'ipKeyer()')
-needsCall(byHeader, "byHeader('x-api-key')")

@@ -18,7 +18,7 @@ import type { Decision } from '../../src/limiter/decision.ts'
 import { LIMITER_OPTIONS } from '../../src/limiter/options.ts'
 import { detached, type MaybePromise } from '../../src/util/maybe-promise.ts'
 import { isStoreError, textOf } from '../../src/util/errors.ts'
-import { optionalFunction, refuse, needsCall, refuseOwnCall } from '../../src/util/validate.ts'
+import { needsCall, optionalFunction, refuse } from '../../src/util/validate.ts'
 import { rareWarning } from '../../src/util/warn.ts'
 import { shared } from '../../src/util/copies.ts'
 import {
@@ -31,7 +31,7 @@ import {
   isSocketSet,
   proxyHeaderIn,
 } from '../../src/http/keys/address.ts'
-import { headerKeyer, methodKey } from '../../src/http/keys/request-keyers.ts'
+import { byHeaderOf, byMethodOf, nodeHeader } from '../../src/http/keys/request-keyers.ts'
 import type { SyncKeyer } from '../../src/limiter/keyers.ts'
 
 export type { HeaderStyle } from '../../src/http/headers/types.ts'
@@ -76,24 +76,15 @@ export const byIP: SyncKeyer<IncomingMessage> = ipKeyer()
  * header.
  * @example rateLimit({ keyer: byHeader('x-api-key'), limits: perMinute(100) })
  */
-export function byHeader(name: string): SyncKeyer<IncomingMessage> {
-  return headerKeyer(
-    (request: IncomingMessage, lowerCaseName) => request.headers[lowerCaseName] as string | undefined,
-    name,
-  )
-}
+export const byHeader: (name: string) => SyncKeyer<IncomingMessage> = byHeaderOf(nodeHeader)
 
 /**
  * The method of the request.
  * @example keyers(byHeader('x-api-key'), byMethod)
  */
-export const byMethod: SyncKeyer<IncomingMessage> = (request) => {
-  refuseOwnCall('byMethod', request)
-  return methodKey(request.method)
-}
+export const byMethod: SyncKeyer<IncomingMessage> = byMethodOf((request) => request.method)
 
 needsCall(ipKeyer, 'ipKeyer()')
-needsCall(byHeader, "byHeader('x-api-key')")
 
 const decisions = shared('decisions of node', () => new WeakMap<IncomingMessage, Decision>())
 
@@ -112,7 +103,7 @@ const requestAdapter: Pick<HttpAdapter<IncomingMessage, never, never, never>, Re
   getPath: pathsOf,
   getAddress: addressOf,
   getApp: serverOf,
-  getRequestHeader: (request, name) => request.headers[name] as string | undefined,
+  getRequestHeader: nodeHeader,
   getDecision: (request) => decisions.get(request),
   setDecision: (request, decision) => void decisions.set(request, decision),
 }
@@ -151,10 +142,6 @@ const upgradeAdapter: HttpAdapter<IncomingMessage, Upgrade, undefined, never> = 
   onEnd: ({ socket }, listener) => whenClosed(socket, listener),
   isGone: (_request, { socket }) => socket.destroyed,
   callOnDenied: () => undefined,
-}
-
-function closeWithFault(socket: Duplex): void {
-  closeWith(socket, 'HTTP/1.1 500 Internal Server Error\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
 }
 
 function closeWith(socket: Duplex, text: string): void {
@@ -266,7 +253,7 @@ export function rateLimit(given: RateLimitOptions): RateLimit {
       }
       const failed = (error: unknown): void => {
         answer(error, request, undefined)
-        closeWithFault(socket)
+        closeWith(socket, 'HTTP/1.1 500 Internal Server Error\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
       }
       const isPending = admit(upgradeLimiter, request, { socket, headers: new Map() }, admitted, failed)
       if (isPending) stopReading = readAhead(socket)

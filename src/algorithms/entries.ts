@@ -30,7 +30,6 @@ export interface Entries {
   beforeNewest(): number
 }
 
-/** Clears an edit, so that it changes nothing. */
 export function clearEdit(edit: Edit): void {
   writeEdit(edit, 0, 0, 0, 0, 0)
 }

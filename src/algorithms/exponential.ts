@@ -51,7 +51,6 @@ function ln(y: number): number {
   return doublings * LN2_HIGH - (s * (f - rest) - doublings * LN2_LOW - f)
 }
 
-/** A quota per window, in ticks. */
 interface Rate {
   readonly quota: number
   readonly window: number

@@ -6,10 +6,7 @@ import { LARGEST, rescale } from './arithmetic.ts'
 /** The parameters of windows on a calendar: see `CalendarWindows`. They are few and small, since they are part of each stored state. */
 type CalendarName = keyof CalendarWindows
 
-interface WindowSpan {
-  start: number
-  end: number
-}
+const found = { start: 0.5, end: 0.5 }
 
 const NO_CALENDAR: CalendarWindows = { first: 0, before: 0, current: 0, after: 0 }
 
@@ -29,11 +26,7 @@ function validity({ first, before, current }: CalendarWindows): readonly [from: 
 }
 
 /** Writes the window that contains a time. Before and after those of the parameters, windows last for `window`. */
-function findCalendarWindow(
-  params: LimitParameters<CalendarName | 'window'>,
-  time: number,
-  found: WindowSpan,
-): WindowSpan {
+function findCalendarWindow(params: LimitParameters<CalendarName | 'window'>, time: number): typeof found {
   const { window, first, before, current, after, perMs } = params
   const second = perMs * 1000
   let start = first * second
@@ -77,12 +70,10 @@ function deriveParameters(input: ParameterInput): Readonly<Record<Name, number>>
   return { quota: input.quota, window: input.window, clock: clock ? CLOCK : FIRST, offset, ...NO_CALENDAR }
 }
 
-const found: WindowSpan = { start: 0.5, end: 0.5 }
-
 /** Returns the window that contains a time. A window of the first request opens at that time. */
-function findWindow(params: LimitParameters<Name>, time: number): WindowSpan {
+function findWindow(params: LimitParameters<Name>, time: number): typeof found {
   const { clock, window, offset } = params
-  if (clock === CALENDAR) return findCalendarWindow(params, time, found)
+  if (clock === CALENDAR) return findCalendarWindow(params, time)
   found.start = clock === CLOCK ? Math.floor((time - offset) / window) * window + offset : time
   found.end = found.start + window
   return found

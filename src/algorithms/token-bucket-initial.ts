@@ -16,7 +16,6 @@ type Name = 'taken' | 'idle'
 
 const CELLS = 2
 
-/** The longest lock-out in ticks. */
 function longestBlock({ own, perMs }: ParameterInput): number {
   const block = (own['block'] ?? 0) as number | { readonly upTo: number }
   return (typeof block === 'number' ? block : block.upTo) * perMs

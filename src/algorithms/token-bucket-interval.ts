@@ -73,7 +73,6 @@ const convert: Algorithm<Name>['convert'] = (params, from, cells, offset, now, o
   out.next[1] = used === 0 ? -Infinity : isSame ? start : Math.max(now, -rescale(-cells[offset + 1]!, from, params))
 }
 
-/** Token bucket with refill at intervals. */
 export const intervalRefill: Algorithm<Name> = {
   name: 'tokenBucketInterval',
   options: ['capacity'],

@@ -50,7 +50,5 @@ export const tokenBucket: Algorithm = {
   },
 }
 
-/** Token bucket with greedy refill and `initial`. */
 export const greedyPartFull: Algorithm = partFull('tokenBucketPartFull', tokenBucket)
-/** Token bucket with refill at intervals and `initial`. */
 export const intervalPartFull: Algorithm = partFull('tokenBucketIntervalPartFull', interval)

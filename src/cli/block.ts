@@ -2,14 +2,14 @@ import { readFleet, TOPIC } from '../dashboard/fleet.ts'
 import { LONGEST_LOCK } from '../engine/compiled-limit.ts'
 import { perSecond } from '../engine/factories.ts'
 import { isUnmatchedSeries } from '../limiter/decision.ts'
-import { heldOf } from '../stores/held.ts'
+import { type HeldByLimit, heldOf } from '../stores/held.ts'
 import { Charge, createPolicy, perform } from '../stores/store.ts'
 import { boundedKey } from '../util/bounded-key.ts'
 import { parseDuration, roughDuration } from '../util/duration.ts'
 import { shown, SluiceError } from '../util/errors.ts'
 import { command, type Command, Misuse, SOURCE_OPTIONS, SOURCE_USAGE } from './command.ts'
 import { jsonText } from './print.ts'
-import { type SourceOptions, withAllKeys, withSource, withStoreAt, withTexts } from './sources.ts'
+import { type Place, type SourceOptions, withAllKeys, withPlace } from './sources.ts'
 
 const USAGE = `Usage: sluice block <url> <limiter> <key> <duration>   denies all requests of a key for a time, such as 15m
        sluice unblock <url> <limiter> <key>            ends that
@@ -36,49 +36,37 @@ export const blockCommand: Command = command(USAGE, BLOCK_OPTIONS, async (words,
       `No limit of the limiter ${shown(limiter)} has counted anything here. ${remedy}`,
     )
   }
-  await lock(url!, limiter!, key!, limits, ms, values)
+  await withPlace(url!, values, (place) => lock(place, limiter!, key!, limits, ms))
   if (values.json) return { text: jsonText({ limiter, key, limits, blockedFor: ms }) }
   return { text: `${limiter}: ${key} is blocked for ${roughDuration(ms)}, by ${limits.join(', ')}\n` }
 })
 
 export const unblockCommand: Command = command(USAGE, SOURCE_OPTIONS, async (words, values) => {
   const [url, limiter, key] = wordsOf(words, 3, 'a URL, a limiter and a key')
-  const held = await heldAt(url!, limiter!, key!, values)
-  const limits = held.filter(({ lockedFor }) => lockedFor > 0).map(({ limit }) => limit)
-  if (limits.length > 0) await lock(url!, limiter!, key!, limits, 0, values)
+  const limits = await withPlace(url!, values, async (place) => {
+    const held = await heldIn(place, limiter!, key!)
+    const locking = held.filter(({ lockedFor }) => lockedFor > 0).map(({ limit }) => limit)
+    if (locking.length > 0) await lock(place, limiter!, key!, locking, 0)
+    return locking
+  })
   if (values.json) return { text: jsonText({ limiter, key, limits, blockedFor: 0 }) }
   return { text: `${limiter}: ${key} is ${limits.length === 0 ? 'not blocked' : 'no longer blocked'}\n` }
 })
 
 /** Locks a key out under limits, whose states stay; 0 ends it. */
-async function lock(
-  url: string,
-  limiter: string,
-  key: string,
-  limits: readonly string[],
-  ms: number,
-  options: SourceOptions,
-): Promise<void> {
-  await withStoreAt(url, options, async (store) => {
-    const charges = limits.map((name) => {
-      // A lock-out is kept by the name of the limit, whatever the limit is.
-      const policy = createPolicy(limiter, perSecond(1, { name }), store, store)
-      return new Charge(policy, boundedKey(key), 1)
-    })
-    await perform(store, { kind: 'lock', charges, ms, mode: 'set' })
+async function lock(place: Place, limiter: string, key: string, limits: readonly string[], ms: number): Promise<void> {
+  const store = place.store()
+  const charges = limits.map((name) => {
+    // A lock-out is kept by the name of the limit, whatever the limit is.
+    const policy = createPolicy(limiter, perSecond(1, { name }), store, store)
+    return new Charge(policy, boundedKey(key), 1)
   })
+  await perform(store, { kind: 'lock', charges, ms, mode: 'set' })
 }
 
-async function heldAt(
-  url: string,
-  limiter: string,
-  key: string,
-  options: SourceOptions,
-): Promise<ReturnType<typeof heldOf>['limits']> {
-  return withSource(url, options, async (source) => {
-    const stored = source.keyOf(limiter, boundedKey(key))
-    return heldOf(stored.name, await stored.read()).limits
-  })
+async function heldIn({ source }: Place, limiter: string, key: string): Promise<readonly HeldByLimit[]> {
+  const stored = source.keyOf(limiter, boundedKey(key))
+  return heldOf(stored.name, await stored.read()).limits
 }
 
 /** Keys that are looked at to find the limits of a limiter, and those of them that are read. */
@@ -90,7 +78,13 @@ const MOST_READ = 100
  * dashboard. One that is in force is enough, and one that was removed from the code denies nothing.
  */
 async function limitsOf(url: string, limiter: string, key: string, options: SourceOptions): Promise<readonly string[]> {
-  const names = new Set((await heldAt(url, limiter, key, options)).map(({ limit }) => limit))
+  const names = new Set<string>()
+  await withPlace(url, options, async (place) => {
+    for (const { limit } of await heldIn(place, limiter, key)) names.add(limit)
+    const { members } = await readFleet(place.texts(TOPIC))
+    for (const each of members.flatMap(({ summary }) => summary.series))
+      if (each.limiter === limiter && !isUnmatchedSeries(each)) names.add(each.limit)
+  })
   let left = MOST_READ
   await withAllKeys(url, options, (source) =>
     source.next(MOST_KEYS, async (keys) => {
@@ -99,9 +93,6 @@ async function limitsOf(url: string, limiter: string, key: string, options: Sour
       for (const each of wanted) for (const { limit } of heldOf(each.name, await each.read()).limits) names.add(limit)
     }),
   )
-  const { members } = await withTexts(url, options, TOPIC, readFleet)
-  for (const { summary } of members)
-    for (const each of summary.series) if (each.limiter === limiter && !isUnmatchedSeries(each)) names.add(each.limit)
   return [...names].toSorted()
 }
 

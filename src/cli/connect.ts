@@ -14,9 +14,11 @@ interface ServerAddress {
 }
 
 interface Connection {
-  readonly client: unknown
+  readonly client: RedisClient
   close(): void
 }
+
+type Kind = 'single' | 'cluster'
 
 /**
  * Connects with the package of a client. The package is loaded only if it is installed. With `lasts`, the client connects again by itself when the server
@@ -24,8 +26,14 @@ interface Connection {
  */
 interface ClientPackage {
   readonly name: string
-  single(loaded: unknown, address: ServerAddress, lasts: boolean): Promise<Connection>
-  cluster(loaded: unknown, address: ServerAddress, lasts: boolean): Promise<Connection>
+  open(loaded: unknown, kind: Kind, address: ServerAddress, lasts: boolean): Promise<Connection>
+}
+
+type IoredisClient = RedisClient & {
+  connect(): Promise<unknown>
+  select(database: number): Promise<unknown>
+  disconnect(): void
+  on(event: 'error', listener: (error: Error) => void): unknown
 }
 
 interface Ioredis {
@@ -33,98 +41,72 @@ interface Ioredis {
   readonly Cluster: new (nodes: readonly object[], options: object) => IoredisClient
 }
 
-interface IoredisClient {
-  connect(): Promise<unknown>
-  select(database: number): Promise<unknown>
-  disconnect(): void
-  on(event: 'error', listener: (error: Error) => void): unknown
-}
-
-interface NodeRedis {
-  createClient(options: object): NodeRedisClient
-  createCluster(options: object): NodeRedisClient
-}
-
-interface NodeRedisClient {
+type NodeRedisClient = RedisClient & {
   connect(): Promise<unknown>
   destroy(): void
   on(event: 'error', listener: () => void): unknown
 }
 
+type NodeRedis = Readonly<Record<'createClient' | 'createCluster', (options: object) => NodeRedisClient>>
+
 /** Milliseconds before a command fails. It must not wait for a server to come back. */
 const TIMEOUT = 5000
 
-function ignore(): void {}
-
 function likeIoredis(name: string): ClientPackage {
-  const options = ({ username, password, tls }: ServerAddress, lasts: boolean): object => ({
-    ...(username !== undefined && { username }),
-    ...(password !== undefined && { password }),
-    ...(tls && { tls: {} }),
-    connectTimeout: TIMEOUT,
-    maxRetriesPerRequest: 1,
-    ...(!lasts && { retryStrategy: null }),
-  })
-  const open = async (client: IoredisClient, database = 0): Promise<Connection> => {
-    let reason: Error | undefined
-    client.on('error', (error) => {
-      reason = error
-    })
-    try {
-      await client.connect()
-      // With its option `db`, it would use database 0 if the database does not exist.
-      if (database !== 0) await client.select(database)
-    } catch (closed) {
-      client.disconnect()
-      // This error only says that the connection is closed.
-      throw reason ?? (closed as Error)
-    }
-    return { client, close: () => client.disconnect() }
-  }
   return {
     name,
-    single(loaded, address, lasts) {
-      const { host, port, database } = address
+    async open(loaded, kind, { host, port, username, password, database, tls }, lasts) {
+      const { Redis, Cluster } = loaded as Ioredis
+      const options = {
+        ...(username !== undefined && { username }),
+        ...(password !== undefined && { password }),
+        ...(tls && { tls: {} }),
+        connectTimeout: TIMEOUT,
+        maxRetriesPerRequest: 1,
+        ...(!lasts && { retryStrategy: null }),
+      }
+      const isSingle = kind === 'single'
       // A client that connects again must know the database itself.
-      const own = { host, port, lazyConnect: true, ...(lasts && { db: database }), ...options(address, lasts) }
-      return open(new (loaded as Ioredis).Redis(own), lasts ? 0 : database)
-    },
-    cluster(loaded, address, lasts) {
-      const settings = { lazyConnect: true, redisOptions: options(address, lasts) }
-      return open(new (loaded as Ioredis).Cluster([{ host: address.host, port: address.port }], settings))
+      const client = isSingle
+        ? new Redis({ host, port, lazyConnect: true, ...(lasts && { db: database }), ...options })
+        : new Cluster([{ host, port }], { lazyConnect: true, redisOptions: options })
+      let reason: Error | undefined
+      client.on('error', (error) => {
+        reason = error
+      })
+      try {
+        await client.connect()
+        // With its option `db`, it would use database 0 if the database does not exist.
+        if (isSingle && !lasts && database !== 0) await client.select(database)
+      } catch (closed) {
+        client.disconnect()
+        // This error only says that the connection is closed.
+        throw reason ?? (closed as Error)
+      }
+      return { client, close: () => client.disconnect() }
     },
   }
 }
 
 const nodeRedis: ClientPackage = {
   name: 'redis',
-  single: (loaded, address, lasts) =>
-    openNodeRedis((loaded as NodeRedis).createClient(nodeRedisOptions(address, lasts))),
-  cluster: (loaded, address, lasts) =>
-    openNodeRedis(
-      (loaded as NodeRedis).createCluster({
-        rootNodes: [nodeRedisOptions(address, lasts)],
-        defaults: { username: address.username, password: address.password },
-      }),
-    ),
-}
-
-function nodeRedisOptions({ host, port, username, password, database, tls }: ServerAddress, lasts: boolean): object {
-  const socket = { host, port, tls, connectTimeout: TIMEOUT, ...(!lasts && { reconnectStrategy: false }) }
-  return { socket, username, password, ...(database !== 0 && { database }) }
-}
-
-async function openNodeRedis(client: NodeRedisClient): Promise<Connection> {
-  client.on('error', ignore)
-  await client.connect()
-  return { client, close: () => client.destroy() }
+  async open(loaded, kind, { host, port, username, password, database, tls }, lasts) {
+    const { createClient, createCluster } = loaded as NodeRedis
+    const socket = { host, port, tls, connectTimeout: TIMEOUT, ...(!lasts && { reconnectStrategy: false }) }
+    const options = { socket, username, password, ...(database !== 0 && { database }) }
+    const defaults = { username, password }
+    const client = kind === 'single' ? createClient(options) : createCluster({ rootNodes: [options], defaults })
+    client.on('error', () => undefined)
+    await client.connect()
+    return { client, close: () => client.destroy() }
+  },
 }
 
 /** The known clients, in the order in which they are tried. */
 export const clients: readonly ClientPackage[] = [likeIoredis('ioredis'), likeIoredis('iovalkey'), nodeRedis]
 
 /** Connects to one server, or to a cluster. Throws `STORE_FAILED` with the URL if there is no connection. */
-type Open = (kind: 'single' | 'cluster', lasts: boolean, at?: Partial<ServerAddress>) => Promise<Connection>
+type Open = (kind: Kind, lasts: boolean, at?: Partial<ServerAddress>) => Promise<Connection>
 
 /** Returns what opens connections to a URL with an installed client. */
 async function opener(url: string, name: string | undefined): Promise<Open> {
@@ -132,11 +114,23 @@ async function opener(url: string, name: string | undefined): Promise<Open> {
   const [client, loaded] = await installed(name)
   return async function open(kind, lasts, at) {
     try {
-      return await client[kind](loaded, { ...address, ...at }, lasts)
+      return await client.open(loaded, kind, { ...address, ...at }, lasts)
     } catch (cause) {
       const reason = (cause as Error).message.trim()
       throw new SluiceError('STORE_FAILED', `no connection to ${withoutSecrets(url)}: ${reason}`, { cause })
     }
+  }
+}
+
+/** Calls `work`, and then closes what it has received. */
+export async function closing<Opened extends { close(): unknown }, Answer>(
+  opened: Opened,
+  work: (opened: Opened) => Answer | Promise<Answer>,
+): Promise<Answer> {
+  try {
+    return await work(opened)
+  } finally {
+    await opened.close()
   }
 }
 
@@ -151,20 +145,16 @@ export async function withRedis<Answer>(
   lasts = false,
 ): Promise<Answer> {
   const open = await opener(url, name)
+  const use = (connection: Connection): Promise<Answer> => work(runnerOf(connection), connection.client)
   const first = await open('single', false)
   let isCluster: boolean
   try {
     isCluster = (await primariesOf(runnerOf(first))).length > 0
-    if (!isCluster && !lasts) return await work(runnerOf(first), first.client as RedisClient)
+    if (!isCluster && !lasts) return await use(first)
   } finally {
     first.close()
   }
-  const connection = await open(isCluster ? 'cluster' : 'single', lasts)
-  try {
-    return await work(runnerOf(connection), connection.client as RedisClient)
-  } finally {
-    connection.close()
-  }
+  return closing(await open(isCluster ? 'cluster' : 'single', lasts), use)
 }
 
 /**
@@ -189,9 +179,8 @@ export async function withServers<Answer>(
 }
 
 function runnerOf({ client }: Connection): ScriptClient {
-  return scriptClient(client as RedisClient, undefined)
+  return scriptClient(client, undefined)
 }
-
 /** The primaries of a cluster; none for a server that is not in a cluster. */
 async function primariesOf(runner: ScriptClient): Promise<readonly { host: string; port: number }[]> {
   const reply = await runner.eval(PRIMARIES, [], [])

@@ -7,7 +7,7 @@ import { type ListedDatabase, rowStore } from '../stores/rows.ts'
 import { sqliteDatabase, sqliteStore } from '../stores/sqlite.ts'
 import type { Store } from '../stores/store.ts'
 import { shown, SluiceError } from '../util/errors.ts'
-import { load, withoutSecrets } from './connect.ts'
+import { closing, load, withoutSecrets } from './connect.ts'
 
 export interface TableOptions {
   readonly table?: string | undefined
@@ -83,11 +83,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
     schemes: ['postgres:', 'postgresql:'],
     open: withClients({
       pg({ default: { Pool } }: PgPackage, url, table, lasts) {
-        const pool = new Pool({
-          connectionString: url,
-          max: lasts ? MANY : FEW,
-          connectionTimeoutMillis: TIMEOUT,
-        })
+        const pool = new Pool({ connectionString: url, max: lasts ? MANY : FEW, connectionTimeoutMillis: TIMEOUT })
         pool.on('error', () => undefined)
         const database = postgresDatabase(pool, { ...table, ...waits(lasts) })
         return { database, execute: (statements) => pool.query(inTurn(statements)), close: () => pool.end() }
@@ -164,14 +160,8 @@ export async function withStore<Answer>(
   work: (store: Store) => Promise<Answer>,
 ): Promise<Answer> {
   const kind = kindOf(url)!
-  const opened = kind.store === undefined ? await kind.open(url, given(options), true) : undefined
-  const store = opened === undefined ? kind.store!(url, given(options)) : rowStore(opened.database)
-  try {
-    return await work(store)
-  } finally {
-    await store.close?.()
-    await opened?.close()
-  }
+  if (kind.store !== undefined) return closing(kind.store(url, given(options)), work)
+  return closing(await kind.open(url, given(options), true), ({ database }) => closing(rowStore(database), work))
 }
 
 export interface Migration extends TableOptions {
@@ -180,14 +170,8 @@ export interface Migration extends TableOptions {
   readonly grant?: string | undefined
 }
 
-/** Returns the statements that create the table in a kind of database, or in the one at a URL, as a text. */
-export function migrationOf(target: string, migration: Migration): string {
-  return statementsOf(target, migration)
-    .map((each) => `${each};\n`)
-    .join('')
-}
-
-function statementsOf(target: string, { unlogged, grant, ...options }: Migration): readonly string[] {
+/** Returns the statements that create the table in a kind of database, or in the one at a URL. */
+export function statementsOf(target: string, { unlogged, grant, ...options }: Migration): readonly string[] {
   if (grant === '') throw new SluiceError('INVALID_OPTION', '--grant: expected the name of a user')
   const kind = KINDS[target] ?? kindOf(target)
   if (kind?.create !== undefined) return kind.create({ ...given(options), ...(unlogged && { unlogged }) }, grant)
@@ -207,11 +191,6 @@ export async function applyMigration(url: string, migration: Migration): Promise
     await execute!(statements)
     await database.ready!()
   })
-}
-
-/** Checks the table at a URL. Throws `STORE_SETUP` with what is wrong, and another error if the database does not answer. */
-export async function checkMigration(url: string, options: TableOptions): Promise<void> {
-  await withDatabase(url, options, ({ database }) => database.ready!())
 }
 
 /**

@@ -1,11 +1,11 @@
 import { heldOf } from '../stores/held.ts'
 import { boundedKey } from '../util/bounded-key.ts'
-import { shown } from '../util/errors.ts'
+import { messageOf, shown } from '../util/errors.ts'
 import { nearest } from '../util/validate.ts'
 import { command, type Command, Misuse, SOURCE_OPTIONS, SOURCE_USAGE, type ValuesOf } from './command.ts'
 import { isDatabaseUrl } from './databases.ts'
-import { answerOf, asError, grouped, jsonText, type Outcome, printed } from './print.ts'
-import { type SourceOptions, withAllKeys, withSource } from './sources.ts'
+import { answerOf, grouped, jsonText, type Outcome, printed } from './print.ts'
+import { type SourceOptions, withAllKeys, withPlace } from './sources.ts'
 
 const USAGE = `Usage: sluice inspect <url> <limiter> <key>   prints how much of its limits a key has used
        sluice reset <url> <limiter> <key>     deletes the state of a key
@@ -44,7 +44,7 @@ async function inspected(
   if (name !== 'inspect' && name !== 'reset') throw unknown(name, others)
   if (words.length !== 4) throw new Misuse('expected a URL, a limiter and a key')
   const { json, raw } = values
-  const { isFound, answer, text } = await withSource(url, values, async (source) => {
+  const { isFound, answer, text } = await withPlace(url, values, async ({ source }) => {
     const stored = source.keyOf(limiter, boundedKey(key))
     if (name === 'reset') {
       const deleted = await stored.reset()
@@ -54,10 +54,10 @@ async function inspected(
     const found = heldOf(stored.name, await stored.read())
     return { isFound: found.limits.length > 0, answer: answerOf(found, raw), text: printed(found, raw) }
   })
-  const known = isFound ? undefined : await limitersIn(url, values).catch(asError)
+  const known = isFound ? undefined : await limitersIn(url, values).catch(messageOf)
   // The state of the key is known: a user who may not list keys still receives it.
-  if (known instanceof Error)
-    return { text: json ? jsonText(answer) : text, note: `No list of limiters: ${known.message}\n` }
+  if (typeof known === 'string')
+    return { text: json ? jsonText(answer) : text, note: `No list of limiters: ${known}\n` }
   const isUnknown = known !== undefined && !known.names.includes(limiter)
   if (!json) return { text: isUnknown ? `${text}${limiterLines(limiter, url, values.prefix, known)}` : text }
   return { text: jsonText(isUnknown ? { ...answer, limiters: known.names } : answer) }

@@ -1,7 +1,7 @@
-import { SluiceError } from '../util/errors.ts'
+import { messageOf, SluiceError } from '../util/errors.ts'
 import { command, type Command, Misuse } from './command.ts'
-import { applyMigration, checkMigration, EXAMPLE, isDatabaseUrl, migrationOf } from './databases.ts'
-import { asError, EXIT, withoutPasswords } from './print.ts'
+import { applyMigration, EXAMPLE, isDatabaseUrl, statementsOf, withDatabase } from './databases.ts'
+import { EXIT, withoutPasswords } from './print.ts'
 
 const USAGE = `Usage: sluice migrate <database>           prints the statement that creates the table of a store
        sluice migrate <url>               prints it, and checks the table: columns, primary key, and the rights of the user in the URL
@@ -26,21 +26,24 @@ const OPTIONS = {
   apply: { type: 'boolean', default: false },
 } as const
 
+const RIGHT = 'The table exists. Its columns, its primary key and the rights are right.\n'
+
 export const migrateCommand: Command = command(USAGE, OPTIONS, async (words, values) => {
   const [target] = words
   if (target === undefined || words.length > 1) throw new Misuse('expected a database or a URL')
   if (values.apply) {
     await applyMigration(target, values)
-    return { text: 'The table exists. Its columns, its primary key and the rights are right.\n' }
+    return { text: RIGHT }
   }
-  const text = migrationOf(target, values)
+  const statements = statementsOf(target, values)
+  const text = statements.map((each) => `${each};\n`).join('')
   if (!isDatabaseUrl(target)) return { text }
   try {
-    await checkMigration(target, values)
-    return { text, note: 'The table exists. Its columns, its primary key and the rights are right.\n' }
+    await withDatabase(target, values, ({ database }) => database.ready!())
+    return { text, note: RIGHT }
   } catch (error) {
     const isWrong = error instanceof SluiceError && error.code === 'STORE_SETUP'
-    const reason = withoutPasswords(asError(error).message)
+    const reason = withoutPasswords(messageOf(error))
     return isWrong
       ? { text, note: `${reason}\n`, exitCode: EXIT.failed }
       : { text, note: `The table was not checked: ${reason}\n` }

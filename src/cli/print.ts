@@ -112,10 +112,6 @@ export interface Io {
   readonly stderr: { write(text: string): unknown }
 }
 
-export function asError(error: unknown): Error {
-  return error instanceof Error ? error : new Error(String(error))
-}
-
 /** The exit codes of all commands: it is done, it failed, the call cannot be understood. */
 export const EXIT = { done: 0, failed: 1, misused: 2 } as const
 

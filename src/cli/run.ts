@@ -1,8 +1,9 @@
 import { blockCommand, unblockCommand } from './block.ts'
 import type { Command } from './command.ts'
 import { inspectOrReset } from './inspect.ts'
+import { messageOf } from '../util/errors.ts'
 import { migrateCommand } from './migrate.ts'
-import { asError, escaped, EXIT, exitCodeOf, type Io, withoutPasswords } from './print.ts'
+import { escaped, EXIT, exitCodeOf, type Io, withoutPasswords } from './print.ts'
 import { replayCommand } from './replay/command.ts'
 import { rulesCommand } from './rules/command.ts'
 import { serveCommand } from './serve/command.ts'
@@ -36,7 +37,7 @@ export async function run(args: readonly string[], io: Io = process): Promise<nu
     return exitCode
   } catch (error) {
     // After the help of a command, the place in the documentation is not needed.
-    const text = asError(error).message.replace(/\n \(sluice\/docs\/\S+\)$/, '')
+    const text = messageOf(error).replace(/\n \(sluice\/docs\/\S+\)$/, '')
     io.stderr.write(escaped(`sluice: ${withoutPasswords(text)}\n`))
     return exitCodeOf(error)
   }

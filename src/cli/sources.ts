@@ -42,13 +42,34 @@ export interface SourceOptions extends TableOptions {
   readonly client?: string | undefined
 }
 
-export async function withSource<Answer>(
+/** What a URL leads to. */
+export interface Place {
+  readonly source: KeySource
+  store(): Store
+  texts(topic: string): SharedTexts
+}
+
+export async function withPlace<Answer>(
   url: string,
   options: SourceOptions,
-  work: (source: KeySource) => Promise<Answer>,
+  work: (place: Place) => Promise<Answer>,
 ): Promise<Answer> {
-  if (isDatabaseUrl(url)) return withDatabase(url, options, ({ database }) => work(new RowSource(database)))
-  return withRedis(url, options.client, (runner) => work(new RedisSource([runner], options.prefix)))
+  const { prefix, client } = options
+  if (!isDatabaseUrl(url))
+    return withRedis(url, client, (runner, connected) =>
+      work({
+        source: new RedisSource([runner], prefix),
+        store: () => redisStore(connected, { prefix }),
+        texts: (topic) => redisTexts(runner, prefix, topic),
+      }),
+    )
+  return withDatabase(url, options, ({ database }) =>
+    work({
+      source: new RowSource(database),
+      store: () => rowStore(database),
+      texts: (topic) => rowTexts(database, topic),
+    }),
+  )
 }
 
 /** Calls `work` with the source of all keys: those of each server of a cluster. */
@@ -57,28 +78,8 @@ export async function withAllKeys<Answer>(
   options: SourceOptions,
   work: (source: KeySource) => Promise<Answer>,
 ): Promise<Answer> {
-  if (isDatabaseUrl(url)) return withSource(url, options, work)
+  if (isDatabaseUrl(url)) return withPlace(url, options, ({ source }) => work(source))
   return withServers(url, options.client, (runners) => work(new RedisSource(runners, options.prefix)))
-}
-
-export async function withStoreAt<Answer>(
-  url: string,
-  options: SourceOptions,
-  work: (store: Store) => Promise<Answer>,
-): Promise<Answer> {
-  if (isDatabaseUrl(url)) return withDatabase(url, options, ({ database }) => work(rowStore(database)))
-  const { prefix, client } = options
-  return withRedis(url, client, (_, connected) => work(redisStore(connected, { prefix })))
-}
-
-export async function withTexts<Answer>(
-  url: string,
-  options: SourceOptions,
-  topic: string,
-  work: (texts: SharedTexts) => Promise<Answer>,
-): Promise<Answer> {
-  if (isDatabaseUrl(url)) return withDatabase(url, options, ({ database }) => work(rowTexts(database, topic)))
-  return withRedis(url, options.client, (runner) => work(redisTexts(runner, options.prefix, topic)))
 }
 
 /** Keys that one step looks at. Redis does nothing else meanwhile: about a millisecond. */

@@ -35,25 +35,32 @@ const known = new WeakMap<Limit, string>()
 function wordsOf(limit: Limit): string {
   const before = known.get(limit)
   if (before !== undefined) return before
-  const { algorithm, quota, strict, block, shadow } = limit
-  const isKnown = (name: string): boolean => COMMON.has(name) || name === windowOptionOf(limit)
-  const own = Object.entries(limit).filter(([name, value]) => !isKnown(name) && value !== quota)
-  const parts = [
-    `${quota} ${countsSlots(limit) ? 'at the same time' : `per ${windowWords(limit)}`}`,
-    algorithm,
-    ...(countsSlots(limit) ? [`${windowOptionOf(limit)} ${lasting(limit.window)}`] : []),
-    ...own.map(([name, value]) => `${name} ${typeof value === 'string' ? value : JSON.stringify(value)}`),
-    ...(strict === true ? ['strict'] : []),
-    ...(block === undefined ? [] : [`block ${typeof block === 'number' ? lasting(block) : blockWords(block)}`]),
-    ...(shadow === true ? ['shadow'] : []),
-  ]
-  const words = parts.join(', ').slice(0, LONGEST_WORDS)
+  const words = partsOf(limit, windowWords(limit), blockWords).join(', ').slice(0, LONGEST_WORDS)
   known.set(limit, words)
   return words
 }
 
+/** Returns the parts of the description of a limit, whose window and block are in the words that are given. */
+export function partsOf(limit: Limit, window: string, blockText: (block: Block) => string): string[] {
+  const { algorithm, quota, strict, block, shadow } = limit
+  const isKnown = (name: string): boolean => COMMON.has(name) || name === windowOptionOf(limit)
+  const own = Object.entries(limit).filter(([name, value]) => !isKnown(name) && value !== quota)
+  return [
+    `${quota} ${countsSlots(limit) ? 'at the same time' : `per ${window}`}`,
+    algorithm,
+    ...(countsSlots(limit) ? [`${windowOptionOf(limit)} ${window}`] : []),
+    ...own.map(([name, value]) => `${name} ${typeof value === 'string' ? value : JSON.stringify(value)}`),
+    ...(strict === true ? ['strict'] : []),
+    ...(block === undefined ? [] : [`block ${blockText(block)}`]),
+    ...(shadow === true ? ['shadow'] : []),
+  ]
+}
+
+type Block = NonNullable<Limit['block']>
+
 /** @example 'minute', '10 seconds', 'calendar month' */
 function windowWords(limit: Limit): string {
+  if (countsSlots(limit)) return lasting(limit.window)
   const isCalendar = limit['anchor'] === 'calendar'
   const words = isCalendar ? CALENDAR[windowText(limit)]! : lasting(limit.window)
   return words.replace(/^1 /, '')
@@ -66,7 +73,9 @@ const CALENDAR: Readonly<Record<string, string>> = {
   '1y': 'calendar year',
 }
 
-function blockWords({ for: first, upTo, factor }: Exclude<NonNullable<Limit['block']>, number>): string {
+function blockWords(block: Block): string {
+  if (typeof block === 'number') return lasting(block)
+  const { for: first, upTo, factor } = block
   return factor === 1 ? lasting(first) : `${lasting(first)} to ${lasting(upTo)}`
 }
 

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os'
-import { decisions, unmatchedRequests } from '../limiter/decision.ts'
+import { type DecisionEvent, decisions, type UnmatchedEvent, unmatchedRequests } from '../limiter/decision.ts'
 import { topDenied, type TopDenied } from '../metrics/top-denied.ts'
 import { isCharge, type Store } from '../stores/store.ts'
 import { type Clock, steadyClock } from '../util/clock.ts'
@@ -31,8 +31,6 @@ export class Live {
   readonly #clock: Clock
   readonly #fleet: Fleet
   readonly #isOn: boolean
-  readonly #count: Parameters<typeof decisions.subscribe>[0]
-  readonly #countUnmatched: Parameters<typeof unmatchedRequests.subscribe>[0]
   readonly #since: number
   #answer = ''
   #answeredAt = -Infinity
@@ -50,11 +48,12 @@ export class Live {
     })
     for (const store of meeting ?? []) this.#fleet.use(store)
     this.#denied = topDenied({ size: MOST_DENIED, window: '10m', clock })
-    this.#count = (event) => this.#counters.count(event)
-    this.#countUnmatched = (event) => this.#counters.countUnmatched(event)
     decisions.subscribe(this.#count)
     unmatchedRequests.subscribe(this.#countUnmatched)
   }
+
+  readonly #count = (event: DecisionEvent): void => this.#counters.count(event)
+  readonly #countUnmatched = (event: UnmatchedEvent): void => this.#counters.countUnmatched(event)
 
   /** Returns the state as JSON, made once for visitors that ask at the same time. */
   async state(): Promise<string> {

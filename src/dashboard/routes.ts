@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { SluiceError, textOf } from '../util/errors.ts'
-import { warn } from '../util/warn.ts'
+import { rareWarning } from '../util/warn.ts'
 import type { Keys } from './keys.ts'
 import type { Live } from './live.ts'
 import type { KeyAnswer } from './state.ts'
@@ -17,9 +17,6 @@ export const files: ReadonlyMap<string, { readonly type: string; readonly text: 
   ['/icon.svg', { type: 'image/svg+xml', text: icon }],
   ['/main.js', { type: 'text/javascript', text: script }],
 ])
-
-/** Milliseconds between two warnings, at least. */
-const WARN_EVERY = 60_000
 
 /** Sent with every response to an authorized visitor. Scripts and styles come from the dashboard alone, and no other page can frame it. */
 const SECURITY_HEADERS: Readonly<Record<string, string>> = {
@@ -39,15 +36,13 @@ const SECURITY_HEADERS: Readonly<Record<string, string>> = {
 export function authorizer<Request>(
   authorize: (request: Request) => boolean | PromiseLike<boolean>,
 ): (request: Request) => Promise<boolean> {
-  let nextWarning = -Infinity
+  const warnRarely = rareWarning('SLUICE_OUTCOME')
   return async function isAuthorized(request) {
     try {
       const answer: unknown = await authorize(request)
       return answer === true
     } catch (error) {
-      const now = performance.now()
-      if (now >= nextWarning) warn('SLUICE_OUTCOME', `authorize of a dashboard failed. ${textOf(error)}`)
-      nextWarning = Math.max(nextWarning, now + WARN_EVERY)
+      warnRarely(() => `authorize of a dashboard failed. ${textOf(error)}`)
       return false
     }
   }
@@ -93,9 +88,6 @@ function isText(given: unknown): given is string {
   return typeof given === 'string' && given.length <= LONGEST
 }
 
-const NOT_FOUND = 404
-const METHOD_NOT_ALLOWED = 405
-
 /** Returns the path below a base path, without the query, or `undefined` for a URL elsewhere. */
 export function pathBelow(basePath: string, url = ''): string | undefined {
   const [path = ''] = url.split('?', 1)
@@ -127,14 +119,14 @@ export class Routes {
 
   async answer(request: IncomingMessage, response: ServerResponse, path: string | undefined): Promise<void> {
     if (this.#isClosed) return send(response, 503, 'The dashboard is closed.')
-    if (path === undefined) return send(response, NOT_FOUND)
-    if (path === '' || (path === '/' && !hasSlash(request))) return redirect(request, response)
+    if (path === undefined) return send(response, 404)
+    if (path === '' || (path === '/' && !originalPath(request).endsWith('/'))) return redirect(request, response)
     if (path !== '/' && !isSameSite(request)) return send(response, 403, 'A page of another site sent this request.')
     if (path === '/look-up' || path === '/reset') return this.#answerKey(request, response, path)
     if (request.method !== 'GET' && request.method !== 'HEAD') return notAllowed(response, 'GET, HEAD')
     if (path === '/state') return send(response, 200, await this.#live.state(), 'application/json')
     const file = files.get(path)
-    if (file === undefined) send(response, NOT_FOUND)
+    if (file === undefined) send(response, 404)
     else send(response, 200, file.text, file.type)
   }
 
@@ -159,10 +151,6 @@ function originalPath(request: IncomingMessage): string {
   return originalUrl.split('?', 1)[0]!
 }
 
-function hasSlash(request: IncomingMessage): boolean {
-  return originalPath(request).endsWith('/')
-}
-
 /** The page names its files relative to itself, so its path ends with a slash. The place is relative, for proxies that change paths. */
 function redirect(request: IncomingMessage, response: ServerResponse): void {
   const last = originalPath(request).split('/').at(-1)!
@@ -171,7 +159,7 @@ function redirect(request: IncomingMessage, response: ServerResponse): void {
 
 function notAllowed(response: ServerResponse, allowed: string): void {
   response.setHeader('Allow', allowed)
-  send(response, METHOD_NOT_ALLOWED)
+  send(response, 405)
 }
 
 function sendAnswer(response: ServerResponse, status: number, answer: KeyAnswer): void {

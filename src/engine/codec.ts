@@ -35,7 +35,6 @@ const RARE_NAMES = [
   'cut',
 ] as const
 
-/** What is stored of one limit. */
 interface Stored extends StoredState, Readonly<Partial<Record<(typeof RARE_NAMES)[number], number>>> {
   /** The microsecond until which the state counts. */
   readonly until: number
@@ -78,7 +77,12 @@ export function encodeRecord(sections: Sections, now: number): { row: Uint8Array
   if (kept.length === 0) return { row: undefined, until }
   const limits = JSON.stringify(Object.fromEntries(kept))
   const row = encoder.encode(`{"v":${VERSION},"sum":"${hash(limits)}","limits":${limits}}`)
-  if (row.length > MOST_BYTES) throw tooLarge(row.length)
+  if (row.length > MOST_BYTES)
+    throw new SluiceError(
+      'STORE_REJECTED',
+      `The state of a key would take ${row.length} bytes, more than ${MOST_BYTES}. Use slidingWindowBuckets in place of slidingWindowLog, ` +
+        'or fewer limits for each key',
+    )
   return { row, until }
 }
 
@@ -162,7 +166,6 @@ function entriesOf(stored: readonly number[]): EntryArray {
   return entries
 }
 
-/** A number that is finite. */
 function timeOf(value: unknown): number {
   if (Number.isFinite(value)) return value as number
   throw damaged()
@@ -195,7 +198,6 @@ function writerOf(algorithm: Algorithm | undefined, signature: string): Compiled
   return undefined
 }
 
-/** Returns the hash of a text in hexadecimal. */
 function hash(text: string): string {
   return fnv1a(text).toString(16).padStart(8, '0')
 }
@@ -204,13 +206,5 @@ function damaged(): SluiceError {
   return new SluiceError(
     'DAMAGED_ROW',
     'A row in the database is damaged, or another version of the package wrote it. `reset` deletes it, and the key starts from zero',
-  )
-}
-
-function tooLarge(bytes: number): SluiceError {
-  return new SluiceError(
-    'STORE_REJECTED',
-    `The state of a key would take ${bytes} bytes, more than ${MOST_BYTES}. Use slidingWindowBuckets in place of slidingWindowLog, ` +
-      'or fewer limits for each key',
   )
 }

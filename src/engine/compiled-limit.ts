@@ -95,7 +95,6 @@ export class CompiledLimit {
   readonly initialState: Float64Array
   /** The algorithm's name and parameters: equal for limits whose states are interchangeable. */
   readonly signature: string
-  /** The algorithm's step. */
   readonly step: Algorithm['step']
   /** Ticks in a millisecond: 1000, or 1. */
   readonly perMs: number
@@ -137,7 +136,8 @@ export class CompiledLimit {
     this.nonStrict = new ParameterSet(algorithm, own, perMs, 0)
     this.parameters = this.strict ? new ParameterSet(algorithm, own, perMs, 1) : this.nonStrict
     this.initialState = Float64Array.from(algorithm.initialState)
-    this.signature = signed(algorithm, this.parameters)
+    const values = algorithm.parameters.map((each) => this.parameters[each])
+    this.signature = [algorithm.name, perMs, ...values].join(',')
     this.step = algorithm.step
     this.perMs = perMs
     this.micros = 1000 / perMs
@@ -147,7 +147,9 @@ export class CompiledLimit {
     this.cells = algorithm.initialState.length
     this.hasEntries = algorithm.entries === true
     this.slots = algorithm.renew !== undefined
-    this.leasable = !this.strict && block === 0 && data.exact !== true && isLeased(algorithm, this.parameters)
+    // A charge may be used later than in the tick in which it was made.
+    const isLeased = (algorithm.leaseUntil?.(this.parameters, 0, 1) ?? 0) > 0
+    this.leasable = !this.strict && block === 0 && data.exact !== true && isLeased
     this.enforced = data.shadow !== true
     this.block = block
     this.growth = growth
@@ -159,7 +161,6 @@ export class CompiledLimit {
   }
 }
 
-/** The part of a limit from which parameters are derived. */
 interface LimitNumbers {
   readonly quota: number
   readonly window: number
@@ -170,11 +171,6 @@ interface LimitNumbers {
   readonly exact?: boolean
   readonly notifyAt?: readonly number[]
   readonly [option: string]: unknown
-}
-
-/** Returns true if a charge of an algorithm may be used later than in the tick in which it was made. */
-function isLeased({ leaseUntil }: Algorithm, parameters: LimitParameters): boolean {
-  return leaseUntil !== undefined && leaseUntil(parameters, 0, 1) > 0
 }
 
 /** Returns the capacity that an algorithm declares, if it does. `capacity` is also an option: one on `Object.prototype` is none of an algorithm. */
@@ -239,8 +235,4 @@ class ParameterSet {
       this[name] = own[name]!
     }
   }
-}
-
-function signed(algorithm: Algorithm, p: LimitParameters): string {
-  return [algorithm.name, p.perMs, ...algorithm.parameters.map((each) => p[each])].join(',')
 }

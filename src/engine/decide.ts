@@ -103,14 +103,12 @@ function leave(row: Row, charge: Charged, now: number, admitted: boolean, write:
   if (write && row.isCarriedOver && row.outcome.reset > 0) row.keep(compiled, now)
 }
 
-/** Keeps the lock-out that a denial begins, and the count of denials. */
 function keepDenial(row: Row, now: number): void {
   if (row.isForeign) return
   if (row.counted > 0) row.countDenials(Math.max(row.counted, row.denialsAt(now) + 1), now, row.countedUntil)
   if (row.locked > now) row.lock(now, row.locked)
 }
 
-/** Begins the lock-out of a denial by a limit with `block`, if it is due. */
 function lockOut(row: Row, charge: Charged, now: number): void {
   const length = countDenial(row, charge.policy.compiled, now)
   if (length === 0) return

@@ -1,3 +1,4 @@
+import type { Algorithm } from '../algorithms/algorithm.ts'
 import * as algorithms from '../algorithms/registry.ts'
 import { type CommonOptions, type Duration, type Limit, limitOf, warnIfShort } from './limit.ts'
 import { knownOptions, milliseconds, needsCall } from '../util/validate.ts'
@@ -25,11 +26,7 @@ export interface GcraOptions extends QuotaOptions {
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example gcra({ quota: 100, window: '1m', burst: 20 })
  */
-export const gcra: (options: GcraOptions) => Limit = /* @__PURE__ */ needsCall(function gcra(
-  options: GcraOptions,
-): Limit {
-  return limitOf(algorithms.gcra, options)
-}, "gcra({ quota: 100, window: '1m' })")
+export const gcra: (options: GcraOptions) => Limit = /* @__PURE__ */ factoryOf(algorithms.gcra)
 
 /** Options of `tokenBucket`. */
 export interface TokenBucketOptions extends QuotaOptions {
@@ -47,11 +44,7 @@ export interface TokenBucketOptions extends QuotaOptions {
  * @example tokenBucket({ quota: 10, window: '1s', capacity: 50 })
  * @example tokenBucket({ quota: 500, window: '1h', refill: 'interval', initial: 100 })
  */
-export const tokenBucket: (options: TokenBucketOptions) => Limit = /* @__PURE__ */ needsCall(function tokenBucket(
-  options: TokenBucketOptions,
-): Limit {
-  return limitOf(algorithms.tokenBucket, options)
-}, "tokenBucket({ quota: 100, window: '1m' })")
+export const tokenBucket: (options: TokenBucketOptions) => Limit = /* @__PURE__ */ factoryOf(algorithms.tokenBucket)
 
 /** Options of `leakyBucket`. */
 export interface LeakyBucketOptions extends QuotaOptions {
@@ -66,11 +59,7 @@ export interface LeakyBucketOptions extends QuotaOptions {
  * requests are admitted in any window. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example leakyBucket({ quota: 5, window: '1s', capacity: 20 })
  */
-export const leakyBucket: (options: LeakyBucketOptions) => Limit = /* @__PURE__ */ needsCall(function leakyBucket(
-  options: LeakyBucketOptions,
-): Limit {
-  return limitOf(algorithms.leakyBucket, options)
-}, "leakyBucket({ quota: 100, window: '1m' })")
+export const leakyBucket: (options: LeakyBucketOptions) => Limit = /* @__PURE__ */ factoryOf(algorithms.leakyBucket)
 
 /** Options of `fixedWindow`. */
 export interface FixedWindowOptions extends Omit<QuotaOptions, 'window'> {
@@ -93,22 +82,15 @@ export interface FixedWindowOptions extends Omit<QuotaOptions, 'window'> {
  * @example fixedWindow({ quota: 1000, window: '1d', anchor: 'clock' })
  * @example fixedWindow({ quota: 10_000, window: '1mo', anchor: 'calendar', timeZone: 'Europe/Berlin' })
  */
-export const fixedWindow: (options: FixedWindowOptions) => Limit = /* @__PURE__ */ needsCall(function fixedWindow(
-  options: FixedWindowOptions,
-): Limit {
-  return limitOf(algorithms.fixedWindow, options)
-}, "fixedWindow({ quota: 100, window: '1m' })")
+export const fixedWindow: (options: FixedWindowOptions) => Limit = /* @__PURE__ */ factoryOf(algorithms.fixedWindow)
 
 /**
  * Counts two windows on the clock and weights the older one by how much of it still overlaps. Three numbers of state come
  * close to a sliding window. Up to twice the quota can pass in a window, for traffic that is not even. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example slidingWindowCounter({ quota: 100, window: '1m' })
  */
-export const slidingWindowCounter: (options: QuotaOptions) => Limit = /* @__PURE__ */ needsCall(
-  function slidingWindowCounter(options: QuotaOptions): Limit {
-    return limitOf(algorithms.slidingWindowCounter, options)
-  },
-  "slidingWindowCounter({ quota: 100, window: '1m' })",
+export const slidingWindowCounter: (options: QuotaOptions) => Limit = /* @__PURE__ */ factoryOf(
+  algorithms.slidingWindowCounter,
 )
 
 /**
@@ -116,11 +98,7 @@ export const slidingWindowCounter: (options: QuotaOptions) => Limit = /* @__PURE
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example slidingWindowLog({ quota: 5, window: '15m' })
  */
-export const slidingWindowLog: (options: QuotaOptions) => Limit = /* @__PURE__ */ needsCall(function slidingWindowLog(
-  options: QuotaOptions,
-): Limit {
-  return limitOf(algorithms.slidingWindowLog, options)
-}, "slidingWindowLog({ quota: 100, window: '1m' })")
+export const slidingWindowLog: (options: QuotaOptions) => Limit = /* @__PURE__ */ factoryOf(algorithms.slidingWindowLog)
 
 /** Options of `slidingWindowBuckets`. */
 export interface SlidingWindowBucketsOptions extends QuotaOptions {
@@ -133,11 +111,8 @@ export interface SlidingWindowBucketsOptions extends QuotaOptions {
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example slidingWindowBuckets({ quota: 500, window: '1h', buckets: 60 })
  */
-export const slidingWindowBuckets: (options: SlidingWindowBucketsOptions) => Limit = /* @__PURE__ */ needsCall(
-  function slidingWindowBuckets(options: SlidingWindowBucketsOptions): Limit {
-    return limitOf(algorithms.slidingWindowBuckets, options)
-  },
-  "slidingWindowBuckets({ quota: 100, window: '1m' })",
+export const slidingWindowBuckets: (options: SlidingWindowBucketsOptions) => Limit = /* @__PURE__ */ factoryOf(
+  algorithms.slidingWindowBuckets,
 )
 
 /**
@@ -145,22 +120,14 @@ export const slidingWindowBuckets: (options: SlidingWindowBucketsOptions) => Lim
  * prefers `gcra`. At most `2 * quota - 1` units pass in any window. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example quotaLinear({ quota: 100, window: '1m' })
  */
-export const quotaLinear: (options: QuotaOptions) => Limit = /* @__PURE__ */ needsCall(function quotaLinear(
-  options: QuotaOptions,
-): Limit {
-  return limitOf(algorithms.quotaLinear, options)
-}, "quotaLinear({ quota: 100, window: '1m' })")
+export const quotaLinear: (options: QuotaOptions) => Limit = /* @__PURE__ */ factoryOf(algorithms.quotaLinear)
 
 /**
  * Denies requests while the measured rate, smoothed exponentially over `window`, exceeds `quota`. Up to twice the quota can pass in a
  * window. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example exponential({ quota: 100, window: '1h', strict: true })
  */
-export const exponential: (options: QuotaOptions) => Limit = /* @__PURE__ */ needsCall(function exponential(
-  options: QuotaOptions,
-): Limit {
-  return limitOf(algorithms.exponential, options)
-}, "exponential({ quota: 100, window: '1m' })")
+export const exponential: (options: QuotaOptions) => Limit = /* @__PURE__ */ factoryOf(algorithms.exponential)
 
 /** Options of `concurrent`. */
 export interface ConcurrentOptions extends Omit<QuotaOptions, 'window'> {
@@ -176,11 +143,9 @@ export interface ConcurrentOptions extends Omit<QuotaOptions, 'window'> {
  * at most 100,000. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example concurrent({ quota: 10, expiresAfter: '1m' })
  */
-export const concurrent: (options: number | ConcurrentOptions) => Limit = /* @__PURE__ */ needsCall(function concurrent(
-  options: number | ConcurrentOptions,
-): Limit {
-  return limitOf(algorithms.concurrent, typeof options === 'number' ? { quota: options } : options)
-}, 'concurrent(10)')
+export const concurrent: (options: number | ConcurrentOptions) => Limit = /* @__PURE__ */ factoryOf(
+  algorithms.concurrent,
+)
 
 // End of what is written.
 
@@ -226,13 +191,28 @@ export const perHour: (quota: number, common?: CommonOptions) => Limit = /* @__P
  */
 export const perDay: (quota: number, common?: CommonOptions) => Limit = /* @__PURE__ */ per('Day', '1d')
 
+/** Returns the factory of the limits of an algorithm. Where the window has a default, the quota alone is a limit. */
+function factoryOf(algorithm: Algorithm): (options: object | number) => Limit {
+  const { name, windowOption } = algorithm
+  const takesQuota = windowOption !== undefined
+  function factory(options: object | number): Limit {
+    return limitOf(algorithm, (takesQuota && typeof options === 'number' ? { quota: options } : options) as object)
+  }
+  return named(name, factory, takesQuota ? `${name}(10)` : `${name}({ quota: 100, window: '1m' })`)
+}
+
+/** Gives a function its name, and notes the call of it that an option takes. */
+function named<Maker extends object>(name: string, maker: Maker, call: string): Maker {
+  return needsCall(Object.defineProperty(maker, 'name', { value: name }), call)
+}
+
 function per(unit: string, window: Duration): (quota: number, common?: CommonOptions) => Limit {
   const name = `per${unit}`
   function shorthand(quota: number, common?: CommonOptions): Limit {
     commonOnly(`${name} (short for gcra({ quota, window: '${window}' }))`, common)
     return gcra({ ...common, quota, window })
   }
-  return needsCall(Object.defineProperty(shorthand, 'name', { value: name }), `${name}(10)`)
+  return named(name, shorthand, `${name}(10)`)
 }
 
 /** Checks the options of a shorthand, which sets all others itself. */

@@ -111,12 +111,9 @@ const COMMON = ['algorithm', 'name', 'quota', 'window', 'strict', 'block', 'shad
 
 /** The algorithms that a program has brought, by name: each that a factory was called of, or all. */
 const registry = new Map<string, Algorithm>()
-/** True once all algorithms of the package are there. */
 let isComplete = false
 
-/** What a limit was made with. */
 interface Making {
-  /** The algorithm of its name. */
   readonly named: Algorithm
   readonly compiled: CompiledLimit
 }
@@ -136,12 +133,10 @@ export function noteComplete(): void {
   isComplete = true
 }
 
-/** Returns the algorithms that the program has brought. */
 export function broughtAlgorithms(): readonly Algorithm[] {
   return [...registry.values()]
 }
 
-/** Makes a limit of an algorithm, and brings the algorithm. */
 export function limitOf(algorithm: Algorithm, options: object): Limit {
   bring(algorithm)
   return limit({ ...options, algorithm: algorithm.name })
@@ -179,7 +174,6 @@ function made(json: LimitInput, warnOf: typeof warnIfShort): Limit {
   return data
 }
 
-/** Returns what steps a limit from `limit()`. */
 export function compiled(made: Limit): CompiledLimit {
   return makings.get(made)!.compiled
 }
@@ -237,22 +231,21 @@ function normalized(json: LimitInput, algorithm: Algorithm, warnOf: typeof warnI
   const unit = algorithm.windowUnit?.(json)
   const window = unit?.longest ?? windowIn(json, algorithm, warnOf)
   warnOf('block', json.block)
-  if (isBlockOptions(json.block))
-    for (const name of ['for', 'upTo'] as const) warnOf(`block.${name}`, ownOptions(json.block)[name])
+  if (typeof json.block === 'object' && json.block !== null)
+    for (const name of ['for', 'upTo'] as const) warnOf(`block.${name}`, ownOptions(json.block as BlockOptions)[name])
   const own: Record<string, unknown> =
     algorithm.windowOption === undefined ? {} : { [algorithm.windowOption.name]: window }
   for (const option of algorithm.options) if (json[option] !== undefined) own[option] = json[option]
+  const countsSlots = algorithm.renew !== undefined
+  const defaultName = `${quota}-${countsSlots ? 'at-once' : `per-${unit?.text ?? shortDuration(window)}`}`
   const data: Limit = {
     algorithm: algorithm.name,
-    name:
-      json.name === undefined
-        ? defaultName(quota, unit?.text ?? shortDuration(window), algorithm)
-        : validName(json.name),
+    name: json.name === undefined ? defaultName : validName(json.name),
     quota,
     window,
     ...own,
     // A limit of slots charges no denied request.
-    ...(json.strict !== undefined && algorithm.renew === undefined && { strict: boolean('strict', json.strict) }),
+    ...(json.strict !== undefined && !countsSlots && { strict: boolean('strict', json.strict) }),
     ...(json.block !== undefined && { block: checkedBlock(json.block) }),
     ...(json.shadow !== undefined && { shadow: validShadow(json) }),
     ...(json.capCost !== undefined && { capCost: boolean('capCost', json.capCost) }),
@@ -278,15 +271,13 @@ function absentOptions(algorithm: Algorithm): object {
   return made
 }
 
-function defaultName(quota: number, window: string, { renew }: Algorithm): string {
-  return renew === undefined ? `${quota}-per-${window}` : `${quota}-at-once`
-}
-
 /** Returns the window of a limit in milliseconds. An algorithm may name the option otherwise. */
 function windowIn(json: LimitInput, { windowOption }: Algorithm, warnOf: typeof warnIfShort): number {
   if (windowOption === undefined) {
     warnOf('window', json.window)
-    return windowLength(json.window)
+    if (json.window === '1mo' || json.window === '1y')
+      refuse('window', "a duration such as '1d', or fixedWindow with anchor: 'calendar'", json.window)
+    return milliseconds('window', json.window)
   }
   const { name, fallback } = windowOption
   const given = json[name] ?? json.window ?? fallback
@@ -295,16 +286,6 @@ function windowIn(json: LimitInput, { windowOption }: Algorithm, warnOf: typeof 
   if (json.window !== undefined && milliseconds('window', json.window) !== window)
     refuse('window', `the same as \`${name}\`, or no window`, json.window)
   return window
-}
-
-function windowLength(window: unknown): number {
-  if (window === '1mo' || window === '1y')
-    refuse('window', "a duration such as '1d', or fixedWindow with anchor: 'calendar'", window)
-  return milliseconds('window', window)
-}
-
-function isBlockOptions(block: LimitInput['block']): block is BlockOptions {
-  return typeof block === 'object' && block !== null
 }
 
 /** Checks `shadow`. `strict` charges denied requests and `shadow` never does, so the two exclude each other. */
@@ -331,7 +312,6 @@ function validName(name: unknown): string {
   return refuse('name', '1 to 256 characters of printable ASCII', name)
 }
 
-/** Options whose short duration has been warned about. */
 const warned = new Set<string>()
 
 /** Half an hour, an hour, two, six, twelve hours, a day, a week and 30 days, in seconds. As milliseconds they are no usual window. */

@@ -17,7 +17,6 @@ const CHANGED_AT = 5
 export const CHANGE_UNTIL = 6
 /** The units that the capacity of a changed limit has cut off. They count until `CHANGE_UNTIL`. */
 const CUT = 7
-/** How many rare parts there are. */
 export const RARE = 8
 
 /** Where a row is that no store keeps yet. */
@@ -48,9 +47,7 @@ export class Row {
   slot: number = NOWHERE
 
   // What is kept.
-  /** The cells of the state. */
   readonly cells: Float64Array = new Float64Array(MAX_CELLS)
-  /** The entries of the state, if its algorithm keeps any. */
   entries: EntryArray | undefined = undefined
   /** The limit that wrote the state; undefined if there is no state. */
   writer: CompiledLimit | undefined = undefined

@@ -205,10 +205,8 @@ function isViolated({ allowed, limit }: LimitStatus): boolean {
 
 function bodyOf(problem: Problem, format: Format): string {
   if (format === 'html') return page(problem)
-  return format === 'text' ? `${problem.detail}\n` : json(problem)
-}
-
-function json({ type, title, status, violated, detail }: Problem): string {
+  const { type, title, status, violated, detail } = problem
+  if (format === 'text') return `${detail}\n`
   return JSON.stringify({ type, title, status, 'violated-policies': violated, detail })
 }
 

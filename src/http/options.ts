@@ -180,21 +180,18 @@ export function refuseLimiter(owner: string, given: object): void {
  * together with options of `createLimiter`.
  */
 export function limiterOf<Request>(
-  options: LimiterSource<Request> & { readonly onOutage?: Degraded },
+  given: LimiterSource<Request> & { readonly onOutage?: Degraded },
   adapter: RulesAdapter<Request>,
 ): Limiter<Request> {
-  return guardedLimiterOf(givenLimiter(options, adapter), options.onOutage)
+  const { limiter, onOutage, ...options } = ownOptions(given)
+  const own = Object.entries(options).filter(([name, value]) => LIMITER_OPTIONS.includes(name) && value !== undefined)
+  if (limiter === undefined) return guardedLimiterOf(createdLimiter(Object.fromEntries(own), adapter), onOutage)
+  for (const [name, value] of own) refuse(name, 'nothing together with `limiter`, which has its own', value)
+  if (typeof limiter?.consume !== 'function') refuse('limiter', 'a limiter of createLimiter or stack', limiter)
+  return guardedLimiterOf(limiter, onOutage)
 }
 
-function givenLimiter<Request>(given: LimiterSource<Request>, adapter: RulesAdapter<Request>): Limiter<Request> {
-  const options = ownOptions(given)
-  const own = Object.entries(options).filter(([name, value]) => LIMITER_OPTIONS.includes(name) && value !== undefined)
-  if (options.limiter === undefined && options.rules !== undefined) {
-    return createRulesLimiter(Object.fromEntries(own) as unknown as RulesLimiterOptions<Request>, readerOf(adapter))
-  }
-  if (options.limiter === undefined) return createLimiter(Object.fromEntries(own) as unknown as LimiterOptions<Request>)
-  for (const [name, value] of own) refuse(name, 'nothing together with `limiter`, which has its own', value)
-  if (typeof options.limiter?.consume !== 'function')
-    refuse('limiter', 'a limiter of createLimiter or stack', options.limiter)
-  return options.limiter
+function createdLimiter<Request>(options: object, adapter: RulesAdapter<Request>): Limiter<Request> {
+  if (!Object.hasOwn(options, 'rules')) return createLimiter(options as LimiterOptions<Request>)
+  return createRulesLimiter(options as RulesLimiterOptions<Request>, readerOf(adapter))
 }

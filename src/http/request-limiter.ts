@@ -5,9 +5,10 @@ import { type Denial, denialIn } from './denial.ts'
 import { isPreflight, withNames } from './headers/cors.ts'
 import { mergeRetryAfter, millisecondsBeside, RETRY_AFTER_MS, retryAfter, retryAfterMs } from './headers/retry-after.ts'
 import type { HeaderOptions } from './headers/options.ts'
-import { type DenialOptions, messageReader, type SentMessage } from './message.ts'
+import { type DenialOptions, messageReader } from './message.ts'
 import { loadQueues } from '../limiter/wait-place.ts'
 import { countWaiting } from '../limiter/waiting.ts'
+import { preflightLimiterOf } from '../limiter/adapted.ts'
 import { isOwn } from '../limiter/default-limiter.ts'
 import type { Limiter } from '../limiter/contract.ts'
 import { isStoreError, shown, SluiceError } from '../util/errors.ts'
@@ -15,9 +16,9 @@ import { sleep } from '../util/clock.ts'
 import { isTrue, ownOptions } from '../util/validate.ts'
 import { withChecks } from './checking.ts'
 import type { BeginCheck } from './checks/checked.ts'
-import { laneOf, preflightLaneOf, type RequestLane } from './lanes.ts'
 import { latestPass, type Pass, recordPass, showsMilliseconds } from './passes.ts'
-import { stackedHeaderWriter } from './headers/stacked.ts'
+import { countedFinder, type FindCounted } from './counted.ts'
+import { type ResponseHeaders, type StackedHeaderWriter, stackedHeaderWriter } from './headers/stacked.ts'
 import { allowedRequests } from './keys/networks.ts'
 import { type HttpOptions, limiterOf, type LimiterSource, validateHttpOptions } from './options.ts'
 import { consumeInTurn, type QueueOptions } from './queue.ts'
@@ -77,9 +78,10 @@ function denialResponder<Request, Response, Next, OnDenied>(
     return function sendDenial(decision, request, response) {
       const retry = retryAfter(decision)
       if (readMessage !== undefined && decision.degraded !== 'closed') {
-        return chain(readMessage(decision, request), (sent) =>
-          send(messageDenial(sent, statusCode), retry, decision, request, response),
-        )
+        return chain(readMessage(decision, request), ({ type, text }) => {
+          const headers = Object.entries({ 'Cache-Control': 'no-store', 'Content-Type': type })
+          return send({ status: statusCode ?? 429, headers, body: text }, retry, decision, request, response)
+        })
       }
       // Without the method: a response to HEAD has the headers of the whole body, which the framework then omits.
       const accept = adapter.getRequestHeader(request, 'accept')
@@ -94,15 +96,20 @@ function denialResponder<Request, Response, Next, OnDenied>(
   }
 }
 
-function messageDenial({ type, text }: SentMessage, status = 429): Denial {
-  return {
-    status,
-    headers: [
-      ['Cache-Control', 'no-store'],
-      ['Content-Type', type],
-    ],
-    body: text,
-  }
+/** How a request limiter counts one kind of requests: preflights, or all others. */
+interface RequestLane<Request, Response> {
+  readonly limiter: Limiter<Request>
+  readonly findCounted: FindCounted<Request>
+  readonly writeHeaders: StackedHeaderWriter<Response>
+}
+
+function laneOf<Request, Response>(
+  limiter: Limiter<Request>,
+  headers: HeaderOptions,
+  adapter: ResponseHeaders<Response>,
+): RequestLane<Request, Response> {
+  const writeHeaders = stackedHeaderWriter(headers, adapter, limiter)
+  return { limiter, findCounted: countedFinder(limiter), writeHeaders }
 }
 
 /** So many requests are checked for mistakes in the set-up, and then one of every 16, since the checks take a microsecond. */
@@ -150,11 +157,13 @@ export function requestLimiterOf<Request, Response, Next, OnDenied>(
   options = ownOptions(options)
   const isAllowed = allowedRequests(options, adapter)
   const limiter = limiterOf(options, adapter)
-  const requests = laneOf(limiter, stackedHeaderWriter(options, adapter, limiter))
-  const preflights = preflightLaneOf(options.preflights, requests, adapter)
+  const requests = laneOf(limiter, options, adapter)
+  const { skip, preflights: how = 'separate' } = options
+  // In their own buckets and without headers, like all requests, or not at all.
+  const separate = how === 'separate' ? laneOf(preflightLimiterOf(limiter), { headers: false }, adapter) : undefined
+  const preflights = how === 'count' ? requests : separate
   const deny = denialResponder(options, adapter)
   const charged = settlement(options, limiter, adapter)
-  const { skip } = options
   const observe = options.onDecision && decisionObserver(options.onDecision)
   let beginCheck: BeginCheck<Request> | undefined
   withChecks(options.checks, (checks) => (beginCheck = checks.requestChecks(limiter, adapter, checkApp)))
@@ -313,11 +322,6 @@ const STORE_ERROR = 'Requests cannot be counted at the moment'
 function rethrow(reason: unknown): never {
   if (isStoreError(reason)) throw new SluiceError(reason.code, STORE_ERROR, { cause: reason })
   if (typeof reason === 'object' && reason !== null) throw reason as Error
-  throw new SluiceError(
-    'INVALID_OPTION',
-    `A function in the options of rateLimit threw ${shown(reason)}. Throw an Error`,
-    {
-      cause: reason,
-    },
-  )
+  const message = `A function in the options of rateLimit threw ${shown(reason)}. Throw an Error`
+  throw new SluiceError('INVALID_OPTION', message, { cause: reason })
 }

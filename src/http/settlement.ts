@@ -109,8 +109,9 @@ export function settlement<Request, Response>(
   limiter: Limiter<Request>,
   adapter: ResponseState<Response>,
 ): Settlement<Request, Response> {
-  const { settleWith, resetWhen, release } = options
-  const refundWhen = refunded(options)
+  const { count, settleWith, resetWhen, release } = options
+  const counted = count === 'failures' ? 'success' : 'failure'
+  const refundWhen = count === undefined ? options.refundWhen : counted
   const hasOutcome = refundWhen !== undefined || settleWith !== undefined || resetWhen !== undefined
   const isRefunded = predicateOf(refundWhen, adapter)
   const isReset = predicateOf(resetWhen, adapter)
@@ -203,14 +204,6 @@ export function settlement<Request, Response>(
     },
     release: giveBack,
   }
-}
-
-function refunded<Request, Response>({
-  count,
-  refundWhen,
-}: OutcomeOptions<Request, Response>): Outcome<Request, Response> | undefined {
-  if (count === undefined) return refundWhen
-  return count === 'failures' ? 'success' : 'failure'
 }
 
 /** A client that hangs up before the answer has neither success nor failure. With a refund it could cause work for nothing. */

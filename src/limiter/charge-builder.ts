@@ -52,7 +52,6 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
   readonly #fixed: readonly Policy[] | undefined
   readonly #policies = new WeakMap<Limit, Policy>()
   readonly #prefix: string
-  readonly #onOutage: Degraded | undefined
   readonly #lease: LeaseSettings | undefined
   /** The first definition of each name. */
   readonly #definitions = new Map<string, string>()
@@ -62,11 +61,10 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
   #warned = false
 
   constructor(options: LimiterOptions<Input>, place: BuilderPlace) {
-    const { name, store, home, startsFromZero, prefix = '', onOutage } = place
+    const { name, store, home, startsFromZero, prefix = '' } = place
     this.#options = options
     this.#place = place
     this.#prefix = prefix
-    this.#onOutage = onOutage
     this.startsFromZero = startsFromZero
     this.#lease = options.lease === undefined ? undefined : leaseSettings('lease', options.lease)
     this.receipts = receiptSettings(options)
@@ -165,7 +163,7 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
     if (isPromise<Limit>(given)) refusePromises('limits', others)
     if (typeof given !== 'object' || given === null) throw notALimit(given)
     const made = limit(given)
-    const policy = createPolicy(this.name, made, this.store, this.home, this.#onOutage, this.#lease)
+    const policy = createPolicy(this.name, made, this.store, this.home, this.#place.onOutage, this.#lease)
     this.#policies.set(made, policy)
     this.#define(policy)
     return policy

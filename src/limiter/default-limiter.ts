@@ -58,7 +58,6 @@ export function chargeSourcesOf<Input>(limiter: Limiter<Input>): readonly Charge
 
 const KEYED = ['consume', 'peek', 'wait', 'reset', 'block', 'pause', 'penalize'] as const
 
-/** Returns the methods of a limiter without the input. */
 function handleOf<Input>(limiter: Limiter<Input>, input: Input): KeyedLimiter {
   const methods = KEYED.map((name) => [name, (limiter[name] as (...given: unknown[]) => unknown).bind(limiter, input)])
   return Object.fromEntries(methods) as KeyedLimiter
@@ -73,14 +72,6 @@ function givenKey(key: Key | readonly (Key | null | undefined)[]): Key {
   return key as Key
 }
 
-function noSingleKey(): SluiceError {
-  return new SluiceError(
-    'NO_SINGLE_KEY',
-    'key: a stack and a limiter with rules have several keys. Use `key` of one limiter in the stack, or pass an input to the other methods',
-  )
-}
-
-/** The limiter behind `createLimiter` and `stack`. */
 export class DefaultLimiter<Input> implements OwnLimiter<Input> {
   readonly #builders: readonly ChargeSource<Input>[]
   readonly #observers: readonly ChargeSource<Input>[]
@@ -217,7 +208,11 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
 
   #withKey(key: Key, hasInput: boolean): DefaultLimiter<Input> {
     const [builder] = this.#builders
-    if (builder?.withKey === undefined || this.#builders.length > 1) throw noSingleKey()
+    if (builder?.withKey === undefined || this.#builders.length > 1)
+      throw new SluiceError(
+        'NO_SINGLE_KEY',
+        'key: a stack and a limiter with rules have several keys. Use `key` of one limiter in the stack, or pass an input to the other methods',
+      )
     const keyed = new DefaultLimiter([builder.withKey(key, hasInput)], this.#store)
     for (const [id, each] of this.#adapted) keyed.#adapted.set(id, each.#withKey(key, hasInput))
     return keyed

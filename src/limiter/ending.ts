@@ -1,6 +1,6 @@
 import { type Charge, perform, type ReceiptUse, renewParameters, type Store } from '../stores/store.ts'
 import { chargedNothing, type ChargeSource, chargesOf, checkedCost, difference } from './charges.ts'
-import { isOver, type Receipt, receiptIn, useOf } from './receipt.ts'
+import { isOver, receiptIn, useOf } from './receipt.ts'
 import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { rareWarning } from '../util/warn.ts'
 import { warnLater } from '../util/warn-later.ts'
@@ -28,11 +28,6 @@ const OVER =
   'A decision was refunded, settled or released after its receipt had ended, so nothing changes: another process may have done it. Increase ' +
   '`receiptFor`.'
 
-/** Returns how a renewal uses a receipt, which lives for as long again. */
-function renewalOf(receipt: Receipt, store: Store): ReceiptUse {
-  return useOf(receipt, { settles: false, releases: false, keep: Math.ceil(store.clock.now()) + receipt.life })
-}
-
 /** Renewals that are under way. What follows waits for them, since they move the slots. */
 const renewals = shared('renewals', () => new Map<Decision, Promise<unknown>>())
 
@@ -40,9 +35,7 @@ interface Ending {
   readonly decision: Decision
   readonly charges: readonly Charge[]
   readonly store: Store
-  /** Whether it replaces what limits have charged. */
   readonly settles: boolean
-  /** Whether it gives slots back. */
   readonly releases: boolean
   readonly units: readonly number[]
   /** Absent for a decision without a receipt. */
@@ -133,7 +126,9 @@ export class Endings {
     const store = storeOf(charges, this.#store)
     const receipt = receiptIn(decision)
     if (receipt !== undefined && isOver(receipt, store)) return false
-    const use = receipt && renewalOf(receipt, store)
+    // It lives for as long again.
+    const keep = receipt && Math.ceil(store.clock.now()) + receipt.life
+    const use = receipt && useOf(receipt, { settles: false, releases: false, keep: keep! })
     const done = chain(perform(store, { kind: 'renew', charges, renewed, receipt: use }), () => {
       // Without an answer of the store, slots stay where they are, and the receipt ends as before.
       if (receipt !== undefined && charges.some(({ at }, i) => renewed[i]!.units > 0 && renewed[i]!.at > at))
@@ -167,7 +162,6 @@ export class Endings {
   }
 }
 
-/** Returns true for a decision that was refunded or settled. */
 export function wasSettled(decision: Decision): boolean {
   return settled.has(decision)
 }

@@ -18,7 +18,6 @@ export function keyedLimiter(given: Limiter<never>, forRules?: string): OwnLimit
   )
 }
 
-/** Returns the name of a limiter with one key. */
 export function nameOf({ sources }: OwnLimiter<never>): string {
   return sources[0]!.name
 }

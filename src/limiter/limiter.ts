@@ -1,5 +1,4 @@
 import { type AsyncStore, decideTogether, leasedBy, type Store, type SyncStore } from '../stores/store.ts'
-import type { ChargeSource } from './charges.ts'
 import type { AnswerOfAll, InputOfAll, Limiter } from './contract.ts'
 import { SluiceError } from '../util/errors.ts'
 import type { Key } from './keyers.ts'
@@ -65,9 +64,10 @@ export function createLimiter<Input>(
 ): Limiter<Input, Promise<Decision>>
 export function createLimiter<Input>(options: LimiterOptions<Input>): Limiter<Input>
 export function createLimiter<Input>(options: LimiterOptions<Input> | RulesLimiterOptions<Input>): Limiter<Input> {
-  if (hasRules(options)) return createRulesLimiter(options)
-  options = validateOptions(options)
-  const builder = chargeBuilder(options, options.store ?? memoryStore(), countsFromZero(options.store))
+  const { rules } = ownOptions(options) as Partial<RulesLimiterOptions<Input>>
+  if (rules !== undefined) return createRulesLimiter(options as RulesLimiterOptions<Input>)
+  const own = validateOptions(options as LimiterOptions<Input>)
+  const builder = chargeBuilder(own, own.store ?? memoryStore(), countsFromZero(own.store))
   return new DefaultLimiter([builder], builder.store)
 }
 
@@ -80,12 +80,6 @@ function chargeBuilder<Input>(
   const name = copyText(options.name ?? 'default')
   const store = options.lease === undefined || options.lease === false ? given : leasedBy(given)
   return registered(name, store, options, (home) => new ChargeBuilder(options, { name, store, home, startsFromZero }))
-}
-
-function hasRules<Input>(
-  options: LimiterOptions<Input> | RulesLimiterOptions<Input>,
-): options is RulesLimiterOptions<Input> {
-  return (ownOptions(options) as Partial<RulesLimiterOptions<Input>>).rules !== undefined
 }
 
 /**
@@ -134,7 +128,9 @@ export function stack<Input>(...given: readonly [StackOptions<Input>] | readonly
   const [first] = given
   if (given.length === 1 && isStackOptions(first)) return createStack(first)
   const limiters = given as readonly Limiter<Input>[]
-  const builders = limiters.flatMap((each) => sourcesOf(each))
+  const expected =
+    'limiters of createLimiter or stack, as separate arguments, or { limiters: [{ keyer, limits }, { keyer, limits }] }'
+  const builders = limiters.flatMap((each) => (isOwn(each) ? each.sources : refuse('stack', expected, each)))
   const store = builders[0]?.store
   if (store === undefined) refuse('stack', 'one limiter or more', undefined)
   for (const builder of builders) {
@@ -146,15 +142,6 @@ export function stack<Input>(...given: readonly [StackOptions<Input>] | readonly
   }
   refuseApart(builders, store)
   return new DefaultLimiter(builders, store)
-}
-
-function sourcesOf<Input>(limiter: Limiter<Input>): readonly ChargeSource<Input>[] {
-  if (isOwn(limiter)) return limiter.sources
-  return refuse(
-    'stack',
-    'limiters of createLimiter or stack, as separate arguments, or { limiters: [{ keyer, limits }, { keyer, limits }] }',
-    limiter,
-  )
 }
 
 function isStackOptions<Input>(given: StackOptions<Input> | Limiter<Input> | undefined): given is StackOptions<Input> {

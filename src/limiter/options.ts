@@ -7,7 +7,7 @@ import type { InputReader } from './rule-source.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import { type LeaseOptions, leaseSettings } from '../stores/lease-settings.ts'
 import { assertStore, leasedBy, type Store, type SyncStore } from '../stores/store.ts'
-import { boolean, knownOptions, refuse, refuseUncalled } from '../util/validate.ts'
+import { boolean, knownOptions, optionalFunction, refuse, refuseUncalled } from '../util/validate.ts'
 import { warnLater } from '../util/warn-later.ts'
 
 /**
@@ -31,6 +31,9 @@ export type SyncLimits<Input> = Limit | SyncLimitFunc<Input> | readonly (Limit |
 export type CostFunc<Input> = (input: Input, limit: Limit) => MaybePromise<number>
 /** A CostFunc that returns no promise. */
 export type SyncCostFunc<Input> = (input: Input, limit: Limit) => number
+
+/** The names of `StoreOptions`. */
+export const STORE_OPTIONS = ['store', 'lease', 'receiptFor', 'receiptSecret', 'shared'] as const
 
 /** Where a limiter, or a stack of limiters, keeps its counts. */
 export interface StoreOptions {
@@ -155,11 +158,7 @@ export const LIMITER_OPTIONS: readonly string[] = [
   'limits',
   'cost',
   'name',
-  'store',
-  'lease',
-  'receiptFor',
-  'receiptSecret',
-  'shared',
+  ...STORE_OPTIONS,
   'rules',
   'onSlotLost',
 ]
@@ -199,6 +198,6 @@ export function validateCommon({ name, store, lease, shared, onDecision, onSlotL
       lease,
     )
   if (shared !== undefined) boolean('shared', shared)
-  if (onDecision !== undefined && typeof onDecision !== 'function') refuse('onDecision', 'a function', onDecision)
-  if (onSlotLost !== undefined && typeof onSlotLost !== 'function') refuse('onSlotLost', 'a function', onSlotLost)
+  optionalFunction('onDecision', onDecision)
+  optionalFunction('onSlotLost', onSlotLost)
 }

@@ -40,8 +40,8 @@ export function receiptSettings(options: ReceiptOptions): ReceiptSettings {
 }
 
 /** Returns the longest time that the parts of a limiter say. By default it is an hour, or up to a day for limits with longer windows. */
-export function lifeOf(parts: readonly ReceiptSettings[], limits: readonly Limit[]): number {
+export function lifeOf(parts: readonly { readonly receipts: ReceiptSettings }[], limits: readonly Limit[]): number {
   const longest = limits.reduce((window, limit) => Math.max(window, limit.window), 0)
   const usual = Math.min(Math.max(HOUR, longest), DAY)
-  return Math.max(...parts.map(({ life }) => life ?? usual))
+  return Math.max(...parts.map(({ receipts }) => receipts.life ?? usual))
 }

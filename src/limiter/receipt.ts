@@ -1,4 +1,4 @@
-import { type Limit, limitFromData, type LimitInput } from '../engine/limit.ts'
+import { limitFromData, type LimitInput } from '../engine/limit.ts'
 import { Charge, createPolicy, type Policy, type ReceiptUse, type Store } from '../stores/store.ts'
 import { shared } from '../util/copies.ts'
 import { copyText } from '../util/bounded-key.ts'
@@ -7,7 +7,7 @@ import { isEqualText } from '../util/equal-text.ts'
 import { hmacSha256, sha256 } from '../util/sha256.ts'
 import { chargesOf, type ChargeSource, checkedCost } from './charges.ts'
 import { combine, type Decision } from './decision.ts'
-import { lifeOf, LONGEST_LIFE, type ReceiptSettings } from './receipt-settings.ts'
+import { lifeOf, LONGEST_LIFE } from './receipt-settings.ts'
 
 /**
  * Receipts: what a decision has charged, as a short text that another process can settle.
@@ -21,7 +21,6 @@ const FORM = /^sluice([1-9]\d{0,3})(s?)_([\w-]+)$/
 /** The bytes and characters of a checksum, and of a digest with a secret. */
 const CHECKSUM = { bytes: 8, characters: 11 }
 const DIGEST = { bytes: 16, characters: 22 }
-/** The most characters of a receipt. */
 export const LONGEST_RECEIPT = 16_384
 /** The decisions whose receipts are known in this process. The oldest go first. */
 const MOST_DECISIONS = 10_000
@@ -39,15 +38,7 @@ const AHEAD = 60_000
 /** What is written of a charge, in this order. */
 const PARTS = ['limiter', 'limit', 'key', 'cost', 'at', 'charged'] as const
 
-/** A charge as a receipt has it. */
-interface Noted {
-  readonly limiter: string
-  readonly limit: Limit
-  readonly key: string
-  readonly cost: number
-  readonly at: number
-  readonly charged: number
-}
+type Noted = Pick<Charge, (typeof PARTS)[number]>
 
 /** What is known of a decision that has a receipt. */
 export interface Receipt {
@@ -86,7 +77,6 @@ export function useOf(
   return { id, until, keep: Math.max(until, keep), settles, releases, isRepeated: false }
 }
 
-/** Returns true when a receipt can no longer be used. */
 export function isOver({ until }: Receipt, store: Store): boolean {
   return until <= store.clock.now()
 }
@@ -120,12 +110,8 @@ export function receiptOf<Input>(
 function newReceipt<Input>(charges: readonly Charge[], sources: readonly ChargeSource<Input>[], store: Store): Receipt {
   const id = base64url(crypto.getRandomValues(new Uint8Array(12)))
   const limits = charges.map(({ limit }) => limit)
-  const life = lifeOf(settingsOf(sources), limits)
+  const life = lifeOf(sources, limits)
   return { id, life, until: Math.ceil(store.clock.now()) + life }
-}
-
-function settingsOf<Input>(sources: readonly ChargeSource<Input>[]): ReceiptSettings[] {
-  return sources.map(({ receipts }) => receipts)
 }
 
 function secretsOf<Input>(sources: readonly ChargeSource<Input>[]): readonly string[] {
@@ -147,7 +133,11 @@ function countedOf(decision: Decision): readonly Charge[] {
 export function decisionOf<Input>(text: string, sources: readonly ChargeSource<Input>[], store: Store): Decision {
   const { id, until, charges } = read(text, secretsOf(sources))
   const own = sources.find((source) => charges.some(({ limiter }) => source.owns(limiter)))
-  if (own === undefined && charges.length > 0) throw foreign(charges, sources)
+  if (own === undefined && charges.length > 0) {
+    const names = sources.map(({ name }) => shown(name)).join(' or ')
+    const message = `receipt: expected a receipt of limiter ${names}, got one of ${shown(charges[0]!.limiter)}`
+    throw new SluiceError('FOREIGN_RECEIPT', message)
+  }
   const now = store.clock.now()
   if (until <= now) throw expired({ until })
   const limits = charges.map(({ limit }) => limit)
@@ -162,21 +152,21 @@ export function decisionOf<Input>(text: string, sources: readonly ChargeSource<I
     charges.map((each) => chargeOf(each, store, own!.home)),
     undefined,
   )
-  remember({ id, until, life: lifeOf(settingsOf(sources), limits) }, decision)
+  remember({ id, until, life: lifeOf(sources, limits) }, decision)
   return decision
 }
 
-function chargeOf({ limiter, limit, key, cost, at, charged }: Noted, store: Store, home: object): Charge {
-  const charge = new Charge(policyOf(limiter, limit, store, home), copyText(key), cost)
+function chargeOf(noted: Noted, store: Store, home: object): Charge {
+  const charge = new Charge(policyOf(noted, store, home), copyText(noted.key), noted.cost)
   charge.allowed = true
-  charge.markCharged(at, charged)
+  charge.markCharged(noted.at, noted.charged)
   return charge
 }
 
 const policies = new WeakMap<Store, Map<string, Policy>>()
 
 /** Equal limits have one policy, for which a store computes what it needs once. */
-function policyOf(limiter: string, limit: Limit, store: Store, home: object): Policy {
+function policyOf({ limiter, limit }: Noted, store: Store, home: object): Policy {
   const made = policies.get(store) ?? new Map<string, Policy>()
   policies.set(store, made)
   const id = JSON.stringify([limiter, limit])
@@ -187,13 +177,7 @@ function policyOf(limiter: string, limit: Limit, store: Store, home: object): Po
   return policy
 }
 
-interface Content {
-  readonly id: string
-  readonly until: number
-  readonly charges: readonly Noted[]
-}
-
-function read(text: string, secrets: readonly string[]): Content {
+function read(text: string, secrets: readonly string[]): { id: string; until: number; charges: Noted[] } {
   const body = checkedBody(text, secrets)
   try {
     const [id, until, ...charges] = JSON.parse(decoded(body)) as readonly unknown[]
@@ -252,14 +236,6 @@ function numberFrom(given: unknown, least: number): number {
 
 function invalid(reason: string, cause?: unknown): SluiceError {
   return new SluiceError('INVALID_RECEIPT', `receipt: ${reason}`, cause === undefined ? undefined : { cause })
-}
-
-function foreign<Input>([charge]: readonly Noted[], sources: readonly ChargeSource<Input>[]): SluiceError {
-  const own = sources.map(({ name }) => shown(name)).join(' or ')
-  return new SluiceError(
-    'FOREIGN_RECEIPT',
-    `receipt: expected a receipt of limiter ${own}, got one of ${shown(charge?.limiter)}`,
-  )
 }
 
 function expired({ until }: Pick<Receipt, 'until'>): SluiceError {

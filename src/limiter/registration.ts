@@ -2,7 +2,7 @@ import type { LimiterOptions, RulesLimiterOptions } from './options.ts'
 import { isMemoryPlace } from '../stores/memory/key-counts.ts'
 import { shown, SluiceError } from '../util/errors.ts'
 import { shared, WeakValues } from '../util/copies.ts'
-import { limit } from '../engine/limit.ts'
+import { limit, type LimitInput } from '../engine/limit.ts'
 import type { Store } from '../stores/store.ts'
 import { isEqual } from './keyers.ts'
 
@@ -33,7 +33,7 @@ export function registered<Made>(name: string, store: Store, options: Options, m
 }
 
 function homeBeside(first: Home, name: string, options: Options): Home {
-  const difference = differenceOf(first.options, options)
+  const difference = PARTS.find((part) => !isEqual(partOf(first.options, part), partOf(options, part)))
   if (difference === undefined) return first
   if (first.options.shared === true || options.shared === true) return { options, first }
   throw duplicate(name, options, difference)
@@ -45,30 +45,19 @@ export function countsFromZero(given: Store | undefined): boolean {
   return isMemoryPlace(given.place) && !homes.has(given.place)
 }
 
-/** Returns true for the home of a limiter with `shared: true`. */
 export function isSharedHome(home: object): boolean {
   return (home as Home).options.shared === true
 }
 
-/** What a definition consists of. */
 const PARTS = ['keyer', 'limits', 'cost', 'rules'] as const
 
-/** Returns the first part in which two definitions are not equal data. */
-function differenceOf(one: Options, other: Options): string | undefined {
-  return PARTS.find((part) => !isEqual(partOf(one, part), partOf(other, part)))
-}
-
 /** Limits of the same meaning are equal data, however they are written. */
-function partOf(
-  options: { readonly [part in (typeof PARTS)[number]]?: unknown },
-  part: (typeof PARTS)[number],
-): unknown {
+function partOf(options: Partial<Record<(typeof PARTS)[number], unknown>>, part: (typeof PARTS)[number]): unknown {
   const given = options[part]
-  return part === 'limits' && given !== undefined ? [given].flat().map(normalized) : given
-}
-
-function normalized(source: unknown): unknown {
-  return typeof source === 'object' && source !== null ? limit(source as Parameters<typeof limit>[0]) : source
+  if (part !== 'limits' || given === undefined) return given
+  return [given].flat().map((source: unknown) => {
+    return typeof source === 'object' && source !== null ? limit(source as LimitInput) : source
+  })
 }
 
 function duplicate(name: string, options: Options, difference: string): SluiceError {

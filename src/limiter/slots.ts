@@ -40,7 +40,6 @@ export function holdSlots(decision: Decision, renew: Held['renew']): void {
   if (everyOf(lease) < timer.every) start(everyOf(lease))
 }
 
-/** Renews the slots of a decision no longer. */
 export function dropSlots(decision: Decision): void {
   if (isWorker) return clearInterval(ownTimers.get(decision))
   if (held.delete(decision) && held.size === 0) stop()
@@ -127,11 +126,8 @@ async function renewed(decision: Decision, { renew }: Held): Promise<void> {
 
 /** How many slots of a limit, for metrics. */
 export interface SlotCount {
-  /** The name of the limiter. */
   readonly limiter: string
-  /** The name of the limit. */
   readonly limit: string
-  /** How many slots. */
   count: number
 }
 
@@ -147,7 +143,6 @@ export function slotsHeld(): SlotCount[] {
   return [...counts.values()]
 }
 
-/** Adds slots to the count of a limit. */
 export function addSlots(counts: Map<string, SlotCount>, limiter: string, limit: string, slots: number): void {
   const name = `${limiter}\0${limit}`
   const known = counts.get(name) ?? { limiter, limit, count: 0 }

@@ -3,7 +3,15 @@ import { reasonOf, SluiceError } from '../util/errors.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import { knownOptions, refuse } from '../util/validate.ts'
 import type { Decision } from './decision.ts'
-import { type LimiterOptions, type StoreOptions, type SyncLimiterOptions, validateOptions } from './options.ts'
+import type { SyncKeyer } from './keyers.ts'
+import {
+  type LimiterOptions,
+  STORE_OPTIONS,
+  type StoreOptions,
+  type SyncCostFunc,
+  type SyncLimits,
+  validateOptions,
+} from './options.ts'
 
 // Interfaces, since an editor shows no doc-comments for the members of `Omit` and `Pick`.
 /** One limiter in the options of `stack`: options of `createLimiter`, without those that the stack has for all. */
@@ -21,17 +29,10 @@ export interface StackedLimiter<Input> extends LimiterOptions<Input> {
 }
 
 /** A limiter of a stack that returns decisions, not promises. */
-export interface SyncStackedLimiter<Input> extends SyncLimiterOptions<Input> {
-  /** Not in a limiter of a stack: it stands beside `limiters`. */
-  readonly store?: never
-  /** Not in a limiter of a stack: it stands beside `limiters`. */
-  readonly lease?: never
-  /** Not in a limiter of a stack: it stands beside `limiters`. */
-  readonly receiptFor?: never
-  /** Not in a limiter of a stack: it stands beside `limiters`. */
-  readonly receiptSecret?: never
-  /** Not in a limiter of a stack: it stands beside `limiters`. */
-  readonly shared?: never
+export interface SyncStackedLimiter<Input> extends StackedLimiter<Input> {
+  readonly keyer: SyncKeyer<Input>
+  readonly limits: SyncLimits<Input>
+  readonly cost?: SyncCostFunc<Input>
 }
 
 /**
@@ -69,34 +70,25 @@ export type DecisionOf<Limiters, Given extends Store> = [Given, Limiters] extend
     ? Promise<Decision>
     : MaybePromise<Decision>
 
-const COMMON_OPTIONS = ['store', 'lease', 'receiptFor', 'receiptSecret', 'shared'] as const
 const LIMITER_OPTIONS = ['keyer', 'limits', 'cost', 'name', 'onDecision', 'onSlotLost']
 
 /** Returns the options of each limiter of a stack, with its name. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. */
 export function limitersIn<Input>(options: StackOptions<Input>): (LimiterOptions<Input> & { readonly name: string })[] {
-  const {
-    limiters,
-    name = 'stack',
-    ...common
-  } = knownOptions('stack', options, ['limiters', 'name', ...COMMON_OPTIONS])
+  const { limiters, name = 'stack', ...common } = knownOptions('stack', options, ['limiters', 'name', ...STORE_OPTIONS])
   if (typeof name !== 'string') refuse('stack: name', 'a text', name)
   if (!Array.isArray(limiters) || limiters.length === 0)
     refuse('stack: limiters', 'a list such as [{ keyer: everyone, limits: perMinute(1000) }]', limiters)
   return limiters.map((each: StackedLimiter<Input>, i) =>
     inLimiter(i, () => {
-      if (!isObject(each) || 'consume' in each)
+      if (typeof each !== 'object' || each === null || 'consume' in each)
         refuse('it', 'options such as { keyer, limits }. For limiters of createLimiter, write stack(one, other)', each)
-      for (const option of COMMON_OPTIONS)
+      for (const option of STORE_OPTIONS)
         if (Object.hasOwn(each, option))
           refuse(option, 'nothing in a limiter of a stack: write it once, beside `limiters`', each[option as never])
       const own = knownOptions('it', each, LIMITER_OPTIONS)
       return validateOptions({ ...common, ...own, name: own.name ?? `${name}-${i + 1}` })
     }),
   )
-}
-
-function isObject(given: unknown): given is object {
-  return typeof given === 'object' && given !== null
 }
 
 /** Calls a function. An error that it throws says which limiter of a stack it is about. */

@@ -1,6 +1,6 @@
 import { knownOptions, wholeNumber } from '../util/validate.ts'
 import { OUTCOMES } from '../limiter/decision.ts'
-import type { Counts, Recorder } from './recorder.ts'
+import type { Counts, Labels, LimiterCounts, Recorder } from './recorder.ts'
 
 /** Options of `collect` and `instrument`. */
 export interface MetricsOptions {
@@ -21,9 +21,6 @@ export function checkedSeries(owner: string, options: MetricsOptions, most: numb
   options = knownOptions(owner, options, ['maxSeries'])
   return wholeNumber('maxSeries', options.maxSeries ?? most)
 }
-
-/** The labels of a value, by their short names. */
-export type Labels = Readonly<Record<string, string>>
 
 interface Sample {
   readonly labels: Labels
@@ -47,82 +44,70 @@ export const INSTRUMENTS: readonly Instrument[] = [
     kind: 'total',
     unit: '{request}',
     help: 'Requests, by limiter and outcome. Each decision of a limiter counts once.',
-    samples: (recorder) =>
-      recorder.limiters().flatMap(({ limiter, outcomes }) => samplesOfOutcomes({ limiter }, outcomes)),
+    samples: (recorder) => recorder.limiters().flatMap(samplesOfOutcomes),
   },
   {
     name: 'decisions',
     kind: 'total',
     unit: '{request}',
     help: 'Verdicts of limits, by limiter, limit and outcome. A request counts once for each limit.',
-    samples: (recorder) => recorder.limits().flatMap((each) => samplesOfOutcomes(pairOf(each), each.outcomes)),
+    samples: (recorder) => recorder.limits().flatMap(samplesOfOutcomes),
   },
   {
     name: 'near_limit',
     kind: 'total',
     unit: '{request}',
     help: 'Admitted requests that left less than a fifth of a limit.',
-    samples: (recorder) => recorder.limits().map((each) => ({ labels: pairOf(each), value: each.nearLimit })),
+    samples: (recorder) => recorder.limits().map(({ labels, nearLimit }) => ({ labels, value: nearLimit })),
   },
   {
     name: 'degraded',
     kind: 'total',
     unit: '{request}',
     help: 'Decisions without the store, by how they were made.',
-    samples: (recorder) =>
-      recorder
-        .limiters()
-        .flatMap(({ limiter, degraded }) =>
-          Object.entries(degraded).map(([mode, value]) => ({ labels: { limiter, mode }, value })),
-        ),
+    samples: (recorder) => recorder.limiters().flatMap((each) => samplesBy('mode', each, each.degraded)),
   },
   {
     name: 'held_requests',
     kind: 'sum',
     unit: '{request}',
     help: 'Requests that wait now, for a delay or in wait().',
-    samples: (recorder) => Array.from(recorder.waiting(), ([{ limiter }, value]) => ({ labels: { limiter }, value })),
+    samples: (recorder) => samplesOf(recorder.waiting()),
   },
   {
     name: 'slots_used',
     kind: 'sum',
     unit: '{slot}',
     help: 'Slots of limits by concurrent that requests of this process hold now.',
-    samples: (recorder) => Array.from(recorder.slots(), ([counts, value]) => ({ labels: pairOf(counts), value })),
+    samples: (recorder) => samplesOf(recorder.slots()),
   },
   {
     name: 'slots_lost',
     kind: 'total',
     unit: '{slot}',
     help: 'Slots of limits by concurrent that requests of this process have lost while they ran.',
-    samples: (recorder) => Array.from(recorder.lostSlots(), ([counts, value]) => ({ labels: pairOf(counts), value })),
+    samples: (recorder) => samplesOf(recorder.lostSlots()),
   },
   {
     name: 'lease_units',
     kind: 'total',
     unit: '{unit}',
     help: 'Units of leases, by what became of them: leased from the store, used by requests, refunded by requests, returned to the store.',
-    samples: (recorder) =>
-      Array.from(recorder.leases(), ([counts, states]) =>
-        Object.entries(states).map(([state, value]) => ({ labels: { ...pairOf(counts), state }, value })),
-      ).flat(),
+    samples: (recorder) => [...recorder.leases()].flatMap(([counts, states]) => samplesBy('state', counts, states)),
   },
   {
     name: 'store_trips',
     kind: 'total',
     unit: '{request}',
     help: 'Requests to a store with leases, by what they are for: a decision, a lease, or the return of unused units.',
-    samples: (recorder) =>
-      Array.from(recorder.trips(), ([{ limiter }, purposes]) =>
-        Object.entries(purposes).map(([purpose, value]) => ({ labels: { limiter, purpose }, value })),
-      ).flat(),
+    samples: (recorder) => [...recorder.trips()].flatMap(([counts, trips]) => samplesBy('purpose', counts, trips)),
   },
   {
     name: 'keys',
     kind: 'sum',
     unit: '{key}',
     help: 'Keys that the memory stores of this process remember.',
-    samples: (recorder) => Array.from(recorder.keys(), ([counts, value]) => ({ labels: pairOf(counts), value })),
+    samples: (recorder) => samplesOf(recorder.keys()),
   },
   {
     name: 'store_up',
@@ -148,10 +133,19 @@ export const WAIT_HELP = 'Time that requests waited for their turn, in wait() or
 
 export const DURATION_HELP = 'Time until a decision. It is 0 for a store that answers at once.'
 
-function pairOf({ limiter, limit }: Counts): { readonly limiter: string; readonly limit: string } {
-  return { limiter, limit }
+function samplesOf(values: ReadonlyMap<Counts | LimiterCounts, number>): Sample[] {
+  return Array.from(values, ([{ labels }, value]) => ({ labels, value }))
 }
 
-function samplesOfOutcomes(labels: Labels, counts: readonly number[]): Sample[] {
-  return OUTCOMES.map((outcome, i) => ({ labels: { ...labels, outcome }, value: counts[i]! }))
+/** Returns a sample for each value, with its name as another label. */
+function samplesBy(
+  label: string,
+  { labels }: Counts | LimiterCounts,
+  values: Readonly<Record<string, number>>,
+): Sample[] {
+  return Object.entries(values).map(([name, value]) => ({ labels: { ...labels, [label]: name }, value }))
+}
+
+function samplesOfOutcomes({ labels, outcomes }: Counts | LimiterCounts): Sample[] {
+  return OUTCOMES.map((outcome, i) => ({ labels: { ...labels, outcome }, value: outcomes[i]! }))
 }

@@ -20,6 +20,9 @@ import { type SlotCount, slotsHeld } from '../limiter/slots.ts'
 import { leaseCounts, tripCounts } from '../stores/lease-counts.ts'
 import { waitingRequests } from '../limiter/waiting.ts'
 
+/** The labels of a value, by their short names. */
+export type Labels = Readonly<Record<string, string>>
+
 /** What the decisions of one limit were. */
 export class Counts {
   readonly limiter: string
@@ -32,6 +35,10 @@ export class Counts {
   constructor(limiter: string, limit: string) {
     this.limiter = limiter
     this.limit = limit
+  }
+
+  get labels(): Labels {
+    return { limiter: this.limiter, limit: this.limit }
   }
 }
 
@@ -67,10 +74,17 @@ export class LimiterCounts {
   constructor(limiter: string) {
     this.limiter = limiter
   }
+
+  get labels(): Labels {
+    return { limiter: this.limiter }
+  }
 }
 
 /** The name for all limiters and limits beyond the most. */
 const OTHER = 'other'
+
+/** The id of what is beyond the most. No limiter has an empty name. */
+const REST = ''
 
 /**
  * The counts by limiter and limit, of a bounded number. Limiters and limits that are made per customer would be one series each: those
@@ -79,10 +93,7 @@ const OTHER = 'other'
 class Series {
   readonly #most: number
   readonly #limiters = new Map<string, LimiterCounts>()
-  readonly #limits = new Map<string, Map<string, Counts>>()
-  readonly #all: Counts[] = []
-  #otherLimiter: LimiterCounts | undefined
-  #otherLimit: Counts | undefined
+  readonly #limits = new Map<string, Counts>()
   #count = 0
   #warned = false
 
@@ -91,78 +102,58 @@ class Series {
   }
 
   ofLimiter(limiter: string): LimiterCounts {
-    return this.#limiters.get(limiter) ?? this.#addLimiter(limiter)
+    return (
+      this.#limiters.get(limiter) ?? this.#add(this.#limiters, limiter, (name = limiter) => new LimiterCounts(name))
+    )
   }
 
   ofLimit(limiter: string, limit: string): Counts {
-    return this.#limits.get(limiter)?.get(limit) ?? this.#addLimit(limiter, limit)
+    const id = `${limiter}\0${limit}`
+    const make = (other?: string): Counts => new Counts(other ?? limiter, other ?? limit)
+    return this.#limits.get(id) ?? this.#add(this.#limits, id, make)
   }
 
   limiters(): LimiterCounts[] {
-    return [...this.#limiters.values(), ...present(this.#otherLimiter)]
+    return [...this.#limiters.values()]
   }
 
   limits(): Counts[] {
-    return this.#all.concat(present(this.#otherLimit))
+    return [...this.#limits.values()]
   }
 
-  #addLimiter(limiter: string): LimiterCounts {
-    if (!this.#hasRoom()) return (this.#otherLimiter ??= new LimiterCounts(OTHER))
-    const counts = new LimiterCounts(limiter)
-    this.#limiters.set(limiter, counts)
+  #add<Each>(all: Map<string, Each>, id: string, make: (other?: string) => Each): Each {
+    const hasRoom = this.#count < this.#most
+    if (hasRoom) this.#count++
+    else this.#warnOnce()
+    const counts = hasRoom ? make() : (all.get(REST) ?? make(OTHER))
+    all.set(hasRoom ? id : REST, counts)
     return counts
   }
 
-  #addLimit(limiter: string, limit: string): Counts {
-    if (!this.#hasRoom()) return (this.#otherLimit ??= new Counts(OTHER, OTHER))
-    const counts = new Counts(limiter, limit)
-    const limits = this.#limits.get(limiter) ?? new Map<string, Counts>()
-    this.#limits.set(limiter, limits.set(limit, counts))
-    this.#all.push(counts)
-    return counts
-  }
-
-  #hasRoom(): boolean {
-    if (this.#count < this.#most) return ++this.#count > 0
-    if (!this.#warned) warnOfMany(this.#most)
+  #warnOnce(): void {
+    if (this.#warned) return
     this.#warned = true
-    return false
+    warn(
+      'SLUICE_MANY_SERIES',
+      `Metrics have series for ${this.#most} pairs of limiter and limit (\`maxSeries\`). Further pairs count together as "${OTHER}". Put user ` +
+        'data into the key, not into the name of a limiter or limit. If the limits are real, increase `maxSeries`.',
+    )
   }
-}
-
-function present<Value>(value: Value | undefined): Value[] {
-  return value === undefined ? [] : [value]
-}
-
-function warnOfMany(most: number): void {
-  warn(
-    'SLUICE_MANY_SERIES',
-    `Metrics have series for ${most} pairs of limiter and limit (\`maxSeries\`). Further pairs count together as "${OTHER}". Put user data ` +
-      'into the key, not into the name of a limiter or limit. If the limits are real, increase `maxSeries`.',
-  )
 }
 
 /** References to objects, which it does not keep alive. */
 class WeakList<Value extends object> {
-  readonly #references = new Map<WeakRef<Value>, undefined>()
-  readonly #byValue = new WeakMap<Value, WeakRef<Value>>()
+  readonly #known = new WeakSet<Value>()
+  readonly #references = new Set<WeakRef<Value>>()
 
   add(value: Value): void {
-    if (this.#byValue.has(value)) return
-    const reference = new WeakRef(value)
-    this.#byValue.set(value, reference)
-    this.#references.set(reference, undefined)
-  }
-
-  delete(value: Value): void {
-    const reference = this.#byValue.get(value)
-    if (reference === undefined) return
-    this.#byValue.delete(value)
-    this.#references.delete(reference)
+    if (this.#known.has(value)) return
+    this.#known.add(value)
+    this.#references.add(new WeakRef(value))
   }
 
   values(): Value[] {
-    return [...this.#references.keys()].flatMap((reference) => {
+    return [...this.#references].flatMap((reference) => {
       const value = reference.deref()
       if (value === undefined) this.#references.delete(reference)
       return value ?? []
@@ -170,16 +161,14 @@ class WeakList<Value extends object> {
   }
 }
 
-/** What metrics know about stores: which guarded ones are lost, and how many keys the memory stores have. */
+/** What metrics know about stores: the states of guarded ones, and how many keys the memory stores have. */
 class StoreWatch {
-  readonly #slow = new WeakList<Store>()
-  readonly #away = new WeakList<Store>()
+  readonly #guarded = new WeakList<Store>()
+  readonly #states = new WeakMap<Store, StoreState>()
   readonly #inMemory = new WeakList<Store>()
   readonly #changed = ({ store, state }: StoreEvent): void => {
-    this.#slow.delete(store)
-    this.#away.delete(store)
-    if (state === 'slow') this.#slow.add(store)
-    else if (state === 'away') this.#away.add(store)
+    this.#guarded.add(store)
+    this.#states.set(store, state)
   }
 
   constructor() {
@@ -192,8 +181,8 @@ class StoreWatch {
 
   /** The worst state of all guarded stores. */
   get state(): StoreState {
-    if (this.#away.values().length > 0) return 'away'
-    return this.#slow.values().length > 0 ? 'slow' : 'healthy'
+    const states = new Set(this.#guarded.values().map((store) => this.#states.get(store)))
+    return (['away', 'slow'] as const).find((state) => states.has(state)) ?? 'healthy'
   }
 
   keyCounts(): KeyCount[] {
@@ -311,11 +300,10 @@ export class Recorder {
   /** Returns counts without what they were when this began. Those in which nothing has grown since are left out. */
   #sinceReset<Count extends object>(all: readonly Count[]): Count[] {
     return all.flatMap((each) => {
-      const before = this.#before.get(each) as Count | undefined
-      const grown = Object.entries(each).map(([name, value]: [string, unknown]): [string, unknown] => [
-        name,
-        typeof value === 'number' ? value - ((before?.[name as keyof Count] as number | undefined) ?? 0) : value,
-      ])
+      const before = this.#before.get(each)
+      const grown: [string, unknown][] = Object.entries(each).map(([name, value]: [string, unknown]) => {
+        return [name, typeof value === 'number' ? value - (before?.[name] ?? 0) : value]
+      })
       const isIdle = grown.every(([, value]) => typeof value !== 'number' || value === 0)
       return isIdle ? [] : [Object.fromEntries(grown) as Count]
     })
@@ -372,8 +360,9 @@ export class Recorder {
 }
 
 /** Returns copies of what leases and lost slots of the process came to, by what is counted on. */
-function countsNow(): WeakMap<object, object> {
-  return new WeakMap([...leaseCounts(), ...tripCounts(), ...slotsLost()].map((each) => [each, { ...each }]))
+function countsNow(): WeakMap<object, Readonly<Record<string, number>>> {
+  const all: readonly object[] = [...leaseCounts(), ...tripCounts(), ...slotsLost()]
+  return new WeakMap(all.map((each) => [each, { ...each }]))
 }
 
 function addAll<Key>(sums: Map<Key, Record<string, number>>, key: Key, values: Readonly<Record<string, number>>): void {

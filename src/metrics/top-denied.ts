@@ -114,11 +114,7 @@ export class SpaceSaving {
 export const SLICES = 5
 
 /** An item, and how often it occurred: at most `count` times, and at least `count - error` times. */
-interface Estimate {
-  readonly item: string
-  readonly count: number
-  readonly error: number
-}
+type Estimate = Readonly<Omit<Counter, 'at'>>
 
 interface Summary {
   readonly total: number
@@ -156,18 +152,14 @@ export class RecentSketch {
 
   summary(size: number, now: number): Summary {
     this.#advance(now)
-    const estimates = this.#estimates()
+    const items = new Set(this.#sketches.flatMap((sketch) => [...sketch.items()]))
+    const estimates = Array.from(items, (item) => this.#estimate(item)).toSorted((a, b) => b.count - a.count)
     const least = sum(this.#sketches, ({ least }) => least)
     return {
       total: sum(this.#sketches, ({ total }) => total),
       items: estimates.slice(0, size),
       unlisted: Math.max(least, estimates[size]?.count ?? 0),
     }
-  }
-
-  #estimates(): Estimate[] {
-    const items = new Set(this.#sketches.flatMap((sketch) => [...sketch.items()]))
-    return Array.from(items, (item) => this.#estimate(item)).toSorted((a, b) => b.count - a.count)
   }
 
   #estimate(item: string): Estimate {
@@ -280,13 +272,6 @@ export function topDenied(options: TopDeniedOptions = {}): TopDenied {
 
 /** The name of a limiter and of a limit are printable, so each ends at the first NUL. */
 function deniedKey({ item, count, error }: Estimate): DeniedKey {
-  const limiterEnd = item.indexOf('\0')
-  const limitEnd = item.indexOf('\0', limiterEnd + 1)
-  return {
-    key: item.slice(limitEnd + 1),
-    limiter: item.slice(0, limiterEnd),
-    limit: item.slice(limiterEnd + 1, limitEnd),
-    count,
-    error,
-  }
+  const [limiter, limit] = item.split('\0', 2) as [string, string]
+  return { key: item.slice(limiter.length + limit.length + 2), limiter, limit, count, error }
 }

@@ -1,7 +1,7 @@
 import { type LimiterKey, type ChargeSource, checkedCost } from '../limiter/charges.ts'
 import { type Decision, unmatchedRequests } from '../limiter/decision.ts'
 import { UNIDENTIFIED } from '../limiter/keyers.ts'
-import type { RulePlace } from '../limiter/rule-source.ts'
+import type { InputReader, RulePlace } from '../limiter/rule-source.ts'
 import type { Limit } from '../engine/limit.ts'
 import {
   Charge,
@@ -24,17 +24,24 @@ import { applyingPolicies, isUnmatched, keyUnder } from './match.ts'
 
 /** What the charges of a limiter read from its rules. */
 export interface RulesInForce<Input> {
-  /** The rules at this moment. */
-  readonly compiled: CompiledRules
+  /** Returns the rules at this moment. */
+  compiled(): CompiledRules
   readonly watch: AttributeWatch
-  attributes(input: Input, place: RulePlace<Input>): MaybePromise<Attributes>
-  address(input: Input, place: RulePlace<Input>): string | undefined
+  attributes(input: Input, reader: InputReader<Input>): MaybePromise<Attributes>
+  address(input: Input, reader: InputReader<Input>): string | undefined
   decided?(input: Input, cost: number | undefined, decision: Decision, charges: RulesCharges<Input>): void
 }
 
 /** Turns inputs into the charges of all policies that match them. An input is charged by one version of the rules. */
 export class RulesCharges<Input> implements ChargeSource<Input> {
   readonly place: RulePlace<Input>
+  readonly name: string
+  readonly store: Store
+  readonly home: object
+  readonly receipts: RulePlace<Input>['receipts']
+  readonly slotLost: RulePlace<Input>['onSlotLost']
+  readonly startsFromZero: boolean
+  readonly definition: readonly unknown[]
   readonly #rules: RulesInForce<Input>
   readonly #prefix: string
   readonly #policies = new WeakMap<Limit, Policy>()
@@ -47,40 +54,19 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
   constructor(rules: RulesInForce<Input>, place: RulePlace<Input>, prefix = '') {
     this.#rules = rules
     this.#prefix = prefix
-    const address = (input: Input): string | undefined => rules.address(input, place)
+    const address = (input: Input): string | undefined => rules.address(input, place.reader)
     this.place = { ...place, reader: { ...place.reader, address } }
-  }
-
-  get name(): string {
-    return this.place.name
-  }
-
-  get store(): RulePlace<Input>['store'] {
-    return this.place.store
-  }
-
-  get home(): object {
-    return this.place.home
-  }
-
-  get receipts(): RulePlace<Input>['receipts'] {
-    return this.place.receipts
-  }
-
-  get slotLost(): RulePlace<Input>['onSlotLost'] {
-    return this.place.onSlotLost
-  }
-
-  get startsFromZero(): boolean {
-    return this.place.startsFromZero
+    this.name = place.name
+    this.store = place.store
+    this.home = place.home
+    this.receipts = place.receipts
+    this.slotLost = place.onSlotLost
+    this.startsFromZero = place.startsFromZero
+    this.definition = ['rules', place.name]
   }
 
   owns(limiter: string): boolean {
     return limiter.startsWith(stateName(this.name, ''))
-  }
-
-  get definition(): readonly unknown[] {
-    return ['rules', this.name]
   }
 
   charges(input: Input, cost: number | undefined): MaybePromise<Charge[]> {
@@ -113,7 +99,7 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
 
   /** The policies that have limits, and so keys. */
   #limiting(): CompiledPolicy[] {
-    const { policies, otherwise } = this.#rules.compiled
+    const { policies, otherwise } = this.#rules.compiled()
     return [...policies, ...(otherwise === undefined ? [] : [otherwise])].filter(({ key }) => key !== undefined)
   }
 
@@ -142,8 +128,8 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
     input: Input,
     use: (facts: Facts, policies: readonly CompiledPolicy[], now: number) => Result,
   ): MaybePromise<Result> {
-    const rules = this.#rules.compiled
-    const attributes = rules.attributes.size > 0 ? this.#rules.attributes(input, this.place) : NO_ATTRIBUTES
+    const rules = this.#rules.compiled()
+    const attributes = rules.attributes.size > 0 ? this.#rules.attributes(input, this.place.reader) : NO_ATTRIBUTES
     return chain(attributes, (known) => {
       if (typeof known !== 'object' || known === null)
         refuse('attributes', 'an object with the attributes of the request, such as { tenant }', known)
@@ -160,7 +146,14 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
 
   #addCharges(charges: Charge[], policy: CompiledPolicy, facts: Facts, given: number | undefined, now: number): void {
     const key = keyUnder(policy, facts)!
-    if (key === UNIDENTIFIED) this.#warnUnidentified(policy)
+    if (key === UNIDENTIFIED)
+      this.#warnOnce(policy.rule.name, 'SLUICE_UNIDENTIFIED', () => {
+        const names = policy.key!.names.join(', ')
+        return (
+          `A request under policy "${policy.rule.name}" has no ${names}. All requests without this key share one bucket, so one client can ` +
+          'use the quota of all others. Check the attributes, or exempt such requests with a policy that has `allow: true`.'
+        )
+      })
     const cost = checkedCost(given ?? this.#costOf(policy, facts))
     const limits = limitsOf(policy, key, now)
     for (let i = 0; i < limits.length; i++) {
@@ -172,7 +165,13 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
     const { cost = 1 } = rule
     if (typeof cost === 'number') return cost
     const value = facts.attribute(cost)
-    if (value === undefined || value === null) this.#warnNoCost(rule.name, cost)
+    if (value === undefined || value === null)
+      this.#warnOnce(
+        `cost of ${rule.name}`,
+        'SLUICE_NO_COST',
+        () =>
+          `A request under policy "${rule.name}" has no attribute "${cost}" with its cost, so it costs 1. Return it from \`attributes\`.`,
+      )
     return value ?? 1
   }
 
@@ -191,10 +190,12 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
     const known = this.#leases.get(rule)
     if (known !== undefined) return known
     const { sync, recall } = this.store
-    if (!sync && recall === undefined && this.#isFirst(`lease of ${rule.name}`))
-      warn(
+    if (!sync && recall === undefined)
+      this.#warnOnce(
+        `lease of ${rule.name}`,
         'SLUICE_NOT_LEASED',
-        `Policy "${rule.name}" has \`lease\`, and the store of its limiter cannot lease: it is guarded or cached already, or has no \`wrappers\`. Each request asks the ` +
+        () =>
+          `Policy "${rule.name}" has \`lease\`, and the store of its limiter cannot lease: it is guarded or cached already, or has no \`wrappers\`. Each request asks the ` +
           'store. Pass guard(denyCache(lease(store))) as the store.',
       )
     const own = leaseSettings('lease', given as boolean | LeaseOptions)!
@@ -207,29 +208,11 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
     return stateName(this.name, rule.name)
   }
 
-  #warnUnidentified({ rule, key }: CompiledPolicy): void {
-    if (!this.#isFirst(rule.name)) return
-    const names = key!.names.join(', ')
-    warn(
-      'SLUICE_UNIDENTIFIED',
-      `A request under policy "${rule.name}" has no ${names}. All requests without this key share one bucket, so one client can ` +
-        'use the quota of all others. Check the attributes, or exempt such requests with a policy that has `allow: true`.',
-    )
-  }
-
-  #warnNoCost(policy: string, attribute: string): void {
-    if (!this.#isFirst(`cost of ${policy}`)) return
-    warn(
-      'SLUICE_NO_COST',
-      `A request under policy "${policy}" has no attribute "${attribute}" with its cost, so it costs 1. Return it from \`attributes\`.`,
-    )
-  }
-
-  /** True once for each subject, and for a bounded number of them. */
-  #isFirst(subject: string): boolean {
-    if (this.#warned.has(subject) || this.#warned.size >= MOST_WARNINGS) return false
+  /** Warns once of each subject, and of a bounded number of them. */
+  #warnOnce(subject: string, code: string, reason: () => string): void {
+    if (this.#warned.has(subject) || this.#warned.size >= MOST_WARNINGS) return
     this.#warned.add(subject)
-    return true
+    warn(code, reason())
   }
 }
 
@@ -247,11 +230,9 @@ const MOST_LISTED = 10
 
 /** Warns once of attributes that a document names and that no request has, such as misspelled ones. */
 export class AttributeWatch {
-  #named: CompiledRules['attributes'] | undefined
-  /** Attributes of the document that no request has had yet. */
-  readonly #missing = new Set<string>()
-  /** Attributes of the document that need no warning: a request had them, or they were warned of. */
-  #settled = new Set<string>()
+  #named: CompiledRules['attributes'] = new Map()
+  /** Attributes of the document that no request has had yet, and that were not warned of. */
+  #missing = new Set<string>()
   #requests = 0
 
   /** Looks at a request: which attributes the document names, and which the request has. */
@@ -260,26 +241,19 @@ export class AttributeWatch {
     if (this.#missing.size === 0) return
     for (const name of this.#missing) {
       if (Object.hasOwn(attributes, name) && attributes[name] !== undefined && attributes[name] !== null)
-        this.#settle(name)
+        this.#missing.delete(name)
     }
     if (++this.#requests < REQUESTS || this.#missing.size === 0) return
     this.#warn(named)
-    for (const name of this.#missing) this.#settle(name)
+    this.#missing.clear()
   }
 
   /** Another document: what is known of the attributes that it names, too, stays. */
   #begin(named: CompiledRules['attributes']): void {
+    const isSettled = (name: string): boolean => this.#named.has(name) && !this.#missing.has(name)
+    this.#missing = new Set([...named.keys()].filter((name) => !isSettled(name)))
     this.#named = named
     this.#requests = 0
-    this.#missing.clear()
-    const settled = new Set<string>()
-    for (const name of named.keys()) (this.#settled.has(name) ? settled : this.#missing).add(name)
-    this.#settled = settled
-  }
-
-  #settle(name: string): void {
-    this.#missing.delete(name)
-    this.#settled.add(name)
   }
 
   #warn(named: CompiledRules['attributes']): void {

@@ -1,9 +1,8 @@
 import { ownOptions } from '../util/validate.ts'
-import type { Limit } from '../engine/limit.ts'
 import { shown } from '../util/errors.ts'
 import { type CompiledPolicy, type CompiledRules, type Condition, type Dimension, Dimensions } from './dimensions.ts'
-import { invalidRules, type PolicyRule, Problems, type RulesProblem, untilEnough } from './document.ts'
-import { attributeIn, type CompiledKey, compileKey } from './keys.ts'
+import { found, invalidRules, type PolicyRule, type RulesProblem } from './document.ts'
+import { attributeIn, compileKey } from './keys.ts'
 import { type CompiledOverride, LimitReader, readOverrides, untilOf } from './limits.ts'
 import { hasMoreValues, isObject, join, type Report, type Shape, where } from './shape.ts'
 import { documentOf, otherwiseShape, policyShape } from './shapes.ts'
@@ -12,13 +11,7 @@ import { documentOf, otherwiseShape, policyShape } from './shapes.ts'
 const MOST_VALUES = 1_000_000
 
 /** A policy of a document whose parts are checked and made. */
-interface ReadPolicy {
-  readonly rule: PolicyRule
-  /** Absent in a policy with `allow: true`. */
-  readonly key: CompiledKey | undefined
-  readonly limits: readonly Limit[]
-  readonly overrides: ReadonlyMap<string, CompiledOverride>
-}
+type ReadPolicy = Pick<CompiledPolicy, 'rule' | 'key' | 'limits' | 'overrides'>
 
 interface ReadPolicies {
   readonly policies: readonly ReadPolicy[]
@@ -47,11 +40,11 @@ const OTHERWISE = 'otherwise'
  * @param before made the limits of an earlier document. Limits that did not change stay the same objects.
  */
 function readDocument(value: unknown, { ipv6Subnet = 56 }: ReadOptions, before?: LimitReader): ReadDocument {
-  const problems = new Problems()
   const limits = new LimitReader(before)
-  const report: Report = (path, message) => problems.add({ path, message })
-  const read = untilEnough(() => readPolicies(value, ipv6Subnet, limits, report))
-  return { ...(read ?? NO_POLICIES), problems: problems.list, limits }
+  const { problems, result = NO_POLICIES } = found((add) =>
+    readPolicies(value, ipv6Subnet, limits, (path, message) => add({ path, message })),
+  )
+  return { ...result, problems, limits }
 }
 
 const NO_POLICIES: ReadPolicies = { policies: [] }
@@ -175,10 +168,10 @@ function index({ policies: read, otherwise: rest, limits }: ReadDocument): Compi
 }
 
 function compilePolicy(read: ReadPolicy, place: number, dimensions: Dimensions): CompiledPolicy {
-  const { rule, key, limits, overrides } = read
+  const { rule, limits } = read
   const conditions = dimensions.conditions(rule.match ?? ownOptions({}))
   const isEnforced = rule.allow === true || limits.some(({ shadow }) => shadow !== true)
-  return { rule, index: place, conditions, key, limits, overrides, until: untilOf(rule.until), isEnforced }
+  return { ...read, index: place, conditions, until: untilOf(rule.until), isEnforced }
 }
 
 function matchesEverything({ conditions, until, isEnforced }: CompiledPolicy): boolean {

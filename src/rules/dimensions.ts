@@ -136,8 +136,6 @@ class PathDimension implements Dimension {
   readonly #router: RouterContext<Route> = createRouter<Route>()
   readonly #cells = new Map<string, Cell>()
   #size = { segments: 0, characters: 0 }
-  /** The cells of the readings of a request. */
-  readonly #cellsOf = new WeakMap<Facts, Map<string, readonly Cell[]>>()
 
   of(pattern: string): Cell {
     const canonical = canonicalPattern(pattern)
@@ -176,8 +174,7 @@ class PathDimension implements Dimension {
   }
 
   #remembered(facts: Facts, reading: string): readonly Cell[] {
-    const known = this.#cellsOf.get(facts) ?? new Map<string, readonly Cell[]>()
-    this.#cellsOf.set(facts, known)
+    const known = facts.once(this.#cells, () => new Map<string, readonly Cell[]>())
     const found = known.get(reading) ?? this.#found(reading)
     known.set(reading, found)
     return found

@@ -176,31 +176,27 @@ const LONGEST = 500
 /** Thrown when there are enough mistakes, so that a check of a large document ends. */
 class EnoughProblems extends Error {}
 
-/** Collects the mistakes of a document: at most a hundred, and one more entry that says that there are more. */
-export class Problems {
-  readonly #list: RulesProblem[] = []
-
-  get list(): readonly RulesProblem[] {
-    return this.#list
-  }
-
-  /** Throws `EnoughProblems` for the first mistake beyond the most. */
-  add(problem: RulesProblem): void {
-    if (this.#list.length >= MOST) {
-      this.#list.push({ path: '', message: `and more: the first ${MOST} mistakes are listed` })
+/**
+ * Runs a check that adds the mistakes of a document, and ends it after a hundred. Then one more entry says that there are more, and there is no
+ * `result`.
+ */
+export function found<Result>(check: (add: (problem: RulesProblem) => void) => Result): {
+  readonly problems: readonly RulesProblem[]
+  readonly result?: Result
+} {
+  const problems: RulesProblem[] = []
+  function add(problem: RulesProblem): void {
+    if (problems.length >= MOST) {
+      problems.push({ path: '', message: `and more: the first ${MOST} mistakes are listed` })
       throw new EnoughProblems()
     }
     const { message } = problem
-    this.#list.push(message.length > LONGEST ? { ...problem, message: `${message.slice(0, LONGEST)}…` } : problem)
+    problems.push(message.length > LONGEST ? { ...problem, message: `${message.slice(0, LONGEST)}…` } : problem)
   }
-}
-
-/** Runs a check that adds mistakes, and returns what it returns; `undefined` if there were too many to go on. */
-export function untilEnough<Result>(check: () => Result): Result | undefined {
   try {
-    return check()
+    return { result: check(add), problems }
   } catch (error) {
-    if (error instanceof EnoughProblems) return undefined
+    if (error instanceof EnoughProblems) return { problems }
     throw error
   }
 }
@@ -216,9 +212,7 @@ export type ParsedText =
 
 /** Returns a problem of the text as a whole. */
 export function problem(message: string): ParsedText {
-  const problems = new Problems()
-  problems.add({ path: '', message })
-  return { problems: problems.list }
+  return found((add) => add({ path: '', message }))
 }
 
 /** A part of a path: the name of a value in an object, or the place of one in a list. */

@@ -14,6 +14,7 @@ export class Facts<Input = unknown> {
   readonly #attributes: Attributes
   #paths: readonly (readonly string[])[] | undefined
   #address: string | undefined
+  readonly #found = new Map<object, unknown>()
 
   constructor(reader: InputReader<Input>, input: Input, attributes: Attributes) {
     this.#reader = reader
@@ -39,6 +40,15 @@ export class Facts<Input = unknown> {
     return (this.#address ??= clientAddress(this.#reader.address(this.#input)) ?? '')
   }
 
+  /** Returns what `find` has returned for an object the first time, such as the cells of a dimension. */
+  once<Found>(object: object, find: () => Found): Found {
+    const known = this.#found.get(object) as Found | undefined
+    if (known !== undefined) return known
+    const found = find()
+    this.#found.set(object, found)
+    return found
+  }
+
   header(name: string): string | undefined {
     return this.#reader.header(this.#input, name)
   }
@@ -50,15 +60,11 @@ export class Facts<Input = unknown> {
   /** An attribute as documents compare it. Objects match nothing. */
   attributeText(name: string): string | undefined {
     const value = this.attribute(name)
-    return isComparable(value) ? String(value) : undefined
+    return COMPARABLE.has(typeof value) ? String(value) : undefined
   }
 }
 
-function isComparable(value: unknown): boolean {
-  return (
-    typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' || typeof value === 'bigint'
-  )
-}
+const COMPARABLE: ReadonlySet<string> = new Set(['string', 'number', 'boolean', 'bigint'])
 
 /** Reads plain objects. */
 export const plainReader: InputReader<RulesInput> = {

@@ -2,6 +2,7 @@ import type * as Fs from 'node:fs'
 import type * as Path from 'node:path'
 import type * as Url from 'node:url'
 import { inFile, type ParsedText, problem, type RulesProblem } from './document.ts'
+import { repeatedLooks } from './looks.ts'
 import { type RulesFeed, type SourceOptions, startRules } from './start.ts'
 import { decode, formatOf, LARGEST, parseText, requireYaml, type RulesFormat, tooLarge } from './text.ts'
 import { builtin } from '../util/builtin.ts'
@@ -39,99 +40,54 @@ interface Candidate {
 }
 
 /**
- * Watches one file by its content. It reads the file when the system reports a change in its directory, and regularly, since not
- * every system reports every change. So it needs to know nothing about the ways in which files are replaced.
+ * Watches one file by its content, and returns what ends this. It reads the file when the system reports a change in its directory, and
+ * regularly, since not every system reports every change. So it needs to know nothing about the ways in which files are replaced.
  */
-class FileWatch {
-  readonly #path: string
-  readonly #format: RulesFormat
-  readonly #interval: number
-  readonly #feed: RulesFeed
-  readonly #directory: DirectoryWatch
-  #reported: Look | undefined
-  #candidate: Candidate | undefined
-  #timer: NodeJS.Timeout | undefined
-  #isStopped = false
-  #isLooking = false
-  #changedMeanwhile = false
-
-  constructor(path: string, format: RulesFormat, interval: number, feed: RulesFeed) {
-    this.#path = path
-    this.#format = format
-    this.#interval = interval
-    this.#feed = feed
-    this.#directory = new DirectoryWatch((builtin('node:path') as typeof Path).dirname(path), () => this.#notice())
-  }
-
-  start(): void {
-    void this.#look()
-  }
-
-  stop(): void {
-    this.#isStopped = true
-    clearTimeout(this.#timer)
-    this.#directory.close()
-  }
-
-  #notice(): void {
-    if (this.#isLooking) this.#changedMeanwhile = true
-    else this.#lookIn(GATHER)
-  }
-
-  #lookIn(ms: number): void {
-    clearTimeout(this.#timer)
-    if (this.#isStopped) return
-    this.#timer = setTimeout(() => void this.#look(), ms)
-    this.#timer.unref()
-  }
-
-  async #look(): Promise<void> {
-    this.#isLooking = true
-    this.#changedMeanwhile = false
-    await this.#directory.renew()
-    const wait = await this.#consider(await lookAt(this.#path, this.#format))
-    this.#isLooking = false
-    this.#lookIn(this.#changedMeanwhile ? Math.min(GATHER, wait) : wait)
-  }
+function watchFile(path: string, format: RulesFormat, interval: number, feed: RulesFeed): () => void {
+  const directory = watchDirectory((builtin('node:path') as typeof Path).dirname(path), () => looks.notice())
+  let reported: Look | undefined
+  let candidate: Candidate | undefined
 
   /** Reports what has lasted long enough. Returns the milliseconds until the next look. */
-  async #consider(look: Look): Promise<number> {
-    if (this.#isStopped || (this.#reported !== undefined && isSame(look, this.#reported))) {
-      this.#candidate = undefined
-      return this.#interval
+  async function consider(look: Look): Promise<number> {
+    if (reported !== undefined && isSame(look, reported)) {
+      candidate = undefined
+      return interval
     }
-    const candidate = this.#candidateOf(look)
+    if (candidate === undefined || !isSame(look, candidate.look)) {
+      // Before the first report, a file that was written long ago is complete.
+      candidate = { look, since: reported === undefined ? look.written : Date.now() }
+    }
     const age = Date.now() - candidate.since
     if (age >= 0 && age < SETTLED) return SETTLED - age
-    candidate.problems ??= await this.#apply(look)
-    if (this.#isStopped) return this.#interval
-    return this.#report(candidate, age)
+    candidate.problems ??= await apply(look)
+    const { problems } = candidate
+    const isGood = problems?.length === 0
+    if (!isGood && age >= 0 && age < PATIENCE) return PATIENCE - age
+    reported = look
+    candidate = undefined
+    if (problems === undefined) feed.unreachable(look.error)
+    else if (!isGood) feed.invalid(inFile(path, problems))
+    return interval
   }
 
   /** Applies the document of a text. Returns its mistakes. */
-  async #apply({ text, refused }: Look): Promise<readonly RulesProblem[] | undefined> {
-    const parsed = text === undefined ? refused : await parseText(text, this.#format)
+  async function apply({ text, refused }: Look): Promise<readonly RulesProblem[] | undefined> {
+    const parsed = text === undefined ? refused : await parseText(text, format)
     if (parsed === undefined || 'problems' in parsed) return parsed?.problems
-    const problems = this.#feed.document(parsed.value)
+    const problems = feed.document(parsed.value)
     return problems.length === 0 ? problems : parsed.located(problems)
   }
 
-  #candidateOf(look: Look): Candidate {
-    if (this.#candidate === undefined || !isSame(look, this.#candidate.look)) {
-      // Before the first report, a file that was written long ago is complete.
-      this.#candidate = { look, since: this.#reported === undefined ? look.written : Date.now() }
-    }
-    return this.#candidate
+  async function look(): Promise<number> {
+    await directory.renew()
+    return consider(await lookAt(path, format))
   }
 
-  #report({ look, problems }: Candidate, age: number): number {
-    const isGood = problems?.length === 0
-    if (!isGood && age >= 0 && age < PATIENCE) return PATIENCE - age
-    this.#reported = look
-    this.#candidate = undefined
-    if (problems === undefined) this.#feed.unreachable(look.error)
-    else if (!isGood) this.#feed.invalid(inFile(this.#path, problems))
-    return this.#interval
+  const looks = repeatedLooks(look, () => GATHER)
+  return function end() {
+    looks.stop()
+    directory.close()
   }
 }
 
@@ -146,19 +102,10 @@ async function lookAt(path: string, format: RulesFormat): Promise<Look> {
     const written = found.mtimeMs
     if (!found.isFile()) return { error: new Error(`${path} is not a file`), written: 0 }
     if (found.size > LARGEST[format]) return { refused: TOO_LARGE[format], written }
-    const text = decode(await contentOf(path))
+    const text = decode(await promises.readFile(path))
     return text === undefined ? { refused: NO_TEXT, written } : { text, written }
   } catch (error) {
     return { error: error as Error, written: 0 }
-  }
-}
-
-async function contentOf(path: string): Promise<Buffer> {
-  const handle = await promises.open(path)
-  try {
-    return await handle.readFile()
-  } finally {
-    await handle.close()
   }
 }
 
@@ -166,46 +113,37 @@ const NO_TEXT: ParsedText = problem('expected a text in UTF-8')
 const TOO_LARGE: Readonly<Record<RulesFormat, ParsedText>> = { json: tooLarge('json'), yaml: tooLarge('yaml') }
 
 /** Calls `notice` when a directory changes, where the system reports it. */
-class DirectoryWatch {
-  readonly #path: string
-  readonly #notice: () => void
-  #watcher: Fs.FSWatcher | undefined
-  #watched = ''
-  #isClosed = false
+function watchDirectory(path: string, notice: () => void): { renew(): Promise<void>; close(): void } {
+  let watcher: Fs.FSWatcher | undefined
+  let watched = ''
+  let isClosed = false
 
-  constructor(path: string, notice: () => void) {
-    this.#path = path
-    this.#notice = notice
+  function end(): void {
+    watcher?.close()
+    watcher = undefined
   }
 
-  /** Watches the directory that is at the path now, which may be another than before. */
-  async renew(): Promise<void> {
-    const found = await promises.stat(this.#path).catch(() => undefined)
-    const identity = found === undefined ? '' : `${found.dev}:${found.ino}:${found.birthtimeMs}`
-    if (this.#isClosed || (identity === this.#watched && this.#watcher !== undefined)) return
-    this.#end()
-    if (found !== undefined) this.#begin(identity)
-  }
-
-  close(): void {
-    this.#isClosed = true
-    this.#end()
-  }
-
-  #begin(identity: string): void {
-    try {
-      const watcher = watch(this.#path, { persistent: false }, this.#notice)
-      watcher.on('error', () => this.#end())
-      this.#watcher = watcher
-      this.#watched = identity
-    } catch {
-      // Without watches, such as where the system has too many, the regular look is left.
-    }
-  }
-
-  #end(): void {
-    this.#watcher?.close()
-    this.#watcher = undefined
+  return {
+    /** Watches the directory that is at the path now, which may be another than before. */
+    async renew() {
+      const found = await promises.stat(path).catch(() => undefined)
+      const identity = found === undefined ? '' : `${found.dev}:${found.ino}:${found.birthtimeMs}`
+      if (isClosed || (identity === watched && watcher !== undefined)) return
+      end()
+      if (found === undefined) return
+      try {
+        const begun = watch(path, { persistent: false }, notice)
+        begun.on('error', end)
+        watcher = begun
+        watched = identity
+      } catch {
+        // Without watches, such as where the system has too many, the regular look is left.
+      }
+    },
+    close() {
+      isClosed = true
+      end()
+    },
   }
 }
 
@@ -252,9 +190,5 @@ export async function rulesFromFile<Input = unknown>(
   const { pollInterval = '2s', ...rest } = ownOptions(options)
   const interval = milliseconds('pollInterval', pollInterval)
   if (format === 'yaml') await requireYaml()
-  return startRules(rest, (feed) => {
-    const watch = new FileWatch(file, format, interval, feed)
-    watch.start()
-    return () => watch.stop()
-  })
+  return startRules(rest, (feed) => watchFile(file, format, interval, feed))
 }

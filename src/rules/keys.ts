@@ -50,12 +50,15 @@ export function compileKey(given: string | readonly string[], ipv6Subnet: number
 
 function keyPart(name: string, ipv6Subnet: number): KeyPart {
   if (name === 'ip') return ipPart(ipv6Subnet)
-  if (name === 'everyone') return { of: everyone, read: only('everyone'), expected: '"everyone"' }
+  if (name === 'everyone')
+    return { of: everyone, read: (word) => (word === 'everyone' ? word : undefined), expected: '"everyone"' }
   if (name === 'method') return { of: (facts) => counted(facts.method), read: counted, expected: 'a method' }
   if (name === 'path') return { of: keyOfPath, read: (path) => pathKey(pathReadings(path)), expected: 'a path' }
-  if (name.startsWith('header:')) return headerPart(name.slice('header:'.length).toLowerCase())
-  const attribute = attributeIn(name)!
-  return { of: (facts) => keyOf(facts.attribute(attribute)), read: (value) => value, expected: 'a text' }
+  const attribute = attributeIn(name)
+  const header = name.slice('header:'.length).toLowerCase()
+  const of: KeyPart['of'] =
+    attribute === undefined ? (facts) => facts.header(header) : (facts) => keyOf(facts.attribute(attribute))
+  return { of, read: (value) => value, expected: 'a text' }
 }
 
 /** Returns the attribute that a part of a key names, `undefined` for another part. */
@@ -80,18 +83,10 @@ function keyOfPath(_facts: Facts, readings: () => readonly string[]): string | u
   return found.length === 0 ? undefined : pathKey(found)
 }
 
-function headerPart(name: string): KeyPart {
-  return { of: (facts) => facts.header(name), read: (value) => value, expected: 'a text' }
-}
-
 /** HEAD counts as GET, because a client can choose either. */
 function counted(method: string): string {
   const name = methodKey(method)!
   return name === 'HEAD' ? 'GET' : name
-}
-
-function only(word: string): (written: string) => string | undefined {
-  return (written) => (written === word ? word : undefined)
 }
 
 /** An attribute that is no key is refused by `normalizeKey`, except for true and false. */

@@ -3,7 +3,7 @@ import { reasonOf, shown, SluiceError } from '../util/errors.ts'
 import { nearest } from '../util/validate.ts'
 import type { KeyText, LimitRule, OverrideLimitRule, OverrideRule, PolicyRule } from './document.ts'
 import type { CompiledKey } from './keys.ts'
-import type { Report } from './shape.ts'
+import { hintOf, type Report } from './shape.ts'
 import { DEFAULT_ALGORITHM, instant, pathOfError } from './shapes.ts'
 
 export interface CompiledOverride {
@@ -146,7 +146,6 @@ function changed(base: LimitRule, given: OverrideLimitRule, name: string): Json 
 function noSuchLimit(name: string | undefined, own: readonly Limit[]): string {
   const names = own.map((each) => each.name)
   if (name === undefined) return `expected at most ${own.length} limits, as many as the policy has`
-  const near = nearest(name, names)
-  const hint = near === undefined ? '' : `. Did you mean ${shown(near)}?`
+  const hint = hintOf(nearest(name, names))
   return `expected the name of a limit of the policy (${names.map(shown).join(', ')}), got ${shown(name)}${hint}`
 }

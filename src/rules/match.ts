@@ -4,41 +4,27 @@ import type { InputReader, RulesInput } from '../limiter/rule-source.ts'
 import type { Limit } from '../engine/limit.ts'
 import type { OverrideRule, PolicyRule } from './document.ts'
 
-/** A request while it is matched: looks up the cells of each dimension once. */
-class Matcher {
-  readonly #facts: Facts
-  readonly #cells = new Map<Dimension, readonly Cell[]>()
+function cellsOf(dimension: Dimension, facts: Facts): readonly Cell[] {
+  return facts.once(dimension, () => dimension.find(facts))
+}
 
-  constructor(facts: Facts) {
-    this.#facts = facts
-  }
+function holds({ dimension, cells }: Condition, facts: Facts): boolean {
+  const found = cellsOf(dimension, facts)
+  for (let i = 0; i < found.length; i++) if (cells.has(found[i]!)) return true
+  return false
+}
 
-  cells(dimension: Dimension): readonly Cell[] {
-    const known = this.#cells.get(dimension)
-    if (known !== undefined) return known
-    const found = dimension.find(this.#facts)
-    this.#cells.set(dimension, found)
-    return found
-  }
-
-  holds({ dimension, cells }: Condition): boolean {
-    const found = this.cells(dimension)
-    for (let i = 0; i < found.length; i++) if (cells.has(found[i]!)) return true
-    return false
-  }
-
-  matches({ conditions, rule }: CompiledPolicy): boolean {
-    for (let i = 0; i < conditions.length; i++) if (!this.holds(conditions[i]!)) return false
-    return rule.allow !== true || conditions.every((each) => surelyHolds(each, this.#facts))
-  }
+function matches({ conditions, rule }: CompiledPolicy, facts: Facts): boolean {
+  for (let i = 0; i < conditions.length; i++) if (!holds(conditions[i]!, facts)) return false
+  return rule.allow !== true || conditions.every((each) => surelyHolds(each, facts))
 }
 
 /**
  * Returns true if a condition is met whatever a router takes for the path. A policy with `allow` needs this: another spelling of its path
  * must not exempt what a router takes for another path.
  */
-function surelyHolds({ dimension, cells }: Condition, facts: Facts): boolean {
-  return dimension.surelyHas?.(facts, cells) ?? dimension.find(facts).some((cell) => cells.has(cell))
+function surelyHolds(condition: Condition, facts: Facts): boolean {
+  return condition.dimension.surelyHas?.(facts, condition.cells) ?? holds(condition, facts)
 }
 
 /**
@@ -47,14 +33,13 @@ function surelyHolds({ dimension, cells }: Condition, facts: Facts): boolean {
  * @param now epoch milliseconds: policies that have ended do not match
  */
 export function matchingPolicies(rules: CompiledRules, facts: Facts, now: number): readonly CompiledPolicy[] {
-  const matcher = new Matcher(facts)
   const matched: CompiledPolicy[] = []
-  addMatching(matched, rules.always, matcher, now)
+  addMatching(matched, rules.always, facts, now)
   for (let i = 0; i < rules.indexed.length; i++) {
-    const cells = matcher.cells(rules.indexed[i]!)
-    for (let j = 0; j < cells.length; j++) addMatching(matched, cells[j]!.policies, matcher, now)
+    const cells = cellsOf(rules.indexed[i]!, facts)
+    for (let j = 0; j < cells.length; j++) addMatching(matched, cells[j]!.policies, facts, now)
   }
-  return matched.length < 2 ? matched : matched.toSorted(byPlace)
+  return matched.length < 2 ? matched : matched.toSorted((one, other) => one.index - other.index)
 }
 
 /** The policies of a request that a policy with `allow` matches. */
@@ -93,11 +78,6 @@ export function keyUnder({ key, conditions }: CompiledPolicy, facts: Facts): str
   return key?.of(facts, () => readingsUnder(conditions, facts))
 }
 
-/** Returns the parts of the key of a request under a policy, in the order of the policy's `key`; none for a policy with `allow`. */
-function keyPartsUnder({ key, conditions }: CompiledPolicy, facts: Facts): readonly string[] {
-  return key?.parts(facts, () => readingsUnder(conditions, facts)) ?? []
-}
-
 function readingsUnder(conditions: CompiledPolicy['conditions'], facts: Facts): readonly string[] {
   const condition = conditions.find(({ dimension }) => dimension.readings !== undefined)
   const found = condition?.dimension.readings!(facts, condition.cells) ?? []
@@ -107,18 +87,14 @@ function readingsUnder(conditions: CompiledPolicy['conditions'], facts: Facts): 
 function addMatching(
   matched: CompiledPolicy[],
   candidates: readonly CompiledPolicy[],
-  matcher: Matcher,
+  facts: Facts,
   now: number,
 ): void {
   for (let i = 0; i < candidates.length; i++) {
     const policy = candidates[i]!
     // A policy with several paths or networks may be found twice.
-    if (now < policy.until && matcher.matches(policy) && !matched.includes(policy)) matched.push(policy)
+    if (now < policy.until && matches(policy, facts) && !matched.includes(policy)) matched.push(policy)
   }
-}
-
-function byPlace(one: CompiledPolicy, other: CompiledPolicy): number {
-  return one.index - other.index
 }
 
 /** What rules say about one request, policy by policy. */
@@ -170,6 +146,7 @@ function explainPolicy(policy: CompiledPolicy, facts: Facts, now: number): Polic
     explainCondition(condition, facts, policy.rule.allow === true),
   )
   const hasEnded = now >= policy.until
+  const keyParts = policy.key?.parts(facts, () => readingsUnder(policy.conditions, facts)) ?? []
   const key = keyUnder(policy, facts)
   const override = key === undefined ? undefined : policy.overrides.get(key)
   const inForce = override !== undefined && now < override.until ? override : undefined
@@ -179,7 +156,7 @@ function explainPolicy(policy: CompiledPolicy, facts: Facts, now: number): Polic
     applies: !hasEnded && conditions.every(({ holds }) => holds),
     hasEnded,
     conditions,
-    keyParts: keyPartsUnder(policy, facts).map((value, i) => ({ name: policy.key!.names[i]!, value })),
+    keyParts: keyParts.map((value, i) => ({ name: policy.key!.names[i]!, value })),
     key,
     limits: inForce?.limits ?? policy.limits,
     override: inForce?.rule,
@@ -187,7 +164,7 @@ function explainPolicy(policy: CompiledPolicy, facts: Facts, now: number): Polic
 }
 
 function explainCondition(condition: Condition, facts: Facts, isAllowing: boolean): ConditionExplanation {
-  const { dimension, cells, expected } = condition
-  const holds = isAllowing ? surelyHolds(condition, facts) : dimension.find(facts).some((cell) => cells.has(cell))
-  return { part: dimension.part, expected, actual: dimension.actual(facts), holds }
+  const { dimension, expected } = condition
+  const isMet = isAllowing ? surelyHolds(condition, facts) : holds(condition, facts)
+  return { part: dimension.part, expected, actual: dimension.actual(facts), holds: isMet }
 }

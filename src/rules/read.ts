@@ -30,12 +30,9 @@ export async function readRulesFile(path: string): Promise<RulesText> {
  * `compileText`.
  */
 export async function compileTextOrFile(given: string | URL, options: ReadOptions): Promise<CompiledRules> {
-  const { compiled } = await compileText(await textOrFile(given), options)
+  const text = given instanceof URL ? (builtin('node:url') as typeof Url).fileURLToPath(given) : given
+  const isName = given instanceof URL || (!given.includes('\n') && formatOf(given) !== undefined)
+  const read = isName ? await readRulesFile(text) : { text, format: formatOfText(text) }
+  const { compiled } = await compileText(read, options)
   return compiled
-}
-
-async function textOrFile(given: string | URL): Promise<RulesText> {
-  if (given instanceof URL) return readRulesFile((builtin('node:url') as typeof Url).fileURLToPath(given))
-  const isName = !given.includes('\n') && formatOf(given) !== undefined
-  return isName ? readRulesFile(given) : { text: given, format: formatOfText(given) }
 }

@@ -81,6 +81,8 @@ type Listener = (this: object, ...given: unknown[]) => unknown
 /** The methods of an `EventEmitter` that listeners need, for a runtime without `node:events`. */
 class SmallEmitter {
   readonly #listeners = new Map<string, readonly Listener[]>()
+  readonly addListener = this.on
+  readonly removeListener = this.off
 
   on(event: string, listener: Listener): this {
     this.#listeners.set(event, [...this.rawListeners(event), listener])
@@ -106,14 +108,6 @@ class SmallEmitter {
       all.filter((_, i) => i !== last),
     )
     return this
-  }
-
-  addListener(event: string, listener: Listener): this {
-    return this.on(event, listener)
-  }
-
-  removeListener(event: string, listener: Listener): this {
-    return this.off(event, listener)
   }
 
   listenerCount(event: string): number {
@@ -152,11 +146,16 @@ export class Rules<Input = unknown> extends Emitter<RulesEvents> implements Rule
     this.#options = options
     this.#compiled = compiled
     this.#current = versionOf(this.#compiled, version ?? 1)
-    this.#inForce = inForce(
-      options,
-      () => this.#compiled,
-      () => this.#shadow,
-    )
+    const { attributes, address } = options
+    this.#inForce = {
+      compiled: () => this.#compiled,
+      watch: new AttributeWatch(),
+      attributes: (input, reader) =>
+        attributes === undefined ? reader.attributes(input) : attributes(input, ...restOf(reader, input)),
+      address: (input, reader) =>
+        address === undefined ? reader.address(input) : address(input, ...restOf(reader, input)),
+      decided: (input, cost, decision, charges) => this.#shadow?.observe(input, cost, decision, charges),
+    }
   }
 
   /** The current rules. Frozen. */
@@ -268,27 +267,6 @@ export class Rules<Input = unknown> extends Emitter<RulesEvents> implements Rule
 }
 
 brand(Rules, RULES)
-
-/** Returns what charges read: always of the version that is current when they start. */
-function inForce<Input>(
-  { attributes, address }: RulesOptions<Input>,
-  compiled: () => CompiledRules,
-  shadow: () => ShadowRules<Input> | undefined,
-): RulesInForce<Input> {
-  return {
-    get compiled() {
-      return compiled()
-    },
-    watch: new AttributeWatch(),
-    attributes(input, { reader }) {
-      return attributes === undefined ? reader.attributes(input) : attributes(input, ...restOf(reader, input))
-    },
-    address(input, { reader }) {
-      return address === undefined ? reader.address(input) : address(input, ...restOf(reader, input))
-    },
-    decided: (input, cost, decision, charges) => shadow()?.observe(input, cost, decision, charges),
-  }
-}
 
 /** The other arguments of a handler. Their types are those that the function of the user has. */
 function restOf<Input>(reader: InputReader<Input>, input: Input): readonly never[] {

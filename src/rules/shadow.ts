@@ -69,12 +69,7 @@ export class ShadowRules<Input> {
   readonly #forget: (shadow: ShadowRules<Input>) => void
   readonly #charges = new WeakMap<RulesCharges<Input>, RulesCharges<Input>>()
   readonly #denials = new Map<string, number>()
-  readonly #since = Date.now()
-  #requests = 0
-  #denied = 0
-  #newlyDenied = 0
-  #newlyAllowed = 0
-  #failed = 0
+  readonly #counts = { since: Date.now(), requests: 0, denied: 0, newlyDenied: 0, newlyAllowed: 0, failed: 0 }
 
   constructor(
     compiled: CompiledRules,
@@ -87,7 +82,8 @@ export class ShadowRules<Input> {
     if (onDenied !== undefined && typeof onDenied !== 'function') refuse('onDenied', 'a function', onDenied)
     this.#compiled = compiled
     this.#onDenied = onDenied && observer(onDenied, 'onDenied of a document in shadow failed. Nothing changes.')
-    this.#rules = { compiled, watch: new AttributeWatch(), attributes: rules.attributes, address: rules.address }
+    const { attributes, address } = rules
+    this.#rules = { compiled: () => compiled, watch: new AttributeWatch(), attributes, address }
     this.#forget = forget
   }
 
@@ -96,12 +92,7 @@ export class ShadowRules<Input> {
     const { policies, otherwise } = this.#compiled
     const all = otherwise === undefined ? policies : [...policies, otherwise]
     return {
-      since: this.#since,
-      requests: this.#requests,
-      denied: this.#denied,
-      newlyDenied: this.#newlyDenied,
-      newlyAllowed: this.#newlyAllowed,
-      failed: this.#failed,
+      ...this.#counts,
       limits: all.flatMap(({ rule, limits }) =>
         limits.map(({ name }) => ({
           policy: rule.name,
@@ -119,7 +110,7 @@ export class ShadowRules<Input> {
 
   /** Decides a request that the current document has decided. Never throws, and nothing waits for it. */
   observe(input: Input, cost: number | undefined, enforced: Decision, charges: RulesCharges<Input>): void {
-    const failed = (): void => void this.#failed++
+    const failed = (): void => void this.#counts.failed++
     try {
       const source = this.#chargesBeside(charges)
       const decision = this.#decide(input, cost, source)
@@ -152,12 +143,13 @@ export class ShadowRules<Input> {
   }
 
   #count(source: RulesCharges<Input>, input: Input, decision: Decision, enforced: Decision): void {
-    if (decision.degraded !== undefined) return void this.#failed++
-    this.#requests++
-    if (decision.allowed && !enforced.allowed) this.#newlyAllowed++
+    const counts = this.#counts
+    if (decision.degraded !== undefined) return void counts.failed++
+    counts.requests++
+    if (decision.allowed && !enforced.allowed) counts.newlyAllowed++
     if (decision.allowed) return
-    this.#denied++
-    if (enforced.allowed) this.#newlyDenied++
+    counts.denied++
+    if (enforced.allowed) counts.newlyDenied++
     for (const status of decision.limits) {
       if (status.allowed || status.limit.shadow === true) continue
       const id = idOf(source.policyOf(status), status.limit.name)

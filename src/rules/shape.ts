@@ -155,6 +155,11 @@ export function hasMoreValues(value: unknown, most: number): boolean {
   return count > most
 }
 
+/** Returns the question for the name that was meant, if there is one. */
+export function hintOf(near: string | undefined): string {
+  return near === undefined ? '' : `. Did you mean ${shown(near)}?`
+}
+
 function otherShape(name: string, others: OtherFields | undefined): Shape | undefined {
   return others?.name.test(name) === true && !others.refused.includes(name) ? others.shape : undefined
 }
@@ -166,8 +171,7 @@ function unknown(
   others: OtherFields | undefined,
   advise: Advise | undefined,
 ): string {
-  const near = nearest(name, known)
-  const hint = near === undefined ? '' : `. Did you mean ${shown(near)}?`
+  const hint = hintOf(nearest(name, known))
   if (others !== undefined) return `expected ${[...known, others.expectedName].join(', ')}, got ${shown(name)}${hint}`
   const advice = advise === undefined ? '' : `${hint === '' ? '.' : ''} ${advise(name, value)}`
   return `is not known here; expected one of ${known.join(', ')}${hint}${advice}`

@@ -6,6 +6,7 @@ import {
   either,
   type Field,
   flag,
+  hintOf,
   isObject,
   join,
   type JsonSchema,
@@ -168,8 +169,7 @@ function shapeFor(algorithms: readonly Algorithm[], isWhole: boolean): Shape {
 
 function unknownAlgorithm(given: unknown): string {
   const names = knownAlgorithms().map(({ name }) => name)
-  const near = typeof given === 'string' ? nearest(given, names) : undefined
-  const hint = near === undefined ? '' : `. Did you mean ${shown(near)}?`
+  const hint = hintOf(typeof given === 'string' ? nearest(given, names) : undefined)
   return `expected one of ${names.join(', ')}, got ${shown(given)}${hint}`
 }
 
@@ -259,7 +259,11 @@ const header: Shape = object(
       expectedName: 'the name of a header',
       refused: ['__proto__'],
       most: MOST_CONDITIONS,
-      shape: either(oneOrMany(headerValue, 'a text, a list of texts, or true', MOST_VALUES), oneOf([true]), isBoolean),
+      shape: either(
+        oneOrMany(headerValue, 'a text, a list of texts, or true', MOST_VALUES),
+        oneOf([true]),
+        (value) => typeof value === 'boolean',
+      ),
     },
   },
 )
@@ -336,7 +340,7 @@ function keyHint(value: unknown): string {
   const colon = value.indexOf(':')
   const kind = colon === -1 ? value : value.slice(0, colon)
   const near = nearest(kind, colon === -1 ? ['ip', 'everyone', 'method', 'path'] : ['header', 'attribute'])
-  const hint = near === undefined || near === kind ? '' : `. Did you mean ${shown(near + value.slice(kind.length))}?`
+  const hint = hintOf(near === undefined || near === kind ? undefined : near + value.slice(kind.length))
   if (!ATTRIBUTE.test(value) || REFUSED.includes(value)) return hint
   return `${hint === '' ? '.' : hint} For an attribute of the application, write "attribute:${value}"`
 }
@@ -392,7 +396,11 @@ const POLICY: Readonly<Record<string, Field>> = {
   allow: { shape: flag(), description: 'True: requests that match pass every policy uncounted.' },
   shadow: { shape: flag(), description: 'True: reports, and never denies.' },
   cost: {
-    shape: either(text(ATTRIBUTE, 'a whole number from 0, or the name of an attribute'), whole(0), isNumber),
+    shape: either(
+      text(ATTRIBUTE, 'a whole number from 0, or the name of an attribute'),
+      whole(0),
+      (value) => typeof value === 'number',
+    ),
     description: 'What a request costs: a whole number, or the name of an attribute with the cost. Default 1.',
   },
   onOutage: { shape: oneOf(['local', 'open', 'closed']), description: 'What happens while the store cannot answer.' },
@@ -469,14 +477,6 @@ export function instant(value: string): number {
   // `Date` reads the 31st of February as the 3rd of March.
   const daysInMonth = new Date(Date.UTC(Number(parts[1]), Number(parts[2]), 0)).getUTCDate()
   return Number(parts[3]) > daysInMonth ? Number.NaN : Date.parse(value)
-}
-
-function isBoolean(value: unknown): boolean {
-  return typeof value === 'boolean'
-}
-
-function isNumber(value: unknown): boolean {
-  return typeof value === 'number'
 }
 
 /**

@@ -47,109 +47,84 @@ export function startRules<Input>(options: SourceOptions<Input>, connect: Connec
   validateRulesOptions(options)
   const timeout = milliseconds('timeout', options.timeout ?? LONGEST_START)
   const fallback = options.fallback && compileRules(options.fallback, options)
-  return new Start(options, fallback, timeout, connect).promise
-}
+  return new Promise((resolve, reject) => {
+    let rules: Rules<Input> | undefined
+    let isOver = false
+    let stopSource: (() => MaybePromise<void>) | undefined
 
-/** Rules until their first document, and what their source reports. */
-class Start<Input> implements RulesFeed {
-  readonly promise: Promise<Rules<Input>>
-  readonly #options: SourceOptions<Input>
-  readonly #fallback: CompiledRules | undefined
-  readonly #cancelTimeout: () => void
-  #settle!: { resolve(rules: Rules<Input>): void; reject(error: unknown): void }
-  #rules: Rules<Input> | undefined
-  #isOver = false
-  #stopSource: (() => MaybePromise<void>) | undefined
+    function stop(): MaybePromise<void> {
+      isOver = true
+      return stopSource?.()
+    }
 
-  constructor(
-    options: SourceOptions<Input>,
-    fallback: CompiledRules | undefined,
-    timeout: number,
-    connect: ConnectSource,
-  ) {
-    this.#options = options
-    this.#fallback = fallback
-    this.promise = new Promise((resolve, reject) => {
-      this.#settle = { resolve, reject }
-    })
-    this.#cancelTimeout = sleep(timeout, () =>
-      this.unreachable(new Error(`There was no document within ${timeout} ms`)),
+    function begin(compiled: CompiledRules, version: number | undefined): Rules<Input> {
+      cancelTimeout()
+      const begun = new Rules<Input>(compiled, options, version)
+      warnOfRest(compiled)
+      rules = begun
+      Rules.whenClosed(begun, stop)
+      resolve(begun)
+      return begun
+    }
+
+    /** Begins with the fallback, or fails without one. A listener can be added before `report` emits an event. */
+    function beginWithout(failure: SluiceError, report: (rules: Rules<Input>) => void): void {
+      if (fallback === undefined) return void fail(failure)
+      const begun = begin(fallback, 0)
+      sleep(0, () => report(begun))
+    }
+
+    async function fail(failure: SluiceError): Promise<void> {
+      cancelTimeout()
+      try {
+        await stop()
+      } catch {
+        // The failure that is reported came first.
+      }
+      reject(failure)
+    }
+
+    const feed: RulesFeed = {
+      document(value, version) {
+        if (isOver) return []
+        try {
+          if (rules === undefined) begin(compileRules(value, options), version)
+          else rules.replace(value as RulesDocument, version === undefined ? {} : { version })
+        } catch (error) {
+          const problems = mistakesIn(error)
+          if (problems !== undefined) return problems
+          feed.unreachable(error)
+        }
+        return []
+      },
+      invalid(problems) {
+        if (isOver) return
+        if (rules !== undefined) return Rules.refuse(rules, problems)
+        beginWithout(invalidRules(problems), (begun) => Rules.refuse(begun, problems))
+      },
+      unreachable(error, loss = 'unreachable') {
+        if (isOver) return
+        if (rules !== undefined) return Rules.lose(rules, error, loss)
+        const message = `The rules could not be read. ${textOf(error)}`
+        beginWithout(new SluiceError('RULES_UNREACHABLE', message, { cause: error }), (begun) =>
+          Rules.lose(begun, error, loss),
+        )
+      },
+    }
+
+    const cancelTimeout = sleep(timeout, () =>
+      feed.unreachable(new Error(`There was no document within ${timeout} ms`)),
     )
-    void this.#connect(connect)
-  }
-
-  document(value: unknown, version?: number): readonly RulesProblem[] {
-    if (this.#isOver) return []
-    try {
-      if (this.#rules === undefined) this.#begin(compileRules(value, this.#options), version)
-      else this.#rules.replace(value as RulesDocument, version === undefined ? {} : { version })
-    } catch (error) {
-      const problems = mistakesIn(error)
-      if (problems !== undefined) return problems
-      this.unreachable(error)
+    async function start(): Promise<void> {
+      try {
+        stopSource = await connect(feed)
+        if (isOver) await stopSource()
+      } catch (error) {
+        feed.unreachable(error)
+      }
     }
-    return []
-  }
-
-  invalid(problems: readonly RulesProblem[]): void {
-    if (this.#isOver) return
-    if (this.#rules === undefined) this.#beginWithout(invalidRules(problems), (rules) => Rules.refuse(rules, problems))
-    else Rules.refuse(this.#rules, problems)
-  }
-
-  unreachable(error: unknown, loss: Loss = 'unreachable'): void {
-    if (this.#isOver) return
-    if (this.#rules !== undefined) return Rules.lose(this.#rules, error, loss)
-    const failure = new SluiceError('RULES_UNREACHABLE', `The rules could not be read. ${textOf(error)}`, {
-      cause: error,
-    })
-    this.#beginWithout(failure, (rules) => Rules.lose(rules, error, loss))
-  }
-
-  async #connect(connect: ConnectSource): Promise<void> {
-    try {
-      this.#stopSource = await connect(this)
-      if (this.#isOver) await this.#stopSource()
-    } catch (error) {
-      this.unreachable(error)
-    }
-  }
-
-  #begin(compiled: CompiledRules, version: number | undefined): Rules<Input> {
-    this.#cancelTimeout()
-    const rules = new Rules<Input>(compiled, this.#options, version)
-    warnOfRest(compiled)
-    this.#rules = rules
-    Rules.whenClosed(rules, () => this.#stop())
-    this.#settle.resolve(rules)
-    return rules
-  }
-
-  /** Begins with the fallback, or fails without one. A listener can be added before `report` emits an event. */
-  #beginWithout(failure: SluiceError, report: (rules: Rules<Input>) => void): void {
-    if (this.#fallback !== undefined) {
-      const rules = this.#begin(this.#fallback, 0)
-      sleep(0, () => report(rules))
-      return
-    }
-    this.#cancelTimeout()
-    void this.#stopThen(() => this.#settle.reject(failure))
-  }
-
-  /** Calls `next` also when the source cannot be stopped. */
-  async #stopThen(next: () => void): Promise<void> {
-    try {
-      await this.#stop()
-    } catch {
-      // The failure that is reported came first.
-    }
-    next()
-  }
-
-  #stop(): MaybePromise<void> {
-    this.#isOver = true
-    return this.#stopSource?.()
-  }
+    void start()
+  })
 }
 
 /** Documents, one after another. */
@@ -176,90 +151,75 @@ export async function rulesFrom<Input = unknown>(
   const open = typeof source === 'function' ? source : () => source
   if (typeof source !== 'function' && !isIterable(source))
     refuse('rulesFrom', 'an iterable of documents, or a function that returns one', source)
-  return startRules(options, (feed) => {
-    const reader = new Reader(feed, open, typeof source === 'function')
-    void reader.run()
-    return () => reader.stop()
-  })
+  return startRules(options, (feed) => readDocuments(feed, open, typeof source === 'function'))
 }
 
 const FIRST_PAUSE = 1000
 const LONGEST_PAUSE = 30_000
 
-/** Reads documents until it is stopped, and opens the source again after a failure if it can. */
-class Reader {
-  readonly #feed: RulesFeed
-  readonly #open: (signal: AbortSignal) => MaybePromise<Documents>
-  readonly #stopping = new AbortController()
-  readonly #canReopen: boolean
-  #pause = FIRST_PAUSE
-  #isStopped = false
-  #hasRead = false
-  #iterator: AsyncIterator<unknown> | Iterator<unknown> | undefined
-  #wake: () => void = () => undefined
+/** Reads documents, and opens the source again after a failure if it can. Returns what stops it. */
+function readDocuments(
+  feed: RulesFeed,
+  open: (signal: AbortSignal) => MaybePromise<Documents>,
+  canReopen: boolean,
+): () => void {
+  const stopping = new AbortController()
+  const { signal } = stopping
+  let iterator: AsyncIterator<unknown> | Iterator<unknown> | undefined
+  let hasRead = false
+  let ms = FIRST_PAUSE
+  let wake = (): void => undefined
 
-  constructor(feed: RulesFeed, open: (signal: AbortSignal) => MaybePromise<Documents>, canReopen: boolean) {
-    this.#feed = feed
-    this.#open = open
-    this.#canReopen = canReopen
+  async function read(): Promise<void> {
+    const documents = await open(signal)
+    iterator = Symbol.asyncIterator in documents ? documents[Symbol.asyncIterator]() : documents[Symbol.iterator]()
+    for (;;) {
+      const next = await iterator.next()
+      if (signal.aborted) return
+      if (next.done === true) break
+      ms = FIRST_PAUSE
+      hasRead = true
+      const problems = feed.document(await next.value)
+      if (problems.length > 0) feed.invalid(problems)
+    }
+    // The current rules stay when there are no more documents.
+    if (!hasRead) feed.unreachable(new Error('The source ended without a document'))
   }
 
-  async run(): Promise<void> {
-    while (!this.#isStopped) {
+  async function run(): Promise<void> {
+    while (!signal.aborted) {
       try {
-        await this.#read()
-        return
+        return await read()
       } catch (error) {
-        if (this.#isStopped) return
-        this.#feed.unreachable(error)
-        if (!this.#canReopen) return
-        await this.#sleep()
+        if (signal.aborted) return
+        feed.unreachable(error)
+        if (!canReopen) return
+        await pause()
       }
     }
   }
 
-  stop(): void {
-    this.#isStopped = true
-    this.#stopping.abort()
-    this.#wake()
-    // A generator that waits for its next document returns only after it: nothing waits for that.
-    void this.#close().catch(() => undefined)
-  }
-
-  async #close(): Promise<void> {
-    await this.#iterator?.return?.()
-  }
-
-  async #read(): Promise<void> {
-    const documents = await this.#open(this.#stopping.signal)
-    this.#iterator =
-      Symbol.asyncIterator in documents ? documents[Symbol.asyncIterator]() : documents[Symbol.iterator]()
-    for (;;) {
-      const next = await this.#iterator.next()
-      if (this.#isStopped) return
-      if (next.done === true) return this.#end()
-      this.#pause = FIRST_PAUSE
-      this.#hasRead = true
-      const problems = this.#feed.document(await next.value)
-      if (problems.length > 0) this.#feed.invalid(problems)
-    }
-  }
-
-  /** The current rules stay when there are no more documents. */
-  #end(): void {
-    if (!this.#hasRead) this.#feed.unreachable(new Error('The source ended without a document'))
-  }
-
-  #sleep(): Promise<void> {
-    const ms = this.#pause
-    this.#pause = Math.min(2 * ms, LONGEST_PAUSE)
+  function pause(): Promise<void> {
     return new Promise((resolve) => {
       const cancel = sleep(ms, resolve)
-      this.#wake = () => {
+      ms = Math.min(2 * ms, LONGEST_PAUSE)
+      wake = () => {
         cancel()
         resolve()
       }
     })
+  }
+
+  async function close(): Promise<void> {
+    await iterator?.return?.()
+  }
+
+  void run()
+  return function stop() {
+    stopping.abort()
+    wake()
+    // A generator that waits for its next document returns only after it: nothing waits for that.
+    void close().catch(() => undefined)
   }
 }
 

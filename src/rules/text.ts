@@ -109,23 +109,18 @@ interface PathTree {
 
 function locatedInJson(text: string, problems: readonly RulesProblem[]): readonly RulesProblem[] {
   const root: PathTree = { line: 1, children: new Map() }
-  for (const { path } of problems) {
-    let tree = root
+  const ways = problems.map(({ path }) => {
+    const way = [root]
     for (const part of partsOf(path)) {
-      const next = tree.children.get(part) ?? { children: new Map<PathPart, PathTree>() }
-      tree.children.set(part, next)
-      tree = next
+      const { children } = way.at(-1)!
+      const next = children.get(part) ?? { children: new Map<PathPart, PathTree>() }
+      children.set(part, next)
+      way.push(next)
     }
-  }
-  findLines(text, root)
-  return problems.map((each) => {
-    let [tree, line] = [root as PathTree | undefined, 1]
-    for (const part of partsOf(each.path)) {
-      tree = tree?.children.get(part)
-      line = tree?.line ?? line
-    }
-    return { ...each, line }
+    return way
   })
+  findLines(text, root)
+  return problems.map((each, i) => ({ ...each, line: ways[i]!.findLast(({ line }) => line !== undefined)!.line! }))
 }
 
 /** An object or a list that has begun, and the part of the tree that belongs to it, if there is one. */

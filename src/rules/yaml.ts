@@ -2,15 +2,7 @@ import type { Alias, CST, Document, LineCounter, Node, YAMLMap } from 'yaml'
 import type * as Yaml from 'yaml'
 import { builtin } from '../util/builtin.ts'
 import { shown, SluiceError } from '../util/errors.ts'
-import {
-  type ParsedText,
-  partsOf,
-  type PathPart,
-  problem,
-  Problems,
-  type RulesProblem,
-  untilEnough,
-} from './document.ts'
+import { found, type ParsedText, partsOf, type PathPart, problem } from './document.ts'
 import { hasMoreValues } from './shape.ts'
 
 /** The deepest nesting. Documents of rules need less than twenty levels. */
@@ -48,10 +40,16 @@ export async function parseYaml(text: string): Promise<ParsedText> {
   const lines = new library.LineCounter()
   const tokens = await tokensOf(library, text, lines)
   if (typeof tokens === 'string') return problem(tokens)
-  const [document, another] = withoutStacks(() => composed(library, tokens, text.length))
+  const [document, another] = composed(library, tokens, text.length)
   const parts = partsIn(library, document)
   const mistakes = [...syntaxErrors(document, another), ...parts.mistakes].toSorted((one, other) => one.at - other.at)
-  if (mistakes.length > 0) return { problems: problemsOf(mistakes, lines) }
+  if (mistakes.length > 0)
+    return found((add) => {
+      for (const { at, message } of mistakes) {
+        const { line, col } = lines.linePos(Math.max(0, at))
+        add({ path: '', message, line, column: col })
+      }
+    })
   // Aliases become references to one object, so that nothing grows here.
   const value: unknown = document.toJS({ maxAliasCount: -1 })
   if (hasMoreValues(value, MOST_VALUES)) return problem(`expected at most ${MOST_VALUES} values, got more`)
@@ -89,23 +87,21 @@ async function tokensOf(
   return [...tokens, ...parser.end()]
 }
 
-/** Composes the first document of a text. Also returns another one, if there is one. Duplicate keys are found by `partsIn`. */
+/**
+ * Composes the first document of a text. Also returns another one, if there is one. Duplicate keys are found by `partsIn`. The library makes an
+ * error object for each mistake: most of its time is the stack, which nothing reads.
+ */
 function composed(
   { Composer }: Library,
   tokens: readonly CST.Token[],
   length: number,
 ): [Document.Parsed, Document.Parsed | undefined] {
-  const documents = new Composer({ uniqueKeys: false }).compose(tokens, true, length)
-  const first = documents.next().value!
-  return [first, documents.next().value ?? undefined]
-}
-
-/** The library makes an error object for each mistake. Most of its time is the stack, which nothing reads. */
-function withoutStacks<Result>(compose: () => Result): Result {
   const before = Error.stackTraceLimit
   Error.stackTraceLimit = 0
   try {
-    return compose()
+    const documents = new Composer({ uniqueKeys: false }).compose(tokens, true, length)
+    const first = documents.next().value!
+    return [first, documents.next().value ?? undefined]
   } finally {
     Error.stackTraceLimit = before
   }
@@ -120,17 +116,6 @@ function syntaxErrors({ errors, warnings }: Document.Parsed, another: Document.P
   const mistakes = [...errors, ...warnings].map(({ pos, message }) => ({ at: pos[0], message }))
   if (another !== undefined) mistakes.push({ at: another.range[0], message: 'expected one document, got several' })
   return mistakes
-}
-
-function problemsOf(mistakes: readonly Mistake[], lines: LineCounter): readonly RulesProblem[] {
-  const problems = new Problems()
-  untilEnough(() => {
-    for (const { at, message } of mistakes) {
-      const { line, col } = lines.linePos(Math.max(0, at))
-      problems.add({ path: '', message, line, column: col })
-    }
-  })
-  return problems.list
 }
 
 /** The values of aliases. */

@@ -1,4 +1,4 @@
-import { shared } from '../util/copies.ts'
+import { madeOnce, shared } from '../util/copies.ts'
 import { warn } from '../util/warn.ts'
 
 /** A pool of an application, as far as a store uses it. */
@@ -193,7 +193,6 @@ export function connectionsOf<Connection>(
   make: () => SharedPool<Connection>,
   count: number | undefined,
 ): Connections<Connection> {
-  const known = kept.get(pool) ?? new Connections<unknown>(make() as SharedPool<unknown>)
-  kept.set(pool, known)
+  const known = madeOnce(kept, pool, () => new Connections<unknown>(make() as SharedPool<unknown>))
   return (known as Connections<Connection>).keep(count)
 }

@@ -83,13 +83,10 @@ interface HeldVerdict {
 
 /** Derives what a key has now from what is stored. */
 export function heldOf(key: string, { now, ttl, states }: Stored): Held {
-  const limits = states.filter((each) => !isReset(each, now)).map((each) => heldBy(each, now))
+  // Of others, nothing is stored but that the key was reset.
+  const counting = states.filter(({ algorithm, lock, denials }) => algorithm !== '' || lock > now || denials > 0)
+  const limits = counting.map((each) => heldBy(each, now))
   return { key, ttl: ttl < 0 || limits.length === 0 ? undefined : ttl, limits }
-}
-
-/** True when nothing is stored but that the key was reset. */
-function isReset({ algorithm, lock, denials }: StoredState, now: number): boolean {
-  return algorithm === '' && lock <= now && denials === 0
 }
 
 function heldBy(
@@ -128,9 +125,8 @@ function spanOf(
   ticks: string | 1 = 1,
   parameters: Readonly<Record<string, number>>,
 ): HeldByLimit['span'] {
-  const [oldest, newest] = [entries[0], entries.at(-1)]
-  if (oldest === undefined || newest === undefined) return undefined
-  return [timeText(oldest.time, ticks, parameters), timeText(newest.time, ticks, parameters)]
+  const [oldest, newest] = [entries[0], entries.at(-1)].map((each) => each && timeText(each.time, ticks, parameters))
+  return oldest === undefined || newest === undefined ? undefined : [oldest, newest]
 }
 
 /** Returns a point in time as ISO 8601, or the number if it is outside the range of a date. */

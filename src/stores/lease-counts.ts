@@ -43,7 +43,6 @@ export function tripCounts(): readonly TripCount[] {
   return [...trips.values()]
 }
 
-/** Returns the counts of a limit. */
 export function countOf({ limiter, limit }: Policy): LeaseCount {
   const name = `${limiter}\0${limit.name}`
   const known = counts.get(name) ?? { limiter, limit: limit.name, leased: 0, used: 0, refunded: 0, returned: 0 }
@@ -51,7 +50,6 @@ export function countOf({ limiter, limit }: Policy): LeaseCount {
   return known
 }
 
-/** Returns the counts of a limiter. */
 export function tripsOf({ limiter }: Policy): TripCount {
   const known = trips.get(limiter)
   if (known !== undefined) return known

@@ -19,8 +19,14 @@ export interface LeaseOptions {
 
 /** The names of the options. */
 export const LEASE_OPTIONS: readonly string[] = ['for', 'share', 'from']
-/** An hour in milliseconds. */
+/** An hour in milliseconds. Timers of platforms have a maximum of 24 days. */
 const LONGEST = 3_600_000
+
+/** Returns the milliseconds of an option. */
+export function atMostAnHour(option: string, given: unknown): number {
+  const ms = milliseconds(option, given)
+  return ms <= LONGEST ? ms : refuse(option, 'at most an hour', given)
+}
 
 /** The settings of what is never leased. */
 export const NOT_LEASED: LeaseSettings = { span: 0, share: 1, from: 1 }
@@ -32,8 +38,7 @@ export function leaseSettings(option: string, given: boolean | LeaseOptions): Le
     refuse(option, "true, false, or options such as { for: '250ms' }", given)
   const options = knownOptions(option, given === true ? {} : given, LEASE_OPTIONS)
   const { for: time = 250, share = 0.1, from = 4 } = options
-  const ms = time === 0 ? 0 : milliseconds('for', time)
-  if (ms > LONGEST) refuse('for', 'at most an hour', time)
+  const ms = time === 0 ? 0 : atMostAnHour('for', time)
   if (!(typeof share === 'number' && share > 0 && share <= 1)) refuse('share', 'a number above 0 and at most 1', share)
   return { span: Math.round(ms * 1000), share, from: wholeNumber('from', from) }
 }

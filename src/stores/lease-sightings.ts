@@ -1,3 +1,5 @@
+import { mixedHash } from '../util/fnv.ts'
+
 /** A cell counts up to so many. */
 export const MOST_SEEN = 255
 
@@ -16,7 +18,7 @@ export class Sightings {
   /** Counts a key. Returns how often it was counted within a span of microseconds, or longer. */
   see(key: string, span: number, now: number): number {
     if (now - this.#since >= span || now < this.#since) this.#turn(span, now)
-    const hash = hashOf(key)
+    const hash = mixedHash(key)
     const [one, other] = [hash & (CELLS - 1), CELLS + (hash >>> 16)]
     const counts = this.#now
     const seen = Math.min(counts[one]!, counts[other]!)
@@ -35,13 +37,4 @@ export class Sightings {
     this.#now = older.fill(0)
     this.#since = now
   }
-}
-
-/** Returns 32 bits of which each half is a hash of the text. */
-function hashOf(text: string): number {
-  let hash = 0
-  for (let i = 0; i < text.length; i++) hash = (Math.imul(hash, 31) + text.charCodeAt(i)) | 0
-  hash = Math.imul(hash ^ (hash >>> 16), 0x85_eb_ca_6b)
-  hash = Math.imul(hash ^ (hash >>> 13), 0xc2_b2_ae_35)
-  return hash ^ (hash >>> 16)
 }

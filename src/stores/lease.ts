@@ -1,6 +1,6 @@
 import { isRefundable } from '../engine/adjust.ts'
 import { background, type Clock, microseconds, steadyClock } from '../util/clock.ts'
-import { brand, shared } from '../util/copies.ts'
+import { brand, madeOnce, shared } from '../util/copies.ts'
 import { isWorker } from '../util/worker.ts'
 import { tripsOf } from './lease-counts.ts'
 import { LEASE_OPTIONS, type LeaseOptions, leaseSettings } from './lease-settings.ts'
@@ -14,13 +14,13 @@ import {
   type AsyncStore,
   Charge,
   type Deciding,
-  type Degraded,
-  isDenyCache,
+  denyCaches,
   type LeaseSettings,
   type Operation,
   type Place,
   type Policy,
   type Reply,
+  replyAfter,
   start,
   STORE,
   type Store,
@@ -70,7 +70,7 @@ export function lease(store: Store, options: LeaseOptions & MostLeases = {}): St
 
 /** Returns false for a store around which no lease can be: one that is guarded, cached or leased already, and any in a Worker, whose timers end with a request. */
 export function isLeasable(store: Store): boolean {
-  return !isWorker && !store.answersAlways && store.recall === undefined && !isDenyCache(store)
+  return !isWorker && !store.answersAlways && store.recall === undefined && !denyCaches.has(store)
 }
 
 /** Stores whose limiters say what is leased, by the store inside. */
@@ -82,9 +82,7 @@ const leased = shared('leased stores', () => new WeakMap<Store, LeaseStore>())
  */
 export function leasing(store: Store): Store {
   if (store.sync || !isLeasable(store)) return store
-  const made = leased.get(store) ?? new LeaseStore(store, undefined, MOST_LEASES)
-  leased.set(store, made)
-  return made
+  return madeOnce(leased, store, () => new LeaseStore(store, undefined, MOST_LEASES))
 }
 
 /** A lease has at least so many requests of average cost. */
@@ -395,9 +393,7 @@ class LeaseStore implements AsyncStore {
   }
 
   #tallyFor(charge: Charge): Tally {
-    const place = placeOf(charge)
-    const known = this.#known.get(place) ?? { spots: new Set(), tallies: [] }
-    this.#known.set(place, known)
+    const known = madeOnce(this.#known, placeOf(charge), () => ({ spots: new Set<Spot>(), tallies: [] }))
     const tally = tallyIn(known, charge) ?? new Tally(charge.policy)
     if (!known.tallies.includes(tally)) known.tallies.push(tally)
     return tally
@@ -685,16 +681,11 @@ class LeaseStore implements AsyncStore {
   /** Ends the leases of keys before a change, and those that were granted meanwhile after it. */
   #change(operation: Operation, places: readonly Keyed[], reply: Reply): (() => void) | undefined {
     this.#dropAll(places)
-    return start(this.#inner, operation, {
-      answered: (by?: Degraded | 'remembered') => {
-        this.#dropAll(places)
-        reply.answered(by)
-      },
-      failed: (error) => {
-        this.#dropAll(places)
-        reply.failed(error)
-      },
-    })
+    return start(
+      this.#inner,
+      operation,
+      replyAfter(() => this.#dropAll(places), reply),
+    )
   }
 }
 

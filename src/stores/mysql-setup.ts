@@ -1,5 +1,5 @@
 import { migrateCommand, RIGHTS, type TableNames, wrongColumns } from './setup.ts'
-import { quoted } from './sql.ts'
+import { hexOf, inQuotes, tableName } from './sql.ts'
 
 // What a table in MySQL or MariaDB must be like.
 
@@ -16,9 +16,8 @@ const READ_ONLY: ReadonlySet<unknown> = new Set([1290, 1836, 1792])
 const LONGEST_NAME = 64
 
 /** Returns the quoted name of a table. Throws `INVALID_OPTION`. */
-export function mysqlTableName({ table = 'sluice', schema }: TableNames): string {
-  const name = quoted('table', table, '`', LONGEST_NAME)
-  return schema === undefined ? name : `${quoted('schema', schema, '`', LONGEST_NAME)}.${name}`
+export function mysqlTableName(names: TableNames): string {
+  return tableName(names, '`', LONGEST_NAME)
 }
 
 /**
@@ -122,7 +121,7 @@ async function shapeProblems(
 }
 
 function named(name: string): string {
-  return `\`${name.replaceAll('`', '``')}\``
+  return inQuotes(name, '`')
 }
 
 function quotedUser(user: string): string {
@@ -132,5 +131,5 @@ function quotedUser(user: string): string {
 
 /** The text of a name, without quotes that settings of the server could change. */
 function text(name: string): string {
-  return `CONVERT(x'${Buffer.from(name).toString('hex')}' USING utf8mb4)`
+  return `CONVERT(x'${hexOf(name)}' USING utf8mb4)`
 }

@@ -13,14 +13,14 @@ import { shown, SluiceError, veiled } from '../util/errors.ts'
 import { knownOptions, refuse } from '../util/validate.ts'
 import { type Connections, connectionsOf, type SharedPool } from './connections.ts'
 import { mysqlProblems, mysqlTableName, type RunMysql } from './mysql-setup.ts'
-import { type Change, type ListedDatabase, rowStore, type RowWrite } from './rows.ts'
+import { type ListedDatabase, rowStore, type RowWrite } from './rows.ts'
 import { type Check, CHECKING, refusedBy, verifySetup } from './setup.ts'
 import {
-  type Commit,
+  type Attempt,
   connectionsGiven,
   type Fault,
   type Faults,
-  inSession,
+  hexOf,
   lockTimeOf,
   MANY,
   MOST_REPEATS,
@@ -28,6 +28,7 @@ import {
   placeOf,
   SEED_TTL,
   type Session,
+  sessionsOf,
   type SqlStoreOptions,
   timeoutOf,
   transactionsOf,
@@ -145,8 +146,7 @@ const TIME = `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))`
  */
 export function mysqlStore(pool: MysqlPool | MysqlPromisePool, options: MysqlStoreOptions = {}): AsyncStore {
   options = knownOptions('mysqlStore', options, ['table', 'schema', 'timeout', 'connections', 'clock'])
-  const { clock } = options
-  return rowStore(mysqlDatabase(pool, options), clock === undefined ? {} : { clock })
+  return rowStore(mysqlDatabase(pool, options), options.clock && { clock: options.clock })
 }
 
 /**
@@ -179,11 +179,7 @@ ${rowsOf(table, keys)}`
   const { clock } = options
   const now = (): string => (clock === undefined ? 'UNIX_TIMESTAMP() * 1000' : String(Math.floor(clock.now())))
 
-  const session = <Result>(
-    ms: number,
-    work: (session: Statements, commit: Commit) => Promise<Result>,
-  ): Promise<Result> =>
-    inSession(async (isOver) => sessionOf(own, await own.take(isOver)), ms + PATIENCE, work, isBroken)
+  const session = sessionsOf(async (isOver) => sessionOf(own, await own.take(isOver)), isBroken)
   const check: Check = {
     problems: () =>
       session(CHECKING, ({ query }) => mysqlProblems(query as RunMysql, numberOf, table, options, LONGEST_KEY)),
@@ -191,17 +187,12 @@ ${rowsOf(table, keys)}`
   }
   const sweep = sweepOf(table, now, (work) => session(timeout, work))
 
-  const attempt = async <Result>(
-    keys: readonly string[],
-    change: Change<Result>,
-    readOnly: boolean,
-    ms: number,
-  ): Promise<Result> => {
+  const attempt: Attempt = async (keys, change, readOnly, ms) => {
     const long = keys.find((key) => Buffer.byteLength(key) > LONGEST_KEY)
     if (long !== undefined)
       throw new SluiceError('STORE_REJECTED', `The key is longer than ${LONGEST_KEY} bytes: ${shown(long)}`)
     return session(ms, async ({ run }, commit) => {
-      const apply = async (found: readonly Found[]): Promise<ReturnType<Change<Result>>> => {
+      const apply = async (found: readonly Found[]): Promise<ReturnType<typeof change>> => {
         const states = new Map(found.map(([key, state]) => [String(key), state]))
         const [, , began, late] = found.at(-1) ?? []
         // No difference: the server has `--sysdate-is-now`. A wrong one: the clock or the time zone of the session has jumped. None: there is no row.
@@ -289,15 +280,14 @@ function rowsOf(table: string, keys: readonly string[]): string {
 
 /** A constant of bytes. It does not depend on settings of the server. */
 function bytes(key: string | Uint8Array): string {
-  return `x'${Buffer.from(key as string).toString('hex')}'`
+  return `x'${hexOf(key)}'`
 }
 
 /** The values of all rows, as few texts as possible. A deleted row loses its state, and the sweeper deletes it. */
 function texts(writes: readonly RowWrite[]): string[] {
   const all: string[] = []
   for (const { key, row, expiresAt } of writes) {
-    const values =
-      row === undefined ? `(${bytes(key)}, NULL, 0)` : `(${bytes(key)}, ${bytes(row)}, ${Math.ceil(expiresAt)})`
+    const values = `(${bytes(key)}, ${row === undefined ? 'NULL, 0' : `${bytes(row)}, ${Math.ceil(expiresAt)}`})`
     const last = all.at(-1)
     if (last === undefined || last.length + values.length > LONGEST_TEXT) all.push(values)
     else all[all.length - 1] = `${last},${values}`

@@ -1,5 +1,5 @@
 import { migrateCommand, RIGHTS, type TableNames, wrongColumns } from './setup.ts'
-import { hexOf, quoted } from './sql.ts'
+import { hexOf, inQuotes, tableName } from './sql.ts'
 
 // What a table in PostgreSQL must be like.
 
@@ -36,9 +36,8 @@ const TYPES: Readonly<Record<string, string>> = { key: 'bytea', state: 'bytea', 
 const LONGEST_NAME = 63
 
 /** Returns the quoted name of a table. Throws `INVALID_OPTION`. */
-export function postgresTableName({ table = 'sluice', schema }: TableNames): string {
-  const name = quoted('table', table, '"', LONGEST_NAME)
-  return schema === undefined ? name : `${quoted('schema', schema, '"', LONGEST_NAME)}.${name}`
+export function postgresTableName(names: TableNames): string {
+  return tableName(names, '"', LONGEST_NAME)
 }
 
 /**
@@ -96,7 +95,7 @@ function shapeProblems(table: string, { columns, isUnique }: Found, create: stri
 }
 
 function named(name: string): string {
-  return `"${name.replaceAll('"', '""')}"`
+  return inQuotes(name, '"')
 }
 
 /** The text of a name, without quotes that settings of the server could change. */

@@ -9,7 +9,6 @@
  * const store = postgresStore(new Pool({ connectionString: 'postgres://localhost:5432/shop' }))
  * @module
  */
-import { builtin } from '../util/builtin.ts'
 import { SluiceError, veiled } from '../util/errors.ts'
 import { knownOptions, refuse } from '../util/validate.ts'
 import { type Connections, connectionsOf, DEFAULT_KEPT, type SharedPool } from './connections.ts'
@@ -17,18 +16,18 @@ import { postgresProblems, postgresTableName } from './postgres-setup.ts'
 import { type Change, type Changes, type ListedDatabase, rowStore, type RowWrite } from './rows.ts'
 import { type Check, CHECKING, refusedBy, verifySetup } from './setup.ts'
 import {
-  type Commit,
   connectionsGiven,
   type Fault,
   type Faults,
   hexOf,
-  inSession,
+  installed,
   lockTimeOf,
   MANY,
   PATIENCE,
   placeOf,
   SEED_TTL,
   type Session,
+  sessionsOf,
   type SqlStoreOptions,
   timeoutOf,
   transactionsOf,
@@ -143,8 +142,7 @@ export function postgresStore(
   options: PostgresStoreOptions = {},
 ): AsyncStore {
   options = knownOptions('postgresStore', options, ['table', 'schema', 'timeout', 'connections', 'clock'])
-  const { clock } = options
-  return rowStore(postgresDatabase(client, options), clock === undefined ? {} : { clock })
+  return rowStore(postgresDatabase(client, options), options.clock && { clock: options.clock })
 }
 
 /**
@@ -174,14 +172,7 @@ export function postgresDatabase(
   const { open, most, close } = opener(client, connectionsGiven(options.connections))
   const table = postgresTableName(options)
   const timeout = timeoutOf(options.timeout)
-  const session = <Result>(
-    ms: number,
-    work: (session: Session<Found>, commit: Commit) => Promise<Result>,
-  ): Promise<Result> =>
-    inSession(open, ms + PATIENCE, work, (error) => {
-      const state = stateOf(error)
-      return !(error instanceof SluiceError) && (state === undefined || BROKEN.test(state))
-    })
+  const session = sessionsOf(open, isBroken)
   const { clock } = options
   const now = (): string => (clock === undefined ? 'extract(epoch FROM clock_timestamp()) * 1000' : String(clock.now()))
   const check: Check = {
@@ -345,11 +336,7 @@ function texts(values: readonly (string | number)[]): string {
   return `string_to_array('${values.join()}', ',')`
 }
 
-function apply<Result>(
-  hex: readonly string[],
-  found: readonly Found[],
-  change: Change<Result>,
-): ReturnType<Change<Result>> {
+function apply<Result>(hex: readonly string[], found: readonly Found[], change: Change<Result>): Changes<Result> {
   const states = new Map(found.map(({ key, state }) => [key, state]))
   const rows = hex.map((key) => states.get(key) ?? undefined)
   return change(
@@ -395,6 +382,11 @@ function overtaken(): never {
 
 function isStored(write: RowWrite): write is StoredRow {
   return write.row !== undefined
+}
+
+function isBroken(error: unknown): boolean {
+  const state = stateOf(error)
+  return !(error instanceof SluiceError) && (state === undefined || BROKEN.test(state))
 }
 
 function faultOf(error: unknown): Fault | undefined {
@@ -443,7 +435,8 @@ function ownPool(connectionString: string, connections: number | undefined): Ope
   return {
     most: max,
     async open(isOver) {
-      const made = (pool ??= new (pg().Pool)({ connectionString, max, allowExitOnIdle: true }))
+      const { Pool } = installed('pg', 'postgresStore needs the package pg') as Pg
+      const made = (pool ??= new Pool({ connectionString, max, allowExitOnIdle: true }))
       const own = connectionsOf(made, () => sharedPool(made, true), 0)
       return pgSession(own, await own.take(isOver))
     },
@@ -459,15 +452,6 @@ interface OwnPool extends PgPool {
 
 interface Pg {
   readonly Pool: new (options: object) => OwnPool
-}
-
-function pg(): Pg {
-  try {
-    const { createRequire } = builtin('node:module') as { createRequire(from: string): (name: string) => unknown }
-    return createRequire(import.meta.url)('pg') as Pg
-  } catch (cause) {
-    throw new SluiceError('MISSING_PACKAGE', 'postgresStore needs the package pg: npm install pg', { cause })
-  }
 }
 
 const ignore = (): void => undefined

@@ -3,19 +3,18 @@ import { decodeRecord, decodeRow, encodeRecord, encodeRow, type Sections } from 
 import { commit, evaluate } from '../engine/decide.ts'
 import { Row } from '../engine/row.ts'
 import { type Clock, clockGiven, microseconds, steadyClock } from '../util/clock.ts'
-import { brand, shared } from '../util/copies.ts'
+import { brand, madeOnce, shared } from '../util/copies.ts'
 import { messageOf, shown, SluiceError } from '../util/errors.ts'
 import { isPromise } from '../util/maybe-promise.ts'
-import { knownOptions, refuse, wholeNumber } from '../util/validate.ts'
+import { boolean, knownOptions, optionalFunction, refuse, wholeNumber } from '../util/validate.ts'
 import { decodeNote, encodeNote, type Note, noteKey, performOnce } from './note.ts'
 import {
   type Adjusting,
   type AsyncStore,
   type Charge,
-  copiesOf,
-  type Deciding,
-  isDeciding,
+  closed,
   type Operation,
+  ownPlace,
   type Place,
   type Renewing,
   type Reply,
@@ -24,7 +23,7 @@ import {
   type StoreClock,
   storeClock,
   type SyncStore,
-  undo,
+  Underway,
   type Wrappers,
 } from './store.ts'
 import { wrappers } from './wrappers.ts'
@@ -111,8 +110,8 @@ export function rowStoreWith(wrappers: Wrappers, given: RowDatabase | SwapDataba
   const { transact, sync, close, mostKeys, inFlight } = (database ?? {}) as Partial<SyncRowDatabase>
   if (typeof transact !== 'function')
     refuse('rowStore', 'a database with the method `transact`, or with `read` and `swap`', given)
-  if (close !== undefined && typeof close !== 'function') refuse('close', 'a function', close)
-  if (sync !== undefined && typeof sync !== 'boolean') refuse('sync', 'true or false', sync)
+  optionalFunction('close', close)
+  if (sync !== undefined) boolean('sync', sync)
   if (mostKeys !== undefined) wholeNumber('mostKeys', mostKeys)
   if (inFlight !== undefined) wholeNumber('inFlight', inFlight)
   const clock = options.clock && clockGiven(options.clock)
@@ -121,24 +120,13 @@ export function rowStoreWith(wrappers: Wrappers, given: RowDatabase | SwapDataba
     : new AsyncRows(database, clock, wrappers)
 }
 
-/** Where a database counts. */
-class DatabasePlace implements Place {
-  readonly name?: string
-  readonly together?: 'record'
-
-  constructor(database: RowDatabase) {
-    databases.set(this, database)
-    if (database.together !== undefined) this.together = database.together
-    if (database.place !== undefined) this.name = database.place.name
-  }
-
-  partOf(): string {
-    return ''
-  }
-
-  joins(other: Place): boolean {
-    return other === this
-  }
+function placeOf(database: RowDatabase): Place {
+  const { together, place: given } = database
+  return madeOnce(places, given ?? database, () => {
+    const place = ownPlace<Partial<Place>>({ ...(given && { name: given.name }), ...(together && { together }) })
+    databases.set(place, database)
+    return place
+  })
 }
 
 /** Returns the database of a store, or of the store inside a wrapper; `undefined` for a store of another kind. */
@@ -150,20 +138,23 @@ const databases = shared('databases of places', () => new WeakMap<Place, RowData
 const places = shared('databases', () => new WeakMap<object, Place>())
 
 /** What both kinds of stores have: a database, its clock, and transactions. */
-class Rows {
-  readonly database: RowDatabase
+class RowsStore {
+  readonly answersAlways = false
+  readonly wrappers: Wrappers
   readonly place: Place
   readonly clock: StoreClock
-  isClosed = false
+  readonly ready: (() => Promise<void>) | undefined
+  protected readonly database: RowDatabase
+  protected isClosed = false
   readonly #given: Clock | undefined
   /** Milliseconds by which the clock of the database is ahead of that of this process, as of the last transaction. */
   #ahead = 0
 
-  constructor(database: RowDatabase, given: Clock | undefined) {
+  constructor(database: RowDatabase, given: Clock | undefined, wrappers: Wrappers) {
+    this.wrappers = wrappers
     this.database = database
-    const where = database.place ?? database
-    this.place = places.get(where) ?? new DatabasePlace(database)
-    places.set(where, this.place)
+    this.place = placeOf(database)
+    this.ready = database.ready?.bind(database)
     this.#given = given
     this.clock = storeClock(given, () => steadyClock.now() + this.#ahead)
   }
@@ -172,7 +163,7 @@ class Rows {
    * Returns the error of each operation. One that fails, such as for a damaged row, changes nothing and stops no other.
    * @param most the most milliseconds to wait
    */
-  transact(operations: readonly Pending[], most = Infinity): Promise<unknown[]> | unknown[] {
+  protected transactAll(operations: readonly Pending[], most = Infinity): Promise<unknown[]> | unknown[] {
     const keys = [...new Set(operations.flatMap(({ operation }) => keysOf(operation)))].toSorted()
     const readOnly = operations.every(({ operation }) => operation.kind === 'peek')
     const change: Change<unknown[]> = (stored, given) => {
@@ -195,42 +186,24 @@ interface Pending {
   readonly within?: number | undefined
 }
 
-/** What both kinds of stores show. */
-class RowsStore {
-  readonly answersAlways = false
-  readonly wrappers: Wrappers
-  readonly place: Place
-  readonly clock: StoreClock
-  readonly ready: (() => Promise<void>) | undefined
-  protected readonly rows: Rows
-
-  constructor(database: RowDatabase, clock: Clock | undefined, wrappers: Wrappers) {
-    this.wrappers = wrappers
-    this.rows = new Rows(database, clock)
-    this.place = this.rows.place
-    this.clock = this.rows.clock
-    this.ready = database.ready?.bind(database)
-  }
-}
-
 class SyncRows extends RowsStore implements SyncStore {
   readonly sync = true
 
   readonly run = (operation: Operation, reply: Reply): undefined => {
-    const failure = this.rows.isClosed ? closed() : this.#transact(operation)
+    const failure = this.isClosed ? closed() : this.#transact(operation)
     if (failure === undefined) reply.answered()
     else reply.failed(failure)
   }
 
   readonly close = (): void => {
-    if (this.rows.isClosed) return
-    this.rows.isClosed = true
-    void this.rows.database.close?.()
+    if (this.isClosed) return
+    this.isClosed = true
+    void this.database.close?.()
   }
 
   #transact(operation: Operation): unknown {
     try {
-      const failures = this.rows.transact([{ operation, within: operation.within }])
+      const failures = this.transactAll([{ operation, within: operation.within }])
       if (!isPromise(failures)) return failures[0]
       void failures.catch(() => undefined)
     } catch (error) {
@@ -241,21 +214,10 @@ class SyncRows extends RowsStore implements SyncStore {
 }
 
 /** An operation that waits for its transaction, or runs in it. */
-class Waiting implements Pending {
-  operation: Operation
-  readonly keys: readonly string[]
-  readonly #reply: Reply
-  readonly #undo: (charges: readonly Charge[]) => Promise<void>
+class Waiting extends Underway implements Pending {
+  readonly keys: readonly string[] = [...new Set(keysOf(this.operation))]
   readonly #arrived = performance.now()
-  #isGivenUp = false
   #isRepeated = false
-
-  constructor(operation: Operation, reply: Reply, undone: (charges: readonly Charge[]) => Promise<void>) {
-    this.operation = operation
-    this.keys = [...new Set(keysOf(operation))]
-    this.#reply = reply
-    this.#undo = undone
-  }
 
   get within(): number | undefined {
     const { within } = this.operation
@@ -264,22 +226,8 @@ class Waiting implements Pending {
 
   /** Returns true once: if a transaction with other keys has failed because of locked rows, and somebody waits. */
   mayRepeat(keys: ReadonlySet<string>): boolean {
-    if (this.#isRepeated || this.#isGivenUp || this.keys.length === keys.size) return false
+    if (this.#isRepeated || this.isGivenUp || this.keys.length === keys.size) return false
     return (this.#isRepeated = true)
-  }
-
-  /** Verdicts go into copies from now on. */
-  giveUp(): void {
-    if (!isDeciding(this.operation) || this.#isGivenUp) return
-    this.#isGivenUp = true
-    this.operation = { ...this.operation, charges: copiesOf(this.operation.charges) }
-  }
-
-  /** @param failure `undefined` if the operation is done */
-  async settle(failure: unknown): Promise<void> {
-    if (failure === undefined && this.#isGivenUp) await this.#undo((this.operation as Deciding).charges)
-    if (failure === undefined) this.#reply.answered()
-    else this.#reply.failed(failure)
   }
 }
 
@@ -295,11 +243,11 @@ class AsyncRows extends RowsStore implements AsyncStore {
   #isApart = false
 
   readonly run = (operation: Operation, reply: Reply): (() => void) | undefined => {
-    if (this.rows.isClosed) {
+    if (this.isClosed) {
       reply.failed(closed())
       return undefined
     }
-    const waiting = new Waiting(operation, reply, (charges) => undo(this, charges))
+    const waiting = new Waiting(this, operation, reply)
     this.#waiting.add(waiting)
     if (!this.#isScheduled) {
       this.#isScheduled = true
@@ -307,23 +255,23 @@ class AsyncRows extends RowsStore implements AsyncStore {
     }
     return () => {
       waiting.giveUp()
-      if (this.#waiting.delete(waiting)) void waiting.settle(givenUp())
+      if (this.#waiting.delete(waiting)) waiting.fail(givenUp())
     }
   }
 
   /** Transactions that run are not awaited: the database ends them. */
   readonly close = async (): Promise<void> => {
-    if (this.rows.isClosed) return
-    this.rows.isClosed = true
-    for (const each of this.#waiting) void each.settle(closed())
+    if (this.isClosed) return
+    this.isClosed = true
+    for (const each of this.#waiting) each.fail(closed())
     this.#waiting.clear()
-    await this.rows.database.close?.()
+    await this.database.close?.()
   }
 
   /** Starts transactions of what waits. Operations on a key keep their order. */
   readonly #start = (): void => {
     this.#isScheduled = false
-    const { inFlight = MOST_IN_FLIGHT } = this.rows.database
+    const { inFlight = MOST_IN_FLIGHT } = this.database
     while (this.#inFlight < inFlight) {
       const batch = this.#nextBatch()
       if (batch.length === 0) return
@@ -333,7 +281,7 @@ class AsyncRows extends RowsStore implements AsyncStore {
 
   /** Removes and returns operations whose keys are free: either of one key that is apart, or of keys that are not. */
   #nextBatch(): Waiting[] {
-    const { mostKeys = Infinity } = this.rows.database
+    const { mostKeys = Infinity } = this.database
     const batch: Waiting[] = []
     const keys = new Set<string>()
     const taken = new Set(this.#taken)
@@ -369,8 +317,10 @@ class AsyncRows extends RowsStore implements AsyncStore {
 
   async #settle(batch: readonly Waiting[], keys: ReadonlySet<string>, most: number): Promise<void> {
     try {
-      const failures = await this.rows.transact(batch, most)
-      batch.forEach((each, i) => void each.settle(failures[i]))
+      const failures = await this.transactAll(batch, most)
+      for (const [i, each] of batch.entries())
+        if (failures[i] === undefined) void each.done()
+        else each.fail(failures[i])
     } catch (error) {
       // A row that would be too large fails its own operation, not those that share the transaction.
       if (isRejection(error) && batch.length > 1)
@@ -383,13 +333,13 @@ class AsyncRows extends RowsStore implements AsyncStore {
   #fail(batch: readonly Waiting[], keys: ReadonlySet<string>, failure: SluiceError): void {
     const locked = lockedKeys(failure)
     this.#apart.add(locked)
-    const repeated = locked.length === 0 || this.rows.isClosed ? [] : batch.filter((each) => each.mayRepeat(keys))
+    const repeated = locked.length === 0 || this.isClosed ? [] : batch.filter((each) => each.mayRepeat(keys))
     this.#waiting = new Set([...repeated, ...this.#waiting])
-    for (const each of batch) if (!repeated.includes(each)) void each.settle(failure)
+    for (const each of batch) if (!repeated.includes(each)) each.fail(failure)
     if (repeated.length > 0) return
     // The row was waited for alone. Whatever has come for it meanwhile waits no longer.
     for (const each of this.#waiting)
-      if (each.keys.some((key) => locked.includes(key)) && this.#waiting.delete(each)) void each.settle(failure)
+      if (each.keys.some((key) => locked.includes(key)) && this.#waiting.delete(each)) each.fail(failure)
   }
 }
 
@@ -432,9 +382,7 @@ class Records {
 
   of(limiter: string, key: string): KeyRecord {
     const place = recordKey(limiter, key)
-    const record = this.#records.get(place) ?? new KeyRecord(this.#rows.get(place))
-    this.#records.set(place, record)
-    return record
+    return madeOnce(this.#records, place, () => new KeyRecord(this.#rows.get(place)))
   }
 
   /** Returns what is noted of a receipt. Throws `DAMAGED_ROW`. */
@@ -447,7 +395,6 @@ class Records {
     this.#notes.set(id, note)
   }
 
-  /** Returns the writes of what has changed. */
   writes(now: number): RowWrite[] {
     const notes = [...this.#notes].map(([id, note]): RowWrite => {
       return { key: noteKey(id), row: encodeNote(note), expiresAt: note.until + GRACE_MS }
@@ -474,13 +421,11 @@ class KeyRecord {
   }
 
   rowOf({ limit, policy: { compiled } }: Charge): Row {
-    const known = this.#rows.get(limit.name)
-    if (known !== undefined) return known
-    this.#sections ??= decodeRecord(this.#bytes)
-    const section = this.#sections.get(limit.name)
-    const row = section === undefined ? new Row() : decodeRow(section, compiled)
-    this.#rows.set(limit.name, row)
-    return row
+    return madeOnce(this.#rows, limit.name, () => {
+      this.#sections ??= decodeRecord(this.#bytes)
+      const section = this.#sections.get(limit.name)
+      return section === undefined ? new Row() : decodeRow(section, compiled)
+    })
   }
 
   /** Resets all rows. A record that is damaged is deleted. */
@@ -496,7 +441,6 @@ class KeyRecord {
     for (const row of this.#rows.values()) reset(row, now)
   }
 
-  /** Returns the write of what has changed, if anything has. */
   write(key: string, now: number): RowWrite[] {
     const changed = [...this.#rows].filter(([, row]) => row.changed)
     if (changed.length === 0 && !this.#isDeleted) return []
@@ -587,10 +531,6 @@ function lockedKeys(failure: SluiceError): readonly string[] {
 function failed(error: unknown): SluiceError {
   if (error instanceof SluiceError) return error
   return new SluiceError('STORE_FAILED', `The database failed: ${messageOf(error)}`, { cause: error })
-}
-
-function closed(): SluiceError {
-  return new SluiceError('STORE_CLOSED', 'This store has been closed')
 }
 
 function givenUp(): SluiceError {

@@ -1,7 +1,10 @@
 import type { Clock } from '../util/clock.ts'
-import { shared } from '../util/copies.ts'
+import { builtin } from '../util/builtin.ts'
+import { madeOnce, shared } from '../util/copies.ts'
+import { SluiceError } from '../util/errors.ts'
 import { milliseconds, refuse, wholeNumber } from '../util/validate.ts'
 import { BusyRows, type Change, type RowDatabase } from './rows.ts'
+import type { TableNames } from './setup.ts'
 
 // What the stores in SQL databases share.
 
@@ -9,18 +12,35 @@ const places = shared('SQL places', () => new WeakMap<object, Map<string, { read
 
 /** Returns the place of a table that a client reaches: the same object for the same two. */
 export function placeOf(client: object, name: string): { readonly name: string } {
-  const known = places.get(client) ?? new Map<string, { readonly name: string }>()
-  places.set(client, known)
-  const place = known.get(name) ?? { name }
-  known.set(name, place)
-  return place
+  const known = madeOnce(places, client, () => new Map<string, { readonly name: string }>())
+  return madeOnce(known, name, () => ({ name }))
 }
 
 /** Checks the name of a table or a schema, and quotes it. */
 export function quoted(option: string, name: unknown, quote: string, longest: number): string {
   if (typeof name !== 'string' || name === '' || name.includes('\0') || Buffer.byteLength(name) > longest)
     refuse(option, `a name of 1 to ${longest} bytes`, name)
+  return inQuotes(name, quote)
+}
+
+export function inQuotes(name: string, quote: string): string {
   return `${quote}${name.replaceAll(quote, quote + quote)}${quote}`
+}
+
+/** Returns the quoted name of a table, with its schema. Throws `INVALID_OPTION`. */
+export function tableName({ table = 'sluice', schema }: TableNames, quote: string, longest: number): string {
+  const name = quoted('table', table, quote, longest)
+  return schema === undefined ? name : `${quoted('schema', schema, quote, longest)}.${name}`
+}
+
+/** Loads a package that the user has installed. Throws `MISSING_PACKAGE`, with what is needed. */
+export function installed(name: string, needed: string): unknown {
+  try {
+    const { createRequire } = builtin('node:module') as { createRequire(from: string): (name: string) => unknown }
+    return createRequire(import.meta.url)(name)
+  } catch (cause) {
+    throw new SluiceError('MISSING_PACKAGE', `${needed}: npm install ${name}`, { cause })
+  }
 }
 
 /** Returns the hexadecimal digits of a key. A statement with nothing but digits in it cannot be changed by a client. */
@@ -59,7 +79,6 @@ export interface SqlStoreOptions {
   readonly clock?: Clock
 }
 
-/** Returns the milliseconds of the option `timeout`. */
 export function timeoutOf(given: number | string = 1000): number {
   const ms = milliseconds('timeout', given)
   return ms <= LONGEST ? ms : refuse('timeout', `at most ${LONGEST} milliseconds`, given)
@@ -72,7 +91,6 @@ export const MANY = 500
 /** How often a transaction is repeated. */
 export const MOST_REPEATS = 5
 
-/** Checks the option `connections`. */
 export function connectionsGiven(given: number | undefined): number | undefined {
   return given === undefined ? undefined : wholeNumber('connections', given, 0)
 }
@@ -125,18 +143,26 @@ async function repeated<Result>(
   }
 }
 
-/** Returns the `transact` of a database. `attempt` runs one transaction, and expired rows are deleted after it. */
+/** Runs one transaction, which has so many milliseconds. */
+export type Attempt = <Result>(
+  keys: readonly string[],
+  change: Change<Result>,
+  readOnly: boolean,
+  ms: number,
+) => Promise<Result>
+
+/** Returns the `transact` of a database. Expired rows are deleted after a transaction. */
 export function transactionsOf(
   timeout: number,
-  attempt: <Result>(keys: readonly string[], change: Change<Result>, readOnly: boolean, ms: number) => Promise<Result>,
+  attempt: Attempt,
   faults: Faults,
   sweep: () => Promise<boolean>,
 ): RowDatabase['transact'] {
-  const sweeper = new Sweeper(sweep)
+  const sweepLater = sweeperOf(sweep)
   return async function transact(keys, change, { readOnly, within = timeout }) {
     const ms = Math.min(timeout, within)
     const result = await repeated(keys, ms, (left) => attempt(keys, change, readOnly, left), faults)
-    if (!readOnly) void sweeper.tick()
+    if (!readOnly) void sweepLater()
     return result
   }
 }
@@ -145,65 +171,67 @@ export function transactionsOf(
 export type Commit = <Result>(answer: Promise<Result>) => Promise<Result>
 
 /**
- * Runs `work` with a session. `open` gets a function that says whether the session comes too late. Rejects if no answer comes for `ms`, and closes the connection: a network that swallows packets reports no error.
- * After any other error, the transaction ends. `isBrokenBy` says which errors make a connection useless.
+ * Returns a function that runs work with a session for so many milliseconds. `open` gets a function that says whether the session comes too late.
+ * Rejects if no answer comes within a second more, and closes the connection: a network that swallows packets reports no error. After any other error,
+ * the transaction ends. `isBrokenBy` says which errors make a connection useless.
  */
-export async function inSession<Own extends Session<unknown>, Result>(
+export function sessionsOf<Own extends Session<unknown>>(
   open: (isOver: () => boolean) => Promise<Own>,
-  ms: number,
-  work: (session: Own, commit: Commit) => Promise<Result>,
   isBrokenBy: (error: unknown) => boolean,
-): Promise<Result> {
-  let session: Own | undefined
-  let isLate = false
-  let isOver = false
-  let isCommitting = false
-  const release = (isBroken: boolean): void => {
-    session?.release(isBroken)
-    session = undefined
-  }
-  const commit: Commit = async (answer) => {
-    isCommitting = true
+): <Result>(given: number, work: (session: Own, commit: Commit) => Promise<Result>) => Promise<Result> {
+  return async function inSession(given, work) {
+    const ms = given + PATIENCE
+    let session: Own | undefined
+    let isLate = false
+    let isOver = false
+    let isCommitting = false
+    const release = (isBroken: boolean): void => {
+      session?.release(isBroken)
+      session = undefined
+    }
+    const commit: Commit = async (answer) => {
+      isCommitting = true
+      try {
+        return await answer
+      } catch (error) {
+        throw isBrokenBy(error) ? unknownOutcome(error) : error
+      } finally {
+        isCommitting = false
+      }
+    }
+    const done = async (): ReturnType<typeof work> => {
+      const own = (session = await open(() => isLate))
+      if (isLate) {
+        release(false)
+        throw lost(ms)
+      }
+      try {
+        const result = await work(own, commit)
+        release(false)
+        return result
+      } catch (error) {
+        const isUseless = isBrokenBy(error) || !(await succeeds(own.query('ROLLBACK')))
+        release(isUseless)
+        throw error
+      }
+    }
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const late = new Promise<never>((_, reject) => {
+      const expire = (): void => {
+        if (isOver) return
+        isLate = true
+        release(true)
+        reject(isCommitting ? unknownOutcome(lost(ms)) : lost(ms))
+      }
+      // A process that was busy for so long reads first what has arrived.
+      timer = setTimeout(() => setImmediate(expire), ms)
+    })
     try {
-      return await answer
-    } catch (error) {
-      throw isBrokenBy(error) ? unknownOutcome(error) : error
+      return await Promise.race([done(), late])
     } finally {
-      isCommitting = false
+      isOver = true
+      clearTimeout(timer)
     }
-  }
-  const done = async (): Promise<Result> => {
-    const own = (session = await open(() => isLate))
-    if (isLate) {
-      release(false)
-      throw lost(ms)
-    }
-    try {
-      const result = await work(own, commit)
-      release(false)
-      return result
-    } catch (error) {
-      const isUseless = isBrokenBy(error) || !(await succeeds(own.query('ROLLBACK')))
-      release(isUseless)
-      throw error
-    }
-  }
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const late = new Promise<never>((_, reject) => {
-    const expire = (): void => {
-      if (isOver) return
-      isLate = true
-      release(true)
-      reject(isCommitting ? unknownOutcome(lost(ms)) : lost(ms))
-    }
-    // A process that was busy for so long reads first what has arrived.
-    timer = setTimeout(() => setImmediate(expire), ms)
-  })
-  try {
-    return await Promise.race([done(), late])
-  } finally {
-    isOver = true
-    clearTimeout(timer)
   }
 }
 
@@ -227,25 +255,16 @@ const PAUSE = 1000
 const SHORT_PAUSE = 50
 
 /**
- * Deletes expired rows in small steps. A decision starts each of them, so a process that decides nothing does nothing. A step that finds much is
- * soon followed by the next one.
+ * Returns what deletes expired rows in small steps, called after each decision, so a process that decides nothing does nothing. A step that finds
+ * much is soon followed by the next one.
+ * @param step deletes some rows, and returns true if there were many. It is tried again after an error.
  */
-class Sweeper {
-  #due = 0
-  #isRunning = false
-  readonly #step: () => Promise<boolean>
-
-  /** @param step deletes some rows, and returns true if there were many. It is tried again after an error. */
-  constructor(step: () => Promise<boolean>) {
-    this.#step = step
-  }
-
-  /** Called after each decision. */
-  async tick(): Promise<void> {
-    if (this.#isRunning || performance.now() < this.#due) return
-    this.#isRunning = true
-    const hasMore = await this.#step().catch(() => false)
-    this.#isRunning = false
-    this.#due = performance.now() + (hasMore ? SHORT_PAUSE : PAUSE)
+function sweeperOf(step: () => Promise<boolean>): () => Promise<void> {
+  let due = 0
+  return async () => {
+    if (performance.now() < due) return
+    due = Infinity
+    const hasMore = await step().catch(() => false)
+    due = performance.now() + (hasMore ? SHORT_PAUSE : PAUSE)
   }
 }

@@ -9,13 +9,13 @@
  */
 import { builtin } from '../util/builtin.ts'
 import { type Clock, clockGiven } from '../util/clock.ts'
-import { shared, WeakValues } from '../util/copies.ts'
+import { madeOnce, shared, WeakValues } from '../util/copies.ts'
 import { messageOf, SluiceError, type SluiceErrorCode, veiled } from '../util/errors.ts'
 import { knownOptions, milliseconds, refuse } from '../util/validate.ts'
 import { rareWarning } from '../util/warn.ts'
 import { RepeatingStore } from './repeating.ts'
 import { type ListedDatabase, rowStore, type SyncRowDatabase } from './rows.ts'
-import { placeOf, quoted } from './sql.ts'
+import { installed, placeOf, quoted } from './sql.ts'
 import type { SyncStore } from './store.ts'
 import { WaitBudget } from './wait-budget.ts'
 
@@ -72,31 +72,21 @@ const LONGEST_NAME = 63
 const BRACKETS = ['BEGIN IMMEDIATE', 'BEGIN', 'COMMIT', 'ROLLBACK'] as const
 const SETTINGS = 'PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL'
 
-/** The results of SQLite for which there is advice. `node:sqlite` reports numbers, better-sqlite3 names. */
-const RESULTS: Readonly<Record<number, string>> = {
-  5: 'BUSY',
-  8: 'READONLY',
-  10: 'IOERR',
-  11: 'CORRUPT',
-  13: 'FULL',
-  14: 'CANTOPEN',
-  26: 'NOTADB',
-}
-
 /** What an error means, and what to do. */
 type Advice = readonly [code: SluiceErrorCode, text: string]
 
 const DAMAGED =
   'The file is damaged, or is no database. While no process uses it, delete it and the files with -wal and -shm at the end of its name. Counts start from zero then'
-const ADVICE: Readonly<Record<string, Advice>> = {
-  BUSY: ['STORE_BUSY', 'Another process has locked the file for longer than this process may wait'],
-  READONLY: ['STORE_SETUP', 'The file, or its folder, may not be written by this user'],
-  IOERR: ['STORE_FAILED', 'The disk has failed, or is full'],
-  CORRUPT: ['STORE_FAILED', DAMAGED],
-  FULL: ['STORE_FAILED', 'The disk is full, or the file has reached its largest size'],
-  CANTOPEN: ['STORE_SETUP', 'The folder of the file does not exist, or this user may not use it'],
-  NOTADB: ['STORE_SETUP', DAMAGED],
-}
+/** The results of SQLite for which there is advice. `node:sqlite` reports numbers, better-sqlite3 names. */
+const RESULTS: readonly (readonly [number: number, name: string, ...advice: Advice])[] = [
+  [5, 'BUSY', 'STORE_BUSY', 'Another process has locked the file for longer than this process may wait'],
+  [8, 'READONLY', 'STORE_SETUP', 'The file, or its folder, may not be written by this user'],
+  [10, 'IOERR', 'STORE_FAILED', 'The disk has failed, or is full'],
+  [11, 'CORRUPT', 'STORE_FAILED', DAMAGED],
+  [13, 'FULL', 'STORE_FAILED', 'The disk is full, or the file has reached its largest size'],
+  [14, 'CANTOPEN', 'STORE_SETUP', 'The folder of the file does not exist, or this user may not use it'],
+  [26, 'NOTADB', 'STORE_SETUP', DAMAGED],
+]
 const OTHER_TABLE: Advice = [
   'STORE_SETUP',
   'The table has other columns, or was deleted. Choose another name with the option `table`. If it is a table of sluice, run DROP TABLE on it and start again',
@@ -115,7 +105,6 @@ const UNFIT =
 /** Nothing changes it: to wait for it is to pause. */
 const never = new Int32Array(new SharedArrayBuffer(4))
 
-/** The places of files, by their names. */
 const files = shared('SQLite files', () => new WeakValues<{ readonly name: string }>())
 /** How long this process may still wait for files, by their names, and for open databases. */
 const budgets = shared('SQLite budgets', () => new WeakValues<WaitBudget>())
@@ -254,18 +243,9 @@ function idOf(path: string): string | undefined {
   return found && `${found.dev}:${found.ino}`
 }
 
-/** How a table is used. */
-interface Use {
-  readonly place: { readonly name: string }
-  readonly budget: WaitBudget
-  /** For others that create the table. */
-  readonly patience: Patience
-}
-
-/** How an open database is used. */
-function useOf(database: SqliteDatabase, { name }: Settings): Use {
-  const budget = ownBudgets.get(database) ?? new WaitBudget()
-  ownBudgets.set(database, budget)
+/** Where a table is, and how long it is waited for. `patience` is for others that create the table. */
+function useOf(database: SqliteDatabase, { name }: Settings) {
+  const budget = madeOnce(ownBudgets, database, () => new WaitBudget())
   return { place: placeOf(database, `SQLite, table ${name}`), budget, patience: AT_START }
 }
 
@@ -273,7 +253,7 @@ function useOf(database: SqliteDatabase, { name }: Settings): Use {
 function rowsOf(
   database: SqliteDatabase,
   settings: Settings,
-  { place, budget, patience }: Use = useOf(database, settings),
+  { place, budget, patience } = useOf(database, settings),
 ): SqliteRows {
   const { name, timeout, clock = Date } = settings
   const prepare = (text: string): SqliteStatement => explained(place.name, () => database.prepare(text))
@@ -362,20 +342,12 @@ function tableOf(name: string): string {
 function open(path: string): SqliteDatabase {
   const { DatabaseSync } = (builtin('node:sqlite') ?? {}) as { DatabaseSync?: new (path: string) => SqliteDatabase }
   if (DatabaseSync !== undefined) return new DatabaseSync(path)
-  return new (betterSqlite())(path, { timeout: 0 })
+  const needed = 'sqliteStore needs Node 22.13 or later, or the package better-sqlite3'
+  const Database = installed('better-sqlite3', needed) as BetterSqlite
+  return new Database(path, { timeout: 0 })
 }
 
 type BetterSqlite = new (path: string, options: { readonly timeout: number }) => SqliteDatabase
-
-function betterSqlite(): BetterSqlite {
-  try {
-    const { createRequire } = builtin('node:module') as { createRequire(from: string): (name: string) => unknown }
-    return createRequire(import.meta.url)('better-sqlite3') as BetterSqlite
-  } catch (cause) {
-    const remedy = 'Node 22.13 or later, or the package better-sqlite3: npm install better-sqlite3'
-    throw new SluiceError('MISSING_PACKAGE', `sqliteStore needs ${remedy}`, { cause })
-  }
-}
 
 function checked(given: SqliteDatabase): SqliteDatabase {
   const { prepare, exec } = (given ?? {}) as Partial<SqliteDatabase>
@@ -435,13 +407,14 @@ function explained<Result>(what: string, work: () => Result, observe?: (code: Sl
 /** Errors of the name of a table, and of a folder that better-sqlite3 does not find, have no code of their own. */
 function adviceFor(error: unknown, message: string): Advice | readonly ['STORE_FAILED'] {
   if (UNFIT.test(message)) return OTHER_TABLE
-  if (/directory does not exist/.test(message)) return ADVICE['CANTOPEN']!
-  return ADVICE[resultOf(error) ?? ''] ?? ['STORE_FAILED']
+  const result = /directory does not exist/.test(message) ? 'CANTOPEN' : resultOf(error)
+  const [, , ...advice] = RESULTS.find(([, name]) => name === result) ?? [0, '', 'STORE_FAILED']
+  return advice
 }
 
 /** The result code of SQLite, such as `BUSY`, without its extension. */
 function resultOf(error: unknown): string | undefined {
   const { code, errcode } = (error ?? {}) as { readonly code?: unknown; readonly errcode?: unknown }
-  if (typeof errcode === 'number') return RESULTS[errcode & 255]
+  if (typeof errcode === 'number') return RESULTS.find(([number]) => number === (errcode & 255))?.[1]
   return typeof code === 'string' ? /^SQLITE_([A-Z]+)/.exec(code)?.[1] : undefined
 }

@@ -15,13 +15,8 @@ export interface CacheEntry {
   readonly owner: object
 }
 
-/** A policy, as far as it keeps an entry. */
-interface Cache {
-  cache: CacheEntry | undefined
-}
-
 /** Returns what `owner` keeps with a policy. Makes it if that owner has nothing there yet. */
-export function cached<Entry extends CacheEntry, Policy extends Cache>(
+export function cached<Entry extends CacheEntry>(
   policy: Policy,
   owner: object,
   make: (policy: Policy) => Entry,
@@ -358,6 +353,12 @@ export interface Place {
   joins(other: Place): boolean
 }
 
+/** Makes a place that no other one joins. Default: it has one part. */
+export function ownPlace<Given extends Partial<Place>>(given: Given): Given & Place {
+  const place: Given & Place = { partOf: () => '', joins: (other: Place) => other === place, ...given }
+  return place
+}
+
 /** The time by which a store decides, in epoch milliseconds, as well as this process knows it. */
 export interface StoreClock extends Clock {
   /** True if the user has chosen the clock. Points in time in headers use it then. */
@@ -429,17 +430,8 @@ export type Store = SyncStore | AsyncStore
 /** The stores of each version of the package. */
 export const STORE: unique symbol = Symbol.for('sluice.Store')
 
-const denyCaches = shared('deny caches', () => new WeakSet<Store>())
-
-/** Notes that a store is a `denyCache`. */
-export function noteDenyCache(store: Store): void {
-  denyCaches.add(store)
-}
-
-/** Returns true for a `denyCache`. */
-export function isDenyCache(store: Store): boolean {
-  return denyCaches.has(store)
-}
+/** All stores that are a `denyCache`. */
+export const denyCaches: WeakSet<Store> = shared('deny caches', () => new WeakSet<Store>())
 
 /** Throws `INVALID_OPTION` for anything but a store, and `VERSION_MISMATCH` for a store of another version of the package. */
 export function assertStore(option: string, given: unknown): void {
@@ -494,23 +486,6 @@ function steadyNow(): number {
   return steadyClock.now()
 }
 
-class Answer implements Reply {
-  by: Degraded | undefined = undefined
-  isThere = false
-  error: unknown = undefined
-  isFailed = false
-
-  answered(by?: Degraded | 'remembered'): void {
-    this.isThere = true
-    this.by = by === 'remembered' ? undefined : by
-  }
-
-  failed(error: unknown): void {
-    this.isFailed = true
-    this.error = error
-  }
-}
-
 /**
  * Runs an operation. Returns how the store was replaced if it could not decide: at once, or a promise. Throws the error of the store, or
  * rejects with it.
@@ -544,6 +519,20 @@ export function start(store: Store, operation: Operation, reply: Reply): (() => 
   return undefined
 }
 
+/** Returns a reply that calls `end` first, whatever the answer is. */
+export function replyAfter(end: () => void, reply: Reply): Reply {
+  return {
+    answered(by) {
+      end()
+      reply.answered(by)
+    },
+    failed(error) {
+      end()
+      reply.failed(error)
+    },
+  }
+}
+
 /** The short way of a memory store to decide: without an operation and a reply. */
 export const DIRECT: unique symbol = Symbol.for('sluice.direct')
 
@@ -563,11 +552,15 @@ export function decideAtOnce(store: SyncStore, charges: readonly Charge[], mode:
 }
 
 function answerOf(store: SyncStore, operation: Operation): Degraded | undefined {
-  const answer = new Answer()
-  store.run(operation, answer)
-  if (answer.isFailed) throw answer.error
-  if (!answer.isThere) throw notAtOnce()
-  return answer.by
+  let answer: { readonly by?: Degraded | 'remembered' | undefined } | undefined
+  let failure: { readonly error: unknown } | undefined
+  store.run(operation, {
+    answered: (by) => (answer = { by }),
+    failed: (error) => (failure = { error }),
+  })
+  if (failure !== undefined) throw failure.error
+  if (answer === undefined) throw notAtOnce()
+  return answer.by === 'remembered' ? undefined : answer.by
 }
 
 export function notAtOnce(): SluiceError {
@@ -597,6 +590,40 @@ export function isPenalty({ allowed }: Charge): boolean {
 
 export function hasPenalty({ charges, units }: Pick<Adjusting, 'charges' | 'units'>): boolean {
   return charges.some((charge, i) => isPenalty(charge) && units[i]! > 0)
+}
+
+/** An operation of a store that answers later. Once it was given up, verdicts go into copies. */
+export class Underway {
+  operation: Operation
+  isGivenUp = false
+  readonly #store: Store
+  readonly #reply: Reply
+
+  constructor(store: Store, operation: Operation, reply: Reply) {
+    this.#store = store
+    this.operation = operation
+    this.#reply = reply
+  }
+
+  giveUp(): void {
+    if (!isDeciding(this.operation) || this.isGivenUp) return
+    this.isGivenUp = true
+    this.operation = { ...this.operation, charges: copiesOf(this.operation.charges) }
+  }
+
+  /** The store has done it. What nobody waits for is refunded first. */
+  async done(by?: Degraded | 'remembered'): Promise<void> {
+    if (this.isGivenUp) await undo(this.#store, (this.operation as Deciding).charges)
+    this.#reply.answered(by)
+  }
+
+  fail(error: unknown): void {
+    this.#reply.failed(error)
+  }
+}
+
+export function closed(): SluiceError {
+  return new SluiceError('STORE_CLOSED', 'This store has been closed')
 }
 
 /** Refunds what a decision has charged that was given up. If this fails, the charge stays: the limit is too strict then, never too lenient. */

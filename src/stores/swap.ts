@@ -1,7 +1,7 @@
-import { shared } from '../util/copies.ts'
+import { madeOnce, shared } from '../util/copies.ts'
 import { shown, SluiceError } from '../util/errors.ts'
 import { refuse, wholeNumber } from '../util/validate.ts'
-import type { Change, RowDatabase, RowWrite, TransactionInfo } from './row-database.ts'
+import type { RowDatabase, RowWrite } from './row-database.ts'
 
 /** A row as a service has stored it. */
 export interface VersionedRow {
@@ -44,7 +44,7 @@ const IN_FLIGHT = 64
 const MOST_TRIES = 10
 const LONGEST_PAUSE = 50
 
-const known = shared('swapped rows', () => new WeakMap<object, SwapRows>())
+const known = shared('swapped rows', () => new WeakMap<object, RowDatabase>())
 
 /** Returns transactions of a service with `read` and `swap`; `undefined` for anything else. Throws `INVALID_OPTION`. */
 export function swapRows(given: unknown): RowDatabase | undefined {
@@ -55,73 +55,54 @@ export function swapRows(given: unknown): RowDatabase | undefined {
   if (mostKeys !== undefined) wholeNumber('mostKeys', mostKeys)
   if (inFlight !== undefined) wholeNumber('inFlight', inFlight)
   const database = given as SwapDatabase
-  const made = known.get(database) ?? new SwapRows(database)
-  known.set(database, made)
-  return made
+  return madeOnce(known, database, () => rowsOf(database))
 }
 
 /** Transactions of a service that has none: what was decided is stored if nobody has changed a row meanwhile, and else decided again. */
-class SwapRows implements RowDatabase {
-  readonly inFlight: number
-  readonly mostKeys?: number
-  readonly together?: 'record'
-  readonly place?: { readonly name: string }
-  readonly ready?: () => Promise<void>
-  readonly close?: () => Promise<void> | void
-  readonly #database: SwapDatabase
-
-  constructor(database: SwapDatabase) {
-    const { mostKeys, inFlight = IN_FLIGHT, place } = database
-    this.#database = database
-    this.inFlight = inFlight
-    if (mostKeys !== undefined) this.mostKeys = mostKeys
-    if (mostKeys === 1) this.together = 'record'
-    if (place !== undefined) this.place = place
-    if (database.ready !== undefined) this.ready = () => database.ready!()
-    if (database.close !== undefined) this.close = () => database.close!()
+function rowsOf(database: SwapDatabase): RowDatabase {
+  const { mostKeys, inFlight = IN_FLIGHT, place, ready, close } = database
+  return {
+    inFlight,
+    ...(mostKeys !== undefined && { mostKeys }),
+    ...(mostKeys === 1 && { together: 'record' }),
+    ...(place && { place }),
+    ...(ready && { ready: ready.bind(database) }),
+    ...(close && { close: close.bind(database) }),
+    async transact(keys, change, { within = Infinity }) {
+      if (mostKeys !== undefined && keys.length > mostKeys)
+        throw new SluiceError(
+          'STORE_REJECTED',
+          `A decision has ${keys.length} keys, and this store swaps at most ${mostKeys}`,
+        )
+      const until = performance.now() + within
+      for (let tries = 1; ; tries++) {
+        const stored = await read(database, keys)
+        const { writes, result } = change(
+          stored.map((each) => each?.row),
+          Date.now() * 1000,
+        )
+        if (writes.length === 0) return result
+        const versions = new Map(keys.map((key, i) => [key, stored[i]?.version]))
+        const swapped = writes.map(({ key, row, expiresAt }) => ({ key, row, expiresAt, version: versions.get(key) }))
+        if (await swap(database, swapped)) return result
+        if (tries === MOST_TRIES || performance.now() >= until) throw changed(keys, tries)
+        await pause(Math.random() * Math.min(LONGEST_PAUSE, 2 ** tries))
+      }
+    },
   }
+}
 
-  async transact<Result>(
-    keys: readonly string[],
-    change: Change<Result>,
-    { within }: TransactionInfo,
-  ): Promise<Result> {
-    const { mostKeys = Infinity } = this
-    if (keys.length > mostKeys)
-      throw new SluiceError(
-        'STORE_REJECTED',
-        `A decision has ${keys.length} keys, and this store swaps at most ${mostKeys}`,
-      )
-    const until = performance.now() + (within ?? Infinity)
-    for (let tries = 1; ; tries++) {
-      const stored = await this.#read(keys)
-      const { writes, result } = change(
-        stored.map((each) => each?.row),
-        Date.now() * 1000,
-      )
-      if (writes.length === 0) return result
-      const versions = new Map(keys.map((key, i) => [key, stored[i]?.version]))
-      if (
-        await this.#swap(writes.map(({ key, row, expiresAt }) => ({ key, row, expiresAt, version: versions.get(key) })))
-      )
-        return result
-      if (tries === MOST_TRIES || performance.now() >= until) throw changed(keys, tries)
-      await pause(Math.random() * Math.min(LONGEST_PAUSE, 2 ** tries))
-    }
-  }
+async function read(database: SwapDatabase, keys: readonly string[]): Promise<readonly (VersionedRow | undefined)[]> {
+  const stored: unknown = await database.read(keys)
+  if (Array.isArray(stored) && stored.length === keys.length) return stored as (VersionedRow | undefined)[]
+  throw new SluiceError('STORE_FAILED', `read: expected ${keys.length} rows, got ${shown(stored)}`)
+}
 
-  async #read(keys: readonly string[]): Promise<readonly (VersionedRow | undefined)[]> {
-    const stored: unknown = await this.#database.read(keys)
-    if (Array.isArray(stored) && stored.length === keys.length) return stored as (VersionedRow | undefined)[]
-    throw new SluiceError('STORE_FAILED', `read: expected ${keys.length} rows, got ${shown(stored)}`)
-  }
-
-  /** Anything but true or false would be taken for one of them. */
-  async #swap(writes: readonly SwapWrite[]): Promise<boolean> {
-    const isStored: unknown = await this.#database.swap(writes)
-    if (typeof isStored === 'boolean') return isStored
-    throw new SluiceError('STORE_FAILED', `swap: expected true or false, got ${shown(isStored)}`)
-  }
+/** Anything but true or false would be taken for one of them. */
+async function swap(database: SwapDatabase, writes: readonly SwapWrite[]): Promise<boolean> {
+  const isStored: unknown = await database.swap(writes)
+  if (typeof isStored === 'boolean') return isStored
+  throw new SluiceError('STORE_FAILED', `swap: expected true or false, got ${shown(isStored)}`)
 }
 
 function pause(ms: number): Promise<void> {

@@ -1,7 +1,6 @@
 import { clearEdit, type Edit, type Entries } from '../algorithms/entries.ts'
-import { createOutcome, type Outcome } from '../algorithms/algorithm.ts'
-import type { CompiledLimit } from '../engine/compiled-limit.ts'
-import { compiled, type Limit, limit } from '../engine/limit.ts'
+import { type Algorithm, createOutcome, type LimitParameters, type Outcome } from '../algorithms/algorithm.ts'
+import { compiled, type Limit, limit, type LimitInput } from '../engine/limit.ts'
 import type { Arbitrary } from 'fast-check'
 import { type Behaviour, equal, holds, type SearchOptions } from './behaviour.ts'
 import { refuse } from '../util/validate.ts'
@@ -63,30 +62,37 @@ export class EntryList implements Entries {
 }
 
 /** The verdict of a step, as plain data. */
-type Verdict = Pick<Outcome, 'allowed' | 'at' | 'retry' | 'remaining' | 'reset' | 'delay' | 'charged'>
+export type Verdict = Pick<Outcome, 'allowed' | 'at' | 'retry' | 'remaining' | 'reset' | 'delay' | 'charged'>
+
+/** The cells and entries of a key. */
+export interface State {
+  readonly cells: readonly number[]
+  readonly entries: readonly Entry[]
+}
 
 /** One key under one limit. It calls the algorithm as a store does, in ticks. */
-class Subject {
+export class Subject {
   readonly limit: Limit
-  readonly #compiled: CompiledLimit
-  readonly #cells: Float64Array
-  readonly #entries = new EntryList()
-  readonly #out = createOutcome()
-
-  constructor(given: Limit) {
-    this.limit = limit(given)
-    this.#compiled = compiled(this.limit)
-    this.#cells = Float64Array.from(this.#compiled.algorithm.initialState)
-  }
-
+  readonly algorithm: Algorithm
+  readonly parameters: LimitParameters
   /** The window in ticks. */
-  get window(): number {
-    return this.limit.window * this.#compiled.parameters.perMs
+  readonly window: number
+  readonly cells: Float64Array
+  readonly entries: EntryList = new EntryList()
+  protected readonly out: Outcome = createOutcome()
+
+  constructor(given: LimitInput, parameters?: LimitParameters) {
+    this.limit = limit(given)
+    const made = compiled(this.limit)
+    this.algorithm = made.algorithm
+    this.parameters = parameters ?? made.parameters
+    this.window = this.limit.window * this.parameters.perMs
+    this.cells = Float64Array.from(this.algorithm.initialState)
   }
 
   /** True if `retry` is only a hint: a slot may be released at any time. */
   get countsSlots(): boolean {
-    return this.#compiled.slots
+    return this.algorithm.renew !== undefined
   }
 
   /** The most that a new key admits at once. */
@@ -95,47 +101,47 @@ class Subject {
   }
 
   tick(windows: number): number {
-    return EPOCH_MS * this.#compiled.parameters.perMs + Math.round(windows * this.window)
+    return EPOCH_MS * this.parameters.perMs + Math.round(windows * this.window)
   }
 
   /** Returns the verdict without a change of state. */
-  peek(now: number, cost: number): Verdict {
-    const { algorithm, parameters } = this.#compiled
-    algorithm.step(parameters, this.#cells, 0, now, cost, this.#out, this.#entries)
-    const { allowed, at, retry, remaining, reset, delay, charged } = this.#out
+  peek(now: number, cost = 1): Verdict {
+    this.algorithm.step(this.parameters, this.cells, 0, now, cost, this.out, this.entries)
+    const { allowed, at, retry, remaining, reset, delay, charged } = this.out
     return { allowed, at, retry, remaining, reset, delay, charged }
   }
 
   /** Decides, and commits the next state as a store does. */
-  ask(now: number, cost: number): Verdict {
+  ask(now: number, cost = 1): Verdict {
     const verdict = this.peek(now, cost)
-    if (cost > 0 && (verdict.allowed || this.#out.persist)) this.#keep()
+    if (cost > 0 && (verdict.allowed || this.out.persist)) this.keep(this.out)
     return verdict
   }
 
   /** Charges past any limit, or refunds if negative, for a charge made at `then`. */
   adjust(now: number, then: number, units: number): void {
-    const { algorithm, parameters } = this.#compiled
-    clearEdit(this.#out.edit)
-    algorithm.adjust(parameters, this.#cells, 0, now, then, units, this.#out, this.#entries)
-    if (this.#out.persist) this.#keep()
+    clearEdit(this.out.edit)
+    this.algorithm.adjust(this.parameters, this.cells, 0, now, then, units, this.out, this.entries)
+    if (this.out.persist) this.keep(this.out)
   }
 
   clone(): Subject {
-    const copy = new Subject(this.limit)
-    copy.#cells.set(this.#cells)
-    copy.#entries.items.push(...this.#entries.items.map((each) => ({ ...each })))
-    return copy
+    return new Subject(this.limit, this.parameters).load(this.state())
   }
 
-  /** Returns the cells and entries of the key. */
-  state(): unknown {
-    return { cells: [...this.#cells], entries: this.#entries.items.map((each) => ({ ...each })) }
+  state(): State {
+    return { cells: [...this.cells], entries: this.entries.items.map((each) => ({ ...each })) }
   }
 
-  #keep(): void {
-    for (let i = 0; i < this.#cells.length; i++) this.#cells[i] = this.#out.next[i]!
-    if (this.#compiled.algorithm.entries) this.#entries.apply(this.#out.edit)
+  load({ cells, entries }: State): this {
+    this.cells.set(cells)
+    this.entries.items.splice(0, this.entries.items.length, ...entries.map((each) => ({ ...each })))
+    return this
+  }
+
+  keep(out: Outcome): void {
+    for (let i = 0; i < this.cells.length; i++) this.cells[i] = out.next[i]!
+    if (this.algorithm.entries) this.entries.apply(out.edit)
   }
 }
 

@@ -18,6 +18,19 @@ export function shared<Value extends object>(name: string, make: () => Value): V
   return value
 }
 
+/** Returns what a map has under a key. Makes it if there is nothing. */
+export function madeOnce<Key, Value>(
+  map: { get(key: Key): Value | undefined; set(key: Key, value: Value): unknown },
+  key: Key,
+  make: () => Value,
+): Value {
+  const known = map.get(key)
+  if (known !== undefined) return known
+  const made = make()
+  map.set(key, made)
+  return made
+}
+
 function sharedRegistry(): Registry {
   const scope = globalThis as { [REGISTRY]?: Registry }
   if (scope[REGISTRY] === undefined && !Object.isExtensible(scope)) return new Map()
@@ -72,11 +85,7 @@ export class WeakValues<Value extends object> {
 
   /** Returns the value of a name. Makes it if there is none. */
   of(name: string, make: () => Value): Value {
-    const known = this.get(name)
-    if (known !== undefined) return known
-    const made = make()
-    this.set(name, made)
-    return made
+    return madeOnce(this, name, make)
   }
 
   values(): Value[] {

@@ -144,16 +144,6 @@ const LONGEST_NAME = 64
  * have a name that is not known. The error lists the known names.
  */
 export function knownOptions<Options extends object>(owner: string, given: Options, known: readonly string[]): Options {
-  refuseUnknown(owner, given, known)
-  return ownOptions(given)
-}
-
-/** Returns a copy of the own properties of an object, which inherits nothing. */
-export function ownOptions<Options extends object>(given: Options): Options {
-  return Object.assign(Object.create(null) as Options, given)
-}
-
-function refuseUnknown(owner: string, given: object, known: readonly string[]): void {
   if (typeof given !== 'object' || given === null) refuse(owner, `options such as { ${known.join(', ')} }`, given)
   const names = Object.keys(given)
   // `app.use(rateLimit)` passes a request here instead of options.
@@ -166,6 +156,12 @@ function refuseUnknown(owner: string, given: object, known: readonly string[]): 
       `${owner} has no option ${shown(name)}; it has ${known.join(', ')}${suggestion(name, known)}`,
     )
   }
+  return ownOptions(given)
+}
+
+/** Returns a copy of the own properties of an object, which inherits nothing. */
+export function ownOptions<Options extends object>(given: Options): Options {
+  return Object.assign(Object.create(null) as Options, given)
 }
 
 /** Returns what to write in place of an unknown option: the equal of an option of another package, or the most similar name. */

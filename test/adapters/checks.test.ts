@@ -3,32 +3,25 @@ import express from 'express'
 import Fastify from 'fastify'
 import Koa from 'koa'
 import { Router } from '@koa/router'
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import * as forExpress from '../../adapters/express/index.ts'
 import * as forKoa from '../../adapters/koa/index.ts'
-import { everyone } from '../../src/limiter/keyers.ts'
-import { fixedWindow } from '../../src/engine/factories.ts'
+import { everyone, fixedWindow } from '../../src/index.ts'
 import { functionsIn } from '../support/functions.ts'
-import { ask, serve, type Served, warningsOf } from '../support/http.ts'
+import { afterTest } from '../support/after-test.ts'
+import { ask, serveForTest, warningsOf } from '../support/http.ts'
+import { serveApp } from './framework.ts'
 import { onlyTwoFrameworks } from './frameworks.ts'
-
-let server: Pick<Served, 'close'> | undefined
-afterEach(async () => {
-  vi.useRealTimers()
-  await server?.close()
-  server = undefined
-})
 
 const limits = fixedWindow({ quota: 2, window: '1h' })
 
-describe.each(onlyTwoFrameworks)('$name', ({ serve: start, keyers }) => {
+describe.each(onlyTwoFrameworks)('$name', (framework) => {
   test.each([
     ['no check runs with checks: false, for an admitted and for a denied request', false],
     ['checks run by default', undefined],
   ])('%s', async (_, checks) => {
-    const options = { keyer: keyers.byIP, limits, ...(checks === false && { checks }) }
-    const each = await start({ limits: [options], routes: [], handler: () => ({ text: 'ok' }) })
-    server = each
+    const options = { keyer: framework.keyers.byIP, limits, ...(checks === false && { checks }) }
+    const each = await serveApp(framework, { limits: [options] })
     const statuses: number[] = []
     const called = await functionsIn(async () => {
       for (let i = 0; i < 3; i++) statuses.push((await fetch(each.url)).status)
@@ -78,8 +71,7 @@ test.each([undefined, false])(
 describe.each([true, false])('with checks: %s,', (checks) => {
   const expected = (code: string): readonly string[] => (checks ? [code] : [])
   const codesOf = async (listener: unknown, headers = {}): Promise<readonly string[]> => {
-    const each = await serve(listener as never)
-    server = each
+    const each = await serveForTest(listener as never)
     return warningsOf(async () => {
       for (let i = 0; i < 3; i++) await ask(each, '/nowhere', { headers })
     })
@@ -113,7 +105,7 @@ describe.each([true, false])('with checks: %s,', (checks) => {
   test('a limit of Fastify before hooks of an early route', async () => {
     vi.resetModules()
     const app = Fastify()
-    server = app
+    afterTest(() => app.close())
     app.get('/', () => 'ok')
     const { rateLimit } = await import('../../adapters/fastify/index.ts')
     app.register(rateLimit, { keyer: everyone, limits, hook: 'preHandler', checks })

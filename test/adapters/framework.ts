@@ -1,19 +1,54 @@
-import type { AdapterHarness, AnyOptions, AppSetup, Handler, Served } from '../../src/testing.ts'
-
-/** The options of any `rateLimit`. */
-export type Options = AnyOptions
+import { once } from 'node:events'
+import type { Server } from 'node:http'
+import type { AddressInfo, Server as AnyServer } from 'node:net'
+import { fixedWindow } from '../../src/engine/factories.ts'
+import type { Limit } from '../../src/engine/limit.ts'
+import type { Decision } from '../../src/limiter/decision.ts'
+import { everyone } from '../../src/limiter/keyers.ts'
+import { createLimiter, type Limiter } from '../../src/limiter/limiter.ts'
+import { memoryStore } from '../../src/stores/memory/index.ts'
+import type { AdapterHarness, AnyOptions, AppSetup, Served } from '../../src/testing.ts'
+import { afterTest } from '../support/after-test.ts'
 
 /** A harness for the conformance suite. */
 export interface NamedHarness extends AdapterHarness {
   readonly name: string
 }
 
-/** The setup of an app. The default of a handler answers `ok`. */
-export type Setup = Partial<Omit<AppSetup, 'routes'>> & {
-  readonly routes?: readonly { readonly path: string; readonly limit?: Options; readonly handler?: Handler }[]
+/** Returns options with one quota for everyone. */
+export const timesOf = <RateLimitOptions = AnyOptions>(
+  quota: number,
+  options: Partial<RateLimitOptions> = {},
+): RateLimitOptions =>
+  ({ keyer: everyone, limits: fixedWindow({ quota, window: '1h' }), ...options }) as RateLimitOptions
+
+/** Returns a limiter of everyone, in memory. */
+export const limiterOf = (...limits: readonly Limit[]): Limiter<unknown, Decision> =>
+  createLimiter<unknown>({ keyer: everyone, limits, store: memoryStore() }) as Limiter<unknown, Decision>
+
+/** Returns the units of the first limit that are used. */
+export const usedBy = (limiter: Limiter<unknown, Decision>): number =>
+  limiter.peek(undefined, { cost: 0 }).limits[0]!.used
+
+/** Starts a server on a free port, until the end of the test. */
+export async function listen(server: AnyServer | Server): Promise<{ readonly url: string; readonly port: number }> {
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  afterTest(() => {
+    if ('closeAllConnections' in server) server.closeAllConnections()
+    server.close()
+  })
+  const { port } = server.address() as AddressInfo
+  return { url: `http://127.0.0.1:${port}`, port }
 }
 
-/** A framework and its adapter. */
-export interface TestedFramework extends NamedHarness {
-  serve(setup: Setup): Promise<Served>
+/** Serves an app until the end of the test. Its handler answers how often it has run, unless there is another one. */
+export async function serveApp(
+  harness: NamedHarness,
+  setup: Partial<AppSetup>,
+): Promise<Served & { readonly ran: () => number }> {
+  let ran = 0
+  const server = await harness.serve({ limits: [], routes: [], handler: () => ({ text: String(++ran) }), ...setup })
+  afterTest(() => server.close())
+  return { ...server, ran: () => ran }
 }

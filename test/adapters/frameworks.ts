@@ -1,26 +1,8 @@
-import type { Handler } from '../../src/testing.ts'
 import { casesHere } from '../parts.ts'
-import type { NamedHarness, TestedFramework } from './framework.ts'
+import type { NamedHarness } from './framework.ts'
 import { nestFrameworks } from './nest-frameworks.ts'
 import { nodeFrameworks } from './node-frameworks.ts'
 import { webFrameworks } from './web-frameworks.ts'
-
-export type { Options, Setup, TestedFramework } from './framework.ts'
-
-const handler: Handler = () => ({ text: 'ok' })
-
-function lenient(harness: NamedHarness): TestedFramework {
-  return {
-    ...harness,
-    serve: ({ routes = [], ...setup }) =>
-      harness.serve({
-        limits: [],
-        handler,
-        ...setup,
-        routes: routes.map((route) => Object.assign({ handler }, route)),
-      }),
-  }
-}
 
 export const everyFramework: readonly NamedHarness[] = [...nodeFrameworks, ...webFrameworks, ...nestFrameworks]
 
@@ -36,6 +18,3 @@ export const twoFrameworks: readonly NamedHarness[] = casesHere(everyFramework, 
 
 /** A framework of Node and one of the web, for what all adapters share: the suite of adapters has one case of it for each. */
 export const onlyTwoFrameworks: readonly NamedHarness[] = everyFramework.filter(isOneOfTwo)
-
-/** The frameworks whose requests are like those of Node. */
-export const frameworks: readonly TestedFramework[] = nodeFrameworks.map(lenient)

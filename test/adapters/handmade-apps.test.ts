@@ -2,17 +2,11 @@
 import { IncomingMessage, type ServerResponse } from 'node:http'
 import express from 'express'
 import Koa from 'koa'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import * as forExpress from '../../adapters/express/index.ts'
 import * as forKoa from '../../adapters/koa/index.ts'
-import { fixedWindow } from '../../src/engine/factories.ts'
-import { keyers, type SyncKeyer } from '../../src/limiter/keyers.ts'
-import { ask, serve, type Served, warningsOf } from '../support/http.ts'
-
-const servers: { close(): unknown }[] = []
-afterEach(async () => {
-  for (const server of servers.splice(0)) await server.close()
-})
+import { fixedWindow, keyers, type SyncKeyer } from '../../src/index.ts'
+import { ask, type Served, serveForTest, warningsOf } from '../support/http.ts'
 
 const limits = fixedWindow({ quota: 2, window: '1h' })
 const throws = (): never => {
@@ -56,14 +50,6 @@ async function statuses(server: Served): Promise<readonly number[]> {
   return found
 }
 
-type Listener = (request: IncomingMessage, response: ServerResponse) => void
-
-async function listen(listener: Listener): Promise<Served> {
-  const server = await serve(listener)
-  servers.push(server)
-  return server
-}
-
 function end(response: ServerResponse, error?: unknown): void {
   response.statusCode = error === undefined ? 200 : 500
   response.end(String(error))
@@ -85,7 +71,7 @@ function likeExpress(request: IncomingMessage, app: unknown): express.Request {
 
 function onExpress(app: unknown, keyer: SyncKeyer<express.Request>): Promise<Served> {
   const limit = forExpress.rateLimit({ keyer, limits })
-  return listen((request, response) => {
+  return serveForTest((request, response) => {
     const made = Object.setPrototypeOf(response, express.response) as express.Response
     limit(likeExpress(request, app), made, (error) => end(response, error))
   })
@@ -107,7 +93,7 @@ const adapters: Readonly<Record<string, Start>> = {
     const made = withProperties(Object.create(Object(app) as object) as object, { context: {} })
     real.use((context, next) => limit(withProperties(Object.create(context) as typeof context, { app: made }), next))
     real.use((context) => void (context.body = 'ok'))
-    return listen(real.callback() as Listener)
+    return serveForTest(real.callback() as never)
   },
 }
 

@@ -1,38 +1,25 @@
 // `lease: true` in every framework: few of many requests of one client ask the store.
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { everyone, fixedWindow, memoryStore } from '../../src/index.ts'
-import type { Served } from '../../src/testing.ts'
 import { laterStore } from '../support/later.ts'
+import { serveApp } from './framework.ts'
 import { onlyTwoFrameworks } from './frameworks.ts'
 
 const REQUESTS = 120
-
-let served: Served | undefined
-afterEach(async () => {
-  await served?.close()
-  served = undefined
-})
+const LEASE = { lease: { for: '10s' } } as const
 
 describe.each(onlyTwoFrameworks)('$name', (framework) => {
   test.each([
-    ['asks the store for few requests', { lease: { for: '10s' } }, {}, 1, 50],
+    ['asks the store for few requests', LEASE, {}, 1, 50],
     ['asks the store for each request without it', {}, {}, REQUESTS, REQUESTS],
-    [
-      'asks the store for each request of an exact limit',
-      { lease: { for: '10s' } },
-      { exact: true },
-      REQUESTS,
-      REQUESTS,
-    ],
+    ['asks the store for each request of an exact limit', LEASE, { exact: true }, REQUESTS, REQUESTS],
   ] as const)('%s', async (_, options, exact, least, most) => {
     const inner = memoryStore()
     const store = laterStore(inner)
     const limits = fixedWindow({ name: 'hour', quota: 1000, window: '1h', ...exact })
     const name = `${framework.name} ${JSON.stringify(exact)}`
-    served = await framework.serve({
+    const served = await serveApp(framework, {
       limits: [{ name, keyer: everyone, limits, store, ...options } as never],
-      routes: [],
-      handler: () => ({ text: 'ok' }),
     })
     const remaining: number[] = []
     for (let i = 0; i < REQUESTS; i++) {

@@ -18,8 +18,7 @@ import { ExpressAdapter } from '@nestjs/platform-express'
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify'
 import type { IncomingMessage } from 'node:http'
 import * as forNest from '../../adapters/nestjs/index.ts'
-import type { Decision } from '../../src/limiter/decision.ts'
-import { unlimited } from '../../src/limiter/options.ts'
+import { type Decision, unlimited } from '../../src/index.ts'
 import {
   type Answer,
   type AnyOptions,
@@ -29,17 +28,12 @@ import {
   nodeSink,
 } from '../../src/testing.ts'
 import type { NamedHarness } from './framework.ts'
-import { sendFastify } from './node-frameworks.ts'
+import { decorate } from './nestjs/app.ts'
+import { nodeRequest, sendFastify } from './node-frameworks.ts'
 
 /** A response of Express or a reply of Fastify, with what the handlers here call. */
 type Response = import('express').Response & import('fastify').FastifyReply
 type Request = { readonly rateLimit?: Decision } & IncomingMessage
-
-/** Decorates a method and its parameters, as TypeScript does with `experimentalDecorators`. */
-export function decorate(type: Type, method: string, ...decorators: readonly forNest.Decorator[]): void {
-  const descriptor = Object.getOwnPropertyDescriptor(type.prototype, method)!
-  for (const each of decorators.toReversed()) each(type.prototype as object, method, descriptor)
-}
 
 function send(response: Response, answer: Answer): unknown {
   if ('raw' in response) return sendFastify(response, answer)
@@ -108,8 +102,7 @@ function nestOn(
     name,
     ...own,
     keyers: forNest,
-    header: (request, header) => (request as IncomingMessage).headers[header] as string | undefined,
-    method: (request) => (request as IncomingMessage).method!,
+    ...nodeRequest,
     make: (options) => forNest.createRateLimitGuard(options as never),
     onDenied: (answer) => async (context: ExecutionContext, decision: Decision) => {
       const response = context.switchToHttp().getResponse<Response>()

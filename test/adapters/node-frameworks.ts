@@ -9,8 +9,7 @@ import Koa2 from 'koa2'
 import * as forExpress from '../../adapters/express/index.ts'
 import * as forFastify from '../../adapters/fastify/index.ts'
 import * as forKoa from '../../adapters/koa/index.ts'
-import type { Decision } from '../../src/limiter/decision.ts'
-import { everyone } from '../../src/limiter/keyers.ts'
+import { type Decision, everyone } from '../../src/index.ts'
 import {
   type AdapterHarness,
   type Answer,
@@ -24,7 +23,7 @@ import {
 import type { NamedHarness } from './framework.ts'
 
 /** A request with the headers of Node. */
-const nodeRequest: Pick<AdapterHarness, 'header' | 'method'> = {
+export const nodeRequest: Pick<AdapterHarness, 'header' | 'method'> = {
   header: (request: Pick<IncomingMessage, 'headers'>, name) => request.headers[name] as string | undefined,
   method: (request: Pick<IncomingMessage, 'method'>) => request.method!,
 }

@@ -1,19 +1,12 @@
 // What a function in the options of `rateLimit` returns by mistake. It never leaves a request uncounted without an error or a warning.
-import { afterEach, describe, expect, test } from 'vitest'
-import { everyone } from '../../src/limiter/keyers.ts'
-import { createLimiter } from '../../src/limiter/limiter.ts'
-import { unlimited } from '../../src/limiter/options.ts'
-import { fixedWindow, type Limit } from '../../src/index.ts'
+import { describe, expect, test } from 'vitest'
+import { createLimiter, everyone, fixedWindow, type Limit, unlimited } from '../../src/index.ts'
 import { createRules } from '../../src/rules/rules.ts'
 import type { AnyOptions, Served } from '../../src/testing.ts'
 import { ask, warningsOf } from '../support/http.ts'
 import { turns } from '../support/unhandled.ts'
+import { serveApp } from './framework.ts'
 import { onlyTwoFrameworks } from './frameworks.ts'
-
-const servers: { close(): Promise<void> }[] = []
-afterEach(async () => {
-  for (const server of servers.splice(0)) await server.close()
-})
 
 const LIMIT = fixedWindow({ quota: 1, window: '1h' })
 const base: AnyOptions = { keyer: everyone, limits: LIMIT }
@@ -75,12 +68,7 @@ const warned: Readonly<Record<string, AnyOptions>> = {
 }
 
 describe.each(onlyTwoFrameworks)('$name', (harness) => {
-  async function served(options: AnyOptions): Promise<{ server: Served; ran: () => number }> {
-    let ran = 0
-    const server = await harness.serve({ limits: [options], routes: [], handler: () => ({ text: String(++ran) }) })
-    servers.push(server)
-    return { server, ran: () => ran }
-  }
+  const served = (options: AnyOptions): ReturnType<typeof serveApp> => serveApp(harness, { limits: [options] })
 
   async function statuses(server: Served, count: number): Promise<readonly number[]> {
     const found: number[] = []
@@ -92,32 +80,24 @@ describe.each(onlyTwoFrameworks)('$name', (harness) => {
   }
 
   test.each(refused)('%s admits nobody, and the error goes to the framework', async (_, options, code) => {
-    const { server, ran } = await served(options)
-    expect([await statuses(server, 3), ran()]).toEqual([[500, 500, 500], 0])
+    const server = await served(options)
+    expect([await statuses(server, 3), server.ran()]).toEqual([[500, 500, 500], 0])
     expect(server.errors).toEqual(Array(3).fill(expect.objectContaining({ name: 'SluiceError', code })))
   })
 
   test('unlimited and an empty list exempt a request', async () => {
     for (const limits of [() => unlimited, async () => []]) {
-      const { server, ran } = await served({ ...base, limits })
-      expect([await statuses(server, 3), ran()]).toEqual([[200, 200, 200], 3])
+      const server = await served({ ...base, limits })
+      expect([await statuses(server, 3), server.ran()]).toEqual([[200, 200, 200], 3])
     }
   })
 
-  test.each(Object.entries(counted))('%s leaves a request limited', async (_, options) => {
-    const codes = await warningsOf(async () => {
-      const { server } = await served(options)
-      expect(await statuses(server, 2)).toEqual([200, 429])
-    })
-    expect(codes).toEqual([])
-  })
-
-  test.each(Object.entries(warned))('%s leaves a request charged, with a warning', async (_, options) => {
-    const codes = await warningsOf(async () => {
-      const { server } = await served(options)
-      expect(await statuses(server, 2)).toEqual([200, 429])
-    })
-    expect(codes).toEqual(['SLUICE_OUTCOME'])
+  test.each([
+    ...Object.entries(counted).map(([name, options]) => [name, options, []] as const),
+    ...Object.entries(warned).map(([name, options]) => [name, options, ['SLUICE_OUTCOME']] as const),
+  ])('%s leaves a request charged', async (_, options, warnings) => {
+    const codes = await warningsOf(async () => expect(await statuses(await served(options), 2)).toEqual([200, 429]))
+    expect(codes).toEqual(warnings)
   })
 
   test('an attribute that no policy matches is limited by a policy without `match`', async () => {
@@ -130,16 +110,19 @@ describe.each(onlyTwoFrameworks)('$name', (harness) => {
     const all = { name: 'all', key: 'ip', limits: [{ quota: 2, window: '1h' }] }
     const attributes = (): Record<string, string> => ({ plan: 'enterprize' })
     const address = (): string => '192.0.2.1'
-    const { server: open } = await served({ rules: createRules({ policies: [free] }, { attributes, address }) })
-    expect(await statuses(open, 3)).toEqual([200, 200, 200])
-    const { server: closed } = await served({ rules: createRules({ policies: [free, all] }, { attributes, address }) })
-    expect(await statuses(closed, 3)).toEqual([200, 200, 429])
+    for (const [policies, third] of [
+      [[free], 200],
+      [[free, all], 429],
+    ] as const) {
+      const server = await served({ rules: createRules({ policies }, { attributes, address }) })
+      expect(await statuses(server, 3)).toEqual([200, 200, third])
+    }
   })
 
   test('true skips, refunds and resets', async () => {
     for (const option of ['skip', 'refundWhen', 'resetWhen']) {
       for (const answer of [() => true, async () => true]) {
-        const { server } = await served({ ...base, [option]: answer })
+        const server = await served({ ...base, [option]: answer })
         expect(await statuses(server, 3), option).toEqual([200, 200, 200])
       }
     }
@@ -148,8 +131,8 @@ describe.each(onlyTwoFrameworks)('$name', (harness) => {
   test('a limiter of the user that decides nothing admits nobody', async () => {
     for (const decision of [undefined, null, {}]) {
       const limiter = { ...createLimiter({ keyer: everyone, limits: LIMIT }), consume: () => decision }
-      const { server, ran } = await served({ limiter })
-      expect([await statuses(server, 1), ran()]).toEqual([[500], 0])
+      const server = await served({ limiter })
+      expect([await statuses(server, 1), server.ran()]).toEqual([[500], 0])
     }
   })
 })

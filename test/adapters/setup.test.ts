@@ -6,12 +6,11 @@ import { Pool } from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { rateLimit as express } from '../../adapters/express/index.ts'
 import { rateLimit as koa } from '../../adapters/koa/index.ts'
-import { denyCache, guard, memoryStore, perMinute, type Store } from '../../src/index.ts'
+import { denyCache, guard, memoryStore, perMinute, SluiceError, type Store } from '../../src/index.ts'
 import { rowStore } from '../../src/extend.ts'
 import { postgresStore, postgresTable } from '../../src/stores/postgres.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { sqliteStore } from '../../src/stores/sqlite.ts'
-import { SluiceError } from '../../src/util/errors.ts'
 import { recordWarnings } from '../support/guarded.ts'
 import { freePort } from '../support/redis.ts'
 import { connect, server, until } from '../support/redis-tests.ts'
@@ -66,26 +65,15 @@ describe('the set-up of a store is checked by adapters', () => {
     expect(store.calls).toBe(1)
   })
 
-  it.each([
-    ['a store that is ready', async (): Promise<void> => undefined],
-    [
-      'a store that does not answer',
-      async (): Promise<void> => {
-        throw new SluiceError('STORE_FAILED', 'away')
-      },
-    ],
-    [
-      'a store with another error',
-      async (): Promise<void> => {
-        throw new Error('mistake')
-      },
-    ],
-    [
-      'a store that throws at once',
-      (): Promise<void> => {
-        throw new Error('mistake')
-      },
-    ],
+  const fails = (error: Error) => (): never => {
+    throw error
+  }
+
+  it.each<[string, () => Promise<void>]>([
+    ['a store that is ready', async () => undefined],
+    ['a store that does not answer', async () => fails(new SluiceError('STORE_FAILED', 'away'))()],
+    ['a store with another error', async () => fails(new Error('mistake'))()],
+    ['a store that throws at once', fails(new Error('mistake'))],
   ])('%s causes no warning, and no unhandled rejection', async (_, ready) => {
     const store = checked(ready)
     mount(store)

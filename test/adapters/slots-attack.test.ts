@@ -2,22 +2,14 @@
 import { once } from 'node:events'
 import http from 'node:http'
 import http2 from 'node:http2'
-import { type AddressInfo, connect } from 'node:net'
+import { connect } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { rateLimit } from '../../adapters/node/index.ts'
-import {
-  concurrent,
-  createLimiter,
-  type Decision,
-  everyone,
-  type Limiter,
-  memoryStore,
-  type Store,
-} from '../../src/index.ts'
-import type { Served } from '../../src/testing.ts'
+import { concurrent, createLimiter, everyone, memoryStore, type Store } from '../../src/index.ts'
 import { remoteStore } from '../../src/testing/adapter/world.ts'
 import { QUICK } from '../parts.ts'
+import { limiterOf, listen, serveApp, usedBy } from './framework.ts'
 import { twoFrameworks } from './frameworks.ts'
 
 const QUOTA = 2
@@ -30,15 +22,6 @@ const STAY = 40
 
 // Koa prints each connection that breaks.
 vi.spyOn(console, 'error').mockImplementation(() => undefined)
-
-let served: Served | undefined
-afterEach(async () => {
-  await served?.close()
-  served = undefined
-})
-
-const usedBy = (limiter: Limiter<never, Decision>): number =>
-  limiter.peek(undefined as never, { cost: 0 }).limits[0]!.used
 
 /** Counts the handlers that run. */
 class Running {
@@ -95,7 +78,7 @@ describe.each(twoFrameworks)('$name', (framework) => {
       async (_name, queue) => {
         const running = new Running()
         const limiter = createLimiter<unknown>({ keyer: everyone, limits: concurrent(QUOTA), store: storeOf() })
-        served = await framework.serve({
+        const served = await serveApp(framework, {
           limits: [{ limiter, checks: false, ...(queue && { queue }) } as never],
           routes: [
             {
@@ -131,17 +114,12 @@ describe.each(twoFrameworks)('$name', (framework) => {
 describe.each(QUICK)('a server of node:http2', () => {
   test('holds the slots of streams that were reset while their handlers run', async () => {
     const running = new Running()
-    const limiter = createLimiter({ keyer: everyone, limits: concurrent(QUOTA), store: memoryStore() })
-    const limit = rateLimit({ limiter, checks: false })
-    const server = http2.createServer(
-      limit(async (_request, response) => {
-        await running.work()
-        response.end('ok')
-      }) as never,
-    )
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const client = http2.connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+    const limiter = limiterOf(concurrent(QUOTA))
+    const limited = rateLimit({ limiter, checks: false })(async (_request, response) => {
+      await running.work()
+      response.end('ok')
+    })
+    const client = http2.connect((await listen(http2.createServer(limited as never))).url)
     const end = Date.now() + ATTACK
     while (Date.now() < end) {
       const stream = client.request({}).on('error', () => undefined)
@@ -149,9 +127,8 @@ describe.each(QUICK)('a server of node:http2', () => {
       stream.close(http2.constants.NGHTTP2_CANCEL)
     }
     expect(running.most).toBe(QUOTA)
-    await vi.waitFor(() => expect(usedBy(limiter as never)).toBe(0), { timeout: 5000 })
+    await vi.waitFor(() => expect(usedBy(limiter)).toBe(0), { timeout: 5000 })
     client.destroy()
-    server.close()
   })
 })
 
@@ -159,18 +136,7 @@ async function serveWith(
   options: object,
   listener: (...given: Parameters<http.RequestListener>) => unknown,
 ): Promise<string> {
-  const server = http.createServer(rateLimit({ checks: false, ...options } as never)(listener)).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  served = {
-    url,
-    errors: [],
-    async close() {
-      server.closeAllConnections()
-      server.close()
-    },
-  }
-  return url
+  return (await listen(http.createServer(rateLimit({ checks: false, ...options } as never)(listener)))).url
 }
 
 async function hangUp(url: string): Promise<void> {
@@ -185,48 +151,44 @@ async function hangUp(url: string): Promise<void> {
 
 describe.each(QUICK)('a slot', () => {
   test("ends with the response under release: 'response'", async () => {
-    const limiter = createLimiter({ keyer: everyone, limits: concurrent(QUOTA), store: memoryStore() })
+    const limiter = limiterOf(concurrent(QUOTA))
     const running = new Running()
     const url = await serveWith({ limiter, release: 'response' }, async (_request, response) => {
       await running.work()
       response.end('ok')
     })
     await hangUp(url)
-    expect([usedBy(limiter as never), running.now]).toEqual([0, 1])
+    expect([usedBy(limiter), running.now]).toEqual([0, 1])
   })
 
   test('is held by a handler without a promise until it calls end', async () => {
-    const limiter = createLimiter({ keyer: everyone, limits: concurrent(QUOTA), store: memoryStore() })
+    const limiter = limiterOf(concurrent(QUOTA))
     const responses: http.ServerResponse[] = []
     const url = await serveWith({ limiter }, (_request, response) => void responses.push(response))
     await hangUp(url)
-    expect(usedBy(limiter as never)).toBe(1)
+    expect(usedBy(limiter)).toBe(1)
     responses[0]!.end('ok')
-    await vi.waitFor(() => expect(usedBy(limiter as never)).toBe(0))
+    await vi.waitFor(() => expect(usedBy(limiter)).toBe(0))
   })
 
   test('of a handler that never ends is free after its lease', async () => {
-    const limiter = createLimiter({
-      keyer: everyone,
-      limits: concurrent({ quota: QUOTA, expiresAfter: '1s' }),
-      store: memoryStore(),
-    })
+    const limiter = limiterOf(concurrent({ quota: QUOTA, expiresAfter: '1s' }))
     const url = await serveWith({ limiter }, () => undefined)
     await hangUp(url)
-    expect(usedBy(limiter as never)).toBe(1)
-    await vi.waitFor(() => expect(usedBy(limiter as never)).toBe(0), { timeout: 3000 })
+    expect(usedBy(limiter)).toBe(1)
+    await vi.waitFor(() => expect(usedBy(limiter)).toBe(0), { timeout: 3000 })
   })
 
   test('is kept by a refund or settlement when the client hangs up', async () => {
-    const limiter = createLimiter({ keyer: everyone, limits: concurrent(QUOTA), store: memoryStore() })
+    const limiter = limiterOf(concurrent(QUOTA))
     const running = new Running()
     const url = await serveWith({ limiter, settleWith: () => 0 }, async (_request, response) => {
       await running.work()
       response.end('ok')
     })
     await hangUp(url)
-    expect([usedBy(limiter as never), running.now]).toEqual([1, 1])
-    await vi.waitFor(() => expect(usedBy(limiter as never)).toBe(0))
+    expect([usedBy(limiter), running.now]).toEqual([1, 1])
+    await vi.waitFor(() => expect(usedBy(limiter)).toBe(0))
     expect(running.now).toBe(0)
   })
 })

@@ -4,13 +4,12 @@ import http from 'node:http'
 import http2 from 'node:http2'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
 import { rateLimit } from '../../adapters/node/index.ts'
 import {
   concurrent,
   createLimiter,
-  type Decision,
   everyone,
   fixedWindow,
   leakyBucket,
@@ -19,12 +18,13 @@ import {
   stack,
   type Store,
 } from '../../src/index.ts'
-import type { Served } from '../../src/testing.ts'
 import { remoteStore } from '../../src/testing/adapter/world.ts'
 import { slotsHeld } from '../../src/limiter/slots.ts'
 import { waitingRequests } from '../../src/limiter/waiting.ts'
+import { afterTest } from '../support/after-test.ts'
 import { ask, dial, until } from '../support/http.ts'
 import { QUICK } from '../parts.ts'
+import { limiterOf, listen, serveApp, usedBy } from './framework.ts'
 import { twoFrameworks } from './frameworks.ts'
 
 /** Requests to each framework; as many as wanted with SLUICE_SLOTS. */
@@ -34,15 +34,6 @@ const QUOTA = 5
 
 // Koa prints each connection that breaks.
 vi.spyOn(console, 'error').mockImplementation(() => undefined)
-
-let served: Served | undefined
-afterEach(async () => {
-  await served?.close()
-  served = undefined
-})
-
-const usedBy = (limiter: Limiter<never, Decision>): number =>
-  limiter.peek(undefined as never, { cost: 0 }).limits[0]!.used
 
 type Ending = 'whole' | 'gone' | 'upload' | 'half'
 const ENDINGS: readonly Ending[] = ['whole', 'gone', 'upload', 'half']
@@ -74,14 +65,9 @@ describe.each(twoFrameworks)('$name', (framework) => {
     ['denies what comes at the same time', undefined],
     ['holds what comes at the same time', { max: 1000, maxWait: '10s' }],
   ] as const)('%s, and gives every slot back', { timeout: 120_000 }, async (_, queue) => {
-    const limiter = createLimiter<unknown>({
-      name: framework.name,
-      keyer: everyone,
-      limits: concurrent(QUOTA),
-      store: memoryStore(),
-    })
+    const limiter = limiterOf(concurrent(QUOTA))
     const route = (path: string, handler: Parameters<typeof framework.serve>[0]['handler']) => ({ path, handler })
-    served = await framework.serve({
+    const { url } = await serveApp(framework, {
       limits: [{ limiter, ...(queue && { queue }) } as never],
       routes: [
         route('/slow', async () => {
@@ -99,16 +85,15 @@ describe.each(twoFrameworks)('$name', (framework) => {
           throw new Error('fault')
         }),
       ],
-      handler: () => ({ text: 'ok' }),
     })
     const agent = new http.Agent({ keepAlive: true })
     let left = REQUESTS / 2
     const client = async (): Promise<void> => {
-      while (left-- > 0) await end(served!.url, ENDINGS[Math.floor(Math.random() * ENDINGS.length)]!, agent)
+      while (left-- > 0) await end(url, ENDINGS[Math.floor(Math.random() * ENDINGS.length)]!, agent)
     }
     await Promise.all(Array.from({ length: CLIENTS }, client))
     agent.destroy()
-    await vi.waitFor(() => expect(usedBy(limiter as never)).toBe(0), { timeout: 5000 })
+    await vi.waitFor(() => expect(usedBy(limiter)).toBe(0), { timeout: 5000 })
     expect(slotsHeld()).toEqual([])
     // Nothing waits any more, and all slots can be taken.
     expect(limiter.peek(undefined, { cost: QUOTA })).toMatchObject({ allowed: true })
@@ -116,60 +101,39 @@ describe.each(twoFrameworks)('$name', (framework) => {
 })
 
 describe.each(QUICK)('a server of node:http', () => {
-  async function serveLimited(
-    options: object,
-    listener: http.RequestListener,
-  ): Promise<{ url: string; server: http.Server; upgrade: unknown }> {
+  function serveLimited(options: object, listener: http.RequestListener = ok): ReturnType<typeof listen> {
     const limit = rateLimit(options as never)
-    const server = http.createServer(limit(listener))
     const sockets = new WebSocketServer({ noServer: true })
-    server.on(
-      'upgrade',
-      limit.upgrade((request, socket, head) => sockets.handleUpgrade(request, socket, head, () => undefined)),
+    const upgrade = limit.upgrade((request, socket, head) =>
+      sockets.handleUpgrade(request, socket, head, () => undefined),
     )
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    served = {
-      url: `http://127.0.0.1:${(server.address() as { port: number }).port}`,
-      errors: [],
-      async close() {
-        server.closeAllConnections()
-        for (const each of sockets.clients) each.terminate()
-        server.close()
-        await once(server, 'close')
-      },
-    }
-    return { url: served.url, server, upgrade: sockets }
+    afterTest(() => {
+      for (const each of sockets.clients) each.terminate()
+    })
+    return listen(http.createServer(limit(listener)).on('upgrade', upgrade))
   }
-  const limiterOf = (...limits: Parameters<typeof concurrent>[0][]): Limiter<unknown, Decision> =>
-    createLimiter<unknown>({
-      keyer: everyone,
-      limits: limits.map((each) => concurrent(each)),
-      store: memoryStore(),
-    }) as never
+  const ok: http.RequestListener = (_request, response) => void response.end('ok')
 
   test('holds a slot as long as the socket of an upgrade is open', async () => {
-    const limiter = limiterOf(1)
-    const { url } = await serveLimited({ limiter }, (_request, response) => void response.end('ok'))
+    const limiter = limiterOf(concurrent(1))
+    const { url } = await serveLimited({ limiter })
     const socket = new WebSocket(url.replace('http', 'ws'))
     await once(socket, 'open')
     expect((await ask({ url })).status).toBe(429)
     socket.close()
-    await until(() => usedBy(limiter as never) === 0)
+    await until(() => usedBy(limiter) === 0)
     expect((await ask({ url })).status).toBe(200)
   })
 
   test('gives slots back when streams of HTTP/2 end in any way', async () => {
-    const limiter = limiterOf(5)
+    const limiter = limiterOf(concurrent(5))
     const limit = rateLimit({ limiter, queue: { max: 1000, maxWait: '10s' } } as never)
     const listener = limit((request, response) => {
       response.write('a')
       const timer = setTimeout(() => response.end('b'), Math.random() * 10)
       request.on('close', () => clearTimeout(timer))
     })
-    const server = http2.createServer(listener as never).listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const url = `http://127.0.0.1:${(server.address() as { port: number }).port}`
+    const { url } = await listen(http2.createServer(listener as never))
     // A server closes a connection on which many streams are cancelled.
     const sessions: http2.ClientHttp2Session[] = []
     let left = REQUESTS
@@ -183,14 +147,13 @@ describe.each(QUICK)('a server of node:http', () => {
       }
     }
     await Promise.all(Array.from({ length: CLIENTS }, client))
-    await vi.waitFor(() => expect(usedBy(limiter as never)).toBe(0), { timeout: 5000 })
+    await vi.waitFor(() => expect(usedBy(limiter)).toBe(0), { timeout: 5000 })
     expect(slotsHeld()).toEqual([])
     for (const session of sessions) session?.destroy()
-    server.close()
   })
 
   test('renews a slot while the response is open, and not when it has ended', async () => {
-    const limiter = limiterOf({ quota: 1, expiresAfter: '300ms' })
+    const limiter = limiterOf(concurrent({ quota: 1, expiresAfter: '300ms' }))
     const { url } = await serveLimited({ limiter }, (request, response) => {
       response.write('a')
       request.on('close', () => response.end())
@@ -200,53 +163,45 @@ describe.each(QUICK)('a server of node:http', () => {
     await pause(1000)
     expect((await ask({ url })).status).toBe(429)
     first.destroy()
-    await until(() => usedBy(limiter as never) === 0)
+    await until(() => usedBy(limiter) === 0)
   })
 
   test('gives a slot back when the client hangs up during the delay of another limit', async () => {
-    const limiter = createLimiter<unknown>({
-      keyer: everyone,
-      limits: [concurrent(2), leakyBucket({ quota: 1, window: '1m', capacity: 5 })],
-      store: memoryStore(),
-    }) as Limiter<unknown, Decision>
-    const { url } = await serveLimited({ limiter }, (_request, response) => void response.end('ok'))
+    const limiter = limiterOf(concurrent(2), leakyBucket({ quota: 1, window: '1m', capacity: 5 }))
+    const { url } = await serveLimited({ limiter })
     await ask({ url })
     const waiting = await dial({ url })
-    await until(() => usedBy(limiter as never) === 1)
+    await until(() => usedBy(limiter) === 1)
     waiting.destroy()
-    await until(() => usedBy(limiter as never) === 0)
+    await until(() => usedBy(limiter) === 0)
   })
 
   test('gives a slot back before a promised cost is known, and settles afterwards', async () => {
     let settle: (cost: number) => void = () => undefined
-    const limiter = createLimiter<unknown>({
-      keyer: everyone,
-      limits: [concurrent(1), fixedWindow({ quota: 100, window: '1h' })],
-      store: memoryStore(),
-    }) as Limiter<unknown, Decision>
+    const limiter = limiterOf(concurrent(1), fixedWindow({ quota: 100, window: '1h' }))
     const settleWith = (): Promise<number> => new Promise((resolve) => (settle = resolve))
-    const { url } = await serveLimited({ limiter, settleWith }, (_request, response) => void response.end('ok'))
+    const { url } = await serveLimited({ limiter, settleWith })
     await ask({ url })
-    await until(() => usedBy(limiter as never) === 0)
+    await until(() => usedBy(limiter) === 0)
     settle(7)
     await until(() => limiter.peek(undefined, { cost: 0 }).limits[1]!.used === 7)
   })
 
   test('gives a slot back although settleWith fails', async () => {
-    const limiter = limiterOf(1)
+    const limiter = limiterOf(concurrent(1))
     const settleWith = (): number => {
       throw new Error('settleWith')
     }
     const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
-    const { url } = await serveLimited({ limiter, settleWith }, (_request, response) => void response.end('ok'))
+    const { url } = await serveLimited({ limiter, settleWith })
     await ask({ url })
-    await until(() => usedBy(limiter as never) === 0)
+    await until(() => usedBy(limiter) === 0)
     expect(warned).toHaveBeenCalledOnce()
     warned.mockRestore()
   })
 
   test('lets requests wait in their order, and denies what the queue does not hold', async () => {
-    const limiter = limiterOf(1)
+    const limiter = limiterOf(concurrent(1))
     const done: string[] = []
     const open: (() => void)[] = []
     const { url } = await serveLimited({ limiter, queue: { max: 2, maxWait: '10s' } }, (request, response) => {
@@ -275,31 +230,24 @@ describe.each(QUICK)('a server of node:http', () => {
   })
 
   test('denies a request when its longest wait is over', async () => {
-    const limiter = limiterOf({ quota: 1, retryAfter: '3s' })
+    const limiter = limiterOf(concurrent({ quota: 1, retryAfter: '3s' }))
     const { url } = await serveLimited({ limiter, queue: { maxWait: '150ms' } }, () => undefined)
     await dial({ url })
-    await until(() => usedBy(limiter as never) === 1)
+    await until(() => usedBy(limiter) === 1)
     const began = performance.now()
     expect(await ask({ url })).toMatchObject({ status: 429, headers: { 'retry-after': '3' } })
     expect(performance.now() - began).toBeGreaterThanOrEqual(145)
   })
 
   test('denies at once what surely waits too long', async () => {
-    const limiter = createLimiter<unknown>({
-      keyer: everyone,
-      limits: fixedWindow({ quota: 1, window: '1h' }),
-      store: memoryStore(),
-    })
-    const { url } = await serveLimited(
-      { limiter, queue: { maxWait: '5m' } },
-      (_request, response) => void response.end('ok'),
-    )
+    const limiter = limiterOf(fixedWindow({ quota: 1, window: '1h' }))
+    const { url } = await serveLimited({ limiter, queue: { maxWait: '5m' } })
     await ask({ url })
     expect((await ask({ url })).status).toBe(429)
   })
 
   test('forgets a request whose client hangs up in the queue', async () => {
-    const limiter = limiterOf(1)
+    const limiter = limiterOf(concurrent(1))
     const responses: http.ServerResponse[] = []
     const { url } = await serveLimited({ limiter, queue: {} }, (_request, response) => void responses.push(response))
     const first = await dial({ url })
@@ -310,7 +258,7 @@ describe.each(QUICK)('a server of node:http', () => {
     await until(() => waitersOf(limiter) === 0)
     first.destroy()
     responses[0]!.end('ok')
-    await until(() => usedBy(limiter as never) === 0)
+    await until(() => usedBy(limiter) === 0)
     expect(responses.length).toBe(1)
   })
 
@@ -399,21 +347,16 @@ describe.each(QUICK)('a server of node:http', () => {
     const sent: string[] = []
     let handed = 0
     const limit = rateLimit({ limiter, queue: { maxWait: '20s' } } as never)
-    const server = http.createServer()
-    server.on(
-      'upgrade',
-      limit.upgrade((_request, socket, head) => {
-        handed++
-        socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n')
-        if (head.length > 0) socket.unshift(head)
-        socket.on('error', () => undefined)
-        socket.on('data', (chunk: Buffer) => sent.push(String(chunk)))
-        socket.on('end', () => socket.end())
-      }),
-    )
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const { port } = server.address() as { port: number }
+    const upgrade = limit.upgrade((_request, socket, head) => {
+      handed++
+      socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n')
+      if (head.length > 0) socket.unshift(head)
+      socket.on('error', () => undefined)
+      socket.on('data', (chunk: Buffer) => sent.push(String(chunk)))
+      socket.on('end', () => socket.end())
+    })
+    const server = http.createServer().on('upgrade', upgrade)
+    const { port } = await listen(server)
     return {
       handed: () => handed,
       sent: () => sent.join(''),
@@ -467,7 +410,7 @@ describe.each(QUICK)('a server of node:http', () => {
   test.each([[{ max: 0 }], [{ maxTotal: 0 }], [{ maxWait: 'soon' }], [{ least: 1 }], [5]])(
     'refuses the queue %o',
     (queue) => {
-      expect(() => rateLimit({ limiter: limiterOf(1), queue } as never)).toThrow(/queue|least/)
+      expect(() => rateLimit({ limiter: limiterOf(concurrent(1)), queue } as never)).toThrow(/queue|least/)
     },
   )
 })
@@ -479,13 +422,11 @@ function waitersOf(limiter: object): number {
 test.each(twoFrameworks)('$name removes the reset of an earlier limit', async (framework) => {
   const store = memoryStore()
   const slow = fixedWindow({ name: 'minute', quota: 100, window: '1m' })
-  served = await framework.serve({
+  const served = await serveApp(framework, {
     limits: [
       { keyer: everyone, limits: slow, headers: 'legacy', store },
       { keyer: everyone, limits: concurrent(10), headers: 'legacy', store, name: 'slots' },
     ],
-    routes: [],
-    handler: () => ({ text: 'ok' }),
   })
   const { headers } = await ask(served)
   expect(headers).toMatchObject({ 'x-ratelimit-limit': '10', 'x-ratelimit-remaining': '9' })

@@ -4,11 +4,10 @@ import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import { fixedWindow } from '../../src/engine/factories.ts'
-import { everyone } from '../../src/limiter/keyers.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import { remoteStore } from '../../src/testing/adapter/world.ts'
 import { until } from '../support/http.ts'
+import { serveApp, timesOf } from './framework.ts'
 import { everyFramework } from './frameworks.ts'
 
 const FRAMEWORKS = ['Express 5', 'Fastify 5', 'Koa 3', 'Hono 4', 'node:http', 'fetch', 'Nest 12 on Express']
@@ -17,9 +16,7 @@ const HIDDEN = 'GET /hidden HTTP/1.1\r\nHost: x\r\n\r\n'
 const LARGE = 3_000_000
 
 function head(length: number, ...lines: readonly string[]): string {
-  return ['POST / HTTP/1.1', 'Host: x', 'Content-Type: text/plain', `Content-Length: ${length}`, ...lines, '', ''].join(
-    '\r\n',
-  )
+  return chunked(`Content-Length: ${length}`, ...lines)
 }
 
 function chunked(...lines: readonly string[]): string {
@@ -75,13 +72,8 @@ const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 
 
 describe.each(tested)('$name: no request is read from', (framework) => {
   test('the body of a denied request', { timeout: 60_000 }, async () => {
-    const limits = fixedWindow({ quota: 0, window: '1h' })
     for (const store of [memoryStore(), remoteStore(memoryStore())]) {
-      const server = await framework.serve({
-        limits: [{ keyer: everyone, limits, store }],
-        routes: [],
-        handler: () => ({ text: 'ok' }),
-      })
+      const server = await serveApp(framework, { limits: [timesOf(0, { store })] })
       const urls = await urlsOf(async () => {
         const attempts = Object.values(CASES).map(async (parts) => {
           const socket = await dial(server.url)
@@ -97,7 +89,6 @@ describe.each(tested)('$name: no request is read from', (framework) => {
         })
         await Promise.all(attempts)
       })
-      await server.close()
       expect(urls.filter((url) => url !== '/')).toEqual([])
       expect(urls.length).toBeGreaterThan(10)
     }
@@ -105,12 +96,7 @@ describe.each(tested)('$name: no request is read from', (framework) => {
 })
 
 test('a request after a small body is read, the control', async () => {
-  const [framework] = tested
-  const server = await framework!.serve({
-    limits: [{ keyer: everyone, limits: fixedWindow({ quota: 0, window: '1h' }) }],
-    routes: [],
-    handler: () => ({ text: 'ok' }),
-  })
+  const server = await serveApp(tested[0]!, { limits: [timesOf(0)] })
   const urls = await urlsOf(async () => {
     const socket = await dial(server.url)
     socket.write(head(5))
@@ -119,6 +105,5 @@ test('a request after a small body is read, the control', async () => {
     await pause()
     socket.destroy()
   })
-  await server.close()
   expect(urls).toEqual(['/', '/hidden'])
 })

@@ -10,11 +10,7 @@ import * as forFetch from '../../adapters/fetch/index.ts'
 import * as forHono from '../../adapters/hono/index.ts'
 import * as forKoa from '../../adapters/koa/index.ts'
 import * as forNode from '../../adapters/node/index.ts'
-import type { Decision } from '../../src/limiter/decision.ts'
-import { keyers } from '../../src/limiter/keyers.ts'
-import { createLimiter, stack } from '../../src/limiter/limiter.ts'
-import { unlimited } from '../../src/limiter/options.ts'
-import { perMinute, perSecond } from '../../src/engine/factories.ts'
+import { createLimiter, type Decision, keyers, perMinute, perSecond, stack, unlimited } from '../../src/index.ts'
 
 // The compiler checks these types. The code does not have to run.
 test('options have the types of the framework’s requests', () => {

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import http, { type RequestListener } from 'node:http'
 import http2 from 'node:http2'
-import { type AddressInfo, connect } from 'node:net'
+import { connect } from 'node:net'
 import { Readable } from 'node:stream'
 import express5 from 'express'
 import express4 from 'express4'
@@ -13,12 +13,12 @@ import * as forExpress from '../../adapters/express/index.ts'
 import * as forFastify from '../../adapters/fastify/index.ts'
 import * as forKoa from '../../adapters/koa/index.ts'
 import { rateLimit } from '../../adapters/node/index.ts'
-import { everyone } from '../../src/limiter/keyers.ts'
-import { fixedWindow } from '../../src/engine/factories.ts'
-import { ask, serve, until } from '../support/http.ts'
+import { ask, type Served, serveForTest, until } from '../support/http.ts'
+import type { LimiterOptions } from '../../src/limiter/options.ts'
+import { listen, serveApp, timesOf } from './framework.ts'
 import { everyFramework } from './frameworks.ts'
 
-const one = { keyer: everyone, limits: fixedWindow({ quota: 1, window: '1h' }) }
+const [none, one] = [timesOf<LimiterOptions<unknown>>(0), timesOf<LimiterOptions<unknown>>(1)]
 /**
  * Other runtimes handle connections themselves. Under Nest, Fastify reads a body before guards run, and refuses a body of this size
  * itself.
@@ -27,7 +27,16 @@ const onNode = everyFramework.filter(({ name }) => !name.endsWith('not on Node')
 const CHUNK = Buffer.alloc(65_536, 'x')
 const MANY = 2000
 
-/** Sends a body of 130 MB as fast as the server reads it. Returns the head of the response and the bytes that were sent. */
+/** Asks once, so that the next request is denied. It has a body of 130 MB, which is sent as fast as the server reads it. */
+async function expectUnread(server: Served): Promise<string> {
+  await ask(server)
+  const { head, sent } = await upload(server.url)
+  expect(head).toMatch(/^HTTP\/1\.1 429 /)
+  expect(sent).toBeLessThan(32 * 2 ** 20)
+  return head
+}
+
+/** Returns the head of the response and the bytes that were sent. */
 async function upload(url: string): Promise<{ head: string; sent: number }> {
   const { port, hostname } = new URL(url)
   const socket = connect(Number(port), hostname)
@@ -73,8 +82,6 @@ function koaApp(Koa: typeof Koa3): App {
   }
 }
 
-const none = { keyer: everyone, limits: fixedWindow({ quota: 0, window: '1h' }) }
-
 /** Listeners for servers of HTTP/2 that deny every request. */
 const http2Apps: readonly (readonly [string, () => unknown])[] = [
   ['node:http2', () => rateLimit(none)((_request, response) => void response.end('ok'))],
@@ -98,18 +105,10 @@ const http2Apps: readonly (readonly [string, () => unknown])[] = [
 
 describe('the body of a denied request', () => {
   test.each(onNode.map((each) => [each.name, each] as const))('is not read to its end: %s', async (_, framework) => {
-    const server = await framework.serve({ limits: [one], routes: [], handler: () => ({ text: 'ok' }) })
-    try {
-      await ask(server)
-      const { head, sent } = await upload(server.url)
-      expect(head).toMatch(/^HTTP\/1\.1 429 /)
-      expect(head.toLowerCase()).toContain('\r\nconnection: close\r\n')
-      expect(sent).toBeLessThan(32 * 2 ** 20)
-      // Without a body the connection stays.
-      expect((await ask(server, '/', { headers: { connection: 'keep-alive' } })).headers.connection).not.toBe('close')
-    } finally {
-      await server.close()
-    }
+    const server = await serveApp(framework, { limits: [{ ...one }] })
+    expect((await expectUnread(server)).toLowerCase()).toContain('\r\nconnection: close\r\n')
+    // Without a body the connection stays.
+    expect((await ask(server, '/', { headers: { connection: 'keep-alive' } })).headers.connection).not.toBe('close')
   })
 
   test.each([
@@ -119,36 +118,20 @@ describe('the body of a denied request', () => {
     ['Koa 3', koaApp(Koa3)],
   ])('is not read to its end when onDenied throws: %s', async (_, app) => {
     for (const onDenied of [denies, async () => denies()]) {
-      const server = await serve(app(onDenied))
-      try {
-        await ask(server)
-        const { head, sent } = await upload(server.url)
-        expect(head).toMatch(/^HTTP\/1\.1 429 /)
-        expect(sent).toBeLessThan(32 * 2 ** 20)
-        // The same without a body.
-        expect((await ask(server)).status).toBe(429)
-      } finally {
-        await server.close()
-      }
+      const server = await serveForTest(app(onDenied))
+      await expectUnread(server)
+      // The same without a body.
+      expect((await ask(server)).status).toBe(429)
     }
   })
 
   test('is not read to its end when onDenied passes an error to next', async () => {
     const onDenied = (_request: unknown, _response: unknown, next: (error: unknown) => void): void => next(tooMany())
-    const server = await serve(expressApp(express5)(onDenied as never))
-    try {
-      await ask(server)
-      expect((await upload(server.url)).sent).toBeLessThan(32 * 2 ** 20)
-    } finally {
-      await server.close()
-    }
+    await expectUnread(await serveForTest(expressApp(express5)(onDenied as never)))
   })
 
   test.each(http2Apps)('is not read to its end in HTTP/2, and the connection stays: %s', async (_, app) => {
-    const server = http2.createServer((await app()) as never)
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const client = http2.connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+    const client = http2.connect((await listen(http2.createServer((await app()) as never))).url)
     const seen: unknown[] = []
     for (let i = 0; i < 5; i++) {
       const stream = client.request({ ':method': 'POST', 'content-type': 'text/plain' })
@@ -162,7 +145,6 @@ describe('the body of a denied request', () => {
     expect(seen).toEqual(Array.from({ length: 5 }, () => [429, http2.constants.NGHTTP2_NO_ERROR]))
     expect([client.closed, client.destroyed]).toEqual([false, false])
     client.destroy()
-    server.close()
   })
 
   test.each([10_000_000, 1000])('of %i bytes needs no connection, as under inject of Fastify', async (length) => {
@@ -183,14 +165,9 @@ describe('the body of a denied request', () => {
   })
 
   test('is not asked for by a server that listens to checkContinue', async () => {
-    const limit = rateLimit(none)
-    const server = http.createServer().listen(0, '127.0.0.1')
-    server.on(
-      'checkContinue',
-      limit((_request, response) => response.writeContinue()),
-    )
-    await once(server, 'listening')
-    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
+    const listener = rateLimit(none)((_request, response) => response.writeContinue())
+    const { port } = await listen(http.createServer().on('checkContinue', listener))
+    const socket = connect(port, '127.0.0.1')
     let text = ''
     socket.on('data', (data) => (text += String(data)))
     socket.write('PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\nExpect: 100-continue\r\n\r\n')
@@ -199,6 +176,5 @@ describe('the body of a denied request', () => {
     // Nobody knows whether the client sends the body now, so the connection cannot stay.
     expect(text.toLowerCase()).toContain('\r\nconnection: close\r\n')
     socket.destroy()
-    server.close()
   })
 })

@@ -4,8 +4,7 @@ import { createServer, type Server } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { rateLimit } from '../../adapters/node/index.ts'
-import { fixedWindow } from '../../src/engine/factories.ts'
-import { everyone } from '../../src/limiter/keyers.ts'
+import { everyone, fixedWindow } from '../../src/index.ts'
 
 /** The bounds that `discardBody` promises. */
 const MOST_CONNECTIONS = 1000

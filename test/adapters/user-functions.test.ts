@@ -10,16 +10,13 @@ import { createRules } from '../../src/rules/rules.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import type { AsyncStore } from '../../src/stores/store.ts'
 import type { AnyOptions, Served } from '../../src/testing.ts'
-import { ask, dial, serve, until, warningsOf } from '../support/http.ts'
+import { ask, dial, serveForTest, until, warningsOf } from '../support/http.ts'
 import { methodStore } from '../support/method-store.ts'
 import { FAILURES, turns, unhandled } from '../support/unhandled.ts'
+import { listen, serveApp } from './framework.ts'
 import { onlyTwoFrameworks } from './frameworks.ts'
 
-const servers: { close(): Promise<void> }[] = []
-afterEach(async () => {
-  vi.restoreAllMocks()
-  for (const server of servers.splice(0)) await server.close()
-})
+afterEach(() => void vi.restoreAllMocks())
 
 type Fails = () => never
 
@@ -84,16 +81,11 @@ const harmless: Readonly<Record<string, (fails: Fails) => AnyOptions>> = {
 }
 
 describe.each(onlyTwoFrameworks)('$name', (harness) => {
-  async function served(options: AnyOptions): Promise<{ server: Served; ran: () => number }> {
-    let ran = 0
-    const server = await harness.serve({
-      limits: [options],
-      routes: [],
-      handler: () => ({ text: String(++ran) }),
-    })
-    servers.push(server)
-    return { server, ran: () => ran }
-  }
+  const served = (options: AnyOptions): ReturnType<typeof serveApp> => serveApp(harness, { limits: [options] })
+  const twoStatuses = async (server: Served): Promise<number[]> => [
+    (await ask(server)).status,
+    (await ask(server)).status,
+  ]
 
   /** An object without a text is an error that some frameworks cannot print. */
   const printed = Object.entries(FAILURES).filter(([name]) => !name.includes('without a text'))
@@ -103,12 +95,10 @@ describe.each(onlyTwoFrameworks)('$name', (harness) => {
     async (_, optionsOf) => {
       const found = unhandled()
       for (const [name, fails] of printed) {
-        const { server, ran } = await served(optionsOf(fails))
-        for (let i = 0; i < 2; i++) expect((await ask(server)).status, name).toBe(500)
+        const server = await served(optionsOf(fails))
+        expect(await twoStatuses(server), name).toEqual([500, 500])
         await turns()
-        expect([ran(), found, server.errors.length], name).toEqual([0, [], 2])
-        await server.close()
-        servers.pop()
+        expect([server.ran(), found, server.errors.length], name).toEqual([0, [], 2])
       }
       expect(waitingRequests().size).toBe(0)
     },
@@ -118,9 +108,8 @@ describe.each(onlyTwoFrameworks)('$name', (harness) => {
     const found = unhandled()
     for (const [name, fails] of printed) {
       await warningsOf(async () => {
-        const { server } = await served({ keyer: everyone, limits: LIMIT, store: failingStore(fails) })
-        const statuses = [(await ask(server)).status, (await ask(server)).status]
-        expect(statuses, name).toEqual([200, 429])
+        const server = await served({ keyer: everyone, limits: LIMIT, store: failingStore(fails) })
+        expect(await twoStatuses(server), name).toEqual([200, 429])
         await turns()
       })
     }
@@ -131,9 +120,7 @@ describe.each(onlyTwoFrameworks)('$name', (harness) => {
     const found = unhandled()
     for (const [name, fails] of Object.entries(FAILURES)) {
       const codes = await warningsOf(async () => {
-        const { server } = await served(optionsOf(fails))
-        const statuses = [(await ask(server)).status, (await ask(server)).status]
-        expect(statuses, name).toEqual([200, 429])
+        expect(await twoStatuses(await served(optionsOf(fails))), name).toEqual([200, 429])
         await turns(10)
       })
       expect([codes, found], name).toEqual([['SLUICE_OUTCOME'], []])
@@ -143,10 +130,10 @@ describe.each(onlyTwoFrameworks)('$name', (harness) => {
   test.each(['message', 'onDenied'])('%s that fails goes to the framework', async (option) => {
     const found = unhandled()
     for (const [name, fails] of printed) {
-      const { server, ran } = await served({ keyer: everyone, limits: LIMIT, [option]: fails })
-      const statuses = [(await ask(server)).status, (await ask(server)).status]
+      const server = await served({ keyer: everyone, limits: LIMIT, [option]: fails })
+      const statuses = await twoStatuses(server)
       await turns()
-      expect([statuses, ran(), found], name).toEqual([[200, 500], 1, []])
+      expect([statuses, server.ran(), found], name).toEqual([[200, 500], 1, []])
     }
   })
 
@@ -164,18 +151,18 @@ describe.each(onlyTwoFrameworks)('$name', (harness) => {
       { keyer: everyone, limits: LIMIT, skip: never },
     ]) {
       called = 0
-      const { server, ran } = await served(options)
+      const server = await served(options)
       const socket = await dial(server)
       await until(() => called > 0)
       socket.destroy()
       await turns(10)
-      expect([ran(), waitingRequests().size]).toEqual([0, 0])
+      expect([server.ran(), waitingRequests().size]).toEqual([0, 0])
     }
     expect(found).toEqual([])
   })
 
   test('a request that waits for its slot is no longer held when the client is gone', async () => {
-    const { server } = await served({ keyer: everyone, limits: leakyBucket({ quota: 1, window: '1h', capacity: 2 }) })
+    const server = await served({ keyer: everyone, limits: leakyBucket({ quota: 1, window: '1h', capacity: 2 }) })
     await ask(server)
     const socket = await dial(server)
     await until(() => waitingRequests().size === 1)
@@ -192,8 +179,7 @@ describe('onError of node', () => {
   test.each(Object.entries(FAILURES))('that %s is answered by the default, with a warning', async (_, onError) => {
     const found = unhandled()
     const limit = forNode({ keyer, limits: LIMIT, onError })
-    const server = await serve(limit((_request, response) => void response.end('ok')))
-    servers.push(server)
+    const server = await serveForTest(limit((_request, response) => void response.end('ok')))
     const codes = await warningsOf(async () => {
       expect((await ask(server)).status).toBe(500)
       await turns()
@@ -203,22 +189,14 @@ describe('onError of node', () => {
 
   test.each(Object.entries(FAILURES))('that %s closes the socket of an upgrade', async (_, onError) => {
     const found = unhandled()
-    const limit = forNode({ keyer, limits: LIMIT, onError })
-    const server = http.createServer().listen(0, '127.0.0.1')
-    server.on(
-      'upgrade',
-      limit.upgrade(() => undefined),
-    )
-    await once(server, 'listening')
-    const { port } = server.address() as { port: number }
+    const upgrade = forNode({ keyer, limits: LIMIT, onError }).upgrade(() => undefined)
+    const server = await listen(http.createServer().on('upgrade', upgrade))
     await warningsOf(async () => {
-      const headers = 'Connection: Upgrade\r\nUpgrade: websocket\r\n'
-      const socket = await dial({ url: `http://127.0.0.1:${port}` }, '/', headers)
+      const socket = await dial(server, '/', 'Connection: Upgrade\r\nUpgrade: websocket\r\n')
       socket.resume()
       await once(socket, 'close')
       await turns()
     })
-    server.close()
     expect(found).toEqual([])
   })
 })

@@ -1,7 +1,5 @@
-import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { once } from 'node:events'
-import { type HttpBindings, serve as serveNode } from '@hono/node-server'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { getRequestListener, type HttpBindings } from '@hono/node-server'
 import { type Context, Hono, type Next } from 'hono'
 import * as forFetch from '../../adapters/fetch/index.ts'
 import * as forHono from '../../adapters/hono/index.ts'
@@ -17,23 +15,13 @@ import {
   type Sink,
 } from '../../src/testing.ts'
 import type { NamedHarness } from './framework.ts'
+import { nodeRequest } from './node-frameworks.ts'
 
 type FetchHandler = (request: Request, bindings: HttpBindings) => Response | Promise<Response>
 
 /** Serves a web-standard handler with `@hono/node-server`. */
-export async function serveFetch(handler: FetchHandler, errors: readonly unknown[] = []): Promise<Served> {
-  const server = serveNode({ fetch: handler as never, port: 0, hostname: '127.0.0.1' }) as Server
-  if (!server.listening) await once(server, 'listening')
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    errors,
-    async close() {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
-  }
-}
+export const serveFetch = (handler: FetchHandler, errors: unknown[] = []): Promise<Served> =>
+  serveListener(getRequestListener(handler as never) as RequestListener, errors)
 
 /** Returns an answer as a response. A streamed one is returned with its first chunk. */
 function responseOf({ status = 200, text = '', stream }: Answer, request: Request): Response | Promise<Response> {
@@ -64,11 +52,6 @@ function responseOf({ status = 200, text = '', stream }: Answer, request: Reques
   })
 }
 
-const webRequest: Pick<NamedHarness, 'header' | 'method'> = {
-  header: (request: Request, name) => request.headers.get(name) ?? undefined,
-  method: (request: Request) => request.method,
-}
-
 const fetchAddress = (_request: Request, { incoming }: HttpBindings): string | undefined =>
   incoming.socket.remoteAddress
 const ipKeyer = (options: object = {}): unknown => forFetch.ipKeyer({ address: fetchAddress, ...options })
@@ -78,7 +61,8 @@ const fetchFramework: NamedHarness = {
   lacks: ['early-headers', 'proxy-trust'],
   keyers: { ...forFetch, ipKeyer, byIP: ipKeyer() },
   address: fetchAddress,
-  ...webRequest,
+  header: (request: Request, name) => request.headers.get(name) ?? undefined,
+  method: (request: Request) => request.method,
   make: (options) => forFetch.rateLimit(options as never),
   onDenied: (answer) => async (request: Request, decision: Decision) => responseOf(await answer(decision), request),
   async serve({ limits, routes, handler }) {
@@ -174,8 +158,7 @@ const honoElsewhere = honoWith(
 const node: NamedHarness = {
   name: 'node:http',
   keyers: forNode,
-  header: (request: IncomingMessage, name) => request.headers[name] as string | undefined,
-  method: (request: IncomingMessage) => request.method!,
+  ...nodeRequest,
   make: (options) => forNode.rateLimit(options as never),
   onDenied: (answer) => async (_request: IncomingMessage, response: ServerResponse, decision: Decision) =>
     sendNode(response, await answer(decision)),

@@ -57,21 +57,13 @@ describe('an algorithm that was added', () => {
 
   beforeAll(async () => {
     copy = await mkdtemp(join(tmpdir(), 'sluice-added-'))
-    const parts = ['src', 'adapters', 'bench', 'docs', 'examples', 'test', 'ARCHITECTURE.md', 'CONTRIBUTING.md']
-    const files = [
-      'package.json',
-      'package-lock.json',
-      'rules.schema.json',
-      'vitest.config.ts',
-      '.oxfmtrc.json',
-      'tsconfig.json',
-    ]
-    for (const part of [...parts, ...files, 'build'])
-      await cp(join(root, part), join(copy, part), {
-        recursive: true,
-        filter: (source) =>
-          !/node_modules|[\\/](?:img|results)$|[\\/]\.vitepress[\\/](cache|dist)/.test(source.slice(root.length)),
-      })
+    const folders = ['src', 'adapters', 'bench', 'build', 'docs', 'examples', 'test']
+    const configs = ['package.json', 'package-lock.json', 'vitest.config.ts', '.oxfmtrc.json', 'tsconfig.json']
+    const written = ['ARCHITECTURE.md', 'CONTRIBUTING.md', 'rules.schema.json']
+    const left = /node_modules|[\\/](?:img|results)$|[\\/]\.vitepress[\\/](cache|dist)/
+    const filter = (source: string): boolean => !left.test(source.slice(root.length))
+    for (const part of [...folders, ...configs, ...written])
+      await cp(join(root, part), join(copy, part), { recursive: true, filter })
     await symlink(join(root, 'node_modules'), join(copy, 'node_modules'), 'junction')
     for (const end of ['ts', 'lua'])
       await writeFile(join(copy, `src/algorithms/probe.${end}`), renamed(await text(`src/algorithms/gcra.${end}`)))
@@ -90,14 +82,9 @@ describe('an algorithm that was added', () => {
   it('is exported by the package, with the types of its options', async () => {
     await mkdir(join(copy, 'typed'))
     await writeFile(join(copy, 'typed/program.ts'), types)
-    await writeFile(
-      join(copy, 'typed/tsconfig.json'),
-      JSON.stringify({
-        extends: '../tsconfig.json',
-        compilerOptions: { outDir: '../dist/typed', rootDir: '.' },
-        include: ['.'],
-      }),
-    )
+    const compilerOptions = { outDir: '../dist/typed', rootDir: '.' }
+    const config = { extends: '../tsconfig.json', compilerOptions, include: ['.'] }
+    await writeFile(join(copy, 'typed/tsconfig.json'), JSON.stringify(config))
     expect(await run('node_modules/typescript/bin/tsc', '-p', 'typed')).toBe('')
   })
 
@@ -137,10 +124,8 @@ describe('an algorithm that was added', () => {
   })
 
   it('is a limit of `replay`, and of the comparison there', async () => {
-    await writeFile(
-      join(copy, 'access.log'),
-      '192.0.2.1 - - [01/Jan/2026:00:00:00 +0000] "GET / HTTP/1.1" 200 1\n'.repeat(9),
-    )
+    const line = '192.0.2.1 - - [01/Jan/2026:00:00:00 +0000] "GET / HTTP/1.1" 200 1\n'
+    await writeFile(join(copy, 'access.log'), line.repeat(9))
     const output = await sluice('replay', 'access.log', '--limit', 'probe 3/1m extra=2', '--compare')
     expect(output).toMatch(/probe 3\/1m extra=2/)
     expect(await sluice('replay', 'access.log', '--limit', 'gcra 3/1m', '--compare')).toMatch(/probe/)
@@ -149,9 +134,8 @@ describe('an algorithm that was added', () => {
   it('is in the tables of the docs', async () => {
     const state = /^\| `probe` +\| debt, time +\| 2 numbers +\|$/m
     expect(await text('docs/concepts/algorithms.md')).toMatch(state)
-    expect(await text('docs/concepts/choosing-an-algorithm.md')).toMatch(
-      /^\| `probe` +\| Allows `quota` per `window`, .*\|.*\| 19 +\|$/m,
-    )
+    const choice = /^\| `probe` +\| Allows `quota` per `window`, .*\|.*\| 19 +\|$/m
+    expect(await text('docs/concepts/choosing-an-algorithm.md')).toMatch(choice)
     expect(await text('docs/internals/redis-layout.md')).toMatch(state)
     const options = await text('docs/reference/options.md')
     expect(options).toMatch(
@@ -169,19 +153,11 @@ describe('an algorithm that was added', () => {
     expect(await run('--input-type=module', '-e', list)).toBe('probe,probe,probe\n')
   })
 
-  it(
-    'is tested by the suites of algorithms and stores, and by the search for its worst case',
-    { timeout: 180_000 },
-    async () => {
-      const files = [
-        'test/algorithms/lua.test.ts',
-        'test/algorithms/contract.test.ts',
-        'test/docs/algorithms.test.ts',
-        'test/stores/redis/equality.test.ts',
-      ]
-      const output = await run('node_modules/vitest/vitest.mjs', 'run', ...files, '-t', 'probe', '--reporter=verbose')
-      expect(output).not.toMatch(/FAIL/)
-      for (const file of files) expect(output).toMatch(new RegExp(`✓.*${file}.*probe`))
-    },
-  )
+  it('is tested by all suites, and by the search for its worst case', { timeout: 180_000 }, async () => {
+    const suites = ['algorithms/lua', 'algorithms/contract', 'docs/algorithms', 'stores/redis/equality']
+    const files = suites.map((suite) => `test/${suite}.test.ts`)
+    const output = await run('node_modules/vitest/vitest.mjs', 'run', ...files, '-t', 'probe', '--reporter=verbose')
+    expect(output).not.toMatch(/FAIL/)
+    for (const file of files) expect(output).toMatch(new RegExp(`✓.*${file}.*probe`))
+  })
 })

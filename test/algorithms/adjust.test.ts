@@ -1,8 +1,18 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { capacityOf, EPOCH_MS, events, Life, limits, exactNames, names, pauses, Subject } from '../support/harness.ts'
-
-const RUNS = { numRuns: Number(process.env['RUNS'] ?? 200) }
+import {
+  capacityOf,
+  EPOCH_MS,
+  events,
+  exactNames,
+  forAll,
+  Life,
+  limits,
+  names,
+  pauses,
+  Subject,
+} from '../support/harness.ts'
+import { mostInWindow } from '../support/worst-case.ts'
 
 const START = EPOCH_MS * 1000
 
@@ -27,80 +37,68 @@ describe.each(names())('%s', (name) => {
   const pause = fc.oneof(fc.constant(0), part, fc.double({ min: 0, max: 3, noNaN: true }))
 
   it('decides as if a request was never charged if it is refunded at once', () => {
-    fc.assert(
-      fc.property(keys, pause, part, ({ limit, subject, now, cost }, pause, share) => {
-        const never = subject.clone()
-        const { allowed, at, charged, remaining } = subject.ask(now, cost)
-        if (!allowed || !exact(limit, remaining)) return
-        subject.adjust(now, at, -charged)
-        const later = now + Math.round(pause * subject.window)
-        for (const each of [0, 1, cost, Math.ceil(share * capacityOf(subject)), capacityOf(subject)]) {
-          const { at: _, ...known } = subject.peek(later, each)
-          const { at: __, ...expected } = never.peek(later, each)
-          expect(known).toEqual(expected)
-        }
-      }),
-      RUNS,
-    )
+    forAll(keys, pause, part, ({ limit, subject, now, cost }, pause, share) => {
+      const never = subject.clone()
+      const { allowed, at, charged, remaining } = subject.ask(now, cost)
+      if (!allowed || !exact(limit, remaining)) return
+      subject.adjust(now, at, -charged)
+      const later = now + Math.round(pause * subject.window)
+      for (const each of [0, 1, cost, Math.ceil(share * capacityOf(subject)), capacityOf(subject)]) {
+        const { at: _, ...known } = subject.peek(later, each)
+        const { at: __, ...expected } = never.peek(later, each)
+        expect(known).toEqual(expected)
+      }
+    })
   })
 
   it('refunds later no more than if the request was never charged', () => {
-    fc.assert(
-      fc.property(keys, pause, pause, ({ limit, subject, now, cost }, first, second) => {
-        const never = subject.clone()
-        const { allowed, at, charged, remaining } = subject.ask(now, cost)
-        if (!allowed || !exact(limit, remaining)) return
-        const kept = subject.clone()
-        const then = now + Math.round(first * subject.window)
-        subject.adjust(then, at, -charged)
-        const later = then + Math.round(second * subject.window)
-        const left = subject.peek(later, 0).remaining
-        expect(left).toBeLessThanOrEqual(never.peek(later, 0).remaining)
-        expect(left).toBeGreaterThanOrEqual(kept.peek(later, 0).remaining)
-      }),
-      RUNS,
-    )
+    forAll(keys, pause, pause, ({ limit, subject, now, cost }, first, second) => {
+      const never = subject.clone()
+      const { allowed, at, charged, remaining } = subject.ask(now, cost)
+      if (!allowed || !exact(limit, remaining)) return
+      const kept = subject.clone()
+      const then = now + Math.round(first * subject.window)
+      subject.adjust(then, at, -charged)
+      const later = then + Math.round(second * subject.window)
+      const left = subject.peek(later, 0).remaining
+      expect(left).toBeLessThanOrEqual(never.peek(later, 0).remaining)
+      expect(left).toBeGreaterThanOrEqual(kept.peek(later, 0).remaining)
+    })
   })
 
   it('refunds at once what a request was charged', () => {
-    fc.assert(
-      fc.property(keys, ({ limit, subject, now, cost }) => {
-        const before = subject.peek(now, 0).remaining
-        const { allowed, at, charged, remaining } = subject.ask(now, cost)
-        if (!allowed) return
-        subject.adjust(now, at, -charged)
-        const after = subject.peek(now, 0).remaining
-        if (exact(limit, remaining)) expect(after).toBe(before)
-        else expect(after >= remaining && after <= capacityOf(subject)).toBe(true)
-        if (name === 'exponential')
-          expect(Math.abs(after - before)).toBeLessThanOrEqual(1 + capacityOf(subject) / subject.window)
-      }),
-      RUNS,
-    )
+    forAll(keys, ({ limit, subject, now, cost }) => {
+      const before = subject.peek(now, 0).remaining
+      const { allowed, at, charged, remaining } = subject.ask(now, cost)
+      if (!allowed) return
+      subject.adjust(now, at, -charged)
+      const after = subject.peek(now, 0).remaining
+      if (exact(limit, remaining)) expect(after).toBe(before)
+      else expect(after >= remaining && after <= capacityOf(subject)).toBe(true)
+      if (name === 'exponential')
+        expect(Math.abs(after - before)).toBeLessThanOrEqual(1 + capacityOf(subject) / subject.window)
+    })
   })
 
   it('keeps every retry time it has reported, even if units are refunded in between', () => {
     const charges = fc.array(fc.record({ pause: part, share: part, refund: fc.boolean(), when: part }), {
       maxLength: 12,
     })
-    fc.assert(
-      fc.property(keys, charges, part, ({ subject, now, cost }, past, share) => {
-        let time = now
-        const refunds: { readonly when: number; readonly at: number; readonly charged: number }[] = []
-        for (const { pause, share: size, refund, when } of past) {
-          time += Math.round(pause * 0.2 * subject.window)
-          const { allowed, at, charged } = subject.ask(time, Math.ceil(size * capacityOf(subject)))
-          if (allowed && refund) refunds.push({ when, at, charged })
-        }
-        const wanted = Math.max(cost, Math.ceil(share * capacityOf(subject)))
-        const { allowed, retry, reset } = subject.ask(time, wanted)
-        if (allowed || retry === Infinity) return
-        for (const { when, at, charged } of refunds.toSorted((a, b) => a.when - b.when))
-          subject.adjust(time + Math.round(when * retry), at, -charged)
-        expect(subject.peek(time + (isExact ? retry : reset), wanted).allowed).toBe(true)
-      }),
-      RUNS,
-    )
+    forAll(keys, charges, part, ({ subject, now, cost }, past, share) => {
+      let time = now
+      const refunds: { readonly when: number; readonly at: number; readonly charged: number }[] = []
+      for (const { pause, share: size, refund, when } of past) {
+        time += Math.round(pause * 0.2 * subject.window)
+        const { allowed, at, charged } = subject.ask(time, Math.ceil(size * capacityOf(subject)))
+        if (allowed && refund) refunds.push({ when, at, charged })
+      }
+      const wanted = Math.max(cost, Math.ceil(share * capacityOf(subject)))
+      const { allowed, retry, reset } = subject.ask(time, wanted)
+      if (allowed || retry === Infinity) return
+      for (const { when, at, charged } of refunds.toSorted((a, b) => a.when - b.when))
+        subject.adjust(time + Math.round(when * retry), at, -charged)
+      expect(subject.peek(time + (isExact ? retry : reset), wanted).allowed).toBe(true)
+    })
   })
 
   it('changes nothing when units of a new key are refunded', () => {
@@ -114,9 +112,12 @@ describe.each(names())('%s', (name) => {
   })
 })
 
+/** Returns a key under ten a second. */
+const ten = (algorithm: string): Subject => new Subject({ algorithm, quota: 10, window: 1000 })
+
 describe('adjust() refunds only what still counts', () => {
   it('not in a fixed window that has ended', () => {
-    const subject = new Subject({ algorithm: 'fixedWindow', quota: 10, window: 1000 })
+    const subject = ten('fixedWindow')
     subject.ask(START, 4)
     subject.ask(START + 1_000_000, 3)
     subject.adjust(START + 1_000_001, START, -4)
@@ -126,7 +127,7 @@ describe('adjust() refunds only what still counts', () => {
   })
 
   it('in the older window of a counter', () => {
-    const subject = new Subject({ algorithm: 'slidingWindowCounter', quota: 10, window: 1000 })
+    const subject = ten('slidingWindowCounter')
     subject.ask(START, 8)
     subject.ask(START + 1_500_000, 3)
     expect(subject.peek(START + 1_500_000, 0).remaining).toBe(3)
@@ -137,7 +138,7 @@ describe('adjust() refunds only what still counts', () => {
   })
 
   it('in the newer window of a counter, and the older one still counts when the clock steps back', () => {
-    const subject = new Subject({ algorithm: 'slidingWindowCounter', quota: 10, window: 1000 })
+    const subject = ten('slidingWindowCounter')
     subject.ask(START, 8)
     subject.ask(START + 1_000_000, 1)
     subject.adjust(START + 1_000_000, START + 1_000_000, -1)
@@ -148,13 +149,8 @@ describe('adjust() refunds only what still counts', () => {
   })
 
   it('in the entry of a log, and in no other', () => {
-    const subject = new Subject({ algorithm: 'slidingWindowLog', quota: 10, window: 1000 })
-    for (const [after, cost] of [
-      [0, 2],
-      [10, 3],
-      [20, 4],
-    ] as const)
-      subject.ask(START + after, cost)
+    const subject = ten('slidingWindowLog')
+    for (const [i, cost] of [2, 3, 4].entries()) subject.ask(START + i * 10, cost)
     subject.adjust(START + 30, START + 10, -5)
     expect(subject.peek(START + 30, 0).remaining).toBe(4)
     subject.adjust(START + 30, START + 20, -4)
@@ -164,7 +160,7 @@ describe('adjust() refunds only what still counts', () => {
   })
 
   it('in order when the newest entry of a log is refunded and the clock steps back', () => {
-    const subject = new Subject({ algorithm: 'slidingWindowLog', quota: 10, window: 1000 })
+    const subject = ten('slidingWindowLog')
     subject.ask(START, 1)
     subject.ask(START + 500, 2)
     subject.adjust(START + 500, START + 500, -2)
@@ -211,5 +207,64 @@ describe('adjust() refunds only what still counts', () => {
     const { cells } = subject.state()
     subject.adjust(START + 1_200_000, first.at, -first.charged)
     expect(subject.state().cells).toEqual(cells)
+  })
+})
+
+/** What a client does at one moment: some requests, then refunds of earlier ones, with a request after each. */
+interface Moment {
+  /** Time before it, in windows. */
+  readonly after: number
+  readonly asks: number
+  readonly refunds: number
+  readonly oldestFirst: boolean
+}
+
+const moments: fc.Arbitrary<Moment[]> = fc.array(
+  fc.record({
+    after: fc.oneof(fc.constantFrom(0, 0.1, 0.5, 1), fc.double({ min: 0, max: 1.2, noNaN: true })),
+    asks: fc.nat({ max: 7 }),
+    refunds: fc.oneof({ weight: 2, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: fc.nat({ max: 30 }) }),
+    oldestFirst: fc.boolean(),
+  }),
+  { maxLength: 24 },
+)
+
+interface Charged {
+  readonly now: number
+  readonly at: number
+  readonly charged: number
+}
+
+/** Returns the times of the requests that were admitted and not refunded. */
+function lived(subject: Subject, trace: readonly Moment[]): number[] {
+  const held: Charged[] = []
+  let { now } = new Life(subject)
+  const ask = (): void => {
+    const { allowed, at, charged } = subject.ask(now)
+    if (allowed) held.push({ now, at, charged })
+  }
+  for (const { after, asks, refunds, oldestFirst } of trace) {
+    now += Math.round(after * subject.window)
+    for (let i = 0; i < asks; i++) ask()
+    for (let i = 0; i < refunds && held.length > 0; i++) {
+      const { at, charged } = oldestFirst ? held.shift()! : held.pop()!
+      subject.adjust(now, at, -charged)
+      ask()
+    }
+  }
+  return held.map((each) => each.now)
+}
+
+describe.each(exactNames())('%s', (name) => {
+  it('admits no more than its bound in any window, without what was refunded', () => {
+    const small = limits(name, { quota: fc.integer({ min: 1, max: 6 }), window: fc.constantFrom(10, 100, 1000) })
+    forAll(small, moments, (limit, trace) => {
+      const subject = new Subject(limit)
+      const times = lived(subject, trace).toSorted((a, b) => a - b)
+      for (const [i, time] of times.entries()) {
+        const within = times.findLastIndex((each) => each < time + subject.window) - i + 1
+        expect(within).toBeLessThanOrEqual(mostInWindow(limit, capacityOf(subject)))
+      }
+    })
   })
 })

@@ -9,14 +9,14 @@ import {
   type EventKinds,
   events,
   exactNames,
+  forAll,
   Life,
   limits,
   names,
   pauses,
   Subject,
+  subjectOf,
 } from '../support/harness.ts'
-
-const RUNS = { numRuns: Number(process.env['RUNS'] ?? 200) }
 
 const START = EPOCH_MS * 1000
 
@@ -31,15 +31,6 @@ interface Change {
   readonly now: number
   readonly fresh: Subject
   readonly changed: Subject
-}
-
-/** Returns a key under a limit, or undefined if the limit cannot count in these ticks. */
-function subjectOf(limit: LimitInput, perMs: 1 | undefined): Subject | undefined {
-  try {
-    return new Subject(limit, perMs)
-  } catch {
-    return undefined
-  }
 }
 
 describe.each(names())('%s', (name) => {
@@ -63,146 +54,120 @@ describe.each(names())('%s', (name) => {
       .filter((each) => each !== undefined)
 
   it('keeps what was used, up to the new capacity', () => {
-    fc.assert(
-      fc.property(changes({ back: false, adjust: false }), ({ old, before, now, fresh, changed }) => {
-        const { remaining, reset } = old.peek(before, 0)
-        const used = capacityOf(old) - remaining
-        const left = changed.peek(now, 0).remaining
-        const most = Math.max(0, capacityOf(fresh) - used)
-        // A new key may start with fewer tokens, and a full key may be new. The penalty of a hybrid, a saturated rate, and a counter that
-        // the coarser clock sees a little earlier can exceed the capacity.
-        if ((reset === 0 || used === 0) && (old.limit['initial'] !== undefined || fresh.limit['initial'] !== undefined))
-          return
-        const isExact = !['quotaLinear', 'exponential', 'slidingWindowCounter'].includes(name) || used < capacityOf(old)
-        // A coarser clock sees the last charge up to a tick later, so that the rate has decayed for one tick less.
-        const isCoarser = name === 'exponential' && fresh.parameters['perMs'] < old.parameters['perMs']
-        const later = isCoarser ? Math.ceil(used * (Math.exp(1 / fresh.window) - 1)) : 0
-        if (isExact) expect(left).toBeGreaterThanOrEqual(most - 1 - later)
-        // A shorter window no longer counts older requests.
-        const isLog = name.startsWith('slidingWindow') || name === 'concurrent'
-        const shorter = fresh.limit.window < old.limit.window && isLog
-        if (!shorter) expect(left).toBeLessThanOrEqual(most)
-      }),
-      RUNS,
-    )
+    forAll(changes({ back: false, adjust: false }), ({ old, before, now, fresh, changed }) => {
+      const { remaining, reset } = old.peek(before, 0)
+      const used = capacityOf(old) - remaining
+      const left = changed.peek(now, 0).remaining
+      const most = Math.max(0, capacityOf(fresh) - used)
+      // A new key may start with fewer tokens, and a full key may be new. The penalty of a hybrid, a saturated rate, and a counter that
+      // the coarser clock sees a little earlier can exceed the capacity.
+      if ((reset === 0 || used === 0) && (old.limit['initial'] !== undefined || fresh.limit['initial'] !== undefined))
+        return
+      const isExact = !['quotaLinear', 'exponential', 'slidingWindowCounter'].includes(name) || used < capacityOf(old)
+      // A coarser clock sees the last charge up to a tick later, so that the rate has decayed for one tick less.
+      const isCoarser = name === 'exponential' && fresh.parameters['perMs'] < old.parameters['perMs']
+      const later = isCoarser ? Math.ceil(used * (Math.exp(1 / fresh.window) - 1)) : 0
+      if (isExact) expect(left).toBeGreaterThanOrEqual(most - 1 - later)
+      // A shorter window no longer counts older requests.
+      const isLog = name.startsWith('slidingWindow') || name === 'concurrent'
+      const shorter = fresh.limit.window < old.limit.window && isLog
+      if (!shorter) expect(left).toBeLessThanOrEqual(most)
+    })
   })
 
   it('keeps a new key new', () => {
-    fc.assert(
-      fc.property(changes({ back: true, adjust: true }), ({ old, before, now, fresh, changed }) => {
-        if (old.peek(before, 0).reset > 0) return
-        for (const cost of [0, 1, capacityOf(fresh)]) expect(changed.peek(now, cost)).toEqual(fresh.peek(now, cost))
-      }),
-      RUNS,
-    )
+    forAll(changes({ back: true, adjust: true }), ({ old, before, now, fresh, changed }) => {
+      if (old.peek(before, 0).reset > 0) return
+      for (const cost of [0, 1, capacityOf(fresh)]) expect(changed.peek(now, cost)).toEqual(fresh.peek(now, cost))
+    })
   })
 
   it('reports the right wait afterwards', () => {
-    fc.assert(
-      fc.property(
-        changes({ back: true, adjust: true }),
-        fc.double({ min: 0, max: 1, noNaN: true }),
-        ({ changed, now }, share) => {
-          const cost = Math.max(1, Math.round(share * capacityOf(changed)))
-          const { allowed, retry, reset } = changed.ask(now, cost)
-          if (allowed) return
-          const isExact = exactNames().includes(name)
-          if (isExact) expect(changed.peek(now + retry - 1, cost).allowed).toBe(false)
-          expect(changed.peek(now + (isExact ? retry : reset), cost).allowed).toBe(true)
-        },
-      ),
-      RUNS,
+    forAll(
+      changes({ back: true, adjust: true }),
+      fc.double({ min: 0, max: 1, noNaN: true }),
+      ({ changed, now }, share) => {
+        const cost = Math.max(1, Math.round(share * capacityOf(changed)))
+        const { allowed, retry, reset } = changed.ask(now, cost)
+        if (allowed) return
+        const isExact = exactNames().includes(name)
+        if (isExact) expect(changed.peek(now + retry - 1, cost).allowed).toBe(false)
+        expect(changed.peek(now + (isExact ? retry : reset), cost).allowed).toBe(true)
+      },
     )
   })
 
   it('changes nothing for the same limit', () => {
-    fc.assert(
-      fc.property(limits(name), events({ back: false, adjust: false }), (limit, past) => {
-        const { subject, now } = lived(limit, past)
-        const same = subject.convert(limit, now)
-        for (const cost of [0, 1, capacityOf(subject)]) {
-          const { remaining, reset, retry } = subject.peek(now, cost)
-          const after = same.peek(now, cost)
-          expect(after.remaining === remaining || (name === 'quotaLinear' && after.remaining <= remaining)).toBe(true)
-          // Rounding is against the client, by less than one unit.
-          const unit = Math.ceil(subject.window / limit.quota)
-          const slack = 'full' in subject.parameters ? unit : 0
-          expect(after.reset - reset >= 0 && after.reset - reset <= slack).toBe(true)
-          if (retry < Infinity) expect(after.retry - retry >= 0 && after.retry - retry <= slack).toBe(true)
-        }
-      }),
-      RUNS,
-    )
+    forAll(limits(name), events({ back: false, adjust: false }), (limit, past) => {
+      const life = new Life(new Subject(limit))
+      life.live(past)
+      const { subject, now } = life
+      const same = subject.convert(limit, now)
+      for (const cost of [0, 1, capacityOf(subject)]) {
+        const { remaining, reset, retry } = subject.peek(now, cost)
+        const after = same.peek(now, cost)
+        expect(after.remaining === remaining || (name === 'quotaLinear' && after.remaining <= remaining)).toBe(true)
+        // Rounding is against the client, by less than one unit.
+        const unit = Math.ceil(subject.window / limit.quota)
+        const slack = 'full' in subject.parameters ? unit : 0
+        expect(after.reset - reset >= 0 && after.reset - reset <= slack).toBe(true)
+        if (retry < Infinity) expect(after.retry - retry >= 0 && after.retry - retry <= slack).toBe(true)
+      }
+    })
   })
 
   it('keeps everything when only the ticks change', () => {
     // A saturated rate exceeds the quota by the value of one tick, and a tick of a millisecond is worth more.
     const strict = name === 'exponential' ? { strict: false } : {}
-    fc.assert(
-      fc.property(
-        limits(name, strict),
-        ticks,
-        events({ back: true, adjust: false }),
-        fc.double({ min: 0, max: 2, noNaN: true }),
-        (limit, coarse, past, ago) => {
-          const next = coarse === 1 ? undefined : 1
-          const [from, fresh] = [subjectOf(limit, coarse), subjectOf(limit, next)]
-          if (from === undefined || fresh === undefined) return
-          const life = new Life(from)
-          life.live(past)
-          // The clock steps back before the limit changes.
-          life.wait(-Math.round(ago * from.window))
-          const now = inTicks(life.now, from, fresh)
-          const changed = from.convert(limit, now, next)
-          const left = changed.peek(now, 0).reset / changed.parameters['perMs']!
-          const before = from.peek(inTicks(now, fresh, from), 0).reset / from.parameters['perMs']!
-          expect(left).toBeGreaterThanOrEqual(before - 1)
-        },
-      ),
-      RUNS,
+    forAll(
+      limits(name, strict),
+      ticks,
+      events({ back: true, adjust: false }),
+      fc.double({ min: 0, max: 2, noNaN: true }),
+      (limit, coarse, past, ago) => {
+        const next = coarse === 1 ? undefined : 1
+        const [from, fresh] = [subjectOf(limit, coarse), subjectOf(limit, next)]
+        if (from === undefined || fresh === undefined) return
+        const life = new Life(from)
+        life.live(past)
+        // The clock steps back before the limit changes.
+        life.wait(-Math.round(ago * from.window))
+        const now = inTicks(life.now, from, fresh)
+        const changed = from.convert(limit, now, next)
+        const left = changed.peek(now, 0).reset / changed.parameters['perMs']!
+        const before = from.peek(inTicks(now, fresh, from), 0).reset / from.parameters['perMs']!
+        expect(left).toBeGreaterThanOrEqual(before - 1)
+      },
     )
   })
-
-  function lived(limit: LimitInput, past: Parameters<Life['live']>[0]): Life {
-    const life = new Life(new Subject(limit))
-    life.live(past)
-    return life
-  }
 })
 
+const TEN = { quota: 10, window: 1000 }
+
+/** Returns a key that has used so much of ten a second. */
+function used(json: LimitInput, cost: number): Subject {
+  const subject = new Subject({ ...TEN, ...json })
+  subject.ask(START, cost)
+  return subject
+}
+
 describe('a new quota keeps the window', () => {
-  const cases: [string, LimitInput, Partial<LimitInput>, number, number][] = [
-    ['a window from the first request', { algorithm: 'fixedWindow', quota: 10, window: 1000 }, { quota: 20 }, 12, 700],
-    [
-      'a window on the clock',
-      { algorithm: 'fixedWindow', quota: 10, window: 1000, anchor: 'clock' },
-      { quota: 20 },
-      12,
-      700,
-    ],
-    ['a counter', { algorithm: 'slidingWindowCounter', quota: 10, window: 1000 }, { quota: 20 }, 12, 1700],
-    ['a log', { algorithm: 'slidingWindowLog', quota: 10, window: 1000 }, { quota: 20 }, 12, 700],
-    ['buckets', { algorithm: 'slidingWindowBuckets', quota: 10, window: 1000 }, { quota: 20 }, 12, 800],
-    [
-      'a token bucket that refills at once',
-      { algorithm: 'tokenBucket', refill: 'interval', quota: 10, window: 1000 },
-      { quota: 20 },
-      12,
-      700,
-    ],
-    ['a hybrid', { algorithm: 'quotaLinear', quota: 10, window: 1000 }, { quota: 20 }, 12, 700],
+  const cases: [string, LimitInput, number][] = [
+    ['a window from the first request', { algorithm: 'fixedWindow' }, 700],
+    ['a window on the clock', { algorithm: 'fixedWindow', anchor: 'clock' }, 700],
+    ['a counter', { algorithm: 'slidingWindowCounter' }, 1700],
+    ['a log', { algorithm: 'slidingWindowLog' }, 700],
+    ['buckets', { algorithm: 'slidingWindowBuckets' }, 800],
+    ['a token bucket that refills at once', { algorithm: 'tokenBucket', refill: 'interval' }, 700],
+    ['a hybrid', { algorithm: 'quotaLinear' }, 700],
   ]
-  it.each(cases)('%s', (_, json, change, remaining, reset) => {
-    const subject = new Subject(json)
-    subject.ask(START, 8)
-    const changed = subject.convert({ ...json, ...change }, START + 300_000)
-    expect(changed.peek(START + 300_000, 0)).toMatchObject({ remaining, reset: reset * 1000 })
+  it.each(cases)('%s', (_, json, reset) => {
+    const changed = used(json, 8).convert({ ...TEN, ...json, quota: 20 }, START + 300_000)
+    expect(changed.peek(START + 300_000, 0)).toMatchObject({ remaining: 12, reset: reset * 1000 })
   })
 
   it.each(cases)('and a smaller one uses up at most all of it: %s', (_, json) => {
-    const subject = new Subject(json)
-    subject.ask(START, 8)
-    const changed = subject.convert({ ...json, quota: 4 }, START + 300_000)
+    const changed = used(json, 8).convert({ ...TEN, ...json, quota: 4 }, START + 300_000)
     expect(changed.peek(START + 300_000, 0).remaining).toBe(0)
     const { retry } = changed.peek(START + 300_000, 1)
     expect(retry).toBeLessThanOrEqual(2_000_000)
@@ -212,45 +177,38 @@ describe('a new quota keeps the window', () => {
 
 describe('a new window', () => {
   it('restarts a window of the first request now, with the same count', () => {
-    const subject = new Subject({ algorithm: 'fixedWindow', quota: 10, window: 1000 })
-    subject.ask(START, 8)
-    const changed = subject.convert({ algorithm: 'fixedWindow', quota: 10, window: 500 }, START + 300_000)
+    const next = { algorithm: 'fixedWindow', quota: 10, window: 500 }
+    const changed = used({ algorithm: 'fixedWindow' }, 8).convert(next, START + 300_000)
     expect(changed.peek(START + 300_000, 0)).toMatchObject({ remaining: 2, reset: 500_000 })
   })
 
   it('moves the count into the current window on the clock', () => {
-    const subject = new Subject({ algorithm: 'fixedWindow', quota: 10, window: 1000, anchor: 'clock' })
-    subject.ask(START, 8)
-    const next = { algorithm: 'fixedWindow', quota: 10, window: 500, anchor: 'clock' }
-    expect(subject.convert(next, START + 300_000).peek(START + 300_000, 0)).toMatchObject({
-      remaining: 2,
-      reset: 200_000,
-    })
+    const clock = { algorithm: 'fixedWindow', anchor: 'clock' }
+    const changed = used(clock, 8).convert({ ...clock, quota: 10, window: 500 }, START + 300_000)
+    expect(changed.peek(START + 300_000, 0)).toMatchObject({ remaining: 2, reset: 200_000 })
   })
 
   it('moves the estimate of a counter into the current window, rounded up', () => {
-    const subject = new Subject({ algorithm: 'slidingWindowCounter', quota: 10, window: 1000 })
-    subject.ask(START, 5)
+    const subject = used({ algorithm: 'slidingWindowCounter' }, 5)
     expect(subject.peek(START + 1_300_000, 0).remaining).toBe(7)
     const next = { algorithm: 'slidingWindowCounter', quota: 10, window: 500 }
     expect(subject.convert(next, START + 1_300_000).state().cells).toEqual([(START + 1_000_000) / 500_000, 4, 0])
   })
 
   it('keeps the times of the entries of a log', () => {
-    const subject = new Subject({ algorithm: 'slidingWindowLog', quota: 10, window: 1000 })
-    subject.ask(START, 3)
+    const log = { algorithm: 'slidingWindowLog', ...TEN }
+    const subject = used(log, 3)
     subject.ask(START + 200_000, 4)
-    const shorter = subject.convert({ algorithm: 'slidingWindowLog', quota: 10, window: 250 }, START + 300_000)
+    const shorter = subject.convert({ ...log, window: 250 }, START + 300_000)
     expect(shorter.peek(START + 300_000, 0)).toMatchObject({ remaining: 6, reset: 150_000 })
-    const longer = subject.convert({ algorithm: 'slidingWindowLog', quota: 10, window: 2000 }, START + 300_000)
+    const longer = subject.convert({ ...log, window: 2000 }, START + 300_000)
     expect(longer.peek(START + 300_000, 8)).toMatchObject({ remaining: 3, retry: 1_900_000 })
-    const coarser = subject.convert({ algorithm: 'slidingWindowLog', quota: 10, window: 1000 }, EPOCH_MS + 300, 1)
+    const coarser = subject.convert(log, EPOCH_MS + 300, 1)
     expect(coarser.state()).toEqual({ cells: [7, EPOCH_MS + 300], entries: [{ time: EPOCH_MS + 300, cost: 7 }] })
   })
 
   it('keeps buckets of the same length, and moves others into the current one', () => {
-    const subject = new Subject({ algorithm: 'slidingWindowBuckets', quota: 10, window: 1000 })
-    subject.ask(START, 3)
+    const subject = used({ algorithm: 'slidingWindowBuckets' }, 3)
     subject.ask(START + 200_000, 4)
     const same = { algorithm: 'slidingWindowBuckets', quota: 10, window: 500, buckets: 5 }
     expect(subject.convert(same, START + 300_000).state()).toEqual(subject.state())
@@ -264,11 +222,10 @@ describe('a new window', () => {
 })
 
 describe.each(['greedy', 'interval'])('a bucket that does not start full, refill %s', (refill) => {
-  const json = { algorithm: 'tokenBucket', refill, quota: 10, window: 1000 }
+  const json = { algorithm: 'tokenBucket', refill, ...TEN }
 
   it('becomes new at the same time although its limit changes while it is full', () => {
-    const subject = new Subject({ ...json, initial: 0 })
-    subject.ask(START)
+    const subject = used({ ...json, initial: 0 }, 1)
     const { reset } = subject.peek(START + 1_700_000, 0)
     expect(reset).toBe(300_000)
     const changed = subject.convert({ ...json, quota: 20, initial: 5 }, START + 1_700_000)
@@ -277,8 +234,7 @@ describe.each(['greedy', 'interval'])('a bucket that does not start full, refill
   })
 
   it('keeps what was used when the option initial is added or removed', () => {
-    const full = new Subject(json)
-    full.ask(START, 8)
+    const full = used(json, 8)
     const changed = full.convert({ ...json, initial: 0 }, START)
     expect(changed.peek(START, 0).remaining).toBe(2)
     expect(changed.convert(json, START).peek(START, 0)).toEqual(full.peek(START, 0))

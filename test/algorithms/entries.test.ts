@@ -30,12 +30,8 @@ describe('entries', () => {
         const { edit, question } = model.edited(change)
         entries.apply(edit)
         const { time, cost } = question
-        expect([
-          entries.costUntil(time),
-          entries.timeOf(Math.max(1, cost)),
-          entries.costAt(time),
-          entries.beforeNewest(),
-        ]).toEqual(model.answers(question))
+        const [until, first] = [entries.costUntil(time), entries.timeOf(Math.max(1, cost))]
+        expect([until, first, entries.costAt(time), entries.beforeNewest()]).toEqual(model.answers(question))
       }
       expect(entries.length).toBe(model.list.items.length)
       expect(itemsOf(entries)).toEqual(model.list.items.map(({ time, cost }) => [time, cost]))

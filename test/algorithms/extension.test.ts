@@ -53,9 +53,8 @@ describe('a new algorithm is found by', () => {
     const found = await withRedis(redis.server.url, 'ioredis', async (client) =>
       heldOf(key, await fetchStored(client, key)),
     )
-    expect(found.limits).toMatchObject([
-      { limit: 'new', algorithm: 'paced', state: [{ name: 'all back' }], verdict: { remaining: 4 } },
-    ])
+    const held = { limit: 'new', algorithm: 'paced', state: [{ name: 'all back' }], verdict: { remaining: 4 } }
+    expect(found.limits).toMatchObject([held])
     expect(printed(found, false)).toMatch(/new +6 +2 +4 +19 min .*paced/)
     expect(printed(found, true)).toMatch(/pace 600000000, units 6\n +state +all back 20\d\d-\d\d-\d\dT[\d:.]+Z\n/)
   })

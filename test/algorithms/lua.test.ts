@@ -1,14 +1,13 @@
 import fc from 'fast-check'
-import { Redis } from 'ioredis'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { type Algorithm, createOutcome, isCompatible, type LimitParameters } from '../../src/algorithms/algorithm.ts'
 import { clearEdit } from '../../src/algorithms/entries.ts'
 import arithmetic from '../../src/algorithms/arithmetic.lua?raw'
-import { rescale } from '../../src/algorithms/arithmetic.ts'
+import { LARGEST, rescale } from '../../src/algorithms/arithmetic.ts'
 import { luaOf } from '../../src/algorithms/lua.ts'
 import { EntryList } from '../../src/testing/algorithm-behaviours.ts'
-import { capacityOf, events, Life, limits, names, type State, Subject } from '../support/harness.ts'
-import { type RedisServer, startRedis } from '../support/redis.ts'
+import { capacityOf, events, Life, limits, names, RUNS, type State, subjectOf } from '../support/harness.ts'
+import { redisForAll } from '../support/redis-tests.ts'
 
 /** What a twin is called with, and nothing else: the rest of a store is not under test here. */
 const PRELUDE = `${arithmetic}
@@ -134,16 +133,7 @@ const part = fc.double({ min: -1.2, max: 1.2, noNaN: true })
 /** Every verb on one state that a trace has led to. */
 function casesOf(name: string): fc.Arbitrary<readonly Case[]> {
   return fc
-    .tuple(
-      limits(name),
-      limits(name),
-      perMs,
-      perMs,
-      events({ back: true, adjust: true }),
-      part,
-      part,
-      fc.nat({ max: 3 }),
-    )
+    .tuple(limits(name), limits(name), perMs, perMs, events({ back: true, adjust: true }), part, part, fc.nat(3))
     .map(([limit, next, ticks, nextTicks, past, pause, fraction, which]) => {
       const subject = subjectOf(limit, ticks)
       const other = subjectOf(next, nextTicks)
@@ -155,16 +145,8 @@ function casesOf(name: string): fc.Arbitrary<readonly Case[]> {
       const when = life.charges.at(-1 - which)?.at ?? now
       const { algorithm, parameters: p } = subject
       const state = subject.state()
-      const one = (verb: Case['verb'], cost: number): Case => ({
-        ...state,
-        verb,
-        algorithm,
-        p,
-        from: p,
-        now,
-        when,
-        cost,
-      })
+      const common = { ...state, algorithm, p, from: p, now, when }
+      const one = (verb: Case['verb'], cost: number): Case => ({ ...common, verb, cost })
       const cases: Case[] = []
       for (const each of [0, 1, cost, capacityOf(subject) + 1]) cases.push(one('step', each))
       for (const each of [cost, -cost, -1, 1]) cases.push(one('adjust', each))
@@ -172,11 +154,7 @@ function casesOf(name: string): fc.Arbitrary<readonly Case[]> {
       const { retry, reset } = subject.peek(life.now, Math.max(1, cost))
       for (const edge of [retry < Infinity ? retry : 0, reset]) {
         for (const time of [life.now + edge, life.now + edge - 1]) {
-          cases.push(
-            { ...one('step', cost), now: time },
-            { ...one('step', 0), now: time },
-            { ...one('adjust', -1), now: time },
-          )
+          for (const each of [one('step', cost), one('step', 0), one('adjust', -1)]) cases.push({ ...each, now: time })
         }
       }
       if (!isCompatible(other.algorithm, algorithm)) return cases
@@ -186,34 +164,15 @@ function casesOf(name: string): fc.Arbitrary<readonly Case[]> {
     })
 }
 
-function subjectOf(limit: ConstructorParameters<typeof Subject>[0], ticks: 1 | undefined): Subject | undefined {
-  try {
-    return new Subject(limit, ticks)
-  } catch {
-    return undefined
-  }
-}
+const redis = redisForAll()
 
 describe('the Lua text decides the same as TypeScript, to the bit', () => {
-  let server: RedisServer
-  let redis: Redis
-
-  beforeAll(async () => {
-    server = await startRedis()
-    redis = new Redis(server.port, '127.0.0.1')
-  })
-
-  afterAll(async () => {
-    redis.disconnect()
-    await server.stop()
-  })
-
   async function differences(cases: readonly Case[]): Promise<[string, string, Case][]> {
     const found: [string, string, Case][] = []
     for (const algorithm of new Set(cases.map((each) => each.algorithm))) {
       const mine = cases.filter((each) => each.algorithm === algorithm)
       const script = PRELUDE + luaOf(algorithm) + EPILOGUE
-      const answers = (await redis.eval(script, 0, json(mine))) as string[]
+      const answers = (await redis.client.eval(script, 0, json(mine))) as string[]
       expect(answers).toHaveLength(mine.length)
       mine.forEach((each, i) => {
         const [expected, actual] = [read(said(each)), read(answers[i]!)]
@@ -230,7 +189,35 @@ describe('the Lua text decides the same as TypeScript, to the bit', () => {
         const [first] = await differences(batch.flat())
         if (first !== undefined) expect({ said: first[1], case: first[2] }).toEqual({ said: first[0], case: first[2] })
       }),
-      { numRuns: Number(process.env['RUNS'] ?? 200) / 10, endOnFailure: true },
+      { numRuns: RUNS.numRuns / 10, endOnFailure: true },
     )
+  })
+})
+
+describe('the Lua prelude', () => {
+  const micro: LimitParameters = { perMs: 1000, strict: 0 }
+  const milli: LimitParameters = { perMs: 1, strict: 0 }
+
+  async function lua(expression: string): Promise<number> {
+    return Number(await redis.client.eval(`${arithmetic}\nreturn string.format('%.17g', ${expression})`, 0))
+  }
+
+  it('has the same largest number', async () => expect(await lua('LARGEST')).toBe(LARGEST))
+
+  it.each([
+    [micro, milli],
+    [milli, micro],
+    [micro, micro],
+  ])('rescales ticks as TypeScript does: %j to %j', async (from, to) => {
+    for (const ticks of [0, 1, 999, 1000, 1001, 1_767_225_600_000_999, -1, -999, -1000, -1001]) {
+      const call = `rescale(${ticks}, { perMs = ${from.perMs} }, { perMs = ${to.perMs} })`
+      expect(await lua(call)).toBe(rescale(ticks, from, to))
+    }
+  })
+
+  it('rounds a coarser tick down, also before the epoch', () => {
+    expect(rescale(1999, micro, milli)).toBe(1)
+    expect(rescale(-1, micro, milli)).toBe(-1)
+    expect(rescale(7, milli, micro)).toBe(7000)
   })
 })

@@ -1,10 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { limit } from '../../src/engine/limit.ts'
-import { events, Life, limits, names, Subject } from '../support/harness.ts'
+import { events, forAll, Life, limits, names, Subject } from '../support/harness.ts'
 import { modelOf } from '../support/model.ts'
-
-const RUNS = { numRuns: Number(process.env['RUNS'] ?? 200) }
 
 /** The models are slow, so quotas are small. */
 const quota = fc.oneof(fc.integer({ min: 1, max: 6 }), fc.integer({ min: 1, max: 60 }))
@@ -24,20 +22,17 @@ describe.each(modelled)('%s', (name) => {
   ])('decides as the model does, %s', (_, back) => {
     const strict = name === 'quotaLinear' ? { strict: false } : {}
     const small = limits(name, { quota, ...strict }).filter((limit) => Number(limit['capacity'] ?? 0) < 100)
-    fc.assert(
-      fc.property(small, events({ back, adjust: false }), (limit, trace) => {
-        const life = new Life(new Subject(limit))
-        const model = modelOf(limit, life.subject.window)!
-        life.live(trace, ({ allowed, at, remaining }, cost, now) => {
-          expect(at >= now && (back || at === now)).toBe(true)
-          expect(allowed).toBe(model.admits(at, cost))
-          if (allowed) model.charge(at, cost)
-          else if (limit.strict === true) model.saturate(at, cost)
-          else model.see(at)
-          expect(remaining).toBe(model.remaining(at))
-        })
-      }),
-      RUNS,
-    )
+    forAll(small, events({ back, adjust: false }), (limit, trace) => {
+      const life = new Life(new Subject(limit))
+      const model = modelOf(limit, life.subject.window)!
+      life.live(trace, ({ allowed, at, remaining }, cost, now) => {
+        expect(at >= now && (back || at === now)).toBe(true)
+        expect(allowed).toBe(model.admits(at, cost))
+        if (allowed) model.charge(at, cost)
+        else if (limit.strict === true) model.saturate(at, cost)
+        else model.see(at)
+        expect(remaining).toBe(model.remaining(at))
+      })
+    })
   })
 })

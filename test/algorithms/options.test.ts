@@ -1,71 +1,40 @@
 import { describe, expect, it } from 'vitest'
-import { limit, type LimitInput, compiled } from '../../src/engine/limit.ts'
-
-const base = { quota: 10, window: 1000 }
+import { compiled, limit } from '../../src/engine/limit.ts'
 
 describe('a wrong option is refused with its name', () => {
-  const cases: [string, LimitInput, RegExp][] = [
+  it.each<[string, object, RegExp]>([
+    ['fixedWindow', { anchor: 'last' }, /^anchor: expected 'first' or 'clock' or 'calendar', got "last"/],
+    ['fixedWindow', { offset: 0 }, /^offset: expected none, unless anchor is 'clock', got 0/],
+    ['fixedWindow', { anchor: 'clock', offset: 1000 }, /^offset: expected less than the window, 1000 ms, got 1000/],
+    ['fixedWindow', { anchor: 'clock', offset: -1 }, /^offset: expected whole milliseconds/],
+    ['fixedWindow', { anchor: 'clock', offset: 0.5 }, /^offset: /],
     [
-      'an anchor there is not',
-      { algorithm: 'fixedWindow', anchor: 'last' },
-      /^anchor: expected 'first' or 'clock' or 'calendar', got "last"/,
-    ],
-    [
-      'an offset without a clock',
-      { algorithm: 'fixedWindow', offset: 0 },
-      /^offset: expected none, unless anchor is 'clock', got 0/,
-    ],
-    [
-      'an offset of a window',
-      { algorithm: 'fixedWindow', anchor: 'clock', offset: 1000 },
-      /^offset: expected less than the window, 1000 ms, got 1000/,
-    ],
-    [
-      'an offset below zero',
-      { algorithm: 'fixedWindow', anchor: 'clock', offset: -1 },
-      /^offset: expected whole milliseconds/,
-    ],
-    ['an offset of half a millisecond', { algorithm: 'fixedWindow', anchor: 'clock', offset: 0.5 }, /^offset: /],
-    [
-      'buckets that do not divide the window',
-      { algorithm: 'slidingWindowBuckets', buckets: 3 },
-      /^buckets: expected a divisor of the window, 1000 ms, in whole microseconds, got 3/,
-    ],
-    ['no buckets', { algorithm: 'slidingWindowBuckets', buckets: 0 }, /^buckets: expected a whole number from 1/],
-    [
-      'a refill there is not',
-      { algorithm: 'tokenBucket', refill: 'lazy' },
-      /^refill: expected 'greedy' or 'interval', got "lazy"/,
-    ],
-    [
-      'more initial tokens than the capacity',
-      { algorithm: 'tokenBucket', refill: 'interval', initial: 11 },
-      /^initial: expected at most the capacity, 10, got 11/,
-    ],
-    ['a capacity below 0', { algorithm: 'tokenBucket', refill: 'interval', capacity: -1 }, /^capacity: /],
-    [
-      'strict where windows end on the clock',
-      { algorithm: 'fixedWindow', anchor: 'clock', strict: true },
+      'fixedWindow',
+      { anchor: 'clock', strict: true },
       /^strict: expected no strict with anchor: 'clock', as a window on the clock ends anyway, got true/,
     ],
     [
-      'strict where tokens return by interval',
-      { algorithm: 'tokenBucket', refill: 'interval', strict: true },
+      'slidingWindowBuckets',
+      { buckets: 3 },
+      /^buckets: expected a divisor of the window, 1000 ms, in whole microseconds, got 3/,
+    ],
+    ['slidingWindowBuckets', { buckets: 0 }, /^buckets: expected a whole number from 1/],
+    ['tokenBucket', { refill: 'lazy' }, /^refill: expected 'greedy' or 'interval', got "lazy"/],
+    ['tokenBucket', { refill: 'interval', initial: 11 }, /^initial: expected at most the capacity, 10, got 11/],
+    ['tokenBucket', { refill: 'interval', capacity: -1 }, /^capacity: /],
+    [
+      'tokenBucket',
+      { refill: 'interval', strict: true },
       /^strict: expected no strict with refill: 'interval', as tokens return at their time anyway, got true/,
     ],
     [
-      'strict where tokens return by interval to a bucket that starts part-full',
-      { algorithm: 'tokenBucket', refill: 'interval', initial: 0, strict: true },
+      'tokenBucket',
+      { refill: 'interval', initial: 0, strict: true },
       /^strict: expected no strict with refill: 'interval'/,
     ],
-    [
-      'an option of another algorithm',
-      { algorithm: 'slidingWindowLog', burst: 5 },
-      /slidingWindowLog has no option "burst"/,
-    ],
-  ]
-  it.each(cases)('%s', (_, json, message) => {
-    expect(() => limit({ ...base, ...json })).toThrow(message)
+    ['slidingWindowLog', { burst: 5 }, /slidingWindowLog has no option "burst"/],
+  ])('%s: %j', (algorithm, own, message) => {
+    expect(() => limit({ quota: 10, window: 1000, algorithm, ...own })).toThrow(message)
   })
 })
 

@@ -87,23 +87,9 @@ function factoryOf(algorithm: Algorithm): string {
   const { name, windowOption } = algorithm
   const type = hasOwnOptions(algorithm) ? optionsTypeOf(algorithm) : 'QuotaOptions'
   // Where the window has a default, the quota alone is a limit.
-  if (windowOption !== undefined) {
-    return `${interfaceOf(algorithm)}${docOf(name)}
-export const ${name}: (options: number | ${type}) => Limit = /* @__PURE__ */ needsCall(
-  function ${name}(options: number | ${type}): Limit {
-    return limitOf(algorithms.${name}, typeof options === 'number' ? { quota: options } : options)
-  },
-  '${name}(10)',
-)
-`
-  }
+  const given = windowOption === undefined ? type : `number | ${type}`
   return `${interfaceOf(algorithm)}${docOf(name)}
-export const ${name}: (options: ${type}) => Limit = /* @__PURE__ */ needsCall(
-  function ${name}(options: ${type}): Limit {
-    return limitOf(algorithms.${name}, options)
-  },
-  "${name}({ quota: 100, window: '1m' })",
-)
+export const ${name}: (options: ${given}) => Limit = /* @__PURE__ */ factoryOf(algorithms.${name})
 `
 }
 
@@ -128,12 +114,8 @@ function stateTable(): string {
 }
 
 function optionTable(): string {
-  const windows = inOrder.flatMap(({ name, windowOption }) =>
-    windowOption === undefined
-      ? []
-      : [
-          `| \`${windowOption.name}\` | \`${name}\` | duration | \`'${windowOption.fallback}'\` | ${windowOption.meaning} |`,
-        ],
+  const windows = inOrder.flatMap(({ name, windowOption: option }) =>
+    option ? [`| \`${option.name}\` | \`${name}\` | duration | \`'${option.fallback}'\` | ${option.meaning} |`] : [],
   )
   const rows = inOrder.flatMap(({ name, options, optionFields }) =>
     options.map((option) => {
@@ -149,12 +131,8 @@ function optionTable(): string {
       return `| \`${option}\` | \`${name}\` | ${types[kind]} | \`${fallbackOf(field)}\` | ${meaning} |`
     }),
   )
-  return [
-    '| option | algorithm | type | default | meaning |',
-    '| --- | --- | --- | --- | --- |',
-    ...rows,
-    ...windows,
-  ].join('\n')
+  const head = ['| option | algorithm | type | default | meaning |', '| --- | --- | --- | --- | --- |']
+  return [...head, ...rows, ...windows].join('\n')
 }
 
 function limitExamples(): string {
@@ -168,9 +146,8 @@ function limitExamples(): string {
 
 /** Adds a row for each algorithm that the table of choices does not have. Its sentence and its formula are then for the author. */
 function withChoices(page: string): string {
-  const missing = inOrder.filter(
-    ({ name }) => !new RegExp(`^\\| \`${name}\`[^|]*\\|[^|]*\\|[^|]*\\| \\d+ +\\|$`, 'm').test(page),
-  )
+  const rowOf = (name: string): RegExp => new RegExp(`^\\| \`${name}\`[^|]*\\|[^|]*\\|[^|]*\\| \\d+ +\\|$`, 'm')
+  const missing = inOrder.filter(({ name }) => !rowOf(name).test(page))
   const rows = missing.map(({ name }) => {
     const [sentence] = sentencesOf(docOf(name)).split(/(?<=\.) /)
     const most = mostOf(name, worstAttack(name))

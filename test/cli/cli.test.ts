@@ -1,7 +1,17 @@
 import { Cluster, Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createLimiter, fixedWindow, gcra, type Limit, limit, type Limiter, slidingWindowLog } from '../../src/index.ts'
+import {
+  createLimiter,
+  fixedWindow,
+  gcra,
+  type Limit,
+  limit,
+  type Limiter,
+  slidingWindowLog,
+  tokenBucket,
+} from '../../src/index.ts'
 import { EXIT } from '../../src/cli/print.ts'
+import type { Held } from '../../src/stores/held.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { CommandLine } from '../support/command-line.ts'
 import { names } from '../support/harness.ts'
@@ -25,22 +35,31 @@ afterAll(async () => {
 
 const sluice = (...words: readonly string[]): Promise<string> => cli.output(...words)
 
-/** Returns the error of a call that fails. */
-async function complaint(...words: readonly string[]): Promise<string> {
+/** Expects an exit code, and returns the error. */
+async function errorOf(expected: number, ...words: readonly string[]): Promise<string> {
   const { code, error } = await cli.run(words)
-  expect(code).toBe(EXIT.failed)
+  expect(code).toBe(expected)
   return error
 }
 
+/** Returns the error of a call that fails. */
+const complaint = (...words: readonly string[]): Promise<string> => errorOf(EXIT.failed, ...words)
 /** Returns the error of a call that cannot be understood. */
-async function misuse(...words: readonly string[]): Promise<string> {
-  const { code, error } = await cli.run(words)
-  expect(code).toBe(EXIT.misused)
-  return error
-}
+const misuse = (...words: readonly string[]): Promise<string> => errorOf(EXIT.misused, ...words)
+
+const keyer = (key: string): string => key
+const CLIENTS = ['ioredis', 'iovalkey', 'redis']
 
 function limiterOf(name: string, limits: readonly Limit[], prefix = 'sluice:'): Limiter<string> {
-  return createLimiter<string>({ name, keyer: (key) => key, limits, store: redisStore(client, { prefix }) })
+  return createLimiter<string>({ name, keyer, limits, store: redisStore(client, { prefix }) })
+}
+
+/** Counts a key under limiters of these names, in the cluster. */
+async function countInCluster(names: readonly string[], prefix = 'sluice:'): Promise<void> {
+  const nodes = new Cluster([{ host: '127.0.0.1', port: cluster.nodes[0]!.port }])
+  const [limits, store] = [gcra({ quota: 5, window: '1d' }), redisStore(nodes, { prefix })]
+  for (const name of names) await createLimiter({ name, keyer, limits, store }).consume('k')
+  nodes.disconnect()
 }
 
 describe('sluice inspect', { timeout: 60_000 }, () => {
@@ -142,36 +161,22 @@ describe('sluice inspect', { timeout: 60_000 }, () => {
     expect(other).toMatch(/^.*x%3ay:other: no state( was stored)?\n$/)
   })
 
-  it(
-    'looks at a bounded number of keys for the names of limiters, and prints twenty',
-    { timeout: 60_000 },
-    async () => {
-      const fill = `for i = 1, tonumber(ARGV[1]) do redis.call('HSET', 'wide:l' .. (i % 1500) .. ':' .. i, 'f', 'v') end`
-      for (let i = 0; i < 3; i++) await client.eval(fill.replace("'wide:l'", `'wide:l${i}x'`), 0, 50_000)
-      await client.call('CONFIG', 'RESETSTAT')
-      const said = await sluice('inspect', server.url, 'none', 'k', '--prefix', 'wide:')
-      expect(said).toContain('No key of the limiter "none" exists among the first 100,000 keys of Redis.')
-      expect(said).toMatch(/Limiters with keys: (\S+, ){19}\S+ and 980 more\n$/)
-      const calls = await client.info('commandstats')
-      expect(Number(/cmdstat_scan:calls=(\d+)/.exec(calls)![1])).toBeLessThanOrEqual(100)
-      expect(calls).not.toContain('cmdstat_keys')
-      await client.flushall()
-    },
-  )
+  it('looks at a bounded number of keys for the names of limiters, and prints twenty', async () => {
+    const fill = `for i = 1, tonumber(ARGV[1]) do redis.call('HSET', 'wide:l' .. (i % 1500) .. ':' .. i, 'f', 'v') end`
+    for (let i = 0; i < 3; i++) await client.eval(fill.replace("'wide:l'", `'wide:l${i}x'`), 0, 50_000)
+    await client.call('CONFIG', 'RESETSTAT')
+    const said = await sluice('inspect', server.url, 'none', 'k', '--prefix', 'wide:')
+    expect(said).toContain('No key of the limiter "none" exists among the first 100,000 keys of Redis.')
+    expect(said).toMatch(/Limiters with keys: (\S+, ){19}\S+ and 980 more\n$/)
+    const calls = await client.info('commandstats')
+    expect(Number(/cmdstat_scan:calls=(\d+)/.exec(calls)![1])).toBeLessThanOrEqual(100)
+    expect(calls).not.toContain('cmdstat_keys')
+    await client.flushall()
+  })
 
   it('lists the limiters of all nodes of a cluster', async () => {
-    const nodes = new Cluster([{ host: '127.0.0.1', port: cluster.nodes[0]!.port }])
-    const store = redisStore(nodes, { prefix: 'nodes:' })
     const names = Array.from({ length: 8 }, (_, i) => `limiter${i}`)
-    for (const name of names) {
-      await createLimiter<string>({
-        name,
-        keyer: (key) => key,
-        limits: gcra({ quota: 5, window: '1d' }),
-        store,
-      }).consume('k')
-    }
-    nodes.disconnect()
+    await countInCluster(names, 'nodes:')
     const said = await sluice('inspect', cluster.nodes[1]!.url, 'none', 'k', '--prefix', 'nodes:')
     expect(said).toContain(`Limiters with keys: ${names.join(', ')}\n`)
   })
@@ -180,20 +185,17 @@ describe('sluice inspect', { timeout: 60_000 }, () => {
     const limits = names().map((algorithm) =>
       limit({ algorithm, name: algorithm, quota: algorithm === 'spacing' ? 1 : 10, window: '1d' }),
     )
-    const bucket = { algorithm: 'tokenBucket', quota: 10, window: '1d' } as const
+    const bucket = { quota: 10, window: '1d' } as const
     const variants = [
-      limit({ ...bucket, name: 'interval', refill: 'interval' }),
-      limit({ ...bucket, name: 'part-full', initial: 4 }),
-      limit({ ...bucket, name: 'part-full-interval', refill: 'interval', initial: 4 }),
+      tokenBucket({ ...bucket, name: 'interval', refill: 'interval' }),
+      tokenBucket({ ...bucket, name: 'part-full', initial: 4 }),
+      tokenBucket({ ...bucket, name: 'part-full-interval', refill: 'interval', initial: 4 }),
     ]
     const limiter = limiterOf('every', [...limits, ...variants], 'p:')
     await limiter.consume('k')
     const peeked = await limiter.peek('k', { cost: 0 })
-    const { limits: held } = JSON.parse(
-      await sluice('inspect', server.url, 'every', 'k', '--json', '--raw', '--prefix', 'p:'),
-    ) as {
-      limits: { limit: string; used: number; remaining: number; state: { name: string }[] }[]
-    }
+    const inspected = await sluice('inspect', server.url, 'every', 'k', '--json', '--raw', '--prefix', 'p:')
+    const { limits: held } = JSON.parse(inspected) as Held
     expect(held).toHaveLength(limits.length + variants.length)
     for (const each of held) {
       const { remaining, used } = peeked.limits.find(({ limit }) => limit.name === each.limit)!
@@ -208,16 +210,8 @@ describe('sluice inspect', { timeout: 60_000 }, () => {
     expect(await client.exists('sluice:calm:nobody')).toBe(0)
   })
 
-  it.each(['ioredis', 'iovalkey', 'redis'])('finds the node of a cluster, by %s', async (name) => {
-    const nodes = new Cluster([{ host: '127.0.0.1', port: cluster.nodes[0]!.port }])
-    const limiter = createLimiter<string>({
-      name: 'c',
-      keyer: (key) => key,
-      limits: gcra({ quota: 5, window: '1d' }),
-      store: redisStore(nodes),
-    })
-    await limiter.consume('k')
-    nodes.disconnect()
+  it.each(CLIENTS)('finds the node of a cluster, by %s', async (name) => {
+    await countInCluster(['c'])
     for (const { url } of cluster.nodes)
       expect(await sluice('inspect', url, 'c', 'k', '--client', name)).toMatch(/ +5 +[1-5] +[0-4] .* gcra\n/)
   })
@@ -229,10 +223,8 @@ describe('sluice reset', () => {
     await limiter.consume('a')
     await limiter.consume('b')
     expect(await sluice('reset', server.url, 'reset', 'a')).toBe('sluice:reset:a: deleted\n')
-    expect(JSON.parse(await sluice('reset', server.url, 'reset', 'a', '--json'))).toEqual({
-      key: 'sluice:reset:a',
-      deleted: false,
-    })
+    const again = await sluice('reset', server.url, 'reset', 'a', '--json')
+    expect(JSON.parse(again)).toEqual({ key: 'sluice:reset:a', deleted: false })
     expect([(await limiter.consume('a')).allowed, (await limiter.consume('b')).allowed]).toEqual([true, false])
   })
 
@@ -257,30 +249,24 @@ describe('sluice reports a mistake', () => {
       expect(await misuse('inspect', `${server.url}/${path}`, 'a', 'b')).toContain('expected a URL such as')
     }
     expect(await misuse('inspect', server.url, 'a', 'b', '--nonsense')).toContain('--nonsense')
-    expect(await sluice('--help')).toContain('sluice reset')
-  })
-
-  it('in the name of the client', async () => {
     expect(await misuse('inspect', server.url, 'a', 'b', '--client', 'none')).toContain(
       '--client: expected one of ioredis, iovalkey, redis',
     )
+    expect(await sluice('--help')).toContain('sluice reset')
   })
 
-  it.each(['ioredis', 'iovalkey', 'redis'])(
-    'in the number of the database, and leaves other databases alone, by %s',
-    async (name) => {
-      const limiter = limiterOf(`held by ${name}`, [gcra({ quota: 5, window: '1d' })])
-      await limiter.consume('k')
-      const words = [`${server.url}/99`, `held by ${name}`, 'k', '--client', name]
-      expect(await complaint('inspect', ...words)).toMatch(/index is out of range|timed out/)
-      expect(await complaint('reset', ...words)).toMatch(/index is out of range|timed out/)
-      expect((await limiter.peek('k', { cost: 0 })).limits[0]?.remaining).toBe(4)
-      expect(await sluice('reset', `${server.url}/0`, `held by ${name}`, 'k', '--client', name)).toMatch(/deleted/)
-      expect((await limiter.peek('k', { cost: 0 })).limits[0]?.remaining).toBe(5)
-    },
-  )
+  it.each(CLIENTS)('in the number of the database, and leaves other databases alone, by %s', async (name) => {
+    const limiter = limiterOf(`held by ${name}`, [gcra({ quota: 5, window: '1d' })])
+    await limiter.consume('k')
+    const words = [`held by ${name}`, 'k', '--client', name]
+    for (const command of ['inspect', 'reset'])
+      expect(await complaint(command, `${server.url}/99`, ...words)).toMatch(/index is out of range|timed out/)
+    expect((await limiter.peek('k', { cost: 0 })).limits[0]?.remaining).toBe(4)
+    expect(await sluice('reset', `${server.url}/0`, ...words)).toMatch(/deleted/)
+    expect((await limiter.peek('k', { cost: 0 })).limits[0]?.remaining).toBe(5)
+  })
 
-  it.each(['ioredis', 'iovalkey', 'redis'])('in the address of the server, by %s', async (name) => {
+  it.each(CLIENTS)('in the address of the server, by %s', async (name) => {
     expect(await complaint('inspect', 'redis://ann:s3cret@127.0.0.1:1', 'a', 'b', '--client', name)).toMatch(
       /^sluice: no connection to redis:\/\/ann:\*\*\*@127\.0\.0\.1:1: .*(ECONNREFUSED|timed out)/,
     )

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createLimiter, gcra, type Limiter, slidingWindowLog } from '../../src/index.ts'
 import { EXIT } from '../../src/cli/print.ts'
 import type { Row } from '../../src/cli/top/command.ts'
+import type { Held } from '../../src/stores/held.ts'
 import { mysqlStore, mysqlTable } from '../../src/stores/mysql.ts'
 import { postgresStore, postgresTable } from '../../src/stores/postgres.ts'
 import { sqliteStore } from '../../src/stores/sqlite.ts'
@@ -123,9 +124,8 @@ describe.each([
   it('inspects a key of which only a lock-out is left', async () => {
     const limiter = limiterIn(world.store(table))
     await limiter.key('locked').block('1h')
-    const { limits: found } = JSON.parse(
-      await cli.output('inspect', world.url, 'api', 'locked', '--json', ...here),
-    ) as { limits: { lockedFor: number }[] }
+    const inspected = await cli.output('inspect', world.url, 'api', 'locked', '--json', ...here)
+    const { limits: found } = JSON.parse(inspected) as Held
     expect(found).toHaveLength(2)
     for (const { lockedFor } of found) expect(lockedFor).toBeGreaterThan(3_500_000)
   })

@@ -78,12 +78,8 @@ describe.each(sharedPlaces)('the command line on %s', (_name, start) => {
 
   it('block denies a key for a time under the limits of its limiter, and unblock ends that', async () => {
     const store = place.store()
-    const limiter = createLimiter({
-      name: 'login',
-      keyer,
-      limits: [perMinute(5, { name: 'fast' }), perMinute(9, { name: 'slow' })],
-      store,
-    })
+    const limits = [perMinute(5, { name: 'fast' }), perMinute(9, { name: 'slow' })]
+    const limiter = createLimiter({ name: 'login', keyer, limits, store })
     const absent = await run('block', 'login', 'ann', '1h')
     expect(absent).toMatchObject({ code: 1, out: '' })
     expect(absent.error).toMatch(/No limit of the limiter "login" has counted anything here/)
@@ -101,20 +97,15 @@ describe.each(sharedPlaces)('the command line on %s', (_name, start) => {
     expect((await run('unblock', 'login', 'x'.repeat(100))).out).toMatch(/is no longer blocked\n$/)
     expect((await limiter.consume('x'.repeat(100))).allowed).toBe(true)
     expect((await run('unblock', 'login', 'x'.repeat(100))).out).toMatch(/is not blocked\n$/)
-    expect(JSON.parse((await run('block', 'login', 'bob', '1h', '--json')).out)).toEqual({
-      limiter: 'login',
-      key: 'bob',
-      limits: ['fast', 'slow'],
-      blockedFor: 3_600_000,
-    })
+    const blocked = { limiter: 'login', key: 'bob', limits: ['fast', 'slow'], blockedFor: 3_600_000 }
+    expect(JSON.parse((await run('block', 'login', 'bob', '1h', '--json')).out)).toEqual(blocked)
     await store.close()
   })
 
   it('block takes the name of a policy of rules', async () => {
     const store = place.store()
-    const rules = createRules({
-      policies: [{ name: 'pro', key: 'ip', limits: [{ name: 'minutely', quota: 5, window: '1m' }] }],
-    })
+    const limits = [{ name: 'minutely', quota: 5, window: '1m' }]
+    const rules = createRules({ policies: [{ name: 'pro', key: 'ip', limits }] })
     const limiter = createLimiter({ name: 'rules', rules, store })
     await limiter.consume({ ip: '192.0.2.1' })
     expect((await run('block', 'rules/pro', '192.0.2.1', '1m')).code).toBe(0)
@@ -134,18 +125,16 @@ describe.each(sharedPlaces)('the command line on %s', (_name, start) => {
     slidingWindowLog(given),
     concurrent({ quota: 10, expiresAfter: '1h', name: 'one' }),
   ]
-  it.each(states.map((each, i) => [`${each.algorithm} ${i}`, each] as const))(
-    'block and unblock leave what %s has counted',
-    async (name, limits) => {
-      const store = place.store()
-      const limiter = createLimiter({ name, keyer, limits, store })
-      for (let i = 0; i < 3; i++) await limiter.consume('ann')
-      expect((await run('block', name, 'ann', '1h')).error).toBe('')
-      expect((await limiter.consume('ann')).allowed).toBe(false)
-      await run('unblock', name, 'ann')
-      // What would be left after one more.
-      expect(await limiter.peek('ann')).toMatchObject({ allowed: true, remaining: 6 })
-      await store.close()
-    },
-  )
+  const named = states.map((each, i) => [`${each.algorithm} ${i}`, each] as const)
+  it.each(named)('block and unblock leave what %s has counted', async (name, limits) => {
+    const store = place.store()
+    const limiter = createLimiter({ name, keyer, limits, store })
+    for (let i = 0; i < 3; i++) await limiter.consume('ann')
+    expect((await run('block', name, 'ann', '1h')).error).toBe('')
+    expect((await limiter.consume('ann')).allowed).toBe(false)
+    await run('unblock', name, 'ann')
+    // What would be left after one more.
+    expect(await limiter.peek('ann')).toMatchObject({ allowed: true, remaining: 6 })
+    await store.close()
+  })
 })

@@ -72,22 +72,19 @@ describe('the page of sluice replay', { timeout: 60_000 }, () => {
 
   it('has a legend, and the unit and the ends of each axis', async () => {
     await visit(browser, url(), {}, async (page) => {
+      const ends = ['2026-11-22 11:00:00', '2026-11-22 11:08:20']
       const plots = page.locator('figure', { has: page.locator('.frame') })
       expect(await plots.count()).toBe(3)
       for (const plot of await plots.all()) {
         expect(await plot.locator('.legend').innerText()).toMatch(/admitted\s+denied/)
         expect(await plot.locator('.unit').allInnerTexts()).toEqual(['requests per 4 s', 'time (UTC)'])
         expect(await plot.locator('.scale span').allInnerTexts()).toEqual(['4', '0'])
-        expect(await plot.locator('.times span').allInnerTexts()).toEqual([
-          '2026-11-22 11:00:00',
-          '2026-11-22 11:08:20',
-        ])
+        expect(await plot.locator('.times span').allInnerTexts()).toEqual(ends)
       }
       const comparison = page.locator('figure', { has: page.locator('li') })
       expect(await comparison.locator('.legend').innerText()).toMatch(/too lenient: .*\s+too strict: /)
-      expect(await comparison.locator('li .unit').allInnerTexts()).toEqual(
-        Array(2).fill('10 too lenient, 3 too strict'),
-      )
+      const differences = '10 too lenient, 3 too strict'
+      expect(await comparison.locator('li .unit').allInnerTexts()).toEqual([differences, differences])
       expect(await page.locator('h2').first().innerText()).toBe('Decisions that differ from an exact log of the window')
     })
   })
@@ -107,22 +104,18 @@ describe('the page of sluice replay', { timeout: 60_000 }, () => {
   })
 
   it.each([360, 390])('fits a phone of %i pixels, and follows a dark theme', async (width) => {
-    await visit(
-      browser,
-      url(),
-      { viewport: { width, height: 800 }, colorScheme: 'dark', isMobile: true },
-      async (page) => {
-        const wide = `[...document.querySelectorAll('body *')].filter((each) => each.getBoundingClientRect().right > innerWidth + 0.5 && !each.closest('thead')).length`
-        expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0)
-        expect(await page.evaluate('innerWidth')).toBe(width)
-        expect(await page.evaluate(wide)).toBe(0)
-        const small = `[...document.querySelectorAll('body *')].filter((each) => parseFloat(getComputedStyle(each).fontSize) < 12).length`
-        expect(await page.evaluate(small)).toBe(0)
-        const color = await page.evaluate('getComputedStyle(document.body).color')
-        expect(color).toBe('rgb(255, 255, 255)')
-        const label = await page.evaluate("getComputedStyle(document.querySelector('td.number'), '::before').content")
-        expect(label).toBe('"too strict"')
-      },
-    )
+    const phone = { viewport: { width, height: 800 }, colorScheme: 'dark', isMobile: true } as const
+    const countOf = (condition: string): string =>
+      `[...document.querySelectorAll('body *')].filter((each) => ${condition}).length`
+    await visit(browser, url(), phone, async (page) => {
+      const wide = "each.getBoundingClientRect().right > innerWidth + 0.5 && !each.closest('thead')"
+      expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0)
+      expect(await page.evaluate('innerWidth')).toBe(width)
+      expect(await page.evaluate(countOf(wide))).toBe(0)
+      expect(await page.evaluate(countOf('parseFloat(getComputedStyle(each).fontSize) < 12'))).toBe(0)
+      expect(await page.evaluate('getComputedStyle(document.body).color')).toBe('rgb(255, 255, 255)')
+      const label = "getComputedStyle(document.querySelector('td.number'), '::before').content"
+      expect(await page.evaluate(label)).toBe('"too strict"')
+    })
   })
 })

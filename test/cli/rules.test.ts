@@ -33,6 +33,20 @@ function rules(...words: readonly string[]): Promise<Result> {
   return cli.run(['rules', ...words])
 }
 
+/** Expects a command that fails. */
+async function failure(...words: readonly string[]): Promise<Result> {
+  const result = await rules(...words)
+  expect(result.code).toBe(1)
+  return result
+}
+
+async function json(...words: readonly string[]): Promise<unknown> {
+  return JSON.parse((await rules(...words, '--json')).out) as unknown
+}
+
+const jsonFile = (name: string, content: object): string => cli.file(name, JSON.stringify(content))
+const once1m = { key: 'ip', limits: [{ quota: 1, window: '1m' }] }
+
 const GOOD = `# the rules of the shop
 policies:
   - name: login
@@ -55,15 +69,10 @@ policies:
 
 describe('sluice rules check', () => {
   it('accepts a document without mistakes', async () => {
-    expect(await rules('check', cli.file('good.yaml', `otherwise: allow ${GOOD}`))).toEqual({
-      code: 0,
-      out: 'good.yaml: no mistakes\n',
-      error: '',
-    })
-    expect(await rules('check', 'good.yaml', '--json')).toMatchObject({
-      code: 0,
-      out: '{\n  "valid": true,\n  "problems": [],\n  "warnings": []\n}\n',
-    })
+    const checked = await rules('check', cli.file('good.yaml', `otherwise: allow ${GOOD}`))
+    expect(checked).toEqual({ code: 0, out: 'good.yaml: no mistakes\n', error: '' })
+    const { code, out } = await rules('check', 'good.yaml', '--json')
+    expect([code, out]).toEqual([0, '{\n  "valid": true,\n  "problems": [],\n  "warnings": []\n}\n'])
   })
 
   it('lists all mistakes of YAML and of JSON with their paths and lines', async () => {
@@ -83,14 +92,9 @@ describe('sluice rules check', () => {
         '',
       ],
     ])
-    const json = JSON.stringify(
-      { policies: [{ name: 'a', key: 'ip', limits: [{ quota: 1, window: 'x' }] }] },
-      undefined,
-      1,
-    )
-    const said = await rules('check', cli.file('wrong.json', json), '--json')
-    expect(said.code).toBe(1)
-    expect(JSON.parse(said.out)).toEqual({
+    const policies = [{ name: 'a', key: 'ip', limits: [{ quota: 1, window: 'x' }] }]
+    const document = cli.file('wrong.json', JSON.stringify({ policies }, undefined, 1))
+    expect(JSON.parse((await failure('check', document, '--json')).out)).toEqual({
       valid: false,
       warnings: [],
       problems: [{ path: 'policies[0].limits[0].window', message: expect.any(String), file: 'wrong.json', line: 9 }],
@@ -99,9 +103,7 @@ describe('sluice rules check', () => {
 
   it('says what to write instead of a document of the old form', async () => {
     const old = GOOD.replace('attributes: { plan: [free, trial] }', 'plan: [free, trial]').replace('attribute:', '')
-    const { code, out } = await rules('check', cli.file('old.yaml', old))
-    expect(code).toBe(1)
-    expect(out.split('\n')).toEqual([
+    expect((await failure('check', cli.file('old.yaml', old))).out.split('\n')).toEqual([
       expect.stringMatching(
         /^old\.yaml:9: policies\[1\]\.match\.plan: .*write attributes: { plan: \["free","trial"\] }$/,
       ),
@@ -111,15 +113,11 @@ describe('sluice rules check', () => {
   })
 
   it('reports a text that is no document', async () => {
-    expect(await rules('check', cli.file('broken.yaml', 'policies: [\n'))).toMatchObject({
-      code: 1,
-      out: expect.stringMatching(/^broken\.yaml:2:1: /),
-    })
-    expect(await rules('check', cli.file('large.yaml', '#'.repeat(2 ** 20 + 1)))).toMatchObject({
-      code: 1,
-      out: expect.stringMatching(/^large\.yaml: expected at most 128 KiB of YAML, got more\. Write .*\n$/),
-    })
-    expect(await rules('check', 'none.yaml')).toMatchObject({ code: 1, error: expect.stringContaining('ENOENT') })
+    expect((await failure('check', cli.file('broken.yaml', 'policies: [\n'))).out).toMatch(/^broken\.yaml:2:1: /)
+    expect((await failure('check', cli.file('large.yaml', '#'.repeat(2 ** 20 + 1)))).out).toMatch(
+      /^large\.yaml: expected at most 128 KiB of YAML, got more\. Write .*\n$/,
+    )
+    expect((await failure('check', 'none.yaml')).error).toContain('ENOENT')
   })
 
   it('warns of requests that no policy matches, and so does a push', async () => {
@@ -127,29 +125,21 @@ describe('sluice rules check', () => {
     const checked = await rules('check', cli.file('rest.yaml', GOOD))
     expect(checked).toMatchObject({ code: 0, out: 'rest.yaml: no mistakes\n', error: expect.stringContaining(warning) })
     expect((await rules('push', 'rest.yaml', server.url, '--name', 'rest')).error).toContain(warning)
-    expect(JSON.parse((await rules('check', 'rest.yaml', '--json')).out)).toMatchObject({
-      valid: true,
-      warnings: [{ path: '', file: 'rest.yaml' }],
-    })
+    const warnings = [{ path: '', file: 'rest.yaml' }]
+    expect(await json('check', 'rest.yaml')).toMatchObject({ valid: true, warnings })
   })
 
+  const list = ['pro', 'free']
   it.each<[string, (string | string[])[], string | undefined]>([
-    ['letters that are swapped', ['pro', 'por'], 'policies[1].match.attributes.plan: no other policy has "por"'],
-    ['a letter too few', ['free', 'fre'], 'policies[1].match.attributes.plan: no other policy has "fre"'],
-    ['a letter too many', ['free', 'freee'], 'policies[1].match.attributes.plan: no other policy has "freee"'],
-    ['another letter', ['trial', 'triel'], 'policies[1].match.attributes.plan: no other policy has "triel"'],
-    ['another letter case', ['pro', 'PRO'], 'policies[1].match.attributes.plan: no other policy has "PRO"'],
-    [
-      'a value before the policies that are right',
-      ['por', 'pro', ['pro', 'free']],
-      'policies[0].match.attributes.plan: no',
-    ],
+    ['letters that are swapped', ['pro', 'por'], '[1].match.attributes.plan: no other policy has "por"'],
+    ['a letter too few', ['free', 'fre'], '[1].match.attributes.plan: no other policy has "fre"'],
+    ['a letter too many', ['free', 'freee'], '[1].match.attributes.plan: no other policy has "freee"'],
+    ['another letter', ['trial', 'triel'], '[1].match.attributes.plan: no other policy has "triel"'],
+    ['another letter case', ['pro', 'PRO'], '[1].match.attributes.plan: no other policy has "PRO"'],
+    ['a value before the policies that are right', ['por', 'pro', list], '[0].match.attributes.plan: no'],
     [
       'one of a list',
-      [
-        ['pro', 'free'],
-        ['por', 'x'],
-      ],
+      [list, ['por', 'x']],
       '[1].match.attributes.plan: no other policy has "por", and policies[0] has "pro"',
     ],
     ['other digits', ['v1', 'v2', 'tier-1', 'tier-2', 'tier-12'], undefined],
@@ -159,18 +149,12 @@ describe('sluice rules check', () => {
     ['values that several policies have', ['pro', 'por', 'pro', 'por'], undefined],
     ['more values than words', [Array.from({ length: 1001 }, (_, i) => `customer-${i}`), 'customer-x1'], undefined],
   ])('names a value of an attribute that looks misspelt: %s', async (_, plans, expected) => {
-    const policies = plans.map((plan, i) => ({
-      name: `p${i}`,
-      match: { attributes: { plan } },
-      key: 'ip',
-      limits: [{ quota: 1, window: '1m' }],
-    }))
-    const text = JSON.stringify({ policies, otherwise: 'allow' })
-    const { code, error } = await rules('check', cli.file('plans.json', text))
+    const policies = plans.map((plan, i) => ({ name: `p${i}`, match: { attributes: { plan } }, ...once1m }))
+    const { code, error } = await rules('check', jsonFile('plans.json', { policies, otherwise: 'allow' }))
     expect(code).toBe(0)
-    if (expected === undefined) expect(error).toBe('')
-    else expect(error).toMatch(/^warning: plans\.json:1: [^\n]*Is it misspelt\?\n$/)
-    expect(error).toContain(expected ?? '')
+    if (expected === undefined) return expect(error).toBe('')
+    expect(error).toMatch(/^warning: plans\.json:1: policies[^\n]*Is it misspelt\?\n$/)
+    expect(error).toContain(expected)
   })
 
   it('compares the values of a large document in seconds', async () => {
@@ -179,10 +163,9 @@ describe('sluice rules check', () => {
     const policies = Array.from({ length: 8000 }, (_, i) => ({
       name: `p${i}`,
       match: { attributes: { [`a${i % 10}`]: letters(i) } },
-      key: 'ip',
-      limits: [{ quota: 1, window: '1m' }],
+      ...once1m,
     }))
-    cli.file('many.json', JSON.stringify({ policies, otherwise: 'allow' }))
+    jsonFile('many.json', { policies, otherwise: 'allow' })
     const before = performance.now()
     expect(await rules('check', 'many.json')).toMatchObject({ code: 0 })
     expect(performance.now() - before).toBeLessThan(5000)
@@ -233,20 +216,19 @@ describe('sluice rules diff', () => {
   })
 
   it('describes limits of how many requests run at the same time', async () => {
-    const rule = (limit: string): string =>
-      `policies: [{ name: a, key: ip, limits: [{ algorithm: concurrent, ${limit} }] }]`
-    cli.file('ten.yaml', rule("quota: 10, expiresAfter: '1m'"))
-    expect((await rules('check', 'ten.yaml')).out).toBe('ten.yaml: no mistakes\n')
-    cli.file('five.yaml', rule("quota: 5, expiresAfter: '1m'"))
-    cli.file('longer.yaml', rule("quota: 10, expiresAfter: '5m', retryAfter: '2s'"))
-    expect((await rules('diff', 'ten.yaml', 'five.yaml')).out).toBe(
-      'tightened  a, limit a: 10 at the same time, concurrent, expiresAfter 1m → 5 at the same time, concurrent, expiresAfter 1m\n',
+    const file = (name: string, limit: object): string =>
+      jsonFile(name, { policies: [{ name: 'a', key: 'ip', limits: [{ algorithm: 'concurrent', ...limit }] }] })
+    const ten = file('ten.json', { quota: 10, expiresAfter: '1m' })
+    expect((await rules('check', ten)).out).toBe('ten.json: no mistakes\n')
+    const before = 'a, limit a: 10 at the same time, concurrent, expiresAfter 1m →'
+    expect((await rules('diff', ten, file('five.json', { quota: 5, expiresAfter: '1m' }))).out).toBe(
+      `tightened  ${before} 5 at the same time, concurrent, expiresAfter 1m\n`,
     )
-    expect((await rules('diff', 'ten.yaml', 'longer.yaml')).out).toBe(
-      'changed    a, limit a: 10 at the same time, concurrent, expiresAfter 1m → 10 at the same time, concurrent, expiresAfter 5m, retryAfter 2s\n',
+    const longer = file('longer.json', { quota: 10, expiresAfter: '5m', retryAfter: '2s' })
+    expect((await rules('diff', ten, longer)).out).toBe(
+      `changed    ${before} 10 at the same time, concurrent, expiresAfter 5m, retryAfter 2s\n`,
     )
-    cli.file('window.yaml', rule("quota: 10, window: '1m'"))
-    expect((await rules('check', 'window.yaml')).out).toMatch(
+    expect((await failure('check', file('window.json', { quota: 10, window: '1m' }))).out).toMatch(
       /limits\[0\]\.window: is not known here; expected one of .*expiresAfter/,
     )
   })
@@ -255,33 +237,26 @@ describe('sluice rules diff', () => {
     const plain = GOOD.replace(/ {4}overrides:[^]*?\n {2}-/, '  -')
     cli.file('plain.yaml', plain)
     expect((await rules('diff', 'plain.yaml', 'plain.yaml')).out).toBe('no difference\n')
-    const { out } = await rules('diff', 'plain.yaml', cli.file('less.yaml', plain.replace('60', '6')), '--json')
-    expect(JSON.parse(out)).toEqual({
+    expect(await json('diff', 'plain.yaml', cli.file('less.yaml', plain.replace('60', '6')))).toEqual({
       differences: [{ kind: 'tightened', policy: 'api', limit: 'api', before: '60 per 1m', after: '6 per 1m' }],
     })
   })
 
-  const policy = (name: string, quota: number, more: object = {}): object => ({
-    name,
-    match: { path: `/${name}` },
-    key: 'ip',
-    limits: [{ quota, window: '1m' }],
+  const rest = (quota: number): object => ({ key: 'ip', limits: [{ quota, window: '1m' }] })
+  const policy = (quota: number, more: object = {}): object => ({
+    name: 'a',
+    match: { path: '/a' },
+    ...rest(quota),
     ...more,
   })
-  const rest = (quota: number): object => ({ key: 'ip', limits: [{ quota, window: '1m' }] })
   const ann = (quota: number): object => ({ overrides: [{ key: '192.0.2.1', limits: [{ quota }] }] })
-  const a = policy('a', 9)
-  const changed = (more: object): object[] => [policy('a', 9, more)]
-  const two = {
-    limits: [
-      { quota: 9, window: '1m' },
-      { quota: 1, window: '1s' },
-    ],
-  }
+  const a = policy(9)
+  const changed = (more: object): object[] => [policy(9, more)]
+  const two = { limits: [9, 1].map((quota) => ({ quota, window: quota === 9 ? '1m' : '1s' })) }
   const open = { name: 'a', match: { path: '/' }, allow: true }
   it.each<[string, before: object[], after: object[], effects: string, otherwise?: unknown[]]>([
-    ['a smaller quota', [a], [policy('a', 8)], 'tightened'],
-    ['a larger quota', [a], [policy('a', 10)], 'loosened'],
+    ['a smaller quota', [a], [policy(8)], 'tightened'],
+    ['a larger quota', [a], [policy(10)], 'loosened'],
     ['another condition', [a], changed({ match: { path: '/b' } }), 'loosened,tightened'],
     ['a policy', [], [a], 'tightened'],
     ['a policy less', [a], [], 'loosened'],
@@ -298,8 +273,8 @@ describe('sluice rules diff', () => {
     ['nothing', [a], [a], ''],
   ])('exits with 1 for what `--fail-on` names: %s', async (title, before, after, effects, [old, next] = []) => {
     const files = [
-      cli.file('before.json', JSON.stringify({ policies: before, otherwise: old })),
-      cli.file('after.json', JSON.stringify({ policies: after, otherwise: next })),
+      jsonFile('before.json', { policies: before, otherwise: old }),
+      jsonFile('after.json', { policies: after, otherwise: next }),
     ]
     for (const effect of ['loosened', 'tightened']) {
       const { code, error } = await rules('diff', ...files, '--fail-on', effect)
@@ -315,7 +290,7 @@ describe('sluice rules diff', () => {
 
   it('describes overrides, and requests that no policy matches', async () => {
     const diff = async (before: object, after: object): Promise<string> =>
-      (await rules('diff', cli.file('a.json', JSON.stringify(before)), cli.file('b.json', JSON.stringify(after)))).out
+      (await rules('diff', jsonFile('a.json', before), jsonFile('b.json', after))).out
     const given = { policies: [a] }
     expect(await diff(given, { policies: changed(ann(10)), otherwise: rest(5) })).toBe(
       'added      a, key 192.0.2.1: 9 per 1m → 10 per 1m\n' +
@@ -330,10 +305,7 @@ describe('sluice rules diff', () => {
   })
 
   it('refuses documents with mistakes', async () => {
-    expect(await rules('diff', cli.file('old.yaml', GOOD), cli.file('empty.json', '{}'))).toMatchObject({
-      code: 1,
-      error: expect.stringContaining('policies'),
-    })
+    expect((await failure('diff', cli.file('old.yaml', GOOD), jsonFile('empty.json', {}))).error).toContain('policies')
   })
 })
 
@@ -345,7 +317,7 @@ describe('sluice rules push and pull', () => {
     const { code, out, error } = await rules('pull', server.url)
     expect([code, out]).toEqual([0, GOOD])
     expect(error).toMatch(/^version 2, pushed by ci at 20.*Z\n$/)
-    expect(JSON.parse((await rules('pull', server.url, '--json')).out)).toMatchObject({ version: 2, text: GOOD })
+    expect(await json('pull', server.url)).toMatchObject({ version: 2, text: GOOD })
   })
 
   it('reach two processes within a second', async () => {
@@ -388,12 +360,11 @@ describe('sluice rules push and pull', () => {
     await pushRules(client, GOOD, { name: 'shared', writer: 'ada@web-1' })
     await pushRules(client, GOOD, { name: 'shared', writer: 'bob@web-2' })
     const words = ['push', 'push.yaml', server.url, '--name', 'shared', '--version', '1']
-    expect(await rules(...words)).toMatchObject({
-      code: 1,
-      error: expect.stringMatching(/version 1, but bob@web-2 pushed version 2 at 20/),
+    expect((await failure(...words)).error).toMatch(/version 1, but bob@web-2 pushed version 2 at 20/)
+    expect(JSON.parse((await failure(...words, '--json')).out)).toMatchObject({
+      pushed: false,
+      conflict: { version: 2, writer: 'bob@web-2' },
     })
-    const { code, out } = await rules(...words, '--json')
-    expect([code, JSON.parse(out)]).toMatchObject([1, { pushed: false, conflict: { version: 2, writer: 'bob@web-2' } }])
   })
 
   it('let one of two simultaneous commands through, or both one after the other', async () => {
@@ -402,25 +373,18 @@ describe('sluice rules push and pull', () => {
       rules('push', 'push.yaml', server.url, '--name', 'race', '--writer', writer)
     const both = await Promise.all([push('a'), push('b')])
     const done = both.filter(({ code }) => code === 0)
-    expect(JSON.parse((await rules('pull', server.url, '--name', 'race', '--json')).out)).toMatchObject({
-      version: done.length,
-    })
+    expect(await json('pull', server.url, '--name', 'race')).toMatchObject({ version: done.length })
     for (const { error } of both.filter(({ code }) => code === 1)) expect(error).toMatch(/pushed version 1/)
   })
 
   it('refuse mistakes, and rules that are not there', async () => {
-    expect(await rules('push', cli.file('wrong.json', '{"policies":[{}]}'), server.url)).toMatchObject({
-      code: 1,
-      out: expect.stringContaining('wrong.json:1: policies[0].name: expected a value, got nothing'),
-    })
-    expect(await rules('pull', server.url, '--name', 'none')).toMatchObject({
-      code: 1,
-      error: expect.stringContaining('Redis has no rules named "none"'),
-    })
-    expect(await rules('pull', 'redis://ada:secret@127.0.0.1:1')).toMatchObject({
-      code: 1,
-      error: expect.stringMatching(/^sluice: no connection to redis:\/\/ada:\*\*\*@/),
-    })
+    expect((await failure('push', jsonFile('wrong.json', { policies: [{}] }), server.url)).out).toContain(
+      'wrong.json:1: policies[0].name: expected a value, got nothing',
+    )
+    expect((await failure('pull', server.url, '--name', 'none')).error).toContain('Redis has no rules named "none"')
+    expect((await failure('pull', 'redis://ada:secret@127.0.0.1:1')).error).toMatch(
+      /^sluice: no connection to redis:\/\/ada:\*\*\*@/,
+    )
   })
 
   it.each(['ioredis', 'iovalkey', 'redis'])('find the node of a cluster, by %s', async (name) => {
@@ -467,21 +431,14 @@ describe('sluice rules history and rollback', () => {
         '',
       ],
     ])
-    expect(JSON.parse((await rules('history', ...place, '--json')).out)).toMatchObject({
+    expect(await json('history', ...place)).toMatchObject({
       history: [{ version: 4, restores: 1, differences: [{ kind: 'tightened' }, {}, {}] }, {}, {}, { version: 1 }],
     })
-    expect(JSON.parse((await rules('rollback', ...place, '3', '--json')).out)).toMatchObject({
-      version: 5,
-      restores: 3,
-    })
+    expect(await json('rollback', ...place, '3')).toMatchObject({ version: 5, restores: 3 })
   })
 
   it('list a document that cannot be compared, and many differences in short', async () => {
-    const many = Array.from({ length: 20 }, (_, i) => ({
-      name: `p${i}`,
-      key: 'ip',
-      limits: [{ quota: 1, window: '1m' }],
-    }))
+    const many = Array.from({ length: 20 }, (_, i) => ({ name: `p${i}`, ...once1m }))
     for (const policies of [[], many, []]) await pushRules(client, { policies }, { name: 'odd' })
     await client.hset('sluice::rules:odd', 'text', '{ "policies": 1 }')
     const { out } = await rules('history', server.url, '--name', 'odd')
@@ -493,19 +450,11 @@ describe('sluice rules history and rollback', () => {
 
   it('fail where there are no rules, or no such version', async () => {
     await pushRules(client, { policies: [] }, { name: 'one' })
-    const none = 'Redis has no rules'
-    expect(await rules('history', server.url, '--name', 'none')).toMatchObject({
-      code: 1,
-      error: expect.stringContaining(none),
-    })
-    expect(await rules('rollback', server.url, '--name', 'none')).toMatchObject({
-      code: 1,
-      error: expect.stringContaining(none),
-    })
-    expect(await rules('rollback', server.url, '7', '--name', 'one')).toMatchObject({
-      code: 1,
-      error: expect.stringContaining('Version 7 of the rules is not kept. Redis has 1'),
-    })
+    for (const command of ['history', 'rollback'])
+      expect((await failure(command, server.url, '--name', 'none')).error).toContain('Redis has no rules')
+    expect((await failure('rollback', server.url, '7', '--name', 'one')).error).toContain(
+      'Version 7 of the rules is not kept. Redis has 1',
+    )
   })
 })
 
@@ -541,52 +490,31 @@ partners: does not apply
     expect(other.out).toContain('  key: ip=none header:x-device="a b"\n')
   })
 
+  const none = 'Not limited with what is given: no policy applies. Would be limited by pro with header x-api-key'
   it.each<[string[], string]>([
-    [
-      [],
-      'Not limited with what is given: no policy applies. Would be limited by pro with header x-api-key, by free with attribute plan.',
-    ],
+    [[], `${none}, by free with attribute plan.`],
     [['--header', 'x-api-key=1'], 'Limited by pro. Would be limited by free with attribute plan.'],
-    [
-      ['--attribute', 'plan=gold'],
-      'Not limited with what is given: no policy applies. Would be limited by pro with header x-api-key.',
-    ],
+    [['--attribute', 'plan=gold'], `${none}.`],
     [['--attribute', 'plan=gold', '--header', 'x-api-key=1'], 'Limited by pro.'],
-  ])('says what was not given: %j', async (words, verdict) => {
-    const limited = { key: 'ip', limits: [{ quota: 1, window: '1m' }] }
+  ])('says what was not given: %j', async (given, verdict) => {
     const policies = [
-      { name: 'pro', match: { header: { 'x-api-key': true } }, ...limited },
-      { name: 'free', match: { attributes: { plan: 'free' }, path: '/*' }, ...limited },
-      { name: 'old', match: { header: { 'x-old': '1' } }, ...limited, until: '2020-01-01T00:00:00Z' },
+      { name: 'pro', match: { header: { 'x-api-key': true } }, ...once1m },
+      { name: 'free', match: { attributes: { plan: 'free' }, path: '/*' }, ...once1m },
+      { name: 'old', match: { header: { 'x-old': '1' } }, ...once1m, until: '2020-01-01T00:00:00Z' },
       { name: 'staff', match: { attributes: { staff: true } }, allow: true },
     ]
-    const explained = [
-      'explain',
-      cli.file('keys.json', JSON.stringify({ policies })),
-      '--path',
-      '/a',
-      '--ip',
-      '192.0.2.1',
-    ]
-    expect((await rules(...explained, ...words)).out.split('\n')[0]).toBe(verdict)
-    cli.file('rest.json', JSON.stringify({ policies, otherwise: limited }))
-    const { out } = await rules('explain', 'rest.json', ...explained.slice(2), ...words)
+    const words = ['--path', '/a', '--ip', '192.0.2.1', ...given]
+    const explained = await rules('explain', jsonFile('keys.json', { policies }), ...words)
+    expect(explained.out.split('\n')[0]).toBe(verdict)
+    const { out } = await rules('explain', jsonFile('rest.json', { policies, otherwise: once1m }), ...words)
     expect(out).toContain(verdict.startsWith('Not') ? 'Limited by otherwise. Would' : verdict)
     expect(out).toMatch(verdict.startsWith('Not') ? /otherwise: applies/ : /otherwise: does not apply/)
   })
 
   it('says which override applies, and what allows a request', async () => {
-    const words = [
-      '--path',
-      '/api/notes',
-      '--ip',
-      '192.0.2.9',
-      '--attribute',
-      'plan=trial',
-      '--attribute',
-      'tenant=tenant-42',
-    ]
-    const { out } = await rules('explain', cli.file('good.yaml', GOOD), ...words)
+    const attributes = ['--attribute', 'plan=trial', '--attribute', 'tenant=tenant-42']
+    const words = [cli.file('good.yaml', GOOD), '--path', '/api/notes', '--ip', '192.0.2.9', ...attributes]
+    const { out } = await rules('explain', ...words)
     expect(out).toContain('an override applies to this key until 2999-12-01T00:00:00Z\n  limit api: 600 per 1m\n')
     expect(out).toMatch(/^Admitted without being counted, by partners\.\n/)
   })
@@ -608,8 +536,7 @@ partners: does not apply
     expect(out).toMatch(
       /limit login: 5 per 15m, slidingWindowLog; 0 left now, retry in 14 min 5\d s, resets in 14 min 5\d s\n/,
     )
-    const stored = await rules('explain', server.url, '--name', 'shop', '--limiter', 'shop', '--json', ...login)
-    expect(JSON.parse(stored.out)).toMatchObject({
+    expect(await json('explain', server.url, '--name', 'shop', '--limiter', 'shop', ...login)).toMatchObject({
       admitted: false,
       policies: [{ policy: 'login', applies: true, limits: [{ usage: { remaining: 0 } }] }, { applies: false }, {}],
     })
@@ -617,15 +544,13 @@ partners: does not apply
   })
 
   it('does not blame a limit in shadow for a denial', async () => {
-    const limits = [
-      { quota: 1, window: '1h' },
-      { quota: 1, window: '1h', name: 'trial', shadow: true },
-    ]
+    const hourly = { quota: 1, window: '1h' }
+    const limits = [hourly, { ...hourly, name: 'trial', shadow: true }]
     const document = { policies: [{ name: 'both', key: 'ip', limits }] }
     const limiter = createLimiter({ rules: createRules(document), name: 'trials', store: redisStore(client) })
     await limiter.consume({ ip: '192.0.2.1' })
     const words = ['--ip', '192.0.2.1', '--redis', server.url, '--limiter', 'trials']
-    const { out } = await rules('explain', cli.file('both.json', JSON.stringify(document)), ...words)
+    const { out } = await rules('explain', jsonFile('both.json', document), ...words)
     expect(out).toMatch(/^A request would be denied now by both, limit both, retry in (?:1 h|59 min \d+ s)\.\n/)
   })
 })

@@ -4,26 +4,19 @@ import { existsSync, statSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { CommandLine } from '../support/command-line.ts'
 import { until } from '../support/http.ts'
-import { type PostgresServer, startPostgres } from '../support/postgres.ts'
+import { startPostgres } from '../support/postgres.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { askService, decideFor, killServing, type Serving, startServe } from '../support/serve-program.ts'
 
 const TOKEN = 'a-token-of-a-test'
-const document = (quota: number): string =>
-  JSON.stringify({
-    otherwise: 'allow',
-    policies: [
-      {
-        name: 'api',
-        match: { path: '/api/*' },
-        key: 'ip',
-        limits: [{ algorithm: 'fixedWindow', quota, window: '1h' }],
-      },
-    ],
-  })
+function document(quota: number): string {
+  const limits = [{ algorithm: 'fixedWindow', quota, window: '1h' }]
+  const policies = [{ name: 'api', match: { path: '/api/*' }, key: 'ip', limits }]
+  return JSON.stringify({ otherwise: 'allow', policies })
+}
 
 let program: CommandLine
 let redis: RedisServer
@@ -38,6 +31,11 @@ afterAll(async () => {
   await redis.stop()
 })
 
+/** Serves at a port that is free. */
+function served(env: Readonly<Record<string, string>> = {}, ...words: readonly string[]): Promise<Serving> {
+  return startServe(program, ['rules.json', '--port', '0', ...words], env)
+}
+
 async function statuses(serving: Serving, ip: string, count: number): Promise<number[]> {
   const found: number[] = []
   for (let i = 0; i < count; i++) found.push((await decideFor(serving, ip)).status)
@@ -46,7 +44,7 @@ async function statuses(serving: Serving, ip: string, count: number): Promise<nu
 
 describe('sluice serve', () => {
   it('decides over HTTP, and warns that it has no token', async () => {
-    const serving = await startServe(program, ['rules.json', '--port', '0'])
+    const serving = await served()
     expect(serving.where).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
     expect(serving.log()).toMatch(/^SLUICE_TOKEN is not set/)
     expect(await statuses(serving, '203.0.113.1', 4)).toEqual([200, 200, 200, 429])
@@ -63,28 +61,24 @@ describe('sluice serve', () => {
   })
 
   it('asks for the token, and needs one at an address that other machines reach', async () => {
-    const serving = await startServe(program, ['rules.json', '--port', '0', '--host', '0.0.0.0'], {
-      SLUICE_TOKEN: `${TOKEN},the-next-token-of-a-test`,
-    })
+    const tokens = [TOKEN, 'the-next-token-of-a-test']
+    const serving = await served({ SLUICE_TOKEN: tokens.join() }, '--host', '0.0.0.0')
     expect(serving.log()).toBe('')
     expect((await decideFor(serving, '203.0.113.2')).status).toBe(401)
-    for (const token of [TOKEN, 'the-next-token-of-a-test'])
+    for (const token of tokens)
       expect((await decideFor(serving, '203.0.113.2', { Authorization: `Bearer ${token}` })).status).toBe(200)
     expect((await askService(serving, '/health')).status).toBe(200)
     for (const host of ['0.0.0.0', '::', '127.example.com']) {
       const { code, error } = await program.run(['serve', 'rules.json', '--host', host])
-      expect([code, error]).toEqual([
-        2,
-        expect.stringContaining(`--host ${host}: other machines can reach this address. Set SLUICE_TOKEN`),
-      ])
+      expect(code).toBe(2)
+      expect(error).toContain(`--host ${host}: other machines can reach this address. Set SLUICE_TOKEN`)
     }
   })
 
   it('refuses a token that is empty or short', async () => {
     for (const token of ['', 'short', `${TOKEN},`]) {
-      await expect(startServe(program, ['rules.json', '--port', '0'], { SLUICE_TOKEN: token })).rejects.toThrow(
-        /ended with 2: sluice: token: expected a text of 16 characters/,
-      )
+      const refused = /ended with 2: sluice: token: expected a text of 16 characters/
+      await expect(served({ SLUICE_TOKEN: token })).rejects.toThrow(refused)
     }
   })
 
@@ -127,7 +121,7 @@ describe('sluice serve', () => {
   })
 
   it('ends after the open requests are answered', async () => {
-    const serving = await startServe(program, ['rules.json', '--port', '0'])
+    const serving = await served()
     const socket = connect(Number(new URL(serving.where).port), '127.0.0.1')
     let answer = ''
     socket.on('data', (data: Buffer) => (answer += data.toString()))
@@ -146,14 +140,11 @@ describe('sluice serve', () => {
   })
 
   it('closes connections whose requests do not arrive in time', async () => {
-    const serving = await startServe(program, ['rules.json', '--port', '0'])
-    const port = Number(new URL(serving.where).port)
+    const port = Number(new URL((await served()).where).port)
     const began = performance.now()
+    const post = 'POST /decide HTTP/1.1\r\nHost: a\r\n'
     const times = await Promise.all(
-      [
-        'POST /decide HTTP/1.1\r\nHost: a\r\n',
-        'POST /decide HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{',
-      ].map(async (text) => {
+      [post, `${post}Content-Type: application/json\r\nContent-Length: 99\r\n\r\n{`].map(async (text) => {
         const socket = connect(port, '127.0.0.1').on('error', () => undefined)
         socket.resume().write(text)
         await once(socket, 'close')
@@ -192,20 +183,24 @@ describe('sluice serve', () => {
 })
 
 describe('sluice serve --store', () => {
+  /** Expects that two processes count together. */
+  async function expectShared(ip: string, ...words: readonly string[]): Promise<void> {
+    const [one, other] = await Promise.all([served({}, ...words), served({}, ...words)])
+    expect(await statuses(one, ip, 2)).toEqual([200, 200])
+    expect(await statuses(other, ip, 2)).toEqual([200, 429])
+    expect(await Promise.all([one.end(), other.end()])).toEqual([0, 0])
+  }
+
   it('counts in Redis, together with other processes', async () => {
-    const words = ['rules.json', '--port', '0', '--store', redis.url, '--prefix', 'served:']
-    const [one, other] = await Promise.all([startServe(program, words), startServe(program, words)])
-    expect(await statuses(one, '203.0.113.7', 2)).toEqual([200, 200])
-    expect(await statuses(other, '203.0.113.7', 2)).toEqual([200, 429])
+    await expectShared('203.0.113.7', '--store', redis.url, '--prefix', 'served:')
     const shown = await program.output('inspect', redis.url, 'rules/api', '203.0.113.7', '--prefix', 'served:')
     expect(shown).toMatch(/^api +3 +3 +0 /m)
-    await Promise.all([one.end(), other.end()])
   })
 
   it('decides by itself while Redis is away, and together again afterwards', async () => {
     const own = await startRedis()
     try {
-      const serving = await startServe(program, ['rules.json', '--port', '0', '--store', own.url])
+      const serving = await served({}, '--store', own.url)
       expect(await statuses(serving, '203.0.113.8', 1)).toEqual([200])
       await own.kill()
       const began = performance.now()
@@ -229,30 +224,21 @@ describe('sluice serve --store', () => {
   }, 60_000)
 
   it('counts in a file of SQLite, which it creates', async () => {
-    const words = ['rules.json', '--port', '0', '--store', 'sqlite:served.db']
-    const first = await startServe(program, words)
+    const first = await served({}, '--store', 'sqlite:served.db')
     expect(await statuses(first, '203.0.113.12', 2)).toEqual([200, 200])
     await first.end()
-    const second = await startServe(program, words)
+    const second = await served({}, '--store', 'sqlite:served.db')
     expect(await statuses(second, '203.0.113.12', 2)).toEqual([200, 429])
     expect(await second.end()).toBe(0)
   })
 
-  describe('of PostgreSQL', () => {
-    let postgres: PostgresServer
-    beforeAll(async () => void (postgres = await startPostgres()), 240_000)
-    afterAll(() => postgres.remove())
-
-    it('needs the table, and counts in it', async () => {
-      const words = ['rules.json', '--port', '0', '--store', postgres.url]
-      await expect(startServe(program, words)).rejects.toThrow(/ended with 1: [^]*sluice migrate postgres/)
-      await program.output('migrate', postgres.url, '--apply')
-      const [one, other] = await Promise.all([startServe(program, words), startServe(program, words)])
-      expect(await statuses(one, '203.0.113.13', 2)).toEqual([200, 200])
-      expect(await statuses(other, '203.0.113.13', 2)).toEqual([200, 429])
-      expect(await Promise.all([one.end(), other.end()])).toEqual([0, 0])
-    })
-  })
+  it('needs the table of PostgreSQL, and counts in it', async () => {
+    const postgres = await startPostgres()
+    onTestFinished(() => postgres.remove())
+    await expect(served({}, '--store', postgres.url)).rejects.toThrow(/ended with 1: [^]*sluice migrate postgres/)
+    await program.output('migrate', postgres.url, '--apply')
+    await expectShared('203.0.113.13', '--store', postgres.url)
+  }, 240_000)
 
   it('follows rules in Redis', async () => {
     await program.output('rules', 'push', 'rules.json', redis.url)
@@ -268,7 +254,7 @@ describe('sluice serve --store', () => {
 
 describe('hostile connections', () => {
   it('crash nothing', async () => {
-    const serving = await startServe(program, ['rules.json', '--port', '0'])
+    const serving = await served()
     const port = Number(new URL(serving.where).port)
     const texts = [
       '\0\u0001\u0002',
@@ -297,11 +283,7 @@ describe('hostile connections', () => {
     }
     expect((await askService(serving, '/health')).status).toBe(200)
     expect(await statuses(serving, '203.0.113.16', 4)).toEqual([200, 200, 200, 429])
-    expect(
-      serving
-        .log()
-        .split('\n')
-        .filter((line) => line !== '' && !/^SLUICE_TOKEN|^\(Use `node/.test(line)),
-    ).toEqual([])
+    const lines = serving.log().split('\n')
+    expect(lines.filter((line) => line !== '' && !/^SLUICE_TOKEN|^\(Use `node/.test(line))).toEqual([])
   })
 })

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { setTimeout as pause } from 'node:timers/promises'
+import { once } from 'node:events'
 import { Cluster, Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {
@@ -11,8 +11,7 @@ import {
   type Limiter,
   slidingWindowLog,
 } from '../../src/index.ts'
-import type { Row } from '../../src/cli/top/command.ts'
-import { tableOf } from '../../src/cli/top/command.ts'
+import { type Row, tableOf } from '../../src/cli/top/command.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { CommandLine } from '../support/command-line.ts'
 import { type RedisCluster, startCluster } from '../support/redis-cluster.ts'
@@ -122,39 +121,24 @@ describe('sluice top', () => {
     expect(found).toHaveLength(30)
   })
 
-  it(
-    'refreshes in a terminal until q is pressed, and then leaves the screen as it was',
-    { timeout: 60_000 },
-    async () => {
-      const live = limiterOf('live', [gcra({ quota: 10, window: '1d' })])
-      await live.consume('before')
-      const words = [
-        process.execPath,
-        await cli.program(),
-        'top',
-        ...here(),
-        '--limiter',
-        'live',
-        '--interval',
-        '100ms',
-      ]
-      const terminal = spawn('script', ['-qec', words.map((word) => `'${word}'`).join(' '), '/dev/null'])
-      let shown = ''
-      terminal.stdout.on('data', (data: Buffer) => (shown += data.toString()))
-      const ended = new Promise<number | null>((resolve) => void terminal.once('exit', resolve))
-      const until = async (text: string): Promise<void> => {
-        for (const end = Date.now() + 30_000; !shown.includes(text) && Date.now() < end;) await pause(20)
-        expect(shown).toContain(text)
-      }
-      await until('before')
-      await live.consume('later')
-      await until('later')
-      terminal.stdin.write('q')
-      expect(await ended).toBe(0)
-      expect(shown).toContain('\u001b[?1049h')
-      expect(shown.trimEnd().endsWith('\u001b[?25h\u001b[?1049l')).toBe(true)
-    },
-  )
+  it('refreshes in a terminal until q is pressed, and leaves the screen as it was', { timeout: 60_000 }, async () => {
+    const live = limiterOf('live', [gcra({ quota: 10, window: '1d' })])
+    await live.consume('before')
+    const words = ['top', ...here(), '--limiter', 'live', '--interval', '100ms']
+    const shell = [process.execPath, await cli.program(), ...words].map((word) => `'${word}'`).join(' ')
+    const terminal = spawn('script', ['-qec', shell, '/dev/null'])
+    let shown = ''
+    terminal.stdout.on('data', (data: Buffer) => (shown += data.toString()))
+    const ended = once(terminal, 'exit')
+    const until = (text: string): Promise<void> => expect.poll(() => shown, { timeout: 30_000 }).toContain(text)
+    await until('before')
+    await live.consume('later')
+    await until('later')
+    terminal.stdin.write('q')
+    expect((await ended)[0]).toBe(0)
+    expect(shown).toContain('\u001b[?1049h')
+    expect(shown.trimEnd().endsWith('\u001b[?25h\u001b[?1049l')).toBe(true)
+  })
 
   it.each([
     [[], 'expected a URL'],

@@ -1,6 +1,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { Registry } from 'prom-client'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { Counters, MOST_LIMITS } from '../../src/dashboard/counters.ts'
 import { BUCKETS, SPAN } from '../../src/dashboard/state.ts'
 import {
@@ -27,27 +27,39 @@ const START = 1_700_000_000_000
 function world(): {
   counters: Counters
   clock: ReturnType<typeof virtualClock>
+  decideBy(limits: Limit, times?: number): void
   decide(limit?: string, times?: number, quota?: number): void
 } {
   const clock = virtualClock(START)
   const counters = new Counters(clock)
-  function decide(name = 'one', times = 1, quota = 10): void {
-    const limits = fixedWindow({ quota, window: '1d', name })
+  function decideBy(limits: Limit, times = 1): void {
     const limiter = createLimiter({ name: 'api', keyer: () => 'ann', limits, store: memoryStore({ clock }) })
-    for (let i = 0; i < times; i++) {
-      const event: DecisionEvent = { limiter: 'api', decision: limiter.consume(''), input: '', duration: 0, waited: 0 }
-      counters.count(event)
-    }
+    for (let i = 0; i < times; i++)
+      counters.count({ limiter: 'api', decision: limiter.consume(''), input: '', duration: 0, waited: 0 })
   }
-  return { counters, clock, decide }
+  function decide(name = 'one', times = 1, quota = 10): void {
+    decideBy(fixedWindow({ quota, window: '1d', name }), times)
+  }
+  return { counters, clock, decideBy, decide }
 }
 
-const totals = (counters: Counters): Record<string, number[]> =>
-  Object.fromEntries(
-    counters
-      .series()
-      .map(({ limit, counts }) => [limit, counts.map((list) => list.reduce((sum, each) => sum + each, 0))]),
-  )
+/** Collects metrics, and passes the events of a channel on, until the end of the test. */
+function collectWith(channel: string, count: (event: never) => void): Registry {
+  const registry = new Registry()
+  const { close } = collect(registry)
+  const listener = (event: unknown): void => count(event as never)
+  subscribe(channel, listener)
+  onTestFinished(() => {
+    unsubscribe(channel, listener)
+    close()
+  })
+  return registry
+}
+
+function totals(counters: Counters): Record<string, number[]> {
+  const total = (list: readonly number[]): number => list.reduce((sum, each) => sum + each, 0)
+  return Object.fromEntries(counters.series().map(({ limit, counts }) => [limit, counts.map(total)]))
+}
 
 type Metrics = Awaited<ReturnType<Registry['getMetricsAsJSON']>>
 
@@ -79,72 +91,50 @@ describe('the counters of the dashboard', () => {
   })
 
   it('count a request that a shadow limit would deny as shadow-denied, and not as allowed', () => {
-    const { counters, clock } = world()
-    const limits = fixedWindow({ quota: 1, window: '1d', name: 'trial', shadow: true })
-    const limiter = createLimiter({ keyer: () => 'ann', limits, store: memoryStore({ clock }) })
-    for (let i = 0; i < 3; i++)
-      counters.count({ limiter: 'default', decision: limiter.consume(''), input: '', duration: 0, waited: 0 })
+    const { counters, decideBy } = world()
+    decideBy(fixedWindow({ quota: 1, window: '1d', name: 'trial', shadow: true }), 3)
     expect(totals(counters)).toEqual({ '': [1, 0, 2, 1], trial: [1, 0, 2, 1] })
   })
 
   it('count the same as the metrics for Prometheus, whatever the limits decide', async () => {
-    const registry = new Registry()
-    const { close } = collect(registry)
     const { counters, clock } = world()
-    const count = (event: unknown): void => counters.count(event as DecisionEvent)
-    subscribe('sluice:decision', count)
-    try {
-      const store = memoryStore({ clock })
-      const keyer = (key: string): string => key
-      const three = fixedWindow({ name: 'three', quota: 3, window: '1m' })
-      const trials = [2, 4].map((quota) =>
-        fixedWindow({ name: `trial of ${quota}`, quota, window: '1m', shadow: true }),
-      )
-      const api = createLimiter({ name: 'api', keyer, limits: [three, ...trials], store })
-      const user = createLimiter({ name: 'user', keyer, limits: fixedWindow({ quota: 5, window: '1m' }), store })
-      const limiters = [api, user, stack(api, user)]
-      for (let i = 0; i < 100; i++) {
-        limiters[i % 3]!.consume(`client ${i % 2}`)
-        if (i % 25 === 24) clock.advance(60_000)
-      }
-      const metrics = await registry.getMetricsAsJSON()
-      const whole = sums(metrics, 'sluice_requests_total', () => '')
-      expect({ ...whole, ...sums(metrics, 'sluice_decisions_total', ({ limit }) => String(limit)) }).toEqual(
-        Object.fromEntries(Object.entries(totals(counters)).map(([limit, kinds]) => [limit, kinds.slice(0, 3)])),
-      )
-      // All three outcomes occur, and each request has one.
-      expect(Math.min(...whole['']!)).toBeGreaterThan(0)
-      expect(whole['']!.reduce((sum, each) => sum + each)).toBe(100)
-      const near = sums(metrics, 'sluice_near_limit_total', ({ limit }) => String(limit))
-      for (const [limit, [total]] of Object.entries(near)) expect(totals(counters)[limit]![3]).toBe(total)
-    } finally {
-      unsubscribe('sluice:decision', count)
-      close()
+    const registry = collectWith('sluice:decision', (event: DecisionEvent) => counters.count(event))
+    const store = memoryStore({ clock })
+    const keyer = (key: string): string => key
+    const three = fixedWindow({ name: 'three', quota: 3, window: '1m' })
+    const trials = [2, 4].map((quota) => fixedWindow({ name: `trial of ${quota}`, quota, window: '1m', shadow: true }))
+    const api = createLimiter({ name: 'api', keyer, limits: [three, ...trials], store })
+    const user = createLimiter({ name: 'user', keyer, limits: fixedWindow({ quota: 5, window: '1m' }), store })
+    const limiters = [api, user, stack(api, user)]
+    for (let i = 0; i < 100; i++) {
+      limiters[i % 3]!.consume(`client ${i % 2}`)
+      if (i % 25 === 24) clock.advance(60_000)
     }
+    const metrics = await registry.getMetricsAsJSON()
+    const whole = sums(metrics, 'sluice_requests_total', () => '')
+    expect({ ...whole, ...sums(metrics, 'sluice_decisions_total', ({ limit }) => String(limit)) }).toEqual(
+      Object.fromEntries(Object.entries(totals(counters)).map(([limit, kinds]) => [limit, kinds.slice(0, 3)])),
+    )
+    // All three outcomes occur, and each request has one.
+    expect(Math.min(...whole['']!)).toBeGreaterThan(0)
+    expect(whole['']!.reduce((sum, each) => sum + each)).toBe(100)
+    const near = sums(metrics, 'sluice_near_limit_total', ({ limit }) => String(limit))
+    for (const [limit, [total]] of Object.entries(near)) expect(totals(counters)[limit]![3]).toBe(total)
   })
 
   it('count requests that no policy of rules matches under the names of the metrics', async () => {
-    const registry = new Registry()
-    const { close } = collect(registry)
     const { counters, clock } = world()
-    const count = (event: unknown): void => counters.countUnmatched(event as UnmatchedEvent)
-    subscribe('sluice:unmatched', count)
-    try {
-      const rules = createRules({
-        policies: [{ name: 'login', match: { path: '/login' }, key: 'everyone', limits: [{ quota: 9, window: '1m' }] }],
-        otherwise: 'allow',
-      })
-      const limiter = createLimiter({ rules, store: memoryStore({ clock }) })
-      for (const path of ['/login', '/', '/other']) void limiter.consume({ path })
-      const [, unmatched] = counters.series()
-      expect(unmatched).toMatchObject({ limiter: 'rules/none', limit: 'none', counts: [[2], [], [], []] })
-      expect(unmatched!.words).toBe('requests that no policy matches, not limited')
-      const metrics = sums(await registry.getMetricsAsJSON(), 'sluice_decisions_total', ({ limit }) => String(limit))
-      expect(metrics['none']).toEqual([2, 0, 0])
-    } finally {
-      unsubscribe('sluice:unmatched', count)
-      close()
-    }
+    const registry = collectWith('sluice:unmatched', (event: UnmatchedEvent) => counters.countUnmatched(event))
+    const limits = [{ quota: 9, window: '1m' }]
+    const policies = [{ name: 'login', match: { path: '/login' }, key: 'everyone', limits }]
+    const rules = createRules({ policies, otherwise: 'allow' })
+    const limiter = createLimiter({ rules, store: memoryStore({ clock }) })
+    for (const path of ['/login', '/', '/other']) void limiter.consume({ path })
+    const [, unmatched] = counters.series()
+    expect(unmatched).toMatchObject({ limiter: 'rules/none', limit: 'none', counts: [[2], [], [], []] })
+    expect(unmatched!.words).toBe('requests that no policy matches, not limited')
+    const metrics = sums(await registry.getMetricsAsJSON(), 'sluice_decisions_total', ({ limit }) => String(limit))
+    expect(metrics['none']).toEqual([2, 0, 0])
   })
 
   it('keep ten minutes, by ten seconds', () => {
@@ -185,22 +175,19 @@ describe('the counters of the dashboard', () => {
   })
 
   describe('describe a limit in words', () => {
+    const ten = concurrent({ quota: 10, expiresAfter: '1m', retryAfter: '5s' })
     const examples: readonly (readonly [words: string, limit: Limit])[] = [
       ['100 per minute, gcra', perMinute(100)],
       ['10 per 90 seconds, gcra, burst 4, strict', gcra({ quota: 10, window: '90s', burst: 4, strict: true })],
       ['5 per 2 weeks, leakyBucket, capacity 9, shape false, shadow', queue],
       ['1000 per calendar month, fixedWindow, anchor calendar, timeZone Europe/Berlin', monthly],
       ['1 per 2 seconds, spacing, block 1 hour', spacing('2s', { block: '1h' })],
-      [
-        '10 at the same time, concurrent, expiresAfter 1 minute, retryAfter 5s',
-        concurrent({ quota: 10, expiresAfter: '1m', retryAfter: '5s' }),
-      ],
+      ['10 at the same time, concurrent, expiresAfter 1 minute, retryAfter 5s', ten],
       ['3 per hour, slidingWindowLog, block 1 minute to 1 day', growing],
     ]
     it.each(examples)('%s', (words, limit) => {
-      const { counters, clock } = world()
-      const limiter = createLimiter({ name: 'api', keyer: () => 'ann', limits: limit, store: memoryStore({ clock }) })
-      counters.count({ limiter: 'api', decision: limiter.consume(''), input: '', duration: 0, waited: 0 })
+      const { counters, decideBy } = world()
+      decideBy(limit)
       expect(counters.series()[1]!.words).toBe(words)
     })
 

@@ -16,11 +16,8 @@ import { decorate, decorateClass, moduleOf, platforms } from '../adapters/nestjs
 import { ask, serve, type Served } from '../support/http.ts'
 import { afterTest } from '../support/after-test.ts'
 
-const limiter = createLimiter({
-  name: 'mounted',
-  keyer: (key: string) => key,
-  limits: fixedWindow({ quota: 1, window: '1h' }),
-})
+const once = fixedWindow({ quota: 1, window: '1h' })
+const limiter = createLimiter({ name: 'mounted', keyer: (key: string) => key, limits: once })
 
 type Listener = (request: IncomingMessage, response: ServerResponse) => unknown
 
@@ -150,16 +147,9 @@ describe.each(Object.keys(mounts))('the dashboard in %s', (name) => {
   it('resets a key', async () => {
     limiter.consume('ann')
     const named = encodeURIComponent(JSON.stringify({ limiter: 'mounted', key: 'ann' }))
-    const reply = await ask(await mounted(name), '/limits/reset', {
-      method: 'POST',
-      headers: { ...headers, 'X-Sluice-Key': named, 'Content-Length': '0' },
-    })
+    const sent = { ...headers, 'X-Sluice-Key': named, 'Content-Length': '0' }
+    const reply = await ask(await mounted(name), '/limits/reset', { method: 'POST', headers: sent })
     expect(reply).toMatchObject({ status: 200, body: '{"isReset":true}' })
     expect(limiter.peek('ann').allowed).toBe(true)
   })
-})
-
-it.each(['Express 5', 'Express 4'])('%s redirects to the path with a slash', async (name) => {
-  const reply = await ask(await mounted(name), '/limits', { headers: { 'x-admin': 'yes' } })
-  expect(reply).toMatchObject({ status: 302, headers: { location: './limits/' } })
 })

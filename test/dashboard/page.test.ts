@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { Redis } from 'ioredis'
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { createDashboard, type Dashboard } from '../../src/dashboard/board.ts'
 import { LASTS, MOST_PROCESSES, TOPIC } from '../../src/dashboard/fleet.ts'
 import { createLimiter, fixedWindow, gcra, guard, type Limiter, memoryStore, type Store } from '../../src/index.ts'
@@ -129,6 +129,11 @@ function shows(page: Page, selector: string, text: RegExp): Promise<void> {
   return page.locator(selector).filter({ hasText: text }).first().waitFor()
 }
 
+/** Resolves when the page reports a problem. */
+function alerts(page: Page, text: RegExp): Promise<void> {
+  return page.getByRole('alert').filter({ hasText: text }).waitFor()
+}
+
 describe('the page of the dashboard', () => {
   it('shows what limits are, and how many requests they deny', async () => {
     await open(async (page) => {
@@ -143,27 +148,25 @@ describe('the page of the dashboard', () => {
 
   it('asks every two seconds, and not while nobody looks', async () => {
     const prepare = (context: BrowserContext): Promise<void> => context.clock.install()
-    await open(
-      async (page) => {
-        let asked = 0
-        page.on('request', (request) => void (asked += Number(request.url().endsWith('/state'))))
-        await page.clock.pauseAt(Date.now() + 60_000)
-        const pass = async (seconds: number): Promise<void> => {
-          asked = 0
-          for (let i = 0; i < 10 * seconds; i++) await page.clock.runFor(100)
-        }
-        await pass(10)
-        // Answers take real time, in which this clock may go on.
-        expect(asked).toBeGreaterThanOrEqual(2)
-        expect(asked).toBeLessThanOrEqual(5)
-        await page.evaluate('Object.defineProperty(document, "hidden", { configurable: true, get: () => true })')
-        await pass(5)
-        expect(asked).toBe(0)
-        await page.evaluate('delete document.hidden; document.dispatchEvent(new Event("visibilitychange"))')
-        await expect.poll(() => asked).toBe(1)
-      },
-      { prepare },
-    )
+    const use = async (page: Page): Promise<void> => {
+      let asked = 0
+      page.on('request', (request) => void (asked += Number(request.url().endsWith('/state'))))
+      await page.clock.pauseAt(Date.now() + 60_000)
+      const pass = async (seconds: number): Promise<void> => {
+        asked = 0
+        for (let i = 0; i < 10 * seconds; i++) await page.clock.runFor(100)
+      }
+      await pass(10)
+      // Answers take real time, in which this clock may go on.
+      expect(asked).toBeGreaterThanOrEqual(2)
+      expect(asked).toBeLessThanOrEqual(5)
+      await page.evaluate('Object.defineProperty(document, "hidden", { configurable: true, get: () => true })')
+      await pass(5)
+      expect(asked).toBe(0)
+      await page.evaluate('delete document.hidden; document.dispatchEvent(new Event("visibilitychange"))')
+      await expect.poll(() => asked).toBe(1)
+    }
+    await open(use, { prepare })
   })
 
   it('looks a key up, and resets it after a question', async () => {
@@ -224,10 +227,8 @@ describe('the page of the dashboard', () => {
       const heard = page.locator('[aria-live=polite]')
       await heard.filter({ hasText: 'Limits that deny requests: api / hourly' }).waitFor()
       await page.getByRole('img', { name: /requests per second over time/ }).waitFor()
-      await page
-        .getByRole('row', { name: /^hourly/ })
-        .first()
-        .waitFor()
+      const limit = page.getByRole('row', { name: /^hourly/ })
+      await limit.first().waitFor()
       await page.getByRole('button', { name: 'Look up ann' }).click()
       await page.getByRole('status').filter({ hasText: 'Found.' }).waitFor()
       await page.getByRole('button', { name: 'Reset this key…' }).click()
@@ -266,13 +267,6 @@ describe('the page of the dashboard', () => {
     })
   })
 
-  it('shows stores and rules', async () => {
-    await open(async (page) => {
-      await shows(page, '#stores li', /local: no outage seen/)
-      await shows(page, '#rules li', /version 1, 1 policy/)
-    })
-  })
-
   it('shows an outage first, by name and cause, and is no longer just live until the store is back', async () => {
     let isDown = true
     const inner = laterStore(memoryStore(), () =>
@@ -280,47 +274,40 @@ describe('the page of the dashboard', () => {
     )
     const orders = guard(inner)
     const unnamed = guard(laterStore(memoryStore(), () => Promise.reject(new Error('no route'))))
-    try {
-      await open(
-        async (page) => {
-          await shows(page, '#connection', /^Live$/)
-          expect(await page.title()).toBe('Rate limits')
-          const limits = fixedWindow({ quota: 100, window: '1h' })
-          const limiter = createLimiter({ name: 'checkout', keyer: (key: string) => key, limits, store: orders })
-          for (let i = 0; i < 3; i++) await limiter.consume('ann')
-          const alert = page.getByRole('alert')
-          await alert
-            .filter({ hasText: /^Outage: orders does not answer\.Cause: .*ECONNREFUSED.*Since .*limits decide/ })
-            .waitFor()
-          await shows(page, '#connection', /^Outage: orders$/)
-          expect(await page.title()).toBe('Outage: orders – Rate limits')
-          // It is above everything else on the page, and on the first screen.
-          const [top, below] = await Promise.all([alert.boundingBox(), page.locator('section').first().boundingBox()])
-          expect(top!.y + top!.height).toBeLessThan(below!.y)
-          await record(page, 'dashboard-outage')
-          const other = createLimiter({ name: 'mail', keyer: (key: string) => key, limits, store: unnamed })
-          for (let i = 0; i < 3; i++) await other.consume('ann')
-          await shows(page, '#connection', /^Outage: 2 stores$/)
-          await shows(page, '.problem', /^Outage: the store of mail does not answer\.Cause: .*no route/)
-          isDown = false
-          await shows(page, '#stores li', /orders: answers, since/)
-          expect(await page.locator('.problem').count()).toBe(1)
-          await shows(page, '#connection', /^Outage: the store of mail$/)
-        },
-        { stores: { orders } },
+    onTestFinished(async () => void (await Promise.all([orders.close(), unnamed.close()])))
+    const use = async (page: Page): Promise<void> => {
+      await shows(page, '#connection', /^Live$/)
+      expect(await page.title()).toBe('Rate limits')
+      const limits = fixedWindow({ quota: 100, window: '1h' })
+      const limiter = createLimiter({ name: 'checkout', keyer: (key: string) => key, limits, store: orders })
+      for (let i = 0; i < 3; i++) await limiter.consume('ann')
+      await alerts(page, /^Outage: orders does not answer\.Cause: .*ECONNREFUSED.*Since .*limits decide/)
+      await shows(page, '#connection', /^Outage: orders$/)
+      expect(await page.title()).toBe('Outage: orders – Rate limits')
+      // It is above everything else on the page, and on the first screen.
+      const [top, below] = await Promise.all(
+        [page.getByRole('alert'), page.locator('section').first()].map((each) => each.boundingBox()),
       )
-    } finally {
-      await Promise.all([orders.close(), unnamed.close()])
+      expect(top!.y + top!.height).toBeLessThan(below!.y)
+      await record(page, 'dashboard-outage')
+      const other = createLimiter({ name: 'mail', keyer: (key: string) => key, limits, store: unnamed })
+      for (let i = 0; i < 3; i++) await other.consume('ann')
+      await shows(page, '#connection', /^Outage: 2 stores$/)
+      await shows(page, '.problem', /^Outage: the store of mail does not answer\.Cause: .*no route/)
+      isDown = false
+      await shows(page, '#stores li', /orders: answers, since/)
+      expect(await page.locator('.problem').count()).toBe(1)
+      await shows(page, '#connection', /^Outage: the store of mail$/)
     }
+    await open(use, { stores: { orders } })
   })
 
-  it('shows rules with mistakes first', async () => {
+  it('shows stores and rules, and first rules with mistakes', async () => {
     await open(async (page) => {
+      await shows(page, '#stores li', /local: no outage seen/)
+      await shows(page, '#rules li', /version 1, 1 policy/)
       channel('sluice:rules').publish({ event: 'invalid', rules, problems: [{}, {}], error: new Error('mistakes') })
-      await page
-        .getByRole('alert')
-        .filter({ hasText: /^Rules: A new document has 2 mistakes\. The current rules stay/ })
-        .waitFor()
+      await alerts(page, /^Rules: A new document has 2 mistakes\. The current rules stay/)
       await shows(page, '#connection', /^Problem with rules$/)
       rules.replace({ policies: [] })
       await shows(page, '#connection', /^Live$/)
@@ -345,11 +332,8 @@ describe('the page of the dashboard', () => {
     await open(async (page) => {
       expect(await page.locator('#plot-axis span').allTextContents()).toEqual(['1 / s', '0.5 / s', '0 / s'])
       burst(300)
-      await page
-        .locator('#plot-axis span')
-        .filter({ hasNotText: /^(1|0.5|0) / })
-        .first()
-        .waitFor()
+      const others = page.locator('#plot-axis span').filter({ hasNotText: /^(1|0.5|0) / })
+      await others.first().waitFor()
       // 200 denials in the two to ten seconds of the last step, by the axis.
       const [top] = await page.locator('#plot-axis span').allTextContents()
       const highest = await page.evaluate<number>(
@@ -370,29 +354,22 @@ describe('the page of the dashboard', () => {
       expect(await page.evaluate('document.querySelector("#plot svg").viewBox.baseVal.width')).toBe(6)
       expect(await page.locator('#minutes tr').count()).toBe(1)
     })
-    await open(
-      async (page) => {
-        ago = 400_000 - 130_000
-        burst(3)
-        await shows(page, '#plot-start', /^2 min [23]0 s ago$/)
-        expect(await page.locator('#minutes tr').count()).toBe(3)
-        ago = 0
-        burst(3)
-        await shows(page, '#plot-start', /^(6 min 50 s|7 min) ago$/)
-      },
-      { late: 400_000 },
-    )
-    await open(
-      async (page) => {
-        ago = 0
-        burst(3)
-        await shows(page, '#plot-title', /^Ten minutes$/)
-        await shows(page, '#plot-start', /^10 min ago$/)
-        expect(await page.locator('#since').isVisible()).toBe(false)
-        expect(await page.locator('#minutes tr').count()).toBe(10)
-      },
-      { late: 600_000 },
-    )
+    const use = async (page: Page): Promise<void> => {
+      ago = 600_000 - 130_000
+      burst(3)
+      await shows(page, '#plot-start', /^2 min [23]0 s ago$/)
+      expect(await page.locator('#minutes tr').count()).toBe(3)
+      ago = 600_000 - 400_000
+      burst(3)
+      await shows(page, '#plot-start', /^(6 min 50 s|7 min) ago$/)
+      ago = 0
+      burst(3)
+      await shows(page, '#plot-title', /^Ten minutes$/)
+      await shows(page, '#plot-start', /^10 min ago$/)
+      expect(await page.locator('#since').isVisible()).toBe(false)
+      expect(await page.locator('#minutes tr').count()).toBe(10)
+    }
+    await open(use, { late: 600_000 })
   })
 
   it('reports a lost connection, and connects again', async () => {
@@ -418,28 +395,24 @@ describe('the page of the dashboard', () => {
     ['phone', 360, 800],
     ['desktop', 1100, 1150],
   ] as const)('is readable on a %s in light and dark, and passes axe', async (device, width, height) => {
-    await open(
-      async (page) => {
-        busy()
-        await shows(page, '#top tr', /203\.0\.113/)
-        await page.locator('#top button').first().click()
-        await shows(page, '#states tr', /hourly/)
-        expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width)
-        await page.getByText('Show as a table').click()
-        expect(await page.evaluate(BROKEN)).toEqual([])
-        await page.getByText('Show as a table').click()
-        for (const [colorScheme, background] of [
-          ['light', 'rgb(245, 246, 248)'],
-          ['dark', 'rgb(16, 18, 21)'],
-        ] as const) {
-          await page.emulateMedia({ colorScheme })
-          expect(await page.evaluate('getComputedStyle(document.body).backgroundColor')).toBe(background)
-          expect(await faultsOf(page, { onlyColours: colorScheme === 'dark' })).toEqual([])
-          await record(page, `dashboard-${device}-${colorScheme}`)
-        }
-      },
-      { viewport: { width, height }, bypassCSP: true, late: 600_000 },
-    )
+    const backgrounds = { light: 'rgb(245, 246, 248)', dark: 'rgb(16, 18, 21)' } as const
+    const use = async (page: Page): Promise<void> => {
+      busy()
+      await shows(page, '#top tr', /203\.0\.113/)
+      await page.locator('#top button').first().click()
+      await shows(page, '#states tr', /hourly/)
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width)
+      await page.getByText('Show as a table').click()
+      expect(await page.evaluate(BROKEN)).toEqual([])
+      await page.getByText('Show as a table').click()
+      for (const colorScheme of ['light', 'dark'] as const) {
+        await page.emulateMedia({ colorScheme })
+        expect(await page.evaluate('getComputedStyle(document.body).backgroundColor')).toBe(backgrounds[colorScheme])
+        expect(await faultsOf(page, { onlyColours: colorScheme === 'dark' })).toEqual([])
+        await record(page, `dashboard-${device}-${colorScheme}`)
+      }
+    }
+    await open(use, { viewport: { width, height }, bypassCSP: true, late: 600_000 })
   })
 })
 
@@ -465,7 +438,7 @@ async function record(page: Page, name: string): Promise<void> {
   await page.screenshot({ path: join(root, `docs/img/${name}.png`), scale: 'css' })
 }
 
-describe('a page of three processes', () => {
+describe('a page of three processes', { timeout: 240_000 }, () => {
   const WORKER = fileURLToPath(new URL('../support/fleet-worker.mjs', import.meta.url))
   const phone = { viewport: { width: 360, height: 800 }, bypassCSP: true }
   const desktop = { viewport: { width: 1100, height: 1150 }, bypassCSP: true }
@@ -480,74 +453,60 @@ describe('a page of three processes', () => {
     await client.quit()
   }
 
-  it(
-    'adds them up on a desktop and on a phone, shows one that was killed in grey, and forgets it',
-    { timeout: 240_000 },
-    async () => {
-      const [home, redis] = await Promise.all([builtPackage(), startRedis()])
-      const children = ['api-1', 'api-2', 'api-3'].map((host) =>
-        fork(WORKER, [JSON.stringify({ package: home, port: redis.port, host })]),
-      )
-      try {
-        const urls = await Promise.all(children.map(async (child) => String((await once(child, 'message'))[0])))
-        // One of four requests is denied to each of three processes, in one count.
-        for (const [i, child] of children.entries()) {
-          child.send({ key: 'ann', times: 10 * (i + 1) })
-          await once(child, 'message')
-        }
-        const use = async (page: Page): Promise<void> => {
-          page.setDefaultTimeout(60_000)
-          await page.locator('#connection[data-state=live]').waitFor()
-          await shows(page, '#fleet', /^3 processes with a dashboard on Redis at 127\.0\.0\.1:\d+\.$/)
-          for (const { pid } of children) await shows(page, '#processes tr', new RegExp(`process ${pid}, since`))
-          expect(await page.locator('#self').textContent()).toMatch(new RegExp(`process ${children[0]!.pid}, since`))
-          // 60 requests of all processes, of which 40 are admitted.
-          await page.locator('details').evaluate((each) => each.setAttribute('open', ''))
-          await shows(page, '#minutes tr', /^the last40200$/)
-          await shows(page, '#top tr', /annapi \/ hourly20Look up/)
-          await page.locator('details').evaluate((each) => each.removeAttribute('open'))
-          expect(await faultsOf(page)).toEqual([])
-          expect(await page.evaluate(BROKEN)).toEqual([])
-        }
-        await visit(browser, urls[0]!, phone, async (small) => {
-          await use(small)
-          await visit(browser, urls[0]!, desktop, async (page) => {
-            await use(page)
-            children[2]!.kill('SIGKILL')
-            const killed = page.locator('#processes tr.lost')
-            await killed.filter({ hasText: `process ${children[2]!.pid}` }).waitFor()
-            expect(await killed.count()).toBe(1)
-            await end(redis, children[2]!.pid!)
-            expect(await faultsOf(page)).toEqual([])
-            await record(page, 'dashboard-fleet')
-            await shows(page, '#fleet', /^2 processes /)
-            await shows(small, '#fleet', /^2 processes /)
-            expect(await page.locator('#processes tr').count()).toBe(2)
-            await redis.kill()
-            await page
-              .getByRole('alert')
-              .filter({ hasText: /Other processes are not known: Redis at .* does not answer this page\.Cause: / })
-              .waitFor()
-          })
-        })
-      } finally {
-        for (const child of children) child.kill('SIGKILL')
-        await redis.stop()
-      }
-    },
-  )
+  it('adds them up on a desktop and on a phone, shows one that was killed in grey, and forgets it', async () => {
+    const [home, redis] = await Promise.all([builtPackage(), startRedis()])
+    const children = ['api-1', 'api-2', 'api-3'].map((host) =>
+      fork(WORKER, [JSON.stringify({ package: home, port: redis.port, host })]),
+    )
+    onTestFinished(async () => {
+      for (const child of children) child.kill('SIGKILL')
+      await redis.stop()
+    })
+    const urls = await Promise.all(children.map(async (child) => String((await once(child, 'message'))[0])))
+    // One of four requests is denied to each of three processes, in one count.
+    for (const [i, child] of children.entries()) {
+      child.send({ key: 'ann', times: 10 * (i + 1) })
+      await once(child, 'message')
+    }
+    const use = async (page: Page): Promise<void> => {
+      page.setDefaultTimeout(60_000)
+      await page.locator('#connection[data-state=live]').waitFor()
+      await shows(page, '#fleet', /^3 processes with a dashboard on Redis at 127\.0\.0\.1:\d+\.$/)
+      for (const { pid } of children) await shows(page, '#processes tr', new RegExp(`process ${pid}, since`))
+      expect(await page.locator('#self').textContent()).toMatch(new RegExp(`process ${children[0]!.pid}, since`))
+      // 60 requests of all processes, of which 40 are admitted.
+      await page.locator('details').evaluate((each) => each.setAttribute('open', ''))
+      await shows(page, '#minutes tr', /^the last40200$/)
+      await shows(page, '#top tr', /annapi \/ hourly20Look up/)
+      await page.locator('details').evaluate((each) => each.removeAttribute('open'))
+      expect(await faultsOf(page)).toEqual([])
+      expect(await page.evaluate(BROKEN)).toEqual([])
+    }
+    await visit(browser, urls[0]!, phone, async (small) => {
+      await use(small)
+      await visit(browser, urls[0]!, desktop, async (page) => {
+        await use(page)
+        children[2]!.kill('SIGKILL')
+        const killed = page.locator('#processes tr.lost')
+        await killed.filter({ hasText: `process ${children[2]!.pid}` }).waitFor()
+        expect(await killed.count()).toBe(1)
+        await end(redis, children[2]!.pid!)
+        expect(await faultsOf(page)).toEqual([])
+        await record(page, 'dashboard-fleet')
+        await shows(page, '#fleet', /^2 processes /)
+        await shows(small, '#fleet', /^2 processes /)
+        expect(await page.locator('#processes tr').count()).toBe(2)
+        await redis.kill()
+        await alerts(page, /Other processes are not known: Redis at .* does not answer this page\.Cause: /)
+      })
+    })
+  })
 })
 
 describe('the scripts of the page', () => {
   it('have sound types', async () => {
-    const args = [
-      join(root, 'node_modules/typescript/bin/tsc'),
-      '-p',
-      join(root, 'src/dashboard/page'),
-      '--pretty',
-      'false',
-    ]
-    const run = promisify(execFile)(process.execPath, args)
+    const project = ['-p', join(root, 'src/dashboard/page'), '--pretty', 'false']
+    const run = promisify(execFile)(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), ...project])
     expect(await run.catch((error: unknown) => error)).toMatchObject({ stdout: '' })
   })
 })

@@ -29,6 +29,7 @@ const state = fc.record({
   reason: text(300),
   since: time,
 })
+const rules = fc.record({ version: count, policies: count, loadedAt: time, problem: text(300) })
 const summaries: fc.Arbitrary<Summary> = fc.record({
   format: fc.constant(1 as const),
   host: text(64),
@@ -40,10 +41,7 @@ const summaries: fc.Arbitrary<Summary> = fc.record({
   series: fc.array(series, { minLength: 1, maxLength: MOST_LIMITS + 2, size: 'max' }),
   denied: fc.record({ keys: fc.array(denied, { maxLength: MOST_DENIED, size: 'max' }), unlisted: count }),
   stores: fc.array(state, { maxLength: 20, size: 'max' }),
-  rules: fc.array(fc.record({ version: count, policies: count, loadedAt: time, problem: text(300) }), {
-    maxLength: 20,
-    size: 'max',
-  }),
+  rules: fc.array(rules, { maxLength: 20, size: 'max' }),
 })
 
 const verdicts = (all: readonly Series[]): number => all.reduce((sum, each) => sum + totalOf(each), 0)
@@ -55,11 +53,7 @@ describe('a summary', () => {
         const written = writeSummary(summary)
         expect(Buffer.byteLength(written)).toBeLessThanOrEqual(LARGEST_TEXT)
         const read = readSummary(written)!
-        expect(read).toMatchObject({
-          host: summary.host,
-          since: summary.since,
-          series: [summary.series[0]].concat(read.series.slice(1)),
-        })
+        expect([read.host, read.since, read.series[0]]).toEqual([summary.host, summary.since, summary.series[0]])
         expect(verdicts(read.series)).toBe(verdicts(summary.series))
         // A key that was left out was denied no more often than the list says.
         for (const { count: left } of summary.denied.keys.slice(read.denied.keys.length).slice(0, 1))
@@ -98,37 +92,27 @@ describe('a summary', () => {
     )
   })
 
-  const wrong: Readonly<Record<string, (summary: Summary) => unknown>> = {
-    'another format': (summary) => ({ ...summary, format: 2 }),
-    'no series': (summary) => ({ ...summary, series: [] }),
-    'too many series': (summary) => ({ ...summary, series: new Array(MOST_LIMITS + 3).fill(summary.series[0]) }),
-    'too many counts': (summary) => ({
-      ...summary,
-      series: [{ ...summary.series[0], counts: [new Array(BUCKETS + 1).fill(1), [], [], []] }],
-    }),
-    'a kind of counts that is missing': (summary) => ({
-      ...summary,
-      series: [{ ...summary.series[0], counts: [[], [], []] }],
-    }),
-    'a count below 0': (summary) => ({ ...summary, series: [{ ...summary.series[0], counts: [[-1], [], [], []] }] }),
-    'a count that is a text': (summary) => ({
-      ...summary,
-      series: [{ ...summary.series[0], counts: [['1'], [], [], []] }],
-    }),
-    'a name that is an object': (summary) => ({ ...summary, series: [{ ...summary.series[0], limiter: {} }] }),
-    'a long host': (summary) => ({ ...summary, host: 'x'.repeat(301) }),
-    'a time that no date has': (summary) => ({ ...summary, since: 1e17 }),
-    'a state that is none': (summary) => ({ ...summary, stores: [{ name: 'a', state: 'fine', reason: '', since: 0 }] }),
-    'too many keys': (summary) => ({
-      ...summary,
-      denied: { keys: Array.from({ length: MOST_DENIED + 1 }, () => key), unlisted: 0 },
-    }),
-    'rules that are none': (summary) => ({ ...summary, rules: [null] }),
-  }
+  const all = (more: object): object => ({ series: [{ ...blank().series[0], ...more }] })
   const key = { key: 'a', limiter: 'b', limit: 'c', count: 1, error: 0 }
+  const keys = Array.from({ length: MOST_DENIED + 1 }, () => key)
+  const wrong: Readonly<Record<string, object>> = {
+    'another format': { format: 2 },
+    'no series': { series: [] },
+    'too many series': { series: new Array(MOST_LIMITS + 3).fill(blank().series[0]) },
+    'too many counts': all({ counts: [new Array(BUCKETS + 1).fill(1), [], [], []] }),
+    'a kind of counts that is missing': all({ counts: [[], [], []] }),
+    'a count below 0': all({ counts: [[-1], [], [], []] }),
+    'a count that is a text': all({ counts: [['1'], [], [], []] }),
+    'a name that is an object': all({ limiter: {} }),
+    'a long host': { host: 'x'.repeat(301) },
+    'a time that no date has': { since: 1e17 },
+    'a state that is none': { stores: [{ name: 'a', state: 'fine', reason: '', since: 0 }] },
+    'too many keys': { denied: { keys, unlisted: 0 } },
+    'rules that are none': { rules: [null] },
+  }
   it.each(Object.keys(wrong))('is not read with %s', (name) => {
     expect(readSummary(JSON.stringify(blank()))).toEqual(blank())
-    expect(readSummary(JSON.stringify(wrong[name]!(blank())))).toBeUndefined()
+    expect(readSummary(JSON.stringify({ ...blank(), ...wrong[name] }))).toBeUndefined()
   })
 })
 

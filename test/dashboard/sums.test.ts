@@ -42,14 +42,9 @@ describe('what processes do together', () => {
   it('has the rates of the last ten to twenty seconds, of processes that are not lost', () => {
     // Five seconds of the newest bucket are over.
     const counts = [series('', [9, 15, 15], [30])]
-    const sums = addUp(
-      [
-        member('a', 0, { series: counts }),
-        member('b', 1000, { series: counts }),
-        member('c', 7001, { series: counts }),
-      ],
-      NOW,
-    )
+    const ages = Object.entries({ a: 0, b: 1000, c: 7001 })
+    const members = ages.map(([id, age]) => member(id, age, { series: counts }))
+    const sums = addUp(members, NOW)
     expect(sums.processes.map(({ rates, isLost }) => [...rates.slice(0, 2), isLost])).toEqual([
       [2, 2, false],
       [30 / 14, 30 / 14, false],
@@ -108,28 +103,20 @@ describe('what processes do together', () => {
   })
 
   it('bounds how often a key was denied, whatever each process has listed', () => {
-    const denials = fc.array(
-      fc.dictionary(fc.constantFrom('ann', 'bob', 'eve', 'joe'), fc.integer({ min: 1, max: 9 })),
-      {
-        minLength: 1,
-        maxLength: 4,
-      },
-    )
+    const counts = fc.dictionary(fc.constantFrom('ann', 'bob', 'eve', 'joe'), fc.integer({ min: 1, max: 9 }))
+    const denials = fc.array(counts, { minLength: 1, maxLength: 4 })
     fc.assert(
       fc.property(denials, fc.integer({ min: 1, max: 4 }), (each, size) => {
-        const lists = each.map((counts) => {
-          const sorted = Object.entries(counts).toSorted(([, a], [, b]) => b - a)
-          const keys = sorted
-            .slice(0, size)
-            .map(([key, count]) => ({ key, limiter: 'api', limit: 'hourly', count, error: 0 }))
+        const lists = each.map((denied) => {
+          const sorted = Object.entries(denied).toSorted(([, a], [, b]) => b - a)
+          const most = sorted.slice(0, size)
+          const keys = most.map(([key, count]) => ({ key, limiter: 'api', limit: 'hourly', count, error: 0 }))
           return { keys, unlisted: sorted[size]?.[1] ?? 0 }
         })
-        const { denied } = addUp(
-          lists.map((list, i) => member(String(i), 0, { denied: list })),
-          NOW,
-        )
+        const members = lists.map((list, i) => member(String(i), 0, { denied: list }))
+        const { denied } = addUp(members, NOW)
         for (const { key, count, error } of denied) {
-          const truth = each.reduce((sum, counts) => sum + (counts[key] ?? 0), 0)
+          const truth = each.reduce((sum, one) => sum + (one[key] ?? 0), 0)
           expect(count).toBeGreaterThanOrEqual(truth)
           expect(count - error).toBeLessThanOrEqual(truth)
         }

@@ -3,9 +3,8 @@
 //
 // `SLUICE_RECORD=comparison npx vitest run test/docs/comparison.test.ts` writes the figures.
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
-import { readFile, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import { join, posix } from 'node:path'
+import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { ThrottlerStorageService } from '@nestjs/throttler'
 import { Ratelimit } from '@upstash/ratelimit'
@@ -16,23 +15,21 @@ import { MemoryStore as ExpressStore, rateLimit } from 'express-rate-limit'
 import { MemoryStore as HonoStore } from 'hono-rate-limiter'
 import { RateLimiterMemory, RateLimiterUnion } from 'rate-limiter-flexible'
 import supertest from 'supertest'
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
-import { formatted } from '../../build/format.mjs'
 import { createLimiter, gcra, type Limit, memoryStore, slidingWindowLog } from '../../src/index.ts'
 import { bundleSizes } from '../support/bundle-sizes.ts'
 import { packedPackage } from '../support/package-projects.ts'
-import { anchorsOf } from '../support/pages.ts'
+import { isDead, readPage, writePage } from '../support/pages.ts'
 import { blocksOf, root } from '../support/programs.ts'
 import { builtPackage } from '../support/built.ts'
-import { type RedisServer, startRedis } from '../support/redis.ts'
-import { type RestProxy, startRestProxy } from '../support/upstash.ts'
+import { upstashForAll } from '../support/redis-tests.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
 const require = createRequire(import.meta.url)
 const PAGE = 'docs/comparison.md'
-const page = (): string => readFileSync(join(root, PAGE), 'utf8')
+const page = (): string => readPage(PAGE)
 
 type Cells = readonly string[]
 
@@ -83,12 +80,7 @@ function mistakeIn(target: string): string | undefined {
   // A branch changes, a commit does not.
   if (/^https:\/\/github\.com\/[\w-]+\/[\w-]+\/blob\/[\da-f]{40}\/\S+$/.test(target)) return undefined
   if (/^https?:/.test(target)) return `${target}: is no source at a fixed version`
-  const [file, anchor] = target.split('#') as [string, string?]
-  const path = join(root, posix.join(posix.dirname(PAGE), file))
-  if (!existsSync(path)) return `${target}: does not exist`
-  return anchor === undefined || anchorsOf(readFileSync(path, 'utf8')).has(anchor)
-    ? undefined
-    : `${target}: no such heading`
+  return isDead(PAGE, target) ? `${target}: no such file or heading` : undefined
 }
 
 /** Returns what is wrong with the evidence of a page. */
@@ -174,7 +166,7 @@ function firstText(cell: string): string {
  */
 async function compare(title: string, figures: ReadonlyMap<string, string>, tolerance = 0): Promise<void> {
   if (process.env['SLUICE_RECORD'] === 'comparison') {
-    const lines = (await readFile(join(root, PAGE), 'utf8')).split('\n')
+    const lines = page().split('\n')
     const at = lines.findIndex((line) => line.startsWith(`| ${title} `))
     const cells = lines[at]!.split('|')
     for (const [column, figure] of figures) {
@@ -182,7 +174,7 @@ async function compare(title: string, figures: ReadonlyMap<string, string>, tole
       cells[i] = cells[i]!.replace(/\[[^\]]+\]/, () => `[${figure}]`)
     }
     lines[at] = cells.join('|')
-    await writeFile(join(root, PAGE), await formatted(lines.join('\n'), 'page.md'))
+    await writePage(PAGE, lines.join('\n'))
   }
   const cells = tables(page()).get(title)!
   const numberIn = (text: string): number => Number(text.replaceAll(',', ''))
@@ -348,89 +340,71 @@ async function mostAdmitted(
 }
 
 describe('the most that passes in any window', () => {
-  let server: RedisServer
-  let proxy: RestProxy
-  beforeAll(async () => {
-    server = await startRedis()
-    proxy = await startRestProxy(server.port)
-  })
-  afterAll(async () => {
-    await proxy.close()
-    await server.stop()
-  })
+  const shared = upstashForAll()
   afterEach(() => vi.useRealTimers())
 
-  function ours(limits: Limit): (key: string) => boolean {
+  /** Returns whether a package admits a request of a key at the time of the clock. */
+  type Admits = (key: string) => boolean | Promise<boolean>
+
+  function ours(limits: Limit): Admits {
     const clock = { now: () => Date.now() }
     const limiter = createLimiter({ keyer: (key: string) => key, limits, store: memoryStore({ clock }) })
     return (key) => limiter.consume(key).allowed
   }
 
-  function fastify(): (key: string) => boolean {
-    const LocalStore = require('@fastify/rate-limit/store/LocalStore.js') as new (...options: unknown[]) => {
-      incr(
-        key: string,
-        done: (error: unknown, result: { current: number }) => void,
-        window: number,
-        quota: number,
-      ): void
-    }
-    const store = new LocalStore(false, false, 5000)
-    return (key) => {
-      let current = 0
-      store.incr(key, (_error, result) => (current = result.current), WINDOW, QUOTA)
-      return current <= QUOTA
-    }
-  }
-
-  function hono(): (key: string) => Promise<boolean> {
-    const store = new HonoStore()
+  function counting(store: ExpressStore | HonoStore): Admits {
     store.init({ windowMs: WINDOW } as never)
     return async (key) => (await store.increment(key)).totalHits <= QUOTA
   }
 
-  function expressMemory(): (key: string) => Promise<boolean> {
-    const store = new ExpressStore()
-    store.init({ windowMs: WINDOW } as never)
-    return async (key) => (await store.increment(key)).totalHits <= QUOTA
+  /** The packages that count in memory. */
+  const inMemory: Readonly<Record<string, () => Admits>> = {
+    sluice: () => ours(gcra({ quota: QUOTA, window: WINDOW })),
+    'rate-limiter-flexible'() {
+      const limiter = new RateLimiterMemory({ points: QUOTA, duration: WINDOW / 1000 })
+      return (key) =>
+        limiter.consume(key).then(
+          () => true,
+          () => false,
+        )
+    },
+    'express-rate-limit': () => counting(new ExpressStore()),
+    '@fastify/rate-limit'() {
+      type Done = (error: unknown, result: { readonly current: number }) => void
+      const LocalStore = require('@fastify/rate-limit/store/LocalStore.js') as new (...options: unknown[]) => {
+        incr(key: string, done: Done, window: number, quota: number): void
+      }
+      const store = new LocalStore(false, false, 5000)
+      return (key) => {
+        let current = 0
+        store.incr(key, (_error, result) => (current = result.current), WINDOW, QUOTA)
+        return current <= QUOTA
+      }
+    },
+    'hono-rate-limiter': () => counting(new HonoStore()),
+    '@nestjs/throttler'() {
+      const storage = new ThrottlerStorageService()
+      return async (key) => !(await storage.increment(key, WINDOW, QUOTA, WINDOW, 'default')).isBlocked
+    },
   }
 
-  function flexible(): (key: string) => Promise<boolean> {
-    const limiter = new RateLimiterMemory({ points: QUOTA, duration: WINDOW / 1000 })
-    return (key) =>
-      limiter.consume(key).then(
-        () => true,
-        () => false,
-      )
-  }
-
-  function throttler(): (key: string) => Promise<boolean> {
-    const storage = new ThrottlerStorageService()
-    return async (key) => !(await storage.increment(key, WINDOW, QUOTA, WINDOW, 'default')).isBlocked
-  }
-
-  function upstash(): (key: string) => Promise<boolean> {
-    const redis = new Redis({ url: proxy.url, token: proxy.token, retry: false })
+  function upstash(): Admits {
+    const { url, token } = shared.proxy
+    const redis = new Redis({ url, token, retry: false })
     const ratelimit = new Ratelimit({ redis, limiter: Ratelimit.slidingWindow(QUOTA, '10 s'), timeout: 0 })
     return async (key) => (await ratelimit.limit(key)).success
   }
 
+  async function mostOnFakeTimers(make: () => Admits): Promise<number> {
+    vi.useFakeTimers({ now: START - 1 })
+    const most = await mostAdmitted(make(), (to) => vi.advanceTimersByTime(to - Date.now()))
+    vi.useRealTimers()
+    return most
+  }
+
   it('is what the page says', async () => {
-    const makers = new Map<string, () => (key: string) => boolean | Promise<boolean>>([
-      ['sluice', () => ours(gcra({ quota: QUOTA, window: WINDOW }))],
-      ['rate-limiter-flexible', flexible],
-      ['express-rate-limit', expressMemory],
-      ['@fastify/rate-limit', fastify],
-      ['hono-rate-limiter', hono],
-      ['@nestjs/throttler', throttler],
-    ])
     const figures = new Map<string, string>()
-    for (const [name, make] of makers) {
-      vi.useFakeTimers({ now: START - 1 })
-      const admit = make()
-      figures.set(name, String(await mostAdmitted(admit, (to) => vi.advanceTimersByTime(to - Date.now()))))
-      vi.useRealTimers()
-    }
+    for (const [name, make] of Object.entries(inMemory)) figures.set(name, String(await mostOnFakeTimers(make)))
     vi.useFakeTimers({ now: START - 1, toFake: ['Date'] })
     figures.set('@upstash/ratelimit', String(await mostAdmitted(upstash(), (to) => vi.setSystemTime(to))))
     vi.useRealTimers()
@@ -438,9 +412,7 @@ describe('the most that passes in any window', () => {
   })
 
   it('is the quota with `slidingWindowLog`', async () => {
-    vi.useFakeTimers({ now: START - 1 })
-    const admit = ours(slidingWindowLog({ quota: QUOTA, window: WINDOW }))
-    expect(await mostAdmitted(admit, (to) => vi.advanceTimersByTime(to - Date.now()))).toBe(QUOTA)
+    expect(await mostOnFakeTimers(() => ours(slidingWindowLog({ quota: QUOTA, window: WINDOW })))).toBe(QUOTA)
   })
 })
 

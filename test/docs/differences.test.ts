@@ -2,44 +2,24 @@
 // same requests. The columns "there" and "here" are what they answer.
 //
 // `SLUICE_RECORD=differences npx vitest run test/docs/differences.test.ts` writes the two columns.
-import { readFile, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { APP_GUARD } from '@nestjs/core'
 import { SkipThrottle, ThrottlerGuard, ThrottlerModule, type ThrottlerModuleOptions } from '@nestjs/throttler'
 import { Ratelimit } from '@upstash/ratelimit'
 import { Redis } from '@upstash/redis'
 import express, { type RequestHandler } from 'express'
 import { rateLimit as expressRateLimit, MemoryStore, type Options } from 'express-rate-limit'
-import { Redis as IORedis } from 'ioredis'
 import { RateLimiterRedis } from 'rate-limiter-flexible'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { formatted } from '../../build/format.mjs'
+import { describe, expect, it, vi } from 'vitest'
 import { rateLimit, type RateLimitOptions } from '../../adapters/express/index.ts'
 import * as nest from '../../adapters/nestjs/index.ts'
 import { createLimiter, type Decision, everyone, fixedWindow, SluiceError } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { controllers, limitedModule, moduleOf, start, type StartOptions } from '../adapters/nestjs/app.ts'
 import { ask, type Reply, serve } from '../support/http.ts'
-import { pages, readPage } from '../support/pages.ts'
-import { root } from '../support/programs.ts'
-import { type RedisServer, startRedis } from '../support/redis.ts'
-import { type RestProxy, startRestProxy } from '../support/upstash.ts'
+import { pages, readPage, type Row, rowsOf, writePage } from '../support/pages.ts'
+import { upstashForAll } from '../support/redis-tests.ts'
 
-let redis: RedisServer
-let proxy: RestProxy
-let client: IORedis
-
-beforeAll(async () => {
-  redis = await startRedis()
-  proxy = await startRestProxy(redis.port)
-  client = new IORedis(redis.port)
-})
-
-afterAll(async () => {
-  await client.quit()
-  await proxy.close()
-  await redis.stop()
-})
+const redis = upstashForAll()
 
 interface Both {
   there(): unknown
@@ -90,6 +70,10 @@ const codeOf = (run: () => unknown): unknown => {
   }
 }
 
+/** Returns a header of the last response. */
+const headerOf = async (name: string, limits: readonly RequestHandler[], times: number): Promise<unknown> =>
+  (await last(limits, times)).headers[name]
+
 const namesOf = ({ headers }: Reply, pattern: RegExp): string =>
   Object.keys(headers)
     .filter((name) => pattern.test(name))
@@ -135,6 +119,7 @@ async function lastOfNest(
   return { admitted: count, reply }
 }
 
+const DRAFT = { standardHeaders: 'draft-7' } as const
 const neighbours = ['2001:db8:0:1::1', '2001:db8:0:2::1']
 const TTL = 3_600_000
 
@@ -143,25 +128,13 @@ const differences: Readonly<Record<string, Readonly<Record<string, Both>>>> = {
   'docs/migrating/express-rate-limit.md': {
     '`request.rateLimit` of the third request, with a limit of 2: `used`': {
       async there() {
-        let used: unknown
-        await last(
-          [there({ limit: 2, handler: (request, response) => void response.send(String((used = usedIn(request)))) })],
-          3,
-        )
-        return used
+        const handler: Options['handler'] = (request, response) => void response.send(String(usedIn(request)))
+        return (await last([there({ limit: 2, handler })], 3)).body
       },
       async here() {
-        let used: unknown
-        await last(
-          [
-            here({
-              onDenied: (_: unknown, response: express.Response, _next: unknown, { limits }: Decision) =>
-                void response.send(String((used = limits[0]!.used))),
-            }),
-          ],
-          3,
-        )
-        return used
+        const onDenied = (_: unknown, response: express.Response, _next: unknown, { limits }: Decision): void =>
+          void response.send(String(limits[0]!.used))
+        return (await last([here({ onDenied })], 3)).body
       },
     },
     'names of the older headers': {
@@ -169,24 +142,16 @@ const differences: Readonly<Record<string, Readonly<Record<string, Both>>>> = {
       here: async () => namesOf(await last([here({ headers: 'github' })], 1), /^x-rate/),
     },
     '`RateLimit-Policy` of `draft-7`, with limits of 5 and 3': {
-      there: async () =>
-        (
-          await last(
-            [there({ limit: 5, standardHeaders: 'draft-7' }), there({ limit: 3, standardHeaders: 'draft-7' })],
-            1,
-          )
-        ).headers['ratelimit-policy'],
-      here: async () =>
-        (await last([here({ limits: [hour(5, 'five'), hour(3, 'three')], headers: 'draft-7' })], 1)).headers[
-          'ratelimit-policy'
-        ],
+      there: () => headerOf('ratelimit-policy', [there({ limit: 5, ...DRAFT }), there({ limit: 3, ...DRAFT })], 1),
+      here: () =>
+        headerOf('ratelimit-policy', [here({ limits: [hour(5, 'five'), hour(3, 'three')], headers: 'draft-7' })], 1),
     },
     '`Cache-Control` of a denial': {
-      there: async () => (await last([there({ limit: 1 })], 2)).headers['cache-control'] ?? 'none',
-      here: async () => (await last([here({ limits: hour(1) })], 2)).headers['cache-control'],
+      there: async () => (await headerOf('cache-control', [there({ limit: 1 })], 2)) ?? 'none',
+      here: () => headerOf('cache-control', [here({ limits: hour(1) })], 2),
     },
     '`Retry-After` of a denial, with `retryAfter: 30`': {
-      there: async () => (await last([there({ limit: 1, retryAfter: 30 })], 2)).headers['retry-after'],
+      there: () => headerOf('retry-after', [there({ limit: 1, retryAfter: 30 })], 2),
       here: () => codeOf(() => here({ retryAfter: 30 } as object)),
     },
     'the count of a key, with a function for the limit': {
@@ -213,18 +178,12 @@ const differences: Readonly<Record<string, Readonly<Record<string, Both>>>> = {
     },
     'admitted of ten requests, after a restart with the other package': {
       async there() {
-        const store = new MemoryStore()
-        return [
-          admitted(await last([there({ limit: 5, store })], 10)),
-          admitted(await last([there({ limit: 5, store })], 10)),
-        ]
+        const old = there({ limit: 5, store: new MemoryStore() })
+        return [admitted(await last([old], 10)), admitted(await last([old], 10))]
       },
       async here() {
-        const store = new MemoryStore()
-        return [
-          admitted(await last([there({ limit: 5, store })], 10)),
-          admitted(await last([here({ limits: hour(5) })], 10)),
-        ]
+        const old = there({ limit: 5, store: new MemoryStore() })
+        return [admitted(await last([old], 10)), admitted(await last([here({ limits: hour(5) })], 10))]
       },
     },
   },
@@ -262,15 +221,15 @@ const differences: Readonly<Record<string, Readonly<Record<string, Both>>>> = {
   'docs/migrating/rate-limiter-flexible.md': {
     'the key of a client in Redis': {
       async there() {
-        await new RateLimiterRedis({ storeClient: client, points: 5, duration: 60 }).consume('ann')
-        return (await client.keys('*ann*')).join()
+        await new RateLimiterRedis({ storeClient: redis.client, points: 5, duration: 60 }).consume('ann')
+        return (await redis.client.keys('*ann*')).join()
       },
       async here() {
-        await client.flushall()
-        await createLimiter({ name: 'api', keyer: everyone, limits: hour(5), store: redisStore(client) })
+        await redis.client.flushall()
+        await createLimiter({ name: 'api', keyer: everyone, limits: hour(5), store: redisStore(redis.client) })
           .key('ann')
           .consume()
-        return (await client.keys('*ann*')).join()
+        return (await redis.client.keys('*ann*')).join()
       },
     },
   },
@@ -278,7 +237,7 @@ const differences: Readonly<Record<string, Readonly<Record<string, Both>>>> = {
     "a window of `'1.5 h'`": {
       async there() {
         const ratelimit = new Ratelimit({
-          redis: new Redis({ url: proxy.url, token: proxy.token, automaticDeserialization: false }),
+          redis: new Redis({ url: redis.proxy.url, token: redis.proxy.token, automaticDeserialization: false }),
           limiter: Ratelimit.fixedWindow(5, '1.5 h' as '1 h'),
         })
         return (await ratelimit.limit('ann')).remaining
@@ -288,31 +247,14 @@ const differences: Readonly<Record<string, Readonly<Record<string, Both>>>> = {
   },
 }
 
-interface Row {
-  readonly line: string
-  readonly cells: readonly string[]
-}
-
-/** Returns the rows of a table with these columns. */
-function rowsOf(page: string): Row[] {
-  const lines = readPage(page).split('\n')
-  const head = lines.findIndex((line) => /^\| difference +\| there +\| here +\| what to do +\|$/.test(line))
-  if (head === -1) return []
-  const end = lines.findIndex((line, i) => i > head && line === '')
-  return lines.slice(head + 2, end).map((line) => ({
-    line,
-    cells: line
-      .split('|')
-      .slice(1, -1)
-      .map((cell) => cell.trim()),
-  }))
-}
+/** Returns the rows of the table of a page. */
+const differencesOn = (page: string): Row[] => rowsOf(page, 'difference', 'there', 'here', 'what to do')
 
 describe('the differences of the migration pages', () => {
   it('have a program each', () => {
     const titles = pages
-      .filter((page) => rowsOf(page).length > 0)
-      .map((page) => [page, rowsOf(page).map(({ cells }) => cells[0])])
+      .filter((page) => differencesOn(page).length > 0)
+      .map((page) => [page, differencesOn(page).map(({ cells }) => cells[0])])
     expect(titles).toEqual(Object.entries(differences).map(([page, rows]) => [page, Object.keys(rows)]))
   })
 
@@ -322,19 +264,14 @@ describe('the differences of the migration pages', () => {
   it.each(all)('%s: %s', async (page, title, both) => {
     vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
     const cells = [`\`${String(await both.there())}\``, `\`${String(await both.here())}\``]
-    const row = rowsOf(page).find(({ cells: [first] }) => first === title)!
-    if (process.env['SLUICE_RECORD'] === 'differences') await record(page, row, cells)
-    expect(
-      rowsOf(page)
-        .find(({ cells: [first] }) => first === title)!
-        .cells.slice(1, 3),
-    ).toEqual(cells)
+    const row = (): Row => differencesOn(page).find(({ cells: [first] }) => first === title)!
+    if (process.env['SLUICE_RECORD'] === 'differences') await record(page, row(), cells)
+    expect(row().cells.slice(1, 3)).toEqual(cells)
     expect(cells[0]).not.toBe(cells[1])
   })
 })
 
 async function record(page: string, { line, cells }: Row, [then, now]: readonly string[]): Promise<void> {
-  const text = await readFile(join(root, page), 'utf8')
-  const written = text.replace(line, () => `| ${cells[0]} | ${then} | ${now} | ${cells[3]} |`)
-  await writeFile(join(root, page), await formatted(written, 'page.md'))
+  const written = readPage(page).replace(line, () => `| ${cells[0]} | ${then} | ${now} | ${cells[3]} |`)
+  await writePage(page, written)
 }

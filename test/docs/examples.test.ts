@@ -5,7 +5,6 @@ import { cp, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises'
 import type { Server } from 'node:http'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { rowStore } from '../../src/extend.ts'
 import { storeBehaviours } from '../../src/testing.ts'
@@ -13,8 +12,8 @@ import { adapters } from '../support/adapters.ts'
 import { buildInto } from '../support/built.ts'
 import { newerNode } from '../support/newer-node.ts'
 import { freePort, redisCommand } from '../support/redis.ts'
+import { root } from '../support/programs.ts'
 
-const root = fileURLToPath(new URL('../..', import.meta.url))
 const MINUTE = 60_000
 
 let folder: string
@@ -40,19 +39,25 @@ function node(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<str
   })
 }
 
+/** The lines of a request that is admitted, with what the header says of its limits, and the body. */
+const admitted = (request: string, limits: string, body: string): string[] => [
+  `${request}: 200, RateLimit: ${limits}`,
+  `  ${body}`,
+]
+
+/** The lines of a request that a limit denies. */
+const denied = (request: string, limit: string): string[] => [
+  `${request}: 429, RateLimit: "${limit}";r=0, Retry-After: n`,
+  `  quota exceeded: ${limit}`,
+]
+
 const perApp = [
-  'GET /: 200, RateLimit: "burst";r=4, "hour";r=999',
-  '  hello, you have 4 left',
-  'GET /: 200, RateLimit: "burst";r=3, "hour";r=998',
-  '  hello, you have 3 left',
-  'POST /login: 200, RateLimit: "login";r=2',
-  '  welcome',
-  'POST /login: 200, RateLimit: "login";r=1',
-  '  welcome',
-  'POST /login: 200, RateLimit: "login";r=0',
-  '  welcome',
-  'POST /login: 429, RateLimit: "login";r=0, Retry-After: n',
-  '  quota exceeded: login',
+  ...admitted('GET /', '"burst";r=4, "hour";r=999', 'hello, you have 4 left'),
+  ...admitted('GET /', '"burst";r=3, "hour";r=998', 'hello, you have 3 left'),
+  ...admitted('POST /login', '"login";r=2', 'welcome'),
+  ...admitted('POST /login', '"login";r=1', 'welcome'),
+  ...admitted('POST /login', '"login";r=0', 'welcome'),
+  ...denied('POST /login', 'login'),
 ]
 
 /** The dashboard answers strangers with an empty 401. */
@@ -70,27 +75,20 @@ const outputs: Readonly<Record<string, readonly string[]>> = {
     '  quota exceeded: points',
   ],
   dashboard: [
-    'GET /: 200, RateLimit: "hourly";r=1',
-    '  hello',
-    'GET /: 200, RateLimit: "hourly";r=0',
-    '  hello',
-    'GET /: 429, RateLimit: "hourly";r=0, Retry-After: n',
-    '  quota exceeded: hourly',
+    ...admitted('GET /', '"hourly";r=1', 'hello'),
+    ...admitted('GET /', '"hourly";r=0', 'hello'),
+    ...denied('GET /', 'hourly'),
     'GET /limits/: 401',
     '  ',
     'POST /limits/reset: 200',
     '  {"isReset":true}',
-    'GET /: 200, RateLimit: "hourly";r=1',
-    '  hello',
+    ...admitted('GET /', '"hourly";r=1', 'hello'),
   ],
   'log-denials': [
-    'GET /: 200, RateLimit: "hourly";r=1',
-    '  hello',
-    'GET /: 200, RateLimit: "hourly";r=0',
-    '  hello',
+    ...admitted('GET /', '"hourly";r=1', 'hello'),
+    ...admitted('GET /', '"hourly";r=0', 'hello'),
     '{"level":30,"limiter":"api","limit":"hourly","key":"127.0.0.1","retryAfter":n,"path":"/","message":"denied"}',
-    'GET /: 429, RateLimit: "hourly";r=0, Retry-After: n',
-    '  quota exceeded: hourly',
+    ...denied('GET /', 'hourly'),
   ],
   'llm-gateway': [
     'request of ann, and what is left afterwards        status denied by  requests    tokens    budget   running',
@@ -105,76 +103,50 @@ const outputs: Readonly<Record<string, readonly string[]>> = {
     'the second one hangs up after 20 words            aborted                  13      2705     17705         2',
   ],
   plans: [
-    'GET /notes: 200, RateLimit: "reads";r=2',
-    '  done',
-    'POST /notes: 200, RateLimit: "writes";r=0',
-    '  done',
-    'POST /notes: 429, RateLimit: "writes";r=0, Retry-After: n',
-    '  quota exceeded: writes',
-    'POST /notes: 200, RateLimit: "writes";r=59',
-    '  done',
-    'POST /notes: 200, RateLimit: "writes";r=58',
-    '  done',
+    ...admitted('GET /notes', '"reads";r=2', 'done'),
+    ...admitted('POST /notes', '"writes";r=0', 'done'),
+    ...denied('POST /notes', 'writes'),
+    ...admitted('POST /notes', '"writes";r=59', 'done'),
+    ...admitted('POST /notes', '"writes";r=58', 'done'),
     'POST /notes: 200',
     '  done',
-    'GET /notes: 200, RateLimit: "reads";r=2',
-    '  done',
+    ...admitted('GET /notes', '"reads";r=2', 'done'),
   ],
   stacked: [
-    'GET /documents/1: 200, RateLimit: "per-user";r=4, "per-document";r=1',
-    '  document 1',
-    'GET /documents/1: 200, RateLimit: "per-user";r=4, "per-document";r=0',
-    '  document 1',
-    'GET /documents/1: 429, RateLimit: "per-document";r=0, Retry-After: n',
-    '  quota exceeded: per-document',
-    'GET /documents/2: 200, RateLimit: "per-user";r=3, "per-document";r=1',
-    '  document 2',
+    ...admitted('GET /documents/1', '"per-user";r=4, "per-document";r=1', 'document 1'),
+    ...admitted('GET /documents/1', '"per-user";r=4, "per-document";r=0', 'document 1'),
+    ...denied('GET /documents/1', 'per-document'),
+    ...admitted('GET /documents/2', '"per-user";r=3, "per-document";r=1', 'document 2'),
   ],
   rules: [
-    'GET /notes: 200, RateLimit: "notes";r=4',
-    '  version 1, 4 left',
-    'GET /notes: 200, RateLimit: "notes";r=3',
-    '  version 1, 3 left',
+    ...admitted('GET /notes', '"notes";r=4', 'version 1, 4 left'),
+    ...admitted('GET /notes', '"notes";r=3', 'version 1, 3 left'),
     'POST /tight: 204',
     '  ',
-    'GET /notes: 200, RateLimit: "notes";r=0',
-    '  version 2, 0 left',
-    'GET /notes: 429, RateLimit: "notes";r=0, Retry-After: n',
-    '  quota exceeded: notes',
+    ...admitted('GET /notes', '"notes";r=0', 'version 2, 0 left'),
+    ...denied('GET /notes', 'notes'),
     'POST /loose: 204',
     '  ',
-    'GET /notes: 200, RateLimit: "notes";r=5',
-    '  version 3, 5 left',
+    ...admitted('GET /notes', '"notes";r=5', 'version 3, 5 left'),
   ],
   'custom-keyer': [
-    'GET /: 200, RateLimit: "2-per-1m";r=1',
-    '  counted as tenant acme',
-    'GET /: 200, RateLimit: "2-per-1m";r=1',
-    '  counted as address 127.0.0.1',
-    'GET /: 200, RateLimit: "2-per-1m";r=0',
-    '  counted as address 127.0.0.1',
-    'GET /: 429, RateLimit: "2-per-1m";r=0, Retry-After: n',
-    '  quota exceeded: 2-per-1m',
+    ...admitted('GET /', '"2-per-1m";r=1', 'counted as tenant acme'),
+    ...admitted('GET /', '"2-per-1m";r=1', 'counted as address 127.0.0.1'),
+    ...admitted('GET /', '"2-per-1m";r=0', 'counted as address 127.0.0.1'),
+    ...denied('GET /', '2-per-1m'),
   ],
   'custom-store': [
-    'GET /: 200, RateLimit: "2-per-1m";r=1',
-    '  hello',
-    'GET /: 200, RateLimit: "2-per-1m";r=0',
-    '  hello',
-    'GET /: 429, RateLimit: "2-per-1m";r=0, Retry-After: n',
-    '  quota exceeded: 2-per-1m',
+    ...admitted('GET /', '"2-per-1m";r=1', 'hello'),
+    ...admitted('GET /', '"2-per-1m";r=0', 'hello'),
+    ...denied('GET /', '2-per-1m'),
   ],
   postgres: ['400 requests to 4 processes: 100 admitted, 300 denied'],
   sqlite: ['400 requests to 4 processes: 100 admitted, 300 denied'],
   'custom-algorithm': [
-    'POST /codes: 200, RateLimit: "codes";r=2',
-    '  a code is on its way',
-    'POST /codes: 200, RateLimit: "codes";r=1',
-    '  a code is on its way',
-    'POST /codes: 200, RateLimit: "codes";r=0',
-    '  a code is on its way',
-    'POST /codes: 429, RateLimit: "codes";r=0, Retry-After: n',
-    '  quota exceeded: codes',
+    ...admitted('POST /codes', '"codes";r=2', 'a code is on its way'),
+    ...admitted('POST /codes', '"codes";r=1', 'a code is on its way'),
+    ...admitted('POST /codes', '"codes";r=0', 'a code is on its way'),
+    ...denied('POST /codes', 'codes'),
   ],
 }
 

@@ -1,29 +1,24 @@
 // Runs every `npx sluice replay` and `npx sluice suggest` of the documents on generated logs.
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { CommandLine } from '../support/command-line.ts'
 import { clfLine } from '../support/logs.ts'
 import { pages, readPage } from '../support/pages.ts'
 import { blocksOf } from '../support/programs.ts'
-import { builtPackage } from '../support/built.ts'
 
-let built: string
-let home: string
+let program: string
+const cli = new CommandLine()
 beforeAll(async () => {
-  built = await builtPackage()
-  home = mkdtempSync(join(tmpdir(), 'sluice-docs-'))
+  program = await cli.program()
   const log = Array.from({ length: 200 }, (_, i) => clfLine(1.7e12 + i * 500, `192.0.2.${i % 3}`, '/login')).join('\n')
-  for (const name of ['access.log', 'access.log.1']) writeFileSync(join(home, name), log)
-  writeFileSync(join(home, 'access.log.2.gz'), gzipSync(log))
-  const rules = 'policies:\n  - name: all\n    key: ip\n    limits:\n      - { quota: 5, window: 1m }\n'
-  writeFileSync(join(home, 'rules.yaml'), rules)
+  for (const name of ['access.log', 'access.log.1']) cli.file(name, log)
+  cli.file('access.log.2.gz', gzipSync(log))
+  cli.file('rules.yaml', 'policies:\n  - name: all\n    key: ip\n    limits:\n      - { quota: 5, window: 1m }\n')
 }, 60_000)
-afterAll(() => {
-  rmSync(home, { recursive: true, force: true })
-})
+afterAll(() => cli.remove())
 
 const commands = pages.flatMap((page) =>
   blocksOf(readPage(page))
@@ -36,9 +31,8 @@ it('the documents have commands for logs', () => {
 })
 
 it.each(commands)('%s', (command) => {
-  const program = join(built, 'src', 'cli', 'sluice.js')
   const line = command.replace('npx sluice', `"${process.execPath}" "${program}"`)
-  const out = execFileSync('sh', ['-c', line], { cwd: home, encoding: 'utf8' })
+  const out = execFileSync('sh', ['-c', line], { cwd: cli.home, encoding: 'utf8' })
   expect(out).toMatch(/\d requests of \d|"requests": \d/)
-  if (command.includes('--html')) expect(existsSync(join(home, 'report.html'))).toBe(true)
+  if (command.includes('--html')) expect(existsSync(join(cli.home, 'report.html'))).toBe(true)
 })

@@ -6,32 +6,27 @@
 //
 // `SLUICE_RECORD=migrating npx vitest run test/docs/migrating.test.ts` writes the columns in the middle.
 import { type ChildProcess, fork } from 'node:child_process'
-import { once } from 'node:events'
-import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { transform } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import peers from '../../bench/package.json' with { type: 'json' }
-import { formatted } from '../../build/format.mjs'
 import { buildInto } from '../support/built.ts'
-import { pages, readPage } from '../support/pages.ts'
+import { pages, readPage, type Row, rowsOf, writePage } from '../support/pages.ts'
 import { type Block, blocksOf, portOf, preload, root } from '../support/programs.ts'
-import { type RedisServer, startRedis } from '../support/redis.ts'
-import { type RestProxy, startRestProxy } from '../support/upstash.ts'
+import { upstashForAll } from '../support/redis-tests.ts'
+import { endProcess } from '../support/server-process.ts'
 
 const guides = pages.filter((page) => page.startsWith('docs/migrating/'))
 const DATE = '2026-11-23T12:00:00Z'
 const ON_REDIS = 'docs/migrating/upstash-ratelimit.md'
 
+const redis = upstashForAll()
 let folder: string
-let redis: RedisServer
-let proxy: RestProxy
 
 beforeAll(async () => {
-  redis = await startRedis()
-  proxy = await startRestProxy(redis.port)
   // Here, programs find the dependencies, and `sluice` by the name of the package that they are in.
   const cache = join(root, 'node_modules', '.cache')
   await mkdir(cache, { recursive: true })
@@ -41,43 +36,22 @@ beforeAll(async () => {
   await buildInto(folder)
 })
 
-afterAll(async () => {
-  await proxy.close()
-  await redis.stop()
-  await rm(folder, { recursive: true, force: true })
-})
+afterAll(() => rm(folder, { recursive: true, force: true }))
 
 /** Starts a block of a page as a program. */
 async function start(name: string, { code }: Block): Promise<ChildProcess> {
   const file = join(folder, `${name}.mjs`)
   const options = { loader: 'ts', tsconfigRaw: { compilerOptions: { experimentalDecorators: true } } } as const
-  const program = await transform(code.replaceAll('redis://localhost:6379', redis.url), options)
+  const program = await transform(code.replaceAll('redis://localhost:6379', redis.server.url), options)
   await writeFile(file, program.code)
-  const upstash = { UPSTASH_REDIS_REST_URL: proxy.url, UPSTASH_REDIS_REST_TOKEN: proxy.token }
+  const upstash = { UPSTASH_REDIS_REST_URL: redis.proxy.url, UPSTASH_REDIS_REST_TOKEN: redis.proxy.token }
   const env = { ...process.env, ...upstash, DATE }
   const execArgv = ['--disable-warning=ExperimentalWarning', '--import', join(folder, 'preload.mjs')]
   return fork(file, { cwd: folder, execArgv, env, stdio: 'pipe' })
 }
 
-/** A row of the table of a page. */
-interface Row {
-  readonly line: string
-  readonly requests: string
-  /** What the page says of both apps, and what changes. */
-  readonly said: readonly [before: string, after: string]
-  readonly change: string
-}
-
-function rowsOf(page: string): Row[] {
-  const lines = readPage(page).split('\n')
-  const head = lines.findIndex((line) => /^\| requests +\| before +\| after +\| what changes +\|$/.test(line))
-  if (head === -1) return []
-  const end = lines.findIndex((line, i) => i > head && line === '')
-  return lines.slice(head + 2, end).map((line) => {
-    const [, requests, before, after, change] = line.split('|').map((cell) => cell.trim())
-    return { line, requests: requests!, said: [before!, after!], change: change! }
-  })
-}
+/** Returns the rows of the table of a page: the requests, what the page says of both apps, and what changes. */
+const requestsOn = (page: string): Row[] => rowsOf(page, 'requests', 'before', 'after', 'what changes')
 
 interface Requests {
   readonly count: number
@@ -137,11 +111,10 @@ async function outcomesOf(name: string, block: Block, rows: readonly Row[], isTi
     const port = await portOf(child)
     if (!isTimed) await earlyInWindow()
     const outcomes: Outcome[] = []
-    for (const { requests } of rows) outcomes.push(await send(port, requestsOf(requests), isTimed))
+    for (const { cells } of rows) outcomes.push(await send(port, requestsOf(cells[0]!), isTimed))
     return outcomes
   } finally {
-    child.kill('SIGKILL')
-    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+    await endProcess(child)
   }
 }
 
@@ -169,16 +142,16 @@ async function record(
   before: readonly Outcome[],
   after: readonly Outcome[],
 ): Promise<void> {
-  let text = await readFile(join(root, page), 'utf8')
-  for (const [i, { line, requests, change }] of rows.entries()) {
-    text = text.replace(line, () => `| ${requests} | ${before[i]!.cell} | ${after[i]!.cell} | ${change} |`)
+  let text = readPage(page)
+  for (const [i, { line, cells }] of rows.entries()) {
+    text = text.replace(line, () => `| ${cells[0]} | ${before[i]!.cell} | ${after[i]!.cell} | ${cells[3]} |`)
   }
-  await writeFile(join(root, page), await formatted(text, 'page.md'))
+  await writePage(page, text)
 }
 
 describe.concurrent('the apps of the migration pages', { timeout: 60_000 }, () => {
   it.for(guides)('%s: both answer as its table says', async (page, { expect }) => {
-    const rows = rowsOf(page)
+    const rows = requestsOn(page)
     expect(rows.length).toBeGreaterThan(3)
     const [old, current] = blocksOf(readPage(page))
     expect([old!.language, current!.language]).toEqual(['js', 'ts'])
@@ -189,10 +162,10 @@ describe.concurrent('the apps of the migration pages', { timeout: 60_000 }, () =
       outcomesOf(`${name}-after`, current!, rows, isTimed),
     ])
     if (process.env['SLUICE_RECORD'] === 'migrating') await record(page, rows, before, after)
-    const heard = rows.map(({ requests }, i) => [requests, before[i]!.cell, after[i]!.cell])
-    expect(rowsOf(page).map(({ requests, said: [then, now] }) => [requests, then, now])).toEqual(heard)
-    const changes = rows.map(({ requests, change }) => [requests, saidKind(change)])
-    expect(changes).toEqual(rows.map(({ requests }, i) => [requests, kindOf(before[i]!, after[i]!)]))
+    const heard = rows.map(({ cells }, i) => [cells[0], before[i]!.cell, after[i]!.cell])
+    expect(requestsOn(page).map(({ cells }) => cells.slice(0, 3))).toEqual(heard)
+    const changes = rows.map(({ cells: [requests, , , change] }) => [requests, saidKind(change!)])
+    expect(changes).toEqual(rows.map(({ cells: [requests] }, i) => [requests, kindOf(before[i]!, after[i]!)]))
   })
 
   const programs = guides.flatMap((page) =>

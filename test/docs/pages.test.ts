@@ -12,12 +12,9 @@
 // - `nginx`, `go`, `python` and `yml`, a configuration of another program, are checked by test/e2e. `text` is checked by other tests, or not at all.
 //
 // A Redis, a PostgreSQL, a DynamoDB Local and an etcd at the usual ports are replaced by servers that the test starts.
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import { transform } from 'esbuild'
 import { Client } from 'pg'
 import { limit, type LimitInput } from 'sluice'
@@ -26,13 +23,14 @@ import manifest from '../../package.json' with { type: 'json' }
 import { checkRules } from '../../src/rules/index.ts'
 import { parseText } from '../../src/rules/text.ts'
 import { postgresTable } from '../../src/stores/postgres.ts'
-import { pages, readPage } from '../support/pages.ts'
+import { pages, readPage, rowsOf } from '../support/pages.ts'
 import { programPath } from '../support/debian.ts'
 import { type EtcdServer, startEtcd } from '../support/etcd.ts'
 import { ownPackages } from '../support/own-packages.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres.ts'
 import { type Block, blocksOf, fencesOf, Programs } from '../support/programs.ts'
 import { freePort, type RedisServer, startRedis } from '../support/redis.ts'
+import { endProcess, startServer } from '../support/server-process.ts'
 
 const MINUTE = 60_000
 
@@ -108,33 +106,15 @@ async function startDynamodb(): Promise<DynamodbServer> {
   const port = await freePort()
   const options = [`-Djava.library.path=${libraries}`, '-Xmx256m', '-XX:TieredStopAtLevel=1']
   const words = ['-cp', `${jar}:${libraries}/*`, 'Local.java', '-inMemory', '-disableTelemetry', '-port', String(port)]
-  const child = spawn(java, [...options, ...words], { cwd: directory, stdio: ['ignore', 'ignore', 'pipe'] })
-  await answers(child, port)
+  const url = `http://127.0.0.1:${port}`
+  const child = await startServer(java, [...options, ...words], url, { cwd: directory })
   return {
-    url: `http://127.0.0.1:${port}`,
+    url,
     async stop() {
-      child.kill('SIGKILL')
-      if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+      await endProcess(child)
       await rm(directory, { recursive: true, force: true })
     },
   }
-}
-
-/** Resolves when a server answers, with any status. */
-async function answers(child: ChildProcess, port: number): Promise<void> {
-  let log = ''
-  child.stderr!.on('data', (data: Buffer) => (log += data.toString()))
-  for (let tries = 0; tries < 600; tries++) {
-    if (child.exitCode !== null) break
-    const isThere = await fetch(`http://127.0.0.1:${port}/`).then(
-      () => true,
-      () => false,
-    )
-    if (isThere) return
-    await pause(100)
-  }
-  child.kill('SIGKILL')
-  throw new Error(`DynamoDB Local did not start: ${log}`)
 }
 
 /** The program for etcd, whose leases somebody revokes: their rows are gone, and the next decision has a new lease. */
@@ -233,15 +213,6 @@ function isCommand(command: string): boolean {
   return installed !== undefined && installed.split(' ').every((each) => packages.includes(each))
 }
 
-/** Returns the cells of the tables with these headings. */
-function rowsOf(page: string): string[][] {
-  const rows = [...readPage(page).matchAll(/^\|(.*)\|$/gm)].map(([, row]) =>
-    row!.split(' | ').map((cell) => cell.trim()),
-  )
-  const start = rows.findIndex(([there, here]) => there === 'there' && here === 'here')
-  return start === -1 ? [] : rows.slice(start + 2)
-}
-
 describe.concurrent('the pages', { timeout: 4 * MINUTE }, () => {
   for (const [name, block] of blocks)
     it(`${block.page}, line ${block.line}: ${block.language}`, () => verify(name, block))
@@ -255,8 +226,9 @@ describe.concurrent('the pages', { timeout: 4 * MINUTE }, () => {
   it.for(guides)('%s has the code before and after, a table, and what gets better', (page, { expect }) => {
     const languages = blocksOf(readPage(page)).map(({ language }) => language)
     expect(languages.slice(0, 2)).toEqual(['js', 'ts'])
-    expect(rowsOf(page).length).toBeGreaterThan(10)
-    expect(rowsOf(page).filter((row) => row.length !== 2 || row.includes(''))).toEqual([])
+    const rows = rowsOf(page, 'there', 'here')
+    expect(rows.length).toBeGreaterThan(10)
+    expect(rows.filter(({ cells }) => cells.length !== 2 || cells.includes(''))).toEqual([])
     expect(readPage(page)).toMatch(/^## What gets better$/m)
   })
 

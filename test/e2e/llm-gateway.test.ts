@@ -154,6 +154,12 @@ const WORD = 'yes '
 const free = { requests: 20, tokens: 5000, budget: 20_000, running: 2 }
 const pro = { requests: 600, tokens: 200_000, budget: 50_000_000, running: 50 }
 
+/** Checks what is left of Ann's limits after one request. */
+async function expectPaid(tokens: number): Promise<void> {
+  const expected = { requests: 19, tokens: free.tokens - tokens, budget: free.budget - tokens, running: 2 }
+  expect(await leftAtEnd('key-of-ann', 2)).toEqual(expected)
+}
+
 /** The tokens of a prompt, as the model counts them. */
 function promptTokens(prompt: string): number {
   return countTokens(JSON.stringify(messagesOf(prompt)))
@@ -164,16 +170,13 @@ describe.each(Object.entries(clients))('%s', (name, connect) => {
     const { text, tokens } = await connect('key-of-ann').whole('Say 7 words')
     expect(text).toBe(WORD.repeat(7))
     expect(tokens).toBe(promptTokens('Say 7 words') + 7)
-    const expected = { requests: 19, tokens: free.tokens - tokens!, budget: free.budget - tokens!, running: 2 }
-    expect(await leftAtEnd('key-of-ann', 2)).toEqual(expected)
+    await expectPaid(tokens!)
   })
 
   test('gets streamed answers, and pays what the model has counted', async () => {
     const { text } = await connect('key-of-ann').stream('Say 30 words')
     expect(text).toBe(WORD.repeat(30))
-    const tokens = promptTokens('Say 30 words') + 30
-    const expected = { requests: 19, tokens: free.tokens - tokens, budget: free.budget - tokens, running: 2 }
-    expect(await leftAtEnd('key-of-ann', 2)).toEqual(expected)
+    await expectPaid(promptTokens('Say 30 words') + 30)
   })
 
   test('backs off as retry-after-ms says, and then succeeds', { timeout: 60_000 }, async () => {
@@ -255,8 +258,7 @@ describe.each(Object.entries(clients))('%s', (name, connect) => {
     const { text, tokens } = await connect('key-of-ann').whole('Say 5 words', { maxRetries: 2 })
     expect(text).toBe(WORD.repeat(5))
     expect(model.asked).toEqual(['large', 'small'])
-    const expected = { requests: 19, tokens: free.tokens - tokens!, budget: free.budget - tokens!, running: 2 }
-    expect(await leftAtEnd('key-of-ann', 2)).toEqual(expected)
+    await expectPaid(tokens!)
   })
 
   test('gets answers of another model while the first one wants no requests', async () => {
@@ -278,8 +280,7 @@ describe.each(Object.entries(clients))('%s', (name, connect) => {
     expect(model.asked).toEqual(['large', 'small', 'large'])
     const used = promptTokens('Say 5 words') + 5
     if (tokens !== undefined) expect(tokens).toBe(used)
-    const expected = { requests: 19, tokens: free.tokens - used, budget: free.budget - used, running: 2 }
-    expect(await leftAtEnd('key-of-ann', 2)).toEqual(expected)
+    await expectPaid(used)
   })
 
   test('pays no tokens for an answer from the cache', async () => {

@@ -8,6 +8,7 @@ import {
   type FixedWindowOptions,
   limit,
   type Limit,
+  type Limiter,
   type LimitInput,
   memoryStore,
   perMinute,
@@ -28,6 +29,14 @@ const stores: [string, number, (clock: VirtualClock) => Store][] = [
   ['memory', 200, (clock) => memoryStore({ clock })],
   ['Redis', 40, (clock) => redisStore(redis.client, { clock, prefix: `calendar${runs++}:` })],
 ]
+
+/** Returns options of a limit on the calendar of a zone. */
+const days = (quota: number, window: FixedWindowOptions['window'], timeZone = 'UTC') =>
+  ({ quota, window, anchor: 'calendar', timeZone }) as const
+
+function berlin(window: FixedWindowOptions['window'], quota = 2): Limit {
+  return fixedWindow({ ...days(quota, window, 'Europe/Berlin'), name: 'plan' })
+}
 
 const HOUR = 3_600_000
 const UNITS = ['1d', '1w', '1mo', '1y'] as const
@@ -70,12 +79,14 @@ function endOf(zone: string, unit: Unit, time: number): number {
 }
 
 describe.each(stores)('a window on the calendar in %s', (_, numRuns, storeOn) => {
+  const limiterAt = (clock: VirtualClock, limits: Limit): Limiter<object> =>
+    createLimiter<object>({ keyer: () => 'k', limits, store: storeOn(clock) })
+
   it('admits the quota in each window of Temporal, and reports the exact times', async () => {
     await fc.assert(
       fc.asyncProperty(places, fc.constantFrom(...UNITS), steps, async ([timeZone, start], unit, trace) => {
         const clock = virtualClock(Date.parse(start))
-        const limits = fixedWindow({ quota: 4, window: unit, anchor: 'calendar', timeZone })
-        const limiter = createLimiter({ keyer: () => 'k', limits, store: storeOn(clock) })
+        const limiter = limiterAt(clock, fixedWindow(days(4, unit, timeZone)))
         let [end, used] = [0, 0]
         for (const { after, cost } of trace) {
           clock.advance(after)
@@ -98,8 +109,7 @@ describe.each(stores)('a window on the calendar in %s', (_, numRuns, storeOn) =>
 
   it('admits a request that waits when the clocks have changed', async () => {
     const clock = virtualClock(Date.parse('2026-03-28T22:00Z'))
-    const limits = fixedWindow({ quota: 1, window: '1d', anchor: 'calendar', timeZone: 'Europe/Berlin' })
-    const limiter = createLimiter({ keyer: () => 'k', limits, store: storeOn(clock) })
+    const limiter = limiterAt(clock, berlin('1d', 1))
     await limiter.consume({})
     // Midnight, and then a day of 23 hours.
     expect((await limiter.consume({})).retryAfter).toBe(HOUR)
@@ -126,45 +136,33 @@ describe.each(stores)('a window on the calendar in %s', (_, numRuns, storeOn) =>
     const clock = virtualClock(Date.parse('2026-05-15T23:30Z'))
     const versions: Limit[] = [
       berlin('1d'),
-      fixedWindow({ quota: 5, window: '1d', anchor: 'calendar', timeZone: 'Asia/Tokyo', name: 'plan' }),
-      fixedWindow({ quota: 6, window: '1mo', anchor: 'calendar', name: 'plan' }),
+      fixedWindow({ ...days(5, '1d', 'Asia/Tokyo'), name: 'plan' }),
+      fixedWindow({ ...days(6, '1mo'), name: 'plan' }),
       fixedWindow({ quota: 7, window: '1d', anchor: 'clock', name: 'plan' }),
       fixedWindow({ quota: 8, window: '1h', name: 'plan' }),
       berlin('1w'),
       // Its day began after that of Berlin.
-      fixedWindow({ quota: 9, window: '1d', anchor: 'calendar', timeZone: 'Africa/Lagos', name: 'plan' }),
+      fixedWindow({ ...days(9, '1d', 'Africa/Lagos'), name: 'plan' }),
     ]
-    const limiter = createLimiter<number>({
-      keyer: () => 'k',
-      limits: (version) => versions[version],
-      store: storeOn(clock),
-    })
-    await limiter.consume(0)
-    for (const version of [1, 2, 3, 4, 5, 6]) {
-      expect((await limiter.peek(version, { cost: 0 })).limits[0]!.used).toBe(1)
-    }
-    for (const [i, version] of [1, 2, 3, 4].entries()) {
-      expect((await limiter.consume(version)).limits[0]!.used).toBe(i + 2)
-    }
+    const limiter = createLimiter<Limit>({ keyer: () => 'k', limits: (limit) => limit, store: storeOn(clock) })
+    await limiter.consume(versions[0]!)
+    for (const each of versions) expect((await limiter.peek(each, { cost: 0 })).limits[0]!.used).toBe(1)
+    for (const i of [1, 2, 3, 4]) expect((await limiter.consume(versions[i]!)).limits[0]!.used).toBe(i + 1)
   })
 
   it('settles in the window of the calendar, also when no request came for months', async () => {
     const clock = virtualClock(Date.parse('2026-02-02T12:00:00Z'))
-    const limiter = createLimiter<string>({
-      keyer: (key) => key,
-      limits: fixedWindow({ quota: 1, window: '1mo', anchor: 'calendar' }),
-      store: storeOn(clock),
-    })
-    const decision = await limiter.consume('ann')
+    const limiter = limiterAt(clock, fixedWindow(days(1, '1mo')))
+    const decision = await limiter.consume({})
     clock.set(Date.parse('2026-04-15T12:00:00Z'))
     await limiter.settle(decision, 2)
     clock.set(Date.parse('2026-05-01T00:00:00Z'))
-    expect((await limiter.consume('ann')).allowed).toBe(true)
+    expect((await limiter.consume({})).allowed).toBe(true)
   })
 
   it('refunds in the same window, and nothing in a later one', async () => {
     const clock = virtualClock(Date.parse('2026-05-15T12:00Z'))
-    const limiter = createLimiter({ keyer: () => 'k', limits: berlin('1d'), store: storeOn(clock) })
+    const limiter = limiterAt(clock, berlin('1d'))
     const [first, second] = [await limiter.consume({}), await limiter.consume({})]
     await limiter.refund(first)
     expect((await limiter.peek({}, { cost: 0 })).limits[0]!.used).toBe(1)
@@ -175,14 +173,10 @@ describe.each(stores)('a window on the calendar in %s', (_, numRuns, storeOn) =>
   })
 })
 
-function berlin(window: FixedWindowOptions['window']): Limit {
-  return fixedWindow({ quota: 2, window, anchor: 'calendar', timeZone: 'Europe/Berlin', name: 'plan' })
-}
-
 describe('a limit on the calendar', () => {
   it('is plain data, the same from JSON', () => {
     for (const window of UNITS) {
-      const made = fixedWindow({ quota: 100, window, anchor: 'calendar', timeZone: 'Europe/Berlin' })
+      const made = fixedWindow(days(100, window, 'Europe/Berlin'))
       expect(made.name).toBe(`100-per-${window}`)
       expect(limit(JSON.parse(JSON.stringify(made)) as LimitInput)).toEqual(made)
     }
@@ -215,26 +209,22 @@ describe('a limit on the calendar', () => {
 
   it('comes from a document of rules', async () => {
     const clock = virtualClock(Date.parse('2026-05-31T20:00Z'))
-    const month = { algorithm: 'fixedWindow', quota: 1, window: '1mo', anchor: 'calendar', timeZone: 'Europe/Berlin' }
-    const rules = createRules({
-      policies: [
-        { name: 'api', key: 'ip', limits: [month], overrides: [{ key: '192.0.2.7', limits: [{ window: '1y' }] }] },
-      ],
-    })
+    const month = { algorithm: 'fixedWindow', ...days(1, '1mo', 'Europe/Berlin') }
+    const policy = { name: 'api', key: 'ip', limits: [month] }
+    const overrides = [{ key: '192.0.2.7', limits: [{ window: '1y' }] }]
+    const rules = createRules({ policies: [{ ...policy, overrides }] })
     const limiter = createLimiter({ rules, store: memoryStore({ clock }) })
     expect((await limiter.consume({ ip: '192.0.2.1' })).resetAfter).toBe(2 * HOUR)
     expect((await limiter.consume({ ip: '192.0.2.7' })).resetAfter).toBeGreaterThan(200 * 24 * HOUR)
-    expect(() =>
-      createRules({ policies: [{ name: 'api', key: 'ip', limits: [{ ...month, timeZone: 'Mars/Base' }] }] }),
-    ).toThrow('policies[0].limits[0].timeZone: expected a time zone')
+    const wrong = { ...policy, limits: [{ ...month, timeZone: 'Mars/Base' }] }
+    const message = 'policies[0].limits[0].timeZone: expected a time zone'
+    expect(() => createRules({ policies: [wrong] })).toThrow(message)
   })
 
   it('has a share for each process while the store does not answer', () => {
-    const large = fixedWindow({ quota: 100, window: '1mo', anchor: 'calendar', timeZone: 'Europe/Berlin' })
-    expect(shareOf(large, 0.1)).toMatchObject({ quota: 10, anchor: 'calendar', timeZone: 'Europe/Berlin' })
-    expect(shareOf(berlin('1d'), 0.1)).toEqual(
-      limit({ algorithm: 'fixedWindow', quota: 1, window: '5d', name: 'plan' }),
-    )
+    const share = { quota: 10, anchor: 'calendar', timeZone: 'Europe/Berlin' }
+    expect(shareOf(berlin('1mo', 100), 0.1)).toMatchObject(share)
+    expect(shareOf(berlin('1d'), 0.1)).toEqual(fixedWindow({ quota: 1, window: '5d', name: 'plan' }))
   })
 
   it('does not slow down or fail with other limits', () => {

@@ -6,14 +6,13 @@ import {
   leakyBucket,
   limit,
   type Limit,
+  type Limiter,
   memoryStore,
   perMinute,
   slidingWindowLog,
   type Store,
   tokenBucket,
 } from '../../src/index.ts'
-import { decide } from '../http/decisions.ts'
-import { headerConfig, headerWriter } from '../../src/http/headers/styles.ts'
 import { retryAfter } from '../../src/http/headers/retry-after.ts'
 import { createRules } from '../../src/rules/index.ts'
 import { LocalDecisions } from '../../src/stores/guard/local.ts'
@@ -22,6 +21,7 @@ import { Charge, createPolicy } from '../../src/stores/store.ts'
 import { type VirtualClock, virtualClock } from '../../src/testing.ts'
 import { remoteStore } from '../../src/testing/adapter/world.ts'
 import { names } from '../support/harness.ts'
+import { headersOf } from '../support/written-headers.ts'
 import { redisForAll } from '../support/redis-tests.ts'
 
 const redis = redisForAll()
@@ -32,6 +32,9 @@ const stores: [string, (clock: VirtualClock) => Store][] = [
 ]
 
 describe.each(stores)('a quota of 0 in %s', (_, storeOn) => {
+  const limiterOf = (limits: (quota: number) => Limit, clock = virtualClock()): Limiter<number> =>
+    createLimiter<number>({ keyer: () => 'k', limits, store: storeOn(clock) })
+
   it.each(names())('is never admitted, and a cost of 0 is: %s', async (algorithm) => {
     const closed = limit({ algorithm, quota: 0, window: '1m', name: 'closed' })
     const limiter = createLimiter({ keyer: () => 'k', limits: closed, store: storeOn(virtualClock()) })
@@ -44,11 +47,7 @@ describe.each(stores)('a quota of 0 in %s', (_, storeOn) => {
 
   it.each(names())('keeps what was used before, for the quota that comes back: %s', async (algorithm) => {
     const full = algorithm === 'spacing' ? 1 : 4
-    const limiter = createLimiter<number>({
-      keyer: () => 'k',
-      limits: (quota) => limit({ algorithm, quota, window: '1h', name: 'plan' }),
-      store: storeOn(virtualClock()),
-    })
+    const limiter = limiterOf((quota) => limit({ algorithm, quota, window: '1h', name: 'plan' }))
     for (let i = 0; i < full; i++) await limiter.consume(full)
     const { remaining, resetAfter } = await limiter.peek(full, { cost: 0 })
     expect((await limiter.consume(0)).retryAfter).toBe(Infinity)
@@ -57,11 +56,7 @@ describe.each(stores)('a quota of 0 in %s', (_, storeOn) => {
   })
 
   it('has no debt and keeps what was used before, for a capacity that comes back', async () => {
-    const limiter = createLimiter<number>({
-      keyer: () => 'k',
-      limits: (capacity) => tokenBucket({ quota: 4, window: '1h', capacity, name: 'plan' }),
-      store: storeOn(virtualClock()),
-    })
+    const limiter = limiterOf((capacity) => tokenBucket({ quota: 4, window: '1h', capacity, name: 'plan' }))
     await limiter.penalize(0, 3)
     expect((await limiter.peek(0, { cost: 0 })).resetAfter).toBe(0)
     for (let i = 0; i < 4; i++) await limiter.consume(4)
@@ -71,11 +66,7 @@ describe.each(stores)('a quota of 0 in %s', (_, storeOn) => {
 
   it('locks the key out where the limit has a block', async () => {
     const clock = virtualClock()
-    const limiter = createLimiter<number>({
-      keyer: () => 'k',
-      limits: (quota) => gcra({ quota, window: '1m', name: 'plan', block: '10s' }),
-      store: storeOn(clock),
-    })
+    const limiter = limiterOf((quota) => gcra({ quota, window: '1m', name: 'plan', block: '10s' }), clock)
     expect((await limiter.consume(0)).retryAfter).toBe(Infinity)
     expect(await limiter.consume(5)).toMatchObject({ allowed: false, retryAfter: 10_000 })
     clock.advance(10_000)
@@ -95,19 +86,15 @@ describe('a limit that admits nothing', () => {
   it.each(capacities)('%s', (_, limits) => {
     const limiter = createLimiter({ keyer: () => 'k', limits })
     expect(limiter.consume({})).toMatchObject({ allowed: false, retryAfter: Infinity, remaining: 0 })
-    expect(policyOf(limits)).toMatch(/;q=0;w=60$/)
+    expect(headersOf(limits)['RateLimit-Policy']).toMatch(/;q=0;w=60$/)
   })
 
   it('comes from a document of rules, also by an override', () => {
+    const overridden = { key: 'ann', limits: [{ quota: 0 }] }
     const rules = createRules({
       policies: [
         { name: 'off', match: { path: '/off' }, key: 'ip', limits: [{ quota: 0, window: '1m' }] },
-        {
-          name: 'on',
-          key: 'attribute:user',
-          limits: [{ quota: 1, window: '1m' }],
-          overrides: [{ key: 'ann', limits: [{ quota: 0 }] }],
-        },
+        { name: 'on', key: 'attribute:user', limits: [{ quota: 1, window: '1m' }], overrides: [overridden] },
       ],
     })
     const limiter = createLimiter({ rules })
@@ -124,14 +111,10 @@ describe('a limit that admits nothing', () => {
   })
 
   it('is written as a quota of 0 that returns after its window, without Retry-After', () => {
-    const limiter = createLimiter({ keyer: () => 'k', limits: perMinute(0, { name: 'off' }) })
-    const decision = limiter.consume({})
-    expect(retryAfter(decision)).toBeUndefined()
-    expect(headers(decision.limits[0]!.limit, 'standard')).toEqual({
-      'RateLimit-Policy': '"off";q=0;w=60',
-      RateLimit: '"off";r=0;t=60',
-    })
-    expect(headers(decision.limits[0]!.limit, 'draft-6')).toEqual({
+    const off = perMinute(0, { name: 'off' })
+    expect(retryAfter(createLimiter({ keyer: () => 'k', limits: off }).consume({}))).toBeUndefined()
+    expect(headersOf(off)).toEqual({ 'RateLimit-Policy': '"off";q=0;w=60', RateLimit: '"off";r=0;t=60' })
+    expect(headersOf(off, 'draft-6')).toEqual({
       'RateLimit-Policy': '0;w=60',
       'RateLimit-Limit': '0',
       'RateLimit-Remaining': '0',
@@ -142,25 +125,11 @@ describe('a limit that admits nothing', () => {
   it('admits nothing while the store does not answer, whatever the share of the process', () => {
     for (const share of [1, 0.1]) {
       const local = new LocalDecisions(share, 100, remoteStore(memoryStore()))
-      const charge = new Charge(
-        createPolicy('api', gcra({ quota: 3, window: '1m', burst: 0 }), memoryStore(), {}),
-        'k',
-        1,
-      )
+      const policy = createPolicy('api', gcra({ quota: 3, window: '1m', burst: 0 }), memoryStore(), {})
+      const charge = new Charge(policy, 'k', 1)
       local.decide({ kind: 'consume', charges: [charge], fresh: false }, 'local')
       expect(charge).toMatchObject({ allowed: false, retryAfter: Infinity })
       local.close()
     }
   })
 })
-
-function headers(of: Limit, style: 'standard' | 'draft-6'): Record<string, string> {
-  const decision = createLimiter({ keyer: () => 'k', limits: of }).consume({})
-  const written: Record<string, string> = {}
-  headerWriter(headerConfig({ headers: style }))(decide(decision.limits), 0, (name, value) => (written[name] = value))
-  return written
-}
-
-function policyOf(of: Limit): string {
-  return headers(of, 'standard')['RateLimit-Policy']!
-}

@@ -30,15 +30,8 @@ function refused(make: () => unknown): SluiceError {
 describe('limit()', () => {
   it('returns plain frozen data', () => {
     const made = gcra({ quota: 100, window: '1m', burst: 20, strict: true, block: '15m' })
-    expect(made).toEqual({
-      algorithm: 'gcra',
-      name: '100-per-1m',
-      quota: 100,
-      window: 60_000,
-      burst: 20,
-      strict: true,
-      block: 900_000,
-    })
+    const data = { algorithm: 'gcra', name: '100-per-1m', quota: 100, window: 60_000 }
+    expect(made).toEqual({ ...data, burst: 20, strict: true, block: 900_000 })
     expect(Object.isFrozen(made)).toBe(true)
   })
 
@@ -48,13 +41,9 @@ describe('limit()', () => {
   })
 
   it('returns the same limit from JSON', () => {
-    for (const made of [
-      perSecond(10),
-      tokenBucket({ quota: 1, window: 500, capacity: 3, initial: 0 }),
-      spacing('2s', { name: 'gap' }),
-    ]) {
+    const bucket = tokenBucket({ quota: 1, window: 500, capacity: 3, initial: 0 })
+    for (const made of [perSecond(10), bucket, spacing('2s', { name: 'gap' })])
       expect(limit(JSON.parse(JSON.stringify(made)) as LimitInput)).toEqual(made)
-    }
   })
 
   it('accepts the type of an imported JSON file', () => {
@@ -93,21 +82,33 @@ describe('limit() with a wrong option', () => {
     expect(error.message).toMatch(/^quota: expected a whole number from 0 to 9007199254740991, got /)
   })
 
-  it.each([0, -1, 0.5, NaN, Infinity, '', '1', '1 minute', '1.5s', '-1s', 'fast', '2y', '0s', null, undefined, {}])(
-    'refuses window %s',
-    (window) => {
-      const error = refused(() => gcra({ quota: 1, window: window as number }))
-      expect(error.code).toBe('INVALID_OPTION')
-      expect(error.message).toMatch(/^window: expected whole milliseconds/)
-    },
-  )
+  const windows = [
+    0,
+    -1,
+    0.5,
+    NaN,
+    Infinity,
+    '',
+    '1',
+    '1 minute',
+    '1.5s',
+    '-1s',
+    'fast',
+    '2y',
+    '0s',
+    null,
+    undefined,
+    {},
+  ]
+  it.each(windows)('refuses window %s', (window) => {
+    const error = refused(() => gcra({ quota: 1, window: window as number }))
+    expect(error.code).toBe('INVALID_OPTION')
+    expect(error.message).toMatch(/^window: expected whole milliseconds/)
+  })
 
-  it.each(['', 'café', 'a\nb', 'tab\t', '\u007f', 'x'.repeat(257), 5 as unknown as string])(
-    'refuses name %j',
-    (name) => {
-      expect(refused(() => perSecond(1, { name }))).toMatchObject({ code: 'INVALID_OPTION' })
-    },
-  )
+  it.each(['', 'café', 'a\nb', 'tab\t', '\u007f', 'x'.repeat(257), 5])('refuses name %j', (name) => {
+    expect(refused(() => perSecond(1, { name: name as string })).code).toBe('INVALID_OPTION')
+  })
 
   it('refuses an unknown option by its name', () => {
     const error = refused(() => gcra({ quota: 1, window: '1s', windw: 5 } as GcraOptions))
@@ -137,20 +138,13 @@ describe('limit() with a wrong option', () => {
     expect(error.message.startsWith(`${option}: expected `)).toBe(true)
   })
 
+  const longer = (window: string): string => `(short for gcra({ quota, window: '${window}' }))`
+  const common = 'name, strict, block, shadow, capCost, exact, notifyAt'
   it.each([
-    [
-      () => perMinute(100, { window: '1h' } as object),
-      "perMinute (short for gcra({ quota, window: '1m' })) has no option",
-    ],
-    [() => perDay(100, { quota: 5 } as object), "perDay (short for gcra({ quota, window: '1d' })) has no option"],
-    [
-      () => perSecond(100, 20 as never),
-      "perSecond (short for gcra({ quota, window: '1s' })): expected options such as",
-    ],
-    [
-      () => spacing('2s', { window: '1s' } as object),
-      'spacing has no option "window"; it has name, strict, block, shadow, capCost, exact, notifyAt',
-    ],
+    [() => perMinute(100, { window: '1h' } as object), `perMinute ${longer('1m')} has no option`],
+    [() => perDay(100, { quota: 5 } as object), `perDay ${longer('1d')} has no option`],
+    [() => perSecond(100, 20 as never), `perSecond ${longer('1s')}: expected options such as`],
+    [() => spacing('2s', { window: '1s' } as object), `spacing has no option "window"; it has ${common}`],
   ])('names the shorthand: %s', (make, message) => {
     expect(refused(make).message).toContain(message)
   })
@@ -170,5 +164,50 @@ describe('limit() with a wrong option', () => {
   it('counts in milliseconds where microseconds exceed exact integers', () => {
     expect(gcra({ quota: 99_991, window: '365d' }).quota).toBe(99_991)
     expect(fixedWindow({ quota: 2 ** 51, window: '365d' }).quota).toBe(2 ** 51)
+  })
+})
+
+describe('a block that grows', () => {
+  const made = (block: unknown): unknown => perMinute(5, { block: block as '1m' }).block
+
+  it('has defaults', () => {
+    const whole = { after: 3, for: 60_000, factor: 2, upTo: 86_400_000 }
+    expect(made({ after: 3, for: '1m', factor: 2, upTo: '1d' })).toEqual(whole)
+    expect(made({ for: '1m', factor: 2 })).toEqual({ ...whole, after: 1 })
+    expect(made({ for: '2d', factor: 1.5 })).toMatchObject({ upTo: 172_800_000 })
+    expect(made({ after: 3, for: '1m' })).toEqual({ after: 3, for: 60_000, factor: 1, upTo: 60_000 })
+  })
+
+  it('that does not grow is the plain one', () => {
+    expect(made({ for: '1m' })).toBe(60_000)
+    expect(made({ after: 1, for: '1m', factor: 1, upTo: '1h' })).toBe(60_000)
+  })
+
+  it('is frozen data that reads itself from JSON', () => {
+    const block = { after: 3, for: '1m', factor: 1.25, upTo: '1d' } as const
+    const first = perMinute(5, { block })
+    expect(Object.isFrozen(first.block)).toBe(true)
+    expect(limit(JSON.parse(JSON.stringify(first)))).toEqual(first)
+  })
+
+  it.each([
+    [{}, 'block.for'],
+    [{ for: 0 }, 'block.for'],
+    [{ for: 'soon' }, 'block.for'],
+    [{ for: '36526d' }, 'block.for'],
+    [{ for: '1m', after: 0 }, 'block.after'],
+    [{ for: '1m', after: 1.5 }, 'block.after'],
+    [{ for: '1m', factor: 0.5 }, 'block.factor'],
+    [{ for: '1m', factor: 1001 }, 'block.factor'],
+    [{ for: '1m', factor: Number.NaN }, 'block.factor'],
+    [{ for: '1m', factor: '2' }, 'block.factor'],
+    [{ for: '1m', upTo: '59s' }, 'block.upTo'],
+    [{ for: '1m', upTo: '36526d' }, 'block.upTo'],
+    [{ for: '1m', upto: '1h' }, 'Did you mean "upTo"'],
+    [[], 'block'],
+    [null, 'block'],
+    [true, 'block'],
+  ])('refuses %j and names %s', (block, name) => {
+    expect(() => made(block)).toThrow(name)
   })
 })

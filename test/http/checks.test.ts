@@ -1,11 +1,12 @@
-import { createServer, type RequestListener, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { getRequestListener } from '@hono/node-server'
+import { Controller, Get, Module, UseGuards } from '@nestjs/common'
+import { NestFactory } from '@nestjs/core'
+import express from 'express'
+import fastify from 'fastify'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type * as Fetch from '../../adapters/fetch/index.ts'
-import { everyone } from '../../src/limiter/keyers.ts'
-import { perMinute } from '../../src/engine/factories.ts'
-import { memoryStore } from '../../src/stores/memory/index.ts'
-import { warningsOf } from '../support/http.ts'
+import { everyone, memoryStore, perMinute } from '../../src/index.ts'
+import { serve, type Served, warningsOf } from '../support/http.ts'
 
 // Whether a request was served is a state of the process.
 let rateLimit: typeof Fetch.rateLimit
@@ -20,6 +21,7 @@ beforeEach(async () => {
 afterEach(() => {
   vi.resetModules()
   vi.unstubAllEnvs()
+  vi.unstubAllGlobals()
   vi.useRealTimers()
   delete options.checks
 })
@@ -30,46 +32,40 @@ const options: { keyer: typeof everyone; limits: typeof limits; checks?: boolean
 const made = (given: Fetch.RateLimitOptions = options): Limited => rateLimit(given)(() => new Response('ok'))
 const ask = async (limited: Limited): Promise<number> => (await limited(new Request('http://localhost/'))).status
 
+/** Returns the warnings of so many requests, each to the handler that `create` returns. */
+function codesOf(times: number, create: (i: number) => Limited | Promise<Limited>): Promise<readonly string[]> {
+  return warningsOf(async () => {
+    for (let i = 0; i < times; i++) await ask(await create(i))
+  })
+}
+
+const memory = () => import('../../src/stores/memory/index.ts')
+const CREATED = ['SLUICE_CREATED_PER_REQUEST']
+
 describe('a rate limit that is created for each request', () => {
   test('causes one warning, within ten requests', async () => {
-    const askTimes = async (times: number): Promise<void> => {
-      for (let i = 0; i < times; i++) await ask(made({ keyer: () => 'all', limits: perMinute(5) }))
-    }
-    expect(await warningsOf(() => askTimes(10))).toEqual(['SLUICE_CREATED_PER_REQUEST'])
-    expect(await warningsOf(() => askTimes(250))).toEqual([])
+    const create = (): Limited => made({ keyer: () => 'all', limits: perMinute(5) })
+    expect(await codesOf(10, create)).toEqual(CREATED)
+    expect(await codesOf(250, create)).toEqual([])
   })
 
   test('causes a warning after a hundred requests, however slowly they come', async () => {
     vi.useFakeTimers({ toFake: ['performance'] })
-    const askTimes = async (times: number): Promise<void> => {
-      for (let i = 0; i < times; i++) {
-        await ask(made())
-        vi.advanceTimersByTime(3000)
-      }
+    const create = (): Limited => {
+      vi.advanceTimersByTime(3000)
+      return made()
     }
     // The first one is created before any request. Edits of a file that is loaded again look like this.
-    expect(await warningsOf(() => askTimes(100))).toEqual([])
-    expect(await warningsOf(() => askTimes(1))).toEqual(['SLUICE_CREATED_PER_REQUEST'])
+    expect(await codesOf(100, create)).toEqual([])
+    expect(await codesOf(1, create)).toEqual(CREATED)
   })
 
-  test('also with a limiter that is created for each request', async () => {
-    const { createLimiter } = await import('../../src/limiter/limiter.ts')
-    const codes = await warningsOf(async () => {
-      for (let i = 0; i < 250; i++) await ask(made({ limiter: createLimiter<Request>(options) }))
-    })
-    expect(codes).toEqual(['SLUICE_CREATED_PER_REQUEST'])
-  })
-
-  test('also with a function for limits', async () => {
-    const codes = await warningsOf(async () => {
-      for (let i = 0; i < 250; i++) await ask(made({ ...options, limits: () => perMinute(5) }))
-    })
-    expect(codes).toEqual(['SLUICE_CREATED_PER_REQUEST'])
-  })
-})
-
-describe('a rate limit that is created for each request causes one warning', () => {
-  const perRequest: Record<string, (i: number) => Promise<Limited>> = {
+  const perRequest: Record<string, (i: number) => Limited | Promise<Limited>> = {
+    'with a limiter of its own': async () => {
+      const { createLimiter } = await import('../../src/limiter/limiter.ts')
+      return made({ limiter: createLimiter<Request>(options) })
+    },
+    'with a function for limits': () => made({ ...options, limits: () => perMinute(5) }),
     'with a new memory store': async () => made({ ...options, store: (await memory()).memoryStore() }),
     'with a new memory store behind a wrapper': async () => {
       const { denyCache } = await import('../../src/stores/deny-cache/index.ts')
@@ -81,39 +77,28 @@ describe('a rate limit that is created for each request causes one warning', () 
       const limiter = (name: string) => createLimiter<Request>({ ...options, name, store })
       return made({ limiter: stack(limiter('one'), limiter('other')) })
     },
-    'with a name of its own': async (i) => made({ ...options, name: `user ${i}` }),
-    'with a limit that has a name of its own': async (i) =>
-      made({ ...options, limits: perMinute(5, { name: `u${i}` }) }),
+    'with a name of its own': (i) => made({ ...options, name: `user ${i}` }),
+    'with a limit that has a name of its own': (i) => made({ ...options, limits: perMinute(5, { name: `u${i}` }) }),
   }
-  const memory = () => import('../../src/stores/memory/index.ts')
 
-  test.each(Object.entries(perRequest))('%s', async (_, create) => {
-    const codes = await warningsOf(async () => {
-      for (let i = 0; i < 250; i++) await ask(await create(i))
-    })
-    expect(codes).toEqual(['SLUICE_CREATED_PER_REQUEST'])
+  test.each(Object.entries(perRequest))('causes one warning: %s', async (_, create) => {
+    expect(await codesOf(250, create)).toEqual(CREATED)
   })
 })
 
 describe('many rate limits with one definition cause no warning', () => {
   test('when they are created before the first request', async () => {
     const many = Array.from({ length: 200 }, () => made())
-    expect(
-      await warningsOf(async () => {
-        for (const each of many) await ask(each)
-      }),
-    ).toEqual([])
+    expect(await codesOf(200, (i) => many[i]!)).toEqual([])
   })
 
   test('when one of them serves a second request', async () => {
-    const codes = await warningsOf(async () => {
-      let kept: Limited | undefined
-      for (let i = 0; i < 250; i++) {
-        const each = made()
-        await ask(each)
-        if (i % 4 === 1) kept = each
-        if (i % 4 === 3) await ask(kept!)
-      }
+    let kept: Limited | undefined
+    const codes = await codesOf(310, (i) => {
+      if (i % 5 === 4) return kept!
+      const each = made()
+      if (i % 5 === 1) kept = each
+      return each
     })
     expect(codes).toEqual([])
   })
@@ -122,10 +107,7 @@ describe('many rate limits with one definition cause no warning', () => {
     const { createLimiter } = await import('../../src/limiter/limiter.ts')
     await ask(made())
     const limiter = createLimiter<Request>({ ...options, limits: perMinute(500) })
-    const codes = await warningsOf(async () => {
-      for (let i = 0; i < 200; i++) await ask(made({ limiter }))
-    })
-    expect(codes).toEqual([])
+    expect(await codesOf(200, () => made({ limiter }))).toEqual([])
   })
 
   test('when they are not used', async () => {
@@ -136,10 +118,7 @@ describe('many rate limits with one definition cause no warning', () => {
   test('when they have one store that is created with the first of them', async () => {
     await ask(made())
     const store = memoryStore()
-    const codes = await warningsOf(async () => {
-      for (let i = 0; i < 200; i++) await ask(made({ ...options, store }))
-    })
-    expect(codes).toEqual([])
+    expect(await codesOf(200, () => made({ ...options, store }))).toEqual([])
   })
 
   test.each([
@@ -149,155 +128,103 @@ describe('many rate limits with one definition cause no warning', () => {
     ['NODE_ENV', 'test'],
   ])('when %s shows that tests run, and requests do not say which app they belong to', async (name, value) => {
     vi.stubEnv(name, value)
-    const codes = await warningsOf(async () => {
-      for (let i = 0; i < 250; i++) await ask(made())
-    })
-    expect(codes).toEqual([])
+    expect(await codesOf(250, () => made())).toEqual([])
   })
 
   test('when the global functions of Mocha show that tests run', async () => {
     vi.stubGlobal('describe', describe)
     vi.stubGlobal('it', test)
-    const codes = await warningsOf(async () => {
-      for (let i = 0; i < 20; i++) await ask(made())
-    })
-    vi.unstubAllGlobals()
-    expect(codes).toEqual([])
+    expect(await codesOf(20, () => made())).toEqual([])
   })
 
   test('when their definitions differ', async () => {
-    const codes = await warningsOf(async () => {
-      for (let i = 1; i < 1500; i++) await ask(made({ ...options, limits: perMinute(i) }))
-    })
-    expect(codes).toEqual([])
+    expect(await codesOf(1500, (i) => made({ ...options, limits: perMinute(i + 1) }))).toEqual([])
   })
 })
 
-/** A server that is listening. */
-interface Running {
-  readonly url: string
-  close(): Promise<unknown>
-}
-
-function listening(server: Server): Promise<Running> {
-  return new Promise((resolve) => {
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as AddressInfo
-      const close = async (): Promise<void> => {
-        server.close()
-        server.closeAllConnections()
-      }
-      resolve({ url: `http://127.0.0.1:${port}/`, close })
-    })
-  })
-}
-
 /** Calls `create` once if the limit belongs to a test, else each time. */
-function source<Made>(create: () => Made, when: 'per request' | 'lazy' | 'at once'): () => Made {
+function source<Made>(create: () => Made, when: When): () => Made {
   let known = when === 'at once' ? create() : undefined
   return () => (when === 'per request' ? create() : (known ??= create()))
 }
 
-type When = Parameters<typeof source>[1]
+type When = 'per request' | 'lazy' | 'at once'
+type Running = Pick<Served, 'url' | 'close'>
 
 const starts: Record<string, (when: When) => Promise<Running>> = {
-  'node:http': async (when) => {
+  async 'node:http'(when) {
     const node = await import('../../adapters/node/index.ts')
     const limit = source(() => node.rateLimit(options)((_request, response) => void response.end('ok')), when)
-    return listening(createServer(((request, response) => limit()(request, response)) as RequestListener))
+    return serve((request, response) => limit()(request, response))
   },
-  Express: async (when) => {
-    const [{ default: express }, { rateLimit: create }] = await Promise.all([
-      import('express'),
-      import('../../adapters/express/index.ts'),
-    ])
-    const app = express()
+  async Express(when) {
+    const { rateLimit: create } = await import('../../adapters/express/index.ts')
     const limit = source(() => create(options), when)
+    const app = express()
     app.use((request, response, next) => limit()(request, response, next))
     app.get('/', (_request, response) => void response.send('ok'))
-    return listening(createServer(app))
+    return serve(app)
   },
-  'Express, after another middleware and a promise': async (when) => {
-    const [{ default: express }, { rateLimit: create }] = await Promise.all([
-      import('express'),
-      import('../../adapters/express/index.ts'),
-    ])
-    const app = express()
+  async 'Express, after another middleware and a promise'(when) {
+    const { rateLimit: create } = await import('../../adapters/express/index.ts')
     const limit = source(() => create(options), when)
+    const app = express()
     app.use(create({ keyer: everyone, limits: perMinute(5000) }))
     app.get('/', (request, response, next) => {
       Promise.resolve().then(() => limit()(request, response, () => void response.send('ok')), next)
     })
-    return listening(createServer(app))
+    return serve(app)
   },
-  Fastify: async (when) => {
-    const [{ default: fastify }, { rateLimit: plugin }] = await Promise.all([
-      import('fastify'),
-      import('../../adapters/fastify/index.ts'),
-    ])
+  async Fastify(when) {
+    const { rateLimit: plugin } = await import('../../adapters/fastify/index.ts')
     const app = fastify({ forceCloseConnections: true })
     await app.register(plugin, { keyer: everyone, limits: perMinute(5000) })
     const limit = source(() => app.rateLimit({ ...options, limits: perMinute(5) }), when)
     app.get('/', { preHandler: (request, reply, done) => limit()(request, reply, done) }, () => 'ok')
-    const address = await app.listen({ port: 0, host: '127.0.0.1' })
-    return { url: `${address}/`, close: () => app.close() }
+    return { url: await app.listen({ port: 0, host: '127.0.0.1' }), close: () => app.close() }
   },
-  fetch: async (when) => {
-    const [{ getRequestListener }, { rateLimit: create }] = await Promise.all([
-      import('@hono/node-server'),
-      import('../../adapters/fetch/index.ts'),
-    ])
+  async fetch(when) {
+    const { rateLimit: create } = await import('../../adapters/fetch/index.ts')
     const limit = source(() => create(options)((_request: Request, _bindings: unknown) => new Response('ok')), when)
     const listener = getRequestListener((request, bindings) => limit()(request, bindings))
-    return listening(createServer((request, response) => void listener(request, response)))
+    return serve((request, response) => void listener(request, response))
   },
-  Nest: nest,
-}
-
-async function nest(when: When): Promise<Running> {
-  const [{ Controller, Get, Module, UseGuards }, { NestFactory }, { createRateLimitGuard: create }] = await Promise.all(
-    [import('@nestjs/common'), import('@nestjs/core'), import('../../adapters/nestjs/index.ts')],
-  )
-  const limit = source(() => create(options), when)
-  class Cats {
-    all(): string {
-      return 'ok'
+  async Nest(when) {
+    const { createRateLimitGuard: create } = await import('../../adapters/nestjs/index.ts')
+    const limit = source(() => create(options), when)
+    class Cats {
+      all(): string {
+        return 'ok'
+      }
     }
-  }
-  Get()(Cats.prototype, 'all', Object.getOwnPropertyDescriptor(Cats.prototype, 'all')!)
-  UseGuards({ canActivate: (context) => limit().canActivate(context) })(Cats)
-  Controller()(Cats)
-  class App {}
-  Module({ controllers: [Cats] })(App)
-  const app = await NestFactory.create(App, { logger: false, forceCloseConnections: true })
-  await app.listen(0, '127.0.0.1')
-  return { url: await app.getUrl(), close: () => app.close() }
+    Get()(Cats.prototype, 'all', Object.getOwnPropertyDescriptor(Cats.prototype, 'all')!)
+    UseGuards({ canActivate: (context) => limit().canActivate(context) })(Cats)
+    Controller()(Cats)
+    class App {}
+    Module({ controllers: [Cats] })(App)
+    const app = await NestFactory.create(App, { logger: false, forceCloseConnections: true })
+    await app.listen(0, '127.0.0.1')
+    return { url: await app.getUrl(), close: () => app.close() }
+  },
 }
 
-describe.each(Object.keys(starts))('on a server: %s,', { timeout: 60_000 }, (name) => {
-  const start = starts[name]!
+describe.each(Object.entries(starts))('on a server: %s,', { timeout: 60_000 }, (_name, start) => {
   beforeEach(() => {
     vi.stubEnv('VITEST', 'true')
     vi.stubEnv('NODE_ENV', 'test')
   })
 
-  test('a handler that creates a rate limit causes a warning within ten requests', async () => {
+  test.each([
+    ['causes a warning within ten requests', CREATED],
+    ['causes none with checks: false', []],
+  ])('a handler that creates a rate limit %s', async (_, expected) => {
+    if (expected.length === 0) options.checks = false
     const { url, close } = await start('per request')
     const codes = await warningsOf(async () => {
       for (let i = 0; i < 10; i++) expect((await fetch(url)).status).toBe(200)
     })
     await close()
-    expect(codes).toEqual(['SLUICE_CREATED_PER_REQUEST'])
-  })
-
-  test('with checks: false it causes none', async () => {
-    options.checks = false
-    const { url, close } = await start('per request')
-    const codes = await warningsOf(async () => {
-      for (let i = 0; i < 10; i++) expect((await fetch(url)).status).toBe(200)
-    })
-    await close()
-    expect(codes).toEqual([])
+    expect(codes).toEqual(expected)
   })
 
   test('a test suite of 50 apps with equal limits causes none', async () => {

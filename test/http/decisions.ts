@@ -1,9 +1,8 @@
-import { combine, type Decision } from '../../src/limiter/decision.ts'
+import { type Decision, type Degraded, limit, type Limit, type LimitInput, type LimitStatus } from '../../src/index.ts'
+import { combine } from '../../src/limiter/decision.ts'
 import type { HeaderOptions } from '../../src/http/headers/options.ts'
 import type { HeaderStyles } from '../../src/http/headers/types.ts'
 import { headerConfig, headerWriter } from '../../src/http/headers/styles.ts'
-import { limit, type Limit, type LimitInput } from '../../src/engine/limit.ts'
-import type { Degraded, LimitStatus } from '../../src/stores/store.ts'
 
 /** The time of the worked values, in epoch milliseconds. */
 export const NOW = 1_767_225_600_000

@@ -135,15 +135,18 @@ describe('the detail of a denial', () => {
     )
   })
 
+  /** Checks what a denial says before the time to wait. */
+  const expectAllowed = (allowed: string, denials: LimitStatus | LimitStatus[], unit?: DeniedRequest['unit']): void =>
+    expect(detailOf(decide([denials].flat()), unit)).toBe(`You can ${allowed}. Try again in 20 seconds.`)
+
   test('says how many requests may come at once where it is another number', () => {
-    const wait = ' Try again in 20 seconds.'
-    expect(about(gcra({ quota: 100, window: '1m', burst: 20 }))).toBe(
-      `You can send 100 requests per minute (at most 20 at once).${wait}`,
+    const bucket = tokenBucket({ quota: 10, window: '1s', capacity: 50 })
+    expectAllowed(
+      'send 100 requests per minute (at most 20 at once)',
+      denied(gcra({ quota: 100, window: '1m', burst: 20 })),
     )
-    expect(about(tokenBucket({ quota: 10, window: '1s', capacity: 50 }))).toBe(
-      `You can send 10 requests per second (at most 50 at once).${wait}`,
-    )
-    expect(about(gcra({ quota: 100, window: '1m' }))).toBe(`You can send 100 requests per minute.${wait}`)
+    expectAllowed('send 10 requests per second (at most 50 at once)', denied(bucket))
+    expectAllowed('send 100 requests per minute', denied(gcra({ quota: 100, window: '1m' })))
   })
 
   test('says everything that is exceeded, each once, and how long the longest wait is', () => {
@@ -151,49 +154,44 @@ describe('the detail of a denial', () => {
       'You can send 10 requests per second and 1,000 requests per hour. Try again in 30 minutes.',
     )
     const same = ['ip', 'account'].map((name) => denied(windowed(name, 5, 900_000)))
-    expect(detailOf(decide(same))).toBe('You can send 5 requests every 15 minutes. Try again in 20 seconds.')
+    expectAllowed('send 5 requests every 15 minutes', same)
     const three = [1, 2, 3].map((quota) => denied(windowed(`n${quota}`, quota, 60_000)))
-    expect(detailOf(decide(three))).toMatch(
-      /^You can send one request per minute, 2 requests per minute and 3 requests per minute\. Try/,
-    )
+    expectAllowed('send one request per minute, 2 requests per minute and 3 requests per minute', three)
   })
 
   test('says what a request costs, in units if it has no other name', () => {
-    expect(about(windowed('n', 100, 60_000), { cost: 30 })).toBe(
-      'You can use 100 units per minute, and this request needs 30. Try again in 20 seconds.',
-    )
-    expect(about(windowed('n', 1, 60_000), { cost: 0 })).toMatch(/^You can send one request per minute\. /)
+    const dear = denied(windowed('n', 100, 60_000), { cost: 30 })
+    expectAllowed('use 100 units per minute, and this request needs 30', dear)
+    expectAllowed('send one request per minute', denied(windowed('n', 1, 60_000), { cost: 0 }))
   })
 
   test('names the unit of the headers', () => {
     const tokens = windowed('tokens', 100_000, 60_000)
-    const detail = 'You can use 100,000 tokens per minute, and this request needs 2,000. Try again in 20 seconds.'
-    expect(detailOf(decide([denied(tokens, { cost: 2000 })]), 'tokens')).toBe(detail)
-    expect(detailOf(decide([denied(tokens, { cost: 2000 })]), { tokens: 'tokens' })).toBe(detail)
-    expect(detailOf(decide([denied(windowed('n', 5000, 1000), { cost: 40 })]), 'content-bytes')).toMatch(
-      /^You can use 5,000 bytes per second, and this request needs 40\. /,
-    )
-    const both = [denied(windowed('n', 3, 1000)), denied(tokens, { cost: 2000 })]
-    expect(detailOf(decide(both), { tokens: 'tokens' })).toMatch(
-      /^You can send 3 requests per second and use 100,000 tokens per minute, and this request needs 2,000\. /,
-    )
+    const dear = denied(tokens, { cost: 2000 })
+    const allowed = 'use 100,000 tokens per minute, and this request needs 2,000'
+    expectAllowed(allowed, dear, 'tokens')
+    expectAllowed(allowed, dear, { tokens: 'tokens' })
+    const bytes = denied(windowed('n', 5000, 1000), { cost: 40 })
+    expectAllowed('use 5,000 bytes per second, and this request needs 40', bytes, 'content-bytes')
+    const both = [denied(windowed('n', 3, 1000)), dear]
+    expectAllowed(`send 3 requests per second and ${allowed}`, both, { tokens: 'tokens' })
     const three = [...both, denied(windowed('bytes', 9, 1000), { cost: 20 })]
-    expect(detailOf(decide(three), { tokens: 'tokens', bytes: 'content-bytes' })).toMatch(
-      /^You can send 3 requests per second, use 100,000 tokens per minute and 9 bytes per second\. /,
-    )
-    expect(detailOf(decide([denied(tokens)]), 'requests')).toMatch(/^You can send 100,000 requests per minute\. /)
+    const units = { tokens: 'tokens', bytes: 'content-bytes' }
+    expectAllowed('send 3 requests per second, use 100,000 tokens per minute and 9 bytes per second', three, units)
+    expectAllowed('send 100,000 requests per minute', denied(tokens), 'requests')
   })
 
   test('asks for a smaller request when this one is never admitted', () => {
-    const large = denied(windowed('n', 3, 1000), { cost: 5, retryAfter: Infinity })
-    const { headers } = denial(decide([large, denied(windowed('other', 1, 1000))]))
-    expect(headers.map(([name]) => name)).toEqual(['Cache-Control', 'Vary', 'Content-Type'])
-    expect(detailOf(decide([large, denied(windowed('other', 1, 1000))]))).toBe(
-      'This request needs 5 units, but at most 3 can be used at once. Send a smaller request.',
-    )
-    expect(
-      detailOf(decide([denied(windowed('n', 3, 1000), { cost: 5000, retryAfter: Infinity })]), 'content-bytes'),
-    ).toBe('This request needs 5,000 bytes, but at most 3 can be used at once. Send a smaller request.')
+    const large = { cost: 5000, retryAfter: Infinity }
+    const decision = decide([denied(windowed('n', 3, 1000), large), denied(windowed('other', 1, 1000))])
+    expect(denial(decision).headers.map(([name]) => name)).toEqual(['Cache-Control', 'Vary', 'Content-Type'])
+    for (const [unit, units] of [
+      [undefined, 'units'],
+      ['content-bytes', 'bytes'],
+    ])
+      expect(detailOf(decision, unit)).toBe(
+        `This request needs 5,000 ${units}, but at most 3 can be used at once. Send a smaller request.`,
+      )
   })
 
   test.each([windowed('n', 0, 1000), gcra({ quota: 5, window: '1s', burst: 0 })])(
@@ -318,18 +316,8 @@ describe('the body', () => {
     expect(body).toContain('<h1>Too many requests</h1>')
     expect(body).toContain('&#60;img src=x onerror=&#39;a&#39;&#62;&#34;&#38;')
     expect(body).toContain('Try again in 1 second.')
-    expect(body.match(/<\w+/g)).toEqual([
-      '<html',
-      '<head',
-      '<meta',
-      '<meta',
-      '<meta',
-      '<title',
-      '<body',
-      '<main',
-      '<h1',
-      '<p',
-    ])
+    const elements = Array.from(body.matchAll(/<(\w+)/g), ([, name]) => name)
+    expect(elements.join(' ')).toBe('html head meta meta meta title body main h1 p')
     expect(body.length).toBeLessThan(600)
   })
 

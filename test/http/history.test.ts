@@ -11,7 +11,7 @@ import { denyCache } from '../../src/stores/deny-cache/index.ts'
 import { guard } from '../../src/stores/guard/index.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import type { Store } from '../../src/stores/store.ts'
+import type { AsyncStore, Store } from '../../src/stores/store.ts'
 import { ask, type Served, serveForTest, warningsOf } from '../support/http.ts'
 import { connect, server as redisServer } from '../support/redis-tests.ts'
 
@@ -23,6 +23,14 @@ const limiterOf = (quota: number, options: Partial<LimiterOptions<Request>> = {}
   createLimiter({ keyer: everyone, limits: fixedWindow({ quota, window: '1h', name: 'all' }), ...options })
 const ok: RequestHandler = (_request, response) => void response.send('ok')
 
+/** Serves an app with these middlewares, and a route with others. */
+function serving(middlewares: readonly RequestHandler[], ...ofRoute: readonly RequestHandler[]): Promise<Served> {
+  const app = express()
+  app.use(...middlewares)
+  app.get('/', ...ofRoute, ok)
+  return serveForTest(app)
+}
+
 /** Returns the statuses of some requests, and the warnings. */
 async function asked(server: Served, count: number, headers = {}): Promise<[number[], readonly string[]]> {
   const statuses: number[] = []
@@ -32,79 +40,56 @@ async function asked(server: Served, count: number, headers = {}): Promise<[numb
   return [statuses, codes]
 }
 
+/** Returns a middleware that sets a header of the request. */
+const setting =
+  (name: string, value: string): RequestHandler =>
+  (request, _response, next) => {
+    request.headers[name] = value
+    next()
+  }
+
 describe('Express', () => {
   test('counts a request once for one middleware on the app and on a route, with one warning', async () => {
-    const app = express()
     const limit = rateLimit(times(2))
-    app.use(limit)
-    app.get('/', limit, ok)
-    const server = await serveForTest(app)
-    expect(await asked(server, 4)).toEqual([[200, 200, 429, 429], [TWICE]])
+    expect(await asked(await serving([limit], limit), 4)).toEqual([[200, 200, 429, 429], [TWICE]])
   })
 
   test('counts a request once for two middlewares of one limiter, also with another limiter between them', async () => {
-    const app = express()
     const limiter = limiterOf(2)
-    app.use(rateLimit({ limiter }))
-    app.use(rateLimit(times(9)))
-    app.get('/', rateLimit({ limiter }), ok)
-    const server = await serveForTest(app)
+    const server = await serving([rateLimit({ limiter }), rateLimit(times(9))], rateLimit({ limiter }))
     expect(await asked(server, 4)).toEqual([[200, 200, 429, 429], [TWICE]])
   })
 
   test('counts a request once for a middleware that comes three times, also with an asynchronous keyer', async () => {
-    const app = express()
     const limit = rateLimit(times(2, { keyer: async () => 'key' }))
-    app.use(limit, limit, limit, ok)
-    const server = await serveForTest(app)
-    expect(await asked(server, 3)).toEqual([[200, 200, 429], [TWICE]])
+    expect(await asked(await serving([limit, limit, limit]), 3)).toEqual([[200, 200, 429], [TWICE]])
   })
 
   test('denies a request again that an earlier onDenied admitted', async () => {
-    const app = express()
     const limiter = limiterOf(1)
-    app.use(rateLimit({ limiter, onDenied: (_request, _response, next) => next() }))
-    app.get('/', rateLimit({ limiter }), ok)
-    const server = await serveForTest(app)
-    expect(await asked(server, 2)).toEqual([[200, 429], [TWICE]])
+    const admitting = rateLimit({ limiter, onDenied: (_request, _response, next) => next() })
+    expect(await asked(await serving([admitting], rateLimit({ limiter })), 2)).toEqual([[200, 429], [TWICE]])
   })
 
   test('counts a request that an earlier middleware of the limiter skipped', async () => {
-    const app = express()
     const limiter = limiterOf(1)
-    app.use(rateLimit({ limiter, skip: () => true }))
-    app.get('/', rateLimit({ limiter }), ok)
-    const server = await serveForTest(app)
+    const server = await serving([rateLimit({ limiter, skip: () => true })], rateLimit({ limiter }))
     expect(await asked(server, 2)).toEqual([[200, 429], []])
   })
 
   test('counts a request again under another key', async () => {
-    const app = express()
     const limiter = limiterOf(2, { keyer: byHeader('x-user') })
-    app.use(rateLimit({ limiter }))
-    app.use((request, _response, next) => {
-      request.headers['x-user'] = 'known by now'
-      next()
-    })
-    app.get('/', rateLimit({ limiter }), ok)
-    const server = await serveForTest(app)
+    const server = await serving([rateLimit({ limiter }), setting('x-user', 'known by now')], rateLimit({ limiter }))
     expect(await asked(server, 1, { 'x-user': 'a' })).toEqual([[200], []])
     expect(await asked(server, 2, { 'x-user': 'b' })).toEqual([[200, 429], []])
   })
 
   test('counts a request again under other limits of the limiter', async () => {
-    const app = express()
     const limit = (name: string, quota: number): ReturnType<typeof fixedWindow> =>
       fixedWindow({ name, quota, window: '1h' })
     const [wide, narrow] = [limit('wide', 9), limit('narrow', 1)]
     const limiter = limiterOf(9, { limits: ({ headers }) => (headers['x-late'] === undefined ? wide : narrow) })
-    app.use(rateLimit({ limiter }))
-    app.use((request, _response, next) => {
-      request.headers['x-late'] = 'yes'
-      next()
-    })
-    app.get('/', rateLimit({ limiter }), ok)
-    const server = await serveForTest(app)
+    const server = await serving([rateLimit({ limiter }), setting('x-late', 'yes')], rateLimit({ limiter }))
     expect(await asked(server, 3)).toEqual([[200, 429, 429], []])
   })
 
@@ -112,29 +97,25 @@ describe('Express', () => {
     const store = memoryStore()
     const user = limiterOf(4, { name: 'user', store })
     const all = limiterOf(9, { name: 'all', store })
-    const app = express()
-    app.use(rateLimit({ limiter: user }))
-    app.get('/', rateLimit({ limiter: stack(user, all) }), ok)
-    const server = await serveForTest(app)
+    const server = await serving([rateLimit({ limiter: user })], rateLimit({ limiter: stack(user, all) }))
     expect((await asked(server, 3))[1]).toEqual([TWICE])
   })
 
   test('counts a request for each of two limiters with equal options', async () => {
-    const app = express()
-    app.use(rateLimit(times(2)), rateLimit(times(2)), ok)
-    const server = await serveForTest(app)
+    const server = await serving([rateLimit(times(2)), rateLimit(times(2))])
     expect(await asked(server, 3)).toEqual([[200, 200, 429], []])
   })
 
   test('ignores a rateLimit property of another package', async () => {
     for (const foreign of [{ limit: 5, used: 1, remaining: 4 }, null, 'none', { limits: 3 }]) {
-      const app = express()
-      app.use((request, _response, next) => {
-        Object.assign(request, { rateLimit: foreign })
-        next()
-      })
-      app.use(rateLimit(times(1)), (request, response) => void response.send(String(request.rateLimit?.remaining)))
-      const server = await serveForTest(app)
+      const server = await serving([
+        (request, _response, next) => {
+          Object.assign(request, { rateLimit: foreign })
+          next()
+        },
+        rateLimit(times(1)),
+        (request, response) => void response.send(String(request.rateLimit?.remaining)),
+      ])
       expect(await ask(server)).toMatchObject({ status: 200, body: '0' })
       expect(await ask(server)).toMatchObject({ status: 429 })
     }
@@ -161,28 +142,28 @@ describe('two limiters of one name, limit and key', () => {
 
   /** Sends requests through two middlewares with the same name, each on its own store. */
   async function askedOn(one: Store, other: Store, options: Partial<RateLimitOptions> = {}): ReturnType<typeof asked> {
-    const app = express()
-    app.use(rateLimit({ ...times(4), store: one } as RateLimitOptions))
-    app.get('/', rateLimit({ ...times(4), store: other, ...options } as RateLimitOptions), ok)
-    const server = await serveForTest(app)
-    return asked(server, 4)
+    const [first, second] = [{ store: one }, { store: other, ...options }].map((own) =>
+      rateLimit({ ...times(4), ...own } as RateLimitOptions),
+    )
+    return asked(await serving([first!], second!), 4)
+  }
+
+  async function twoConnections(): Promise<[AsyncStore, AsyncStore]> {
+    const { port } = await redisServer()
+    return [redisStore(connect(port)), redisStore(connect(port))]
   }
 
   test('over two connections to one Redis charge a request twice, with one warning', async () => {
-    const { port } = await redisServer()
-    const [one, other] = [redisStore(connect(port)), redisStore(connect(port))]
-    expect(await askedOn(one, other)).toEqual([[200, 200, 429, 429], [SAME_PLACE]])
+    expect(await askedOn(...(await twoConnections()))).toEqual([[200, 200, 429, 429], [SAME_PLACE]])
   })
 
   test('are also found behind guards and caches', async () => {
-    const { port } = await redisServer()
-    const [one, other] = [guard(redisStore(connect(port))), denyCache(redisStore(connect(port)))]
-    expect((await askedOn(one, other))[1]).toEqual([SAME_PLACE])
+    const [one, other] = await twoConnections()
+    expect((await askedOn(guard(one), denyCache(other)))[1]).toEqual([SAME_PLACE])
   })
 
   test('cause no warning with `shared`', async () => {
-    const { port } = await redisServer()
-    const [one, other] = [redisStore(connect(port)), redisStore(connect(port))]
+    const [one, other] = await twoConnections()
     expect(await askedOn(one, other, { shared: true })).toEqual([[200, 200, 429, 429], []])
   })
 
@@ -191,8 +172,7 @@ describe('two limiters of one name, limit and key', () => {
     ['with another limit', times(4, { limits: fixedWindow({ quota: 4, window: '1h', name: 'route' }) })],
     ['with another key', { keyer: () => 'another' }],
   ])('cause no warning %s', async (_, options) => {
-    const { port } = await redisServer()
-    const [one, other] = [redisStore(connect(port)), redisStore(connect(port))]
+    const [one, other] = await twoConnections()
     expect(await askedOn(one, other, options)).toEqual([[200, 200, 200, 200], []])
   })
 

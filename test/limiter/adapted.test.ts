@@ -9,7 +9,7 @@ const two = fixedWindow({ name: 'two', quota: 2, window: '1d' })
 /** A store that answers later, unless `isDown`. */
 function remote(): AsyncStore & { isDown: boolean; readonly adjusted: number[] } {
   const near = methodsOf(remoteStore(memoryStore()))
-  const state = { isDown: false, adjusted: [] as number[] }
+  const state: { isDown: boolean; adjusted: number[] } = { isDown: false, adjusted: [] }
   const store = methodStore({
     ...near,
     take: async (...given) => {
@@ -24,6 +24,10 @@ function remote(): AsyncStore & { isDown: boolean; readonly adjusted: number[] }
   return Object.assign(state, store)
 }
 
+/** Returns a limiter that admits two requests of each key. */
+const limiterOn = (store: AsyncStore, name = 'default') =>
+  createLimiter<string>({ name, keyer: (key) => key, limits: two, store })
+
 describe('the guarded variant of a limiter', () => {
   it('is the limiter itself on a store that needs no guard', () => {
     const inMemory = createLimiter({ keyer: everyone, limits: two })
@@ -36,7 +40,7 @@ describe('the guarded variant of a limiter', () => {
   })
 
   it('is made once for each `onOutage`, and counts with the limiter', async () => {
-    const limiter = createLimiter<string>({ keyer: (key) => key, limits: two, store: remote() })
+    const limiter = limiterOn(remote())
     const guarded = guardedLimiterOf(limiter, undefined)
     expect(guardedLimiterOf(limiter, undefined)).toBe(guarded)
     expect(guardedLimiterOf(limiter, 'open')).not.toBe(guarded)
@@ -47,7 +51,7 @@ describe('the guarded variant of a limiter', () => {
 
   it('shares one guard with all limiters on the store', async () => {
     const store = remote()
-    const [a, b] = ['a', 'b'].map((name) => createLimiter<string>({ name, keyer: (key) => key, limits: two, store }))
+    const [a, b] = ['a', 'b'].map((name) => limiterOn(store, name))
     store.isDown = true
     for (let i = 0; i < 3; i++) await guardedLimiterOf(a!, 'open').consume('k')
     store.isDown = false
@@ -56,7 +60,7 @@ describe('the guarded variant of a limiter', () => {
 
   it('lets the limiter refund what was decided without the store, once', async () => {
     const store = remote()
-    const limiter = createLimiter<string>({ keyer: (key) => key, limits: two, store })
+    const limiter = limiterOn(store)
     const guarded = guardedLimiterOf(limiter, 'local')
     store.isDown = true
     const decision = await guarded.consume('k')
@@ -69,7 +73,7 @@ describe('the guarded variant of a limiter', () => {
 
   it('is reset with the limiter, also where no store decided', async () => {
     const store = remote()
-    const limiter = createLimiter<string>({ keyer: (key) => key, limits: two, store })
+    const limiter = limiterOn(store)
     const guarded = guardedLimiterOf(limiter, 'local')
     const preflights = preflightLimiterOf(guarded)
     for (const each of [guarded, preflights]) for (let i = 0; i < 2; i++) await each.consume('k')
@@ -85,7 +89,7 @@ describe('the guarded variant of a limiter', () => {
 
   it('of a stack is a stack', async () => {
     const store = remote()
-    const [a, b] = ['a', 'b'].map((name) => createLimiter<string>({ name, keyer: (key) => key, limits: two, store }))
+    const [a, b] = ['a', 'b'].map((name) => limiterOn(store, name))
     const guarded = guardedLimiterOf(stack(a!, b!), 'local')
     store.isDown = true
     expect((await guarded.consume('k')).limits.length).toBe(2)

@@ -6,6 +6,7 @@ import {
   everyone,
   fixedWindow,
   gcra,
+  type Limit,
   type Limiter,
   type LimiterOptions,
   memoryStore,
@@ -30,6 +31,13 @@ function setup(limits: LimiterOptions<string>['limits'] = hundred): {
   return { clock, limiter: createLimiter({ keyer: (key: string) => key, limits, store }) as Limiter<string, Decision> }
 }
 
+/** Fakes the timers. Returns a limiter of one key on their clock, and the milliseconds since. */
+function waiting(limits: Limit): { readonly limiter: Limiter<unknown, Decision>; since(): number } {
+  vi.useFakeTimers({ now: 1_767_225_600_000 })
+  const began = Date.now()
+  const limiter = createLimiter({ keyer: everyone, limits, store: memoryStore({ clock: Date }) })
+  return { limiter, since: () => Date.now() - began }
+}
 afterEach(() => void vi.useRealTimers())
 
 describe('block', () => {
@@ -48,10 +56,8 @@ describe('block', () => {
     limiter.block('a', '1m')
     const decision = limiter.consume('a')
     expect(decision).toMatchObject({ allowed: false, retryAfter: 60_000, resetAfter: 60_000, remaining: 0 })
-    expect(decision.limits.map(({ allowed, retryAfter }) => [allowed, retryAfter])).toEqual([
-      [false, 60_000],
-      [false, 60_000],
-    ])
+    const locked = { allowed: false, retryAfter: 60_000 }
+    expect(decision.limits).toMatchObject([locked, locked])
     expect(limiter.consume('b').allowed).toBe(true)
   })
 
@@ -88,12 +94,9 @@ describe('block', () => {
   })
 
   it('locks the keys of the policies that match, with rules', async () => {
-    const rules = createRules({
-      policies: [
-        { name: 'login', match: { path: '/login' }, key: 'ip', limits: [{ quota: 100, window: '1m' }] },
-        { name: 'rest', match: { path: '/rest' }, key: 'ip', limits: [{ quota: 100, window: '1m' }] },
-      ],
-    })
+    const limits = [{ quota: 100, window: '1m' }]
+    const policies = ['login', 'rest'].map((name) => ({ name, match: { path: `/${name}` }, key: 'ip', limits }))
+    const rules = createRules({ policies })
     const limiter = createLimiter({ rules, store: memoryStore({ clock: virtualClock() }) })
     const login = { path: '/login', ip: '192.0.2.1' }
     await limiter.block(login, '1m')
@@ -130,15 +133,10 @@ describe('penalize', () => {
 })
 
 describe('pause', () => {
-  const since = (began: number): number => Date.now() - began
-
   it('lets waiters wait, and admits them in order at the rate of the limit', async () => {
-    vi.useFakeTimers({ now: 1_767_225_600_000 })
-    const began = Date.now()
-    const limits = gcra({ quota: 10, window: '1s', burst: 1 })
-    const limiter = createLimiter({ keyer: everyone, limits, store: memoryStore({ clock: Date }) })
+    const { limiter, since } = waiting(gcra({ quota: 10, window: '1s', burst: 1 }))
     const admitted: [string, number][] = []
-    const enter = (name: string): void => void limiter.wait({}).then(() => admitted.push([name, since(began)]))
+    const enter = (name: string): void => void limiter.wait({}).then(() => admitted.push([name, since()]))
     for (const name of ['first', 'second', 'third']) enter(name)
     await vi.advanceTimersByTimeAsync(50)
     limiter.pause({}, '2s')
@@ -153,53 +151,40 @@ describe('pause', () => {
   })
 
   it('rejects the first waiter at once if it is longer than its maxWait, and new ones too', async () => {
-    vi.useFakeTimers({ now: 1_767_225_600_000 })
-    const began = Date.now()
-    const limits = gcra({ quota: 1, window: '1s' })
-    const limiter = createLimiter({ keyer: everyone, limits, store: memoryStore({ clock: Date }) })
+    const { limiter, since } = waiting(gcra({ quota: 1, window: '1s' }))
     limiter.consume({})
-    const ends: [string | undefined, number][] = []
-    const enter = (): void =>
-      void limiter
-        .wait({}, { maxWait: 1500 })
-        .catch((error: unknown) => ends.push([(error as { code: string }).code, since(began)]))
+    const ends: string[] = []
+    const ended = ({ code }: { code: string }): unknown => ends.push(`${code} after ${since()} ms`)
+    const enter = (): void => void limiter.wait({}, { maxWait: 1500 }).catch(ended)
     enter()
     await vi.advanceTimersByTimeAsync(100)
     limiter.pause({}, '1m')
     await vi.advanceTimersByTimeAsync(0)
     enter()
     await vi.advanceTimersByTimeAsync(0)
-    expect(ends).toEqual([
-      ['WAIT_TOO_LONG', 100],
-      ['WAIT_TOO_LONG', 100],
-    ])
+    expect(ends).toEqual(['WAIT_TOO_LONG after 100 ms', 'WAIT_TOO_LONG after 100 ms'])
   })
 
   it('that a block ends wakes the waiters', async () => {
-    vi.useFakeTimers({ now: 1_767_225_600_000 })
-    const limiter = createLimiter({ keyer: everyone, limits: hundred, store: memoryStore({ clock: Date }) })
+    const { limiter } = waiting(hundred)
     limiter.pause({}, '1h')
-    const waiting = vi.fn()
-    void limiter.wait({}).then(waiting)
+    const admitted = vi.fn()
+    void limiter.wait({}).then(admitted)
     await vi.advanceTimersByTimeAsync(1000)
-    expect(waiting).not.toHaveBeenCalled()
+    expect(admitted).not.toHaveBeenCalled()
     limiter.block({}, 0)
     await vi.advanceTimersByTimeAsync(0)
-    expect(waiting).toHaveBeenCalled()
+    expect(admitted).toHaveBeenCalled()
   })
 })
 
 describe('the rejection of a waiter after a penalty', () => {
   it('comes at once, since the prediction is made again', async () => {
-    vi.useFakeTimers({ now: 1_767_225_600_000 })
-    const limiter = createLimiter({ keyer: everyone, limits: perSecond(1), store: memoryStore({ clock: Date }) })
+    const { limiter } = waiting(perSecond(1))
     limiter.consume({})
     void limiter.wait({})
-    const code = (): Promise<string> =>
-      limiter.wait({}, { maxWait: 10_000 }).then(
-        () => 'admitted',
-        (error: unknown) => (error as { code: string }).code,
-      )
+    const code = (): Promise<unknown> =>
+      limiter.wait({}, { maxWait: 10_000 }).catch((error: unknown) => (error as { code: string }).code)
     const before = code()
     await vi.advanceTimersByTimeAsync(0)
     limiter.penalize({}, 100)

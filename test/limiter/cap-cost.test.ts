@@ -27,6 +27,7 @@ import { laterStore } from '../support/later.ts'
 import { redisForAll } from '../support/redis-tests.ts'
 
 const keyer = (key: string): string => key
+const capacityOf = (limit: Limit): number => Number(limit['burst'] ?? limit['capacity'] ?? limit.quota)
 const QUOTA = { quota: 10, window: '1m', capCost: true } as const
 
 // `quotaLinear` reports no burst after a refund, and `exponential` weighs costs.
@@ -50,13 +51,9 @@ describe('capCost', () => {
     ),
   )('%s admits a cost above the capacity as the capacity', (_, limits) => {
     const limiter = createLimiter({ keyer, limits, store: memoryStore({ clock: virtualClock(0) }) })
-    const { capacity } = { capacity: Number(limits['burst'] ?? limits['capacity'] ?? limits.quota) }
-    const {
-      allowed,
-      limits: [status],
-    } = limiter.consume('ann', { cost: 1000 })
-    expect(allowed).toBe(true)
-    expect(status).toMatchObject({ cost: capacity, used: capacity, remaining: 0 })
+    const capacity = capacityOf(limits)
+    const decision = limiter.consume('ann', { cost: 1000 })
+    expect(decision).toMatchObject({ allowed: true, limits: [{ cost: capacity, used: capacity, remaining: 0 }] })
     expect(limiter.consume('ann', { cost: 1000 })).toMatchObject({ allowed: false })
     expect(limiter.consume('ann', { cost: 1000 }).retryAfter).toBeLessThan(Infinity)
   })
@@ -108,11 +105,8 @@ describe('capCost', () => {
 
   it('settles a share of a guard to the whole actual cost', async () => {
     const clock = virtualClock()
-    const inner = {
-      ...laterStore(memoryStore({ clock })),
-      run: (_: unknown, reply: { failed(error: unknown): void }) => reply.failed(new Error('away')),
-    }
-    const store = guard(inner as never, { localShare: 0.5 })
+    const inner = laterStore(memoryStore({ clock }), () => Promise.reject(new Error('away')))
+    const store = guard(inner, { localShare: 0.5 })
     const limiter = createLimiter({ keyer, limits: gcra({ quota: 60, window: '1m', capCost: true }), store })
     const decision = await limiter.consume('ann', { cost: 100 })
     expect(decision).toMatchObject({ allowed: true, degraded: 'local' })
@@ -122,26 +116,14 @@ describe('capCost', () => {
   })
 })
 
-interface Step {
-  readonly cost: number
-  readonly actual: number
-}
-
-const steps = fc.array(fc.record({ cost: fc.nat({ max: 40 }), actual: fc.nat({ max: 60 }) }), {
-  minLength: 1,
-  maxLength: 6,
-})
+const step = fc.record({ cost: fc.nat({ max: 40 }), actual: fc.nat({ max: 60 }) })
+const steps = fc.array(step, { minLength: 1, maxLength: 6 })
+type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never
 
 /** The obvious model: time stands still, a request charges at most the capacity, and ends with its actual cost. */
 async function follows(limits: Limit, store: Store, cases: readonly Step[], key: string): Promise<void> {
-  const limiter = createLimiter({
-    name: 'model',
-    keyer,
-    limits,
-    store: store as never,
-    shared: true,
-  }) as Limiter<string>
-  const capacity = Number(limits['burst'] ?? limits['capacity'] ?? limits.quota)
+  const limiter: Limiter<string> = createLimiter({ keyer, limits, store, shared: true })
+  const capacity = capacityOf(limits)
   let total = 0
   for (const { cost, actual } of cases) {
     const charged = Math.min(cost, capacity)
@@ -162,10 +144,8 @@ describe('a capped charge that is settled', () => {
   it.each(algorithms)('has charged exactly the actual cost in memory: %s', async (_, limits) => {
     const store = memoryStore({ clock: virtualClock(0) })
     let key = 0
-    await fc.assert(
-      fc.asyncProperty(steps, (cases) => follows(limits, store, cases, `key ${key++}`)),
-      { numRuns: 60 },
-    )
+    const property = fc.asyncProperty(steps, (cases) => follows(limits, store, cases, `key ${key++}`))
+    await fc.assert(property, { numRuns: 60 })
   })
 
   it('pays a debt of exactly the actual cost', () => {

@@ -1,7 +1,20 @@
 import { describe, expect, it } from 'vitest'
 import { combine } from '../../src/limiter/decision.ts'
-import { perSecond } from '../../src/index.ts'
+import {
+  createLimiter,
+  type Decision,
+  gcra,
+  guard,
+  limit,
+  memoryStore,
+  perMinute,
+  perSecond,
+  stack,
+} from '../../src/index.ts'
 import type { LimitStatus } from '../../src/stores/store.ts'
+import { virtualClock } from '../../src/testing.ts'
+import { names } from '../support/harness.ts'
+import { heldStore } from '../support/held-store.ts'
 
 const plain: LimitStatus = {
   limit: perSecond(10),
@@ -53,5 +66,56 @@ describe('combine()', () => {
     const limits = [shadow, plain]
     const expected = { allowed: true, delay: 0, retryAfter: 0, remaining: 5, resetAfter: 0, binding: plain, limits }
     expect(combine(limits, undefined)).toMatchObject(expected)
+  })
+})
+
+function used({ limits }: Decision): number[] {
+  return limits.map((each) => each.used)
+}
+
+describe('used', () => {
+  it.each(names())('counts what was admitted, and nothing once it has expired: %s', async (algorithm) => {
+    const clock = virtualClock()
+    const quota = algorithm === 'spacing' ? 1 : 4
+    const limits = limit({ algorithm, quota, window: '1m' })
+    const limiter = createLimiter({ keyer: () => 'k', limits, store: memoryStore({ clock }) })
+    expect(used(await limiter.peek({}, { cost: 0 }))).toEqual([0])
+    for (let i = 1; i <= quota; i++) expect(used(await limiter.consume({}))).toEqual([i])
+    const denied = await limiter.consume({})
+    expect(used(denied)).toEqual([quota])
+    expect(denied.limits[0]).toMatchObject({ allowed: false, remaining: 0 })
+    clock.advance(denied.resetAfter)
+    expect(used(await limiter.peek({}, { cost: 0 }))).toEqual([0])
+  })
+
+  it('refers to the capacity, and shows a debt as all of it', async () => {
+    const limits = gcra({ quota: 10, window: '1m', burst: 3 })
+    const limiter = createLimiter({ keyer: () => 'k', limits, store: memoryStore({ clock: virtualClock() }) })
+    const decision = await limiter.consume({})
+    expect(decision.limits[0]).toMatchObject({ used: 1, remaining: 2 })
+    await limiter.settle(decision, 8)
+    expect(used(await limiter.peek({}, { cost: 0 }))).toEqual([3])
+    expect(used(decision)).toEqual([1])
+  })
+
+  it('is part of the plain data of a decision, as is the name of the limiter', async () => {
+    const store = memoryStore({ clock: virtualClock() })
+    const one = createLimiter({ name: 'one', keyer: () => 'k', limits: perMinute(5), store })
+    const two = createLimiter({ name: 'two', keyer: () => 'k', limits: perMinute(9), store })
+    const decision = await stack(one, two).consume({}, { cost: 2 })
+    expect(structuredClone(decision.limits)).toMatchObject([
+      { limiter: 'one', used: 2, remaining: 3 },
+      { limiter: 'two', used: 2, remaining: 7 },
+    ])
+    expect(Object.keys({ ...decision.binding })).toEqual(expect.arrayContaining(['limiter', 'used']))
+  })
+
+  it('is 0 where nothing is counted without the store', async () => {
+    const store = guard(heldStore(memoryStore()), { onOutage: 'open', deadline: 5 })
+    const limiter = createLimiter({ keyer: () => 'k', limits: perMinute(5), store })
+    const decision = await limiter.consume({})
+    expect(decision.degraded).toBe('open')
+    expect(used(decision)).toEqual([0])
+    await store.close()
   })
 })

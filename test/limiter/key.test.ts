@@ -55,12 +55,8 @@ describe('key', () => {
   })
 
   it('of a list is that of `keyers`', () => {
-    const byBoth = keyers(
-      ({ id }: User) => id,
-      () => 'GET',
-      () => undefined,
-    )
-    const limiter = createLimiter({ keyer: byBoth, limits: five })
+    const [get, none] = [(): string => 'GET', (): undefined => undefined]
+    const limiter = createLimiter({ keyer: keyers(byId, get, none), limits: five })
     limiter.key(['ann', 'GET', undefined]).block('1m')
     expect(limiter.consume({ id: 'ann' }).allowed).toBe(false)
     expect(limiter.consume({ id: 'annG' }).allowed).toBe(true)

@@ -1,21 +1,23 @@
-// The option `lease` of limiters and of policies.
-import { describe, expect, it } from 'vitest'
+// The option `lease` of limiters and of policies, and limiters that take units which their store has charged before.
+import { describe, expect, it, vi } from 'vitest'
 import {
+  type AsyncStore,
   createLimiter,
   denyCache,
   fixedWindow,
+  gcra,
   guard,
   lease,
   type LeaseOptions,
   type Limiter,
   memoryStore,
-  type RulesLimiterOptions,
   stack,
   type Store,
 } from '../../src/index.ts'
 import { createRules, type PolicyRule } from '../../src/rules/index.ts'
 import { guarded } from '../../src/stores/guard/index.ts'
 import { guardedLimiterOf } from '../../src/limiter/adapted.ts'
+import { virtualClock } from '../../src/testing.ts'
 import { laterStore } from '../support/later.ts'
 import { warningsOf } from '../support/http.ts'
 
@@ -24,15 +26,10 @@ const hour = (name = 'hour', exact?: boolean) =>
   fixedWindow({ name, quota: 10_000, window: '1h', ...(exact !== undefined && { exact }) })
 const LONG: LeaseOptions = { for: '1m' }
 
-/** Sends so many requests. Returns how many of them asked the store. */
-async function asked<Input>(
-  limiter: Limiter<Input>,
-  input: Input,
-  store: { asked: number },
-  count = 100,
-): Promise<number> {
+/** Sends a hundred requests. Returns how many of them asked the store. */
+async function asked<Input>(limiter: Limiter<Input>, input: Input, store: { asked: number }): Promise<number> {
   const before = store.asked
-  for (let i = 0; i < count; i++) await limiter.consume(input)
+  for (let i = 0; i < 100; i++) await limiter.consume(input)
   return store.asked - before
 }
 
@@ -116,61 +113,45 @@ describe('the option `lease` of a policy', () => {
 
   function world(
     policies: readonly PolicyRule[],
-    options: Partial<RulesLimiterOptions<never>> = {},
-    wrap = (store: Store) => store,
+    wrap: (store: AsyncStore) => AsyncStore = (store) => store,
+    leased = {},
   ) {
     const store = laterStore(memoryStore())
     const rules = createRules({ policies, otherwise: 'allow' })
-    const limiter = createLimiter({
-      rules,
-      store: wrap(store),
-      ...options,
-    } as RulesLimiterOptions<never>) as unknown as Limiter<object>
+    const limiter = createLimiter({ rules, store: wrap(store), ...leased })
     const trips = (name: string) => asked(limiter, { path: `/${name}`, ip: '192.0.2.1' }, store)
     return { rules, trips }
   }
 
   it('leases the policies that say so, and no others', async () => {
-    const { trips } = world([
-      policy('a', { for: '1m' }),
-      policy('b'),
-      policy('c', false),
-      policy('d', { for: '1m' }, true),
-    ])
+    const { trips } = world([policy('a', LONG), policy('b'), policy('c', false), policy('d', LONG, true)])
     expect(await trips('a')).toBeLessThan(50)
-    expect(await trips('b')).toBe(100)
-    expect(await trips('c')).toBe(100)
-    expect(await trips('d')).toBe(100)
+    for (const name of ['b', 'c', 'd']) expect(await trips(name)).toBe(100)
   })
 
   it('replaces that of the limiter', async () => {
-    const { trips } = world([policy('a'), policy('b', true), policy('c', false)], { lease: LONG })
-    expect(await trips('a')).toBeLessThan(50)
-    expect(await trips('b')).toBeLessThan(50)
+    const { trips } = world([policy('a'), policy('b', true), policy('c', false)], undefined, { lease: LONG })
+    for (const name of ['a', 'b']) expect(await trips(name)).toBeLessThan(50)
     expect(await trips('c')).toBe(100)
   })
 
   it('changes with the document', async () => {
     const { rules, trips } = world([policy('a')])
     expect(await trips('a')).toBe(100)
-    rules.replace({ policies: [policy('a', { for: '1m' })] })
+    rules.replace({ policies: [policy('a', LONG)] })
     expect(await trips('a')).toBeLessThan(50)
     rules.replace({ policies: [policy('a', false)] })
     expect(await trips('a')).toBe(100)
   })
 
   it('works in a store that leases, behind a guard', async () => {
-    const { trips } = world(
-      [policy('a'), policy('b', { for: '1m' })],
-      {},
-      (store) => guard(lease(store as never, { for: 0 })) as Store,
-    )
+    const { trips } = world([policy('a'), policy('b', LONG)], (store) => guard(lease(store, { for: 0 })))
     expect(await trips('a')).toBe(100)
     expect(await trips('b')).toBeLessThan(50)
   })
 
   it('is warned of once for a store that cannot lease', async () => {
-    const { trips } = world([policy('a', true), policy('b')], {}, (store) => guard(store as never) as Store)
+    const { trips } = world([policy('a', true), policy('b')], (store) => guard(store))
     const codes = await warningsOf(async () => {
       for (const name of ['a', 'b', 'a']) expect(await trips(name)).toBe(100)
     })
@@ -188,8 +169,38 @@ describe('the option `lease` of a policy', () => {
   })
 
   it('is refused beside `allow`', () => {
-    expect(() => createRules({ policies: [{ name: 'a', allow: true, lease: true } as PolicyRule] })).toThrow(
-      'policies[0].lease',
-    )
+    const both = { name: 'a', allow: true, lease: true } as PolicyRule
+    expect(() => createRules({ policies: [both] })).toThrow('policies[0].lease')
+  })
+})
+
+describe('a limiter on a store that leases', () => {
+  const limits = gcra({ quota: 1000, window: '1h' })
+  const limiterOn = (store: AsyncStore) => createLimiter({ name: 'recall', keyer, limits, store, shared: true })
+
+  it('takes leased units without a request to the store, and none for a peek', async () => {
+    const inner = lease(laterStore(memoryStore({ clock: virtualClock() })))
+    const [recall, run] = [vi.fn(inner.recall), vi.fn(inner.run)]
+    const limiter = limiterOn({ ...inner, recall, run })
+    for (let i = 0; i < 100; i++) await limiter.consume('k')
+    await limiter.peek('k')
+    expect(recall).toHaveBeenCalledTimes(100)
+    expect(run.mock.calls.length).toBeLessThan(50)
+  })
+
+  it('takes them before a remembered denial, also behind a wrapper that cannot be asked', async () => {
+    const server = laterStore(memoryStore({ clock: virtualClock() }))
+    const inner = lease(server, { from: 2 })
+    const limiter = limiterOn({ ...denyCache(inner), recall: undefined })
+    const [direct, exact] = [limiterOn(inner), limiterOn(server)]
+    for (let i = 0; i < 20; i++) await direct.consume('k')
+    const last = await direct.consume('k')
+    await exact.consume('k', { cost: (await exact.peek('k', { cost: 0 })).limits[0]!.remaining })
+    const verdicts: boolean[] = []
+    for (let i = 0; i < 60; i++) verdicts.push((await limiter.consume('k')).allowed)
+    expect(verdicts).toContain(true)
+    expect(verdicts.at(-1)).toBe(false)
+    await direct.refund(last)
+    expect((await limiter.consume('k')).allowed).toBe(true)
   })
 })

@@ -40,12 +40,9 @@ afterEach(() => {
 describe('a mistake that would limit no request, or all requests, is not silent', () => {
   describe('limits of one name that a function returns in turn', () => {
     const [read, write] = [100, 10].map((quota) => gcra({ name: 'api', quota, window: '1h' }))
-    const limiterOf = (): { consume(input: { name: string; writes: boolean }): unknown } =>
-      createLimiter({
-        keyer: ({ name }: { name: string; writes: boolean }) => name,
-        limits: ({ writes }) => (writes ? write : read),
-        store: memoryStore(),
-      })
+    const byWrites = ({ writes }: { writes: boolean }): Limit => (writes ? write! : read!)
+    const limiterOf = () =>
+      createLimiter({ keyer: byName as SyncKeyer<{ name: string; writes: boolean }>, limits: byWrites })
 
     it('cause one warning', () => {
       const limiter = limiterOf()
@@ -95,49 +92,33 @@ describe('a mistake that would limit no request, or all requests, is not silent'
     expect(codes).toEqual([])
   })
 
-  it('warns once about each duration below a second that is a number', async () => {
+  it.each<[string, object[], number]>([
+    ['warns once about durations below a second', [{ window: 60 }, { window: 300 }], 1],
+    ['warns about each option', [{ window: 60 }, { window: '60s', block: 900 }], 2],
+    ['warns about the seconds of an hour', [{ window: 3600 }], 1],
+    ['warns about the seconds of a day', [{ window: 86_400 }], 1],
+    ['warns about the seconds of 30 days', [{ window: 2_592_000 }], 1],
+    ['does not warn about milliseconds as a text', [{ window: '60ms' }, { window: '3600ms' }], 0],
+    ['does not warn about a second and an hour', [{ window: 1000 }, { window: 3_600_000 }], 0],
+  ])('%s', async (_, options, warnings) => {
     vi.resetModules()
     const { limit: make } = await import('../../src/engine/limit.ts')
     await import('../../src/algorithms.ts')
-    make({ algorithm: 'gcra', quota: 1, window: 60 })
-    make({ algorithm: 'gcra', quota: 1, window: 300 })
-    expect(codes).toEqual(['SLUICE_SHORT_DURATION'])
-    make({ algorithm: 'gcra', quota: 1, window: '60s', block: 900 })
-    expect(codes).toEqual(['SLUICE_SHORT_DURATION', 'SLUICE_SHORT_DURATION'])
-  })
-
-  it.each([3600, 86_400, 2_592_000])('warns about %i, the seconds of an hour, a day or 30 days', async (window) => {
-    vi.resetModules()
-    const { limit: make } = await import('../../src/engine/limit.ts')
-    await import('../../src/algorithms.ts')
-    make({ algorithm: 'gcra', quota: 1, window })
-    expect(codes).toEqual(['SLUICE_SHORT_DURATION'])
-  })
-
-  it('does not warn about 60 milliseconds as a text, nor about a second or an hour as a number', async () => {
-    vi.resetModules()
-    const { limit: make } = await import('../../src/engine/limit.ts')
-    await import('../../src/algorithms.ts')
-    make({ algorithm: 'gcra', quota: 1, window: '60ms' })
-    make({ algorithm: 'gcra', quota: 1, window: '3600ms' })
-    make({ algorithm: 'gcra', quota: 1, window: 1000 })
-    make({ algorithm: 'gcra', quota: 1, window: 3_600_000 })
-    expect(codes).toEqual([])
+    for (const each of options) make({ algorithm: 'gcra', quota: 1, ...each })
+    expect(codes).toEqual(Array(warnings).fill('SLUICE_SHORT_DURATION'))
   })
 
   it('warns once about a refund or settlement of a denial, and of a peek', () => {
-    for (const change of ['refund', 'settle'] as const) {
-      codes = []
+    for (const [i, change] of (['refund', 'settle'] as const).entries()) {
       const limiter = createLimiter({ keyer: byName, limits: fixedWindow({ quota: 1, window: '1h' }) })
-      limiter[change](limiter.peek(ada), 3)
-      limiter[change](limiter.peek(ada), 3)
-      expect(codes).toEqual(['SLUICE_NOT_CHARGED'])
+      for (let each = 0; each < 2; each++) limiter[change](limiter.peek(ada), 3)
+      expect(codes).toHaveLength(i + 1)
       expect(limiter.consume(ada).allowed).toBe(true)
     }
     const limiter = createLimiter({ keyer: byName, limits: fixedWindow({ quota: 1, window: '1h' }) })
     limiter.consume(ada)
     limiter.refund(limiter.consume(ada))
-    expect(codes).toEqual(['SLUICE_NOT_CHARGED', 'SLUICE_NOT_CHARGED'])
+    expect(codes).toEqual(Array(3).fill('SLUICE_NOT_CHARGED'))
     expect(limiter.peek(ada).allowed).toBe(false)
   })
 
@@ -152,15 +133,6 @@ describe('a mistake that would limit no request, or all requests, is not silent'
 })
 
 describe('an unknown option', () => {
-  it.each([
-    [() => createLimiter({ keyer: byName, limit: perSecond(1) } as never), 'limits'],
-    [() => memoryStore({ maxkeys: 5 } as never), 'maxKeys'],
-    [() => limit({ algorithm: 'gcra', quota: 1, window: '1s', brust: 4 }), 'burst'],
-    [() => gcra({ qota: 1, window: '1s' } as never), 'quota'],
-  ])('suggests the nearest name: %s', (make, name) => {
-    expect(make).toThrow(`Did you mean "${name}"?`)
-  })
-
   it.each([
     ['windowMs', 'limits: perMinute(100)'],
     ['max', 'limits: perMinute(100)'],
@@ -185,6 +157,11 @@ describe('an unknown option', () => {
   })
 
   it.each([
+    [() => createLimiter({ keyer: byName, limit: perSecond(1) } as never), 'Did you mean "limits"?'],
+    [() => memoryStore({ maxkeys: 5 } as never), 'Did you mean "maxKeys"?'],
+    [() => limit({ algorithm: 'gcra', quota: 1, window: '1s', brust: 4 }), 'Did you mean "burst"?'],
+    [() => gcra({ qota: 1, window: '1s' } as never), 'Did you mean "quota"?'],
+    [() => guard(memoryStore(), { timeout: 50 } as never), `Instead of "timeout", write deadline: { most: '500ms' }`],
     [() => gcra({ limit: 5, window: '1s' } as never), 'Instead of "limit", write quota'],
     [() => gcra({ quota: 5, windowMs: 1000 } as never), 'Instead of "windowMs", write window'],
     [() => limit({ algorithm: 'gcra', points: 5, window: '1s' }), 'Instead of "points", write quota'],
@@ -196,20 +173,14 @@ describe('an unknown option', () => {
       'Instead of "burst", write gcra({ quota, window, burst }) or tokenBucket({ quota, window, capacity })',
     ],
     [() => concurrent({ quota: 5, lease: '1m' } as never), 'Instead of "lease", write expiresAfter'],
-  ])('suggests the equal of an option of a limit: %s', (make, expected) => {
+  ])('suggests the nearest name or the equal of an option: %s', (make, expected) => {
     expect(make).toThrow(expected)
-  })
-
-  it('suggests the equal of a `timeout` of a guard', () => {
-    const make = (): unknown => guard(memoryStore(), { timeout: 50 } as never)
-    expect(make).toThrow(`Instead of "timeout", write deadline: { most: '500ms' }`)
   })
 
   it('names the functions that an option accepts', () => {
     const options = { keyer: () => 'ann', limits: perMinute(5), resetWhen: 'ok' }
-    expect(() => rateLimit(options as never)).toThrow(
-      "resetWhen: expected 'success', 'failure' or a function, got \"ok\"",
-    )
+    const message = `resetWhen: expected 'success', 'failure' or a function, got "ok"`
+    expect(() => rateLimit(options as never)).toThrow(message)
   })
 
   it('is not needed for a limiter: it stands in the options', async () => {
@@ -217,9 +188,8 @@ describe('an unknown option', () => {
     const expected = 'rateLimit: expected options such as { limiter }, got the limiter itself'
     for (const adapter of [rateLimit, koaRateLimit, fetchRateLimit, honoRateLimit, nodeRateLimit])
       expect(() => (adapter as (options: unknown) => unknown)(limiter)).toThrow(expected)
-    expect(() => RateLimitModule.forRoot(limiter as never)).toThrow(
-      expected.replace('rateLimit', 'RateLimitModule.forRoot'),
-    )
+    const forRoot = expected.replace('rateLimit', 'RateLimitModule.forRoot')
+    expect(() => RateLimitModule.forRoot(limiter as never)).toThrow(forRoot)
     await expect(fastify().register(fastifyRateLimit, limiter as never)).rejects.toThrow(expected)
   })
 
@@ -232,19 +202,12 @@ describe('an unknown option', () => {
 
   it('says which limit has months and years', () => {
     const monthly = { quota: 5, window: '1mo' } as const
-    expect(() => fixedWindow(monthly)).toThrow(
-      "window: expected a duration such as '1d', or fixedWindow with anchor: 'calendar'",
-    )
-    expect(() => gcra(monthly as never)).toThrow("anchor: 'calendar'")
+    const message = "window: expected a duration such as '1d', or fixedWindow with anchor: 'calendar'"
+    for (const make of [fixedWindow, gcra]) expect(() => make(monthly as never)).toThrow(message)
   })
 
-  it('suggests only options that exist', () => {
-    expect(() => memoryStore({ windowMs: 5 } as never)).not.toThrow('Instead of')
-    expect(() => memoryStore({ ['constructor']: 5 } as never)).toThrow(/onFull, clock \(/)
-  })
-
-  it('suggests nothing when no name is near', () => {
-    expect(() => memoryStore({ somethingElse: 5 } as never)).toThrow(/onFull, clock \(/)
+  it.each(['windowMs', 'constructor', 'somethingElse'])('suggests nothing when no option is near: %s', (name) => {
+    expect(() => memoryStore({ [name]: 5 } as never)).toThrow(/onFull, clock \(/)
   })
 
   it('is compared in bounded time, however long it is', () => {

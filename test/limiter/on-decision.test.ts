@@ -1,11 +1,30 @@
 // A limiter reports its decisions to `onDecision`, which cannot change them.
 import { afterEach, expect, it, vi } from 'vitest'
-import { createLimiter, type Decision, memoryStore, perMinute, perSecond, stack } from '../../src/index.ts'
+import {
+  createLimiter,
+  type Decision,
+  type Limit,
+  type Limiter,
+  memoryStore,
+  perMinute,
+  perSecond,
+  stack,
+} from '../../src/index.ts'
 import { createRules } from '../../src/rules/index.ts'
 import { virtualClock } from '../../src/testing.ts'
 import { heldStore, settled } from '../support/held-store.ts'
+import { broken } from '../support/unhandled.ts'
 
 type Call = [decision: Decision, input: string]
+
+/** Returns a limiter whose decisions are recorded, with their inputs. */
+function recorded(limits: Limit, store = memoryStore()): { calls: Call[]; limiter: Limiter<string, Decision> } {
+  const calls: Call[] = []
+  const onDecision = (...call: Call): void => void calls.push(call)
+  return { calls, limiter: createLimiter({ keyer: (input: string) => input, limits, store, onDecision }) }
+}
+
+const document = { policies: [{ name: 'api', key: 'ip', limits: [{ quota: 1, window: '1m' }] }] }
 
 const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
 afterEach(() => void warn.mockClear())
@@ -15,31 +34,17 @@ function codes(): unknown[] {
 }
 
 it('is called with each decision of consume and its input, and not for peek', () => {
-  const calls: Call[] = []
-  const limiter = createLimiter<string>({
-    keyer: (input) => input,
-    limits: perMinute(1),
-    onDecision: (...call) => calls.push(call),
-  })
-  const decisions = [limiter.consume('ann'), limiter.consume('ann'), limiter.consume('bob')]
+  const { calls, limiter } = recorded(perMinute(1))
+  const inputs = ['ann', 'ann', 'bob']
+  const decisions = inputs.map((input) => limiter.consume(input))
   limiter.peek('ann')
-  expect(calls).toEqual([
-    [decisions[0], 'ann'],
-    [decisions[1], 'ann'],
-    [decisions[2], 'bob'],
-  ])
+  expect(calls).toEqual(decisions.map((decision, i) => [decision, inputs[i]]))
   expect(calls.map(([{ allowed }]) => allowed)).toEqual([true, false, true])
 })
 
 it('is called once for a wait, when it is admitted', async () => {
   const clock = virtualClock()
-  const calls: Call[] = []
-  const limiter = createLimiter<string>({
-    keyer: (input) => input,
-    limits: perSecond(1),
-    store: memoryStore({ clock }),
-    onDecision: (...call) => calls.push(call),
-  })
+  const { calls, limiter } = recorded(perSecond(1), memoryStore({ clock }))
   await limiter.wait('ann')
   const second = limiter.wait('ann')
   await settled()
@@ -77,15 +82,13 @@ it('is called by each limiter of a stack with the decision of the stack', () => 
 
 it('is called for rules', async () => {
   const onDecision = vi.fn()
-  const rules = createRules({ policies: [{ name: 'api', key: 'ip', limits: [{ quota: 1, window: '1m' }] }] })
   const input = { ip: '192.0.2.1' }
-  const decision = await createLimiter({ rules, onDecision }).consume(input)
+  const decision = await createLimiter({ rules: createRules(document), onDecision }).consume(input)
   expect(onDecision).toHaveBeenCalledExactlyOnceWith(decision, input)
 })
 
 it('is not called for a document in shadow', async () => {
   const onDecision = vi.fn()
-  const document = { policies: [{ name: 'api', key: 'ip', limits: [{ quota: 1, window: '1m' }] }] }
   const rules = createRules(document)
   rules.shadow(document)
   await createLimiter({ rules, onDecision }).consume({ ip: '192.0.2.1' })
@@ -93,8 +96,8 @@ it('is not called for a document in shadow', async () => {
 })
 
 it.each([
-  ['throws', () => raise()],
-  ['rejects', async () => raise()],
+  ['throws', () => broken()],
+  ['rejects', async () => broken()],
 ])('changes nothing when it %s, and warns once', async (_, onDecision: () => void) => {
   const limiter = createLimiter({ keyer: () => 'k', limits: perMinute(1), onDecision })
   expect([limiter.consume({}).allowed, limiter.consume({}).allowed]).toEqual([true, false])
@@ -115,7 +118,3 @@ it('must be a function', () => {
   const onDecision = true as unknown as () => void
   expect(() => createLimiter({ keyer: () => 'k', limits: perMinute(1), onDecision })).toThrow(/^onDecision: /)
 })
-
-function raise(): never {
-  throw new Error('observer')
-}

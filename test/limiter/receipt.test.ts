@@ -35,13 +35,15 @@ function otherProcess(): void {
   shared('receipts', () => ({ decisions: new Map<string, unknown>() })).decisions.clear()
 }
 
+const START = 1_700_000_000_000
+
 /** Makes limiters of one name on one clock. Each has a store of its own on one database, as in another process. */
-function processes(limits: Limit | readonly Limit[], name = 'api') {
-  const clock = virtualClock(1_700_000_000_000)
+function processes(limits: Limit | readonly Limit[]) {
+  const clock = virtualClock(START)
   const database = mapRows(clock)
-  const limiter = (): Limiter<string> =>
-    createLimiter({ name, keyer, limits: [limits].flat(), store: rowStore(database, { clock }) })
-  return { clock, limiter, database }
+  const store = () => rowStore(database, { clock })
+  const limiter = (): Limiter<string> => createLimiter({ name: 'api', keyer, limits: [limits].flat(), store: store() })
+  return { clock, limiter, store }
 }
 
 async function used(limiter: Limiter<string>, key = 'ann'): Promise<number[]> {
@@ -61,10 +63,7 @@ describe('a receipt', () => {
     ['gcra', gcra({ quota: 100, window: '1h', burst: 50 })],
     ['tokenBucket', tokenBucket({ quota: 100, window: '500ms', refill: 'interval' })],
     ['fixedWindow', fixedWindow({ quota: 100, window: '1mo', anchor: 'calendar', timeZone: 'Europe/Berlin' })],
-    [
-      'slidingWindowLog',
-      slidingWindowLog({ quota: 100, window: '500ms', block: { for: '10ms', factor: 2 }, notifyAt: [0.5] }),
-    ],
+    ['a log', slidingWindowLog({ quota: 100, window: '500ms', block: { for: '10ms', factor: 2 }, notifyAt: [0.5] })],
     ['a capped limit', perMinute(40, { capCost: true })],
   ])('is settled in another process: %s', async (_, limits) => {
     const { limiter } = processes(limits)
@@ -102,11 +101,8 @@ describe('a receipt', () => {
     const denied = await there.consume('ann', { cost: 5 })
     const peeked = await there.peek('ann', { cost: 2 })
     const receipts = [there.receipt(denied), there.receipt(peeked)]
-    const dead = {
-      ...laterStore(memoryStore({ clock })),
-      run: (_: unknown, reply: { failed(error: unknown): void }) => reply.failed(new Error('away')),
-    }
-    const without = createLimiter({ name: 'api', keyer, limits: perMinute(3), store: guard(dead as never) })
+    const dead = laterStore(memoryStore({ clock }), () => Promise.reject(new Error('away')))
+    const without = createLimiter({ name: 'api', keyer, limits: perMinute(3), store: guard(dead) })
     const local = await without.consume('ann')
     expect(local.degraded).toBe('local')
     const receipt = without.receipt(local)
@@ -119,9 +115,8 @@ describe('a receipt', () => {
 
   it('settles nothing for a limit that admitted a cost of 0 when another one denied', async () => {
     const cost = (_: string, { name }: Limit): number => (name === 'tokens' ? 0 : 1)
-    const { clock, database } = processes(perMinute(10))
     const limits = [perMinute(10, { name: 'tokens' }), perMinute(0, { name: 'requests' })]
-    const store = rowStore(database, { clock })
+    const store = processes(limits).store()
     const there = createLimiter({ name: 'api', keyer, limits, cost, store })
     const receipt = there.receipt(await there.consume('ann'))
     otherProcess()
@@ -130,31 +125,28 @@ describe('a receipt', () => {
   })
 
   it('works for stacks, and for any part of a stack', async () => {
-    const clock = virtualClock(1_700_000_000_000)
-    const database = mapRows(clock)
+    const limits = perMinute(10)
+    const { store: storeOf } = processes(limits)
     const both = () => {
-      const store = rowStore(database, { clock })
-      const user = createLimiter({ name: 'user', keyer, limits: perMinute(10), store, shared: true })
-      const route = createLimiter({ name: 'route', keyer: () => 'all', limits: perMinute(10), store, shared: true })
-      return { user, route, all: stack(user, route) }
+      const store = storeOf()
+      const user = createLimiter({ name: 'user', keyer, limits, store, shared: true })
+      const route = createLimiter({ name: 'route', keyer: () => 'all', limits, store, shared: true })
+      return { route, all: stack(user, route) }
     }
-    const there = both()
-    const receipts = await Promise.all(
-      [0, 1].map(async () => there.all.receipt(await there.all.consume('ann', { cost: 3 }))),
-    )
+    const { all: there } = both()
+    const receipts = await Promise.all([0, 1].map(async () => there.receipt(await there.consume('ann', { cost: 3 }))))
     otherProcess()
     const here = both()
     await here.all.settle(receipts[0]!, 1)
     await here.route.settle(receipts[1]!, 1)
-    expect((await here.all.peek('ann', { cost: 0 })).limits.map((each) => each.used)).toEqual([2, 2])
+    expect(await used(here.all)).toEqual([2, 2])
   })
 
   it('works for rules', async () => {
-    const clock = virtualClock(1_700_000_000_000)
-    const database = mapRows(clock)
+    const { store } = processes([])
     const make = (): Limiter<object> => {
       const rules = createRules({ policies: [{ name: 'api', key: 'path', limits: [{ quota: 10, window: '1m' }] }] })
-      return createLimiter({ rules, store: rowStore(database, { clock }), shared: true }) as Limiter<object>
+      return createLimiter({ rules, store: store(), shared: true }) as Limiter<object>
     }
     const input = { method: 'GET', path: '/' }
     const there = make()
@@ -163,9 +155,8 @@ describe('a receipt', () => {
     const here = make()
     await here.settle(receipt, 1)
     expect((await here.peek(input, { cost: 0 })).limits[0]!.used).toBe(1)
-    expect(codeOf(() => createLimiter({ name: 'rule', keyer, limits: perMinute(1) }).refund(receipt))).toBe(
-      'FOREIGN_RECEIPT',
-    )
+    const other = createLimiter({ name: 'rule', keyer, limits: perMinute(1) })
+    expect(codeOf(() => other.refund(receipt))).toBe('FOREIGN_RECEIPT')
   })
 
   it('is refused by a limiter of another name', () => {
@@ -190,11 +181,28 @@ describe('a receipt', () => {
     const limiter = createLimiter({ keyer, limits: perMinute(3) })
     const receipt = limiter.receipt(limiter.consume('ann'))
     expect(codeOf(() => limiter.refund(receipt.replace('sluice2_', 'sluice3_')))).toBe('VERSION_MISMATCH')
-    expect(() => limiter.refund(receipt.replace('sluice2_', 'sluice1_'))).toThrow(
-      'expected format 2, got format 1 of another version',
-    )
+    const older = 'expected format 2, got format 1 of another version'
+    expect(() => limiter.refund(receipt.replace('sluice2_', 'sluice1_'))).toThrow(older)
     expect(codeOf(() => limiter.refund('sluice12_x'))).toBe('VERSION_MISMATCH')
     expect(codeOf(() => limiter.refund(receipt.replace('sluice2_', 'sluice02_')))).toBe('INVALID_RECEIPT')
+  })
+
+  it.each([
+    ['with a receipt, it can be made again', true, 95],
+    ['without a receipt, it is not made twice, since the store may have done it', false, 99],
+  ])('a settlement that fails: %s', async (_, hasReceipt, remaining) => {
+    let fails = false
+    const store = laterStore(memoryStore(), async () => {
+      if (!fails) return
+      fails = false
+      throw new Error('away')
+    })
+    const limiter = createLimiter({ keyer, limits: perMinute(100), store })
+    const decision = await limiter.consume('ann')
+    if (hasReceipt) limiter.receipt(decision)
+    fails = true
+    for (let i = 0; i < 2; i++) await limiter.settle(decision, 5)
+    expect((await limiter.peek('ann', { cost: 0 })).limits[0]!.remaining).toBe(remaining)
   })
 
   it('is forgotten by its process after 10,000 others', () => {
@@ -204,18 +212,35 @@ describe('a receipt', () => {
   })
 })
 
+const inBase64 = (content: string | Uint8Array): string => Buffer.from(content as string).toString('base64url')
+
 /** Returns a text with a right checksum. */
 function forged(body: string): string {
-  const sum = Buffer.from(sha256(new TextEncoder().encode(`sluice2_${body}`)).subarray(0, 8)).toString('base64url')
+  const sum = inBase64(sha256(new TextEncoder().encode(`sluice2_${body}`)).subarray(0, 8))
   return `sluice2_${sum}${body}`
 }
 
-const START = 1_700_000_000_000
+/** Refuses a receipt with any change of a character, or one less. */
+function expectExact(
+  limiter: Limiter<string, Decision>,
+  receipt: string,
+  changesOf: (character: string) => string[],
+): void {
+  for (const [i, character] of receipt.split('').entries()) {
+    for (const other of ['', ...changesOf(character)]) {
+      const text = receipt.slice(0, i) + other + receipt.slice(i + 1)
+      if (text === receipt) continue
+      expect(['INVALID_RECEIPT', 'VERSION_MISMATCH']).toContain(codeOf(() => limiter.refund(text)))
+    }
+  }
+}
+
 const ID = 'abcdefghijklmnop'
 /** A time at which a receipt may end. */
 const LATER = START + 60_000
 
-const inBase64 = (text: string): string => Buffer.from(text).toString('base64url')
+/** Returns a content with a charge under a limit that is written as JSON. */
+const withLimit = (limit: string): string => `["${ID}",${LATER},["api",${limit},"k",1,1,1]]`
 
 describe('a hostile receipt', () => {
   const limiter = createLimiter({
@@ -252,13 +277,8 @@ describe('a hostile receipt', () => {
   })
 
   it('is a receipt with any change of a character, or cut', () => {
-    for (let i = 0; i < good.length; i++) {
-      for (const other of ['', 'A', '-', '\u0000', good[i]!.toUpperCase() + good[i]!]) {
-        const text = good.slice(0, i) + other + good.slice(i + 1)
-        if (text !== good) expect(['INVALID_RECEIPT', 'VERSION_MISMATCH']).toContain(codeOf(() => limiter.refund(text)))
-      }
-      expect(codeOf(() => limiter.refund(good.slice(0, i)))).toBe('INVALID_RECEIPT')
-    }
+    expectExact(limiter, good, (character) => ['A', '-', '\u0000', character.toUpperCase() + character])
+    for (let i = 0; i < good.length; i++) expect(codeOf(() => limiter.refund(good.slice(0, i)))).toBe('INVALID_RECEIPT')
   })
 
   it('is any JSON with a right checksum', () => {
@@ -301,40 +321,33 @@ describe('a hostile receipt', () => {
   })
 
   it.each([
-    ['no UTF-8', forged(Buffer.from([255, 255]).toString('base64url'))],
-    ['no JSON', forged(inBase64('{'))],
-    ['deep JSON', forged(inBase64('['.repeat(5000) + ']'.repeat(5000)))],
-    [
-      'a deep limit',
-      forged(inBase64(`["${ID}",${LATER},["api",${'{"block":'.repeat(1000)}1${'}'.repeat(1000)},"k",1,1,1]]`)),
-    ],
-    [
-      'a prototype',
-      forged(
-        inBase64(`["${ID}",${LATER},["api",{"__proto__":{"algorithm":"gcra"},"quota":1,"window":60000},"k",1,1,1]]`),
-      ),
-    ],
-    [
-      'an algorithm that is not known',
-      forged(inBase64(`["${ID}",${LATER},["api",{"algorithm":"mine","quota":1,"window":60000},"k",1,1,1]]`)),
-    ],
-    ['a long key', forged(inBase64(JSON.stringify([ID, LATER, ['api', perMinute(1), 'k'.repeat(5000), 1, 1, 1]])))],
-    ['a long identity', forged(inBase64(JSON.stringify(['a'.repeat(5000), LATER])))],
-    ['an identity that could be another key', forged(inBase64(JSON.stringify(['{user}:someone:1', LATER])))],
-    ['no end', forged(inBase64(JSON.stringify([ID])))],
-    ['an end in 400 days', forged(inBase64(JSON.stringify([ID, START + 400 * 86_400_000])))],
-    ['one character of base64', forged('a')],
-  ])('is refused: %s', (_, text) => {
-    expect(codeOf(() => limiter.refund(text))).toBe('INVALID_RECEIPT')
+    ['no UTF-8', Uint8Array.of(255, 255)],
+    ['no JSON', '{'],
+    ['deep JSON', '['.repeat(5000) + ']'.repeat(5000)],
+    ['a deep limit', withLimit('{"block":'.repeat(1000) + '1' + '}'.repeat(1000))],
+    ['a prototype', withLimit('{"__proto__":{"algorithm":"gcra"},"quota":1,"window":60000}')],
+    ['an algorithm that is not known', withLimit('{"algorithm":"mine","quota":1,"window":60000}')],
+    ['a long key', JSON.stringify([ID, LATER, ['api', perMinute(1), 'k'.repeat(5000), 1, 1, 1]])],
+    ['a long identity', JSON.stringify(['a'.repeat(5000), LATER])],
+    ['an identity that could be another key', JSON.stringify(['{user}:someone:1', LATER])],
+    ['no end', JSON.stringify([ID])],
+    ['an end in 400 days', JSON.stringify([ID, START + 400 * 86_400_000])],
+  ])('is refused: %s', (_, content) => {
+    expect(codeOf(() => limiter.refund(forged(inBase64(content))))).toBe('INVALID_RECEIPT')
+  })
+
+  it('is refused: one character of base64', () => {
+    expect(codeOf(() => limiter.refund(forged('a')))).toBe('INVALID_RECEIPT')
   })
 })
 
 describe('the end of a receipt', () => {
   const make = (options: object, window: Duration = '1m') => {
-    const clock = virtualClock(1_700_000_000_000)
+    const clock = virtualClock(START)
     const limits = fixedWindow({ quota: 100, window })
     const limiter = createLimiter<string>({ keyer, limits, store: memoryStore({ clock }), ...options })
-    return { clock, limiter, receipt: limiter.receipt(limiter.consume('ann', { cost: 10 })) }
+    const decision = limiter.consume('ann', { cost: 10 })
+    return { clock, limiter, decision, receipt: limiter.receipt(decision) }
   }
 
   it.each<[string, object, Duration, number]>([
@@ -357,7 +370,7 @@ describe('the end of a receipt', () => {
   })
 
   it('is the longest of a stack', () => {
-    const clock = virtualClock(1_700_000_000_000)
+    const clock = virtualClock(START)
     const store = memoryStore({ clock })
     const part = (name: string, receiptFor: Duration) =>
       createLimiter<string>({ name, keyer, limits: perMinute(9), store, receiptFor })
@@ -368,11 +381,8 @@ describe('the end of a receipt', () => {
   })
 
   it('is also that of its decision, with a warning', () => {
-    const clock = virtualClock(1_700_000_000_000)
-    const limits = fixedWindow({ quota: 100, window: '2h' })
-    const limiter = createLimiter({ keyer, limits, store: memoryStore({ clock }), receiptFor: '1m' })
-    const [decision, other] = [limiter.consume('ann', { cost: 10 }), limiter.consume('ann', { cost: 10 })]
-    limiter.receipt(decision)
+    const { clock, limiter, decision } = make({ receiptFor: '1m' }, '2h')
+    const other = limiter.consume('ann', { cost: 10 })
     clock.advance(60_000)
     limiter.refund(decision)
     limiter.refund(other)
@@ -389,20 +399,14 @@ describe('a signed receipt', () => {
   const make = (...[receiptSecret]: readonly (string | readonly string[])[]) =>
     limiterWith(receiptSecret === undefined ? {} : { receiptSecret })
   const limiterWith = (options: { readonly receiptSecret?: string | readonly string[] }) =>
-    createLimiter({
-      name: 'api',
-      keyer,
-      limits: perMinute(100),
-      store: memoryStore({ clock: virtualClock(START) }),
-      ...options,
-    })
+    createLimiter({ keyer, limits: perMinute(100), store: memoryStore({ clock: virtualClock(START) }), ...options })
   const written = (limiter: Limiter<string, Decision>) => limiter.receipt(limiter.consume('ann', { cost: 10 }))
 
   it('is read with its secret, also by hand-written SHA-256', () => {
     const receipt = written(make(one))
     expect(receipt).toMatch(/^sluice2s_[\w-]{23,}$/)
     const body = receipt.slice('sluice2s_'.length + 22)
-    const digest = createHmac('sha256', one).update(`sluice2s_${body}`).digest().subarray(0, 16).toString('base64url')
+    const digest = inBase64(createHmac('sha256', one).update(`sluice2s_${body}`).digest().subarray(0, 16))
     expect(receipt).toBe(`sluice2s_${digest}${body}`)
     expect(codeOf(() => make(one).settle(receipt, 1))).toBe('none')
   })
@@ -424,21 +428,12 @@ describe('a signed receipt', () => {
 
   it('is refused with any change of a character', () => {
     const limiter = make(one)
-    const receipt = written(limiter)
-    for (let i = 0; i < receipt.length; i++) {
-      for (const character of ['', 'A', '_']) {
-        const text = receipt.slice(0, i) + character + receipt.slice(i + 1)
-        if (text !== receipt)
-          expect(['INVALID_RECEIPT', 'VERSION_MISMATCH']).toContain(codeOf(() => limiter.refund(text)))
-      }
-    }
+    expectExact(limiter, written(limiter), () => ['A', '_'])
   })
 
   it('has no secret that is undefined, such as an environment variable that is not set', () => {
-    expect(codeOf(() => limiterWith({ receiptSecret: process.env['SLUICE_NO_SUCH_SECRET'] as never }))).toBe(
-      'INVALID_OPTION',
-    )
-    expect(codeOf(() => limiterWith({ receiptSecret: [undefined] as never }))).toBe('INVALID_OPTION')
+    for (const receiptSecret of [process.env['SLUICE_NO_SUCH_SECRET'], [undefined]])
+      expect(codeOf(() => limiterWith({ receiptSecret: receiptSecret as never }))).toBe('INVALID_OPTION')
   })
 
   it.each([['short'], [[]], [['a secret of all times', 'short']], [7], [Array.from({ length: 11 }, () => one)]])(

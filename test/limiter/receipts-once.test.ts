@@ -7,13 +7,14 @@ import {
   createLimiter,
   type Decision,
   fixedWindow,
+  type Limit,
   type Limiter,
   memoryStore,
 } from '../../src/index.ts'
 import { rowStore } from '../../src/extend.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import type { Store } from '../../src/stores/store.ts'
-import { virtualClock } from '../../src/testing.ts'
+import { type VirtualClock, virtualClock } from '../../src/testing.ts'
 import { shared } from '../../src/util/copies.ts'
 import { connectedStore } from '../support/connected-store.ts'
 import { mapRows } from '../support/map-rows.ts'
@@ -41,56 +42,36 @@ const step = fc.record({
 type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never
 
 /** What a decision should have come to. */
-class Held {
+interface Held {
   readonly decision: Decision
-  readonly texts: { readonly text: string; readonly until: number }[] = []
+  readonly texts: { readonly text: string; readonly until: number }[]
   /** Until when each process can use it. Process 0 has decided. */
-  readonly until: (number | undefined)[] = []
+  readonly until: (number | undefined)[]
   tokens: number
   slots: number
   at: number
-  isSettled = false
-  isReleased = false
+  isSettled: boolean
+  isReleased: boolean
+}
 
-  constructor(decision: Decision, cost: number, slots: number, at: number) {
-    this.decision = decision
-    this.tokens = cost
-    this.slots = slots
-    this.at = at
-  }
-
-  slotsAt(now: number): number {
-    if (now >= this.at + LEASE) this.slots = 0
-    return this.isReleased ? 0 : this.slots
-  }
+function slotsAt(held: Held, now: number): number {
+  if (now >= held.at + LEASE) held.slots = 0
+  return held.isReleased ? 0 : held.slots
 }
 
 /** Limiters of processes that count in one place. */
-function limitersOf(stores: readonly Store[]): Limiter<string>[] {
+function limitersOf(storeOf: (process: number) => Store): Limiter<string>[] {
   const limits = [
     fixedWindow({ quota: QUOTA.tokens, window: '365d', name: 'tokens' }),
     concurrent({ quota: QUOTA.slots, expiresAfter: LEASE, name: 'slots' }),
   ]
-  return stores.map((store) =>
-    createLimiter({
-      name: 'api',
-      keyer: (key) => key,
-      limits,
-      cost: (key, { name }) => (name === 'tokens' ? 100 : 1 + (key.length % 2)),
-      store,
-      shared: true,
-      receiptFor: LIFE,
-    }),
-  )
+  const cost = (key: string, { name }: Limit): number => (name === 'tokens' ? 100 : 1 + (key.length % 2))
+  const common = { keyer: (key: string) => key, limits, cost, shared: true, receiptFor: LIFE }
+  return Array.from({ length: PROCESSES }, (_, process) => createLimiter({ ...common, store: storeOf(process) }))
 }
 
 /** Runs the steps in processes that count in one place. */
-async function run(
-  stores: readonly Store[],
-  clock: ReturnType<typeof virtualClock>,
-  steps: readonly Step[],
-): Promise<void> {
-  const limiters = limitersOf(stores)
+async function run(limiters: readonly Limiter<string>[], clock: VirtualClock, steps: readonly Step[]): Promise<void> {
   const memories = limiters.map(() => new Map<string, unknown>())
   const decisions: Held[] = []
   const now = (): number => clock.now()
@@ -99,10 +80,10 @@ async function run(
     const decision = await limiters[0]!.consume(key)
     if (!decision.allowed) return
     const [tokens, slots] = decision.limits
-    const held = new Held(decision, tokens!.cost, slots!.cost, now())
-    held.until[0] = now() + LIFE
-    held.texts.push({ text: limiters[0]!.receipt(decision), until: held.until[0] })
-    decisions.push(held)
+    const until = now() + LIFE
+    const texts = [{ text: limiters[0]!.receipt(decision), until }]
+    const charged = { tokens: tokens!.cost, slots: slots!.cost, at: now() }
+    decisions.push({ decision, texts, until: [until], ...charged, isSettled: false, isReleased: false })
   }
 
   async function use(each: Step, held: Held): Promise<void> {
@@ -126,7 +107,7 @@ async function run(
     if (kind === 'receipt') {
       held.texts.push({ text: answer as string, until: usable })
     } else if (kind === 'renew') {
-      const isHeld = held.slotsAt(now()) > 0
+      const isHeld = slotsAt(held, now()) > 0
       expect(answer).toBe(isHeld)
       if (!isHeld) return
       held.at = now()
@@ -161,7 +142,7 @@ async function run(
       const [tokens, slots] = (await limiters[0]!.peek(key, { cost: 0 })).limits
       expect({ tokens: tokens!.used, slots: slots!.used }).toEqual({
         tokens: own.reduce((sum, held) => sum + held.tokens, 0),
-        slots: own.reduce((sum, held) => sum + held.slotsAt(now()), 0),
+        slots: own.reduce((sum, held) => sum + slotsAt(held, now()), 0),
       })
     }
   }
@@ -169,6 +150,8 @@ async function run(
 
 const steps = fc.array(step, { minLength: 3, maxLength: 40 })
 const runs = Number(process.env['RUNS'] ?? 200)
+
+const LATER: readonly Partial<Step>[] = Array.from({ length: 4 }, () => ({ kind: 'advance', amount: 9 }))
 
 /** Orders that a search seldom finds. */
 const orders: Readonly<Record<string, readonly Partial<Step>[]>> = {
@@ -197,10 +180,7 @@ const orders: Readonly<Record<string, readonly Partial<Step>[]>> = {
     { kind: 'settle', process: 2, amount: 3 },
     { kind: 'restart', process: 2 },
     { kind: 'long' },
-    { kind: 'advance', amount: 9 },
-    { kind: 'advance', amount: 9 },
-    { kind: 'advance', amount: 9 },
-    { kind: 'advance', amount: 9 },
+    ...LATER,
     { kind: 'settle', process: 2, text: 1, amount: 5 },
   ],
   'a receipt that is made from the one of a renewal, in a process that has used the earlier one': [
@@ -210,10 +190,7 @@ const orders: Readonly<Record<string, readonly Partial<Step>[]>> = {
     { kind: 'receipt', process: 1 },
     { kind: 'settle', process: 2, amount: 3 },
     { kind: 'long' },
-    { kind: 'advance', amount: 9 },
-    { kind: 'advance', amount: 9 },
-    { kind: 'advance', amount: 9 },
-    { kind: 'advance', amount: 9 },
+    ...LATER,
     { kind: 'receipt', process: 2, text: 1 },
   ],
 }
@@ -229,35 +206,35 @@ describe('receipts that several processes use in any order', () => {
   afterAll(() => clients.forEach((client) => client.disconnect()))
   let turn = 0
 
-  const places: Readonly<Record<string, (clock: Clock) => Store[]>> = {
-    memory: (clock) => {
+  /** Each returns what makes the store of a process, on one place. */
+  const places: Readonly<Record<string, (clock: Clock) => (process: number) => Store>> = {
+    memory(clock) {
       const store = memoryStore({ clock })
-      return Array.from({ length: PROCESSES }, () => store)
+      return () => store
     },
-    rows: (clock) => {
+    rows(clock) {
       const database = mapRows(clock)
-      return Array.from({ length: PROCESSES }, () => rowStore(database, { clock }))
+      return () => rowStore(database, { clock })
     },
-    'another process': (clock) => {
+    'another process'(clock) {
       const inner = memoryStore({ clock })
-      return Array.from({ length: PROCESSES }, () => connectedStore(inner, { clock }))
+      return () => connectedStore(inner, { clock })
     },
-    Redis: (clock) => {
+    Redis(clock) {
       const prefix = `run ${turn++} `
-      return clients.map((client) => redisStore(client, { clock, prefix }))
+      return (process) => redisStore(clients[process]!, { clock, prefix })
     },
   }
 
   describe.each(Object.keys(places))('in %s', (place) => {
     const test = (list: readonly Step[]): Promise<void> => {
       const clock = virtualClock(START)
-      return run(places[place]!(clock), clock, list)
+      return run(limitersOf(places[place]!(clock)), clock, list)
     }
 
     it('settle and release once', async () => {
-      await fc.assert(fc.asyncProperty(steps, test), {
-        numRuns: place === 'memory' || place === 'rows' ? runs : runs / 4,
-      })
+      const numRuns = place === 'memory' || place === 'rows' ? runs : runs / 4
+      await fc.assert(fc.asyncProperty(steps, test), { numRuns })
     })
 
     it('settle and release once when several use them at the same moment', async () => {

@@ -9,28 +9,37 @@ import {
   createLimiter,
   everyone,
   fixedWindow,
+  gcra,
   keyers,
   type Limit,
+  type Limiter,
   memoryStore,
   perMinute,
   perSecond,
-  type Store,
   type SyncKeyer,
+  type SyncStore,
 } from '../../src/index.ts'
 import { redisStore } from '../../src/rules/redis/index.ts'
 import { virtualClock } from '../../src/testing.ts'
+import { codeOf } from '../support/code-of.ts'
 import { warningsOf } from '../support/http.ts'
 import { redisForAll } from '../support/redis-tests.ts'
 import type * as Reloaded from '../support/reloaded.ts'
 
-const duplicate = expect.objectContaining({ code: 'DUPLICATE_LIMITER' }) as Error
 const byName: SyncKeyer<{ name: string }> = (user) => user.name
 const byCity: SyncKeyer<{ name: string; city: string }> = (user) => user.city
 const address = (): string => '203.0.113.1'
 
 /** Creates two limiters without names on one store. */
-function createBoth(one: object, other: object, store: Store = memoryStore()): void {
+function createBoth(one: object, other: object): void {
+  const store = memoryStore()
   for (const each of [one, other]) createLimiter({ keyer: everyone, limits: perMinute(1), store, ...each })
+}
+
+/** Expects an error that names the option in which two limiters differ. */
+function expectDifferent(option: string, one: object, other: object): void {
+  expect(codeOf(() => createBoth(one, other))).toBe('DUPLICATE_LIMITER')
+  expect(() => createBoth(one, other)).toThrow(`their \`${option}\` differs. Functions are equal only if`)
 }
 
 describe('two limiters of one factory, whose functions have one text and other variables', () => {
@@ -48,26 +57,22 @@ describe('two limiters of one factory, whose functions have one text and other v
     ['keyer', composed('user'), composed('organisation')],
     ['keyer', addressed('203.0.113.1'), addressed('203.0.113.2')],
     ['cost', costOf(1), costOf(2)],
-  ])('are an error, and the message names the option: %s', (option, one, other) => {
-    expect(() => createBoth(one, other)).toThrow(duplicate)
-    expect(() => createBoth(one, other)).toThrow(`their \`${option}\` differs. Functions are equal only if`)
-  })
+  ])('are an error, and the message names the option: %s', expectDifferent)
 
   it('count separately with names', () => {
     const store = memoryStore()
-    const limiterOf = (name: string, quota: number) =>
-      createLimiter({ name, keyer: everyone, limits: () => fixedWindow({ quota, window: '1h', name: 'all' }), store })
-    const [hundred, thousands] = [limiterOf('small', 100), limiterOf('large', 2000)]
-    const admitted = [hundred, thousands].map((limiter) => {
-      let count = 0
-      for (let i = 0; i < 2100; i++) if ((limiter.consume({}) as { allowed: boolean }).allowed) count++
-      return count
-    })
-    expect(admitted).toEqual([100, 2000])
+    for (const quota of [100, 2000]) {
+      const limits = () => fixedWindow({ quota, window: '1h', name: 'all' })
+      const limiter = createLimiter({ name: `${quota} an hour`, keyer: everyone, limits, store })
+      const decisions = Array.from({ length: 2100 }, () => limiter.consume({}))
+      expect(decisions.filter(({ allowed }) => allowed)).toHaveLength(quota)
+    }
   })
 })
 
 describe('two limiters of one name on one store', () => {
+  const five = { algorithm: 'gcra', quota: 5 }
+
   it.each([
     ['one function', { keyer: byName }, { keyer: byName }],
     ['the exported byIP', { keyer: byIP }, { keyer: byIP }],
@@ -77,16 +82,8 @@ describe('two limiters of one name on one store', () => {
     ['ipKeyer with one function', { keyer: ipKeyerOf({ address }) }, { keyer: ipKeyerOf({ address, ipv6Subnet: 56 }) }],
     ['equal composites', { keyer: keyers(byIP, byHeader('a')) }, { keyer: keyers(byIP, byHeader('a')) }],
     ['composites of one function', { keyer: keyers(byName, byCity) }, { keyer: keyers(byName, byCity) }],
-    [
-      'equal limits',
-      { limits: fixedWindow({ quota: 5, window: '1m' }) },
-      { limits: [fixedWindow({ quota: 5, window: 60_000 })] },
-    ],
-    [
-      'a limit written as data',
-      { limits: { window: '1m', quota: 5, algorithm: 'gcra' } },
-      { limits: { algorithm: 'gcra', quota: 5, window: 60_000 } },
-    ],
+    ['equal limits', { limits: gcra({ quota: 5, window: '1m' }) }, { limits: [gcra({ quota: 5, window: 60_000 })] }],
+    ['a limit written as data', { limits: { window: '1m', ...five } }, { limits: { ...five, window: 60_000 } }],
     ['`shared: false`', { shared: false }, {}],
     ['`shared` at the first', { shared: true }, {}],
   ] as [string, object, object][])('are one limiter if their definitions are equal: %s', (_, one, other) => {
@@ -106,35 +103,25 @@ describe('two limiters of one name on one store', () => {
     ['limits', { limits: [perMinute(1)] }, { limits: [perMinute(1), perSecond(1)] }],
     ['limits', { limits: perMinute(1) }, { limits: () => perMinute(1) }],
     ['cost', {}, { cost: () => 1 }],
-  ] as [string, object, object][])('are an error if their definitions differ: %s, %o, %o', (option, one, other) => {
-    expect(() => createBoth(one, other)).toThrow(duplicate)
-    expect(() => createBoth(one, other)).toThrow(`their \`${option}\` differs`)
-  })
-
-  it('share their counts if they are equal', () => {
-    const store = memoryStore()
-    const of = () => createLimiter({ keyer: byName, limits: perMinute(1), store })
-    expect([of(), of()].map((each) => each.consume({ name: 'ann' }).allowed)).toEqual([true, false])
-  })
+  ] as [string, object, object][])('are an error if their definitions differ: %s, %o, %o', expectDifferent)
 
   it.each([
-    [{ shared: true }, {}],
-    [{}, { shared: true }],
-    [{ shared: true }, { shared: true }],
-  ])('share their counts if one of them says so: %o, %o', (one, other) => {
+    ['they are equal', { keyer: byName }, { keyer: byName }],
+    ['the first says so', { shared: true }, {}],
+    ['the second says so', {}, { shared: true }],
+    ['both say so', { shared: true }, { shared: true }],
+  ])('share their counts if %s', (_, one, other) => {
     const store = memoryStore()
     const of = (options: object) =>
-      createLimiter({ keyer: (user: string) => user, limits: perMinute(1), store, ...options })
-    expect([of(one), of(other)].map((each) => each.consume('ann').allowed)).toEqual([true, false])
+      createLimiter({ keyer: (user: { name: string }) => user.name, limits: perMinute(1), store, ...options })
+    expect([of(one), of(other)].map((each) => each.consume({ name: 'ann' }).allowed)).toEqual([true, false])
   })
 
   it('have a message that says what to do', () => {
     const named = { name: 'api', cost: () => 1 }
     expect(() => createBoth({}, { cost: () => 1 })).toThrow('Two limiters without a `name` use the same store')
-    expect(() => createBoth({ name: 'api' }, named)).toThrow('Two limiters named "api" use the same store')
-    expect(() => createBoth({ name: 'api' }, named)).toThrow(
-      /Give each limiter its own `name`.*hot reload.*`shared: true`/s,
-    )
+    const message = /Two limiters named "api" use the same store.*its own `name`.*hot reload.*`shared: true`/s
+    expect(() => createBoth({ name: 'api' }, named)).toThrow(message)
   })
 
   it('need no names if each has its own store', () => {
@@ -148,7 +135,7 @@ describe('an adapter', () => {
     const limited = (field: string) =>
       rateLimit({ keyer: (request) => request.get(field), limits: perMinute(5), store })
     limited('user')
-    expect(() => limited('organisation')).toThrow(duplicate)
+    expect(codeOf(() => limited('organisation'))).toBe('DUPLICATE_LIMITER')
   })
 
   it('lets routes with equal data share their counts', () => {
@@ -178,24 +165,20 @@ describe('a module that is evaluated again', () => {
     const store = memoryStore()
     const [one, other] = await evaluateTwice()
     one!.limiterOn(store, false)
-    expect(() => other!.limiterOn(store, false)).toThrow(duplicate)
+    expect(() => other!.limiterOn(store, false)).toThrow(
+      expect.objectContaining({ code: 'DUPLICATE_LIMITER' }) as Error,
+    )
   })
 
-  it('continues with its counts with `shared: true`', async () => {
+  it.each<[string, (module: typeof Reloaded, store: SyncStore) => Limiter<string>, number]>([
+    ['continues with its counts with `shared: true`', (module, store) => module.limiterOn(store, true), 0],
+    ['continues with its counts if its limiter is data', (module, store) => module.dataLimiterOn(store), 0],
+    ['starts again with a store in memory of its own', (module) => module.ownLimiter(virtualClock()), 1],
+  ])('%s', async (_, limiterOf, remaining) => {
     const store = memoryStore({ clock: virtualClock() })
-    const limiters = (await evaluateTwice()).map((each) => each.limiterOn(store, true))
-    expect(await Promise.all(limiters.map(async (each) => (await each.consume('ann')).remaining))).toEqual([1, 0])
-  })
-
-  it('continues with its counts if its limiter is data', async () => {
-    const store = memoryStore({ clock: virtualClock() })
-    const limiters = (await evaluateTwice()).map((each) => each.dataLimiterOn(store))
-    expect(await Promise.all(limiters.map(async (each) => (await each.consume('ann')).remaining))).toEqual([1, 0])
-  })
-
-  it('starts again with a store in memory that it creates itself', async () => {
-    const limiters = (await evaluateTwice()).map((each) => each.ownLimiter(virtualClock()))
-    expect(await Promise.all(limiters.map(async (each) => (await each.consume('ann')).remaining))).toEqual([1, 1])
+    const [one, other] = (await evaluateTwice()).map((each) => limiterOf(each, store))
+    expect((await one!.consume('ann')).remaining).toBe(1)
+    expect((await other!.consume('ann')).remaining).toBe(remaining)
   })
 
   it('continues on Redis, whether the client of before is open or not', async () => {
@@ -210,14 +193,13 @@ describe('a module that is evaluated again', () => {
       clients[i]!.disconnect()
       await once(clients[i]!, 'end')
     }
-    expect(
-      await warningsOf(async () => {
-        await reload(0)
-        await close(0)
-        await reload(1)
-        await reload(2)
-      }),
-    ).toEqual([])
+    const warnings = await warningsOf(async () => {
+      await reload(0)
+      await close(0)
+      await reload(1)
+      await reload(2)
+    })
+    expect(warnings).toEqual([])
     expect(remaining).toEqual([1, 0, 0])
     await close(1)
     await close(2)

@@ -10,10 +10,11 @@ import {
   perMinute,
   type RulesInput,
   stack,
+  type Store,
 } from '../../src/index.ts'
-import { receiptIn } from '../../src/limiter/receipt.ts'
+import { receiptIn, useOf } from '../../src/limiter/receipt.ts'
 import { createRules } from '../../src/rules/index.ts'
-import { perform } from '../../src/stores/store.ts'
+import { type Operation, perform, type Reply } from '../../src/stores/store.ts'
 import { virtualClock } from '../../src/testing.ts'
 import { remoteStore } from '../../src/testing/adapter/world.ts'
 import { settled } from '../support/held-store.ts'
@@ -21,6 +22,23 @@ import { settled } from '../support/held-store.ts'
 const LEASE = 10_000
 const limits = concurrent({ name: 'slots', quota: 1, expiresAfter: LEASE })
 const keyer = (key: string): string => key
+
+/** Returns what collects lost slots. */
+function recorded(): { readonly lost: LostSlots[]; readonly onSlotLost: (each: LostSlots) => void } {
+  const lost: LostSlots[] = []
+  return { lost, onSlotLost: (each) => void lost.push(each) }
+}
+
+/** Returns a store whose releases fail from `state.fails` on: `failing` is called in their place. */
+function failingStore<Inner extends Store>(inner: Inner, failing: (operation: Operation, reply: Reply) => void) {
+  const state = { fails: false }
+  const run: Inner['run'] = (operation, reply) => {
+    if (!state.fails || operation.kind !== 'adjust') return inner.run(operation, reply)
+    failing(operation, reply)
+    return undefined
+  }
+  return { state, store: { ...inner, run } }
+}
 
 const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
 afterEach(() => void warn.mockClear())
@@ -30,8 +48,7 @@ function codes(): unknown[] {
 }
 
 it('onSlotLost receives what was lost, once', () => {
-  const lost: LostSlots[] = []
-  const onSlotLost = (each: LostSlots): void => void lost.push(each)
+  const { lost, onSlotLost } = recorded()
   const limiter = createLimiter({ name: 'exports', keyer, limits: [perMinute(9), limits], onSlotLost })
   const decision = limiter.consume('ann')
   limiter.reset('ann')
@@ -87,15 +104,8 @@ it('in a stack each limiter calls its own, and the slots of the others are renew
 
 it('a limiter with rules calls it with the name of the policy', async () => {
   const lost: string[] = []
-  const rules = createRules({
-    policies: [
-      {
-        name: 'reports',
-        key: 'ip',
-        limits: [{ algorithm: 'concurrent', name: 'running', quota: 1, expiresAfter: '1m' }],
-      },
-    ],
-  })
+  const running = { algorithm: 'concurrent', name: 'running', quota: 1, expiresAfter: '1m' }
+  const rules = createRules({ policies: [{ name: 'reports', key: 'ip', limits: [running] }] })
   const limiter = createLimiter({ rules, onSlotLost: ({ limiter: name, limit }) => lost.push(`${name} ${limit.name}`) })
   const input: RulesInput = { ip: '192.0.2.1' }
   const decision = await limiter.consume(input)
@@ -105,16 +115,13 @@ it('a limiter with rules calls it with the name of the policy', async () => {
 })
 
 it('an adapter passes it on, and renews by itself', async () => {
-  const lost: LostSlots[] = []
-  const store = remoteStore(memoryStore())
+  const { lost, onSlotLost } = recorded()
   const short = concurrent({ name: 'slots', quota: 1, expiresAfter: '3s' })
-  const shared = { name: 'adapter', keyer: everyone, limits: short, store }
-  const limit = rateLimit({ ...shared, onSlotLost: (each) => lost.push(each) })
-  const { body } = await limit(() => new Response(new ReadableStream()))(new Request('http://localhost/'))
+  const shared = { name: 'adapter', keyer: everyone, limits: short, store: remoteStore(memoryStore()) }
+  const handler = rateLimit({ ...shared, onSlotLost })(() => new Response(new ReadableStream()))
+  const { body } = await handler(new Request('http://localhost/'))
   await createLimiter(shared).reset(new Request('http://localhost/'))
-  await expect
-    .poll(() => lost.map(({ limiter, slots }) => [limiter, slots]), { timeout: 10_000 })
-    .toEqual([['adapter', 1]])
+  await expect.poll(() => lost, { timeout: 10_000 }).toMatchObject([{ limiter: 'adapter', slots: 1 }])
   await body!.cancel()
 })
 
@@ -123,24 +130,15 @@ it('a wrong onSlotLost is refused', () => {
 })
 
 it('slots of a decision with a receipt are not taken again, and a release elsewhere is no loss', () => {
-  const lost: LostSlots[] = []
+  const { lost, onSlotLost } = recorded()
   const clock = virtualClock()
   const store = memoryStore({ clock })
-  const options = { name: 'jobs', keyer, limits, store, onSlotLost: (each: LostSlots) => void lost.push(each) }
-  const limiter = createLimiter(options)
+  const limiter = createLimiter({ name: 'jobs', keyer, limits, store, onSlotLost })
   const [released, expired] = [limiter.consume('ann'), limiter.consume('bob')]
   for (const each of [released, expired]) limiter.receipt(each)
   // As another process does it: this one does not know that the slots are free.
-  const charges = released.limits as never
-  const use = {
-    id: receiptIn(released)!.id,
-    until: Infinity,
-    keep: 1e15,
-    settles: false,
-    releases: true,
-    isRepeated: false,
-  }
-  perform(store, { kind: 'adjust', charges, units: [-1], receipt: use })
+  const receipt = useOf({ ...receiptIn(released)!, until: Infinity }, { settles: false, releases: true, keep: 1e15 })
+  perform(store, { kind: 'adjust', charges: released.limits as never, units: [-1], receipt })
   expect(limiter.renew(released)).toBe(false)
   expect(lost).toEqual([])
   clock.advance(LEASE)
@@ -150,18 +148,11 @@ it('slots of a decision with a receipt are not taken again, and a release elsewh
 
 it('a slot that was released is not taken again by a late renewal, also when the release has failed', async () => {
   const memory = memoryStore()
-  const remote = remoteStore(memory)
-  let failing = false
-  const store = {
-    ...remote,
-    run(...[operation, reply]: Parameters<typeof remote.run>) {
-      if (!failing || operation.kind !== 'adjust') return remote.run(operation, reply)
-      // Done, and the answer is lost.
-      perform(memory, operation)
-      reply.failed(new Error('cut'))
-      return undefined
-    },
-  }
+  const { state, store } = failingStore(remoteStore(memory), (operation, reply) => {
+    // Done, and the answer is lost.
+    perform(memory, operation)
+    reply.failed(new Error('cut'))
+  })
   const limiter = createLimiter({ name: 'late', keyer, limits, store })
   const used = async (): Promise<number> => (await limiter.peek('ann', { cost: 0 })).limits[0]!.used
   const running = await limiter.consume('ann')
@@ -170,36 +161,26 @@ it('a slot that was released is not taken again by a late renewal, also when the
   expect([await Promise.all(renewals), await release]).toEqual([[true, false], undefined])
   expect([await limiter.renew(running), await used()]).toEqual([false, 0])
   const other = await limiter.consume('ann')
-  failing = true
+  state.fails = true
   await limiter.release(other)
   await settled()
   expect([await limiter.renew(other), await used()]).toEqual([false, 0])
 })
 
 it('a slot whose release has failed at once is not renewed any more', () => {
-  const memory = memoryStore()
-  let failing = false
-  const store = {
-    ...memory,
-    run(...[operation, reply]: Parameters<typeof memory.run>) {
-      if (!failing || operation.kind !== 'adjust') return memory.run(operation, reply)
-      reply.failed(new Error('busy'))
-      return undefined
-    },
-  }
+  const { state, store } = failingStore(memoryStore(), (_, reply) => reply.failed(new Error('busy')))
   const limiter = createLimiter({ name: 'at once', keyer, limits, store })
   const running = limiter.consume('ann')
   expect(limiter.renew(running)).toBe(true)
-  failing = true
+  state.fails = true
   limiter.release(running)
   expect(limiter.renew(running)).toBe(false)
 })
 
 it('a slot that was released during its renewal is not lost', async () => {
-  const lost: LostSlots[] = []
+  const { lost, onSlotLost } = recorded()
   const memory = memoryStore()
   const store = remoteStore(memory)
-  const onSlotLost = (each: LostSlots): void => void lost.push(each)
   const limiter = createLimiter({ name: 'during', keyer, limits, store, onSlotLost })
   const ask = async (isReleased: boolean): Promise<void> => {
     const running = await limiter.consume('ann')

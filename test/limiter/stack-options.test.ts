@@ -1,7 +1,6 @@
 // Limiters as the options of `stack`: their names, their one store, and what is refused.
-import { Redis } from 'ioredis'
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from 'vitest'
+import { describe, expect, expectTypeOf, it } from 'vitest'
 import { rateLimit } from '../../adapters/express/index.ts'
 import {
   createLimiter,
@@ -16,7 +15,8 @@ import {
 } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { virtualClock } from '../../src/testing.ts'
-import { type RedisServer, startRedis } from '../support/redis.ts'
+import { codeOf } from '../support/code-of.ts'
+import { connect, redisForAll } from '../support/redis-tests.ts'
 
 interface User {
   readonly user: string
@@ -28,6 +28,9 @@ const byUser = ({ user }: User): string => user
 const byPage = ({ page }: Page): string => page
 const ann = { user: 'ann' }
 const bob = { user: 'bob' }
+const all = { keyer: everyone, limits: perMinute(1) }
+const users = { keyer: byUser, limits: perMinute(1) }
+const pages = { keyer: byPage, limits: perMinute(1) }
 
 describe('a stack of options', () => {
   it('counts a request for all of its limiters, or for none', () => {
@@ -109,14 +112,8 @@ describe('a stack of options', () => {
     const limiters = [{ keyer: everyone, limits: perMinute(3) }]
     const first = stack({ store, limiters })
     const other = { store, limiters: [{ keyer: everyone, limits: perMinute(4) }] }
-    expect(() => stack(other)).toThrow(
-      expect.objectContaining({
-        code: 'DUPLICATE_LIMITER',
-        message: expect.stringMatching(
-          /^stack: limiters\[0\]: .*"stack-1".* named after the `name` of the stack/,
-        ) as string,
-      }) as Error,
-    )
+    expect(codeOf(() => stack(other))).toBe('DUPLICATE_LIMITER')
+    expect(() => stack(other)).toThrow(/^stack: limiters\[0\]: .*"stack-1".* named after the `name` of the stack/)
     expect(() => stack({ ...other, name: 'other' })).not.toThrow()
     const again = stack({ ...other, shared: true })
     first.consume({})
@@ -129,29 +126,26 @@ describe('a stack of options', () => {
     [{ limiters: [] }, 'stack: limiters: expected a list such as'],
     [{ limiters: everyone }, 'stack: limiters: expected a list such as'],
     [{ limiters: [undefined] }, 'stack: limiters[0]: it: expected options such as { keyer, limits }'],
-    [{ limiters: [createLimiter({ keyer: everyone, limits: perMinute(1) })] }, 'write stack(one, other)'],
+    [{ limiters: [createLimiter(all)] }, 'write stack(one, other)'],
     [{ limiters: [{ keyer: everyone }] }, 'stack: limiters[0]: limits: expected a limit'],
     [{ limiters: [{ keyer: everyone, limit: 1 }] }, 'Did you mean "limits"?'],
-    [
-      { limiters: [{ keyer: everyone, limits: perMinute(1) }, { limits: perMinute(1) }] },
-      'stack: limiters[1]: keyer: ',
-    ],
-    [{ limiters: [{ keyer: everyone, limits: perMinute(1), store: memoryStore() }] }, 'beside `limiters`'],
-    [{ limiters: [{ keyer: everyone, limits: perMinute(1), shared: true }] }, 'beside `limiters`'],
-    [{ limiters: [{ keyer: everyone, limits: perMinute(1), receiptFor: '1h' }] }, 'beside `limiters`'],
-    [{ limiters: [{ keyer: everyone, limits: perMinute(1) }], receiptSecret: 5 }, 'receiptSecret: expected'],
-    [{ limiters: [{ keyer: everyone, limits: perMinute(1), name: 'naïve' }] }, 'limiters[0]: name: expected'],
-    [{ limiters: [{ keyer: everyone, limits: perMinute(1) }], name: 5 }, 'stack: name: expected'],
-    [{ limiters: [{ keyer: everyone, limits: perMinute(1) }], store: 5 }, 'store: expected'],
-    [{ limiters: [{ keyer: everyone, limits: perMinute(1) }], lease: 5 }, 'lease: expected'],
-    [{ limiters: [{ keyer: everyone, limits: perMinute(1) }], stores: 5 }, 'Did you mean "store"?'],
-    [{ keyer: everyone, limits: perMinute(1) }, 'write limiters: [{ keyer, limits }, { keyer, limits }]'],
+    [{ limiters: [all, { limits: perMinute(1) }] }, 'stack: limiters[1]: keyer: '],
+    [{ limiters: [{ ...all, store: memoryStore() }] }, 'beside `limiters`'],
+    [{ limiters: [{ ...all, shared: true }] }, 'beside `limiters`'],
+    [{ limiters: [{ ...all, receiptFor: '1h' }] }, 'beside `limiters`'],
+    [{ limiters: [all], receiptSecret: 5 }, 'receiptSecret: expected'],
+    [{ limiters: [{ ...all, name: 'naïve' }] }, 'limiters[0]: name: expected'],
+    [{ limiters: [all], name: 5 }, 'stack: name: expected'],
+    [{ limiters: [all], store: 5 }, 'store: expected'],
+    [{ limiters: [all], lease: 5 }, 'lease: expected'],
+    [{ limiters: [all], stores: 5 }, 'Did you mean "store"?'],
+    [all, 'write limiters: [{ keyer, limits }, { keyer, limits }]'],
   ])('refuses %o', (options, message) => {
     expect(() => stack(options as never)).toThrow(message)
   })
 
   it('is what other functions suggest for a list of limiters', () => {
-    const options = { limiters: [{ keyer: everyone, limits: perMinute(1) }] } as never
+    const options = { limiters: [all] } as never
     expect(() => rateLimit(options)).toThrow('Instead of "limiters", write limiter: stack({ limiters: [')
     expect(() => createLimiter(options)).toThrow('Instead of "limiters", write stack({ limiters: [')
     expect(() => stack({ keyer: everyone } as never, { keyer: everyone } as never)).toThrow('or { limiters: [{ keyer')
@@ -159,84 +153,49 @@ describe('a stack of options', () => {
 })
 
 describe('a stack of options on Redis', () => {
-  let server: RedisServer
-  beforeAll(async () => void (server = await startRedis()))
-  afterAll(() => server.stop())
+  const redis = redisForAll()
 
   it('counts together with the same stack of another process, also with leases', async () => {
-    const clients = [new Redis(server.url), new Redis(server.url)]
-    try {
-      for (const lease of [false, true]) {
-        const stacks = clients.map((client) =>
-          stack({
-            store: redisStore(client, { prefix: `lease ${lease}` }),
-            lease,
-            limiters: [
-              { keyer: everyone, limits: fixedWindow({ quota: 5, window: '1h' }) },
-              { keyer: byUser, limits: fixedWindow({ quota: 3, window: '1h' }) },
-            ],
-          }),
-        )
-        const allowed: boolean[] = []
-        for (let i = 0; i < 12; i++) allowed.push((await stacks[i % 2]!.consume(i < 6 ? ann : bob)).allowed)
-        // A lease holds units that the other process cannot use.
-        const admitted = allowed.filter(Boolean).length
-        expect(admitted).toBeLessThanOrEqual(5)
-        if (!lease) expect(admitted).toBe(5)
-      }
-    } finally {
-      for (const client of clients) client.disconnect()
+    const clients = [redis.client, connect(redis.server.port)]
+    for (const lease of [false, true]) {
+      const stacks = clients.map((client) =>
+        stack({
+          store: redisStore(client, { prefix: `lease ${lease}` }),
+          lease,
+          limiters: [
+            { keyer: everyone, limits: fixedWindow({ quota: 5, window: '1h' }) },
+            { keyer: byUser, limits: fixedWindow({ quota: 3, window: '1h' }) },
+          ],
+        }),
+      )
+      const allowed: boolean[] = []
+      for (let i = 0; i < 12; i++) allowed.push((await stacks[i % 2]!.consume(i < 6 ? ann : bob)).allowed)
+      // A lease holds units that the other process cannot use.
+      const admitted = allowed.filter(Boolean).length
+      expect(admitted).toBeLessThanOrEqual(5)
+      if (!lease) expect(admitted).toBe(5)
     }
   })
 })
 
 describe('the types of a stack', () => {
   it('take what all of its limiters take', () => {
-    const both = stack({
-      limiters: [
-        { keyer: byUser, limits: perMinute(1) },
-        { keyer: byPage, limits: perMinute(1) },
-      ],
-    })
+    const both = stack({ limiters: [users, pages] })
     expectTypeOf(both).toEqualTypeOf<Limiter<User & Page, Decision>>()
     // @ts-expect-error without a page
     expect(() => both.consume(ann)).not.toThrow()
-    const limits = stack({
-      limiters: [
-        { keyer: everyone, limits: ({ user }: User) => perMinute(user.length) },
-        { keyer: byPage, limits: perMinute(1) },
-      ],
-    })
+    const limits = stack({ limiters: [{ keyer: everyone, limits: ({ user }: User) => perMinute(user.length) }, pages] })
     expectTypeOf(limits).toEqualTypeOf<Limiter<User & Page, Decision>>()
-    const later = stack({
-      limiters: [
-        { keyer: async ({ user }: User) => user, limits: perMinute(1) },
-        { keyer: byPage, limits: perMinute(1) },
-      ],
-    })
+    const later = stack({ limiters: [{ keyer: async ({ user }: User) => user, limits: perMinute(1) }, pages] })
     expectTypeOf(later).toEqualTypeOf<Limiter<User & Page>>()
     const store = redisStore({ evalsha: async () => [], eval: async () => [] })
-    const stored = stack({
-      store,
-      limiters: [
-        { keyer: byUser, limits: perMinute(1) },
-        { keyer: byPage, limits: perMinute(1) },
-      ],
-    })
+    const stored = stack({ store, limiters: [users, pages] })
     expectTypeOf(stored).toEqualTypeOf<Limiter<User & Page, Promise<Decision>>>()
-    expectTypeOf(stack({ store, limiters: [{ keyer: byUser, limits: perMinute(1) }] })).toEqualTypeOf<
-      Limiter<User, Promise<Decision>>
-    >()
+    const one = stack({ store, limiters: [users] })
+    expectTypeOf(one).toEqualTypeOf<Limiter<User, Promise<Decision>>>()
   })
 
   it('know the request of an adapter', () => {
-    rateLimit({
-      limiter: stack({
-        limiters: [
-          { keyer: everyone, limits: perMinute(1) },
-          { keyer: (request) => request.path, limits: perMinute(1) },
-        ],
-      }),
-    })
+    rateLimit({ limiter: stack({ limiters: [all, { keyer: (request) => request.path, limits: perMinute(1) }] }) })
   })
 })

@@ -2,6 +2,7 @@ import { describe, expect, it, test, vi } from 'vitest'
 import { waitingRequests } from '../../src/limiter/waiting.ts'
 import { keyers } from '../../src/limiter/keyers.ts'
 import { createLimiter, stack } from '../../src/limiter/limiter.ts'
+import type { Limiter } from '../../src/limiter/contract.ts'
 import type { LimiterOptions } from '../../src/limiter/options.ts'
 import { perHour, perMinute, perSecond } from '../../src/engine/factories.ts'
 import { createRules } from '../../src/rules/rules.ts'
@@ -20,9 +21,32 @@ const rejects = FAILURES['rejects']!
 const pending = (): Promise<never> => new Promise(() => undefined)
 const key = (): string => 'k'
 
-function asyncStore(): AsyncStore {
-  return remoteStore(memoryStore())
+const asyncStore = (): AsyncStore => remoteStore(memoryStore())
+
+/** A document with one policy. */
+const document = (quota: number, by = 'ip') => ({
+  policies: [{ name: 'api', key: by, limits: [{ quota, window: '1m' }] }],
+})
+
+/** Runs work and the turns after it. Expects that nothing would have ended the process, and that nothing waits. */
+async function harmless(work: () => unknown): Promise<void> {
+  const found = unhandled()
+  await work()
+  await turns()
+  expect([found, waitingRequests().size]).toEqual([[], 0])
 }
+
+/** Expects that each call rejects, whether the limiter answers at once or later. */
+async function rejected<Input extends object>(
+  limiter: Limiter<Input>,
+  calls: readonly (readonly [string, unknown?])[],
+): Promise<void> {
+  const methods = limiter as unknown as Record<string, (input: object, argument: unknown) => unknown>
+  for (const [call, argument] of calls)
+    await expect((async () => methods[call]!({}, argument))(), call).rejects.toBeDefined()
+}
+
+const ASKED = [['consume'], ['peek'], ['wait'], ['reset']] as const
 
 type Fails = () => never
 
@@ -51,54 +75,45 @@ const places: Readonly<Record<string, (fails: Fails) => LimiterOptions<object>>>
   },
 }
 
-/** Calls of a limiter, and which of its functions they need. */
-const calls = [
-  ['consume', /./],
-  ['peek', /./],
-  ['wait', /./],
-  ['penalize', /key|LimitFunc/],
-  ['block', /key|LimitFunc/],
-  ['pause', /key|LimitFunc/],
-  ['reset', /^a (keyer|part of keyers)/],
-] as const
+/** Calls of a limiter with their arguments, and which of its functions they need. */
+const calls: readonly [call: string, argument: unknown, needs: RegExp][] = [
+  ['consume', undefined, /./],
+  ['peek', undefined, /./],
+  ['wait', undefined, /./],
+  ['penalize', 1, /key|LimitFunc/],
+  ['block', '1m', /key|LimitFunc/],
+  ['pause', '1m', /key|LimitFunc/],
+  ['reset', undefined, /^a (keyer|part of keyers)/],
+]
 
 describe.each(Object.entries(places))('%s', (place, optionsOf) => {
+  const needed = calls.filter(([, , needs]) => needs.test(place)).map(([call, argument]) => [call, argument] as const)
+
   test.each(failures)('that %s reaches the caller, and charges nothing', async (_, fails) => {
-    const found = unhandled()
-    for (const store of [memoryStore(), asyncStore()]) {
-      const limiter = createLimiter<object>({ ...optionsOf(fails), store })
-      const checked = createLimiter({ keyer: key, limits: [LIMIT, perHour(9)], shared: true, store })
-      for (const [call, needs] of calls) {
-        if (!needs.test(place)) continue
-        const argument = call === 'penalize' ? 1 : call === 'block' || call === 'pause' ? '1m' : undefined
-        await expect((async () => limiter[call]({}, argument as never))(), call).rejects.toBeDefined()
+    await harmless(async () => {
+      for (const store of [memoryStore(), asyncStore()]) {
+        const checked = createLimiter({ keyer: key, limits: [LIMIT, perHour(9)], shared: true, store })
+        await rejected(createLimiter<object>({ ...optionsOf(fails), store }), needed)
+        expect((await checked.peek({}, { cost: 0 })).limits.map(({ remaining }) => remaining)).toEqual([5, 9])
+        expect(waitingRequests().size).toBe(0)
       }
-      expect((await checked.peek({}, { cost: 0 })).limits.map(({ remaining }) => remaining)).toEqual([5, 9])
-      expect(waitingRequests().size).toBe(0)
-    }
-    await turns()
-    expect(found).toEqual([])
+    })
   })
 })
 
 describe('a stack', () => {
   test.each(failures)('whose second keyer %s after the first one rejected reaches the caller', async (_, fails) => {
-    const found = unhandled()
-    for (const first of [rejects, pending]) {
-      for (const store of [memoryStore(), asyncStore()]) {
-        const limiters = [first, fails].map((keyer, i) =>
-          createLimiter<object>({ name: `part ${i}`, keyer, limits: LIMIT, store }),
-        )
-        const both = stack(...limiters)
-        for (const call of ['consume', 'peek', 'wait', 'reset'] as const)
-          await expect((async () => both[call]({}))(), call).rejects.toBeDefined()
-        for (const call of ['block', 'pause'] as const)
-          await expect((async () => both[call]({}, '1m'))(), call).rejects.toBeDefined()
+    await harmless(async () => {
+      for (const first of [rejects, pending]) {
+        for (const store of [memoryStore(), asyncStore()]) {
+          const limiters = [first, fails].map((keyer, i) =>
+            createLimiter<object>({ name: `part ${i}`, keyer, limits: LIMIT, store }),
+          )
+          await rejected(stack(...limiters), [...ASKED, ['block', '1m'], ['pause', '1m']])
+        }
       }
-    }
-    expect(waitingRequests().size).toBe(0)
-    await turns()
-    expect(found).toEqual([])
+      expect(waitingRequests().size).toBe(0)
+    })
   })
 })
 
@@ -138,110 +153,81 @@ describe('a promise where a value is expected', () => {
     ['a clock', { keyer: key, limits: LIMIT, store: memoryStore({ clock: { now: rejects } }) }],
   ] as const
   test.each(refused)('is an error, and its own rejection does not end the process: %s', async (_, options) => {
-    const found = unhandled()
     const limiter = createLimiter<object>(options as never)
-    expect(() => limiter.consume({})).toThrow(/a promise/)
-    await turns()
-    expect(found).toEqual([])
+    await harmless(() => expect(() => limiter.consume({})).toThrow(/a promise/))
   })
 
   test('is an error as units of penalize, and as the actual cost of settle', async () => {
-    const found = unhandled()
     const limiter = createLimiter({ keyer: key, limits: LIMIT })
     const decision = limiter.consume({})
-    expect(() => limiter.penalize({}, rejects)).toThrow(/a promise/)
-    expect(() => limiter.settle(decision, rejects)).toThrow(/a promise/)
-    await turns()
-    expect(found).toEqual([])
+    await harmless(() => {
+      expect(() => limiter.penalize({}, rejects)).toThrow(/a promise/)
+      expect(() => limiter.settle(decision, rejects)).toThrow(/a promise/)
+    })
   })
 })
 
 describe('attributes of rules', () => {
-  const keyed = { policies: [{ name: 'api', key: 'attribute:tenant', limits: [{ quota: 5, window: '1m' }] }] }
+  const limiterOf = (attributes: () => Record<string, unknown>) =>
+    createLimiter({ rules: createRules(document(5, 'attribute:tenant'), { attributes }) })
 
   test.each(failures)('that %s reach the caller', async (_, attributes) => {
-    const found = unhandled()
-    const limiter = createLimiter({ rules: createRules(keyed, { attributes }) })
-    for (const call of ['consume', 'peek', 'wait', 'reset'] as const)
-      await expect((async () => limiter[call]({}))(), call).rejects.toBeDefined()
-    await turns()
-    expect([found, waitingRequests().size]).toEqual([[], 0])
+    await harmless(() => rejected(limiterOf(attributes), ASKED))
   })
 
   it('are refused if one of them is a promise', async () => {
-    const found = unhandled()
-    const attributes = (): Record<string, unknown> => ({ id: 1, tenant: rejects(), plan: rejects() })
-    const limiter = createLimiter({ rules: createRules(keyed, { attributes }) })
-    expect(() => limiter.consume({})).toThrow(/^attributes\.tenant: .*a promise/)
-    await turns()
-    expect(found).toEqual([])
+    const limiter = limiterOf(() => ({ id: 1, tenant: rejects(), plan: rejects() }))
+    await harmless(() => expect(() => limiter.consume({})).toThrow(/^attributes\.tenant: .*a promise/))
   })
 })
 
-describe('onDenied of a document in shadow', () => {
-  const document = (quota: number): never =>
-    ({ policies: [{ name: 'api', key: 'ip', limits: [{ quota, window: '1m' }] }] }) as never
+/** Expects that work would not end the process, and causes warnings about so many outcomes. */
+async function warned(outcomes: number, work: () => unknown): Promise<void> {
+  const codes = await warningsOf(() => harmless(work))
+  expect(codes).toEqual(Array(outcomes).fill('SLUICE_OUTCOME'))
+}
 
+describe('onDenied of a document in shadow', () => {
   test.each(failures)('that %s changes no decision, and causes one warning', async (_, onDenied) => {
-    const found = unhandled()
     const rules = createRules(document(9))
     const trial = rules.shadow(document(1), { onDenied })
     const limiter = createLimiter({ rules })
-    const codes = await warningsOf(async () => {
+    await warned(1, async () => {
       for (let i = 0; i < 3; i++) expect((await limiter.consume({ ip: '192.0.2.1' })).allowed).toBe(true)
-      await turns()
     })
-    expect(found).toEqual([])
-    expect(codes).toEqual(['SLUICE_OUTCOME'])
     expect(trial.report).toMatchObject({ requests: 3, denied: 2, failed: 0 })
   })
 })
 
 describe('a listener of rules', () => {
-  const document = (quota: number): never =>
-    ({ policies: [{ name: 'api', key: 'ip', limits: [{ quota, window: '1m' }] }] }) as never
-
   test.each(failures)('that %s causes a warning, and the other listeners are called', async (_, listener) => {
-    const found = unhandled()
     const rules = createRules(document(1))
     const [once, later] = [vi.fn(), vi.fn()]
     rules.on('change', listener).once('change', once).on('change', later)
-    const codes = await warningsOf(async () => {
+    await warned(2, () => {
       for (const quota of [2, 3]) expect(rules.replace(document(quota))).toBe(true)
-      await turns()
     })
-    expect(found).toEqual([])
-    expect(codes).toEqual(['SLUICE_OUTCOME', 'SLUICE_OUTCOME'])
     expect([once.mock.calls.length, later.mock.calls.length, rules.current.version]).toEqual([1, 2, 3])
   })
 })
 
 describe('onFull of a memory store', () => {
   test.each(failures)('that %s changes no decision, and causes one warning', async (_, onFull) => {
-    const found = unhandled()
     const store = memoryStore({ maxKeys: 1, onFull })
     const limiter = createLimiter({ keyer: (id: number) => id, limits: [LIMIT, perHour(9)], store })
-    const codes = await warningsOf(async () => {
+    await warned(1, () => {
       for (let i = 0; i < 10; i++) expect(limiter.consume(i).allowed).toBe(true)
-      await turns()
     })
-    expect(found).toEqual([])
-    expect(codes).toEqual(['SLUICE_OUTCOME'])
   })
 })
 
 describe('a clock', () => {
   test.each(failures)('whose now %s reaches the caller', async (_, now) => {
-    const found = unhandled()
     const limiter = createLimiter({ keyer: key, limits: LIMIT, store: memoryStore({ clock: { now } }) })
-    for (const call of ['consume', 'peek', 'wait', 'reset'] as const)
-      await expect((async () => limiter[call]({}))(), call).rejects.toBeDefined()
-    await turns()
-    expect([found, waitingRequests().size]).toEqual([[], 0])
+    await harmless(() => rejected(limiter, ASKED))
   })
 
   test.each(failures)('whose now %s while requests wait rejects them, and leaves no waiter', async (_, fails) => {
-    const found = unhandled()
     let now: () => number = () => 1_767_225_600_000
     const wakes: (() => void)[] = []
     const after = (_ms: number, wake: () => void): (() => void) => {
@@ -251,13 +237,13 @@ describe('a clock', () => {
     const store = memoryStore({ clock: { now: () => now(), after } })
     const limiter = createLimiter({ keyer: key, limits: perSecond(1, { name: 'one' }), store })
     await limiter.wait({})
-    const waits = Promise.allSettled([limiter.wait({}), limiter.wait({}, { maxWait: 60_000 }), limiter.wait({})])
-    await turns()
-    now = fails
-    for (const wake of wakes) wake()
-    expect((await waits).map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
-    await turns()
-    expect([found, waitingRequests().size]).toEqual([[], 0])
+    await harmless(async () => {
+      const waits = Promise.allSettled([limiter.wait({}), limiter.wait({}, { maxWait: 60_000 }), limiter.wait({})])
+      await turns()
+      now = fails
+      for (const wake of wakes) wake()
+      expect((await waits).map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
+    })
     // Nobody is ahead any more.
     now = () => 1_767_225_700_000
     expect(limiter.consume({}).allowed).toBe(true)
@@ -269,22 +255,19 @@ describe('a clock', () => {
     'returns a function that throws': () => broken,
   }
   test.each(Object.entries(afters))('whose after %s leaves no waiter', async (_, after) => {
-    const found = unhandled()
     const clock = { now: () => 1_767_225_600_000, after: after as () => () => void }
     const limiter = createLimiter({ keyer: key, limits: perSecond(1), store: memoryStore({ clock }) })
     limiter.consume({})
     const gone = new AbortController()
-    const waits = Promise.allSettled([
-      limiter.wait({}, { signal: gone.signal }),
-      limiter.wait({}, { signal: gone.signal, maxWait: 60_000 }),
-    ])
-    await turns()
-    gone.abort()
-    const codes = await warningsOf(async () => {
-      expect((await waits).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
-      await turns()
-    })
-    expect([found, waitingRequests().size]).toEqual([[], 0])
+    const codes = await warningsOf(() =>
+      harmless(async () => {
+        const { signal } = gone
+        const waits = Promise.allSettled([limiter.wait({}, { signal }), limiter.wait({}, { signal, maxWait: 60_000 })])
+        await turns()
+        gone.abort()
+        expect((await waits).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+      }),
+    )
     expect(codes.every((code) => code === 'SLUICE_OUTCOME')).toBe(true)
   })
 })
@@ -297,20 +280,21 @@ describe('a store of the user', () => {
     // The first failure of a store that has not answered yet is an outage.
     ['whose `run` is an async function that rejects', async () => broken(), ['SLUICE_OUTAGE']],
   ])('%s is replaced behind a guard', async (_, run, expected) => {
-    const found = unhandled()
     for (const wrap of [(store: AsyncStore) => store, (store: AsyncStore) => denyCache(store)]) {
       const store = guard(wrap({ ...asyncStore(), run: run as AsyncStore['run'] }))
       const limiter = createLimiter({ keyer: key, limits: LIMIT, store })
-      const codes = await warningsOf(async () => {
-        expect((await limiter.consume({})).degraded).toBe('local')
-        await turns()
-      })
-      expect(codes).toEqual(expected)
+      const asked = async () => expect((await limiter.consume({})).degraded).toBe('local')
+      expect(await warningsOf(() => harmless(asked))).toEqual(expected)
     }
-    expect(found).toEqual([])
   })
 
-  describe.each(['alone', 'behind a guard', 'behind denyCache', 'behind both'])('%s', (wrapping) => {
+  const wrappings: [string, (store: AsyncStore) => AsyncStore][] = [
+    ['alone', (store) => store],
+    ['behind a guard', (store) => guard(store)],
+    ['behind denyCache', (store) => denyCache(store)],
+    ['behind both', (store) => guard(denyCache(store))],
+  ]
+  describe.each(wrappings)('%s', (_, wrap) => {
     const ways = [
       ...failures.map(([how, fails]) => [`methods ${how}`, 'methods', fails] as const),
       ...failures
@@ -318,18 +302,12 @@ describe('a store of the user', () => {
         .map(([how, fails]) => [`run ${how}`, 'run', fails] as const),
     ]
     test.each(ways)('whose %s causes no unhandled rejection', async (_, what, fails) => {
-      const found = unhandled()
       const methods = methodsOf(asyncStore())
       const store = methodStore(methods)
       const failing = what === 'run' ? store : methods
-      const wrapped = {
-        alone: (given: AsyncStore) => given,
-        'behind a guard': (given: AsyncStore) => guard(given),
-        'behind denyCache': (given: AsyncStore) => denyCache(given),
-        'behind both': (given: AsyncStore) => guard(denyCache(given)),
-      }[wrapping]!(store)
+      const wrapped = wrap(store)
       const limiter = createLimiter({ keyer: key, limits: LIMIT, store: wrapped })
-      await warningsOf(async () => {
+      const work = async (): Promise<void> => {
         const decisions = [await limiter.consume({}), await limiter.consume({})]
         const works = { ...failing }
         for (const method of what === 'run' ? ['run'] : Object.keys(methods))
@@ -353,8 +331,8 @@ describe('a store of the user', () => {
         await new Promise((resolve) => setTimeout(resolve, 600))
         await limiter.consume({})
         await wrapped.close()
-      })
-      expect([found, waitingRequests().size]).toEqual([[], 0])
+      }
+      await warningsOf(() => harmless(work))
     })
   })
 })

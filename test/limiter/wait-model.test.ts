@@ -1,16 +1,8 @@
 import { expect, it } from 'vitest'
-import { createLimiter, fixedWindow, memoryStore, stack } from '../../src/index.ts'
+import { everyone, fixedWindow, memoryStore, stack } from '../../src/index.ts'
 import { virtualClock } from '../../src/testing/virtual-clock.ts'
+import { dice } from '../support/harness.ts'
 import { settled } from '../support/held-store.ts'
-
-/** Returns numbers below 1 that depend on the seed only. */
-function randomOf(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-    return state / 2 ** 32
-  }
-}
 
 const WINDOW = 1000
 const TENANT = 2
@@ -71,23 +63,15 @@ class Model {
 
 it('serves in the order of the slow model', async () => {
   for (let seed = 1; seed <= 60; seed++) {
-    const random = randomOf(seed)
+    const below = dice(seed)
+    const random = (): number => below(1e6) / 1e6
     const clock = virtualClock()
     const store = memoryStore({ clock })
-    const both = stack(
-      createLimiter({
-        name: 'tenant',
-        keyer: ({ tenant }: Request) => tenant,
-        limits: fixedWindow({ quota: TENANT, window: WINDOW }),
-        store,
-      }),
-      createLimiter({
-        name: 'site',
-        keyer: (_request: Request) => 'all',
-        limits: fixedWindow({ quota: SITE, window: WINDOW }),
-        store,
-      }),
-    )
+    const limiters = [
+      { keyer: ({ tenant }: Request) => tenant, limits: fixedWindow({ quota: TENANT, window: WINDOW }) },
+      { keyer: everyone, limits: fixedWindow({ quota: SITE, window: WINDOW }) },
+    ]
+    const both = stack({ store, limiters })
     const model = new Model()
     const served: string[] = []
     for (let step = 0; step < 40; step++) {

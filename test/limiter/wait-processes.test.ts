@@ -38,6 +38,18 @@ interface World {
   readonly wrap?: (store: Store) => Store
 }
 
+/** Returns a limiter of requests that run at the same time. */
+function jobs(store: Store, quota = 1): Limiter<string> {
+  return createLimiter<string>({ keyer: (key) => key, limits: concurrent({ quota, name: 'running' }), store })
+}
+
+async function pass(clock: VirtualClock, ms: number): Promise<void> {
+  for (let passed = 0; passed < ms; passed++) {
+    clock.advance(1)
+    await settled()
+  }
+}
+
 /** Milliseconds within which processes notice each other. */
 const NOTICED = 300
 
@@ -67,24 +79,12 @@ async function run({
     }
   }
   const done = clients.flatMap((count) => {
-    const store = wrap(rowStore(databaseOf(rows, clock, isLost), { clock }))
-    const limiter = createLimiter({
-      name: 'jobs',
-      keyer: (key: string) => key,
-      limits: concurrent({ quota, name: 'running' }),
-      store,
-    })
+    const limiter = jobs(wrap(rowStore(databaseOf(rows, clock, isLost), { clock })), quota)
     return Array.from({ length: count }, () => client(limiter))
   })
-  const pass = async (ms: number): Promise<void> => {
-    for (let passed = 0; passed < ms; passed++) {
-      clock.advance(1)
-      await settled()
-    }
-  }
-  await pass(100 * work)
+  await pass(clock, 100 * work)
   ends = true
-  while ((await Promise.race([Promise.all(done), settled()])) === undefined) await pass(50)
+  while ((await Promise.race([Promise.all(done), settled()])) === undefined) await pass(clock, 50)
   return [longest.first, longest.later, served]
 }
 
@@ -137,35 +137,23 @@ describe('marks', () => {
       const database = databaseOf(rows, clock, () => false)
       const transact: RowDatabase['transact'] = (...given) =>
         isDead && isOther ? new Promise(() => undefined) : database.transact(...given)
-      const limits = concurrent({ quota: 1, name: 'running' })
-      return createLimiter({
-        name: 'jobs',
-        keyer: (key: string) => key,
-        limits,
-        store: rowStore({ transact }, { clock }),
-      })
-    }
-    const pass = async (ms: number): Promise<void> => {
-      for (let passed = 0; passed < ms; passed++) {
-        clock.advance(1)
-        await settled()
-      }
+      return jobs(rowStore({ transact }, { clock }))
     }
     const [one, other] = [limiterOf(false), limiterOf(true)]
     const taken = one.wait('ada')
-    await pass(10)
+    await pass(clock, 10)
     const gone = new AbortController()
     void other.wait('ada', { signal: gone.signal }).catch(() => undefined)
-    await pass(3000)
+    await pass(clock, 3000)
     let served = 0
     void one.wait('ada').then(() => (served = clock.now()))
-    await pass(100)
+    await pass(clock, 100)
     if (dies) isDead = true
     else gone.abort()
-    await pass(20)
+    await pass(clock, 20)
     const released = clock.now()
     void one.release(await taken)
-    await pass(1500)
+    await pass(clock, 1500)
     expect(served - released).toBeGreaterThan(least)
     expect(served - released).toBeLessThanOrEqual(most)
   })

@@ -5,19 +5,25 @@ import {
   type Decision,
   fixedWindow,
   gcra,
+  guard,
   leakyBucket,
   type Limit,
   type Limiter,
   memoryStore,
   perSecond,
+  slidingWindowLog,
+  stack,
+  type Store,
   type SyncStore,
   tokenBucket,
 } from '../../src/index.ts'
 import type { Charge } from '../../src/extend.ts'
+import { waitingRequests } from '../../src/limiter/waiting.ts'
 import { perform } from '../../src/stores/store.ts'
 import { remoteStore } from '../../src/testing/adapter/world.ts'
+import { virtualClock } from '../../src/testing/virtual-clock.ts'
 import { warningsOf } from '../support/http.ts'
-import { methodsOf } from '../support/method-store.ts'
+import { methodsOf, methodStore } from '../support/method-store.ts'
 
 /** Milliseconds since the test started, on the fake clock of timers and store. */
 let began = 0
@@ -32,11 +38,17 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-function limiterOf(
-  limits: Limit | readonly Limit[],
-  store: SyncStore = memoryStore({ clock: Date }),
-): Limiter<string, Decision> {
+function limiterOf(limits: Limit | readonly Limit[], store?: SyncStore): Limiter<string, Decision>
+function limiterOf(limits: Limit | readonly Limit[], store: AsyncStore): Limiter<string, Promise<Decision>>
+function limiterOf(limits: Limit | readonly Limit[], store: Store = memoryStore({ clock: Date })): Limiter<string> {
   return createLimiter({ keyer: (input: string) => input, limits, store })
+}
+
+/** A store that answers later. Its adjustments can fail. */
+function later(failsToAdjust = false): AsyncStore {
+  const methods = methodsOf(remoteStore(memoryStore({ clock: Date })))
+  const adjust = (): Promise<void> => Promise.reject(new Error('down'))
+  return methodStore(failsToAdjust ? { ...methods, adjust } : methods)
 }
 
 /** Records when a promise settles, and with what. */
@@ -53,18 +65,24 @@ function outcome(promise: Promise<Decision>): {
   return seen
 }
 
+const tooLong = (message: string) => ({ code: 'WAIT_TOO_LONG', message: expect.stringContaining(message) as string })
+
 describe('wait', () => {
-  it('resolves at the retry time, and asks the store twice', async () => {
+  // 60 days are longer than the maximum of a timer.
+  it.each([
+    ['1h', 3_600_000],
+    ['60d', 60 * 86_400_000],
+  ] as const)('resolves at the retry time, and asks the store twice: %s', async (window, ms) => {
     const store = memoryStore({ clock: Date })
     const run = vi.spyOn(store, 'run')
-    const limiter = limiterOf(fixedWindow({ quota: 1, window: '1h' }), store)
+    const limiter = limiterOf(fixedWindow({ quota: 1, window }), store)
     limiter.consume(key)
     run.mockClear()
     const waiting = outcome(limiter.wait(key))
-    await vi.advanceTimersByTimeAsync(3_600_000 - 1)
+    await vi.advanceTimersByTimeAsync(ms - 1)
     expect(waiting.at).toBeUndefined()
     await vi.advanceTimersByTimeAsync(1)
-    expect(waiting.at).toBe(3_600_000)
+    expect(waiting.at).toBe(ms)
     expect(run).toHaveBeenCalledTimes(2)
   })
 
@@ -77,20 +95,23 @@ describe('wait', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it('admits waiters of a key that starts without tokens', async () => {
-    const limiter = limiterOf(tokenBucket({ quota: 1, window: '1s', capacity: 5, initial: 0 }))
-    const waiting = [1, 2, 3].map(() => outcome(limiter.wait(key)))
+  const [empty, queue] = [{ capacity: 5, initial: 0 }, { capacity: 3 }]
+  it.each<[string, Limit, used: number, costs: number[], times: number[]]>([
+    [
+      'for the first token of a key',
+      tokenBucket({ quota: 1, window: '1s', ...empty }),
+      0,
+      [1, 1, 1],
+      [1000, 2000, 3000],
+    ],
+    ['in order, also for a smaller cost', gcra({ quota: 10, window: '1s' }), 10, [8, 1], [800, 900]],
+    ['for a delay', leakyBucket({ quota: 10, window: '1s', ...queue }), 0, [1, 1, 1, 1, 1], [0, 100, 200, 300, 400]],
+  ])('waits %s', async (_, limit, used, costs, times) => {
+    const limiter = limiterOf(limit)
+    limiter.consume(key, { cost: used })
+    const waiting = costs.map((cost) => outcome(limiter.wait(key, { cost })))
     await vi.advanceTimersByTimeAsync(3000)
-    expect(waiting.map(({ at }) => at)).toEqual([1000, 2000, 3000])
-  })
-
-  it('keeps the order when a later waiter has a smaller cost', async () => {
-    const limiter = limiterOf(gcra({ quota: 10, window: '1s' }))
-    limiter.consume(key, { cost: 10 })
-    const large = outcome(limiter.wait(key, { cost: 8 }))
-    const small = outcome(limiter.wait(key, { cost: 1 }))
-    await vi.advanceTimersByTimeAsync(2000)
-    expect([large.at, small.at]).toEqual([800, 900])
+    expect(waiting.map(({ at }) => at)).toEqual(times)
   })
 
   it('does not make one key wait for another', async () => {
@@ -101,31 +122,11 @@ describe('wait', () => {
     expect(waiting.map(({ at }) => at)).toEqual([1000, 0])
   })
 
-  it('waits for the delay of a leaky bucket', async () => {
-    const limiter = limiterOf(leakyBucket({ quota: 10, window: '1s', capacity: 3 }))
-    const waiting = Array.from({ length: 5 }, () => outcome(limiter.wait(key)))
-    await vi.advanceTimersByTimeAsync(1000)
-    expect(waiting.map(({ at }) => at)).toEqual([0, 100, 200, 300, 400])
-  })
-
-  it('waits longer than the maximum of a timer', async () => {
-    const limiter = limiterOf(fixedWindow({ quota: 1, window: '60d' }))
-    limiter.consume(key)
-    const waiting = outcome(limiter.wait(key))
-    await vi.advanceTimersByTimeAsync(60 * 86_400_000 - 1)
-    expect(waiting.at).toBeUndefined()
-    await vi.advanceTimersByTimeAsync(1)
-    expect(waiting.at).toBe(60 * 86_400_000)
-  })
-
   it('passes on what the keyer throws', async () => {
-    const limiter = createLimiter({
-      keyer: (): string => {
-        throw new Error('boom')
-      },
-      limits: perSecond(1),
-    })
-    await expect(limiter.wait(undefined)).rejects.toThrow('boom')
+    const boom = (): string => {
+      throw new Error('boom')
+    }
+    await expect(createLimiter({ keyer: boom, limits: perSecond(1) }).wait(undefined)).rejects.toThrow('boom')
   })
 
   it('rejects with the error of the store, and rejects no other waiter', async () => {
@@ -153,11 +154,7 @@ describe('wait', () => {
         return undefined
       },
     }
-    const limiter = createLimiter<string>({
-      keyer: (input) => input,
-      limits: fixedWindow({ quota: 10, window: '1h' }),
-      store,
-    })
+    const limiter = limiterOf(fixedWindow({ quota: 10, window: '1h' }), store)
     const all = await limiter.consume(key, { cost: 10 })
     isSlow = true
     const waiting = outcome(limiter.wait(key))
@@ -169,19 +166,9 @@ describe('wait', () => {
     expect(waiting.decision?.allowed).toBe(true)
   })
 
-  it.each([
-    { maxWait: -1 },
-    { maxWait: NaN },
-    { maxWait: '5000' },
-    { maxWait: '5 s' },
-    { maxWait: null },
-    { cost: 0.5 },
-    { maxwait: 5 },
-    { signal: {} },
-    { signal: null },
-    { signal: new AbortController() },
-    5,
-  ])('refuses %o', async (options) => {
+  const waits = [-1, NaN, '5000', '5 s', null].map((maxWait) => ({ maxWait }))
+  const signals = [{}, null, new AbortController()].map((signal) => ({ signal }))
+  it.each([...waits, ...signals, { cost: 0.5 }, { maxwait: 5 }, 5])('refuses %o', async (options) => {
     await expect(limiterOf(perSecond(1)).wait(key, options as object)).rejects.toThrow(/: expected|has no option/)
   })
 })
@@ -189,37 +176,21 @@ describe('wait', () => {
 describe('wait rejects at once', () => {
   it('when the cost can never be admitted', async () => {
     const limiter = limiterOf(perSecond(5))
+    const message = expect.stringContaining('A cost of 6 is more than limit "5-per-1s" ever admits at once') as string
     for (const waiting of [outcome(limiter.wait(key, { cost: 6 })), outcome(limiter.wait(key, { cost: 6 }))]) {
       await vi.advanceTimersByTimeAsync(0)
-      const message = 'A cost of 6 is more than limit "5-per-1s" ever admits at once'
-      expect(waiting).toMatchObject({
-        at: 0,
-        error: {
-          code: 'NEVER_ADMITTED',
-          message: expect.stringContaining(message) as string,
-          cause: { allowed: false },
-        },
-      })
+      const error = { code: 'NEVER_ADMITTED', message, cause: { allowed: false } }
+      expect(waiting).toMatchObject({ at: 0, error })
     }
   })
 
   it('when maxWait cannot be met', async () => {
     const limiter = limiterOf(fixedWindow({ quota: 1, window: '10s' }))
     limiter.consume(key)
-    const [short, long] = [
-      outcome(limiter.wait(key, { maxWait: 9_000 })),
-      outcome(limiter.wait(key, { maxWait: '10s' })),
-    ]
+    const [short, long] = [9_000, '10s' as const].map((maxWait) => outcome(limiter.wait(key, { maxWait })))
     await vi.advanceTimersByTimeAsync(10_000)
     const message = 'The wait would take 10000 ms, longer than maxWait, 9000 ms'
-    expect(short).toMatchObject({
-      at: 0,
-      error: {
-        code: 'WAIT_TOO_LONG',
-        message: expect.stringContaining(message) as string,
-        cause: { retryAfter: 10_000 },
-      },
-    })
+    expect(short).toMatchObject({ at: 0, error: { ...tooLong(message), cause: { retryAfter: 10_000 } } })
     expect(long).toMatchObject({ at: 10_000, decision: { allowed: true } })
   })
 
@@ -263,24 +234,16 @@ describe('wait rejects at once', () => {
     methods.take(limits as readonly Charge[], 'consume')
     await vi.advanceTimersByTimeAsync(1)
     const message = 'The wait would take 1999 ms, longer than maxWait, 1500 ms'
-    expect(waiting).toMatchObject({
-      at: 1000,
-      error: { code: 'WAIT_TOO_LONG', message: expect.stringContaining(message) as string },
-    })
+    expect(waiting).toMatchObject({ at: 1000, error: tooLong(message) })
     expect(vi.getTimerCount()).toBe(0)
   })
 })
 
 it('wait rejects when maxWait passes before the store replies', async () => {
   const store = remoteStore(memoryStore({ clock: Date }), () => new Promise(() => undefined))
-  const limiter = createLimiter({ keyer: (input: string) => input, limits: perSecond(1), store })
-  const waiting = outcome(limiter.wait(key, { maxWait: 1500 }))
+  const waiting = outcome(limiterOf(perSecond(1), store).wait(key, { maxWait: 1500 }))
   await vi.advanceTimersByTimeAsync(1502)
-  const message = 'Not admitted within maxWait, 1500 ms'
-  expect(waiting).toMatchObject({
-    at: 1502,
-    error: { code: 'WAIT_TOO_LONG', message: expect.stringContaining(message) as string },
-  })
+  expect(waiting).toMatchObject({ at: 1502, error: tooLong('Not admitted within maxWait, 1500 ms') })
 })
 
 describe('an aborted wait', () => {
@@ -289,21 +252,17 @@ describe('an aborted wait', () => {
     limiter.consume(key)
     const abort = new AbortController()
     const remove = vi.spyOn(abort.signal, 'removeEventListener')
-    const [first, second, third] = [
-      outcome(limiter.wait(key, { signal: abort.signal })),
-      outcome(limiter.wait(key, { signal: abort.signal, maxWait: 60_000 })),
-      outcome(limiter.wait(key)),
-    ]
+    const { signal } = abort
+    const [first, second, third] = [{ signal }, { signal, maxWait: 60_000 }, {}].map((options) =>
+      outcome(limiter.wait(key, options)),
+    )
     await vi.advanceTimersByTimeAsync(500)
     abort.abort(new Error('changed my mind'))
     await vi.advanceTimersByTimeAsync(0)
-    expect([first, second]).toMatchObject([
-      { at: 500, error: { message: 'changed my mind' } },
-      { at: 500, error: { message: 'changed my mind' } },
-    ])
+    for (const each of [first, second]) expect(each).toMatchObject({ at: 500, error: { message: 'changed my mind' } })
     expect(remove).toHaveBeenCalledTimes(1) // one listener for both
     await vi.advanceTimersByTimeAsync(500)
-    expect(third.at).toBe(1000)
+    expect(third!.at).toBe(1000)
     expect(vi.getTimerCount()).toBe(0)
   })
 
@@ -316,7 +275,7 @@ describe('an aborted wait', () => {
   it('does not refund a denial whose answer comes later', async () => {
     vi.useRealTimers()
     const store = remoteStore(memoryStore({ clock: Date }), () => new Promise((resolve) => setTimeout(resolve, 20)))
-    const limiter = createLimiter<string>({ keyer: (input) => input, limits: gcra({ quota: 1, window: '1h' }), store })
+    const limiter = limiterOf(gcra({ quota: 1, window: '1h' }), store)
     await limiter.consume(key)
     const codes = await warningsOf(async () => {
       const abort = new AbortController()
@@ -348,5 +307,238 @@ describe('an aborted wait', () => {
     await limiter.wait(key, { signal: abort.signal })
     abort.abort()
     expect(limiter.consume(key).allowed).toBe(false)
+  })
+})
+
+describe('requests that wait on a store and on a guard of it', () => {
+  const definition = {
+    name: 'guarded',
+    keyer: (input: string) => input,
+    limits: gcra({ quota: 10, window: '1s', burst: 2 }),
+  }
+  const pair = (): [Limiter<string>, Limiter<string>] => {
+    const store = later()
+    return [createLimiter({ ...definition, store }), createLimiter({ ...definition, store: guard(store) })]
+  }
+
+  it('are served before requests that come later over the other one', async () => {
+    for (const [waiting, other] of [pair(), pair().toReversed() as [Limiter<string>, Limiter<string>]]) {
+      await waiting.consume(key, { cost: 2 })
+      const served = outcome(waiting.wait(key, { cost: 2 }))
+      let admitted = 0
+      for (let i = 0; i < 40 && served.at === undefined; i++) {
+        await vi.advanceTimersByTimeAsync(10)
+        if ((await other.consume(key)).allowed && served.at === undefined) admitted++
+      }
+      expect([admitted, served.decision?.allowed]).toEqual([0, true])
+    }
+  })
+
+  it('are served in the order of their arrival', async () => {
+    const [plain, guarded] = pair()
+    await plain.consume(key, { cost: 2 })
+    const waiting = [plain, guarded, plain, guarded].map((limiter) => outcome(limiter.wait(key)))
+    await vi.advanceTimersByTimeAsync(1000)
+    expect(waiting.map(({ at }) => at)).toEqual([100, 200, 300, 400])
+  })
+
+  it('are asked again when the other one gives something back', async () => {
+    const [plain, guarded] = pair()
+    const charged = await guarded.consume(key, { cost: 2 })
+    const waiting = outcome(plain.wait(key, { cost: 2 }))
+    await vi.advanceTimersByTimeAsync(10)
+    await guarded.refund(charged)
+    await vi.advanceTimersByTimeAsync(1)
+    expect(waiting.decision).toBeDefined()
+  })
+})
+
+describe('a request that waits', () => {
+  it.each<[string, () => Limiter<string>]>([
+    ['at once', () => limiterOf(gcra({ quota: 10, window: '1s', burst: 2 }))],
+    ['later', () => limiterOf(gcra({ quota: 10, window: '1s', burst: 2 }), later())],
+  ])('is served before requests that come later and need less, if the store answers %s', async (_, make) => {
+    const limiter = make()
+    await limiter.consume(key, { cost: 2 })
+    const waiting = outcome(limiter.wait(key, { cost: 2 }))
+    for (let i = 0; i < 10; i++) {
+      await vi.advanceTimersByTimeAsync(19)
+      expect(await limiter.consume(key)).toMatchObject({ allowed: false })
+    }
+    await vi.advanceTimersByTimeAsync(10)
+    expect(waiting.at).toBe(200)
+  })
+
+  it('makes later requests wait for its time and their own', async () => {
+    const limiter = limiterOf(gcra({ quota: 10, window: '1s', burst: 3 }))
+    limiter.consume(key)
+    limiter.consume(key, { cost: 2 })
+    void limiter.wait(key, { cost: 2 })
+    for (const decide of [() => limiter.consume(key), () => limiter.peek(key)]) {
+      expect(decide()).toMatchObject({ allowed: false, retryAfter: 300, remaining: 0, binding: { allowed: false } })
+    }
+    await vi.advanceTimersByTimeAsync(300)
+    expect(limiter.consume(key).allowed).toBe(true)
+  })
+
+  it('makes later requests wait at least as long as for the capacity', async () => {
+    const limiter = limiterOf(gcra({ quota: 10, window: '1s', burst: 2 }))
+    limiter.consume(key, { cost: 2 })
+    void limiter.wait(key, { cost: 2 })
+    expect(limiter.consume(key)).toMatchObject({ allowed: false, retryAfter: 200, remaining: 0 })
+    await vi.advanceTimersByTimeAsync(200)
+    expect(limiter.consume(key)).toMatchObject({ allowed: false, retryAfter: 100 })
+  })
+
+  it('delays no other key, no other limit and no request without a cost', async () => {
+    const store = memoryStore({ clock: Date })
+    const limiter = limiterOf(perSecond(1), store)
+    const other = createLimiter({ name: 'other', keyer: (input: string) => input, limits: perSecond(1), store })
+    limiter.consume(key)
+    void limiter.wait(key)
+    expect(limiter.consume('bob').allowed).toBe(true)
+    expect(other.consume(key).allowed).toBe(true)
+    expect(limiter.consume(key, { cost: 0 }).allowed).toBe(true)
+    await vi.advanceTimersByTimeAsync(1000)
+  })
+
+  it('comes first for every limiter on its store', async () => {
+    const store = memoryStore({ clock: Date })
+    const user = createLimiter({ name: 'user', keyer: (input: string) => input, limits: perSecond(1), store })
+    const site = createLimiter({ name: 'site', keyer: () => 'all', limits: perSecond(1), store })
+    const both = stack(user, site)
+    both.consume(key)
+    const waiting = outcome(both.wait('bob'))
+    expect(site.consume(key)).toMatchObject({ allowed: false, retryAfter: 1000 })
+    await vi.advanceTimersByTimeAsync(1000)
+    expect(waiting.at).toBe(1000)
+  })
+
+  it('is served as soon as a refund or a reset makes room', async () => {
+    const limiter = limiterOf(fixedWindow({ quota: 1, window: '1h' }))
+    const first = limiter.consume(key)
+    const waiting = [outcome(limiter.wait(key)), outcome(limiter.wait(key))]
+    await vi.advanceTimersByTimeAsync(10)
+    limiter.refund(first)
+    await vi.advanceTimersByTimeAsync(0)
+    expect(waiting.map(({ at }) => at)).toEqual([10, undefined])
+    limiter.reset(key)
+    await vi.advanceTimersByTimeAsync(0)
+    expect(waiting.map(({ at }) => at)).toEqual([10, 10])
+    expect(vi.getTimerCount()).toBe(0)
+  })
+})
+
+describe('a full queue', () => {
+  it('rejects the newest waiter of the longest key for one of a shorter key', async () => {
+    const limiter = limiterOf(perSecond(1))
+    const left: string[] = []
+    const enter = (key: string, name: string): void =>
+      void limiter
+        .wait(key, { maxQueue: 3 })
+        .catch((error: unknown) => left.push(`${name} ${(error as { code: string }).code}`))
+    for (const each of [key, 'bob']) limiter.consume(each)
+    for (const name of ['ada 1', 'ada 2', 'ada 3']) enter(key, name)
+    enter('bob', 'bob 1')
+    await vi.advanceTimersByTimeAsync(0)
+    expect(left).toEqual(['ada 3 WAIT_QUEUE_FULL'])
+    enter('bob', 'bob 2')
+    await vi.advanceTimersByTimeAsync(0)
+    expect(left).toEqual(['ada 3 WAIT_QUEUE_FULL', 'bob 2 WAIT_QUEUE_FULL'])
+    await vi.advanceTimersByTimeAsync(2000)
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('rejects one more of a key than maxPerKey, and no other key', async () => {
+    const limiter = limiterOf(perSecond(1))
+    for (const each of [key, 'bob']) limiter.consume(each)
+    const waits = Array.from({ length: 2 }, () => limiter.wait(key, { maxPerKey: 2 }))
+    await expect(limiter.wait(key, { maxPerKey: 2 })).rejects.toMatchObject({ code: 'WAIT_QUEUE_FULL' })
+    waits.push(limiter.wait('bob', { maxPerKey: 2 }))
+    await vi.advanceTimersByTimeAsync(2000)
+    expect((await Promise.all(waits)).map(({ allowed }) => allowed)).toEqual([true, true, true])
+  })
+
+  it('keeps at most maxQueue waiters, however many keys ask', async () => {
+    const limiter = limiterOf(perSecond(1))
+    let rejected = 0
+    for (let i = 0; i < 300; i++) {
+      limiter.consume(`key ${i}`)
+      for (let each = 0; each < 3; each++) void limiter.wait(`key ${i}`, { maxQueue: 50 }).catch(() => void rejected++)
+    }
+    await vi.advanceTimersByTimeAsync(0)
+    expect(rejected).toBe(900 - 50)
+    expect(waitingRequests().get('default')).toBe(50)
+    await vi.advanceTimersByTimeAsync(5000)
+    expect([waitingRequests().get('default'), vi.getTimerCount()]).toEqual([undefined, 0])
+  })
+
+  it.each([0, 1.5, '9', null])('refuses maxQueue: %o', async (maxQueue) => {
+    await expect(limiterOf(perSecond(1)).wait(key, { maxQueue } as object)).rejects.toThrow(/maxQueue: expected/)
+  })
+})
+
+describe('the work of many waiters', () => {
+  it('grows in proportion to their number, with a maxWait too', async () => {
+    const store = memoryStore({ clock: Date })
+    const run = vi.spyOn(store, 'run')
+    const limiter = limiterOf(slidingWindowLog({ quota: 5, window: '1s' }), store)
+    const abort = new AbortController()
+    const waits = Array.from({ length: 4000 }, (_, i) =>
+      limiter.wait(key, { signal: abort.signal, ...(i % 2 === 0 && { maxWait: 1e9 }) }).catch(() => 0),
+    )
+    await vi.advanceTimersByTimeAsync(0)
+    expect(run.mock.calls.length).toBeLessThan(3 * 4000)
+    abort.abort()
+    await Promise.all(waits)
+  })
+})
+
+describe('a wait that ends early', () => {
+  it('warns when its charge cannot be refunded, and ends no process', async () => {
+    const warnings = vi.spyOn(process, 'emitWarning').mockReturnValue()
+    const limits = leakyBucket({ quota: 1, window: '1s', capacity: 5 })
+    const limiter = limiterOf(limits, later(true))
+    await limiter.wait(key)
+    const abort = new AbortController()
+    const held = limiter.wait(key, { signal: abort.signal })
+    await vi.advanceTimersByTimeAsync(100)
+    abort.abort(new Error('gone'))
+    await expect(held).rejects.toThrow('gone')
+    await vi.advanceTimersByTimeAsync(0)
+    const options = { type: 'SluiceWarning', code: 'SLUICE_OUTCOME' }
+    expect(warnings).toHaveBeenCalledWith(expect.stringContaining('down'), options)
+    warnings.mockRestore()
+  })
+})
+
+describe('with a virtual clock', () => {
+  it('waits and delays end when the clock says so', async () => {
+    vi.useRealTimers()
+    const clock = virtualClock()
+    const limiter = limiterOf(leakyBucket({ quota: 1, window: '1h', capacity: 2 }), memoryStore({ clock }))
+    await limiter.wait(key)
+    const order: number[] = []
+    const waits = [1, 2].map((i) => limiter.wait(key).then(() => order.push(i)))
+    await Promise.resolve()
+    expect(order).toEqual([])
+    clock.advance(3_600_000)
+    await waits[0]
+    expect(order).toEqual([1])
+    clock.advance(3_600_000)
+    await Promise.all(waits)
+    expect(order).toEqual([1, 2])
+  })
+
+  it('maxWait passes when the clock says so', async () => {
+    vi.useRealTimers()
+    const clock = virtualClock()
+    const store = remoteStore(memoryStore({ clock }))
+    const limiter = limiterOf(fixedWindow({ quota: 1, window: '1h' }), store)
+    await limiter.consume(key)
+    vi.spyOn(store, 'run').mockReturnValue(undefined)
+    const waiting = limiter.wait(key, { maxWait: 60_000 })
+    clock.advance(60_002)
+    await expect(waiting).rejects.toMatchObject({ code: 'WAIT_TOO_LONG' })
   })
 })

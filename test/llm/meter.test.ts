@@ -1,9 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { usageMeter, type UsageMeter } from '../../src/llm/index.ts'
+import { type MeterOptions, usageMeter, type UsageMeter } from '../../src/llm/index.ts'
+import { heapUsed } from '../support/heap.ts'
 import { APIS, KINDS, streamOf, USAGE, WHOLE } from '../support/model-streams.ts'
 
 const encoder = new TextEncoder()
@@ -15,7 +14,7 @@ async function* bytesOf(parts: Iterable<string | Uint8Array>): AsyncGenerator<Ui
 /** Reads an answer to its end, or to a failure, and returns its meter and its bytes. */
 async function read(
   body: AsyncIterable<Uint8Array>,
-  reserved: number | { input: number; output: number } = 0,
+  reserved: MeterOptions['reserved'] = 0,
 ): Promise<UsageMeter & { readonly bytes: Buffer }> {
   const meter = usageMeter({ reserved })
   const chunks: Uint8Array[] = []
@@ -27,7 +26,7 @@ async function read(
   return Object.assign(meter, { bytes: Buffer.concat(chunks) })
 }
 
-const readTexts = (texts: Iterable<string | Uint8Array>, reserved?: number | { input: number; output: number }) =>
+const readTexts = (texts: Iterable<string | Uint8Array>, reserved?: MeterOptions['reserved']) =>
   read(bytesOf(texts), reserved)
 
 async function* cutOff(events: readonly string[]): AsyncGenerator<Uint8Array> {
@@ -140,14 +139,8 @@ describe('a usage', () => {
     const cache_creation = { ephemeral_5m_input_tokens: 30, ephemeral_1h_input_tokens: 10 }
     const counts = { input_tokens: 5, cache_creation_input_tokens: 40, cache_read_input_tokens: 100, output_tokens: 7 }
     const meter = await readTexts([JSON.stringify({ type: 'message', usage: { ...counts, cache_creation } })])
-    expect(meter.usage).toEqual({
-      input: 145,
-      cachedInput: 100,
-      cacheWrite: 30,
-      cacheWriteHour: 10,
-      output: 7,
-      reasoning: 0,
-    })
+    const cached = { cachedInput: 100, cacheWrite: 30, cacheWriteHour: 10 }
+    expect(meter.usage).toEqual({ input: 145, ...cached, output: 7, reasoning: 0 })
   })
 
   it('has reasoning that a server counts only in the total', async () => {
@@ -157,10 +150,8 @@ describe('a usage', () => {
 
   it('with numbers that cannot be is ignored', async () => {
     for (const wrong of [-1, 1e300, 0.5, '7', null, [3], {}, true]) {
-      const event = data({
-        choices: [],
-        usage: { prompt_tokens: wrong, completion_tokens: wrong, total_tokens: wrong },
-      })
+      const counts = { prompt_tokens: wrong, completion_tokens: wrong, total_tokens: wrong }
+      const event = data({ choices: [], usage: counts })
       expect((await readTexts([event], 900)).cost).toBe(900)
     }
   })
@@ -189,9 +180,8 @@ describe('a reservation', () => {
     const refused = expect.objectContaining({ code: 'INVALID_OPTION' })
     for (const reserved of [-1, 0.5, NaN, '7', null, undefined, {}, { input: 1 }, { input: 1, output: -1 }])
       expect(() => usageMeter({ reserved: reserved as number })).toThrow(refused)
-    expect(() => usageMeter({ reserved: 1, limit: 2 } as never)).toThrow(
-      expect.objectContaining({ code: 'UNKNOWN_OPTION' }),
-    )
+    const unknown = expect.objectContaining({ code: 'UNKNOWN_OPTION' })
+    expect(() => usageMeter({ reserved: 1, limit: 2 } as never)).toThrow(unknown)
   })
 })
 
@@ -228,13 +218,6 @@ describe('the end', () => {
     await expect(meter.ended('soon' as '1s')).rejects.toMatchObject({ code: 'INVALID_OPTION' })
   })
 })
-
-/** Returns the bytes in use, without garbage. */
-function heapUsed(): number {
-  setFlagsFromString('--expose-gc')
-  ;(runInNewContext('gc') as () => void)()
-  return process.memoryUsage().heapUsed
-}
 
 describe('hostile input', () => {
   const MB = 2 ** 20

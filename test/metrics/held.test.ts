@@ -1,26 +1,22 @@
 import { once } from 'node:events'
-import { createServer, request } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { request } from 'node:http'
 import { expect, it } from 'vitest'
 import { rateLimit } from '../../adapters/node/index.ts'
 import { everyone, leakyBucket } from '../../src/index.ts'
-import { afterTest } from '../support/after-test.ts'
+import { serveForTest } from '../support/http.ts'
 import { collected, lines } from './metrics.ts'
 
 it('sluice_held_requests counts requests that an adapter delays, until the client is gone', async () => {
   const registry = collected()
   const limits = leakyBucket({ quota: 1, window: '1m', capacity: 5 })
   const limit = rateLimit({ name: 'slow', keyer: everyone, limits })
-  const server = createServer(limit((_request, response) => response.end('done'))).listen(0, '127.0.0.1')
-  afterTest(() => server.close())
-  await once(server, 'listening')
-  const options = { host: '127.0.0.1', port: (server.address() as AddressInfo).port, agent: false }
+  const { url } = await serveForTest(limit((_request, response) => response.end('done')))
   const held = async (): Promise<string | undefined> => (await lines(registry, 'sluice_held_requests{'))[0]
 
-  const [first] = (await once(request(options).end(), 'response')) as [NodeJS.ReadableStream]
+  const [first] = (await once(request(url, { agent: false }).end(), 'response')) as [NodeJS.ReadableStream]
   first.resume()
   const others = [1, 2].map(() =>
-    request(options)
+    request(url, { agent: false })
       .on('error', () => undefined)
       .end(),
   )

@@ -1,6 +1,4 @@
-import { once } from 'node:events'
-import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { ServerResponse } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import { channel } from 'node:diagnostics_channel'
 import { AggregatorRegistry, type PrometheusContentType, Registry } from 'prom-client'
@@ -21,6 +19,7 @@ import {
 import { rateLimit } from '../../adapters/node/index.ts'
 import { collect } from '../../src/metrics/prometheus/index.ts'
 import { virtualClock } from '../../src/testing.ts'
+import { serveForTest } from '../support/http.ts'
 import { laterStore } from '../support/later.ts'
 import { afterTest } from '../support/after-test.ts'
 import { collected, lines } from './metrics.ts'
@@ -169,13 +168,10 @@ describe('sluice_slots_used', () => {
     const registry = collected()
     const waiting: ServerResponse[] = []
     const limit = rateLimit({ name: 'api', keyer: everyone, limits, cost: () => 2, store: memoryStore() })
-    const server = createServer(limit((_request, response) => void waiting.push(response))).listen(0, '127.0.0.1')
-    afterTest(() => server.close())
-    await once(server, 'listening')
-    const { port } = server.address() as AddressInfo
+    const { url } = await serveForTest(limit((_request, response) => void waiting.push(response)))
     const slots = (): Promise<string[]> => lines(registry, 'sluice_slots_used{')
     expect(await slots()).toEqual([])
-    const answers = [0, 1].map(() => fetch(`http://127.0.0.1:${port}`))
+    const answers = [0, 1].map(() => fetch(url))
     await expect.poll(slots).toEqual(['sluice_slots_used{limiter="api",limit="slots"} 4'])
     for (const response of waiting) response.end()
     for (const answer of answers) await (await answer).text()

@@ -1,10 +1,7 @@
 // Scrapes the metrics over HTTP with a real Prometheus, and evaluates the queries of docs/grafana.json there.
 import { setTimeout as pause } from 'node:timers/promises'
 import { spawnSync } from 'node:child_process'
-import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { PrometheusExporter } from '@opentelemetry/exporter-prometheus'
 import { MeterProvider } from '@opentelemetry/sdk-metrics'
 import { Registry } from 'prom-client'
@@ -22,6 +19,7 @@ import {
 import { instrument } from '../../src/metrics/opentelemetry/index.ts'
 import { collect } from '../../src/metrics/prometheus/index.ts'
 import { createRules } from '../../src/rules/index.ts'
+import { serve } from '../support/http.ts'
 import { laterStore } from '../support/later.ts'
 import { prometheusCommand, type PrometheusServer, startPrometheus } from '../support/prometheus.ts'
 
@@ -107,21 +105,15 @@ async function work(limiter: Limiter<string>, signal: AbortSignal): Promise<void
   }
 }
 
-async function serve(registry: Registry): Promise<Server> {
-  const server = createServer((_request, response) => {
-    void registry.metrics().then((text) => response.setHeader('Content-Type', registry.contentType).end(text))
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return server
-}
-
 beforeAll(async () => {
   registry = new Registry()
   ends.push(collect(registry).close)
-  const server = await serve(registry)
-  ends.push(() => server.close())
+  const { url, close } = await serve((_request, response) => {
+    void registry.metrics().then((text) => response.setHeader('Content-Type', registry.contentType).end(text))
+  })
+  ends.push(close)
   traffic()
-  prometheus = await startPrometheus((server.address() as AddressInfo).port)
+  prometheus = await startPrometheus(Number(new URL(url).port))
   ends.push(() => prometheus.stop())
 }, 120_000)
 
@@ -230,11 +222,9 @@ describe('the instruments of OpenTelemetry', () => {
   it('have the same values in the text that its exporter writes for Prometheus', { timeout: 60_000 }, async () => {
     const exporter = new PrometheusExporter({ preventServerStart: true })
     const provider = new MeterProvider({ readers: [exporter] })
-    const server = createServer((request, response) => exporter.getMetricsRequestHandler(request, response))
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
+    const served = await serve((request, response) => exporter.getMetricsRequestHandler(request, response))
     const { close } = instrument(provider.getMeter('sluice'))
-    const other = await startPrometheus((server.address() as AddressInfo).port)
+    const other = await startPrometheus(Number(new URL(served.url).port))
     try {
       const denied =
         'rate_limiter_decisions_total{rate_limiter_name="api",rate_limiter_limit="tight",rate_limiter_outcome="denied"}'
@@ -251,7 +241,7 @@ describe('the instruments of OpenTelemetry', () => {
     } finally {
       await other.stop()
       close()
-      server.close()
+      await served.close()
       await provider.shutdown()
     }
   })

@@ -17,9 +17,9 @@ export const denyCache = [
     'Math.floor(lasts * 1000) + 1',
   ),
   denials('a lock-out that ends with the wait', 'Math.min(retryAfter, lockedFor)', 'retryAfter'),
-  denials('a lock-out that is not reported', 'charge.lockedFor > 0 ?', 'charge.lockedFor < 0 ?'),
+  denials('a lock-out that is not reported', 'lockedFor > 0 ?', 'lockedFor < 0 ?'),
   denials('a strict limit that is not charged', 'if (policy.compiled.strict && cost > 0) return -Infinity', ''),
-  denials('a wait that counts from the request', 'this.retryAt = now +', 'this.retryAt = now - 1 +'),
+  denials('a wait that counts from the request', 'retryAt: now +', 'retryAt: now - 1 +'),
   denials('a denial that answers for any cost', "(cost === 1 ? '' : cost)", "''"),
   denials('a key that passes for several', "+ key.length + '\\0' + key", '+ key'),
   denials(

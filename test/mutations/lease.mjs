@@ -17,7 +17,7 @@ const partFull = inFile('src/algorithms/token-bucket-initial.ts', single)
 const linear = inFile('src/algorithms/gcra.ts', bounds)
 const compiled = inFile('src/engine/compiled-limit.ts', bounds)
 const adjust = inFile('src/engine/adjust.ts', single)
-const asked = { files: ['test/limiter/recall.test.ts'] }
+const asked = { files: ['test/limiter/lease-option.test.ts'] }
 const limiter = inFile('src/limiter/default-limiter.ts', asked)
 const first = inFile('src/stores/deny-cache/index.ts', asked)
 const guard = inFile('src/stores/guard/guarded-store.ts', single)
@@ -177,7 +177,7 @@ export const leases = [
     'while (this.#underway.size > 0) await',
     'if (this.#underway.size < 0) await',
   ),
-  lease('a store in a cache', ' && !isDenyCache(store)', ''),
+  lease('a store in a cache', ' && !denyCaches.has(store)', ''),
   guard(
     'a lease that is spent during an outage',
     'this.#health.out === 0 && inner.recall!(charges)',

@@ -6,7 +6,7 @@ const closedInLua = inFile('src/algorithms/closed.lua', closedTests, 'Lua')
 const compiled = inFile('src/engine/compiled-limit.ts', closedTests)
 const local = inFile('src/stores/guard/local.ts', closedTests)
 const valuesInStandard = inFile('src/http/headers/standard.ts', closedTests)
-const used = inFile('src/stores/store.ts', { files: ['test/limiter/used.test.ts'] })
+const used = inFile('src/stores/store.ts', { files: ['test/limiter/decision.test.ts'] })
 const userFunctions = { files: ['test/limiter/user-functions.test.ts', 'test/limiter/on-decision.test.ts'] }
 const promises = inFile('src/util/maybe-promise.ts', userFunctions)
 const errors = inFile('src/util/errors.ts', userFunctions)
@@ -48,8 +48,8 @@ export const limits = [
   stackOptions('one name for all limiters of a stack', '`${name}-${i + 1}`', '`${name}-1`'),
   stackOptions(
     'a store in a limiter of a stack',
-    "const COMMON_OPTIONS = ['store', 'lease',",
-    "const COMMON_OPTIONS = ['lease',",
+    'for (const option of STORE_OPTIONS)',
+    'for (const option of STORE_OPTIONS.slice(1))',
   ),
   inFile('src/util/validate.ts', { files: ['test/util/own-options.test.ts'] })(
     'options that are inherited',
@@ -192,7 +192,7 @@ export const limits = [
   thresholds('events without the store', 'if (degraded !== undefined) return\n  for', 'for'),
   thresholds('a settlement that fails with its look', 'peeked.then(noticed, () => undefined)', 'peeked.then(noticed)'),
   thresholds('stores that share their crossings', '${placeNumber(policy.store)}', '${placeNumber.name}'),
-  inFile('src/limiter/ending.ts', { files: ['test/limiter/ending.test.ts'] })(
+  inFile('src/limiter/ending.ts', { files: ['test/limiter/receipt.test.ts'] })(
     'a failed settlement with a receipt that is made no more',
     'use !== undefined && settles',
     'use === undefined && settles',

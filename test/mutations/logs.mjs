@@ -78,7 +78,7 @@ export const logs = [
   merge('forgets the order of lines of one time', ' || first.line - second.line', ''),
   merge('takes a log of which most is omitted', 'const MOST_OMITTED = 0.01', 'const MOST_OMITTED = 1'),
   merge('reads a pipe as a file', "if (path === '-') return false", ''),
-  decisionsFile('writes the decisions of both passes', 'if (isFile) ftruncateSync(descriptor)', ''),
+  decisionsFile('writes the decisions of both passes', 'if (this.isFile) ftruncateSync(this.#descriptor)', ''),
   replayText('prints the table of a comparison below', 'decisions === undefined ? [...table', 'false ? [...table'),
   page('shows a table that is wider than a phone', '@media (max-width: 40rem)', '@media (max-width: 4rem)'),
   page('shows red against green', '--plain: #0072b2; --striped: #d55e00;', '--plain: #2f7d4f; --striped: #c8402f;'),
@@ -99,5 +99,5 @@ export const logs = [
   program('lists a limiter that has keys', '!known.names.includes(limiter)', 'true'),
   program('looks at all keys for the names of limiters', 'const MOST_KEYS = 100_000', 'const MOST_KEYS = Infinity'),
   exactLog('counts a request for as long as its window and no less', '! <= until', '! < until'),
-  limiters('decides at the time of the request before', '    set(entry.request.time)\n', ''),
+  limiters('decides at the time of the request before', '    this.#moveTo(time)\n', ''),
 ]

@@ -17,7 +17,7 @@ const logs = {
   name: 'entries|slidingWindowLog|keeps what was used',
 }
 
-const prelude = inFile('src/algorithms/arithmetic.lua', { files: ['test/algorithms/prelude.test.ts'] }, 'Lua')
+const prelude = inFile('src/algorithms/arithmetic.lua', { files: ['test/algorithms/lua.test.ts'] }, 'Lua')
 const linear = inFile('src/algorithms/gcra.lua', twins('gcra|leakyBucket'), 'Lua')
 const interval = inFile('src/algorithms/token-bucket-interval.lua', twins('tokenBucket'), 'Lua')
 const partFullBucket = inFile('src/algorithms/token-bucket-initial.lua', twins('tokenBucket'), 'Lua')

@@ -156,7 +156,7 @@ export const operations = [
   ),
   report('leaves quotation marks in attributes', '[&<>"\']', "[&<>']"),
   series('has one pair too many', 'this.#count < this.#most', 'this.#count <= this.#most'),
-  series('names further limits', 'new Counts(OTHER, OTHER)', 'new Counts(limiter, limit)'),
+  series('names further limits', 'all.get(REST) ?? make(OTHER)', 'make()'),
   recorder('counts for the stack that decided first', 'if (known.limiter === limiter) whole', 'whole'),
   recorder(
     'counts a request once for each limit',
@@ -168,8 +168,8 @@ export const operations = [
   outcome('counts a denied request as denied in shadow', 'if (!allowed) return DENIED\n', ''),
   instruments(
     'adds the requests to the decisions',
-    'recorder.limits().flatMap((each) => samplesOfOutcomes(pairOf(each), each.outcomes))',
-    "[...recorder.limits(), ...recorder.limiters().map((each) => ({ ...each, limit: '' }))].flatMap((each) =>\n        samplesOfOutcomes({ limiter: each.limiter, limit: each.limit }, each.outcomes),\n      )",
+    'recorder.limits().flatMap(samplesOfOutcomes)',
+    '[...recorder.limits(), ...recorder.limiters()].flatMap(samplesOfOutcomes)',
   ),
   counts('puts a time of its upper bound into the next bucket', 'ms > BOUNDS[at]!', 'ms >= BOUNDS[at]!'),
   spaceSaving(

@@ -33,11 +33,12 @@ const stored = inFile('src/rules/redis/stored.lua', { files: ['test/rules/redis.
 const doubts = inFile('src/cli/rules/doubts.ts', { files: ['test/cli/rules.test.ts'] })
 const recorder = inFile('src/metrics/recorder.ts', { files: ['test/rules/otherwise.test.ts'] })
 const compare = inFile('src/cli/rules/diff.ts', { files: ['test/cli/rules.test.ts'] })
+const limitWords = inFile('src/dashboard/counters.ts', { files: ['test/cli/rules.test.ts'] })
 
 export const rules = [
   limitShapes('a window for slots', 'const hasWindow = algorithms.some(', 'const hasWindow = true || algorithms.some('),
   limitShapes('no lease for slots', 'if (windowOption !== undefined) {', 'if (windowOption?.name === "x") {'),
-  compare('a window of slots', "countsSlots(limit) ? 'at the same time' :", ''),
+  limitWords('a window of slots', "countsSlots(limit) ? 'at the same time' :", ''),
   limitShapes('a duration that may not be 0', 'least === 0 ? either(', 'least === 1 ? either('),
   limitShapes('an option without its least number', 'count: () => whole(least)', 'count: () => whole(1)'),
   algorithms(
@@ -73,8 +74,8 @@ export const rules = [
   match('a policy applies at its end', 'now < policy.until', 'now <= policy.until'),
   match(
     'one condition of several is enough',
-    'if (!this.holds(conditions[i]!)) return false',
-    'if (this.holds(conditions[i]!)) return true',
+    'if (!holds(conditions[i]!, facts)) return false',
+    'if (holds(conditions[i]!, facts)) return true',
   ),
   match('a policy applies twice', ' && !matched.includes(policy)', ''),
   compile(
@@ -89,7 +90,7 @@ export const rules = [
   charges(
     'the rules are read again after the attributes',
     'const policies = applyingPolicies(rules, facts',
-    'const policies = applyingPolicies(this.#rules.compiled, facts',
+    'const policies = applyingPolicies(this.#rules.compiled(), facts',
   ),
   charges('an override has no end', 'override !== undefined && now < override.until', 'override !== undefined'),
   limits('the name of a limit depends on its quota', 'index === 0 ? policy : `${policy}-${index + 1}`', 'undefined'),
@@ -122,18 +123,18 @@ export const rules = [
   ),
   inFile('src/rules/redis/source.ts', lostRules)(
     'missing rules after an outage that are not reported',
-    "this.#fail(this.#missing(), 'missing')",
-    'this.#fail(this.#missing())',
+    "rules push\\``), 'missing')",
+    'rules push\\``))',
   ),
   inFile('src/rules/redis/source.ts', lostRules)(
     'a failed read that is repeated late',
-    'Math.min(RETRY, this.#interval)',
-    'this.#interval',
+    'Math.min(RETRY, interval)',
+    'interval',
   ),
   replacement('every failure of the source is an event', '< REPORT_EVERY) return', '< 0) return'),
   shadow('a document in shadow counts with the one in force', "const SHADOW = 'shadow:'", "const SHADOW = ''"),
   file('a half-written file is reported', 'if (!isGood && age >= 0 && age < PATIENCE) return PATIENCE - age', ''),
-  file('a replaced directory is not watched', 'identity === this.#watched && this.#watcher', 'this.#watcher'),
+  file('a replaced directory is not watched', 'identity === watched && watcher', 'watcher'),
   yaml(
     'a missing package has no code',
     "throw new SluiceError('MISSING_PACKAGE',",
@@ -149,10 +150,10 @@ export const rules = [
   yaml('a text may have any number of anchors', '++anchors > MOST_ANCHORS', '++anchors > 1e9'),
   yaml('a name may be given twice', 'else if (names.has(name))', 'else if (false)'),
   json('the items of a list have the line of the list', '++container!.place', 'container!.place'),
-  problems('mistakes have no bound', 'if (this.#list.length >= MOST)', 'if (this.#list.length < 0)'),
+  problems('mistakes have no bound', 'if (problems.length >= MOST)', 'if (problems.length < 0)'),
   problems('a message has any length', 'message.length > LONGEST', 'message.length < 0'),
   problems('a mistake does not name its line', "line === undefined ? (file ?? '')", "line !== 0 ? (file ?? '')"),
-  watch('a mistake does not name its file', 'inFile(this.#path, problems)', 'problems'),
+  watch('a mistake does not name its file', 'inFile(path, problems)', 'problems'),
   shape('one object in many places counts once', 'return count > most', 'return false'),
   shapes('a mistake does not say where attributes stand', '{ advise: adviseAttribute }', '{}'),
   shapes('a key names an attribute by its name alone', '|attribute:(?!', '|(?:attribute:)?(?!'),
@@ -161,7 +162,7 @@ export const rules = [
     'if (++this.#requests < REQUESTS',
     'if (++this.#requests < Infinity',
   ),
-  charges('an attribute is warned of again', 'this.#settled.add(name)', ''),
+  charges('an attribute is warned of again', 'this.#named.has(name) &&', 'false &&'),
   explain('what is left is shown after the request', 'counted.peek(input, { cost: 0 })', 'counted.peek(input)'),
   explain('a limit in shadow denies', '&& !isShadow', ''),
   command('an option of another command is ignored', 'throw misuse(`no --${each} with ${name}`)', 'continue'),

@@ -92,7 +92,7 @@ export const slots = [
   engine('a renewal that is not kept', '  keep(row, under, now)\n  return { at', '  return { at'),
   row('slots that a changed limit keeps for itself', 'this.isConverted && !compiled.slots', 'this.isConverted'),
   compiled('a limit of slots that does not say so', 'algorithm.renew !== undefined', 'algorithm.renew === undefined'),
-  limit('a strict limit of slots', 'algorithm.renew === undefined && { strict', '{ strict'),
+  limit('a strict limit of slots', '!countsSlots && { strict', '{ strict'),
   rows(
     'a renewal that rows do not report',
     '(renewed[i] = renew(row, charges[i]!, now, receipt === undefined))',

@@ -110,13 +110,13 @@ export const sql = [
   ),
   shared('too late from the pool')(
     'closes a connection that comes late',
-    'release(false)\n      throw',
-    'release(true)\n      throw',
+    'release(false)\n        throw',
+    'release(true)\n        throw',
   ),
   shared('swallows')(
     'waits for ever for an answer',
-    '      release(true)\n      reject(',
-    '      release(true)\n      void (',
+    '        release(true)\n        reject(',
+    '        release(true)\n        void (',
   ),
   shared('so many attempts')('repeats without end', 'i === MOST_REPEATS', 'i === 100'),
   shared('so many attempts')(
@@ -175,7 +175,7 @@ export const sql = [
   rows('one at a time')('tries all locked rows at the same time', '|| !this.#isApart :', '|| true :'),
   rows('same error')(
     'lets what waits for a locked row wait on',
-    'void each.settle(failure)\n  }',
+    'each.fail(failure)\n  }',
     'this.#waiting.add(each)\n  }',
   ),
   rows('short time')('keeps other rows locked', '? SHORT_WAIT_MS : Infinity', '? Infinity : Infinity'),
@@ -187,7 +187,7 @@ export const sql = [
   rows('at most 256')('keeps any number of keys apart', 'this.#until.size > MOST_APART', 'this.#until.size > Infinity'),
   shared('has locked are not')(
     'never sweeps',
-    'const hasMore = await this.#step()',
+    'const hasMore = await step()',
     'const hasMore = await Promise.resolve(false)',
   ),
 ]

@@ -27,10 +27,10 @@ const workers = { files: ['test/stores/durable-objects.test.ts'], name: 'span ob
 /** Small mistakes in the stores of SQLite, of Durable Objects and of Upstash, and of services with compare and set. */
 export const stores = [
   inFile('src/stores/swap.ts', swaps)('a conflict that is not decided again', 'MOST_TRIES = 10', 'MOST_TRIES = 1'),
-  inFile('src/stores/swap.ts', swaps)('stacks over single swaps', "if (mostKeys === 1) this.together = 'record'", ''),
+  inFile('src/stores/swap.ts', swaps)('stacks over single swaps', "...(mostKeys === 1 && { together: 'record' }),", ''),
   inFile('src/stores/cloudflare/namespace.ts', workers)(
     'stacks over several objects',
-    "if (objects !== 1) this.together = 'key'",
+    "...(objects !== 1 && { together: 'key' }),",
     '',
   ),
   inFile('src/util/worker.ts', workers)('requests that end before a refund', 'runtime.waitUntil?.(work)', 'void work'),
@@ -91,7 +91,7 @@ export const stores = [
   ),
   object('rows that an alarm deletes too early', 'expiresAt < now)', 'expiresAt > now)'),
   object('no alarm', 'transaction.setAlarm(Math.min(', 'Promise.resolve(Math.min('),
-  object('no further alarm', 'if (this.#next === Infinity) return', 'if (this.#next > 0) return'),
+  object('no further alarm', 'if (earliest === Infinity) return', 'if (earliest > 0) return'),
   object('an alarm without a bound', 'i < STEPS; i++', 'i < Infinity; i++'),
   object('two places of one storage', "placeOf(storage, 'the", "placeOf({}, 'the"),
   inFile('src/stores/cloudflare/storage.ts', values)(

@@ -4,10 +4,11 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { formatted } from '../../build/format.mjs'
 import { VERSION } from '../../src/util/copies.ts'
+import { builtPackage } from '../support/built.ts'
 import { root } from '../support/programs.ts'
 
 const PAGE = 'docs/reference/api.md'
@@ -19,10 +20,8 @@ const read = (path: string): string => readFileSync(join(root, path), 'utf8')
 describe('docs/reference/api.md', () => {
   let built: string
   beforeAll(async () => {
-    built = mkdtempSync(join(tmpdir(), 'sluice-api-'))
-    await promisify(execFile)(process.execPath, [join(root, 'build/build.mjs'), built], { cwd: root })
+    built = await builtPackage()
   }, 240_000)
-  afterAll(() => rmSync(built, { recursive: true, force: true }))
 
   /** Returns what an entry point exports, from its built types: values first, then types. */
   function namesOf(types: string, code: string): { values: string[]; types: string[] } {

@@ -1,20 +1,13 @@
-import { readdirSync, readFileSync } from 'node:fs'
-import { dirname, join, posix } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { dirname, posix } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { adapterFolders, adapters } from '../support/adapters.ts'
+import { sources } from '../support/codes.ts'
 
-const root = fileURLToPath(new URL('../..', import.meta.url))
-const files = ['src', 'adapters'].flatMap((folder) =>
-  readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.ts'))
-    .map((name) => posix.join(folder, name.replaceAll('\\', '/'))),
-)
-const texts = new Map(files.map((file) => [file, readFileSync(join(root, file), 'utf8')]))
+const files = [...sources.keys()]
 
 /** Returns the imports of a file, types included. */
 function importsOf(file: string): string[] {
-  const statements = texts.get(file)!.matchAll(/^(?:import|export)\b[^'"]*?from '([^']+)'|^import '([^']+)'/gm)
+  const statements = sources.get(file)!.matchAll(/^(?:import|export)\b[^'"]*?from '([^']+)'|^import '([^']+)'/gm)
   return Array.from(statements, ([, from, bare]) => (from ?? bare)!)
 }
 

@@ -1,47 +1,21 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { build } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { freePort } from '../support/redis.ts'
+import { startServer } from '../support/server-process.ts'
 import { program as workerd } from '../support/workers.ts'
-
-const root = fileURLToPath(new URL('../..', import.meta.url))
+import { bundled } from '../support/worker-bundle.ts'
 
 /** The entry points that Workers load. */
-const entries: Readonly<Record<string, string>> = {
-  sluice: 'src/index.ts',
-  'sluice/adapter': 'src/http/index.ts',
-  'sluice/cloudflare': 'src/stores/cloudflare/index.ts',
-  'sluice/extend': 'src/extend.ts',
-  'sluice/fetch': 'adapters/fetch/index.ts',
-  'sluice/hono': 'adapters/hono/index.ts',
-  'sluice/llm': 'src/llm/index.ts',
-  'sluice/rules': 'src/rules/index.ts',
-  'sluice/service': 'src/service/index.ts',
-}
-
-/** Bundles a program for a Worker without `nodejs_compat`. Returns its text and the packages that it still imports. */
-async function bundled(program: string): Promise<{ readonly text: string; readonly imports: readonly string[] }> {
-  const { outputFiles, metafile } = await build({
-    stdin: { contents: program, resolveDir: root, loader: 'ts' },
-    alias: Object.fromEntries(Object.entries(entries).map(([name, file]) => [name, join(root, file)])),
-    external: ['node:*', 'yaml', 'hono'],
-    bundle: true,
-    write: false,
-    metafile: true,
-    format: 'esm',
-    target: 'es2023',
-    conditions: ['workerd', 'worker'],
-  })
-  const [output] = Object.values(metafile.outputs)
-  return { text: outputFiles[0]!.text, imports: output!.imports.map(({ path }) => path) }
-}
+const entries = [
+  'sluice',
+  ...['adapter', 'cloudflare', 'extend', 'fetch', 'hono', 'llm', 'rules', 'service'].map((name) => `sluice/${name}`),
+]
 
 describe('a bundle for a Worker', () => {
-  it.each(Object.keys(entries))('of %s imports no module of Node', async (name) => {
+  it.each(entries)('of %s imports no module of Node', async (name) => {
     const { imports } = await bundled(`export * from '${name}'`)
     expect(imports.filter((path) => !['yaml', 'cloudflare:workers'].includes(path))).toEqual([])
   })
@@ -107,30 +81,15 @@ describe('a Worker without nodejs_compat', () => {
     url = `http://127.0.0.1:${port}`
     await writeFile(join(folder, 'worker.js'), (await bundled(worker)).text)
     await writeFile(join(folder, 'config.capnp'), config(port))
-    server = spawn(workerd, ['serve', 'config.capnp'], { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] })
+    server = await startServer(workerd, ['serve', 'config.capnp'], `${url}/ready`, { cwd: folder })
     for (const stream of [server.stdout!, server.stderr!])
       stream.on('data', (chunk: Buffer) => (output = `${output}${chunk.toString()}`.slice(-4000)))
-    await answers()
   }, 60_000)
 
   afterAll(async () => {
     server.kill()
     await rm(folder, { recursive: true, force: true })
   })
-
-  async function answers(): Promise<void> {
-    for (let attempt = 0; attempt < 300 && server.exitCode === null; attempt++) {
-      if (
-        await fetch(`${url}/ready`).then(
-          () => true,
-          () => false,
-        )
-      )
-        return
-      await new Promise((resolve) => setTimeout(resolve, 100))
-    }
-    throw new Error(`workerd does not answer: ${output}`)
-  }
 
   it('serves 1000 requests, with long keys and with partition keys', async () => {
     const key = 'k'.repeat(500)

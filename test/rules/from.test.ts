@@ -1,7 +1,8 @@
 import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { type RulesDocument, rulesFrom } from '../../src/rules/index.ts'
+import { type Rules, type RulesDocument, rulesFrom } from '../../src/rules/index.ts'
+import { afterTest } from '../support/after-test.ts'
 import { warningsOf } from '../support/http.ts'
 import { unhandled } from '../support/unhandled.ts'
 
@@ -43,17 +44,26 @@ function channel(): AsyncIterable<unknown> & {
   }
 }
 
-const quotaOf = (rules: { current: { policies: readonly { limits?: readonly { quota: number }[] }[] } }): number =>
-  rules.current.policies[0]!.limits![0]!.quota
+/** Rules from a source that has given its first document. */
+async function started(): Promise<{ readonly source: ReturnType<typeof channel>; readonly rules: Rules }> {
+  const source = channel()
+  source.give(document(1))
+  const rules = await rulesFrom(source)
+  afterTest(() => rules.close())
+  return { source, rules }
+}
+
+const quotaOf = (rules: Rules): number => rules.current.policies[0]!.limits![0]!.quota
 
 describe('rulesFrom', () => {
   it('continues after a listener has thrown; the error is a warning', async () => {
     const errors = unhandled()
-    const warnings: Error[] = []
-    const note = (warning: Error): void => void warnings.push(warning)
+    const failures: Error[] = []
+    const note = (warning: Error): void => {
+      if (warning.message.startsWith('A listener')) failures.push(warning)
+    }
     process.on('warning', note)
     onTestFinished(() => void process.off('warning', note))
-    const failures = (): Error[] => warnings.filter(({ message }) => message.startsWith('A listener'))
     const [first, second] = [channel(), channel()]
     first.give(document(1))
     second.give(document(3))
@@ -64,12 +74,12 @@ describe('rulesFrom', () => {
         throw new Error(`a listener of ${event}`)
       })
     first.give(wrong)
-    await vi.waitUntil(() => failures().length === 1)
+    await vi.waitUntil(() => failures.length === 1)
     first.give(document(2))
     await vi.waitUntil(() => quotaOf(rules) === 2)
     first.fail(new Error('lost'))
     await vi.waitUntil(() => quotaOf(rules) === 3, { timeout: 10_000 })
-    expect(failures().map(({ message }) => /Error: (a listener of \w+)/.exec(message)![1])).toEqual([
+    expect(failures.map(({ message }) => /Error: (a listener of \w+)/.exec(message)![1])).toEqual([
       'a listener of invalid',
       'a listener of unreachable',
     ])
@@ -98,15 +108,12 @@ describe('rulesFrom', () => {
   })
 
   it('starts with the first document, and replaces it with each that follows', async () => {
-    const source = channel()
-    source.give(document(1))
-    const rules = await rulesFrom(source)
+    const { source, rules } = await started()
     expect([quotaOf(rules), rules.current.version]).toEqual([1, 1])
     const changed = once(rules, 'change')
     source.give(document(2))
     await changed
     expect([quotaOf(rules), rules.current.version]).toEqual([2, 2])
-    await rules.close()
   })
 
   it('takes any iterable, and keeps the last document when it ends', async () => {
@@ -116,9 +123,7 @@ describe('rulesFrom', () => {
   })
 
   it('keeps the last good document when one has mistakes, with one event and one warning', async () => {
-    const source = channel()
-    source.give(document(1))
-    const rules = await rulesFrom(source)
+    const { source, rules } = await started()
     const codes = await warningsOf(async () => {
       const invalid = once(rules, 'invalid')
       source.give(wrong)
@@ -130,18 +135,13 @@ describe('rulesFrom', () => {
     source.give(document(3))
     await once(rules, 'change')
     expect(quotaOf(rules)).toBe(3)
-    await rules.close()
   })
 
   it('keeps the last document when the source fails, and opens it again if it is a function', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     onTestFinished(() => void vi.useRealTimers())
-    const sources = [channel(), channel(), channel()]
-    const [first, second, third] = sources as [
-      ReturnType<typeof channel>,
-      ReturnType<typeof channel>,
-      ReturnType<typeof channel>,
-    ]
+    const [first, second, third] = [channel(), channel(), channel()] as const
+    const sources = [first, second, third]
     let opened = 0
     first.give(document(1))
     const rules = await rulesFrom(() => sources[opened++]!)
@@ -212,9 +212,7 @@ describe('rulesFrom', () => {
   })
 
   it('ignores what comes after close, and closes the iterable once', async () => {
-    const source = channel()
-    source.give(document(1))
-    const rules = await rulesFrom(source)
+    const { source, rules } = await started()
     await rules.close()
     await rules.close()
     source.give(document(2))

@@ -24,17 +24,20 @@ const limitedTo = (quota: number): RulesDocument => ({
 })
 const quotaOf = (rules: Rules): number => rules.current.policies[0]!.limits![0]!.quota
 
-async function query(...texts: readonly string[]): Promise<void> {
+/** Makes queries on a connection of their own. Returns the rows of the last one. */
+async function query(...texts: readonly string[]): Promise<readonly unknown[]> {
   const client = new Client(server.url)
   await client.connect()
   try {
-    for (const text of texts) await client.query(text)
+    let rows: readonly unknown[] = []
+    for (const text of texts) rows = (await client.query(text)).rows
+    return rows
   } finally {
     await client.end()
   }
 }
 
-const insert = (quota: number): Promise<void> =>
+const insert = (quota: number): Promise<unknown> =>
   query(`INSERT INTO rules (document) VALUES ('${JSON.stringify(limitedTo(quota))}')`)
 
 /** The source of docs/guides/rules.md: the newest document of the table, and each after it. */
@@ -66,13 +69,8 @@ async function started(): Promise<Rules> {
 
 describe('a table of PostgreSQL as the source', () => {
   it('is left without a connection after close', async () => {
-    const connections = async (): Promise<number> => {
-      const client = new Client(server.url)
-      await client.connect()
-      const { rows } = await client.query(`SELECT FROM pg_stat_activity WHERE backend_type = 'client backend'`)
-      await client.end()
-      return rows.length
-    }
+    const connections = async (): Promise<number> =>
+      (await query(`SELECT FROM pg_stat_activity WHERE backend_type = 'client backend'`)).length
     const rules = await rulesFrom(documents)
     expect(await connections()).toBe(2)
     await rules.close()

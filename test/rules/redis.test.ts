@@ -51,6 +51,17 @@ async function rulesOf(client: RedisClient, options: RedisRulesOptions<unknown>)
   return rules
 }
 
+/** Rules with a quota of 1, under a name that no other test uses. */
+async function started(
+  options: RedisRulesOptions<unknown>,
+  client: RedisClient = redis.client,
+): Promise<{ readonly name: string; readonly rules: Rules; push(quota: number): Promise<unknown> }> {
+  const name = anyName()
+  const push = (quota: number): Promise<unknown> => pushRules(redis.client, api(quota), { name })
+  await push(1)
+  return { name, push, rules: await rulesOf(client, { name, ...options }) }
+}
+
 /** Returns the milliseconds until rules have a quota. */
 async function timeUntil(rules: Rules, quota: number): Promise<number> {
   const before = performance.now()
@@ -76,10 +87,8 @@ describe('a push to Redis', () => {
     const name = anyName()
     expect(await pullRules(redis.client, { name })).toBeUndefined()
     await pushRules(redis.client, api(1), { name })
-    expect(await pushRules(redis.client, api(1), { name })).toMatchObject({
-      version: 2,
-      writer: expect.stringMatching(/.@./),
-    })
+    const second = await pushRules(redis.client, api(1), { name })
+    expect(second).toMatchObject({ version: 2, writer: expect.stringMatching(/.@./) })
   })
 
   it('of two simultaneous writers, one is refused and learns who was first', async () => {
@@ -104,14 +113,11 @@ describe('a push to Redis', () => {
 
   it('as the first of its name is refused where there is one, and the other way round', async () => {
     const name = anyName()
-    await expect(pushRules(redis.client, api(1), { name, version: 3 })).rejects.toMatchObject({
-      code: 'RULES_CONFLICT',
-      message: expect.stringContaining('there is none'),
-    })
-    await pushRules(redis.client, api(1), { name, version: 0 })
-    await expect(pushRules(redis.client, api(1), { name, version: 0 })).rejects.toMatchObject({
-      code: 'RULES_CONFLICT',
-    })
+    const push = (version: number): Promise<object> => pushRules(redis.client, api(1), { name, version })
+    const message = expect.stringContaining('there is none')
+    await expect(push(3)).rejects.toMatchObject({ code: 'RULES_CONFLICT', message })
+    await push(0)
+    await expect(push(0)).rejects.toMatchObject({ code: 'RULES_CONFLICT' })
   })
 
   it('with mistakes writes nothing, and reports all of them', async () => {
@@ -293,33 +299,27 @@ describe('rulesFromRedis', () => {
   })
 
   it('finds a push by polling after its subscription is cut off', async () => {
-    const name = anyName()
-    await pushRules(redis.client, api(1), { name })
-    const rules = await rulesOf(connect(redis.server.port), { name, pollInterval: '300ms' })
+    const { rules, push } = await started({ pollInterval: '300ms' }, connect(redis.server.port))
     await pause(200)
     const poll = setInterval(() => void redis.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub'), 10)
-    await pushRules(redis.client, api(2), { name })
+    await push(2)
     const took = await timeUntil(rules, 2)
     clearInterval(poll)
     expect(took).toBeLessThan(1500)
   })
 
   it('has announcements again after its connection was lost', async () => {
-    const name = anyName()
-    await pushRules(redis.client, api(1), { name })
-    const rules = await rulesOf(connect(redis.server.port), { name, pollInterval: '1h' })
+    const { rules, push } = await started({ pollInterval: '1h' }, connect(redis.server.port))
     await pause(300)
     await redis.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
-    await pushRules(redis.client, api(2), { name })
+    await push(2)
     await until(async () => quotaOf(rules) === 2)
-    await pushRules(redis.client, api(3), { name })
+    await push(3)
     expect(await timeUntil(rules, 3)).toBeLessThan(1500)
   })
 
   it('reports a stored document with mistakes once, and keeps the last good one', async () => {
-    const name = anyName()
-    await pushRules(redis.client, api(1), { name })
-    const rules = await rulesOf(redis.client, { name, pollInterval: '50ms' })
+    const { name, rules, push } = await started({ pollInterval: '50ms' })
     const problems: string[] = []
     rules.on('invalid', (event) => void problems.push(event.problems[0]!.message))
     const key = `sluice::rules:${name}`
@@ -329,7 +329,7 @@ describe('rulesFromRedis', () => {
     await redis.client.hset(key, { version: '3', identity: 'large', json: ' '.repeat(2 ** 20 + 1) })
     await until(async () => problems.length === 2)
     expect([problems[1], quotaOf(rules)]).toEqual(['expected at most 1 MiB of JSON, got more', 1])
-    await pushRules(redis.client, api(2), { name })
+    await push(2)
     await until(async () => quotaOf(rules) === 2)
     expect(rules.current.version).toBe(4)
   })
@@ -470,9 +470,7 @@ describe('rulesFromRedis', () => {
   })
 
   it('reports missing rules again each minute, and an outage at most once a minute', async () => {
-    const name = anyName()
-    await pushRules(redis.client, api(2), { name })
-    const rules = await rulesOf(redis.client, { name, pollInterval: '50ms' })
+    const { name, rules } = await started({ pollInterval: '50ms' })
     let reports = 0
     rules.on('unreachable', () => void reports++)
     vi.useFakeTimers({ toFake: ['performance'] })
@@ -487,10 +485,8 @@ describe('rulesFromRedis', () => {
   })
 
   it('reports a server that does not answer once, and its documents once it does', async () => {
-    const name = anyName()
-    await pushRules(redis.client, api(1), { name })
     const client = connect(redis.server.port, { maxRetriesPerRequest: null })
-    const rules = await rulesOf(client, { name, pollInterval: '100ms' })
+    const { rules, push } = await started({ pollInterval: '100ms' }, client)
     let lost = 0
     rules.on('unreachable', () => void lost++)
     redis.server.process.kill('SIGSTOP')
@@ -501,7 +497,7 @@ describe('rulesFromRedis', () => {
       redis.server.process.kill('SIGCONT')
     }
     expect(lost).toBe(1)
-    await pushRules(redis.client, api(2), { name })
+    await push(2)
     await until(async () => quotaOf(rules) === 2)
   })
 

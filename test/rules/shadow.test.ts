@@ -3,10 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { createLimiter, type Decision, memoryStore } from '../../src/index.ts'
+import { createLimiter, type Decision, type Limiter, memoryStore } from '../../src/index.ts'
 import { createRules, type RulesDocument, type ShadowDenial } from '../../src/rules/index.ts'
 import { virtualClock } from '../../src/testing.ts'
 import { remoteStore } from '../../src/testing/adapter/world.ts'
+import { codeOf } from '../support/code-of.ts'
 import { methodsOf, methodStore } from '../support/method-store.ts'
 
 const clock = virtualClock(Date.UTC(2026, 0, 1))
@@ -23,13 +24,21 @@ function document(quota: number, perUser = 100): RulesDocument {
 
 const by = (user: string): { attributes: { user: string } } => ({ attributes: { user } })
 
+/** A document in shadow beside one that admits ten requests, and a limiter of both. */
+const tried = (
+  shadow: RulesDocument,
+  current = document(10),
+  onDenied: (denial: ShadowDenial<unknown>) => void = () => undefined,
+) => {
+  const rules = createRules(current)
+  const limiter = createLimiter({ rules, store: memoryStore({ clock }) }) as Limiter<unknown, Decision>
+  return { rules, limiter, trial: rules.shadow(shadow, { onDenied }) }
+}
+
 describe('rules.shadow', () => {
   it('counts what a tightened document would have denied, and denies nothing', () => {
-    const rules = createRules(document(10))
-    const limiter = createLimiter({ rules, store: memoryStore({ clock }) })
-    const trial = rules.shadow(document(3, 2))
-    const users = ['a', 'a', 'a', 'b', 'b', 'c']
-    const decisions = users.map((user) => limiter.consume(by(user)) as Decision)
+    const { limiter, trial } = tried(document(3, 2))
+    const decisions = ['a', 'a', 'a', 'b', 'b', 'c'].map((user) => limiter.consume(by(user)))
     expect(decisions.every(({ allowed, limits }) => allowed && limits.length === 2)).toBe(true)
     expect(trial.report).toMatchObject({
       requests: 6,
@@ -70,41 +79,31 @@ describe('rules.shadow', () => {
   })
 
   it('counts the requests that the document limits by `otherwise`', () => {
-    const rules = createRules(document(10))
-    const limiter = createLimiter({ rules, store: memoryStore({ clock }) })
-    const trial = rules.shadow({
-      policies: [],
-      otherwise: { key: 'everyone', limits: [{ algorithm: 'fixedWindow', quota: 1, window: '1h' }] },
-    })
+    const limits = [{ algorithm: 'fixedWindow', quota: 1, window: '1h' }]
+    const { limiter, trial } = tried({ policies: [], otherwise: { key: 'everyone', limits } })
     void [1, 2].map(() => limiter.consume(by('a')))
     expect(trial.report.limits).toEqual([{ policy: 'otherwise', limit: 'otherwise', denied: 1 }])
   })
 
   it('decides as the document would: all or nothing, whatever the current document decides', () => {
-    const rules = createRules(document(1))
-    const limiter = createLimiter({ rules, store: memoryStore({ clock }) })
-    const trial = rules.shadow(document(2))
+    const { limiter, trial } = tried(document(2), document(1))
     for (let i = 0; i < 3; i++) void limiter.consume(by('a'))
     expect(trial.report).toMatchObject({ requests: 3, denied: 1, newlyDenied: 0, newlyAllowed: 1 })
   })
 
   it('counts requests that have waited, too', async () => {
-    const rules = createRules(document(10))
-    const limiter = createLimiter({ rules, store: memoryStore({ clock }) })
-    const trial = rules.shadow(document(1))
+    const { limiter, trial } = tried(document(1))
     await limiter.wait(by('a'))
     await limiter.wait(by('a'))
     expect(trial.report).toMatchObject({ requests: 2, newlyDenied: 1 })
   })
 
   it('changes no usage of the current document, and counts no peek', () => {
-    const rules = createRules(document(10))
-    const limiter = createLimiter({ rules, store: memoryStore({ clock }) })
-    const trial = rules.shadow(document(3))
+    const { limiter, trial } = tried(document(3))
     void limiter.peek(by('a'))
     expect(trial.report.requests).toBe(0)
     void limiter.consume(by('a'), { cost: 2 })
-    expect((limiter.consume(by('a')) as Decision).limits.map(({ remaining }) => remaining)).toEqual([7, 97])
+    expect(limiter.consume(by('a')).limits.map(({ remaining }) => remaining)).toEqual([7, 97])
     expect(trial.report.denied).toBe(0)
     void limiter.consume(by('a'))
     expect(trial.report.denied).toBe(1)
@@ -112,9 +111,7 @@ describe('rules.shadow', () => {
 
   it('calls onDenied with both decisions', () => {
     const denials: ShadowDenial<unknown>[] = []
-    const rules = createRules(document(10))
-    const limiter = createLimiter({ rules, store: memoryStore({ clock }) })
-    rules.shadow(document(1), { onDenied: (denial) => denials.push(denial) })
+    const { limiter } = tried(document(1), document(10), (denial) => void denials.push(denial))
     void limiter.consume(by('a'))
     const input = by('b')
     const enforced = limiter.consume(input)
@@ -125,9 +122,7 @@ describe('rules.shadow', () => {
   })
 
   it('ends with close, and is replaced by the next one', () => {
-    const rules = createRules(document(10))
-    const limiter = createLimiter({ rules, store: memoryStore({ clock }) })
-    const first = rules.shadow(document(5))
+    const { rules, limiter, trial: first } = tried(document(5))
     void limiter.consume(by('a'))
     const second = rules.shadow(document(6))
     first.close()
@@ -158,11 +153,7 @@ describe('rules.shadow', () => {
 
   it('refuses a document with mistakes, and wrong options', () => {
     const rules = createRules(document(10))
-    expect(() => rules.shadow({ policies: [{ name: 'a', key: 'ip' }] })).toThrow(
-      expect.objectContaining({ code: 'INVALID_RULES' }),
-    )
-    expect(() => rules.shadow(document(1), { ondenied: 1 } as never)).toThrow(
-      expect.objectContaining({ code: 'UNKNOWN_OPTION' }),
-    )
+    expect(codeOf(() => rules.shadow({ policies: [{ name: 'a', key: 'ip' }] }))).toBe('INVALID_RULES')
+    expect(codeOf(() => rules.shadow(document(1), { ondenied: 1 } as never))).toBe('UNKNOWN_OPTION')
   })
 })

@@ -10,6 +10,7 @@ import {
   fixedWindow,
   keyers,
   leakyBucket,
+  type Limit,
   type Limiter,
   memoryStore,
   perMinute,
@@ -38,27 +39,14 @@ function serve(options: Options): LimitsService {
   return service
 }
 
+const two = [{ quota: 2, window: '1h', algorithm: 'fixedWindow' }]
+const login = { path: '/login', method: 'POST' }
+const free = { attributes: { plan: 'free' } }
 const document: RulesDocument = {
   policies: [
-    {
-      name: 'api',
-      match: { path: '/api/*' },
-      key: 'ip',
-      limits: [{ quota: 2, window: '1h', algorithm: 'fixedWindow' }],
-    },
-    {
-      name: 'login',
-      match: { path: '/login', method: 'POST' },
-      key: 'header:x-user',
-      limits: [{ quota: 1, window: '1h' }],
-    },
-    {
-      name: 'plan',
-      match: { attributes: { plan: 'free' } },
-      key: 'attribute:tenant',
-      cost: 'units',
-      limits: [{ quota: 10, window: '1h' }],
-    },
+    { name: 'api', match: { path: '/api/*' }, key: 'ip', limits: two },
+    { name: 'login', match: login, key: 'header:x-user', limits: [{ quota: 1, window: '1h' }] },
+    { name: 'plan', match: free, key: 'attribute:tenant', cost: 'units', limits: [{ quota: 10, window: '1h' }] },
   ],
 }
 const rulesOf = (given = document): Rules<RulesInput> => createRules<RulesInput>(given)
@@ -82,10 +70,19 @@ const nginx = (uri: string, more: Record<string, string> = {}): Record<string, s
 })
 
 /** Asks one after another. */
-async function statuses(asks: readonly (() => Promise<Response>)[]): Promise<number[]> {
+async function statuses<Asked>(asked: readonly Asked[], ask: (asked: Asked) => Promise<Response>): Promise<number[]> {
   const found: number[] = []
-  for (const each of asks) found.push((await each()).status)
+  for (const each of asked) found.push((await ask(each)).status)
   return found
+}
+
+/** Sends bodies to `/decide`, one after another. */
+function decided(service: LimitsService, ...bodies: readonly unknown[]): Promise<number[]> {
+  return statuses(bodies, (body) => decide(service, body))
+}
+
+const named = (limiter: string): ((key: unknown, cost?: number) => object) => {
+  return (key, cost) => ({ limiter, key, cost })
 }
 
 describe('POST /decide with rules', () => {
@@ -108,17 +105,9 @@ describe('POST /decide with rules', () => {
     const service = serve({ rules: rulesOf() })
     const login = (user: string): object =>
       input({ method: 'POST', path: '/login', headers: { 'X-User': user, accept: ['a', 'b'] } })
-    expect(
-      await statuses([
-        () => decide(service, login('ann')),
-        () => decide(service, login('ann')),
-        () => decide(service, login('bob')),
-      ]),
-    ).toEqual([200, 429, 200])
+    expect(await decided(service, login('ann'), login('ann'), login('bob'))).toEqual([200, 429, 200])
     const job = (units: number): object => input({ path: '/', attributes: { plan: 'free', tenant: 't', units } })
-    expect(
-      await statuses([() => decide(service, job(8)), () => decide(service, job(3)), () => decide(service, job(2))]),
-    ).toEqual([200, 429, 200])
+    expect(await decided(service, job(8), job(3), job(2))).toEqual([200, 429, 200])
   })
 
   it('says null for what has no limit', async () => {
@@ -130,24 +119,17 @@ describe('POST /decide with rules', () => {
   it('decides by new rules at once', async () => {
     const rules = rulesOf()
     const service = serve({ rules })
-    expect(
-      await statuses([() => decide(service, input()), () => decide(service, input()), () => decide(service, input())]),
-    ).toEqual([200, 200, 429])
-    rules.replace({
-      policies: [{ ...document.policies[0]!, limits: [{ quota: 3, window: '1h', algorithm: 'fixedWindow' }] }],
-    })
-    expect(await statuses([() => decide(service, input()), () => decide(service, input())])).toEqual([200, 429])
+    expect(await decided(service, input(), input(), input())).toEqual([200, 200, 429])
+    const limits = [{ quota: 3, window: '1h', algorithm: 'fixedWindow' }]
+    rules.replace({ policies: [{ ...document.policies[0]!, limits }] })
+    expect(await decided(service, input(), input())).toEqual([200, 429])
   })
 
   it('calls onDecision, and counts under the name of the limiter', async () => {
     const seen: boolean[] = []
     const store = memoryStore()
-    const service = serve({
-      rules: rulesOf(),
-      store,
-      name: 'edge',
-      onDecision: ({ allowed }) => void seen.push(allowed),
-    })
+    const onDecision = ({ allowed }: Decision): void => void seen.push(allowed)
+    const service = serve({ rules: rulesOf(), store, name: 'edge', onDecision })
     await decide(service, input())
     expect(seen).toEqual([true])
     const same = createLimiter({ rules: rulesOf(), store, name: 'edge', shared: true })
@@ -173,26 +155,19 @@ describe('a service answers as an adapter does', () => {
       fc.asyncProperty(styles, fc.array(step, { maxLength: 25 }), async (headers, steps) => {
         const clock = virtualClock(1_700_000_000_000)
         const service = serve({ rules: rulesOf(), store: memoryStore({ clock }), headers })
-        const rules = createRules<Request>(document, {
-          address: (request) => request.headers.get('x-address') ?? undefined,
-        })
-        const handler = rateLimit({ rules, store: memoryStore({ clock }), headers, checks: false })(
-          () => new Response('ok'),
-        )
+        const address = (request: Request): string | undefined => request.headers.get('x-address') ?? undefined
+        const rules = createRules<Request>(document, { address })
+        const limited = rateLimit({ rules, store: memoryStore({ clock }), headers, checks: false })
+        const handler = limited(() => new Response('ok'))
         for (const { path, ip, method, accept, user, pause, proxy } of steps) {
           clock.advance(pause)
           const own = { accept, 'x-user': user }
-          const wanted = await handler(
-            new Request(`http://app${path}`, { method, headers: { ...own, 'x-address': ip } }),
-          )
+          const direct = new Request(`http://app${path}`, { method, headers: { ...own, 'x-address': ip } })
+          const wanted = await handler(direct)
+          const forwarded = nginx(path, { 'X-Original-Method': method, 'X-Real-IP': ip })
           const asked = {
             decide: () => decide(service, { input: { ip, method, path, headers: own } }, { accept }),
-            check: () =>
-              service(
-                ask('/check', {
-                  headers: { ...own, ...nginx(path, { 'X-Original-Method': method, 'X-Real-IP': ip }) },
-                }),
-              ),
+            check: () => service(ask('/check', { headers: { ...own, ...forwarded } })),
             below: () => service(ask(`/check${path}`, { method, headers: { ...own, 'x-real-ip': ip } })),
           }
           const given = await asked[proxy]()
@@ -212,44 +187,29 @@ describe('a service answers as an adapter does', () => {
 
 describe('POST /decide with limiters', () => {
   const store = memoryStore()
-  const mails = createLimiter({
-    name: 'mails',
-    keyer: (to: string) => to,
-    limits: fixedWindow({ quota: 5, window: '1h' }),
-    store,
-  })
-  const both = createLimiter({
-    name: 'both',
-    keyer: keyers<{ a: string; b: string }>(
-      ({ a }) => a,
-      ({ b }) => b,
-    ),
-    limits: fixedWindow({ quota: 5, window: '1h' }),
-    store,
-  })
-  const byPlan = createLimiter({
-    name: 'plans',
-    keyer: (user: { id: string }) => user.id,
-    limits: () => perMinute(1),
-    store,
-  })
+  const five = fixedWindow({ quota: 5, window: '1h' })
+  const mails = createLimiter({ name: 'mails', keyer: (to: string) => to, limits: five, store })
+  const pair = keyers<{ a: string; b: string }>(
+    ({ a }) => a,
+    ({ b }) => b,
+  )
+  const both = createLimiter({ name: 'both', keyer: pair, limits: five, store })
 
   it('decides about a key with a cost', async () => {
     const service = serve({ limiters: [mails, both] })
-    const of = (key: unknown, cost?: number, limiter = 'mails'): Promise<Response> =>
-      decide(service, { limiter, key, cost })
-    expect(
-      await statuses([() => of('ann', 4), () => of('ann', 2), () => of('ann'), () => of('ann'), () => of('bob', 5)]),
-    ).toEqual([200, 429, 200, 429, 200])
-    expect((await of(['a', 'b'], 3, 'both')).status).toBe(200)
-    expect((await of(['a', 'b'], 3, 'both')).status).toBe(429)
+    const to = named('mails')
+    const bodies = [to('ann', 4), to('ann', 2), to('ann'), to('ann'), to('bob', 5)]
+    expect(await decided(service, ...bodies)).toEqual([200, 429, 200, 429, 200])
+    const of = named('both')
+    expect(await decided(service, of(['a', 'b'], 3), of(['a', 'b'], 3))).toEqual([200, 429])
     expect(both.peek({ a: 'a', b: 'b' }, { cost: 0 }).limits[0]).toMatchObject({ used: 3 })
     expect(mails.peek('ann', { cost: 0 }).limits[0]).toMatchObject({ used: 5 })
     expect((await service(ask('/check', { headers: nginx('/') }))).status).toBe(404)
   })
 
   it('answers 500 with a code, and warns, when the limits need an input', async () => {
-    const service = serve({ limiters: [byPlan] })
+    const limits = (): Limit => perMinute(1)
+    const service = serve({ limiters: [createLimiter({ name: 'plans', keyer: String, limits, store })] })
     let response = new Response()
     const codes = await warningsOf(async () => {
       for (let i = 0; i < 2; i++) response = await decide(service, { limiter: 'plans', key: 'ann' })
@@ -262,60 +222,42 @@ describe('POST /decide with limiters', () => {
   it('refuses limiters without a single key, and two of one name', () => {
     expect(() => serve({ limiters: [] })).toThrow('limiters: expected a list of limiters')
     expect(() => serve({ limiters: [stack(mails, both) as unknown as Limiter<never>] })).toThrow('each with one key')
-    expect(() => serve({ limiters: [mails, mails] })).toThrow(
-      'limiters: expected limiters of different names, got "mails"',
-    )
+    const twice = 'limiters: expected limiters of different names, got "mails"'
+    expect(() => serve({ limiters: [mails, mails] })).toThrow(twice)
   })
 })
 
 describe('/check', () => {
-  const check = (
-    service: LimitsService,
-    path: string,
-    headers: Record<string, string>,
-    method = 'GET',
-  ): Promise<Response> => service(ask(path, { method, headers }))
+  const check = (service: LimitsService, path: string, headers: Record<string, string>): Promise<Response> =>
+    service(ask(path, { headers }))
 
   it('reads the path and the method of nginx from headers, whatever its own method is', async () => {
     const service = serve({ rules: rulesOf() })
-    expect(
-      await statuses([
-        () => check(service, '/check', nginx('/api/a?b=c')),
-        () => check(service, '/check', nginx('/api/b'), 'POST'),
-        () => check(service, '/check', nginx('/api/c')),
-        () => check(service, '/check', nginx('/other')),
-      ]),
-    ).toEqual([200, 200, 429, 200])
     const login = nginx('/login', { 'X-Original-Method': 'POST', 'X-User': 'ann' })
-    expect(await statuses([() => check(service, '/check', login), () => check(service, '/check', login)])).toEqual([
-      200, 429,
-    ])
+    const asked = [
+      { headers: nginx('/api/a?b=c') },
+      { headers: nginx('/api/b'), method: 'POST' },
+      ...[nginx('/api/c'), nginx('/other'), login, login].map((headers) => ({ headers })),
+    ]
+    const found = await statuses(asked, (init) => service(ask('/check', init)))
+    expect(found).toEqual([200, 200, 429, 200, 200, 429])
   })
 
   it('denies with the status that is asked for, and all else as usual', async () => {
-    const service = serve({
-      rules: rulesOf({ policies: [{ ...document.policies[0]!, limits: [{ quota: 1, window: '1h' }] }] }),
-    })
-    const [first, denied] = [
-      await check(service, '/check?deny=403', nginx('/api/a')),
-      await check(service, '/check?deny=403', nginx('/api/a')),
-    ]
-    expect([first.status, denied.status]).toEqual([200, 403])
-    expect(denied.headers.get('Retry-After')).toBe('3600')
-    expect((await check(service, '/check?deny=200', nginx('/api/a'))).status).toBe(400)
-    expect((await check(service, '/check?dney=403', nginx('/api/a'))).status).toBe(400)
+    const limits = [{ quota: 1, window: '1h' }]
+    const service = serve({ rules: rulesOf({ policies: [{ ...document.policies[0]!, limits }] }) })
+    const of = (query: string): Promise<Response> => check(service, `/check?${query}`, nginx('/api/a'))
+    expect((await of('deny=403')).status).toBe(200)
+    const denied = await of('deny=403')
+    expect([denied.status, denied.headers.get('Retry-After')]).toEqual([403, '3600'])
+    expect(await statuses(['deny=200', 'dney=403'], of)).toEqual([400, 400])
   })
 
   it('below it, takes the path and the method of the request, and no header or query that its client has written', async () => {
     const service = serve({ rules: rulesOf() })
     const forged = nginx('/other', { 'X-Original-Method': 'DELETE' })
-    expect(
-      await statuses([
-        () => check(service, '/check/api/a', forged),
-        () => check(service, '/check/api/b?deny=499', forged),
-        () => check(service, '/check/api/b?deny=499', forged),
-      ]),
-    ).toEqual([200, 200, 429])
+    const paths = ['/api/a', '/api/b?deny=499', '/api/b?deny=499']
+    expect(await statuses(paths, (path) => check(service, `/check${path}`, forged))).toEqual([200, 200, 429])
   })
 
   it.each(['X-Original-URI', 'X-Original-Method', 'X-Real-IP'])('refuses a request without %s', async (name) => {
@@ -331,14 +273,10 @@ describe('/check', () => {
 
   it('reads the address from the header that is named', async () => {
     const service = serve({ rules: rulesOf(), addressHeader: 'X-Envoy-External-Address' })
-    const from = (ip: string): Record<string, string> => ({
-      'X-Real-IP': '203.0.113.99',
-      'X-Envoy-External-Address': ip,
-    })
-    const [a, b] = ['203.0.113.7', '203.0.113.8']
-    const responses = [a, a, a, b].map((ip) => () => check(service, '/check/api/a', from(ip!)))
-    expect(await statuses(responses)).toEqual([200, 200, 429, 200])
-    expect((await check(service, '/check/api/a', from(`${a}, ${b}`))).status).toBe(400)
+    const from = (ip: string): Promise<Response> =>
+      check(service, '/check/api/a', { 'X-Real-IP': '203.0.113.99', 'X-Envoy-External-Address': ip })
+    const [a, b] = ['203.0.113.7', '203.0.113.8'] as const
+    expect(await statuses([a, a, a, b, `${a}, ${b}`], from)).toEqual([200, 200, 429, 200, 400])
     expect(() => serve({ rules: rulesOf(), addressHeader: 'no header' })).toThrow(
       'addressHeader: expected the name of a header',
     )
@@ -349,9 +287,7 @@ describe('/check', () => {
     const open = serve({ rules: rulesOf(rules) })
     const of = (service: LimitsService, authorization: string): Promise<Response> =>
       check(service, '/check/', { 'X-Real-IP': '203.0.113.7', Authorization: authorization })
-    expect(
-      await statuses([() => of(open, 'Bearer a'), () => of(open, 'Bearer a'), () => of(open, 'Bearer b')]),
-    ).toEqual([200, 429, 200])
+    expect(await statuses(['a', 'a', 'b'], (token) => of(open, `Bearer ${token}`))).toEqual([200, 429, 200])
     const guarded = serve({ rules: rulesOf(rules), token: TOKEN })
     expect(await warningsOf(() => of(guarded, `Bearer ${TOKEN}`))).toEqual(['SLUICE_UNIDENTIFIED'])
   })
@@ -365,17 +301,9 @@ describe('the token', () => {
 
   it('is needed for everything but /health', async () => {
     const guarded = service(TOKEN)
+    const near = [`Basic ${TOKEN}`, `Bearer ${TOKEN}x`, `Bearer ${TOKEN.slice(1)}`]
     for (const path of paths) {
-      for (const given of [
-        undefined,
-        '',
-        TOKEN,
-        'Bearer',
-        `Basic ${TOKEN}`,
-        `Bearer ${TOKEN}x`,
-        `Bearer ${TOKEN.slice(1)}`,
-        'Bearer '.repeat(1000),
-      ]) {
+      for (const given of [undefined, '', TOKEN, 'Bearer', ...near, 'Bearer '.repeat(1000)]) {
         const response = await send(guarded, path, given)
         expect([path, given, response.status]).toEqual([path, given, 401])
         expect(response.headers.get('WWW-Authenticate')).toBe('Bearer')
@@ -387,35 +315,26 @@ describe('the token', () => {
   })
 
   it('may be one of several while it changes', async () => {
-    const guarded = service([TOKEN, 'the-next-token-of-a-test'])
-    expect((await send(guarded, '/metrics', `Bearer ${TOKEN}`)).status).toBe(200)
-    expect((await send(guarded, '/metrics', 'Bearer the-next-token-of-a-test')).status).toBe(200)
+    const tokens = [TOKEN, 'the-next-token-of-a-test']
+    const guarded = service(tokens)
+    expect(await statuses(tokens, (each) => send(guarded, '/metrics', `Bearer ${each}`))).toEqual([200, 200])
   })
 
+  const many = Array.from({ length: 11 }, () => TOKEN)
   it.each([
-    undefined,
-    null,
-    '',
-    'short',
-    true,
-    [],
-    ['short'],
-    'with a space in it',
-    Array.from({ length: 11 }, () => TOKEN),
-  ])('is refused as %s, without the text', (token) => {
-    expect(() => serveLimits({ rules: rulesOf(), token: token as string })).toThrow(
+    ...[undefined, null, '', 'short', true, [], ['short'], 'with a space in it', many].map((token) => ({ token })),
+    {},
+  ])('is refused as $token, without the text', (given) => {
+    expect(() => serveLimits({ rules: rulesOf(), ...given } as ServiceSource & ServiceOptions)).toThrow(
       /^token: expected a text of 16 characters or more, without spaces, or a list of 1 to 10 of them, or false [^"]*\(/,
-    )
-  })
-
-  it('is refused when it is left out', () => {
-    expect(() => serveLimits({ rules: rulesOf() } as unknown as ServiceSource & ServiceOptions)).toThrow(
-      'token: expected',
     )
   })
 })
 
 describe('the answers to mistakes', () => {
+  const attributes = 'input.attributes: expected texts, numbers, true and false'
+  const large = '{"input":{"ip":"::1","method":"GET","path":"/","attributes":{"plan":1e999}}}'
+  const negative = { plan: 'free', tenant: 't', units: -1 }
   it.each([
     ['no JSON', '{', 'the body: expected JSON in UTF-8'],
     ['a list', [], 'the body: expected an object, got an array of 0'],
@@ -428,21 +347,9 @@ describe('the answers to mistakes', () => {
     ['no path', input({ path: null }), 'input.path: expected a text of at most 65536, got null'],
     ['wrong headers', input({ headers: 'a' }), 'input.headers: expected an object, got "a"'],
     ['a wrong header', input({ headers: { a: 1 } }), 'input.headers: expected a text of at most 65536, got 1'],
-    [
-      'a wrong attribute',
-      input({ attributes: { plan: {} } }),
-      'input.attributes: expected texts, numbers, true and false, got an object',
-    ],
-    [
-      'a number that is too large',
-      '{"input":{"ip":"::1","method":"GET","path":"/","attributes":{"plan":1e999}}}',
-      'input.attributes: expected texts, numbers, true and false, got Infinity',
-    ],
-    [
-      'a wrong cost',
-      input({ path: '/', attributes: { plan: 'free', tenant: 't', units: -1 } }),
-      'cost: expected a whole number from 0, got -1',
-    ],
+    ['a wrong attribute', input({ attributes: { plan: {} } }), `${attributes}, got an object`],
+    ['a number that is too large', large, `${attributes}, got Infinity`],
+    ['a wrong cost', input({ path: '/', attributes: negative }), 'cost: expected a whole number from 0, got -1'],
   ])('of rules: %s', async (_, body, detail) => {
     const response = await decide(serve({ rules: rulesOf() }), body)
     expect(response.status).toBe(400)
@@ -457,22 +364,15 @@ describe('the answers to mistakes', () => {
   })
 
   const one = createLimiter({ name: 'one', keyer: String, limits: perMinute(1) })
+  const many = Array.from({ length: 17 }, () => 'a')
   it.each([
     ['input', input(), 'the body: expected only limiter, key, cost, got "input"'],
     ['another limiter', { limiter: 'two', key: 'a' }, 'limiter: expected one, got "two"'],
     ['a name of all objects', { limiter: 'constructor', key: 'a' }, 'limiter: expected one, got "constructor"'],
     ['no key', { limiter: 'one' }, 'key: expected a text of at most 65536, got undefined'],
     ['an empty key', { limiter: 'one', key: '' }, 'key: expected a text that is not empty, got ""'],
-    [
-      'a key without parts',
-      { limiter: 'one', key: [] },
-      'key: expected a key, or a list of its parts, got an array of 0',
-    ],
-    [
-      'a key of many parts',
-      { limiter: 'one', key: Array.from({ length: 17 }, () => 'a') },
-      'key: expected a list of at most 16, got an array of 17',
-    ],
+    ['no parts', { limiter: 'one', key: [] }, 'key: expected a key, or a list of its parts, got an array of 0'],
+    ['many parts', { limiter: 'one', key: many }, 'key: expected a list of at most 16, got an array of 17'],
     ['a cost that is no number', { limiter: 'one', key: 'a', cost: '1' }, 'cost: expected a whole number, got "1"'],
     ['a negative cost', { limiter: 'one', key: 'a', cost: -1 }, 'cost: expected a whole number from 0, got -1'],
   ])('of limiters: %s', async (_, body, detail) => {
@@ -540,21 +440,9 @@ describe('the answers to mistakes', () => {
 
 describe('hostile messages', () => {
   const RUNS = Number(process.env['SLUICE_FUZZ_INPUTS'] ?? 2000)
-  const names = fc.constantFrom(
-    'input',
-    'limiter',
-    'key',
-    'cost',
-    'ip',
-    'method',
-    'path',
-    'headers',
-    'attributes',
-    '__proto__',
-    'constructor',
-    'toString',
-    'prototype',
-  )
+  const parts = ['ip', 'method', 'path', 'headers', 'attributes']
+  const inherited = ['__proto__', 'constructor', 'toString', 'prototype']
+  const names = fc.constantFrom('input', 'limiter', 'key', 'cost', ...parts, ...inherited)
   const leaf = fc.oneof(
     fc.string({ unit: 'binary' }),
     fc.double(),
@@ -578,9 +466,7 @@ describe('hostile messages', () => {
         ),
     ),
   }))
-  const nearly = fc
-    .tuple(fc.constantFrom('ip', 'method', 'path', 'headers', 'attributes'), value)
-    .map(([name, each]) => input({ [name]: each }))
+  const nearly = fc.tuple(fc.constantFrom(...parts), value).map(([name, each]) => input({ [name]: each }))
   const body = fc.oneof(
     value,
     nearly,
@@ -612,8 +498,8 @@ describe('hostile messages', () => {
     expect(counts.get(400)).toBeGreaterThan(RUNS / 2)
     expect(Reflect.ownKeys(Object.prototype)).toEqual(before)
     expect(one.peek('never asked', { cost: 0 }).limits[0]).toMatchObject({ used: 0 })
-    const fresh = { ip: '198.51.100.1' }
-    expect(await statuses([1, 2, 3].map(() => () => decide(asked.rules, input(fresh))))).toEqual([200, 200, 429])
+    const fresh = input({ ip: '198.51.100.1' })
+    expect(await decided(asked.rules, fresh, fresh, fresh)).toEqual([200, 200, 429])
   }, 120_000)
 
   it('in headers and targets crash nothing', async () => {
@@ -662,30 +548,21 @@ describe('while the store does not answer', () => {
 
 describe('limits that take time', () => {
   it('answers after the delay of a leaky bucket', async () => {
-    const slow = createLimiter({
-      name: 'slow',
-      keyer: String,
-      limits: leakyBucket({ quota: 10, window: '1s', capacity: 5 }),
-    })
-    const service = serve({ limiters: [slow] })
+    const limits = leakyBucket({ quota: 10, window: '1s', capacity: 5 })
+    const service = serve({ limiters: [createLimiter({ name: 'slow', keyer: String, limits })] })
     const began = performance.now()
-    expect(await statuses([1, 2, 3].map(() => () => decide(service, { limiter: 'slow', key: 'a' })))).toEqual([
-      200, 200, 200,
-    ])
+    const a = named('slow')('a')
+    expect(await decided(service, a, a, a)).toEqual([200, 200, 200])
     expect(performance.now() - began).toBeGreaterThan(190)
   })
 
   it('holds the slots of concurrent until they expire', async () => {
     const clock = virtualClock(0)
-    const jobs = createLimiter({
-      name: 'jobs',
-      keyer: String,
-      limits: concurrent({ quota: 2, expiresAfter: '1m' }),
-      store: memoryStore({ clock }),
-    })
+    const limits = concurrent({ quota: 2, expiresAfter: '1m' })
+    const jobs = createLimiter({ name: 'jobs', keyer: String, limits, store: memoryStore({ clock }) })
     const service = serve({ limiters: [jobs] })
-    const three = (): Promise<number[]> =>
-      statuses([1, 2, 3].map(() => () => decide(service, { limiter: 'jobs', key: 'a' })))
+    const a = named('jobs')('a')
+    const three = (): Promise<number[]> => decided(service, a, a, a)
     expect(await three()).toEqual([200, 200, 429])
     clock.advance(59_000)
     expect(await three()).toEqual([429, 429, 429])
@@ -705,10 +582,9 @@ describe('GET /health and /metrics', () => {
   it('count decisions in the text of prom-client', async () => {
     const registry = new Registry()
     const collection = collect(registry)
-    const service = serve({
-      rules: rulesOf({ policies: [{ name: 'a"b\\', key: 'ip', limits: [{ quota: 1, window: '1h' }] }] }),
-    })
-    await statuses([() => decide(service, input()), () => decide(service, input())])
+    const limits = [{ quota: 1, window: '1h' }]
+    const service = serve({ rules: rulesOf({ policies: [{ name: 'a"b\\', key: 'ip', limits }] }) })
+    await decided(service, input(), input())
     const response = await service(ask('/metrics'))
     const text = await response.text()
     expect(text).toContain('sluice_requests_total{limiter="rules",outcome="denied"} 1')

@@ -4,7 +4,6 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { siteLink } from '../../docs/site/links.ts'
 import { sidebar } from '../../docs/site/navigation.ts'
 import { DEVICES, faultsOf, startChromium, visit } from '../support/chromium.ts'
-import { errorCodes } from '../support/codes.ts'
 import { allPages, anchorsOf, readPage } from '../support/pages.ts'
 import { root } from '../support/programs.ts'
 import { buildSite, type Site } from '../support/site.ts'
@@ -117,11 +116,6 @@ describe('the built site', () => {
       targetsOf(path).flatMap((link) => (isDead(path, link) ? `${path} → ${link}` : [])),
     )
     expect(dead).toEqual([])
-  })
-
-  it('has the anchors that error messages name', () => {
-    const text = site.pages.get('/docs/reference/errors-and-warnings.html')!
-    expect(errorCodes.filter((code) => !text.includes(` id="${code.toLowerCase()}"`))).toEqual([])
   })
 
   it('shows programs in TypeScript, as ES modules and with `require`', () => {

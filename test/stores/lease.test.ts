@@ -105,6 +105,18 @@ function world(limits: Limit | Limit[] | (() => Limit), { isVirtual = true, ...o
 }
 
 const hour = fixedWindow({ name: 'hour', quota: 1000, window: '1h' })
+const fast = gcra({ quota: 1_000_000, window: '1s' })
+
+/** A limiter of any name. `shared`, because several can have one. */
+function on(store: Store, name: string, limits: Limit | Limit[] = hour, keyer = (key: string): string => key) {
+  return createLimiter<string>({ name, keyer, limits, store, shared: true })
+}
+
+/** Asks a store to decide a charge. Nobody waits for the answer. */
+function consumeAt(store: AsyncStore, charges: readonly Charge[]): ReturnType<AsyncStore['run']> {
+  const reply = { answered: () => undefined, failed: () => undefined }
+  return store.run({ kind: 'consume', charges, fresh: false }, reply)
+}
 
 describe('lease', () => {
   it('asks the store for few of many decisions of a hot key', async () => {
@@ -143,7 +155,7 @@ describe('lease', () => {
     const warning = vi.spyOn(process, 'emitWarning').mockImplementation((_, options) => {
       warned.push((options as { code: string }).code)
     })
-    const { clock, inner, limiter, isLocal } = world(gcra({ quota: 1_000_000, window: '1s' }), { from: 2 })
+    const { clock, inner, limiter, isLocal } = world(fast, { from: 2 })
     const ask = async (trip: number): Promise<void> => {
       inner.mode = 'held'
       const asked = limiter.consume('k')
@@ -192,10 +204,7 @@ describe('lease', () => {
     const ask = (): boolean => {
       const before = inner.count('consume')
       const charges = policies.map(({ policy }, i) => new Charge(policy, 'k', i === 0 ? 1 : 0))
-      policies[0]!.policy.store.run(
-        { kind: 'consume', charges, fresh: false },
-        { answered: () => undefined, failed: () => undefined },
-      )
+      consumeAt(policies[0]!.policy.store as AsyncStore, charges)
       return inner.count('consume') === before
     }
     const local = Array.from({ length: 100 }, ask).filter(Boolean).length
@@ -219,7 +228,7 @@ describe('lease', () => {
     expect(await trips(0)).toBe(await trips(1))
   })
   it('is asked for after more decisions than are counted of a cold key, if `from` says so', async () => {
-    const { limiter, inner } = world(gcra({ quota: 1_000_000, window: '1s' }), { for: '1m', from: 500 })
+    const { limiter, inner } = world(fast, { for: '1m', from: 500 })
     for (let i = 0; i < 2000; i++) await limiter.consume('k')
     expect(inner.count('consume')).toBeGreaterThanOrEqual(500)
     expect(inner.count('consume')).toBeLessThan(1000)
@@ -229,12 +238,7 @@ describe('lease', () => {
     const inner = new TestStore(clock)
     const store = lease(inner)
     const [one, two] = [100_000, 200_000].map((quota, i) =>
-      createLimiter<string>({
-        name: `twin ${i}`,
-        keyer: (key) => key,
-        limits: fixedWindow({ name: 'requests', quota, window: '1h' }),
-        store,
-      }),
+      on(store, `twin ${i}`, fixedWindow({ name: 'requests', quota, window: '1h' })),
     )
     const both = stack(one!, two!)
     inner.mode = 'held'
@@ -473,12 +477,8 @@ describe('a decision of a lease', () => {
   it('counts what other kinds of decisions have used of the same key', async () => {
     const inner = new TestStore(virtualClock())
     const store = lease(inner, { share: 0.5 })
-    const on = (name: string, keyer: (key: string) => string) => createLimiter({ name, keyer, limits: hour, store })
-    const all = on('all of both', () => 'all')
-    const both = stack(
-      on('each', (key) => key),
-      all,
-    )
+    const all = on(store, 'all of both', hour, () => 'all')
+    const both = stack(on(store, 'each'), all)
     for (let i = 1; i < 300; i++) {
       const limits = i % 3 === 0 ? (await all.consume('k')).limits : (await both.consume(`k${i % 2}`)).limits
       expect(limits.at(-1)!.remaining).toBe(1000 - i)
@@ -510,10 +510,7 @@ describe('a decision of a lease', () => {
     const { heat, inner, store } = world(hour)
     await heat(2)
     inner.mode = 'never'
-    const giveUp = store.run(
-      { kind: 'consume', charges: [new Charge(createPolicy('given up', hour, store, store), 'k', 1)], fresh: false },
-      { answered: () => undefined, failed: () => undefined },
-    )
+    const giveUp = consumeAt(store, [new Charge(createPolicy('given up', hour, store, store), 'k', 1)])
     giveUp?.()
     expect(inner.givenUp).toBe(1)
   })
@@ -521,14 +518,13 @@ describe('a decision of a lease', () => {
     const place: Place = { partOf: (_, key) => key, joins: (other) => other === place }
     const inner = new TestStore(virtualClock(), place)
     const store = lease(inner, { share: 1 })
-    const on = (name: string, keyer: (key: string) => string) => createLimiter({ name, keyer, limits: hour, store })
     const both = stack(
-      on('one', (key) => key),
-      on('two', () => 'all'),
+      on(store, 'one'),
+      on(store, 'two', hour, () => 'all'),
     )
     for (let i = 0; i < 50; i++) await both.consume('k')
     expect(inner.count('consume')).toBe(50)
-    const single = on('three', (key) => key)
+    const single = on(store, 'three')
     for (let i = 0; i < 50; i++) await single.consume('k')
     expect(inner.count('consume')).toBeLessThan(80)
   })
@@ -537,13 +533,7 @@ describe('a decision of a lease', () => {
 describe('guard(denyCache(lease(store)))', () => {
   it('spends a lease although a denial of a larger cost is remembered, and remembers denials', async () => {
     const { heat, inner, store, name } = world(hour, { from: 2 })
-    const limiter = createLimiter<string>({
-      name,
-      keyer: (key) => key,
-      limits: hour,
-      store: guard(denyCache(store)),
-      shared: true,
-    })
+    const limiter = on(guard(denyCache(store)), name)
     await heat(20)
     await limiter.consume('k', { cost: 1000 })
     // The denied cost, and every larger one, is remembered.
@@ -555,8 +545,7 @@ describe('guard(denyCache(lease(store)))', () => {
   })
   it('spends a lease when a denial of the same cost is remembered', async () => {
     const { heat, inner, store, exact, limiter: direct, name } = world(hour, { from: 2 })
-    const cache = denyCache(store)
-    const limiter = createLimiter<string>({ name, keyer: (key) => key, limits: hour, store: cache, shared: true })
+    const limiter = on(denyCache(store), name)
     await heat(20)
     const last = await direct.consume('k')
     await exact.consume('k', { cost: (await exact.peek('k', { cost: 0 })).limits[0]!.remaining })
@@ -574,13 +563,7 @@ describe('guard(denyCache(lease(store)))', () => {
   it('decides without the store during an outage, never leases a probe, and uses leases again after it', async () => {
     const { heat, inner, store, name, isLocal } = world(hour, { isVirtual: false, for: '1m', from: 2 })
     const states: string[] = []
-    const limiter = createLimiter<string>({
-      name,
-      keyer: (key) => key,
-      limits: hour,
-      store: guard(denyCache(store), { onChange: ({ state }) => states.push(state) }),
-      shared: true,
-    })
+    const limiter = on(guard(denyCache(store), { onChange: ({ state }) => states.push(state) }), name)
     await heat(20)
     inner.mode = 'failed'
     const degraded = new Set<unknown>()
@@ -646,17 +629,26 @@ describe('options', () => {
 })
 
 describe('what is kept', () => {
-  it('is nothing per cold key, and at most `maxLeases` hot keys', async () => {
-    const { limiter, inner, isLocal, clock } = world(gcra({ quota: 1e6, window: '1s' }), { maxLeases: 50 })
-    await limiter.consume('cold')
+  /** Bytes of the heap that decisions about so many keys leave. `perMs`: decisions in a millisecond. Default: all at one time. */
+  async function growth(
+    { limiter, inner, clock }: Pick<ReturnType<typeof world>, 'limiter' | 'inner' | 'clock'>,
+    keys: number,
+    perMs = Infinity,
+  ): Promise<number> {
+    await limiter.consume('first')
     const before = heapUsed()
-    for (let i = 0; i < 100_000; i++) {
-      await limiter.consume(`cold ${i}`)
+    for (let i = 0; i < keys; i++) {
+      await limiter.consume(`key ${i}`)
       if (i % 1000 === 0) inner.asked.length = 0
-      if (i % 10 === 0) clock.advance(1)
+      if (perMs < Infinity && i % perMs === 0) clock.advance(1)
     }
     inner.asked.length = 0
-    expect(heapUsed() - before).toBeLessThan(3e6)
+    return heapUsed() - before
+  }
+
+  it('is nothing per cold key, and at most `maxLeases` hot keys', async () => {
+    const { limiter, inner, isLocal, clock } = world(fast, { maxLeases: 50 })
+    expect(await growth({ limiter, inner, clock }, 100_000, 10)).toBeLessThan(3e6)
     clock.advance(1000)
     for (let round = 0; round < 40; round++) for (let i = 0; i < 100; i++) await limiter.consume(`hot ${i}`)
     let local = 0
@@ -669,24 +661,15 @@ describe('what is kept', () => {
     expect(await isLocal('later 7')).toBe(true)
   })
   it('is nothing per cold key at 100,000 decisions a second', async () => {
-    const { limiter, inner, clock } = world(gcra({ quota: 1e6, window: '1s' }))
-    await limiter.consume('cold')
-    const before = heapUsed()
-    for (let i = 0; i < 50_000; i++) {
-      await limiter.consume(`cold ${i}`)
-      if (i % 1000 === 0) inner.asked.length = 0
-      if (i % 100 === 0) clock.advance(1)
-    }
-    inner.asked.length = 0
-    expect(heapUsed() - before).toBeLessThan(6e5)
+    expect(await growth(world(fast), 50_000, 100)).toBeLessThan(6e5)
   })
   it('is nothing for a cold key beside a hot one', async () => {
     const inner = new TestStore(virtualClock())
     const store = lease(inner, { maxLeases: 50 })
-    const limits = gcra({ quota: 1_000_000, window: '1s' })
-    const all = createLimiter<string>({ name: 'beside all', keyer: () => 'all', limits, store })
-    const each = createLimiter<string>({ name: 'beside each', keyer: (key) => key, limits, store })
-    const both = stack(all, each)
+    const both = stack(
+      on(store, 'beside all', fast, () => 'all'),
+      on(store, 'beside each', fast),
+    )
     for (let i = 0; i < 1000; i++) await both.consume(`cold ${i}`)
     inner.asked.length = 0
     for (let i = 0; i < 200; i++) await both.consume('hot')
@@ -696,15 +679,8 @@ describe('what is kept', () => {
     const clock = virtualClock()
     const inner = new TestStore(clock)
     const store = lease(inner, { maxLeases: 100 })
-    const limits = gcra({ quota: 1_000_000, window: '1s' })
-    const [long, short] = ['1h', '250ms'].map((time) =>
-      createLimiter<string>({
-        name: `given up ${time}`,
-        keyer: (key) => key,
-        limits,
-        store,
-        lease: { for: time as '1h' },
-      }),
+    const [long, short] = (['1h', '250ms'] as const).map((time) =>
+      createLimiter<string>({ name: time, keyer: (key) => key, limits: fast, store, lease: { for: time } }),
     )
     await long!.consume('x')
     for (let i = 0; i < 6 * 150; i++) {
@@ -737,15 +713,7 @@ describe('what is kept', () => {
     expect(inner.count('adjust')).toBe(1)
   })
   it('is at most `maxLeases` keys that are asked about often', async () => {
-    const { limiter, inner } = world(gcra({ quota: 1e6, window: '1s' }), { maxLeases: 50, from: 1 })
-    await limiter.consume('first')
-    const before = heapUsed()
-    for (let i = 0; i < 20_000; i++) {
-      await limiter.consume(`often ${i}`)
-      if (i % 1000 === 0) inner.asked.length = 0
-    }
-    inner.asked.length = 0
-    expect(heapUsed() - before).toBeLessThan(3e6)
+    expect(await growth(world(fast, { maxLeases: 50, from: 1 }), 20_000)).toBeLessThan(3e6)
   })
   it('is not the place of a key whose request for a lease is never answered', async () => {
     const { heat, inner, limiter, clock, isLocal } = world(hour, { maxLeases: 1, from: 2 })
@@ -780,16 +748,11 @@ describe('what is kept', () => {
       },
     })
     const store = lease(inner, { share: 1, for: '1h' })
-    const on = (name: string, options?: object) =>
-      createLimiter<string>({ name, keyer: (key) => key, limits: hour, store, ...options })
-    const long = on('long')
+    const long = on(store, 'long')
     for (const key of ['a', 'b', 'c']) for (let i = 0; i < 40; i++) await long.consume(key)
     const settings = { span: 100_000, share: 1, from: 4 }
     const policy = createPolicy('short', hour, store, store, undefined, settings)
-    for (let i = 0; i < 40; i++) {
-      const charges = [new Charge(policy, 'k', 1)]
-      store.run({ kind: 'consume', charges, fresh: false }, { answered: () => undefined, failed: () => undefined })
-    }
+    for (let i = 0; i < 40; i++) consumeAt(store, [new Charge(policy, 'k', 1)])
     expect(most).toBe(1)
     expect(inner.count('adjust')).toBe(0)
     clock.advance(150)

@@ -176,12 +176,8 @@ describe('serveStore', () => {
   it('answers what the schema describes, and nothing else', async () => {
     const sent: StoreMessage[] = []
     const store = connectedStore(memoryStore(), {}, sent)
-    const limiter = createLimiter<string>({
-      keyer: perKey,
-      limits: [slidingWindowLog({ quota: 9, window: '1h' }), concurrent(5)],
-      store,
-      receiptFor: '1h',
-    })
+    const limits = [slidingWindowLog({ quota: 9, window: '1h' }), concurrent(5)]
+    const limiter = createLimiter<string>({ keyer: perKey, limits, store, receiptFor: '1h' })
     const decision = await limiter.consume('ada')
     await limiter.renew(decision)
     await limiter.settle(limiter.receipt(decision), 2)
@@ -193,29 +189,21 @@ describe('serveStore', () => {
     for (const message of sent) expect([isMessage(asJson(message)), isMessage.errors]).toEqual([true, null])
   })
 
-  it.each<[string, unknown, string]>([
-    ['nothing', undefined, 'INVALID_MESSAGE'],
-    ['a list', [valid], 'INVALID_MESSAGE'],
+  it.each<[string, unknown, string?]>([
+    ['nothing', undefined],
+    ['a list', [valid]],
     ['another version', { ...valid, sluice: 2 }, 'VERSION_MISMATCH'],
     ['no version', { ...valid, sluice: undefined }, 'VERSION_MISMATCH'],
-    ['an unknown operation', { ...valid, operations: [{ kind: 'drop', charges: [] }] }, 'INVALID_MESSAGE'],
-    [
-      'too many operations',
-      { ...valid, operations: Array.from({ length: 257 }, () => valid.operations[0]) },
-      'INVALID_MESSAGE',
-    ],
-    [
-      'too many charges',
-      withCharges(Array.from({ length: 1025 }, () => ({ policy: 0, key: 'a', cost: 1 }))),
-      'INVALID_MESSAGE',
-    ],
-    ['a policy that is not there', withCharges([{ policy: 1, key: 'a', cost: 1 }]), 'INVALID_MESSAGE'],
-    ['a policy by a name of Object', withCharges([{ policy: '__proto__', key: 'a', cost: 1 }]), 'INVALID_MESSAGE'],
-    ['a key that is too long', withCharges([{ policy: 0, key: 'a'.repeat(65), cost: 1 }]), 'INVALID_MESSAGE'],
-    ['a key that is an object', withCharges([{ policy: 0, key: {}, cost: 1 }]), 'INVALID_MESSAGE'],
-    ['a negative cost', withCharges([{ policy: 0, key: 'a', cost: -1 }]), 'INVALID_MESSAGE'],
-    ['a cost that is no number', withCharges([{ policy: 0, key: 'a', cost: NaN }]), 'INVALID_MESSAGE'],
-  ])('refuses %s, and changes nothing', async (_, message, code) => {
+    ['an unknown operation', { ...valid, operations: [{ kind: 'drop', charges: [] }] }],
+    ['too many operations', { ...valid, operations: Array.from({ length: 257 }, () => valid.operations[0]) }],
+    ['too many charges', withCharges(Array.from({ length: 1025 }, () => ({ policy: 0, key: 'a', cost: 1 })))],
+    ['a policy that is not there', withCharges([{ policy: 1, key: 'a', cost: 1 }])],
+    ['a policy by a name of Object', withCharges([{ policy: '__proto__', key: 'a', cost: 1 }])],
+    ['a key that is too long', withCharges([{ policy: 0, key: 'a'.repeat(65), cost: 1 }])],
+    ['a key that is an object', withCharges([{ policy: 0, key: {}, cost: 1 }])],
+    ['a negative cost', withCharges([{ policy: 0, key: 'a', cost: -1 }])],
+    ['a cost that is no number', withCharges([{ policy: 0, key: 'a', cost: NaN }])],
+  ])('refuses %s, and changes nothing', async (_, message, code = 'INVALID_MESSAGE') => {
     const inner = memoryStore()
     expect(await serveStore(inner)(message)).toMatchObject({ sluice: 1, error: { code } })
     expect((await limiterOn(inner).peek('a', { cost: 0 })).limits[0]!.used).toBe(0)

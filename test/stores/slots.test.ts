@@ -8,13 +8,16 @@ import {
   concurrent,
   createLimiter,
   denyCache,
+  fixedWindow,
+  gcra,
   guard,
-  perMinute,
+  type Limit,
   type Decision,
   type Limiter,
   type LostSlots,
   memoryStore,
   type OnSlotLost,
+  perMinute,
   stack,
   type Store,
 } from '../../src/index.ts'
@@ -26,7 +29,7 @@ import { remoteStore } from '../../src/testing/adapter/world.ts'
 import { type VirtualClock, virtualClock } from '../../src/testing.ts'
 import { mapDatabase } from '../../examples/custom-store.ts'
 import { connectedStore } from '../support/connected-store.ts'
-import { methodStore } from '../support/method-store.ts'
+import { faultyStore } from './guard/faulty-store.ts'
 import { redisForAll } from '../support/redis-tests.ts'
 
 const RUNS = Number(process.env['RUNS'] ?? 200)
@@ -199,40 +202,27 @@ function limiterOn(store: Store, onSlotLost: OnSlotLost = () => undefined): Limi
   })
 }
 
-describe('slots are those of the requests that run', () => {
-  const redis = redisForAll()
-  const stores: Readonly<Record<string, (clock: VirtualClock) => Store>> = {
-    memory: (clock) => memoryStore({ clock }),
-    rows: (clock) => rowStore(mapDatabase(clock), { clock }),
-    'another process': (clock) => connectedStore(memoryStore({ clock }), { clock }),
-    Redis: (clock) => redisStore(redis.client, { clock, prefix: randomUUID() }),
-  }
-  it.each(Object.keys(stores))('in %s', async (kind) => {
-    await fc.assert(
-      fc.asyncProperty(steps, async (list) => {
-        const clock = virtualClock()
-        await compare(
-          worldOn(() => stores[kind]!(clock)),
-          clock,
-          list,
-        )
-      }),
-      { numRuns: RUNS },
-    )
+const redis = redisForAll()
+const stores: [string, (clock: VirtualClock) => Store][] = [
+  ['memory', (clock) => memoryStore({ clock })],
+  ['rows', (clock) => rowStore(mapDatabase(clock), { clock })],
+  ['another process', (clock) => connectedStore(memoryStore({ clock }), { clock })],
+  ['Redis', (clock) => redisStore(redis.client, { clock, prefix: randomUUID() })],
+]
+
+it.each(stores)('slots are those of the requests that run in %s', async (_, storeOn) => {
+  const property = fc.asyncProperty(steps, async (list) => {
+    const clock = virtualClock()
+    const world = worldOn(() => storeOn(clock))
+    await compare(world, clock, list)
   })
+  await fc.assert(property, { numRuns: RUNS })
 })
 
-describe('slots of one microsecond, and slots whose lease has ended', () => {
-  const redis = redisForAll()
-  const stores: Readonly<Record<string, (clock: VirtualClock) => Store>> = {
-    memory: (clock) => memoryStore({ clock }),
-    rows: (clock) => rowStore(mapDatabase(clock), { clock }),
-    'another process': (clock) => connectedStore(memoryStore({ clock }), { clock }),
-    Redis: (clock) => redisStore(redis.client, { clock }),
-  }
-  it.each(Object.keys(stores))('are renewed for their own request alone, in %s', async (kind) => {
+describe.each(stores)('in %s, slots of one microsecond, and slots whose lease has ended', (_, storeOn) => {
+  it('are renewed for their own request alone', async () => {
     const clock = virtualClock()
-    const limiter = limiterOn(stores[kind]!(clock))
+    const limiter = limiterOn(storeOn(clock))
     const used = async (): Promise<number> => (await limiter.peek({ quota: 5 }, { cost: 0 })).limits[0]!.used
     const first = await limiter.consume({ quota: 5 })
     const second = await limiter.consume({ quota: 5 })
@@ -251,9 +241,9 @@ describe('slots of one microsecond, and slots whose lease has ended', () => {
     expect(await used()).toBe(2)
   })
 
-  it.each(Object.keys(stores))('are not taken again where others have taken all, in %s', async (kind) => {
+  it('are not taken again where others have taken all', async () => {
     const clock = virtualClock()
-    const limiter = limiterOn(stores[kind]!(clock))
+    const limiter = limiterOn(storeOn(clock))
     const late = await limiter.consume({ quota: 2 })
     clock.advance(10_000)
     for (let i = 0; i < 2; i++) expect((await limiter.consume({ quota: 2 })).allowed).toBe(true)
@@ -263,17 +253,11 @@ describe('slots of one microsecond, and slots whose lease has ended', () => {
 })
 
 describe('a decision with slots', () => {
-  const setup = (): { limiter: Limiter<string, Decision>; clock: VirtualClock } => {
+  const setup = (...limits: Limit[]) => {
     const clock = virtualClock()
-    const store = memoryStore({ clock })
-    const limits = [concurrent({ quota: 2, expiresAfter: '10s' })]
-    return {
-      clock,
-      limiter: createLimiter<string>({ name: 'slots', keyer: (key) => key, limits, store }) as Limiter<
-        string,
-        Decision
-      >,
-    }
+    if (limits.length === 0) limits.push(concurrent({ quota: 2, expiresAfter: '10s' }))
+    const limiter = createLimiter({ keyer: (key: string) => key, limits, store: memoryStore({ clock }) })
+    return { clock, limiter }
   }
 
   it('gives its slots back once, and only its own', () => {
@@ -316,13 +300,8 @@ describe('a decision with slots', () => {
   })
 
   it('is all or nothing with other limits, and prefers their wait', () => {
-    const clock = virtualClock()
-    const store = memoryStore({ clock })
-    const limits = [
-      concurrent({ quota: 1, expiresAfter: '1m', retryAfter: '3s' }),
-      { algorithm: 'fixedWindow', quota: 1, window: '1s', name: 'rate' } as never,
-    ]
-    const limiter = createLimiter<string>({ keyer: (key) => key, limits, store }) as Limiter<string, Decision>
+    const rate = fixedWindow({ quota: 1, window: '1s', name: 'rate' })
+    const { limiter, clock } = setup(concurrent({ quota: 1, expiresAfter: '1m', retryAfter: '3s' }), rate)
     const first = limiter.consume('a')
     const denied = limiter.consume('a')
     expect(denied.allowed).toBe(false)
@@ -335,15 +314,7 @@ describe('a decision with slots', () => {
   })
 
   it('charges no denied request when it is strict', () => {
-    const clock = virtualClock()
-    const limits = [
-      concurrent({ quota: 2, strict: true }),
-      { algorithm: 'gcra', quota: 1, window: '1s', name: 'rate' } as never,
-    ]
-    const limiter = createLimiter<string>({ keyer: (key) => key, limits, store: memoryStore({ clock }) }) as Limiter<
-      string,
-      Decision
-    >
+    const { limiter } = setup(concurrent({ quota: 2, strict: true }), gcra({ quota: 1, window: '1s', name: 'rate' }))
     limiter.consume('a')
     limiter.consume('a')
     expect(limiter.peek('a', { cost: 0 }).limits[0]!.used).toBe(1)
@@ -351,8 +322,6 @@ describe('a decision with slots', () => {
 })
 
 describe('a wrapper of a store', () => {
-  const redis = redisForAll()
-
   it('does not remember a denial by slots, also through a guard', async () => {
     const store = guard(denyCache(redisStore(redis.client)))
     const name = randomUUID()
@@ -424,16 +393,8 @@ describe('a wrapper of a store', () => {
   })
 
   it('gives slots back in a second call when the first one has failed', async () => {
-    const inner = remoteStore(memoryStore())
     let isAway = false
-    const store: AsyncStore = {
-      ...inner,
-      run(operation, reply) {
-        if (!isAway) return inner.run(operation, reply)
-        reply.failed(new Error('no connection'))
-        return undefined
-      },
-    }
+    const store = faultyStore(() => (isAway ? new Error('no connection') : undefined))
     const limits = concurrent({ quota: 1, expiresAfter: '1m' })
     const limiter = createLimiter<string>({ name: randomUUID(), keyer: (key) => key, limits, store })
     const running = await limiter.consume('a')
@@ -451,28 +412,6 @@ describe('a wrapper of a store', () => {
     isAway = false
     await limiter.release(running)
     expect((await limiter.consume('a')).allowed).toBe(true)
-  })
-
-  it('takes and gives back slots in this process while the store is away', async () => {
-    const away = methodStore({
-      take: () => Promise.reject(new Error('away')),
-      adjust: () => Promise.reject(new Error('away')),
-      lock: () => Promise.reject(new Error('away')),
-      forget: () => Promise.reject(new Error('away')),
-      renew: () => Promise.reject(new Error('away')),
-    })
-    const store = guard(away, { onChange: () => undefined })
-    const limiter = createLimiter<string>({ name: 'away', keyer: (key) => key, limits: concurrent(2), store })
-    const first = await limiter.consume('a')
-    const second = await limiter.consume('a')
-    expect([first.degraded, first.allowed, second.allowed]).toEqual(['local', true, true])
-    expect((await limiter.consume('a')).allowed).toBe(false)
-    expect(await limiter.renew(first)).toBe(true)
-    await limiter.release(first)
-    await limiter.release(first)
-    expect((await limiter.consume('a')).allowed).toBe(true)
-    expect((await limiter.consume('a')).allowed).toBe(false)
-    await store.close()
   })
 })
 

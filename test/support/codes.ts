@@ -7,7 +7,9 @@ export const sources: ReadonlyMap<string, string> = new Map(
   ['src', 'adapters'].flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
       .filter((file) => file.endsWith('.ts'))
-      .map((file) => [`${folder}/${file}`, readFileSync(join(root, folder, file), 'utf8')] as const),
+      .map(
+        (file) => [`${folder}/${file.replaceAll('\\', '/')}`, readFileSync(join(root, folder, file), 'utf8')] as const,
+      ),
   ),
 )
 

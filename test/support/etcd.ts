@@ -1,11 +1,9 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import { programPath } from './debian.ts'
 import { freePort } from './redis.ts'
+import { endProcess, startServer } from './server-process.ts'
 
 /** An etcd for one test, on a free port of this machine. */
 export interface EtcdServer {
@@ -29,26 +27,11 @@ export async function startEtcd(): Promise<EtcdServer> {
     '--log-level=error',
     '--unsafe-no-fsync',
   ]
-  const child = spawn(etcd, words, { stdio: ['ignore', 'ignore', 'pipe'] })
-  let log = ''
-  child.stderr.on('data', (data: Buffer) => (log += data.toString()))
-  const isHealthy = (): Promise<boolean> =>
-    fetch(`${url}/health`).then(
-      ({ ok }) => ok,
-      () => false,
-    )
-  for (let tries = 0; !(await isHealthy()); tries++) {
-    if (tries === 300 || child.exitCode !== null) {
-      child.kill('SIGKILL')
-      throw new Error(`etcd did not start: ${log}`)
-    }
-    await pause(50)
-  }
+  const child = await startServer(etcd, words, `${url}/health`)
   return {
     url,
     async remove() {
-      child.kill('SIGKILL')
-      if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+      await endProcess(child)
       rmSync(directory, { recursive: true, force: true })
     },
   }

@@ -9,7 +9,7 @@ interface Called {
   readonly name: string
 }
 
-/** Returns the functions of `src/` and `adapters/` that run during `work`. Those without a name are omitted: Vitest reads imported names by such. */
+/** Returns the functions of `src/` and `adapters/`, except the suites, that run during `work`. Those without a name are omitted: Vitest reads imported names by such. */
 export async function functionsIn(work: () => unknown): Promise<readonly Called[]> {
   const session = new Session()
   session.connect()
@@ -21,7 +21,7 @@ export async function functionsIn(work: () => unknown): Promise<readonly Called[
     const { result } = await session.post('Profiler.takePreciseCoverage')
     return result.flatMap(({ url, functions }) => {
       const file = url.replace('file://', '').slice(root.length)
-      if (!/^(?:src|adapters)\//.test(file)) return []
+      if (!/^(?:src|adapters)\/(?!testing\/)/.test(file)) return []
       const called = functions.filter(({ functionName, ranges }) => functionName !== '' && ranges[0]!.count > 0)
       return called.map(({ functionName }) => ({ file, name: functionName }))
     })

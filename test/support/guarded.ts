@@ -9,27 +9,9 @@ import {
   type StoreChange,
 } from '../../src/index.ts'
 import { type RedisClient, redisStore } from '../../src/stores/redis/index.ts'
+import { recordWarnings } from '../../src/testing/adapter/world.ts'
 
-/** Codes and messages of the warnings that the process has emitted since. They are not printed. */
-export function recordWarnings(): { readonly codes: string[]; readonly messages: string[]; stop(): void } {
-  const codes: string[] = []
-  const messages: string[] = []
-  const printers = process.listeners('warning')
-  process.removeAllListeners('warning')
-  const note = (warning: Error & { code?: string }): void => {
-    codes.push(warning.code ?? warning.name)
-    messages.push(warning.message)
-  }
-  process.on('warning', note)
-  return {
-    codes,
-    messages,
-    stop() {
-      process.off('warning', note)
-      for (const printer of printers) process.on('warning', printer)
-    },
-  }
-}
+export { recordWarnings } from '../../src/testing/adapter/world.ts'
 
 /** Records the warnings of each test of a file. They are not printed. */
 export function warningsOfEachTest(): Pick<ReturnType<typeof recordWarnings>, 'codes' | 'messages'> {

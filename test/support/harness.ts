@@ -1,58 +1,36 @@
 import fc from 'fast-check'
-import {
-  type Algorithm,
-  createOutcome,
-  type OptionField,
-  type Outcome,
-  type LimitParameters,
-} from '../../src/algorithms/algorithm.ts'
+import type { OptionField, LimitParameters } from '../../src/algorithms/algorithm.ts'
 import { clearEdit } from '../../src/algorithms/entries.ts'
 import { knownAlgorithms } from '../../src/engine/all-algorithms.ts'
 import { compiled, type Limit, limit, type LimitInput } from '../../src/engine/limit.ts'
-import { type Entry, EntryList } from '../../src/testing/algorithm-behaviours.ts'
+import { Subject as AnySubject, type Verdict } from '../../src/testing/algorithm-behaviours.ts'
 
-/** The verdict of a step, as plain data. */
-export type Verdict = Pick<Outcome, 'allowed' | 'at' | 'retry' | 'remaining' | 'reset' | 'delay' | 'charged'>
+export type { State } from '../../src/testing/algorithm-behaviours.ts'
 
-/** The cells and entries of a key. */
-export interface State {
-  readonly cells: readonly number[]
-  readonly entries: readonly Entry[]
+/** How often a property is tried. */
+export const RUNS: { numRuns: number } = { numRuns: Number(process.env['RUNS'] ?? 200) }
+
+/** Tries a function with values of arbitraries. */
+export function forAll<Values extends [unknown, ...unknown[]]>(
+  ...property: [...arbitraries: { [I in keyof Values]: fc.Arbitrary<Values[I]> }, check: (...values: Values) => void]
+): void {
+  fc.assert(fc.property<Values>(...property), RUNS)
 }
 
-/** One key under one limit. It calls the algorithm as a store does, in ticks. */
-export class Subject {
-  readonly limit: Limit
-  readonly algorithm: Algorithm
-  readonly parameters: LimitParameters
-  /** The window in ticks. */
-  readonly window: number
-  readonly cells: Float64Array
-  readonly entries: EntryList = new EntryList()
-  readonly #out: Outcome = createOutcome()
+/** Returns a key under a limit, or undefined if the limit cannot count in these ticks. */
+export function subjectOf(limit: LimitInput, perMs: 1 | undefined): Subject | undefined {
+  try {
+    return new Subject(limit, perMs)
+  } catch {
+    return undefined
+  }
+}
 
+/** One key under one limit, as the suite of algorithms has it, whose limit can change and whose ticks can be milliseconds. */
+export class Subject extends AnySubject {
   /** Counts in the ticks of the limit, or in milliseconds if `perMs` is 1. */
   constructor(json: LimitInput, perMs?: 1) {
-    this.limit = limit(json)
-    const { algorithm, parameters } = compiled(this.limit)
-    this.algorithm = algorithm
-    this.parameters = perMs === undefined ? parameters : inMilliseconds(this.limit, algorithm)
-    this.window = this.limit.window * this.parameters['perMs']!
-    this.cells = Float64Array.from(algorithm.initialState)
-  }
-
-  /** Returns the verdict without a change of state. */
-  peek(now: number, cost = 1): Verdict {
-    this.algorithm.step(this.parameters, this.cells, 0, now, cost, this.#out, this.entries)
-    const { allowed, at, retry, remaining, reset, delay, charged } = this.#out
-    return { allowed, at, retry, remaining, reset, delay, charged }
-  }
-
-  /** Decides, and commits the next state as a store does. */
-  ask(now: number, cost = 1): Verdict {
-    const verdict = this.peek(now, cost)
-    if (cost > 0 && (verdict.allowed || this.#out.persist)) this.keep(this.#out)
-    return verdict
+    super(json, perMs && inMilliseconds(limit(json)))
   }
 
   /** Returns how many of `times` requests are admitted in one tick. */
@@ -62,50 +40,28 @@ export class Subject {
     return admitted
   }
 
-  adjust(now: number, then: number, units: number): void {
-    clearEdit(this.#out.edit)
-    this.algorithm.adjust(this.parameters, this.cells, 0, now, then, units, this.#out, this.entries)
-    if (this.#out.persist) this.keep(this.#out)
-  }
-
   /** Returns the key after its limit has changed. `now` is in ticks of the new limit. */
   convert(json: LimitInput, now: number, perMs?: 1): Subject {
     const to = new Subject(json, perMs)
     to.entries.items.push(...this.state().entries)
-    clearEdit(this.#out.edit)
-    to.algorithm.convert(to.parameters, this.parameters, this.cells, 0, now, this.#out, to.entries)
-    to.keep(this.#out)
+    clearEdit(this.out.edit)
+    to.algorithm.convert(to.parameters, this.parameters, this.cells, 0, now, this.out, to.entries)
+    to.keep(this.out)
     return to
   }
 
-  clone(): Subject {
-    const copy = new Subject(this.limit, this.parameters['perMs'] === 1 ? 1 : undefined)
-    copy.load(this.state())
-    return copy
-  }
-
-  state(): State {
-    return { cells: [...this.cells], entries: this.entries.items.map((each) => ({ ...each })) }
-  }
-
-  load({ cells, entries }: State): void {
-    this.cells.set(cells)
-    this.entries.items.splice(0, this.entries.items.length, ...entries.map((each) => ({ ...each })))
+  override clone(): Subject {
+    return new Subject(this.limit, this.parameters['perMs'] === 1 ? 1 : undefined).load(this.state())
   }
 
   /** The text that a failing property prints. */
-  toString(): string {
+  override toString(): string {
     return fc.stringify({ ...this.limit, perMs: this.parameters['perMs'], ...this.state() })
-  }
-
-  keep(out: Outcome): void {
-    for (let i = 0; i < this.cells.length; i++) this.cells[i] = out.next[i]!
-    if (this.algorithm.entries) this.entries.apply(out.edit)
   }
 }
 
-function inMilliseconds(made: Limit, algorithm: Algorithm): LimitParameters {
-  const own = algorithm.deriveParameters({
+function inMilliseconds(made: Limit): LimitParameters {
+  const own = compiled(made).algorithm.deriveParameters({
     quota: made.quota,
     window: made.window,
     perMs: 1,

@@ -1,5 +1,7 @@
 import type { AsyncStore, SyncStore } from '../../src/index.ts'
-import { remoteStore } from '../../src/testing/adapter/world.ts'
+import { remoteStore, turns as settled } from '../../src/testing/adapter/world.ts'
+
+export { settled }
 
 /** A request that a test lets continue: first to the store, then back. */
 export interface HeldRequest {
@@ -40,9 +42,4 @@ export function heldStore(inner: SyncStore): HeldStore {
       return giveUp
     },
   }
-}
-
-/** Waits until all that can happen now has happened. */
-export function settled(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
 }

@@ -1,30 +1,31 @@
 import fc from 'fast-check'
-import { type AsyncStore, type Clock, lease, type Limit, limit, memoryStore, type Store } from '../../src/index.ts'
+import { type AsyncStore, type Clock, lease, type Limit, limit, type Store } from '../../src/index.ts'
 import type { Operation, Reply } from '../../src/extend.ts'
-import { Charge, copiesOf, createPolicy, perform, type Policy, undo } from '../../src/stores/store.ts'
-import { isPromise, type MaybePromise } from '../../src/util/maybe-promise.ts'
+import { Charge, copiesOf, createPolicy, isDeciding, perform, type Policy, undo } from '../../src/stores/store.ts'
+import { chain, isPromise, type MaybePromise } from '../../src/util/maybe-promise.ts'
 import { limits, names, Subject } from './harness.ts'
+import { replay } from '../../src/testing/store/cases.ts'
+import type { Versions } from './traces.ts'
 import { wrappers } from '../../src/stores/wrappers.ts'
 
-/** A limit in two versions under one name. */
-export type Versions = readonly [Limit, Limit]
+export type { Versions }
 
-type Kind =
-  | 'ask'
-  | 'refund'
-  | 'settle'
-  | 'reset'
-  | 'block'
-  | 'penalize'
-  | 'deploy'
-  | 'step'
-  | 'freeze'
-  | 'outage'
-  | 'lose'
-  | 'pass'
-  | 'network'
-  | 'peek'
-  | 'retry'
+/** What seldom happens. */
+const RARE = [
+  'refund',
+  'settle',
+  'reset',
+  'block',
+  'penalize',
+  'deploy',
+  'step',
+  'freeze',
+  'outage',
+  'lose',
+  'network',
+] as const
+
+type Kind = (typeof RARE)[number] | 'ask' | 'pass' | 'peek' | 'retry'
 
 export interface Step {
   readonly kind: Kind
@@ -76,17 +77,7 @@ export const EVERYTHING: readonly Kind[] = [
   'pass',
   'pass',
   'refund',
-  'refund',
-  'settle',
-  'reset',
-  'block',
-  'penalize',
-  'deploy',
-  'step',
-  'freeze',
-  'outage',
-  'lose',
-  'network',
+  ...RARE,
 ]
 
 /** What keeps a history whole, so that bounds of intervals apply. */
@@ -311,15 +302,11 @@ const STUBS: Globals = {
   setTimeout: (wake: () => void, ms: number) => current!.clock.after!(ms, wake),
   clearTimeout: (cancel: () => void) => cancel(),
 }
-const host = process as { hrtime: unknown }
-const dates = Date as { now: unknown }
-const timers = globalThis as { setTimeout: unknown; clearTimeout: unknown }
 
-function install(given: Globals): void {
-  host.hrtime = given.hrtime
-  dates.now = given.now
-  timers.setTimeout = given.setTimeout
-  timers.clearTimeout = given.clearTimeout
+function install({ hrtime, now, ...timers }: Globals): void {
+  Object.assign(process, { hrtime })
+  Object.assign(Date, { now })
+  Object.assign(globalThis, timers)
 }
 
 function enterProcess(process: Process | undefined): void {
@@ -392,10 +379,8 @@ class Process {
       world.time.at(sent + trips[0], this, () => this.enter(() => reply.failed(new Error('no connection'))))
     else if (outage !== 'silent') {
       const copies = 'charges' in operation ? copiesOf(operation.charges) : []
-      const own =
-        operation.kind === 'consume' || operation.kind === 'peek' ? { ...operation, charges: copies } : operation
+      const own = isDeciding(operation) ? { ...operation, charges: copies } : operation
       world.time.at(sent + trips[0], undefined, () => {
-        const done = perform(world.server as AsyncStore, own)
         const answer = (): void => {
           const at = world.time.now
           world.served(own, this, sent)
@@ -404,10 +389,7 @@ class Process {
             // A process that has given up does not see the answer.
             if (isGivenUp) {
               world.undone(copies, this)
-              const undoing = undo(world.server, copies)
-              return isPromise(undoing)
-                ? undoing.then(() => this.enter(() => reply.answered()))
-                : this.enter(() => reply.answered())
+              return chain(undo(world.server, copies), () => this.enter(() => reply.answered()))
             }
             world.heard(own, this, at)
             if (own !== operation && 'charges' in operation)
@@ -417,7 +399,7 @@ class Process {
             return undefined
           })
         }
-        return isPromise(done) ? done.then(answer) : answer()
+        return chain(perform(world.server as AsyncStore, own), answer)
       })
     }
     return () => {
@@ -873,7 +855,7 @@ export class LeaseWorld {
 
   /** An answer reaches a process. */
   heard(operation: Operation, process: Process, at: number): void {
-    if (operation.kind !== 'consume' && operation.kind !== 'peek') return
+    if (!isDeciding(operation)) return
     for (const charge of operation.charges) {
       const { heard } = this.#place(charge)
       const known = heard.get(process) ?? {
@@ -891,7 +873,7 @@ export class LeaseWorld {
 
   /** A process has used an answer. It takes it over as a whole if it has sent nothing since that the answer does not include. */
   learned(operation: Operation, process: Process, at: number, number: number): void {
-    if (operation.kind !== 'consume' && operation.kind !== 'peek') return
+    if (!isDeciding(operation)) return
     for (const charge of operation.charges) {
       const known = this.#place(charge).heard.get(process)
       if (known !== undefined && number > known.adjusted) known.wholeAt = Math.max(known.wholeAt, at)
@@ -944,7 +926,7 @@ export class LeaseWorld {
     const { limit: of, capacity, records, micros } = place
     const uses = place.uses.filter(({ net }) => net > 0).toSorted((a, b) => a.time - b.time)
     const { algorithm, quota, window } = of
-    const charges = records.filter(({ net }) => net > 0).map(({ time, net }) => ({ time, net }))
+    const charges = records.filter(({ net }) => net > 0)
     const hasPhase = opensWindows(of)
     const isPlain = of['initial'] === undefined && of['refill'] !== 'interval' && !hasPhase
     const W = window * 1000
@@ -953,8 +935,9 @@ export class LeaseWorld {
     if (['quotaLinear', 'exponential', 'concurrent'].includes(algorithm)) return
     if (of['refill'] === 'interval') return within(uses, (T) => capacity + quota * (Math.floor((T + micros) / W) + 1))
     if (hasPhase) return perWindow(uses, quota)
-    if (isPlain && place.locks.length === 0) replay(of, charges, 'charges')
-    if (['fixedWindow', 'slidingWindowCounter', 'slidingWindowBuckets'].includes(algorithm)) replay(of, uses, 'uses')
+    if (isPlain && place.locks.length === 0) replay(of, inMilliseconds(charges), 'the charges of a lease')
+    if (['fixedWindow', 'slidingWindowCounter', 'slidingWindowBuckets'].includes(algorithm))
+      replay(of, inMilliseconds(uses), 'the uses of a lease')
     if (algorithm === 'slidingWindowBuckets') within(uses, (T) => (T < W ? quota : Infinity))
     else if (algorithm === 'slidingWindowLog') {
       within(uses, (T) => (T < W - L - micros ? quota : Infinity))
@@ -995,6 +978,10 @@ function windowEnd({ limit, mirror, micros }: Place, at: number): number {
   return parts === 0 ? Infinity : (Math.floor((at * micros) / length) + 1) * length
 }
 
+function inMilliseconds(list: readonly Pick<Use, 'time' | 'net'>[]): { time: number; units: number }[] {
+  return list.map(({ time, net }) => ({ time: time / 1000, units: net }))
+}
+
 function within(uses: readonly Use[], most: (micros: number) => number): void {
   for (const [i, { time }] of uses.entries()) {
     let sum = 0
@@ -1010,18 +997,4 @@ function perWindow(uses: readonly Use[], quota: number): void {
   const sums = new Map<number, number>()
   for (const { until, net } of uses) sums.set(until, (sums.get(until) ?? 0) + net)
   for (const sum of sums.values()) if (sum > quota) throw new Error(`${sum} used in a window of ${quota}`)
-}
-
-/** Replays a history through an exact store. Each step must be admitted. */
-function replay(of: Limit, history: readonly { readonly time: number; readonly net: number }[], what: string): void {
-  let now = 0
-  const store = memoryStore({ clock: { now: () => now / 1000 } })
-  now = history[0]?.time ?? 0
-  const policy = createPolicy('replay', of, store, store)
-  for (const { time, net } of history) {
-    now = time
-    const charge = new Charge(policy, 'key', net)
-    perform(store, { kind: 'consume', charges: [charge], fresh: false })
-    if (!charge.allowed) throw new Error(`the ${what} of a lease: ${net} are not admitted at ${time}`)
-  }
 }

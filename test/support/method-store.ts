@@ -8,13 +8,12 @@ import {
   type Operation,
   perform,
   type Renewing,
-  type Place,
   type Store,
   storeClock,
   type SyncStore,
 } from '../../src/stores/store.ts'
 import type { LockMode } from '../../src/engine/adjust.ts'
-import { wrappers } from '../../src/stores/wrappers.ts'
+import { promisedStore } from '../../src/testing/adapter/world.ts'
 
 /** A store as methods that return promises, one for each kind of operation. It is easy to change one of them. */
 export interface Methods {
@@ -52,8 +51,6 @@ export function methodsOf(store: Store): SyncMethods | Methods {
  * `adjust`. `others` are further members of the store, such as `place` or `clock`. Default: a place and a clock of its own.
  */
 export function methodStore(methods: Methods, others: Partial<AsyncStore> = {}): AsyncStore {
-  const place: Place = { partOf: () => '', joins: (other) => other === place }
-
   async function decide(operation: Operation, isGivenUp: () => boolean): Promise<Degraded | undefined> {
     if (operation.kind === 'adjust') await methods.adjust(operation.charges, operation.units)
     else if (operation.kind === 'lock') await methods.lock(operation.charges, operation.ms, operation.mode)
@@ -72,23 +69,5 @@ export function methodStore(methods: Methods, others: Partial<AsyncStore> = {}):
     return by
   }
 
-  return {
-    sync: false,
-    answersAlways: false,
-    wrappers,
-    place,
-    clock: storeClock(undefined),
-    run(operation, reply) {
-      let isGivenUp = false
-      decide(operation, () => isGivenUp).then(
-        (by) => reply.answered(by),
-        (error: unknown) => reply.failed(error),
-      )
-      return () => {
-        isGivenUp = true
-      }
-    },
-    close: async () => undefined,
-    ...others,
-  }
+  return promisedStore(decide, { clock: storeClock(undefined), close: async () => undefined, ...others })
 }

@@ -71,17 +71,15 @@ function chat(kind: Kind): Shape {
     event({ choices: [{ index, delta, logprobs: null, finish_reason: finish }] })
   const indices = kind === 'choices' ? [0, 1, 2] : [0]
   const call = { index: 0, id: 'call_1', type: 'function', function: { name: 'weather', arguments: '' } }
-  const say: Readonly<Record<Kind, (text: string) => object>> = {
-    text: (content) => ({ content }),
-    chinese: (content) => ({ content }),
+  const deltas: Readonly<Partial<Record<Kind, (text: string) => object>>> = {
     tool: (text) => ({ tool_calls: [{ index: 0, function: { arguments: text } }] }),
     reasoning: (text) => ({ reasoning_content: text }),
     refusal: (refusal) => ({ refusal }),
-    choices: (content) => ({ content }),
   }
+  const say = deltas[kind] ?? ((content: string) => ({ content }))
   return [
     indices.map((index) => choice({ role: 'assistant', ...(kind === 'tool' && { tool_calls: [call] }) }, index)),
-    (text) => indices.map((index) => choice(say[kind](text), index)),
+    (text) => indices.map((index) => choice(say(text), index)),
     [
       ...indices.map((index) => choice({}, index, 'stop')),
       event({ choices: [], usage: CHAT_USAGE }),
@@ -103,14 +101,12 @@ function responses(kind: Kind): Shape {
   const event = (type: string, rest: object): string =>
     `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: number++, ...rest })}\n\n`
   const response = { id: 'resp_1', object: 'response', status: 'in_progress', model: 'gpt', output: [], usage: null }
-  const types: Readonly<Record<Kind, string>> = {
-    text: 'output_text',
-    chinese: 'output_text',
+  const types: Readonly<Partial<Record<Kind, string>>> = {
     tool: 'function_call_arguments',
     reasoning: 'reasoning_summary_text',
     refusal: 'refusal',
-    choices: 'output_text',
   }
+  const name = types[kind] ?? 'output_text'
   const items = kind === 'choices' ? [0, 1, 2] : [0]
   const done = { ...response, status: 'completed', output: [{ type: 'message', content: [] }], usage: RESPONSES_USAGE }
   const item = { id: 'fc_1', type: 'function_call', name: 'weather', arguments: '' }
@@ -122,12 +118,10 @@ function responses(kind: Kind): Shape {
     ],
     (delta) =>
       items.map((output_index) =>
-        event(`response.${types[kind]}.delta`, { item_id: 'a', output_index, delta, obfuscation: 'x' }),
+        event(`response.${name}.delta`, { item_id: 'a', output_index, delta, obfuscation: 'x' }),
       ),
     [
-      ...items.map((output_index) =>
-        event(`response.${types[kind]}.done`, { output_index, text: tokensOf[kind].join('') }),
-      ),
+      ...items.map((output_index) => event(`response.${name}.done`, { output_index, text: tokensOf[kind].join('') })),
       event('response.completed', { response: done }),
     ],
   ]

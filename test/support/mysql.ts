@@ -1,25 +1,16 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import { programPath } from './debian.ts'
 import { newData } from './new-data.ts'
 import { userFor } from './postgres.ts'
 import { freePort } from './redis.ts'
+import { type DatabaseServer, restartable, startServer } from './server-process.ts'
 
-/** A MariaDB or MySQL server for one test, on a free port of this machine, with the database `shop`. */
-export interface MysqlServer {
-  readonly url: string
+/** A MariaDB or MySQL server, with the database `shop`. */
+export interface MysqlServer extends DatabaseServer {
   readonly port: number
   readonly isMariaDB: boolean
-  readonly process: ChildProcess
-  /** Ends the server and keeps its data. */
-  stop(): Promise<void>
-  /** Starts it again with its data. */
-  start(): Promise<void>
-  /** Ends it and deletes its data. */
-  remove(): Promise<void>
 }
 
 /** The program of a MySQL server, such as `mysqld`, that is used instead of MariaDB. Debian has only MariaDB. */
@@ -34,8 +25,7 @@ GRANT ALL ON *.* TO sluice@'127.0.0.1' WITH GRANT OPTION;
 export async function startMysql(...words: readonly string[]): Promise<MysqlServer> {
   const server = MYSQLD ?? programPath('command -v mariadbd', 'mariadb-server', MISSING)
   const directory = mkdtempSync(join(tmpdir(), 'sluice-mysql-'))
-  const user = userFor(directory)
-  const options = { ...user, cwd: directory }
+  const options = { ...userFor(directory), cwd: directory }
   const data = join(directory, 'data')
   const users = join(directory, 'users.sql')
   writeFileSync(users, USERS)
@@ -60,42 +50,16 @@ export async function startMysql(...words: readonly string[]): Promise<MysqlServ
     '--skip-name-resolve',
     '--innodb-flush-log-at-trx-commit=0',
   ]
-  const start = async (): Promise<ChildProcess> => {
-    const child = spawn(server, [...fixed, ...words], { ...options, stdio: ['ignore', 'ignore', 'pipe'] })
-    await ready(child, server)
-    return child
-  }
-  let child = await start()
-  const stop = async (): Promise<void> => {
-    child.kill('SIGTERM')
-    while (child.exitCode === null && child.signalCode === null) await pause(10)
-  }
-  return {
+  const running = await restartable(() => startServer(server, [...fixed, ...words], /ready for connections/, options))
+  const stop = (): Promise<void> => running.end('SIGTERM')
+  return Object.assign(running, {
     url: `mysql://sluice@127.0.0.1:${port}/shop`,
     port,
     isMariaDB: MYSQLD === undefined,
-    get process() {
-      return child
-    },
     stop,
-    async start() {
-      child = await start()
-    },
     async remove() {
       await stop()
       rmSync(directory, { recursive: true, force: true })
     },
-  }
-}
-
-function ready(child: ChildProcess, server: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    let log = ''
-    child.stderr!.on('data', (data: Buffer) => {
-      log += data.toString()
-      if (log.includes('ready for connections')) resolve()
-    })
-    child.once('exit', (code) => reject(new Error(`${server} ended with ${code}: ${log}`)))
-    child.once('error', reject)
   })
 }

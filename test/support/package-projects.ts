@@ -2,13 +2,11 @@ import { execFile } from 'node:child_process'
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, inject } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { madeOnce } from './made-once.ts'
 import { ownPackages } from './own-packages.ts'
-
-const root = fileURLToPath(new URL('../..', import.meta.url))
+import { root } from './programs.ts'
 
 /** Runs a program and returns its output, or fails with it. */
 export function run(

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { anchorOf } from '../../docs/site/links.ts'
 import { root } from './programs.ts'
@@ -25,6 +25,31 @@ export const allPages: readonly string[] = [
 export function readPage(path: string): string {
   return readFileSync(join(root, path), 'utf8')
 }
+
+/** Writes a page, formatted. */
+export async function writePage(path: string, text: string): Promise<void> {
+  const { formatted } = await import('../../build/format.mjs')
+  writeFileSync(join(root, path), await formatted(text, path))
+}
+
+/** A row of a table, and the texts of its cells. */
+export interface Row {
+  readonly line: string
+  readonly cells: readonly string[]
+}
+
+/** Returns the rows of the table of a page that has these columns. */
+export function rowsOf(page: string, ...columns: readonly string[]): Row[] {
+  const rows = readPage(page)
+    .split('\n')
+    .map((line) => ({ line, cells: line.split('|').slice(1, -1).map(trimmed) }))
+  const head = rows.findIndex(({ cells }) => cells.join('|') === columns.join('|'))
+  if (head === -1) return []
+  const end = rows.findIndex(({ line }, i) => i > head && line === '')
+  return rows.slice(head + 2, end)
+}
+
+const trimmed = (text: string): string => text.trim()
 
 /** Returns the anchors of all headings of a page. */
 export function anchorsOf(markdown: string): Set<string> {
@@ -57,7 +82,8 @@ export function deadPlaces(source: string, read: Read = readIfPresent): string[]
   return places.filter((place) => isDead('package.json', place, read))
 }
 
-function isDead(path: string, target: string, read: Read): boolean {
+/** Returns whether a link of a page leads to no file or heading. */
+export function isDead(path: string, target: string, read: Read = readIfPresent): boolean {
   const [file, anchor] = target.split('#') as [string, string?]
   const text = read(file === '' ? path : posix.join(posix.dirname(path), file))
   return text === undefined || (anchor !== undefined && !anchorsOf(text).has(anchor))

@@ -1,4 +1,4 @@
-import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
 import { chmodSync, chownSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,19 +7,11 @@ import { promisify } from 'node:util'
 import { programPath } from './debian.ts'
 import { newData } from './new-data.ts'
 import { freePort } from './redis.ts'
+import { type DatabaseServer, restartable, startServer } from './server-process.ts'
 
-/** A PostgreSQL server for one test, on a free port of this machine. */
-export interface PostgresServer {
-  readonly url: string
-  readonly process: ChildProcess
-  /** Ends the server and keeps its data. */
-  stop(): Promise<void>
-  /** Starts it again with its data. */
-  start(): Promise<void>
+export interface PostgresServer extends DatabaseServer {
   /** Starts a standby that follows it. */
   standby(): Promise<PostgresServer>
-  /** Ends it and deletes its data. */
-  remove(): Promise<void>
 }
 
 /** Debian keeps the programs of each version in a separate folder. */
@@ -45,34 +37,18 @@ async function startIn(
 ): Promise<PostgresServer> {
   const setUp = initdb()
   const directory = mkdtempSync(join(tmpdir(), 'sluice-postgres-'))
-  const user = userFor(directory)
+  const options = { ...userFor(directory), cwd: directory }
   const data = join(directory, 'data')
-  await makeData(setUp, data, { ...user, cwd: directory })
+  await makeData(setUp, data, options)
   const port = await freePort()
   const words = ['-D', data, '-p', String(port), '-h', '127.0.0.1', '-k', directory, '-F']
-  const start = async (): Promise<ChildProcess> => {
-    const child = spawn(join(setUp, '..', 'postgres'), words, {
-      ...user,
-      cwd: directory,
-      stdio: ['ignore', 'ignore', 'pipe'],
-    })
-    await ready(child)
-    return child
-  }
-  let child = await start()
-  const stop = async (): Promise<void> => {
-    child.kill('SIGINT')
-    while (child.exitCode === null && child.signalCode === null) await pause(10)
-  }
-  return {
+  const running = await restartable(() =>
+    startServer(join(setUp, '..', 'postgres'), words, /ready to accept (?:read-only )?connections/, options),
+  )
+  const stop = (): Promise<void> => running.end('SIGINT')
+  return Object.assign(running, {
     url: `postgres://sluice@127.0.0.1:${port}/postgres`,
-    get process() {
-      return child
-    },
     stop,
-    async start() {
-      child = await start()
-    },
     standby: () =>
       startIn((program, copy, options) => {
         const words = ['-R', '-X', 'stream', '-c', 'fast', '-h', '127.0.0.1', '-p', String(port), '-U', 'sluice']
@@ -84,7 +60,7 @@ async function startIn(
       await stop()
       rmSync(directory, { recursive: true, force: true })
     },
-  }
+  })
 }
 
 /** Database servers refuse to run as root: they run as `nobody` then, who owns the folder. */
@@ -94,16 +70,4 @@ export function userFor(directory: string): { uid?: number; gid?: number } {
   chownSync(directory, uid!, gid!)
   chmodSync(directory, 0o700)
   return { uid: uid!, gid: gid! }
-}
-
-function ready(child: ChildProcess): Promise<void> {
-  return new Promise((resolve, reject) => {
-    let log = ''
-    child.stderr!.on('data', (data: Buffer) => {
-      log += data.toString()
-      if (/ready to accept (?:read-only )?connections/.test(log)) resolve()
-    })
-    child.once('exit', (code) => reject(new Error(`postgres ended with ${code}: ${log}`)))
-    child.once('error', reject)
-  })
 }

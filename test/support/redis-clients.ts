@@ -16,8 +16,8 @@ export interface Connected {
 /** Connects each kind of client to a server, or to a cluster by its first node. */
 export interface ClientFamily {
   readonly name: string
-  single(port: number): Promise<Connected>
-  cluster(port: number): Promise<Connected>
+  single(port: number, password?: string): Promise<Connected>
+  cluster(port: number, password?: string): Promise<Connected>
 }
 
 // Without this it logs the errors that tests provoke.
@@ -25,64 +25,64 @@ Logger.setLoggerConfig('off')
 
 const host = '127.0.0.1'
 
-function glide(protocol: 0 | 1): Omit<ClientFamily, 'name'> {
-  const options = (port: number): object => ({ addresses: [{ host, port }], protocol, requestTimeout: 5000 })
+function auth(password: string | undefined): { readonly password?: string } {
+  return password === undefined ? {} : { password }
+}
+
+/** ioredis, and iovalkey, which has the same interface. */
+function ioredis(name: string, One: typeof Redis, Many: typeof Cluster, options: object = {}): ClientFamily {
+  const connected = (client: Redis | Cluster): Connected => {
+    client.on('error', () => undefined)
+    return { client, close: () => client.disconnect() }
+  }
   return {
-    async single(port) {
-      const client = await GlideClient.createClient(options(port) as never)
-      return { client, close: () => client.close() }
+    name,
+    single: async (port, password) => connected(new One({ port, host, ...options, ...auth(password) })),
+    cluster: async (port, password) => connected(new Many([{ host, port }], { redisOptions: auth(password) })),
+  }
+}
+
+/** @param isThere false: the server may be down, and the client tries again */
+function nodeRedis(name: string, isThere: boolean, options: { readonly RESP?: 2 | 3 } = {}): ClientFamily {
+  return {
+    name,
+    async single(port, password) {
+      const client = createClient({ ...options, ...auth(password), socket: { host, port } })
+      const connecting = client.on('error', () => undefined).connect()
+      if (isThere) await connecting
+      else void connecting.catch(() => undefined)
+      return { client, close: () => client.destroy() }
     },
-    async cluster(port) {
-      const client = await GlideClusterClient.createClient(options(port) as never)
-      return { client, close: () => client.close() }
+    async cluster(port, password) {
+      const client = createCluster({ ...options, rootNodes: [{ socket: { host, port } }], defaults: auth(password) })
+      await client.on('error', () => undefined).connect()
+      return { client, close: () => client.destroy() }
     },
   }
 }
 
-function nodeRedis(RESP: 2 | 3): Omit<ClientFamily, 'name'> {
+function glide(name: string, options: object): ClientFamily {
+  const optionsFor = (port: number, password: string | undefined): never => {
+    const credentials = password === undefined ? {} : { credentials: { password } }
+    return { addresses: [{ host, port }], ...options, ...credentials } as never
+  }
+  const connected = (client: GlideClient | GlideClusterClient): Connected => ({ client, close: () => client.close() })
   return {
-    async single(port) {
-      const client = await createClient({ RESP, socket: { host, port } })
-        .on('error', () => undefined)
-        .connect()
-      return { client, close: () => client.destroy() }
-    },
-    async cluster(port) {
-      const client = await createCluster({ RESP, rootNodes: [{ socket: { host, port } }] })
-        .on('error', () => undefined)
-        .connect()
-      return { client, close: () => client.destroy() }
-    },
+    name,
+    single: async (port, password) => connected(await GlideClient.createClient(optionsFor(port, password))),
+    cluster: async (port, password) => connected(await GlideClusterClient.createClient(optionsFor(port, password))),
   }
 }
+
+const iovalkey = [Iovalkey, IovalkeyCluster] as unknown as [typeof Redis, typeof Cluster]
 
 export const families: readonly ClientFamily[] = [
-  {
-    name: 'ioredis',
-    async single(port) {
-      const client = new Redis(port, host, { maxRetriesPerRequest: 1 }).on('error', () => undefined)
-      return { client, close: () => client.disconnect() }
-    },
-    async cluster(port) {
-      const client = new Cluster([{ host, port }])
-      return { client, close: () => client.disconnect() }
-    },
-  },
-  {
-    name: 'iovalkey',
-    async single(port) {
-      const client = new Iovalkey(port, host, { maxRetriesPerRequest: 1 }).on('error', () => undefined)
-      return { client, close: () => client.disconnect() }
-    },
-    async cluster(port) {
-      const client = new IovalkeyCluster([{ host, port }])
-      return { client, close: () => client.disconnect() }
-    },
-  },
-  { name: 'node-redis, RESP2', ...nodeRedis(2) },
-  { name: 'node-redis, RESP3', ...nodeRedis(3) },
-  { name: 'valkey-glide, RESP2', ...glide(0) },
-  { name: 'valkey-glide, RESP3', ...glide(1) },
+  ioredis('ioredis', Redis, Cluster, { maxRetriesPerRequest: 1 }),
+  ioredis('iovalkey', ...iovalkey, { maxRetriesPerRequest: 1 }),
+  nodeRedis('node-redis, RESP2', true, { RESP: 2 }),
+  nodeRedis('node-redis, RESP3', true, { RESP: 3 }),
+  glide('valkey-glide, RESP2', { protocol: 0, requestTimeout: 5000 }),
+  glide('valkey-glide, RESP3', { protocol: 1, requestTimeout: 5000 }),
 ]
 
 /** Clients of one server: those above, and one that speaks HTTP. */
@@ -102,75 +102,11 @@ export function twoClients<Client extends { readonly name: string }>(all: readon
   return casesHere(all, ({ name }) => ['ioredis', 'node-redis, RESP3'].includes(name))
 }
 
-/** How a client is made in its default configuration: before its server may be there. */
-export interface DefaultFamily {
-  readonly name: string
-  single(port: number, password?: string): Promise<Connected>
-  cluster(port: number, password?: string): Promise<Connected>
-}
-
-interface Auth {
-  readonly password?: string
-}
-
-function auth(password: string | undefined): Auth {
-  return password === undefined ? {} : { password }
-}
-
-function glideOptions(port: number, password: string | undefined): never {
-  const credentials = password === undefined ? {} : { credentials: { password } }
+/** The four families as they are by default, made before their server may be there, and with a listener for errors, without which node-redis ends the process. */
+export const defaultFamilies: readonly ClientFamily[] = [
+  ioredis('ioredis', Redis, Cluster),
+  ioredis('iovalkey', ...iovalkey),
+  nodeRedis('node-redis', false),
   // Without `lazyConnect`, a client cannot be made while its server is down.
-  return { addresses: [{ host, port }], lazyConnect: true, ...credentials } as never
-}
-
-/** The four families as they are by default, and with a listener for errors, without which node-redis ends the process. */
-export const defaultFamilies: readonly DefaultFamily[] = [
-  {
-    name: 'ioredis',
-    async single(port, password) {
-      const client = new Redis({ port, host, ...auth(password) }).on('error', () => undefined)
-      return { client, close: () => client.disconnect() }
-    },
-    async cluster(port, password) {
-      const client = new Cluster([{ host, port }], { redisOptions: auth(password) }).on('error', () => undefined)
-      return { client, close: () => client.disconnect() }
-    },
-  },
-  {
-    name: 'iovalkey',
-    async single(port, password) {
-      const client = new Iovalkey({ port, host, ...auth(password) }).on('error', () => undefined)
-      return { client, close: () => client.disconnect() }
-    },
-    async cluster(port, password) {
-      const client = new IovalkeyCluster([{ host, port }], { redisOptions: auth(password) })
-      client.on('error', () => undefined)
-      return { client, close: () => client.disconnect() }
-    },
-  },
-  {
-    name: 'node-redis',
-    async single(port, password) {
-      const client = createClient({ ...auth(password), socket: { host, port } }).on('error', () => undefined)
-      // While the server is down it tries again, so this is not waited for.
-      void client.connect().catch(() => undefined)
-      return { client, close: () => client.destroy() }
-    },
-    async cluster(port, password) {
-      const client = createCluster({ rootNodes: [{ socket: { host, port } }], defaults: auth(password) })
-      await client.on('error', () => undefined).connect()
-      return { client, close: () => client.destroy() }
-    },
-  },
-  {
-    name: 'valkey-glide',
-    async single(port, password) {
-      const client = await GlideClient.createClient(glideOptions(port, password))
-      return { client, close: () => client.close() }
-    },
-    async cluster(port, password) {
-      const client = await GlideClusterClient.createClient(glideOptions(port, password))
-      return { client, close: () => client.close() }
-    },
-  },
+  glide('valkey-glide', { lazyConnect: true }),
 ]

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import { dirname, join } from 'node:path'
 import { existsSync } from 'node:fs'
-import { setTimeout as pause } from 'node:timers/promises'
 import { redisCommand, type RedisServer, startRedis } from './redis.ts'
+import { eventually } from './server-process.ts'
 
 /** A cluster for one test, on free ports of this machine. */
 export interface RedisCluster {
@@ -65,11 +65,9 @@ export function meet(port: number, other: number): void {
   redisCli(port, 'CLUSTER', 'MEET', '127.0.0.1', String(other), String(other + BUS))
 }
 
-async function settled(port: number, size: number): Promise<void> {
-  for (let tries = 0; tries < 400; tries++) {
+function settled(port: number, size: number): Promise<void> {
+  return eventually(() => {
     const info = redisCli(port, 'CLUSTER', 'INFO')
-    if (info.includes('cluster_state:ok') && info.includes(`cluster_known_nodes:${size}`)) return
-    await pause(50)
-  }
-  throw new Error(`The cluster has not come together: ${redisCli(port, 'CLUSTER', 'INFO')}`)
+    return info.includes('cluster_state:ok') && info.includes(`cluster_known_nodes:${size}`)
+  }, 'The cluster comes together')
 }

@@ -2,9 +2,9 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import { meet, redisCli, startCluster, startNode } from './redis-cluster.ts'
 import { freePort, redisCommand, type RedisServer, startRedis } from './redis.ts'
+import { eventually } from './server-process.ts'
 
 /** A primary and its replica, which replaces it when it is frozen. */
 export interface Replicated {
@@ -105,15 +105,15 @@ function inStep(replica: RedisServer): Promise<void> {
   return until(() => redisCli(replica.port, 'INFO', 'replication').includes('master_link_status:up'))
 }
 
-/** Waits until a condition is met, for at most twenty seconds. A server that does not answer yet does not meet it. */
-async function until(done: () => boolean): Promise<void> {
-  for (let asked = 0; asked < 400; asked++) {
+/** Waits until a condition is met. A server that does not answer yet does not meet it. */
+function until(done: () => boolean): Promise<void> {
+  const isDone = (): boolean => {
     try {
-      if (done()) return
+      return done()
     } catch {
       // The server has just been started.
+      return false
     }
-    await pause(50)
   }
-  throw new Error('The servers did not come together within twenty seconds')
+  return eventually(isDone, 'The servers come together')
 }

@@ -1,10 +1,11 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll } from 'vitest'
 import { createLimiter, type Limit, type Limiter } from '../../src/index.ts'
 import { redisStore, type RedisStoreOptions } from '../../src/stores/redis/index.ts'
 import { afterTest } from './after-test.ts'
 import { type RedisServer, startRedis } from './redis.ts'
+import { eventually } from './server-process.ts'
+import { type RestProxy, startRestProxy } from './upstash.ts'
 
 interface Shared {
   readonly server: RedisServer
@@ -23,6 +24,16 @@ export function redisForAll(): Shared {
     await shared.server?.stop()
   })
   return shared as Shared
+}
+
+/** Starts a server and a client, and a proxy in front of the server that speaks HTTP, for all tests of a block. */
+export function upstashForAll(): Shared & { readonly proxy: RestProxy } {
+  const shared: Shared & { proxy?: RestProxy } = redisForAll()
+  beforeAll(async () => {
+    shared.proxy = await startRestProxy(shared.server.port)
+  })
+  afterAll(() => shared.proxy?.close())
+  return shared as Shared & { readonly proxy: RestProxy }
 }
 
 export async function server(...options: readonly string[]): Promise<RedisServer> {
@@ -46,11 +57,7 @@ export function limiterOn(client: Redis, limits: Limit | Limit[], options: Redis
   return createLimiter<string>({ name: 'test', keyer: (key) => key, limits, store, shared: true })
 }
 
-/** Waits until a condition is met, for at most ten seconds. */
-export async function until(done: () => Promise<boolean>): Promise<void> {
-  for (let asked = 0; asked < 500; asked++) {
-    if (await done()) return
-    await pause(20)
-  }
-  throw new Error('The condition did not hold within ten seconds')
+/** Waits until a condition is met. */
+export function until(done: () => Promise<boolean>): Promise<void> {
+  return eventually(done, 'The condition holds', 10)
 }

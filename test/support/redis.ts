@@ -1,11 +1,11 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import { programPath } from './debian.ts'
+import { restartable, startServer } from './server-process.ts'
 
 /** A server for one test, on a free port of this machine. */
 export interface RedisServer {
@@ -48,44 +48,16 @@ export async function startRedis(...options: readonly string[]): Promise<RedisSe
   const port = await freePort()
   const directory = mkdtempSync(join(tmpdir(), 'sluice-redis-'))
   const fixed = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', directory]
-  let child = await launch([...fixed, ...options])
-  return {
+  const words = [...fixed, ...options]
+  const running = await restartable(() => startServer(redisCommand(), words, /Ready to accept connections/))
+  return Object.assign(running, {
     port,
     url: `redis://127.0.0.1:${port}`,
-    get process() {
-      return child
-    },
-    kill: () => endProcess(child),
-    async restart() {
-      child = await launch([...fixed, ...options])
-    },
+    kill: () => running.end(),
+    restart: () => running.start(),
     async stop() {
-      await endProcess(child)
+      await running.end()
       rmSync(directory, { recursive: true, force: true })
     },
-  }
-}
-
-async function launch(options: readonly string[]): Promise<ChildProcess> {
-  const child = spawn(redisCommand(), options, { stdio: ['ignore', 'pipe', 'inherit'] })
-  await ready(child)
-  return child
-}
-
-function ready(child: ChildProcess): Promise<void> {
-  return new Promise((resolve, reject) => {
-    let log = ''
-    child.stdout!.on('data', (data: Buffer) => {
-      log += data.toString()
-      if (log.includes('Ready to accept connections')) resolve()
-    })
-    child.once('exit', (code) => reject(new Error(`redis-server ended with ${code}: ${log}`)))
-    child.once('error', reject)
   })
-}
-
-/** Kills a process, and waits until it has ended. */
-export async function endProcess(child: ChildProcess): Promise<void> {
-  child.kill('SIGKILL')
-  while (child.exitCode === null && child.signalCode === null) await pause(5)
 }

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import http from 'node:http'
 import type { CommandLine } from './command-line.ts'
-import type { Reply } from './http.ts'
+import { type Reply, replyTo } from './http.ts'
 
 /** A process of `sluice serve`. */
 export interface Serving {
@@ -71,11 +71,7 @@ export async function askService(
   agent: http.Agent | false = false,
 ): Promise<Reply> {
   const to = where.startsWith('http') ? { host: '127.0.0.1', port: new URL(where).port } : { socketPath: where }
-  const request = http.request({ ...to, path, method, headers, agent }).end(body)
-  const [response] = (await once(request, 'response')) as [http.IncomingMessage]
-  let text = ''
-  for await (const chunk of response.setEncoding('utf8')) text += chunk as string
-  return { status: response.statusCode!, headers: response.headers, rawHeaders: response.rawHeaders, body: text }
+  return replyTo(http.request({ ...to, path, method, headers, agent }).end(body))
 }
 
 /** Asks about a request from an address. Returns the answer. */

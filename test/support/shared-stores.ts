@@ -68,40 +68,38 @@ async function startedSqlite(): Promise<SharedPlace> {
   }
 }
 
-async function startedPostgres(): Promise<SharedPlace> {
-  const server = await startPostgres()
-  const pools: Pool[] = []
-  const pool = (): Pool => {
-    pools.push(new Pool({ connectionString: server.url, max: 4 }))
+/** A database in which each store has a pool of connections. */
+async function withPools<AnyPool extends { query(sql: string): Promise<unknown>; end(): Promise<unknown> }>(
+  { url, remove }: { readonly url: string; remove(): Promise<void> },
+  table: string,
+  connect: () => AnyPool,
+  storeOn: (pool: AnyPool) => Store,
+): Promise<SharedPlace> {
+  const pools: AnyPool[] = []
+  const pool = (): AnyPool => {
+    pools.push(connect())
     return pools.at(-1)!
   }
-  await pool().query(postgresTable())
+  await pool().query(table)
   return {
-    url: server.url,
-    words: [server.url],
-    store: () => postgresStore(pool()),
+    url,
+    words: [url],
+    store: () => storeOn(pool()),
     async remove() {
       await Promise.all(pools.map((each) => each.end()))
-      await server.remove()
+      await remove()
     },
   }
 }
 
+async function startedPostgres(): Promise<SharedPlace> {
+  const server = await startPostgres()
+  return withPools(server, postgresTable(), () => new Pool({ connectionString: server.url, max: 4 }), postgresStore)
+}
+
 async function startedMysql(): Promise<SharedPlace> {
   const server = await startMysql()
-  const pools: ReturnType<typeof createPool>[] = []
-  const pool = (): ReturnType<typeof createPool> => {
-    pools.push(createPool({ uri: server.url, connectionLimit: 4, multipleStatements: true }))
-    return pools.at(-1)!
-  }
-  await pool().query(mysqlTable())
-  return {
-    url: server.url,
-    words: [server.url],
-    store: () => mysqlStore(pool()),
-    async remove() {
-      await Promise.all(pools.map((each) => each.end()))
-      await server.remove()
-    },
-  }
+  const connect = (): ReturnType<typeof createPool> =>
+    createPool({ uri: server.url, connectionLimit: 4, multipleStatements: true })
+  return withPools(server, mysqlTable(), connect, mysqlStore)
 }

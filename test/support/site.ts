@@ -1,10 +1,9 @@
 import { execFile } from 'node:child_process'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { extname, join } from 'node:path'
 import { promisify } from 'node:util'
+import { serve, type Served } from './http.ts'
 import { root } from './programs.ts'
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -35,9 +34,9 @@ export async function buildSite(): Promise<Site> {
   const files = new Set(names.map((name) => name.slice(folder.length)))
   const pages = new Map<string, string>()
   for (const file of files) if (file.endsWith('.html')) pages.set(file, await readFile(join(folder, file), 'utf8'))
-  const { origin, close } = await serve(folder, files)
+  const { url, close } = await serveFiles(folder, files)
   return {
-    origin,
+    origin: url,
     pages,
     files,
     async close() {
@@ -48,8 +47,8 @@ export async function buildSite(): Promise<Site> {
 }
 
 /** Serves files as a static host does. */
-async function serve(folder: string, files: ReadonlySet<string>): Promise<Pick<Site, 'origin' | 'close'>> {
-  const server = createServer((request, response) => {
+function serveFiles(folder: string, files: ReadonlySet<string>): Promise<Served> {
+  return serve((request, response) => {
     const path = decodeURIComponent(new URL(request.url!, 'http://localhost').pathname).replace(/\/$/, '/index.html')
     if (files.has(path)) {
       response.setHeader('content-type', TYPES[extname(path)] ?? 'application/octet-stream')
@@ -58,12 +57,4 @@ async function serve(folder: string, files: ReadonlySet<string>): Promise<Pick<S
       void readFile(join(folder, path)).then((body) => response.end(body))
     } else response.writeHead(404).end()
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return {
-    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    async close() {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    },
-  }
 }

@@ -1,53 +1,17 @@
 import fc from 'fast-check'
-import {
-  createLimiter,
-  type Decision,
-  type Limit,
-  limit,
-  type Limiter,
-  type LimitInput,
-  stack,
-  type Store,
-} from '../../src/index.ts'
+import { createLimiter, type Limit, limit, type Limiter, type LimitInput, stack, type Store } from '../../src/index.ts'
 import type { VirtualClock } from '../../src/testing.ts'
+import { answersOf, type Input, type Step } from '../../src/testing/store-behaviours.ts'
 import { limits, names } from './harness.ts'
 
 // Random limits and requests, to compare two stores.
 
 /** A limit in two configurations under one name: a limit that changes, in its numbers or in its algorithm. */
-type Versions = readonly [Limit, Limit]
+export type Versions = readonly [Limit, Limit]
 
 export interface Setup {
   /** Limits of two limiters that are stacked; the second may have none. */
   readonly members: readonly (readonly Versions[])[]
-}
-
-export interface Step {
-  readonly kind:
-    | 'consume'
-    | 'peek'
-    | 'refund'
-    | 'settle'
-    | 'release'
-    | 'renew'
-    | 'reset'
-    | 'block'
-    | 'pause'
-    | 'penalize'
-  /** Milliseconds that pass before; whole microseconds. */
-  readonly after: number
-  readonly key: string
-  readonly version: 0 | 1
-  readonly cost: number
-  /** Which of the decisions so far is refunded or settled. */
-  readonly which: number
-  /** Milliseconds of a lock-out. */
-  readonly lasting: number
-}
-
-export interface Input {
-  readonly key: string
-  readonly version: 0 | 1
 }
 
 const growing = fc.record({
@@ -70,11 +34,13 @@ const window = fc.oneof(
   { weight: 1, arbitrary: fc.integer({ min: 1, max: 31_536_000_000 }) },
 )
 
+/** Windows on the clock and refills by interval refuse strict. */
 function canBeStrict(base: Limit): boolean {
   return base['anchor'] !== 'clock' && base['anchor'] !== 'calendar' && base['refill'] !== 'interval'
 }
 
-function written(
+/** Returns a limit with a name and with flags, as far as it can have them. */
+export function written(
   name: string,
   base: Limit,
   { strict, shadow, block }: { strict: boolean; shadow: boolean; block: LimitInput['block'] | undefined },
@@ -141,7 +107,7 @@ const stepsOf = (version: fc.Arbitrary<0 | 1>): fc.Arbitrary<Step> =>
     version,
     cost: fc.oneof({ weight: 4, arbitrary: fc.constant(1) }, { weight: 2, arbitrary: fc.nat({ max: 12 }) }),
     which: fc.nat({ max: 6 }),
-    lasting: fc.constantFrom(0, 1, 250, 3000, 60_000),
+    lasting: fc.constantFrom<Step['lasting']>(0, '1ms', '250ms', '3s', '1m'),
   })
 
 const STEPS = 40
@@ -175,28 +141,6 @@ export function limiterOn(store: Store, run: string, { members }: Setup): Limite
 }
 
 /** Runs a trace. Returns what each step came to. */
-export async function run(limiter: Limiter<Input>, clock: VirtualClock, steps: readonly Step[]): Promise<unknown[]> {
-  const decisions: Decision[] = []
-  const said: unknown[] = []
-  let newest = clock.now()
-  for (const { kind, after, key, version, cost, which, lasting } of steps) {
-    // A clock may step back by less than the slack with which memory is freed.
-    clock.advance(Math.max(after, newest - 900 - clock.now()))
-    newest = Math.max(newest, clock.now())
-    const past = decisions[decisions.length - 1 - which]
-    if (kind === 'consume' || kind === 'peek') {
-      const decision = await limiter[kind]({ key, version }, { cost })
-      if (kind === 'consume') decisions.push(decision)
-      said.push(decision)
-    } else if (kind === 'reset') await limiter.reset({ key, version })
-    else if (kind === 'block') await limiter.block({ key, version }, lasting === 0 ? 0 : `${lasting}ms`)
-    else if (kind === 'pause') await limiter.pause({ key, version }, `${lasting + 1}ms`)
-    else if (kind === 'penalize') await limiter.penalize({ key, version }, cost)
-    else if (past === undefined) continue
-    else if (kind === 'refund') await limiter.refund(past)
-    else if (kind === 'settle') await limiter.settle(past, cost)
-    else if (kind === 'release') await limiter.release(past)
-    else said.push(await limiter.renew(past))
-  }
-  return said
+export function run(limiter: Limiter<Input>, clock: VirtualClock, steps: readonly Step[]): Promise<unknown[]> {
+  return answersOf(limiter, clock, steps, () => true)
 }

@@ -7,7 +7,6 @@ import {
   denyCache,
   type DenyCacheOptions,
   type Limit,
-  limit,
   type Limiter,
   memoryStore,
   stack,
@@ -18,9 +17,7 @@ import type { Operation } from '../../src/extend.ts'
 import { Charge, isDeciding, perform } from '../../src/stores/store.ts'
 import { remoteStore } from '../../src/testing/adapter/world.ts'
 import { limits, names } from './harness.ts'
-
-/** A limit in two configurations under one name. */
-type Versions = readonly [Limit, Limit]
+import { type Versions, written } from './traces.ts'
 
 export interface Step {
   readonly process: 0 | 1
@@ -57,20 +54,7 @@ const flags = fc.record({
 })
 
 function version(name: string, algorithm: string): fc.Arbitrary<Limit> {
-  return fc.tuple(limits(algorithm, { quota, window }), flags).map(([base, { strict, shadow, block }]) =>
-    limit({
-      ...base,
-      strict: false,
-      name,
-      ...(block !== undefined && { block }),
-      ...(shadow ? { shadow } : strict && canBeStrict(base) && { strict }),
-    }),
-  )
-}
-
-/** Windows on the clock and refills by interval refuse strict. */
-function canBeStrict({ anchor, refill }: Limit): boolean {
-  return anchor !== 'clock' && anchor !== 'calendar' && refill !== 'interval'
+  return fc.tuple(limits(algorithm, { quota, window }), flags).map(([base, flagged]) => written(name, base, flagged))
 }
 
 function versions(name: string): fc.Arbitrary<Versions> {

@@ -1,8 +1,7 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage } from 'node:http'
 import { json } from 'node:stream/consumers'
 import { Redis } from 'ioredis'
+import { serve } from './http.ts'
 
 /** A proxy that speaks the REST protocol of Upstash, in front of a real Redis. */
 export interface RestProxy {
@@ -71,24 +70,21 @@ export async function startRestProxy(port: number): Promise<RestProxy> {
     return results.map((result) => (result instanceof Error ? { error: result.message } : { result }))
   }
 
-  const server = createServer((request: IncomingMessage, response: ServerResponse) => {
+  const { url, close } = await serve((request, response) => {
     answer(request).then(
       ([status, body]) => response.writeHead(status, { 'Content-Type': 'application/json' }).end(body),
       (error: unknown) => response.writeHead(500).end(JSON.stringify({ error: String(error) })),
     )
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
+  })
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     token: TOKEN,
     paths,
     commands,
     failures,
     async close() {
       redis.disconnect()
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
+      await close()
     },
   }
 }

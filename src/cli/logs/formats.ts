@@ -23,6 +23,13 @@ function quoteFrom(line: string, from: number): number {
   return at
 }
 
+/** Returns the places of the next quotation marks, at most so many. */
+function quotesFrom(line: string, from: number, most: number): number[] {
+  const found: number[] = []
+  for (let at = quoteFrom(line, from); at !== -1 && found.length < most; at = quoteFrom(line, at + 1)) found.push(at)
+  return found
+}
+
 function isEscaped(line: string, at: number, from: number): boolean {
   let start = at
   while (start > from && line.charCodeAt(start - 1) === 92) start--
@@ -114,15 +121,9 @@ function clientFrom(line: string): number {
 }
 
 function headersFrom(line: string, from: number): Headers | undefined {
-  const first = quoteFrom(line, from)
-  const second = first === -1 ? -1 : quoteFrom(line, first + 1)
-  const third = second === -1 ? -1 : quoteFrom(line, second + 1)
-  const fourth = third === -1 ? -1 : quoteFrom(line, third + 1)
-  if (fourth === -1) return undefined
-  return named(unescaped(line.slice(first + 1, second)), unescaped(line.slice(third + 1, fourth)))
-}
-
-function named(referer: string, agent: string): Headers {
+  const [first, second, third, fourth] = quotesFrom(line, from, 4)
+  if (fourth === undefined) return undefined
+  const [referer, agent] = [unescaped(line.slice(first! + 1, second)), unescaped(line.slice(third! + 1, fourth))]
   return { ...(referer !== '-' && { referer }), ...(agent !== '-' && { 'user-agent': agent }) }
 }
 
@@ -144,23 +145,20 @@ function awsParser({ wantsHeaders }: ParseSettings, isApplication: boolean): Par
   const clientAt = isApplication ? 3 : 2
 
   return function parseAws(line) {
-    const quote = quoteFrom(line, 0)
-    if (quote === -1) return OTHER_FORMAT
+    const [quote, end, third, fourth] = quotesFrom(line, 0, 4)
+    if (quote === undefined) return OTHER_FORMAT
     const before = line.slice(0, quote).split(' ', 16)
     const client = before[clientAt] ?? ''
     // Both have nine fields from the address on, and a space before the quotation mark.
     if (before.length !== clientAt + 10 || (client !== '-' && !/^[\d.:[\]A-Fa-f]{3,64}$/.test(client)))
       return OTHER_FORMAT
-    const end = quoteFrom(line, quote + 1)
-    const third = end === -1 ? -1 : quoteFrom(line, end + 1)
-    const fourth = third === -1 ? -1 : quoteFrom(line, third + 1)
-    if (fourth === -1) return 'cut off'
+    if (fourth === undefined) return 'cut off'
     const written = isApplication ? fieldFrom(line, fourth + 1, BEFORE_CREATION) : before[0]!
     const time = isoTime(written, undefined)
     if (!isTime(time)) return NO_TIME
-    const found = requestLine(line, quote + 1, end)
+    const found = requestLine(line, quote + 1, end!)
     if (found === undefined) return NO_REQUEST
-    const agent = line.slice(third + 1, fourth)
+    const agent = line.slice(third! + 1, fourth)
     return {
       time,
       ip: client === '-' ? '' : client,
@@ -353,16 +351,15 @@ function isObject(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+const JSON_PARSERS = Object.entries(JSON_FORMATS).map(
+  ([name, format]) => [name, (options: ParseSettings) => jsonParser(format, options)] as const,
+)
+
 const PARSERS: Readonly<Record<string, (options: ParseSettings) => Parse>> = {
   clf: clfParser,
   alb: (options) => awsParser(options, true),
   elb: (options) => awsParser(options, false),
-  ...Object.fromEntries(
-    Object.entries(JSON_FORMATS).map(([name, format]) => [
-      name,
-      (options: ParseSettings) => jsonParser(format, options),
-    ]),
-  ),
+  ...Object.fromEntries(JSON_PARSERS),
   json: fieldsParser,
 }
 
@@ -384,29 +381,23 @@ export function formatNamed(name: string): string {
 export class Format {
   /** The name of the format, once it is known. */
   name: string | undefined
-  readonly #options: ParseSettings
-  readonly #candidates: readonly (readonly [name: string, parse: Parse])[]
-  #parse: Parse | undefined
+  #candidates: readonly (readonly [name: string, parse: Parse])[]
 
   /** @param name a valid name, or `undefined` to detect it */
   constructor(name: string | undefined, options: ParseSettings) {
-    this.#options = options
     this.name = name
-    this.#parse = name === undefined ? undefined : PARSERS[name]!(options)
-    this.#candidates = this.#parse === undefined ? this.#all() : []
+    // General JSON lines are detected only if the option `--time` says which field is the time.
+    const others = Object.keys(PARSERS).filter((each) => each !== 'json')
+    const tried = name !== undefined ? [name] : options.fields.has('time') ? ['json'] : others
+    this.#candidates = tried.map((each) => [each, PARSERS[each]!(options)])
   }
 
   parse(line: string): ReturnType<Parse> {
-    return this.#parse === undefined ? this.#detect(line) : this.#parse(line)
-  }
-
-  #detect(line: string): ReturnType<Parse> {
     let reason: string = OTHER_FORMAT
-    for (const [name, parse] of this.#candidates) {
-      const found = parse(line)
+    for (const candidate of this.#candidates) {
+      const found = candidate[1](line)
       if (typeof found === 'object') {
-        this.name = name
-        this.#parse = parse
+        if (this.name === undefined) this.#choose(candidate)
         return found
       }
       if (found !== OTHER_FORMAT) reason = found
@@ -414,10 +405,8 @@ export class Format {
     return reason
   }
 
-  /** General JSON lines are detected only if the option `--time` says which field is the time. */
-  #all(): [string, Parse][] {
-    const names = Object.keys(PARSERS).filter((name) => name !== 'json')
-    const tried = this.#options.fields.has('time') ? ['json'] : names
-    return tried.map((name) => [name, PARSERS[name]!(this.#options)])
+  #choose(candidate: readonly [name: string, parse: Parse]): void {
+    this.name = candidate[0]
+    this.#candidates = [candidate]
   }
 }

@@ -5,12 +5,7 @@ import { SluiceError } from '../../util/errors.ts'
 import { grouped } from '../print.ts'
 
 /** The most that a reorder window contains. Beyond it the oldest entries are released early. */
-interface ReorderBounds {
-  readonly entries: number
-  readonly bytes: number
-}
-
-const BOUNDS: ReorderBounds = { entries: 500_000, bytes: 268_435_456 }
+const BOUNDS = { entries: 500_000, bytes: 268_435_456 }
 
 /**
  * Puts the entries of one file in the order of their times. An entry is released once the newest one is later by the window; entries of
@@ -20,7 +15,7 @@ export class Reorder {
   /** True if a bound has shortened the window. */
   hasOverflowed = false
   readonly #window: number
-  readonly #bounds: ReorderBounds
+  readonly #bounds: typeof BOUNDS
   #newest = -Infinity
   #released = -Infinity
   #bytes = 0
@@ -29,7 +24,7 @@ export class Reorder {
   #added: LogEntry[] = []
 
   /** @param window milliseconds */
-  constructor(window: number, bounds: ReorderBounds = BOUNDS) {
+  constructor(window: number, bounds: typeof BOUNDS = BOUNDS) {
     this.#window = window
     this.#bounds = bounds
   }

@@ -8,7 +8,7 @@ import { type LoggedRequest, offset, type ParseSettings } from './request.ts'
 import { parseDuration } from '../../util/duration.ts'
 import type { ValuesOf } from '../command.ts'
 import { MOST_KEYS } from '../../stores/memory/index.ts'
-import { SluiceError } from '../../util/errors.ts'
+import { refuse } from '../../util/validate.ts'
 
 /**
  * Returns a function from a request to its key. The names are `ip`, `user`, `path`, `method`, `everyone`, `header:NAME`, or the dotted path
@@ -141,7 +141,7 @@ function fieldsOf({ time, field = [] }: LogValues): Map<string, readonly string[
   const fields = new Map<string, readonly string[]>()
   for (const each of field) {
     const [name, path] = [each.slice(0, each.indexOf('=')), each.slice(each.indexOf('=') + 1)]
-    if (!FIELDS.has(name) || path === '') throw misuse('--field', 'ip, user, method or path and a field: ip=a.b', each)
+    if (!FIELDS.has(name) || path === '') refuse('--field', 'ip, user, method or path and a field: ip=a.b', each)
     fields.set(name, path.split('.'))
   }
   if (time !== undefined) fields.set('time', time.split('.'))
@@ -150,22 +150,18 @@ function fieldsOf({ time, field = [] }: LogValues): Map<string, readonly string[
 
 function zoneOf(text: string): number {
   const zone = offset(text)
-  if (Number.isNaN(zone)) throw misuse('--zone', 'Z or an offset such as +02:00', text)
+  if (Number.isNaN(zone)) refuse('--zone', 'Z or an offset such as +02:00', text)
   return zone
 }
 
 function reorderOf(text: string): number {
   const ms = text === '0' ? 0 : parseDuration(text)
   if (ms !== undefined && ms <= LONGEST_REORDER) return ms
-  throw misuse('--reorder', 'a time up to 1d, such as 10s, or 0', text)
+  return refuse('--reorder', 'a time up to 1d, such as 10s, or 0', text)
 }
 
 function numberIn(option: string, text: string, least: number, most: number): number {
   const number = Number(text)
   if (/^\d+$/.test(text) && number >= least && number <= most) return number
-  throw misuse(option, `a whole number from ${least} to ${most}`, text)
-}
-
-function misuse(option: string, expected: string, given: string): SluiceError {
-  return new SluiceError('INVALID_OPTION', `${option}: expected ${expected}, got ${JSON.stringify(given)}`)
+  return refuse(option, `a whole number from ${least} to ${most}`, text)
 }

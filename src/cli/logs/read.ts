@@ -92,7 +92,13 @@ export async function readLogs(
   // The standard input cannot be read again.
   const isTrial = !once && files.length === inputs.length
   const late = new LateLines()
-  const first = await firstPass(files, options, late, isTrial ? begin() : undefined)
+  const trial = isTrial ? begin() : undefined
+  // All late lines are collected, and entries are passed on until the first of them.
+  const collect: OnLate = ({ place }, { request, line }, _, text) =>
+    late.add({ time: request.time, file: place, line, text })
+  const first = await pass(files, options, collect, undefined, (entry, file) => {
+    if (late.count === 0) trial?.(entry, file)
+  })
   const last = isTrial && late.count === 0 ? first : await secondPass(inputs, options, late, begin(), first.sources)
   return checked(last, options)
 }
@@ -103,20 +109,6 @@ interface Pass {
   requests: number
   from: number
   until: number
-}
-
-/** Passes entries on until the first late line. Collects all late lines. */
-async function firstPass(
-  files: readonly Input[],
-  options: LogSettings,
-  late: LateLines,
-  each: EachEntry | undefined,
-): Promise<Pass> {
-  const collect: OnLate = ({ place }, { request, line }, _, text) =>
-    late.add({ time: request.time, file: place, line, text })
-  return pass(files, options, collect, undefined, (entry, file) => {
-    if (late.count === 0) each?.(entry, file)
-  })
 }
 
 /** Passes all entries on, the late ones of files at their times. */

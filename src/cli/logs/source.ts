@@ -221,16 +221,12 @@ export class Source {
       this.#ready.length = 0
       this.#at = 0
       const chunk = await this.#read()
-      if (chunk !== undefined) this.#push(chunk)
-      else if (!this.#end()) return false
+      if (chunk === undefined) return this.#end()
+      this.#chunk = { size: chunk.length, held: 0 }
+      this.#lines.push(chunk)
+      this.#reorder.release(this.#ready)
     }
     return true
-  }
-
-  #push(chunk: Buffer): void {
-    this.#chunk = { size: chunk.length, held: 0 }
-    this.#lines.push(chunk)
-    this.#reorder.release(this.#ready)
   }
 
   /** Releases what is left. Returns false if nothing is. */
@@ -265,11 +261,10 @@ export class Source {
     if (entry.key === '') this.#problems.withoutKey++
     if (!Number.isInteger(entry.request.time / 1000)) this.#problems.hasFractions = true
     const by = this.#reorder.add(entry)
-    if (by === 0) this.requests++
-    else this.#passOn(entry, by, line)
-  }
-
-  #passOn(entry: LogEntry, by: number, line: string): void {
+    if (by === 0) {
+      this.requests++
+      return
+    }
     this.late++
     this.lateLines += entry.line
     this.#onLate(this, entry, by, line, this.#problems)

@@ -12,50 +12,48 @@ import { PREFIX } from '../../stores/redis/keys.ts'
 import { LOG_OPTIONS, LOG_USAGE, logSettings, type LogSettings } from '../logs/options.ts'
 import { loadRules } from '../rules/command.ts'
 import { parseLimit } from './expression.ts'
+import type { TallyReport } from './tally.ts'
 import { EXACT_HEADINGS, exactCells, htmlOf, KEY_HEADINGS, keyCells, LIMIT_HEADINGS, limitCells } from './html.ts'
 
 const BUFFERED = 65_536
 
 /** Writes every decision as a line of JSON. */
-interface DecisionsFile {
+class DecisionsFile {
   /** False for a pipe or a device, which cannot be cleared. */
   readonly isFile: boolean
-  /** Empties the file. The first decision is written after it. */
-  clear(): void
-  add(entry: LogEntry, file: string, allowed: boolean | undefined, limits: readonly LimitStatus[]): void
-  close(): void
-}
+  readonly #descriptor: number
+  #buffer = ''
 
-function openDecisions(path: string): DecisionsFile {
-  const descriptor = opened(path)
-  const isFile = fstatSync(descriptor).isFile()
-  let buffer = ''
-  return {
-    isFile,
-    clear() {
-      buffer = ''
-      if (isFile) ftruncateSync(descriptor)
-    },
-    add({ request, line }, file, allowed, limits) {
-      const time = new Date(request.time).toISOString()
-      buffer += `${JSON.stringify({ file, line, time, allowed, limits: limits.map(verdict) })}\n`
-      if (buffer.length < BUFFERED) return
-      writeSync(descriptor, buffer)
-      buffer = ''
-    },
-    close() {
-      writeSync(descriptor, buffer)
-      closeSync(descriptor)
-    },
+  constructor(path: string) {
+    try {
+      // Writes at the end of the file, which moves when the file is cleared.
+      this.#descriptor = openSync(path, 'a')
+    } catch (cause) {
+      throw new Error(`--decisions: ${(cause as Error).message}`, { cause })
+    }
+    this.isFile = fstatSync(this.#descriptor).isFile()
   }
-}
 
-function opened(path: string): number {
-  try {
-    // Writes at the end of the file, which moves when the file is cleared.
-    return openSync(path, 'a')
-  } catch (cause) {
-    throw new Error(`--decisions: ${(cause as Error).message}`, { cause })
+  /** Empties the file. The first decision is written after it. */
+  clear(): void {
+    this.#buffer = ''
+    if (this.isFile) ftruncateSync(this.#descriptor)
+  }
+
+  add({ request, line }: LogEntry, file: string, allowed: boolean | undefined, limits: readonly LimitStatus[]): void {
+    const time = new Date(request.time).toISOString()
+    this.#buffer += `${JSON.stringify({ file, line, time, allowed, limits: limits.map(verdict) })}\n`
+    if (this.#buffer.length >= BUFFERED) this.#write()
+  }
+
+  close(): void {
+    this.#write()
+    closeSync(this.#descriptor)
+  }
+
+  #write(): void {
+    writeSync(this.#descriptor, this.#buffer)
+    this.#buffer = ''
   }
 }
 
@@ -102,18 +100,15 @@ const NUMBERS = new Set([1, 2, 3, 4, 5, 6, 7])
 
 function printed(report: Report): string {
   const { log, decisions, limits, notes } = report
-  const overall =
-    decisions === undefined
-      ? []
-      : [
-          `${grouped(decisions.admitted)} requests admitted, ${grouped(decisions.denied)} denied (${percent(decisions.denied, decisions.requests)})`,
-          '',
-        ]
   const head = [...summaryLines(log), ...notes.map((note) => `note: ${note}`)]
   const table = limitTable(limits)
   // A comparison is about its table, which lists of keys would push off the screen.
-  const first = decisions === undefined ? [...table, '', ...head] : [...head, '', ...overall, ...table]
+  const first = decisions === undefined ? [...table, '', ...head] : [...head, '', overall(decisions), '', ...table]
   return [...first, ...limits.flatMap(hardestTable), ''].join('\n')
+}
+
+function overall({ admitted, denied, requests }: TallyReport): string {
+  return `${grouped(admitted)} requests admitted, ${grouped(denied)} denied (${percent(denied, requests)})`
 }
 
 function limitTable(limits: readonly LimitReport[]): string[] {
@@ -166,7 +161,7 @@ async function replayed(paths: readonly string[], values: Values, stdin: Io['std
   const rules = values.rules === undefined ? undefined : await loadRules(values.rules, PLACE, options)
   let replay = replayOf(values, rules, options)
   let missing = rules && new MissingFacts(rules)
-  const decisions = values.decisions === undefined ? undefined : openDecisions(values.decisions)
+  const decisions = values.decisions === undefined ? undefined : new DecisionsFile(values.decisions)
   try {
     const begin = (): EachEntry => {
       replay = replayOf(values, rules, options)
@@ -186,7 +181,7 @@ async function replayed(paths: readonly string[], values: Values, stdin: Io['std
   }
 }
 
-const PLACE = { name: 'rules', prefix: PREFIX, client: undefined }
+const PLACE = { name: 'rules', prefix: PREFIX }
 
 function refuseTogether({ rules, limit = [], compare, key }: Values): void {
   if ((rules === undefined) === (limit.length === 0)) throw new Misuse('expected --limit or --rules, and not both')

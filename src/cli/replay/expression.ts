@@ -28,15 +28,15 @@ const EXAMPLE = "such as 'gcra 100/1m burst=20 path=/login'"
  */
 export function parseLimit(text: string): LimitExpression {
   const [algorithm = '', rate = '', ...rest] = text.trim().split(/\s+/)
-  const known = optionsOf(algorithm)
-  const slots = knownAlgorithms().find(({ name, renew }) => name === algorithm && renew !== undefined)
+  const { options: own, windowOption, renew } = algorithmNamed(algorithm)
+  const known = [...own, ...(windowOption ? [windowOption.name] : []), ...COMMON]
+  const isSlots = renew !== undefined
   const slash = rate.indexOf('/')
-  if (slots !== undefined && (rate === '' || slash !== -1))
+  if (isSlots && (rate === '' || slash !== -1))
     throw misuse(text, `expected how many requests may run after ${algorithm}, such as 10`)
-  if (slots === undefined && slash < 1)
-    throw misuse(text, `expected a quota and a window after ${algorithm}, such as 100/1m`)
+  if (!isSlots && slash < 1) throw misuse(text, `expected a quota and a window after ${algorithm}, such as 100/1m`)
   const { path, method, ...options } = Object.fromEntries(rest.map((each) => option(each, text, algorithm, known)))
-  const numbers = slots
+  const numbers = isSlots
     ? { quota: valueOf(rate) }
     : { quota: valueOf(rate.slice(0, slash)), window: rate.slice(slash + 1) }
   const input = { algorithm, ...numbers, ...options }
@@ -52,10 +52,9 @@ function made(text: string, input: LimitInput): Limit {
   }
 }
 
-function optionsOf(name: string): readonly string[] {
+function algorithmNamed(name: string): ReturnType<typeof knownAlgorithms>[number] {
   const found = knownAlgorithms().find((each) => each.name === name)
-  if (found !== undefined)
-    return [...found.options, ...(found.windowOption ? [found.windowOption.name] : []), ...COMMON]
+  if (found !== undefined) return found
   const names = knownAlgorithms().map((each) => each.name)
   throw new SluiceError(
     'UNKNOWN_ALGORITHM',

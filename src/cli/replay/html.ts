@@ -51,16 +51,11 @@ ${svg(HEIGHT, `Requests over time, admitted and ${verb}: ${title}`, shapes)}</di
 </figure>`
 }
 
-interface Bar {
-  readonly label: string
-  readonly strict: number
-  readonly lenient: number
-}
-
 /** Draws how often each limit decides otherwise than the exact log: too strict, and too lenient next to it. */
-function bars(given: readonly Bar[]): string {
-  const most = given.reduce((max, { strict, lenient }) => Math.max(max, strict + lenient), 1)
-  const rows = given.map(({ label, strict, lenient }) => {
+function bars(limits: readonly LimitReport[]): string {
+  const most = limits.reduce((max, { exact }) => Math.max(max, exact!.tooStrict + exact!.tooLenient), 1)
+  const rows = limits.map(({ limit: label, exact }) => {
+    const { tooStrict: strict, tooLenient: lenient } = exact!
     const wide = (count: number): number => (WIDTH * count) / most
     const shapes = [
       rectangle('plain', 0, 0, wide(lenient), 14),
@@ -178,15 +173,8 @@ export const LIMIT_HEADINGS: readonly string[] = ['limit', 'requests', 'admitted
 export const EXACT_HEADINGS: readonly string[] = ['too strict', 'too lenient']
 export const KEY_HEADINGS: readonly string[] = ['key', 'denied', 'worst minute', 'first', 'last']
 
-export function limitCells({
-  limit,
-  requests,
-  admitted,
-  denied,
-  shadow,
-  keysDenied,
-  hasMoreKeys,
-}: LimitReport): string[] {
+export function limitCells(report: LimitReport): string[] {
+  const { limit, requests, admitted, denied, shadow, keysDenied, hasMoreKeys } = report
   const keys = `${grouped(keysDenied)}${hasMoreKeys ? '+' : ''}`
   return [limit, ...[requests, admitted, denied, shadow].map(grouped), keys]
 }
@@ -205,17 +193,9 @@ export function keyCells({ hardest }: LimitReport): string[][] {
 }
 
 function differences(limits: readonly LimitReport[]): string {
-  const plot = bars(
-    limits.map(({ limit, exact }) => ({ label: limit, strict: exact!.tooStrict, lenient: exact!.tooLenient })),
-  )
-  return [
-    '<h2>Decisions that differ from an exact log of the window</h2>',
-    plot,
-    table(
-      ['limit', ...EXACT_HEADINGS],
-      limits.map((each) => [each.limit, ...exactCells(each)]),
-    ),
-  ].join('\n')
+  const rows = limits.map((each) => [each.limit, ...exactCells(each)])
+  const figures = table(['limit', ...EXACT_HEADINGS], rows)
+  return ['<h2>Decisions that differ from an exact log of the window</h2>', bars(limits), figures].join('\n')
 }
 
 /** @param rows the first cell of each is a text; the others are numbers and times */

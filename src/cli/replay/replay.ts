@@ -140,16 +140,6 @@ export class ExactLog {
 
 type Decide = (entry: LogEntry) => Decision
 
-/** A store whose clock shows the time of the entry that is decided. */
-interface LogStore {
-  readonly store: SyncStore
-  /** True if a limit has had more keys than the store keeps apart. */
-  readonly isFull: boolean
-  set(time: number): void
-  /** Keeps the slots of a decision until the end of its request. Throws `INVALID_OPTION` if the log does not say when that is. */
-  hold(limiter: Limiter<never, Decision>, decision: Decision, request: LoggedRequest): void
-}
-
 /** Slots that are held, and when they are renewed or given back. */
 interface Running {
   readonly limiter: Limiter<never, Decision>
@@ -159,35 +149,45 @@ interface Running {
   next: number
 }
 
-function logStore(maxKeys: number): LogStore {
-  let [now, isFull] = [0, false]
-  const running = new Heap<Running>((one, other) => one.next < other.next)
-  const clock = { now: () => now }
-  const store = memoryStore({ maxKeys, clock, onFull: () => void (isFull = true) })
-  return {
-    store,
-    get isFull() {
-      return isFull
-    },
-    set(time) {
-      for (let first = running.first; first !== undefined && first.next <= time; first = running.first) {
-        running.shift()
-        now = first.next
-        if (now >= first.end) first.limiter.release(first.decision)
-        else {
-          void first.limiter.renew(first.decision)
-          running.add({ ...first, next: Math.min(first.end, now + first.lease / 2) })
-        }
+/** A store whose clock shows the time of the entry that is decided. */
+class LogStore {
+  readonly store: SyncStore
+  /** True if a limit has had more keys than the store keeps apart. */
+  isFull = false
+  #now = 0
+  readonly #running = new Heap<Running>((one, other) => one.next < other.next)
+
+  constructor(maxKeys: number) {
+    this.store = memoryStore({ maxKeys, clock: { now: () => this.#now }, onFull: () => void (this.isFull = true) })
+  }
+
+  /**
+   * Decides at the time of a request, and keeps the slots of the decision until the end of the request. Throws `INVALID_OPTION` if the log does not
+   * say when that is.
+   */
+  decide(limiter: Limiter<never, Decision>, { time, took }: LoggedRequest, consume: () => Decision): Decision {
+    this.#moveTo(time)
+    const decision = consume()
+    if (!holdsSlots(decision)) return decision
+    if (took === undefined) throw noEnds(decision)
+    const lease = Math.min(...decision.limits.flatMap(({ limit }) => (countsSlots(limit) ? [limit.window] : [])))
+    const end = time + took
+    this.#running.add({ limiter, decision, end, lease, next: Math.min(end, time + lease / 2) })
+    return decision
+  }
+
+  #moveTo(time: number): void {
+    const running = this.#running
+    for (let first = running.first; first !== undefined && first.next <= time; first = running.first) {
+      running.shift()
+      const now = (this.#now = first.next)
+      if (now >= first.end) first.limiter.release(first.decision)
+      else {
+        void first.limiter.renew(first.decision)
+        running.add({ ...first, next: Math.min(first.end, now + first.lease / 2) })
       }
-      now = time
-    },
-    hold(limiter, decision, { took }) {
-      if (!holdsSlots(decision)) return
-      if (took === undefined) throw noEnds(decision)
-      const leases = decision.limits.flatMap(({ limit }) => (countsSlots(limit) ? [limit.window] : []))
-      const [end, lease] = [now + took, Math.min(...leases)]
-      running.add({ limiter, decision, end, lease, next: Math.min(end, now + lease / 2) })
-    },
+    }
+    this.#now = time
   }
 }
 
@@ -203,11 +203,7 @@ function noEnds({ limits }: Decision): SluiceError {
 const NO_KEY = '(no key)'
 
 /** Makes one limiter of several limits: one transaction. */
-function limitsDecider(
-  expressions: readonly LimitExpression[],
-  { store, set, hold }: LogStore,
-  hasCosts: boolean,
-): Decide {
+function limitsDecider(expressions: readonly LimitExpression[], place: LogStore, hasCosts: boolean): Decide {
   const limits = expressions.map(({ limit, matches }) =>
     matches === undefined
       ? limit
@@ -215,26 +211,16 @@ function limitsDecider(
   )
   const keyer = ({ key }: LogEntry): string => key || NO_KEY
   const cost = ({ cost: units }: LogEntry): number => units
-  const limiter = createLimiter<LogEntry>({ keyer, limits, store, ...(hasCosts && { cost }) })
-  return (entry) => {
-    set(entry.request.time)
-    const decision = limiter.consume(entry)
-    hold(limiter, decision, entry.request)
-    return decision
-  }
+  const limiter = createLimiter<LogEntry>({ keyer, limits, store: place.store, ...(hasCosts && { cost }) })
+  return (entry) => place.decide(limiter, entry.request, () => limiter.consume(entry))
 }
 
 /** Makes a limiter with rules. They match what the log has: the method, the path, the address, headers, and fields as attributes. */
-function rulesDecider(compiled: CompiledRules, { store, set, hold }: LogStore): Decide {
-  const rules = new Rules<RulesInput>(compiled, {})
-  const limiter = createLimiter({ rules, store })
-  return ({ request, cost }) => {
-    set(request.time)
-    // The store answers at once, and the attributes are not a promise.
-    const decision = limiter.consume(inputOf(request), { cost }) as Decision
-    hold(limiter as Limiter<never, Decision>, decision, request)
-    return decision
-  }
+function rulesDecider(compiled: CompiledRules, place: LogStore): Decide {
+  const limiter = createLimiter({ rules: new Rules<RulesInput>(compiled, {}), store: place.store })
+  // The store answers at once, and the attributes are not a promise.
+  const consume = ({ request, cost }: LogEntry): Decision => limiter.consume(inputOf(request), { cost }) as Decision
+  return (entry) => place.decide(limiter as Limiter<never, Decision>, entry.request, () => consume(entry))
 }
 
 /** Keys in the store share no memory with the log. */
@@ -271,73 +257,63 @@ export interface Replay {
 
 /** Replays several limits as one transaction. */
 export function replayLimits(expressions: readonly LimitExpression[], options: LogSettings, hasCosts: boolean): Replay {
-  const place = logStore(options.maxKeys)
-  const decide = limitsDecider(expressions, place, hasCosts)
+  const place = new LogStore(options.maxKeys)
   const labels = new Map(expressions.map(({ text, limit }) => [limit, text]))
-  const label = (status: LimitStatus): string => labels.get(status.limit)!
-  return transaction(decide, place, options, label, expressions)
+  const tallies = expressions.map(({ text, limit }) => [text, tallyFor(limit, options)] as const)
+  const decide = limitsDecider(expressions, place, hasCosts)
+  return transaction(decide, place, options, (status) => labels.get(status.limit)!, new Map(tallies))
 }
 
 /** Replays rules. They are compiled with the `ipv6Subnet` of the options. */
 export function replayRules(rules: CompiledRules, options: LogSettings): Replay {
-  const place = logStore(options.maxKeys)
-  const label = ({ limiter, limit: { name } }: LimitStatus): string => `${limiter.replace(/^rules\//, '')}: ${name}`
-  return transaction(rulesDecider(rules, place), place, options, label)
+  const place = new LogStore(options.maxKeys)
+  // Policies share equal limits, so a label is made once for each limiter and limit.
+  const labels = new Map<string, Map<Limit, string>>()
+  function label({ limiter, limit }: LimitStatus): string {
+    const known = labels.get(limiter)?.get(limit)
+    if (known !== undefined) return known
+    const text = `${limiter.slice('rules/'.length)}: ${limit.name}`
+    labels.set(limiter, (labels.get(limiter) ?? new Map<Limit, string>()).set(limit, text))
+    return text
+  }
+  return transaction(rulesDecider(rules, place), place, options, label, new Map())
 }
 
+function tallyFor({ shadow }: Limit, { maxKeys }: LogSettings): Tally {
+  return new Tally(shadow === true, maxKeys)
+}
+
+/** @param tallies by the labels of limits: those that are reported first */
 function transaction(
   decide: Decide,
   place: LogStore,
-  { maxKeys }: LogSettings,
+  options: LogSettings,
   label: (status: LimitStatus) => string,
-  expressions: readonly LimitExpression[] = [],
+  tallies: Map<string, Tally>,
 ): Replay {
-  const whole = new Tally(false, maxKeys)
-  const tallies = new Map<string, Tally>()
-  const byLimit = new Map<Limit, Map<string, Tally>>()
-  for (const { text, limit: made } of expressions) tallies.set(text, new Tally(made.shadow === true, maxKeys))
-
-  /** Finds the tally of a limit by its label, which is made once for each limit and limiter. */
-  function tallyOf(status: LimitStatus): Tally {
-    const known = byLimit.get(status.limit)?.get(status.limiter)
-    if (known !== undefined) return known
-    const text = label(status)
-    const tally = tallies.get(text) ?? new Tally(status.limit.shadow === true, maxKeys)
-    tallies.set(text, tally)
-    byLimit.set(status.limit, (byLimit.get(status.limit) ?? new Map<string, Tally>()).set(status.limiter, tally))
-    return tally
-  }
-
+  const whole = new Tally(false, options.maxKeys)
   return {
     decide(entry) {
-      const decision: Decision = decide(entry)
+      const decision = decide(entry)
       const { time } = entry.request
-      for (const status of decision.limits) tallyOf(status).add(status.key, time, status.allowed)
+      for (const status of decision.limits) {
+        const text = label(status)
+        if (!tallies.has(text)) tallies.set(text, tallyFor(status.limit, options))
+        tallies.get(text)!.add(status.key, time, status.allowed)
+      }
       whole.add(decision.binding?.key ?? entry.key, time, decision.allowed)
       return decision
     },
     report: () => ({
       decisions: whole.report(),
-      limits: [...tallies].map(([text, tally]) => limitReport(text, tally)),
+      limits: Array.from(tallies, ([limit, tally]) => ({ limit, ...tally.report(), exact: undefined })),
       notes: place.isFull ? [FULL] : [],
     }),
   }
 }
 
-function limitReport(text: string, tally: Tally, exact?: ExactLog): LimitReport {
-  return { limit: text, ...tally.report(), exact: exact?.report() }
-}
-
 const FULL =
   'there were more keys than --max-keys: some shared a counter, so they may be denied here and not by a server with more room'
-
-interface Contestant {
-  readonly expression: LimitExpression
-  readonly place: LogStore
-  readonly decide: Decide
-  readonly tally: Tally
-  readonly exact: ExactLog
-}
 
 /**
  * Replays each limit by itself, and compares its decisions with those of an exact log with its quota and window. With one limit, all
@@ -347,36 +323,35 @@ export function replayCompared(given: readonly LimitExpression[], options: LogSe
   for (const { text, limit } of given)
     if (countsSlots(limit))
       throw new SluiceError('INVALID_OPTION', `--limit ${shown(text)}: expected a limit with a window for --compare`)
-  const contestants = (given.length === 1 ? everyAlgorithm(given[0]!) : given).map((expression): Contestant => {
-    const place = logStore(options.maxKeys)
-    const { limit: made } = expression
+  const contestants = (given.length === 1 ? everyAlgorithm(given[0]!) : given).map((expression) => {
+    const place = new LogStore(options.maxKeys)
+    const { text, limit } = expression
     return {
-      expression,
+      text,
       place,
       decide: limitsDecider([expression], place, hasCosts),
-      tally: new Tally(made.shadow === true, options.maxKeys),
-      exact: new ExactLog(made.quota, made.window, options.maxKeys),
+      tally: tallyFor(limit, options),
+      exact: new ExactLog(limit.quota, limit.window, options.maxKeys),
     }
   })
   return {
     decide(entry) {
-      return { allowed: undefined, limits: contestants.flatMap((each) => compared(each, entry)) }
+      const limits = contestants.flatMap(({ decide, tally, exact }) => {
+        const { limits: decided } = decide(entry)
+        for (const { key, cost, allowed } of decided) {
+          tally.add(key, entry.request.time, allowed)
+          exact.compare(key, entry.request.time, cost, allowed)
+        }
+        return decided
+      })
+      return { allowed: undefined, limits }
     },
     report: () => ({
       decisions: undefined,
-      limits: contestants.map(({ expression, tally, exact }) => limitReport(expression.text, tally, exact)),
+      limits: contestants.map(({ text, tally, exact }) => ({ limit: text, ...tally.report(), exact: exact.report() })),
       notes: contestants.some(({ place }) => place.isFull) ? [FULL] : [],
     }),
   }
-}
-
-function compared({ decide, tally, exact }: Contestant, entry: LogEntry): readonly LimitStatus[] {
-  const { limits } = decide(entry)
-  const [status] = limits
-  if (status === undefined) return limits
-  tally.add(status.key, entry.request.time, status.allowed)
-  exact.compare(status.key, entry.request.time, status.cost, status.allowed)
-  return limits
 }
 
 /** Returns a limit, and the same quota and window with every other algorithm that takes them. */
@@ -387,11 +362,8 @@ function everyAlgorithm(given: LimitExpression): LimitExpression[] {
     ({ name, renew }) => name !== given.limit.algorithm && name !== 'spacing' && renew === undefined,
   )
   const made = others.flatMap(({ name }) => {
-    const input = { algorithm: name, quota, window: `${window}ms`, ...(shadow && { shadow }) }
-    const found = limitOrNone(input)
-    return found === undefined
-      ? []
-      : [{ text: `${name} ${quota}/${windowText(found)}`, limit: found, matches: given.matches }]
+    const found = limitOrNone({ algorithm: name, quota, window: `${window}ms`, ...(shadow && { shadow }) })
+    return found === undefined ? [] : [{ ...given, text: `${name} ${quota}/${windowText(found)}`, limit: found }]
   })
   return [given, ...made]
 }

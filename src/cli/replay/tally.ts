@@ -97,7 +97,7 @@ export class Tally {
     this.#denied++
     const known = this.#keys.get(key)
     if (known !== undefined) known.add(time)
-    else if (this.#keys.size < this.#maxKeys) this.#keys.set(copyText(key), new Denials(time))
+    else if (this.#keys.size < this.#maxKeys) this.#keys.set(copyText(key), new Denials().add(time))
     else this.#hasMoreKeys = true
   }
 
@@ -126,30 +126,25 @@ export class Tally {
 }
 
 class Denials {
-  count = 1
-  readonly #first: number
-  #last: number
-  #minute: number
-  #inMinute = 1
-  #worstMinute: number
-  #worst = 1
+  count = 0
+  #first = NaN
+  #last = NaN
+  #minute = NaN
+  #inMinute = 0
+  #worstMinute = NaN
+  #worst = 0
 
-  constructor(time: number) {
-    this.#first = time
-    this.#last = time
-    this.#minute = Math.floor(time / MINUTE)
-    this.#worstMinute = this.#minute
-  }
-
-  add(time: number): void {
+  add(time: number): this {
     const minute = Math.floor(time / MINUTE)
+    if (this.count++ === 0) this.#first = time
+    this.#last = time
     this.#inMinute = minute === this.#minute ? this.#inMinute + 1 : 1
     this.#minute = minute
-    this.#last = time
-    this.count++
-    if (this.#inMinute <= this.#worst) return
-    this.#worst = this.#inMinute
-    this.#worstMinute = minute
+    if (this.#inMinute > this.#worst) {
+      this.#worst = this.#inMinute
+      this.#worstMinute = minute
+    }
+    return this
   }
 
   report(key: string): DeniedKey {

@@ -3,6 +3,7 @@ import type { CompiledRules } from '../../rules/dimensions.ts'
 import { mistakesIn, problemText, type RulesProblem } from '../../rules/document.ts'
 import {
   checkedRules,
+  type PulledRules,
   pullRules,
   pushChecked,
   rollbackRules,
@@ -15,6 +16,7 @@ import { shown, SluiceError } from '../../util/errors.ts'
 import { clients, withRedis } from '../connect.ts'
 import { command, type Command as CliCommand, Misuse, type ValuesOf } from '../command.ts'
 import { clientAddress } from '../../http/keys/address.ts'
+import type { RedisClient } from '../../stores/redis/clients.ts'
 import { PREFIX } from '../../stores/redis/keys.ts'
 import { EXIT, jsonText, type Outcome } from '../print.ts'
 import { differences, type Effect, EFFECTS, mayHave, printedDifferences } from './diff.ts'
@@ -22,18 +24,31 @@ import { doubtsOf } from './doubts.ts'
 import { historyOf, printedHistory } from './history.ts'
 import { explain, printedExplanation } from './explain.ts'
 
+/** Where rules are in Redis, and the client that reads them. */
 interface Place {
   readonly name: string
   readonly prefix: string
-  readonly client: string | undefined
+  readonly client?: string | undefined
 }
 
-async function loadText(from: string, place: Place): Promise<RulesText> {
-  if (!isRedisUrl(from)) return readRulesFile(from)
-  const { name, prefix } = place
-  const found = await withRedis(from, place.client, (_, client) => pullRules(client, { name, prefix }))
-  if (found !== undefined) return found
-  throw noRules(name)
+/** Connects to Redis, and calls `work` with the place of the rules there. */
+async function atRedis<Answer>(
+  url: string,
+  { name, prefix, client }: Place,
+  work: (client: RedisClient, place: { readonly name: string; readonly prefix: string }) => Promise<Answer>,
+): Promise<Answer> {
+  if (!isRedisUrl(url)) throw misuse('a Redis URL')
+  return withRedis(url, client, (_, connected) => work(connected, { name, prefix }))
+}
+
+async function pulled(url: string, place: Place): Promise<PulledRules> {
+  const found = await atRedis(url, place, pullRules)
+  if (found === undefined) throw noRules(place.name)
+  return found
+}
+
+function loadText(from: string, place: Place): Promise<RulesText> {
+  return isRedisUrl(from) ? pulled(from, place) : readRulesFile(from)
 }
 
 export function isRedisUrl(text: string): boolean {
@@ -110,7 +125,7 @@ const OPTIONS = {
 } as const
 
 type Values = ValuesOf<typeof OPTIONS>
-type Subcommand = (words: readonly string[], values: Values, place: Place) => Promise<Outcome>
+type Subcommand = (words: readonly string[], values: Values) => Promise<Outcome>
 
 /** The commands, each digit for a number of words that it takes, and its options beside those of all commands. */
 const COMMANDS: Readonly<Record<string, readonly [words: string, work: Subcommand, ...options: (keyof Values)[]]>> = {
@@ -130,43 +145,40 @@ export const rulesCommand: CliCommand = command(USAGE, OPTIONS, async ([name = '
   const [, work, ...options] = found
   const known = new Set<string>([...OF_ALL, ...options])
   for (const each of named) if (!known.has(each)) throw misuse(`no --${each} with ${name}`)
-  const { prefix, client } = values
+  const { client } = values
   if (client !== undefined && !clients.some((each) => each.name === client))
     throw misuse(`one of ${clients.map((each) => each.name).join(', ')} as --client`)
-  return work(words, values, { name: values.name, prefix, client })
+  return work(words, values)
 })
 
 function misuse(expected: string): Misuse {
   return new Misuse(`expected ${expected}`)
 }
 
-async function check([from]: readonly string[], { json }: Values, place: Place): Promise<Outcome> {
-  const found = await orMistakes(compileText(await loadText(from!, place)))
+async function check([from]: readonly string[], values: Values): Promise<Outcome> {
+  const { json } = values
+  const found = await orMistakes(compileText(await loadText(from!, values)))
   const [problems, warnings] = isProblems(found) ? [found, []] : [[], warningsOf(found)]
   const exitCode = problems.length === 0 ? EXIT.done : EXIT.failed
   if (json) return { text: jsonText({ valid: exitCode === EXIT.done, problems, warnings }), exitCode }
   const lines = exitCode === EXIT.done ? `${from}: no mistakes\n` : problemLines(problems)
-  return { text: lines, note: warningLines(warnings), exitCode }
+  return { text: lines, note: problemLines(warnings, 'warning: '), exitCode }
 }
 
 function warningsOf({ compiled, located }: CompiledText): readonly RulesProblem[] {
   return located(doubtsOf(compiled))
 }
 
-function warningLines(warnings: readonly RulesProblem[]): string {
-  return warnings.map((each) => `warning: ${problemText(each)}\n`).join('')
+function problemLines(problems: readonly RulesProblem[], label = ''): string {
+  return problems.map((each) => `${label}${problemText(each)}\n`).join('')
 }
 
-function problemLines(problems: readonly RulesProblem[]): string {
-  return problems.map((each) => `${problemText(each)}\n`).join('')
-}
-
-async function diff([old, next]: readonly string[], values: Values, place: Place): Promise<Outcome> {
+async function diff([old, next]: readonly string[], values: Values): Promise<Outcome> {
   const { json } = values
   const effects = (values['fail-on'] ?? '').split(',').filter((each) => each !== '')
   if (values['fail-on'] !== undefined && (effects.length === 0 || !effects.every(isEffect)))
     throw misuse(`${EFFECTS.join(' or ')}, or both with a comma, as --fail-on`)
-  const found = differences(await loadRules(old!, place), await loadRules(next!, place))
+  const found = differences(await loadRules(old!, values), await loadRules(next!, values))
   const failing = found.filter((each) => effects.some((effect) => mayHave(each, effect as Effect)))
   return {
     text: json ? jsonText({ differences: found }) : printedDifferences(found),
@@ -181,59 +193,51 @@ function isEffect(text: string): boolean {
   return (EFFECTS as readonly string[]).includes(text)
 }
 
-async function push([from, url]: readonly string[], values: Values, place: Place): Promise<Outcome> {
-  const { json, writer, version } = values
-  const { name, prefix } = place
+async function push([from, url]: readonly string[], values: Values): Promise<Outcome> {
+  const { json, writer, version, name } = values
   if (isRedisUrl(from!) || !isRedisUrl(url!)) throw misuse('a file and a Redis URL')
   if (version !== undefined && !/^\d{1,15}$/.test(version)) throw misuse('a whole number as --version')
   const found = await orMistakes(checkedRules(await readRulesFile(from!)))
   if (isProblems(found))
     return { text: json ? jsonText({ pushed: false, problems: found }) : problemLines(found), exitCode: EXIT.failed }
   try {
-    const made = await withRedis(url!, place.client, async (_, client) => {
-      const base = version === undefined ? await pullRules(client, { name, prefix }) : undefined
-      const expected = version === undefined ? (base?.version ?? 0) : Number(version)
-      return pushChecked(client, found, { name, prefix, version: expected, ...(writer !== undefined && { writer }) })
+    const made = await atRedis(url!, values, async (client, place) => {
+      const expected = version === undefined ? ((await pullRules(client, place))?.version ?? 0) : Number(version)
+      return pushChecked(client, found, { ...place, version: expected, ...(writer !== undefined && { writer }) })
     })
     const lines = json ? jsonText({ pushed: true, ...made }) : `${name}: version ${made.version} is pushed\n`
-    return { text: lines, note: warningLines(warningsOf(found)) }
+    return { text: lines, note: problemLines(warningsOf(found), 'warning: ') }
   } catch (error) {
     if (!json || !(error instanceof SluiceError) || error.code !== 'RULES_CONFLICT') throw error
     return { text: jsonText({ pushed: false, conflict: error.cause as RulesPush }), exitCode: EXIT.failed }
   }
 }
 
-async function pull([url]: readonly string[], { json }: Values, place: Place): Promise<Outcome> {
-  if (!isRedisUrl(url!)) throw misuse('a Redis URL')
-  const { name, prefix } = place
-  const found = await withRedis(url!, place.client, (_, client) => pullRules(client, { name, prefix }))
-  if (found === undefined) throw noRules(name)
-  if (json) return { text: jsonText(found) }
+async function pull([url]: readonly string[], values: Values): Promise<Outcome> {
+  const found = await pulled(url!, values)
+  if (values.json) return { text: jsonText(found) }
   const when = new Date(found.pushedAt).toISOString()
   return { text: found.text, isExact: true, note: `version ${found.version}, pushed by ${found.writer} at ${when}\n` }
 }
 
-async function history([url]: readonly string[], { json }: Values, { name, prefix, client }: Place): Promise<Outcome> {
-  if (!isRedisUrl(url!)) throw misuse('a Redis URL')
-  const pushes = await withRedis(url!, client, (_, connected) => rulesHistory(connected, { name, prefix }))
-  if (pushes.length === 0) throw noRules(name)
+async function history([url]: readonly string[], values: Values): Promise<Outcome> {
+  const pushes = await atRedis(url!, values, rulesHistory)
+  if (pushes.length === 0) throw noRules(values.name)
   const all = await historyOf(pushes)
-  return { text: json ? jsonText({ history: all }) : printedHistory(all) }
+  return { text: values.json ? jsonText({ history: all }) : printedHistory(all) }
 }
 
-async function rollback([url, version]: readonly string[], values: Values, place: Place): Promise<Outcome> {
-  const { json, writer } = values
-  const { name, prefix, client } = place
-  if (!isRedisUrl(url!)) throw misuse('a Redis URL')
+async function rollback([url, version]: readonly string[], values: Values): Promise<Outcome> {
+  const { json, writer, name } = values
   if (version !== undefined && !/^[1-9]\d{0,14}$/.test(version)) throw misuse('the number of a version')
   const chosen = { ...(version !== undefined && { version: Number(version) }), ...(writer !== undefined && { writer }) }
-  const made = await withRedis(url!, client, (_, connected) => rollbackRules(connected, { name, prefix, ...chosen }))
+  const made = await atRedis(url!, values, (client, place) => rollbackRules(client, { ...place, ...chosen }))
   if (json) return { text: jsonText(made) }
   return { text: `${name}: version ${made.version} is pushed. It restores version ${made.restores}\n` }
 }
 
-async function explainRequest([from]: readonly string[], values: Values, place: Place): Promise<Outcome> {
-  const { method, path, ip, json, limiter } = values
+async function explainRequest([from]: readonly string[], values: Values): Promise<Outcome> {
+  const { method, path, ip, json, limiter, prefix } = values
   if (ip !== undefined && clientAddress(ip) === undefined) throw misuse('an address as --ip')
   if (path !== undefined && !path.startsWith('/')) throw misuse('a path that begins with / as --path')
   const input = {
@@ -243,13 +247,12 @@ async function explainRequest([from]: readonly string[], values: Values, place: 
     headers: pairs('--header', values.header),
     attributes: pairs('--attribute', values.attribute),
   }
-  const rules = await loadRules(from!, place)
+  const rules = await loadRules(from!, values)
   const url = values.redis ?? (isRedisUrl(from!) ? from : undefined)
-  const { prefix } = place
   const found =
     url === undefined
       ? await explain(rules, input, undefined)
-      : await withRedis(url, place.client, (scripts, client) =>
+      : await withRedis(url, values.client, (scripts, client) =>
           explain(rules, input, { client, scripts, limiter, prefix }),
         )
   return { text: json ? jsonText(found) : printedExplanation(found) }

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
-import { countsSlots, type Limit, windowOptionOf, windowText } from '../../engine/limit.ts'
+import { partsOf } from '../../dashboard/counters.ts'
+import { type Limit, windowText } from '../../engine/limit.ts'
 import type { CompiledPolicy, CompiledRules } from '../../rules/dimensions.ts'
 import type { CompiledOverride } from '../../rules/limits.ts'
 import { shortDuration } from '../../util/duration.ts'
@@ -53,23 +54,10 @@ function penalty(value: unknown): number {
   return value === undefined ? 0 : Number(value)
 }
 
-const COMMON = new Set(['algorithm', 'name', 'quota', 'window', 'strict', 'block', 'shadow'])
-
 /** Describes a limit: `60 per 1m, burst 10`. */
 export function limitText(limit: Limit): string {
-  const { algorithm, quota, strict, block, shadow } = limit
-  const isKnown = (name: string): boolean => COMMON.has(name) || name === windowOptionOf(limit)
-  const own = Object.entries(limit).filter(([name, value]) => !isKnown(name) && value !== quota)
-  const more = [
-    algorithm === DEFAULT_ALGORITHM ? '' : algorithm,
-    countsSlots(limit) ? `${windowOptionOf(limit)} ${windowText(limit)}` : '',
-    ...own.map(([name, value]) => `${name} ${text(value)}`),
-    strict === true ? 'strict' : '',
-    block === undefined ? '' : `block ${blockText(block)}`,
-    shadow === true ? 'shadow' : '',
-  ]
-  const rate = countsSlots(limit) ? 'at the same time' : `per ${windowText(limit)}`
-  return [`${quota} ${rate}`, ...more.filter((each) => each !== '')].join(', ')
+  const parts = partsOf(limit, windowText(limit), blockText)
+  return parts.filter((each) => each !== DEFAULT_ALGORITHM).join(', ')
 }
 
 function blockText(block: NonNullable<Limit['block']>): string {

@@ -27,21 +27,12 @@ interface ExplainedLimit {
   readonly usage: Usage | undefined
 }
 
-interface ExplainedPolicy {
+interface ExplainedPolicy extends Omit<PolicyExplanation, 'rule' | 'limits' | 'override'> {
   readonly policy: string
-  readonly applies: boolean
-  /** True for `otherwise`. */
-  readonly isRest: boolean
   readonly allow: boolean
-  readonly hasEnded: boolean
   readonly until: string | undefined
-  readonly conditions: readonly ConditionExplanation[]
   /** Parts of the request that were not given, if the policy would apply with them: `header x-api-key`. */
   readonly missing: readonly string[]
-  /** The parts of the key by their names; a value is empty if the request has none. */
-  readonly keyParts: PolicyExplanation['keyParts']
-  /** As in the store. Empty for a request without a key. */
-  readonly key: string | undefined
   /** True if the limits are those of an override. */
   readonly isOverridden: boolean
   readonly overriddenUntil: string | undefined

@@ -1,7 +1,7 @@
 import type { CompiledRules } from '../../rules/dimensions.ts'
 import type { PulledRules, RulesPush } from '../../rules/redis/stored.ts'
 import { compileText } from '../../rules/text.ts'
-import { asError } from '../print.ts'
+import { messageOf } from '../../util/errors.ts'
 import { type Difference, differences, printedDifferences } from './diff.ts'
 
 interface HistoryEntry extends RulesPush {
@@ -26,10 +26,7 @@ export async function historyOf(pushes: readonly PulledRules[]): Promise<readonl
 }
 
 async function compiledOf(rules: PulledRules): Promise<CompiledRules | string> {
-  return compileText(rules).then(
-    ({ compiled }) => compiled,
-    (error: unknown) => asError(error).message,
-  )
+  return compileText(rules).then(({ compiled }) => compiled, messageOf)
 }
 
 export function printedHistory(history: readonly HistoryEntry[]): string {

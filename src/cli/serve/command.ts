@@ -12,7 +12,7 @@ import { PREFIX } from '../../stores/redis/keys.ts'
 import type { Degraded, Store } from '../../stores/store.ts'
 import { SluiceError } from '../../util/errors.ts'
 import { command, type Command, Misuse, type ValuesOf } from '../command.ts'
-import { withRedis } from '../connect.ts'
+import { closing, withRedis } from '../connect.ts'
 import { isDatabaseUrl, withStore } from '../databases.ts'
 import { isRedisUrl } from '../rules/command.ts'
 import { type Address, serverOf, serveUntilStopped } from './server.ts'
@@ -122,15 +122,7 @@ async function withCounts<Answer>(values: Values, work: (store: Store) => Promis
   const { store: url, prefix, client } = values
   if (url === undefined) return work(memoryStore())
   if (isDatabaseUrl(url)) return withStore(url, values, work)
-  const withStoreOf = async (_: unknown, connected: RedisClient): Promise<Answer> => {
-    const store = redisStore(connected, { prefix })
-    try {
-      return await work(store)
-    } finally {
-      await store.close()
-    }
-  }
-  return withRedis(url, client, withStoreOf, true)
+  return withRedis(url, client, (_, connected) => closing(redisStore(connected, { prefix }), work), true)
 }
 
 async function withRules<Answer>(
@@ -138,15 +130,8 @@ async function withRules<Answer>(
   { name, prefix, client }: Values,
   work: (rules: Rules<RulesInput>) => Promise<Answer>,
 ): Promise<Answer> {
-  const within = async (rules: Rules<RulesInput>): Promise<Answer> => {
-    try {
-      return await work(rules)
-    } finally {
-      await rules.close()
-    }
-  }
-  if (!isRedisUrl(from)) return within(await rulesFromFile<RulesInput>(from))
-  const withRulesOf = async (_: unknown, connected: RedisClient): Promise<Answer> =>
-    within(await rulesFromRedis<RulesInput>(connected, { name, prefix }))
-  return withRedis(from, client, withRulesOf, true)
+  if (!isRedisUrl(from)) return closing(await rulesFromFile<RulesInput>(from), work)
+  const follow = async (_: unknown, connected: RedisClient): Promise<Answer> =>
+    closing(await rulesFromRedis<RulesInput>(connected, { name, prefix }), work)
+  return withRedis(from, client, follow, true)
 }

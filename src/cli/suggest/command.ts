@@ -36,7 +36,7 @@ export class Histogram {
     const rank = Math.max(1, Math.ceil(share * this.total))
     if (rank >= this.total) return this.max
     let seen = 0
-    for (const [number, count] of this.#sorted()) {
+    for (const [number, count] of [...this.#counts].toSorted(([one], [other]) => one - other)) {
       seen += count
       if (seen >= rank) return number
     }
@@ -52,10 +52,6 @@ export class Histogram {
       excess += times * (number - limit)
     }
     return { count, excess }
-  }
-
-  #sorted(): [number, number][] {
-    return [...this.#counts].toSorted(([one], [other]) => one - other)
   }
 }
 
@@ -156,14 +152,12 @@ export class Activity {
 /** The start of the window of a key without a request. */
 const NONE = -1
 
-const SHARES = { p50: 0.5, p90: 0.9, p99: 0.99, p999: 0.999 } as const
+const SHARES = { p50: 0.5, p90: 0.9, p99: 0.99, p999: 0.999, max: 1 } as const
+
+type Percentiles = Readonly<Record<keyof typeof SHARES, number>>
 
 /** The shares of keys whose busiest window a candidate admits whole. */
 const CANDIDATE_SHARES = [0.9, 0.99, 0.999, 1]
-
-interface Percentiles extends Readonly<Record<keyof typeof SHARES, number>> {
-  readonly max: number
-}
 
 /** What a quota would have denied, counted in windows on the clock. */
 interface Candidate {
@@ -185,12 +179,13 @@ interface WindowFigures {
 }
 
 export function figuresOf({ window, keys, windows }: WindowActivity): WindowFigures {
+  const quotas = new Set(CANDIDATE_SHARES.map((share) => roundUp(keys.percentile(share))))
   return {
     window: shortDuration(window),
     perKey: percentiles(keys),
     perKeyWindow: percentiles(windows),
     keyWindows: windows.total,
-    candidates: candidates(keys).map((quota) => ({
+    candidates: Array.from(quotas, (quota) => ({
       quota,
       denied: windows.above(quota).excess,
       keysDenied: keys.above(quota).count,
@@ -199,18 +194,8 @@ export function figuresOf({ window, keys, windows }: WindowActivity): WindowFigu
 }
 
 function percentiles(histogram: Histogram): Percentiles {
-  const { p50, p90, p99, p999 } = SHARES
-  return {
-    p50: histogram.percentile(p50),
-    p90: histogram.percentile(p90),
-    p99: histogram.percentile(p99),
-    p999: histogram.percentile(p999),
-    max: histogram.max,
-  }
-}
-
-function candidates(keys: Histogram): number[] {
-  return [...new Set(CANDIDATE_SHARES.map((share) => roundUp(keys.percentile(share))))]
+  const entries = Object.entries(SHARES).map(([name, share]) => [name, histogram.percentile(share)])
+  return Object.fromEntries(entries) as Percentiles
 }
 
 const ROUND = [1, 1.5, 2, 3, 4, 5, 6, 8, 10]
@@ -275,10 +260,7 @@ function printed({ log, keys, dropped, windows }: Suggestion, hasCosts: boolean)
 const RIGHT = new Set([1, 2, 3, 4, 5])
 
 function percentileTable(rows: readonly (readonly [string, Percentiles])[]): string[] {
-  const cells = rows.map(([window, { p50, p90, p99, p999, max }]) => [
-    window,
-    ...[p50, p90, p99, p999, max].map(grouped),
-  ])
+  const cells = rows.map(([window, percentiles]) => [window, ...Object.values(percentiles).map(grouped)])
   return columns([['window', '50 %', '90 %', '99 %', '99.9 %', 'most'], ...cells], RIGHT)
 }
 

@@ -3,7 +3,7 @@ import { command, type Command, Misuse, SOURCE_OPTIONS, SOURCE_USAGE } from '../
 import { columns, escaped, grouped, jsonText, resetText } from '../print.ts'
 import { SluiceError } from '../../util/errors.ts'
 import { TOPIC } from '../../dashboard/fleet.ts'
-import { type KeySource, type StoredKey, withAllKeys, withTexts } from '../sources.ts'
+import { type KeySource, type StoredKey, withAllKeys, withPlace } from '../sources.ts'
 import { fleetOf, fleetPage } from './fleet.ts'
 import { cut, live, type Page } from './screen.ts'
 import { type HeldByLimit, heldOf } from '../../stores/held.ts'
@@ -171,7 +171,8 @@ export const topCommand: Command = command(USAGE, OPTIONS, async (words, values,
   const interval = intervalOf(values.interval)
   const isLive = stdout.isTTY === true && process.stdin.isTTY && !values.once && !values.json
   if (values.fleet)
-    return withTexts(url, values, TOPIC, async (texts) => {
+    return withPlace(url, values, async (place) => {
+      const texts = place.texts(TOPIC)
       if (isLive) return live(interval, async () => fleetPage(await fleetOf(texts)))
       const sums = await fleetOf(texts)
       return { text: values.json ? jsonText(sums) : `${fleetPage(sums).lines(Infinity).join('\n')}\n` }

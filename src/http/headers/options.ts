@@ -85,7 +85,10 @@ export function chosenNames({ headerNames = {} }: HeaderOptions, styles: readonl
 
 /** Returns what the newest draft shows except quota and window. Throws `INVALID_OPTION`, `UNKNOWN_OPTION`. */
 export function standardOptions({ unit, partitionKey }: HeaderOptions): StandardOptions {
-  if (unit !== undefined) for (const each of unitsIn(unit)) checkUnit(each)
+  const isTable = typeof unit === 'object' && unit !== null && !Array.isArray(unit)
+  const units: readonly unknown[] = isTable ? Object.values(unit) : [unit]
+  for (const each of unit === undefined ? [] : units)
+    if (typeof each !== 'string' || !/^[\x20-\x7e]+$/.test(each)) refuse('unit', 'printable ASCII', each)
   return {
     unit: unit === undefined ? undefined : (name) => unitOf(name, unit),
     partition: partitionKey === undefined ? undefined : partitioner(partitionKey),
@@ -96,12 +99,4 @@ export function standardOptions({ unit, partitionKey }: HeaderOptions): Standard
 export function unitOf(name: string, unit: HeaderOptions['unit']): string | undefined {
   if (unit === undefined || typeof unit === 'string') return unit
   return Object.hasOwn(unit, name) ? unit[name] : undefined
-}
-
-function unitsIn(unit: unknown): readonly unknown[] {
-  return typeof unit === 'object' && unit !== null && !Array.isArray(unit) ? Object.values(unit) : [unit]
-}
-
-function checkUnit(unit: unknown): void {
-  if (typeof unit !== 'string' || !/^[\x20-\x7e]+$/.test(unit)) refuse('unit', 'printable ASCII', unit)
 }

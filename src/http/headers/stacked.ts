@@ -3,13 +3,14 @@ import { combine, type Decision } from '../../limiter/decision.ts'
 import { chargeSourcesOf } from '../../limiter/default-limiter.ts'
 import { isCharge, type LimitStatus } from '../../stores/store.ts'
 import { shared } from '../../util/copies.ts'
+import type { HttpAdapter } from '../adapter.ts'
 import { checksOf } from '../checking.ts'
 import { withNames } from './cors.ts'
 import { limiterNameOf } from './names.ts'
 import type { HeaderOptions } from './options.ts'
 import { isAnswered } from './standard.ts'
 import { DEFAULT_CONFIG, exposedHeaders, type HeaderConfig, headerConfig, headerWriter, needsTime } from './styles.ts'
-import type { ResponseHeaders, StandardFormat } from './types.ts'
+import type { StandardFormat } from './types.ts'
 
 /** The rate-limit headers of a response that passes several request limiters. */
 export interface MergedHeaders {
@@ -35,6 +36,11 @@ export type StackedHeaderWriter<Response> = (
   response: Response | undefined,
   request: object,
 ) => MergedHeaders | undefined
+
+export type ResponseHeaders<Response> = Pick<
+  HttpAdapter<never, Response, never, never>,
+  'getHeader' | 'setHeader' | 'removeHeader'
+>
 
 const NO_LIMITS: Decision = combine([], undefined)
 

@@ -88,12 +88,11 @@ export function policyItems(
 ): (limit: Limit, name?: string) => PolicyItem {
   const items = new WeakMap<Limit, PolicyItem>()
   return function policyItem(limit, name = limit.name) {
-    if (name !== limit.name) return { values: headerValuesOf(limit), ...write(headerValuesOf(limit), name), recent: [] }
-    let item = items.get(limit)
-    if (item === undefined) {
-      const values = headerValuesOf(limit)
-      items.set(limit, (item = { values, ...write(values, name), recent: [] }))
-    }
+    const known = name === limit.name ? items.get(limit) : undefined
+    if (known !== undefined) return known
+    const values = headerValuesOf(limit)
+    const item = { values, ...write(values, name), recent: [] }
+    if (name === limit.name) items.set(limit, item)
     return item
   }
 }

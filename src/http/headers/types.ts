@@ -34,13 +34,6 @@ export type HeaderStyle = (typeof HEADER_STYLES)[number]
 /** One style, several styles, or no headers. */
 export type HeaderStyles = HeaderStyle | readonly HeaderStyle[] | false
 
-/** The headers of a response. An `HttpAdapter` is one. */
-export interface ResponseHeaders<Response> {
-  getHeader(response: Response, name: string): string | number | readonly string[] | undefined
-  setHeader(response: Response, name: string, value: string): void
-  removeHeader?(response: Response, name: string): void
-}
-
 /** Sets a header of the response and replaces its earlier value. */
 export type SetHeader = (name: string, value: string) => void
 

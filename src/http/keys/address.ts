@@ -1,7 +1,7 @@
 import { copyText } from '../../util/bounded-key.ts'
 import { define, type SyncKeyer } from '../../limiter/keyers.ts'
 import { isPromise } from '../../util/maybe-promise.ts'
-import { knownOptions, refuse, refuseOwnCall } from '../../util/validate.ts'
+import { knownOptions, needsCall, refuse, refuseOwnCall } from '../../util/validate.ts'
 import { shared } from '../../util/copies.ts'
 import { isPublicIPv4, readIPv4, readIPv6, writeIPv6 } from './ip.ts'
 
@@ -246,6 +246,13 @@ export function clientKeyer<Request>(client: ClientInfo<Request>, options: IpKey
     refuseOwnCall('byIP', request)
     return key(address(request))
   })
+}
+
+/** Returns the `ipKeyer` of an adapter, which keyer options refuse if it is not called. */
+export function ipKeyerOf<Request>(client: ClientInfo<Request>): (options?: IpKeyerOptions) => SyncKeyer<Request> {
+  return needsCall(function ipKeyer(options?: IpKeyerOptions) {
+    return clientKeyer(client, options)
+  }, 'ipKeyer()')
 }
 
 /**

@@ -135,7 +135,9 @@ export function allowedRequests<Request>(
   if (allow === undefined)
     return address === undefined ? undefined : refuse('address', 'the option `allow` together with it', address)
   const networks = networksOf(allow)
-  const addressOf = address === undefined ? adapter.getAddress : givenAddress(address, adapter)
+  const given = (request: Request): string | undefined =>
+    address!(request, ...((adapter.getRest?.(request) ?? []) as never[]))
+  const addressOf = address === undefined ? adapter.getAddress : given
   if (addressOf === undefined)
     return refuse('allow', 'the option `address` together with it, because a request has no address here', allow)
   return function isAllowed(request) {
@@ -153,11 +155,4 @@ function networksOf(allow: readonly string[]): NetworkMap<true> {
     networks.of(each, () => true)
   }
   return networks
-}
-
-function givenAddress<Request>(
-  address: (request: Request, ...rest: never[]) => string | undefined,
-  { getRest }: AddressAdapter<Request>,
-): (request: Request) => string | undefined {
-  return (request) => address(request, ...((getRest?.(request) ?? []) as never[]))
 }

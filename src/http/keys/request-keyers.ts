@@ -1,5 +1,5 @@
 import { define, isMadeBy, type SyncKeyer } from '../../limiter/keyers.ts'
-import { HEADER_NAME, refuse } from '../../util/validate.ts'
+import { HEADER_NAME, needsCall, refuse, refuseOwnCall } from '../../util/validate.ts'
 
 /** The path of a route, as it was declared. */
 export type RoutePattern = string | RegExp | readonly (string | RegExp)[]
@@ -51,4 +51,26 @@ export function headerKeyer<Request>(
   return define('byHeader', [lowerCaseName], function byHeader(request: Request) {
     return getHeader(request, lowerCaseName)
   })
+}
+
+/** Returns the `byHeader` of an adapter, which keyer options refuse if it is not called. */
+export function byHeaderOf<Request>(
+  getHeader: (request: Request, name: string) => string | undefined,
+): (name: string) => SyncKeyer<Request> {
+  return needsCall(function byHeader(name: string) {
+    return headerKeyer(getHeader, name)
+  }, "byHeader('x-api-key')")
+}
+
+/** The `getRequestHeader` of an adapter whose requests have the headers of Node. */
+export function nodeHeader({ headers }: { readonly headers: object }, name: string): string | undefined {
+  return (headers as Readonly<Record<string, string | undefined>>)[name]
+}
+
+/** Returns the `byMethod` of an adapter. */
+export function byMethodOf<Request>(getMethod: (request: Request) => string | undefined): SyncKeyer<Request> {
+  return function byMethod(request) {
+    refuseOwnCall('byMethod', request)
+    return methodKey(getMethod(request))
+  }
 }

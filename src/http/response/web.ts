@@ -109,17 +109,6 @@ function withEnd(body: ReadableStream<Uint8Array>, end: () => void): ReadableStr
 
 const EXPOSE_HEADERS = 'Access-Control-Expose-Headers'
 
-/**
- * Returns options whose functions receive a draft. It calls the user's functions with the response of that draft, or with one of
- * status 499 if the request was aborted before there was one.
- */
-export function optionsForDrafts<Request, Draft, OnDenied>(
-  options: LimiterSource<Request> & HttpOptions<Request, Response> & { readonly onDenied?: OnDenied },
-  responseOf: (draft: Draft) => Response | undefined,
-): LimiterSource<Request> & HttpOptions<Request, Draft> & { readonly onDenied?: OnDenied } {
-  return optionsWithResponses(options, (draft: Draft) => responseOf(draft) ?? clientGone())
-}
-
 /** Returns options that call the user's functions with the response that belongs to another object. */
 export function optionsWithResponses<Request, Own, Theirs, OnDenied>(
   options: LimiterSource<Request> & HttpOptions<Request, Theirs> & { readonly onDenied?: OnDenied },
@@ -139,7 +128,7 @@ export function optionsWithResponses<Request, Own, Theirs, OnDenied>(
   }
 }
 
-/** Returns a response for a client that hung up. Nobody reads it. */
+/** Returns a response for a client that hung up before there was one. Only functions of the user read it. */
 export function clientGone(): Response {
   return new Response(null, { status: ABORTED })
 }

@@ -85,27 +85,18 @@ export class Marks {
   }
 
   /**
-   * Looks for marks after a request was admitted at once to the last slot: its process never has to wait, and does not see the others otherwise. The
-   * request does not wait for it.
+   * Marks the line of a charge, if that is due, and looks for marks of other processes.
+   * @param waits false for a request that was admitted at once to the last slot, which marks nothing: its process never has to wait, and does not
+   * see the others otherwise
    */
-  async notice(name: string, charge: Charge, waiter: Marking): Promise<void> {
+  async mark(name: string, charge: Charge, waiter: Marking, waits = true): Promise<void> {
     if (tools.isMemoryPlace(waiter.store.place)) return
     const { now } = waiter
     const line = this.#lineOf(name)
+    if (waits) line.waited = now
     if (line.due > now) return
-    line.due = now + MARK_AGAIN
-    await this.#read(name, line, charge, waiter)
-  }
-
-  /** Marks the line of a charge, if that is due, and looks for marks of other processes. */
-  async mark(name: string, charge: Charge, waiter: Marking): Promise<void> {
-    if (tools.isMemoryPlace(waiter.store.place)) return
-    const { now } = waiter
-    const line = this.#lineOf(name)
-    line.waited = now
-    if (line.due > now) return
-    line.due = now + (this.isContested(name, now) ? 0 : MARK_AGAIN)
-    await this.#read(name, line, charge, waiter, lengthOf(waiter.waited))
+    line.due = now + (waits && this.isContested(name, now) ? 0 : MARK_AGAIN)
+    await this.#read(name, line, charge, waiter, waits ? lengthOf(waiter.waited) : 0)
   }
 
   /** Reads the mark of a line, and then marks it for so many milliseconds, or longer. */
@@ -148,9 +139,7 @@ export class Marks {
     const line = this.#lines.get(name) ?? { own: 0, other: 0, seen: -Infinity, waited: -Infinity, due: 0 }
     this.#lines.delete(name)
     this.#lines.set(name, line)
-    for (const oldest of this.#lines.keys())
-      if (this.#lines.size > MOST_LINES) this.#lines.delete(oldest)
-      else break
+    if (this.#lines.size > MOST_LINES) this.#lines.delete(this.#lines.keys().next().value!)
     return line
   }
 

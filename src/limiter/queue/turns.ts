@@ -2,10 +2,8 @@ import type { Charge } from '../../stores/store.ts'
 import type { Clock } from '../../util/clock.ts'
 import { tools } from './tools.ts'
 
-/** A request that waits. */
 export interface Waiting {
   readonly charges: readonly Charge[]
-  /** The group that it waits in. */
   group: Group<this>
 }
 
@@ -90,7 +88,6 @@ export class Turns<Waiter extends Waiting> {
     return this.#groups.size
   }
 
-  /** How many waiters the tenant of these charges has. */
   sizeOf(charges: readonly Charge[]): number {
     return this.#tenants.get(tenantName(charges))?.waiters.size ?? 0
   }

@@ -17,20 +17,20 @@ function longestWait({ maxWait = Infinity }: WaitOptions): number {
 /** Timers and clocks differ by less than this, in milliseconds. */
 const TOLERANCE = 2
 
+/** Undoes a decision that nothing waits for any longer. */
+type Refund = (decision: Decision) => MaybePromise<void>
+
 /** A request that waits to be admitted: its promise, and what can end it early. */
 class Waiter implements Marking {
-  /** Decides about the charges. */
   readonly store: Store
   readonly charges: readonly Charge[]
   readonly promise: Promise<Decision>
   group!: Group<this>
-  /** The latest denial. */
   denied: Decision | undefined
   /** Set when it is admitted and waits for the end of its delay. */
   held: Decision | undefined
-  /** True once its promise is settled. */
   isOver = false
-  readonly refund: (decision: Decision) => MaybePromise<void>
+  readonly refund: Refund
   /** Called when it is not admitted or denied at once. */
   readonly waits: () => void
   readonly #maxWait: number
@@ -51,7 +51,7 @@ class Waiter implements Marking {
     store: Store,
     charges: readonly Charge[],
     options: WaitOptions,
-    refund: (decision: Decision) => MaybePromise<void>,
+    refund: Refund,
     giveUp: (waiter: Waiter, reason: unknown) => void,
     waits: () => void,
   ) {
@@ -89,11 +89,6 @@ class Waiter implements Marking {
     return this.now - this.#since
   }
 
-  /** True when a wait of so many more milliseconds is longer than `maxWait`. */
-  isTooLong(ms: number): boolean {
-    return this.waited + ms >= this.#maxWait + TOLERANCE
-  }
-
   /** Returns why it cannot wait so many more milliseconds, with the decision that says so as `cause`. */
   refusal(ms: number, cause: Decision): SluiceError | undefined {
     if (ms === Infinity) {
@@ -101,9 +96,9 @@ class Waiter implements Marking {
       const never = `A cost of ${cost} is more than limit ${tools.shown(limit.name)} ever admits at once`
       return new tools.SluiceError('NEVER_ADMITTED', never, { cause })
     }
-    if (!this.isTooLong(ms)) return undefined
-    const total = Math.round(this.waited + ms)
-    const message = `The wait would take ${total} ms, longer than maxWait, ${this.#maxWait} ms`
+    const total = this.waited + ms
+    if (total < this.#maxWait + TOLERANCE) return undefined
+    const message = `The wait would take ${Math.round(total)} ms, longer than maxWait, ${this.#maxWait} ms`
     return new tools.SluiceError('WAIT_TOO_LONG', message, { cause })
   }
 
@@ -116,18 +111,17 @@ class Waiter implements Marking {
   }
 
   reject(reason: unknown): void {
-    this.held = undefined
     this.#release()
     this.#settle.reject(reason)
   }
 
   #resolve(decision: Decision): void {
-    this.held = undefined
     this.#release()
     this.#settle.resolve(decision)
   }
 
   #release(): void {
+    this.held = undefined
     this.isOver = true
     this.#cancelHold()
     this.#cancelDeadline()
@@ -135,7 +129,6 @@ class Waiter implements Marking {
   }
 }
 
-/** How many requests can wait on a store by default. */
 const MAX_QUEUE = 10_000
 
 /**
@@ -302,7 +295,7 @@ export class WaitQueue {
   #notice({ lines }: Group<Waiter>, waiter: Waiter, { limits }: Decision): void {
     for (const [i, charge] of waiter.charges.entries())
       if (charge.policy.compiled.slots && limits[i]!.remaining === 0)
-        this.#marks.notice(lines[i]!, charge, waiter).catch(() => undefined)
+        this.#marks.mark(lines[i]!, charge, waiter, false).catch(() => undefined)
   }
 
   /** Returns the milliseconds after which a waiter for a slot asks again. A release in this process wakes it at once. */
@@ -375,9 +368,6 @@ function holdOrRefuse(waiter: Waiter, decision: Decision): void {
   void waiter.refund(decision)
   waiter.reject(refusal)
 }
-
-/** Undoes a decision that nothing waits for any longer. */
-type Refund = (decision: Decision) => MaybePromise<void>
 
 /** Milliseconds after which the first waiter for a slot asks again, and what is added at random. */
 const ASK_AGAIN = 50

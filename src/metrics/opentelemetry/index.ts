@@ -8,13 +8,12 @@ import {
 } from '@opentelemetry/api'
 import type { DecisionEvent } from '../../limiter/decision.ts'
 import { observer } from '../../util/warn.ts'
-import { BOUNDS, Recorder } from '../recorder.ts'
+import { BOUNDS, type Labels, Recorder } from '../recorder.ts'
 import {
   checkedSeries,
   type Collection,
   type Instrument,
   INSTRUMENTS,
-  type Labels,
   type MetricsOptions,
   WAIT_HELP,
 } from '../instruments.ts'

@@ -4,12 +4,11 @@ import {
   DURATION_HELP,
   type Instrument,
   INSTRUMENTS,
-  type Labels,
   type MetricsOptions,
   WAIT_HELP,
 } from '../instruments.ts'
-import type { RegistryMetric, Value } from './metric.ts'
-import { BOUNDS, type Durations, type LimiterCounts, Recorder } from '../recorder.ts'
+import type { RegistryMetric, Value } from './text.ts'
+import { BOUNDS, type Durations, type Labels, type LimiterCounts, Recorder } from '../recorder.ts'
 
 export type { Collection, MetricsOptions }
 

@@ -1,8 +1,23 @@
-import type { MetricsRegistry } from './index.ts'
-import type { RegistryMetric } from './metric.ts'
+/** A value of a metric, with its labels. */
+export interface Value {
+  readonly labels: Readonly<Record<string, string | number>>
+  readonly value: number
+  readonly metricName?: string
+}
+
+/** A metric as registries of prom-client read it. A registry for OpenMetrics changes the name of a counter. */
+export interface RegistryMetric {
+  name: string
+  readonly help: string
+  readonly type: 'counter' | 'gauge' | 'histogram'
+  /** How prom-client adds up the values of several processes of a cluster. */
+  readonly aggregator: 'sum' | 'min'
+  get(): Promise<Pick<RegistryMetric, 'name' | 'help' | 'type' | 'aggregator'> & { readonly values: Value[] }>
+  reset(): void
+}
 
 /** Metrics in the text format of Prometheus, for a program without prom-client. */
-export class TextRegistry implements MetricsRegistry {
+export class TextRegistry {
   readonly #metrics = new Map<string, RegistryMetric>()
   readonly contentType = 'text/plain; version=0.0.4; charset=utf-8'
 

@@ -1,6 +1,8 @@
 import type { RedisClient } from '../../stores/redis/clients.ts'
 import type { Duration } from '../../engine/limit.ts'
+import { background } from '../../util/clock.ts'
 import { milliseconds, ownOptions } from '../../util/validate.ts'
+import { type Looks, repeatedLooks } from '../looks.ts'
 import type { Loss, Rules } from '../rules.ts'
 import { type RulesFeed, type SourceOptions, startRules } from '../start.ts'
 import { LARGEST, parseText } from '../text.ts'
@@ -24,19 +26,13 @@ interface CanDuplicate {
 
 function ignore(): void {}
 
-/** True for a client that makes a second connection like itself. valkey-glide and pools of node-redis do not. */
-function canSubscribe(client: RedisClient): boolean {
-  return 'duplicate' in client && 'subscribe' in client
-}
-
 /**
  * Calls `heard` for each message of a channel, and after each connection, since messages may have been missed before it. A
  * subscription that the server refuses hears nothing. Returns what ends it.
  */
 function subscribe(client: RedisClient, channel: string, heard: () => void): () => void {
-  return 'evalsha' in client
-    ? subscribeIoredis(client as unknown as CanDuplicate, channel, heard)
-    : subscribeNodeRedis(client as unknown as CanDuplicate, channel, heard)
+  const begin = 'evalsha' in client ? subscribeIoredis : subscribeNodeRedis
+  return begin(client as unknown as CanDuplicate, channel, heard)
 }
 
 /** These wait for the server, whatever the options of the client are. */
@@ -111,97 +107,54 @@ export async function rulesFromRedis<Input = unknown>(
   const { name = 'rules', prefix, cluster, pollInterval, ...rest } = ownOptions(options)
   const place = { name, ...(prefix !== undefined && { prefix }), ...(cluster !== undefined && { cluster }) }
   const document = new RedisDocument(client, place)
-  const hears = canSubscribe(client)
+  // valkey-glide and pools of node-redis make no second connection like themselves.
+  const hears = 'duplicate' in client && 'subscribe' in client
   const interval = milliseconds('pollInterval', pollInterval ?? (hears ? '10s' : '500ms'))
   return startRules(rest, (feed) => {
-    const source = new RedisSource(document, name, interval, feed)
-    const end = hears ? subscribe(client, document.channel, () => source.hear()) : undefined
-    source.read()
+    const reads = repeatedReads(document, name, interval, feed)
+    const end = hears ? subscribe(client, document.channel, reads.notice) : undefined
     return () => {
-      source.stop()
+      reads.stop()
       end?.()
     }
   })
 }
 
-/** Reads the document when a push is announced, and regularly. One read runs at a time. */
-class RedisSource {
-  readonly #document: RedisDocument
-  readonly #name: string
-  readonly #interval: number
-  readonly #feed: RulesFeed
-  /** The document that was reported last; empty after a failure, so that the next read reports it again. */
-  #identity = ''
-  #isReading = false
-  #heardMeanwhile = false
-  #isStopped = false
-  #timer: NodeJS.Timeout | undefined
+/** Reads the document when a push is announced, and regularly. */
+function repeatedReads(document: RedisDocument, name: string, interval: number, feed: RulesFeed): Looks {
+  /** The identity of the document that was reported last; empty after a failure, so that the next read reports it again. */
+  let reported = ''
 
-  constructor(document: RedisDocument, name: string, interval: number, feed: RulesFeed) {
-    this.#document = document
-    this.#name = name
-    this.#interval = interval
-    this.#feed = feed
+  function fail(error: unknown, loss?: Loss): void {
+    reported = ''
+    feed.unreachable(error, loss)
   }
 
-  hear(): void {
-    if (this.#isReading) this.#heardMeanwhile = true
-    else this.#readIn(Math.random() * SPREAD)
-  }
-
-  read(): void {
-    void this.#read()
-  }
-
-  stop(): void {
-    this.#isStopped = true
-    clearTimeout(this.#timer)
-  }
-
-  #readIn(ms: number): void {
-    clearTimeout(this.#timer)
-    if (this.#isStopped) return
-    this.#timer = setTimeout(() => void this.#read(), ms)
-    this.#timer.unref()
-  }
-
-  async #read(): Promise<void> {
-    this.#isReading = true
-    this.#heardMeanwhile = false
-    const late = setTimeout(() => this.#fail(new Error(`Redis did not answer within ${ANSWER} ms`)), ANSWER)
-    late.unref()
-    try {
-      await this.#report(await this.#document.read(this.#identity))
-    } catch (error) {
-      this.#fail(error)
-    }
-    clearTimeout(late)
-    this.#isReading = false
-    const wait = this.#identity === '' ? Math.min(RETRY, this.#interval) : this.#interval
-    this.#readIn(this.#heardMeanwhile ? Math.random() * SPREAD : wait)
-  }
-
-  async #report(found: Awaited<ReturnType<RedisDocument['read']>>): Promise<void> {
-    if (this.#isStopped || found === 'same') return
-    if (found === undefined) return this.#fail(this.#missing(), 'missing')
+  async function report(found: Awaited<ReturnType<RedisDocument['read']>>): Promise<void> {
+    if (found === 'same') return
+    // They were never pushed, or Redis has lost its data.
+    if (found === undefined)
+      return fail(new Error(`Redis has no rules named "${name}". Push them with \`npx sluice rules push\``), 'missing')
     const { version, identity, json } = found
-    this.#identity = identity
-    if (json === undefined) return this.#feed.invalid([tooLarge])
+    reported = identity
+    if (json === undefined) return feed.invalid([tooLarge])
     const parsed = await parseText(json, 'json')
-    const problems = 'problems' in parsed ? parsed.problems : this.#feed.document(parsed.value, version)
-    if (problems.length > 0) this.#feed.invalid(problems)
+    const problems = 'problems' in parsed ? parsed.problems : feed.document(parsed.value, version)
+    if (problems.length > 0) feed.invalid(problems)
   }
 
-  #fail(error: unknown, loss?: Loss): void {
-    if (this.#isStopped) return
-    this.#identity = ''
-    this.#feed.unreachable(error, loss)
+  async function read(): Promise<number> {
+    const cancel = background(ANSWER, () => fail(new Error(`Redis did not answer within ${ANSWER} ms`)))
+    try {
+      await report(await document.read(reported))
+    } catch (error) {
+      fail(error)
+    }
+    cancel()
+    return reported === '' ? Math.min(RETRY, interval) : interval
   }
 
-  /** They were never pushed, or Redis has lost its data. */
-  #missing(): Error {
-    return new Error(`Redis has no rules named "${this.#name}". Push them with \`npx sluice rules push\``)
-  }
+  return repeatedLooks(read, () => Math.random() * SPREAD)
 }
 
 const tooLarge = { path: '', message: `expected at most ${LARGEST.json / 2 ** 20} MiB of JSON, got more` }

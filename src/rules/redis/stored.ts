@@ -19,6 +19,8 @@ export interface RedisPlace {
   readonly cluster?: boolean
 }
 
+const PLACE: readonly (keyof RedisPlace)[] = ['name', 'prefix', 'cluster']
+
 /** A push: who made it, and when. */
 export interface RulesPush {
   /** 1 for the first document of this name, one more for each after it. */
@@ -42,12 +44,6 @@ export interface PulledRules extends RulesPush {
 /** A text that is checked, and its document in JSON, so that processes need no parser of YAML. */
 interface CheckedRules extends RulesText, CompiledText {
   readonly json: string
-}
-
-/** What is written. */
-interface NewRules extends Pick<CheckedRules, 'text' | 'format' | 'json'> {
-  readonly writer: string
-  readonly restores: number | undefined
 }
 
 /** A document as processes read it. Its identity differs for every push. */
@@ -82,8 +78,12 @@ export class RedisDocument {
    * Writes a document and announces it. Nothing is written, and the push that is there is returned, if `expected` is given and
    * another version is there.
    */
-  async push(next: NewRules, expected: number | undefined): Promise<{ isPushed: boolean; push: RulesPush }> {
-    const { writer, format, text, json, restores } = next
+  async push(
+    { format, text, json }: CheckedRules,
+    writer: string,
+    expected: number | undefined,
+    restores: number | undefined,
+  ): Promise<{ isPushed: boolean; push: RulesPush }> {
     const reply = await this.#run('push', textOf(expected), writer, format, text, json, textOf(restores))
     const [outcome, version, by, at, restored] = reply as [string, string, string, string, string?]
     return { isPushed: outcome === 'pushed', push: pushOf(version, by, at, restored) }
@@ -121,13 +121,6 @@ export class RedisDocument {
     })
     return (reply as (string | number | null)[]).map((each) => (each === null ? undefined : String(each)))
   }
-}
-
-/** Returns the error for a Redis that did not answer. */
-function unreachable(cause: unknown): SluiceError {
-  return new SluiceError('RULES_UNREACHABLE', `Redis did not answer. ${messageOf(cause)}`, {
-    cause,
-  })
 }
 
 /** What Redis has of a document: writer, time, format, what it restores, and text. */
@@ -175,7 +168,7 @@ export async function pushRules(
   document: string | RulesDocument,
   options: PushOptions = {},
 ): Promise<RulesPush> {
-  options = knownOptions('pushRules', options, ['name', 'prefix', 'cluster', 'version', 'format', 'writer'])
+  options = knownOptions('pushRules', options, [...PLACE, 'version', 'format', 'writer'])
   const text = typeof document === 'string' ? document : JSON.stringify(document, undefined, 2)
   const format =
     options.format === undefined || typeof document !== 'string'
@@ -187,14 +180,14 @@ export async function pushRules(
 /** Writes a document that was checked. */
 export async function pushChecked(
   client: RedisClient,
-  { text, format, json }: CheckedRules,
+  checked: CheckedRules,
   { version: expected, writer = writerHere(), format: _format, ...place }: PushOptions,
   restores?: number,
 ): Promise<RulesPush> {
   if (expected !== undefined) wholeNumber('version', expected, 0)
   if (typeof writer !== 'string' || writer.length > 256) refuse('writer', 'at most 256 characters', writer)
   const stored = new RedisDocument(client, place)
-  const { isPushed, push } = await answered(stored.push({ text, format, json, writer, restores }, expected))
+  const { isPushed, push } = await answered(stored.push(checked, writer, expected, restores))
   if (!isPushed) throw conflict(expected!, push)
   return push
 }
@@ -205,8 +198,7 @@ export async function pushChecked(
  * @example (await pullRules(new Redis()))?.text
  */
 export async function pullRules(client: RedisClient, options: RedisPlace = {}): Promise<PulledRules | undefined> {
-  options = knownOptions('pullRules', options, ['name', 'prefix', 'cluster'])
-  return answered(new RedisDocument(client, options).pull())
+  return answered(new RedisDocument(client, knownOptions('pullRules', options, PLACE)).pull())
 }
 
 /**
@@ -215,8 +207,7 @@ export async function pullRules(client: RedisClient, options: RedisPlace = {}): 
  * @example for (const { version, writer, pushedAt } of await rulesHistory(client)) console.log(version, writer, new Date(pushedAt))
  */
 export async function rulesHistory(client: RedisClient, options: RedisPlace = {}): Promise<readonly PulledRules[]> {
-  options = knownOptions('rulesHistory', options, ['name', 'prefix', 'cluster'])
-  return answered(new RedisDocument(client, options).history())
+  return answered(new RedisDocument(client, knownOptions('rulesHistory', options, PLACE)).history())
 }
 
 /** Options of `rollbackRules`. */
@@ -238,7 +229,7 @@ export interface RollbackOptions extends RedisPlace {
  * @example const { version, restores } = await rollbackRules(client)
  */
 export async function rollbackRules(client: RedisClient, options: RollbackOptions = {}): Promise<RulesPush> {
-  options = knownOptions('rollbackRules', options, ['name', 'prefix', 'cluster', 'version', 'writer'])
+  options = knownOptions('rollbackRules', options, [...PLACE, 'version', 'writer'])
   const { version: given, writer, ...place } = options
   if (given !== undefined) wholeNumber('version', given, 1)
   const history = await rulesHistory(client, place)
@@ -266,11 +257,12 @@ export async function checkedRules(given: RulesText): Promise<CheckedRules> {
   return { ...given, ...compiled, json }
 }
 
+/** Throws `RULES_UNREACHABLE` if Redis did not answer. */
 async function answered<Answer>(answer: Promise<Answer>): Promise<Answer> {
   try {
     return await answer
   } catch (cause) {
-    throw unreachable(cause)
+    throw new SluiceError('RULES_UNREACHABLE', `Redis did not answer. ${messageOf(cause)}`, { cause })
   }
 }
 
@@ -280,20 +272,17 @@ function conflict(expected: number, push: RulesPush): SluiceError {
     version === 0
       ? 'there is none. It was deleted'
       : `${writer} pushed version ${version} at ${new Date(pushedAt).toISOString()}. Pull it, and apply the change to it`
-  return new SluiceError('RULES_CONFLICT', `The rules to replace are version ${expected}, but ${found}`, {
-    cause: push,
-  })
+  const message = `The rules to replace are version ${expected}, but ${found}`
+  return new SluiceError('RULES_CONFLICT', message, { cause: push })
 }
 
 function writerHere(): string {
-  return `${userName()}@${hostname()}`.slice(0, 256)
-}
-
-/** A user without an entry in the system's list has no name, such as in a container. */
-function userName(): string {
+  let user: string
   try {
-    return userInfo().username
+    user = userInfo().username
   } catch {
-    return String(process.getuid?.() ?? 'unknown')
+    // A user without an entry in the system's list has no name, such as in a container.
+    user = String(process.getuid?.() ?? 'unknown')
   }
+  return `${user}@${hostname()}`.slice(0, 256)
 }

@@ -1,11 +1,11 @@
 import { type Clock, clockGiven } from '../../util/clock.ts'
-import { shared } from '../../util/copies.ts'
+import { madeOnce, shared } from '../../util/copies.ts'
 import { fnv1a } from '../../util/fnv.ts'
 import { keepRequestsBy } from '../../util/worker.ts'
 import { knownOptions, wholeNumber } from '../../util/validate.ts'
 import type { StoreMessage } from '../remote/message.ts'
 import { RemoteStore } from '../remote/remote.ts'
-import type { AsyncStore, Place } from '../store.ts'
+import { type AsyncStore, ownPlace, type Place } from '../store.ts'
 import { wrappers } from './wrappers.ts'
 
 /** A binding of Durable Objects, such as `env.LIMITS`. */
@@ -70,31 +70,18 @@ export function namespaceStore(namespace: DurableObjectNamespaceLike, options: D
   })
 }
 
-/** The places of each binding, by the number of objects. */
 const places = shared('Durable Objects', () => new WeakMap<object, Map<number | undefined, Place>>())
 
 /** Returns where a binding counts: the same for each store of it, so that two limiters with one name are noticed. */
 function placeOf(namespace: object, objects: number | undefined): Place {
-  const known = places.get(namespace) ?? new Map<number | undefined, Place>()
-  places.set(namespace, known)
-  const made = known.get(objects) ?? new NamespacePlace(objects)
-  known.set(objects, made)
-  return made
-}
-
-class NamespacePlace implements Place {
-  readonly name = 'a Durable Object'
-  readonly partOf: Place['partOf']
-  readonly together?: 'key'
-
-  constructor(objects: number | undefined) {
-    this.partOf = objects === undefined ? (_, key) => key : (_, key) => String(fnv1a(key) % objects)
-    if (objects !== 1) this.together = 'key'
-  }
-
-  joins(other: Place): boolean {
-    return other === this
-  }
+  const known = madeOnce(places, namespace, () => new Map<number | undefined, Place>())
+  return madeOnce(known, objects, () =>
+    ownPlace<Partial<Place>>({
+      name: 'a Durable Object',
+      partOf: (_, key) => (objects === undefined ? key : String(fnv1a(key) % objects)),
+      ...(objects !== 1 && { together: 'key' }),
+    }),
+  )
 }
 
 /** A refund, or a release of a slot, can be under way when the response was sent. */

@@ -69,96 +69,87 @@ export function storageStore(
 ): DurableObjectStore {
   options = knownOptions('durableObjectStore', options, ['clock'])
   const clock = options.clock && clockGiven(options.clock)
-  const rows = new StorageRows(storage, clock ?? Date)
+  const rows = storageRows(storage, clock ?? Date)
   const store = rowStoreWith(wrappers, rows, clock ? { clock } : {}) as AsyncStore
-  return { ...store, alarm: () => rows.alarm() }
+  return { ...store, alarm: rows.alarm }
 }
 
-/** The rows of a storage. */
-class StorageRows implements RowDatabase {
-  readonly place: { readonly name: string }
-  readonly #storage: DurableObjectStorageLike
-  readonly #clock: Clock
-  readonly #largest: number
+function storageRows(storage: DurableObjectStorageLike, clock: Clock): RowDatabase & Pick<DurableObjectStore, 'alarm'> {
+  const largest = hasSql(storage) ? LARGEST_WITH_SQL : LARGEST_VALUE
   /** True if an alarm is known to be set. */
-  #hasAlarm = false
+  let hasAlarm = false
   /** The last row that an alarm has read; undefined at the start of a round. */
-  #after: string | undefined
+  let after: string | undefined
   /** The earliest end of the rows that this round has read. */
-  #next = Infinity
-
-  constructor(storage: DurableObjectStorageLike, clock: Clock) {
-    this.#storage = storage
-    this.#clock = clock
-    this.#largest = hasSql(storage) ? LARGEST_WITH_SQL : LARGEST_VALUE
-    this.place = placeOf(storage, 'the storage of a Durable Object')
-  }
-
-  transact: RowDatabase['transact'] = async (keys, change) => {
-    const [result, hasAlarm] = await this.#storage.transaction(async (transaction) => {
-      const found = new Map<string, unknown>()
-      for (const some of parts(keys.map(stored)))
-        for (const [key, value] of await transaction.get(some)) found.set(key, value)
-      const rows = keys.map((key) => (found.get(stored(key)) as Stored | undefined)?.row)
-      const { writes, result } = change(rows, Date.now() * 1000)
-      const entries: [string, Stored][] = []
-      const deleted: string[] = []
-      for (const { key, row, expiresAt } of writes)
-        if (row === undefined) deleted.push(stored(key))
-        else entries.push([stored(key), { row: this.#checked(row), expiresAt }])
-      for (const some of parts(entries)) await transaction.put(Object.fromEntries(some))
-      for (const some of parts(deleted)) await transaction.delete(some)
-      if (entries.length === 0 || this.#hasAlarm) return [result, this.#hasAlarm]
-      if ((await transaction.getAlarm()) === null)
-        await transaction.setAlarm(Math.min(...entries.map(([, { expiresAt }]) => expiresAt)))
-      return [result, true]
-    })
-    this.#hasAlarm = hasAlarm
-    return result
-  }
-
-  /** Continues where the last alarm has stopped. The next one rings at once if there are more rows, else when the first row has expired. */
-  async alarm(): Promise<void> {
-    this.#hasAlarm = false
-    for (let i = 0; i < STEPS; i++) if (!(await this.#step())) break
-    const isOver = this.#after === undefined
-    const now = Date.now()
-    // Before the next alarm, rows can be inserted where this round has been.
-    if (!isOver) this.#next = Math.min(this.#next, now)
-    if (this.#next === Infinity) return
-    const next = isOver ? Math.max(this.#next, now + PAUSE) : now
-    await this.#storage.transaction((transaction) => transaction.setAlarm(next))
-    if (isOver) this.#next = Infinity
-    this.#hasAlarm = true
-  }
+  let earliest = Infinity
 
   /** Deletes the expired ones of the next rows. Returns true if there are more. */
-  async #step(): Promise<boolean> {
-    const now = this.#clock.now()
-    const after = this.#after
-    const read = await this.#storage.transaction(async (transaction) => {
-      const read = await transaction.list({
+  const step = async (): Promise<boolean> => {
+    const now = clock.now()
+    const read = await storage.transaction(async (transaction) => {
+      const found = (await transaction.list({
         prefix: PREFIX,
         limit: STEP,
         ...(after !== undefined && { startAfter: after }),
-      })
-      const expired = [...(read as Map<string, Stored>)].filter(([, { expiresAt }]) => expiresAt < now)
-      if (expired.length > 0) await transaction.delete(expired.map(([key]) => key))
-      return [...(read as Map<string, Stored>)].map(([key, { expiresAt }]) => ({ key, expiresAt }))
+      })) as Map<string, Stored>
+      const ends = Array.from(found, ([key, { expiresAt }]) => ({ key, expiresAt }))
+      const expired = ends.filter(({ expiresAt }) => expiresAt < now)
+      if (expired.length > 0) await transaction.delete(expired.map(({ key }) => key))
+      return ends
     })
-    for (const { expiresAt } of read) if (expiresAt >= now) this.#next = Math.min(this.#next, expiresAt)
-    this.#after = read.length === STEP ? read.at(-1)!.key : undefined
-    return this.#after !== undefined
+    for (const { expiresAt } of read) if (expiresAt >= now) earliest = Math.min(earliest, expiresAt)
+    after = read.length === STEP ? read.at(-1)!.key : undefined
+    return after !== undefined
   }
 
-  /** A copy of its own: the storage keeps the whole memory that an array is a part of. */
-  #checked(row: Uint8Array): Uint8Array {
-    if (row.byteLength <= this.#largest) return row.slice()
-    throw new SluiceError(
-      'STORE_REJECTED',
-      `The row of a key would have ${row.byteLength} bytes, and a value in the storage of this Durable Object has at most ${this.#largest}`,
-    )
+  return {
+    place: placeOf(storage, 'the storage of a Durable Object'),
+    async transact(keys, change) {
+      const done = await storage.transaction(async (transaction) => {
+        const found = new Map<string, unknown>()
+        for (const some of parts(keys.map(stored)))
+          for (const [key, value] of await transaction.get(some)) found.set(key, value)
+        const rows = keys.map((key) => (found.get(stored(key)) as Stored | undefined)?.row)
+        const { writes, result } = change(rows, Date.now() * 1000)
+        const entries: [string, Stored][] = []
+        const deleted: string[] = []
+        for (const { key, row, expiresAt } of writes)
+          if (row === undefined) deleted.push(stored(key))
+          else entries.push([stored(key), { row: copyOf(row, largest), expiresAt }])
+        for (const some of parts(entries)) await transaction.put(Object.fromEntries(some))
+        for (const some of parts(deleted)) await transaction.delete(some)
+        if (entries.length === 0 || hasAlarm) return { result, isSet: hasAlarm }
+        if ((await transaction.getAlarm()) === null)
+          await transaction.setAlarm(Math.min(...entries.map(([, { expiresAt }]) => expiresAt)))
+        return { result, isSet: true }
+      })
+      hasAlarm = done.isSet
+      return done.result
+    },
+    /** Continues where the last alarm has stopped. The next one rings at once if there are more rows, else when the first row has expired. */
+    async alarm() {
+      hasAlarm = false
+      for (let i = 0; i < STEPS; i++) if (!(await step())) break
+      const isOver = after === undefined
+      const now = Date.now()
+      // Before the next alarm, rows can be inserted where this round has been.
+      if (!isOver) earliest = Math.min(earliest, now)
+      if (earliest === Infinity) return
+      const next = isOver ? Math.max(earliest, now + PAUSE) : now
+      await storage.transaction((transaction) => transaction.setAlarm(next))
+      if (isOver) earliest = Infinity
+      hasAlarm = true
+    },
   }
+}
+
+/** A copy of its own: the storage keeps the whole memory that an array is a part of. */
+function copyOf(row: Uint8Array, largest: number): Uint8Array {
+  if (row.byteLength <= largest) return row.slice()
+  throw new SluiceError(
+    'STORE_REJECTED',
+    `The row of a key would have ${row.byteLength} bytes, and a value in the storage of this Durable Object has at most ${largest}`,
+  )
 }
 
 function stored(key: string): string {

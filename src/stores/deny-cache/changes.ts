@@ -1,3 +1,4 @@
+import { madeOnce } from '../../util/copies.ts'
 import type { Policy } from '../store.ts'
 
 /** A key under one limiter. */
@@ -69,14 +70,11 @@ export class Changes {
   }
 
   versionOf(policy: Policy): Version {
-    const known = this.#versionOf.get(policy)
-    if (known !== undefined) return known
-    const { limiter, limit } = policy
-    const { signature, block, strict, enforced, growth } = policy.compiled
-    const text = [signature, block, strict, enforced, JSON.stringify(growth)].join(';')
-    const version = { text, hash: hash(text), name: `${limiter}\0${limit.name}\0` }
-    this.#versionOf.set(policy, version)
-    return version
+    return madeOnce(this.#versionOf, policy, () => {
+      const { signature, block, strict, enforced, growth } = policy.compiled
+      const text = [signature, block, strict, enforced, JSON.stringify(growth)].join(';')
+      return { text, hash: hash(text), name: `${policy.limiter}\0${policy.limit.name}\0` }
+    })
   }
 }
 

@@ -3,33 +3,28 @@ import { copyText } from '../../util/bounded-key.ts'
 import { type Changes, isSameCell } from './changes.ts'
 
 /** What a store has said about one charge. Times are microseconds of this process. */
-class Verdict {
-  readonly version: string
-  readonly allowed: boolean
-  readonly remaining: number
-  readonly retryAt: number
-  readonly resetAt: number
-  /** The end of the lock-out of the key; 0 for none. */
-  readonly lockedUntil: number
-
-  constructor(charge: Charge, version: string, now: number) {
-    this.version = version
-    this.allowed = charge.allowed
-    this.remaining = charge.remaining
-    this.retryAt = now + Math.round(charge.retryAfter * 1000)
-    this.resetAt = now + Math.round(charge.resetAfter * 1000)
-    this.lockedUntil = charge.lockedFor > 0 ? now + Math.round(charge.lockedFor * 1000) : 0
+function verdictOf({ allowed, remaining, retryAfter, resetAfter, lockedFor }: Charge, version: string, now: number) {
+  return {
+    version,
+    allowed,
+    remaining,
+    retryAt: now + Math.round(retryAfter * 1000),
+    resetAt: now + Math.round(resetAfter * 1000),
+    /** The end of the lock-out of the key; 0 for none. */
+    lockedUntil: lockedFor > 0 ? now + Math.round(lockedFor * 1000) : 0,
   }
+}
 
-  /** Writes it into a charge. Waits are shorter by the time that has passed; `remaining` is what it was. */
-  writeInto(charge: Charge, now: number): void {
-    charge.allowed = this.allowed
-    charge.remaining = this.remaining
-    charge.retryAfter = this.allowed ? 0 : (this.retryAt - now) / 1000
-    charge.resetAfter = Math.max(0, this.resetAt - now) / 1000
-    charge.delay = 0
-    charge.markLocked(Math.max(0, this.lockedUntil - now) / 1000)
-  }
+type Verdict = Readonly<ReturnType<typeof verdictOf>>
+
+/** Writes a verdict into a charge. Waits are shorter by the time that has passed; `remaining` is what it was. */
+function write({ allowed, remaining, retryAt, resetAt, lockedUntil }: Verdict, charge: Charge, now: number): void {
+  charge.allowed = allowed
+  charge.remaining = remaining
+  charge.retryAfter = allowed ? 0 : (retryAt - now) / 1000
+  charge.resetAfter = Math.max(0, resetAt - now) / 1000
+  charge.delay = 0
+  charge.markLocked(Math.max(0, lockedUntil - now) / 1000)
 }
 
 /** A decision that denied a request. Its figures count from `since`, the time of the reply, so a client that waits for as long is not too early. */
@@ -72,7 +67,7 @@ export class Denials {
     for (let i = 0; i < charges.length; i++)
       if (verdicts[i]!.version !== this.#changes.versionOf(charges[i]!.policy).text) return false
     if (this.#changesOf(charges, verdicts) !== changes) return false
-    for (let i = 0; i < charges.length; i++) verdicts[i]!.writeInto(charges[i]!, now)
+    for (let i = 0; i < charges.length; i++) write(verdicts[i]!, charges[i]!, now)
     return true
   }
 
@@ -94,7 +89,7 @@ export class Denials {
     const now = clock()
     if (now >= until) return
     this.#turn(now)
-    const verdicts = charges.map((charge) => new Verdict(charge, this.#changes.versionOf(charge.policy).text, now))
+    const verdicts = charges.map((charge) => verdictOf(charge, this.#changes.versionOf(charge.policy).text, now))
     this.#younger.set(copyText(this.#nameOf(charges)), { verdicts, changes, since: now, until })
   }
 
@@ -136,7 +131,6 @@ function isWatched({ policy }: Charge, { allowed }: Pick<Verdict, 'allowed'>): b
   return !allowed || policy.compiled.block > 0
 }
 
-/** True if a charge denies its request. */
 function denies({ allowed, policy }: Charge): boolean {
   return !allowed && policy.compiled.enforced
 }

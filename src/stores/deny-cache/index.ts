@@ -7,12 +7,13 @@ import {
   assertStore,
   type AsyncStore,
   type Deciding,
+  denyCaches,
   isDeciding,
-  noteDenyCache,
   type Operation,
   type Place,
   type Renewing,
   type Reply,
+  replyAfter,
   start,
   STORE,
   type Store,
@@ -94,7 +95,7 @@ class DenyCache implements AsyncStore {
     this.ready = inner.ready
     this.wrappers = inner.wrappers
     brand(DenyCache, STORE)
-    noteDenyCache(this)
+    denyCaches.add(this)
     this.#inner = inner
     this.#time = inner.clock.given ? inner.clock : steadyClock
     this.#denials = new Denials(this.#changes, maxKeys, maxAge)
@@ -155,16 +156,7 @@ class DenyCache implements AsyncStore {
   /** An operation that may lift denials. */
   #change(operation: Exclude<Operation, Deciding | Renewing>, reply: Reply): undefined {
     const end = this.#changes.begin(changedBy(operation))
-    start(this.#inner, operation, {
-      answered(by) {
-        end()
-        reply.answered(by)
-      },
-      failed(error) {
-        end()
-        reply.failed(error)
-      },
-    })
+    start(this.#inner, operation, replyAfter(end, reply))
   }
 }
 

@@ -5,6 +5,7 @@ import type { MaybePromise } from '../../util/maybe-promise.ts'
 import {
   type Adjusting,
   Charge,
+  closed,
   copiesOf,
   createPolicy,
   type Deciding,
@@ -103,7 +104,7 @@ export class GuardedStore {
 
   readonly run = (operation: Operation, reply: Reply): (() => void) | undefined => {
     if (isWorker) for (const { alarm } of [this.#reporter, this.#backlog, this.#local]) alarm.look()
-    if (this.#isClosed) reply.failed(new SluiceError('STORE_CLOSED', 'This store has been closed'))
+    if (this.#isClosed) reply.failed(closed())
     else if (isDeciding(operation)) return this.#decide(operation, reply)
     else this.#change(operation, (error) => (error === undefined ? reply.answered() : reply.failed(error)))
     return undefined

@@ -1,8 +1,9 @@
-import { shared } from '../../util/copies.ts'
+import { madeOnce, shared } from '../../util/copies.ts'
 import type { Duration } from '../../engine/limit.ts'
-import { knownOptions, milliseconds, refuse } from '../../util/validate.ts'
+import { knownOptions, optionalFunction, refuse } from '../../util/validate.ts'
 import { checkedMaxKeys } from '../memory/index.ts'
 import { assertStore, type AsyncStore, checkedOutage, type Degraded, type Store, type SyncStore } from '../store.ts'
+import { atMostAnHour } from '../lease-settings.ts'
 import { leasing } from '../lease.ts'
 import type { Bounds } from './deadline.ts'
 import { GuardedStore } from './guarded-store.ts'
@@ -77,7 +78,7 @@ export function guard(store: Store, options: GuardOptions = {}): Store {
   assertStore('store', store)
   if (store instanceof GuardedStore || (store.answersAlways && !store.sync))
     refuse('store', 'a store that is not guarded yet', store)
-  if (onChange !== undefined && typeof onChange !== 'function') refuse('onChange', 'a function', onChange)
+  optionalFunction('onChange', onChange)
   const checked = {
     deadline: checkedDeadline(deadline),
     localShare: share(localShare),
@@ -101,29 +102,19 @@ export function guarded(store: Store): Store {
 
 /** Does the same without leases. */
 export function guardedOnce(inner: Store): Store {
-  const made = guards.get(inner) ?? guard(inner)
-  guards.set(inner, made)
-  return made
+  return madeOnce(guards, inner, () => guard(inner))
 }
-
-/** An hour in milliseconds. Timers of platforms have a maximum of 24 days. */
-const LONGEST_DEADLINE = 3_600_000
 
 function checkedDeadline(given: unknown): Bounds {
   if (typeof given !== 'object' || given === null) {
-    const ms = deadlineOf('deadline', given)
+    const ms = atMostAnHour('deadline', given)
     return { least: ms, most: ms }
   }
   knownOptions('deadline', given, ['least', 'most'])
   const { least: shortest = '50ms', most: longest } = given as DeadlineRange
-  const least = deadlineOf('deadline.least', shortest)
-  const most = longest === undefined ? Math.max(1000, least) : deadlineOf('deadline.most', longest)
+  const least = atMostAnHour('deadline.least', shortest)
+  const most = longest === undefined ? Math.max(1000, least) : atMostAnHour('deadline.most', longest)
   return least <= most ? { least, most } : refuse('deadline.most', 'at least `deadline.least`', longest)
-}
-
-function deadlineOf(option: string, given: unknown): number {
-  const ms = milliseconds(option, given)
-  return ms <= LONGEST_DEADLINE ? ms : refuse(option, 'at most an hour', given)
 }
 
 function share(given: unknown): number {

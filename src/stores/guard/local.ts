@@ -1,5 +1,6 @@
 import type { Renewed } from '../../engine/adjust.ts'
 import type { Clock } from '../../util/clock.ts'
+import { madeOnce } from '../../util/copies.ts'
 import { standInStore } from '../memory/index.ts'
 import { keyCounts } from '../memory/key-counts.ts'
 import {
@@ -198,10 +199,8 @@ export class LocalDecisions {
   }
 
   #policyIn(known: WeakMap<Policy, Policy>, policy: Policy, share: number): Policy {
-    const own = known.get(policy)
-    if (own !== undefined) return own
-    const made = createPolicy(policy.limiter, shareOf(policy.limit, share), this.#memory(), policy.home)
-    known.set(policy, made)
-    return made
+    return madeOnce(known, policy, () =>
+      createPolicy(policy.limiter, shareOf(policy.limit, share), this.#memory(), policy.home),
+    )
   }
 }

@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs'
-import { type FileHandle, open, rename } from 'node:fs/promises'
+import { open, rename } from 'node:fs/promises'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { CompiledLimit } from '../../engine/compiled-limit.ts'
 import { decodeRow, encodeRow } from '../../engine/codec.ts'
@@ -133,53 +133,40 @@ function numberOf(given: unknown): number {
   return typeof given === 'number' ? given : -Infinity
 }
 
-/**
- * A file that keeps the counts of a memory store. It is replaced as a whole, so that it is never half of one.
- */
-export class Snapshot {
-  readonly path: string
-
-  constructor(path: string) {
-    this.path = path
-  }
-
-  /** Reads the file into an empty memory store. Returns how many keys were lost; nothing if there is no file. Throws for a file that is damaged. */
-  async read(memory: SyncStore): Promise<number | undefined> {
-    const restoring = new Restoring(memory)
-    let rest = ''
-    try {
-      for await (const text of createReadStream(this.path, 'utf8') as AsyncIterable<string>) {
-        const lines = `${rest}${text}`.split('\n')
-        rest = lines.pop()!
-        if (rest.length > LONGEST_LINE) throw new Error('a line is too long')
-        for (const line of lines) restoring.add(JSON.parse(line))
-      }
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-      throw error
+/** Reads a file into an empty memory store. Returns how many keys were lost; nothing if there is no file. Throws for a file that is damaged. */
+export async function readSnapshot(path: string, memory: SyncStore): Promise<number | undefined> {
+  const restoring = new Restoring(memory)
+  let rest = ''
+  try {
+    for await (const text of createReadStream(path, 'utf8') as AsyncIterable<string>) {
+      const lines = `${rest}${text}`.split('\n')
+      rest = lines.pop()!
+      if (rest.length > LONGEST_LINE) throw new Error('a line is too long')
+      for (const line of lines) restoring.add(JSON.parse(line))
     }
-    if (!restoring.isComplete) throw new Error('its end is missing')
-    return restoring.lost
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
   }
-
-  /**
-   * Writes the file.
-   * @param isAllowed asked before the file is replaced
-   */
-  async write(memory: SyncStore, isAllowed: () => boolean): Promise<void> {
-    const draft = `${this.path}.tmp`
-    const file = await open(draft, 'w', 0o600)
-    try {
-      await sendCounts(memory, (batch) => written(file, batch))
-      await file.datasync()
-    } finally {
-      await file.close()
-    }
-    if (isAllowed()) await rename(draft, this.path)
-  }
+  if (!restoring.isComplete) throw new Error('its end is missing')
+  return restoring.lost
 }
 
-async function written(file: FileHandle, batch: string): Promise<true> {
-  await file.write(`${batch}\n`)
-  return true
+/**
+ * Writes the counts of a memory store into a file. It is replaced as a whole, so that it is never half of one.
+ * @param isAllowed asked before the file is replaced
+ */
+export async function writeSnapshot(path: string, memory: SyncStore, isAllowed: () => boolean): Promise<void> {
+  const draft = `${path}.tmp`
+  const file = await open(draft, 'w', 0o600)
+  try {
+    await sendCounts(memory, async (batch) => {
+      await file.write(`${batch}\n`)
+      return true
+    })
+    await file.datasync()
+  } finally {
+    await file.close()
+  }
+  if (isAllowed()) await rename(draft, path)
 }

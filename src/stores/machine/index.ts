@@ -20,7 +20,9 @@ import type { StoreMessage } from '../remote/message.ts'
 import { remoteStore } from '../remote/remote.ts'
 import {
   type AsyncStore,
+  closed,
   type Operation,
+  ownPlace,
   type Place,
   type Reply,
   STORE,
@@ -29,7 +31,7 @@ import {
 } from '../store.ts'
 import { wrappers } from '../wrappers.ts'
 import { Connection, type FrameKind, type Listener } from './connection.ts'
-import { Restoring, Snapshot } from './counts.ts'
+import { readSnapshot, Restoring, writeSnapshot } from './counts.ts'
 import { Serving } from './serving.ts'
 import { SocketFile } from './socket-file.ts'
 
@@ -65,22 +67,14 @@ const TIMEOUT_LOOK = 500
 const MOST_WAITING = 20_000
 
 /** Where the processes of a file count. */
-class MachinePlace implements Place {
+interface MachinePlace extends Place {
   readonly name: string
   /** Why there is no server at present. */
   trouble: string | undefined
+}
 
-  constructor(path: string) {
-    this.name = `the limits of this machine at ${path}`
-  }
-
-  partOf(): string {
-    return ''
-  }
-
-  joins(other: Place): boolean {
-    return other === this
-  }
+function placeAt(path: string): MachinePlace {
+  return ownPlace({ name: `the limits of this machine at ${path}`, trouble: undefined as string | undefined })
 }
 
 const places = shared('machine places', () => new WeakValues<MachinePlace>())
@@ -136,7 +130,8 @@ class MachineStore implements AsyncStore, Listener {
   readonly place: MachinePlace
   readonly clock: StoreClock
   readonly #file: SocketFile
-  readonly #snapshot: Snapshot | undefined
+  /** The path of the file that keeps the counts. */
+  readonly #snapshot: string | undefined
   readonly #newMemory: () => SyncStore
   /** Sends operations while this process does not count. */
   readonly #remote: AsyncStore
@@ -169,8 +164,8 @@ class MachineStore implements AsyncStore, Listener {
     clock: Clock | undefined,
   ) {
     this.#file = new SocketFile(path)
-    this.place = places.of(this.#file.path, () => new MachinePlace(this.#file.path))
-    this.#snapshot = snapshot === undefined ? undefined : new Snapshot(resolve(snapshot))
+    this.place = places.of(this.#file.path, () => placeAt(this.#file.path))
+    this.#snapshot = snapshot === undefined ? undefined : resolve(snapshot)
     this.#newMemory = newMemory
     this.#remote = remoteStore(this.#ask, { name: this.place.name, ...(clock && { clock }) })
     this.clock = this.#remote.clock
@@ -194,7 +189,7 @@ class MachineStore implements AsyncStore, Listener {
 
   async #close(): Promise<void> {
     await this.#remote.close()
-    this.#rejectAll(() => true, new SluiceError('STORE_CLOSED', 'This store has been closed'))
+    this.#rejectAll(() => true, closed())
     clearInterval(this.#timer)
     this.#wake()
     await this.#meeting
@@ -253,9 +248,9 @@ class MachineStore implements AsyncStore, Listener {
 
   /** Reads the snapshot. Returns what is missing. */
   async #restored(memory: SyncStore): Promise<string | undefined> {
-    const { path } = this.#snapshot ?? {}
+    const path = this.#snapshot
     try {
-      const lost = await this.#snapshot?.read(memory)
+      const lost = path === undefined ? 0 : await readSnapshot(path, memory)
       return lost
         ? `${path} has ${lost} keys more than there is room for, or with algorithms that are not defined here`
         : undefined
@@ -303,11 +298,11 @@ class MachineStore implements AsyncStore, Listener {
     if (snapshot === undefined || !this.#file.isOurs) return
     serving.isChanged = false
     try {
-      await snapshot.write(serving.memory, () => this.#file.isOurs)
+      await writeSnapshot(snapshot, serving.memory, () => this.#file.isOurs)
     } catch (error) {
       serving.isChanged = true
       this.#warnSnapshot(
-        () => `${snapshot.path} could not be written: ${whyOf(error)}. If this process ends, counts are lost`,
+        () => `${snapshot} could not be written: ${whyOf(error)}. If this process ends, counts are lost`,
       )
     }
   }

@@ -10,7 +10,7 @@ export function warnInCluster(): void {
   const { process } = globalThis as { process?: ProcessLike }
   if (isChecked || process === undefined) return
   isChecked = true
-  if (isKnownAsOneOfSeveral(process)) return warnOnce()
+  if (isOneOfSeveral(process)) return warnOnce()
   const threads = process.getBuiltinModule?.('node:worker_threads') as Partial<Threads> | undefined
   const file = process.argv?.[1]
   if (threads?.isMainThread === false && file !== undefined && !isTestRun(process))
@@ -23,15 +23,6 @@ function warnOnce(): void {
   warnLater('SLUICE_PER_PROCESS')
 }
 
-/** Deno throws when the environment may not be read. That is no reason to fail. */
-export function isKnownAsOneOfSeveral(process: ProcessLike): boolean {
-  try {
-    return isOneOfSeveral(process)
-  } catch {
-    return false
-  }
-}
-
 /**
  * True in a worker of `node:cluster`, and in an instance of several under pm2. Test runners start neither.
  *
@@ -39,12 +30,17 @@ export function isKnownAsOneOfSeveral(process: ProcessLike): boolean {
  * asked. It is not loaded in a process without a channel to a parent.
  */
 export function isOneOfSeveral(process: ProcessLike): boolean {
-  const { env = {} } = process
-  if (env['pm_id'] !== undefined && Number(env['NODE_APP_INSTANCE']) > 0) return true
-  // A single instance in pm2's cluster mode is a worker, too.
-  if (env['pm_id'] !== undefined && env['exec_mode'] === 'cluster_mode') return env['instances'] !== '1'
-  if (env['NODE_UNIQUE_ID'] !== undefined) return true
-  if (typeof process.send !== 'function') return false
-  const cluster = process.getBuiltinModule?.('node:cluster') as { readonly isWorker?: boolean } | undefined
-  return cluster?.isWorker === true
+  try {
+    const { env = {} } = process
+    if (env['pm_id'] !== undefined && Number(env['NODE_APP_INSTANCE']) > 0) return true
+    // A single instance in pm2's cluster mode is a worker, too.
+    if (env['pm_id'] !== undefined && env['exec_mode'] === 'cluster_mode') return env['instances'] !== '1'
+    if (env['NODE_UNIQUE_ID'] !== undefined) return true
+    if (typeof process.send !== 'function') return false
+    const cluster = process.getBuiltinModule?.('node:cluster') as { readonly isWorker?: boolean } | undefined
+    return cluster?.isWorker === true
+  } catch {
+    // Deno throws when the environment may not be read. That is no reason to fail.
+    return false
+  }
 }

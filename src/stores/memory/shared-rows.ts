@@ -1,5 +1,6 @@
 import { reset } from '../../engine/adjust.ts'
 import { NOWHERE, type Row } from '../../engine/row.ts'
+import { mixedHash } from '../../util/fnv.ts'
 import { TOLERANCE_MS } from '../../util/ticks.ts'
 import type { CompiledLimit } from '../../engine/compiled-limit.ts'
 import { hasPassed, Slab } from './table.ts'
@@ -59,7 +60,6 @@ export class SharedRows {
     if (this.#owners[place] === FREE) row.writer = undefined
   }
 
-  /** Writes what has changed in a row. */
   save(row: Row, key: string, now: number): void {
     const place = FIRST_SLOT - row.slot
     this.#slab.save(row, place, now)
@@ -108,12 +108,12 @@ export class SharedRows {
   }
 
   #placeOf(key: string): number {
-    return Math.floor(((hash(key, this.#seed) >>> 0) / 2 ** 32) * this.#owners.length)
+    return Math.floor(((mixedHash(key, this.#seed) >>> 0) / 2 ** 32) * this.#owners.length)
   }
 
   /** Returns a number that is different for the keys of one row, except for one pair in four billion. */
   #markOf(key: string): number {
-    return Math.max(SEVERAL + 1, hash(key, this.#seed ^ 0x9e3779b1) >>> 0)
+    return Math.max(SEVERAL + 1, mixedHash(key, this.#seed ^ 0x9e3779b1) >>> 0)
   }
 }
 
@@ -124,13 +124,4 @@ export function deny(row: Row, now: number): void {
   row.entries = undefined
   row.isForeign = true
   row.changed = false
-}
-
-/** Returns FNV-1a over UTF-16, with a seed and the last step of MurmurHash3. */
-function hash(text: string, seed: number): number {
-  let h = seed ^ 0x811c9dc5
-  for (let i = 0; i < text.length; i++) h = Math.imul(h ^ text.charCodeAt(i), 0x01000193)
-  h = Math.imul(h ^ (h >>> 16), 0x85ebca6b)
-  h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35)
-  return h ^ (h >>> 16)
 }

@@ -85,7 +85,6 @@ export class Slab {
     if (compiled.hasEntries) this.#entries![slot]!.apply(edit)
   }
 
-  /** Aims a row at a slot. */
   aim(row: Row, slot: number): void {
     const { cells, stride } = this
     row.aim(slot, this.#entries?.[slot], this.#writerOf(slot))
@@ -305,12 +304,10 @@ export class Table<Rows extends Expiring = Expiring> implements CacheEntry {
     return this.beyond.rows === undefined && !this.isFull ? NOWHERE : undefined
   }
 
-  /** Writes the first state of a key. */
   begin(key: string, compiled: CompiledLimit, outcome: Outcome, now: number): void {
     this.slab.begin(this.#add(key), compiled, outcome, now)
   }
 
-  /** Writes what has changed in a row. */
   save(row: Row, key: string, now: number): void {
     if (row.slot === NOWHERE) row.slot = this.#add(key)
     this.slab.save(row, row.slot, now)

@@ -2,6 +2,7 @@ import { reset } from '../../engine/adjust.ts'
 import type { Limit } from '../../engine/limit.ts'
 import { NOWHERE, Row } from '../../engine/row.ts'
 import type { Clock } from '../../util/clock.ts'
+import { madeOnce } from '../../util/copies.ts'
 import { Notes } from '../note.ts'
 import { cached, type Charge, type Place, type Policy } from '../store.ts'
 import { warnLater } from '../../util/warn-later.ts'
@@ -33,7 +34,6 @@ const NOBODY = {}
 export class Tables implements Place {
   /** What was done with receipts. */
   readonly notes: Notes = new Notes()
-  /** By the names of limiter and limit. */
   readonly byName: Map<string, Map<string, Table>> = new Map<string, Map<string, Table>>()
   /** All tables, in no order. */
   readonly all: Table[] = []
@@ -66,7 +66,6 @@ export class Tables implements Place {
     return isMemoryPlace(other)
   }
 
-  /** Returns the table of a policy. */
   of(policy: Policy): Table {
     const { cache } = policy
     if (cache !== undefined && cache.owner === this) return cache as Table
@@ -94,8 +93,7 @@ export class Tables implements Place {
     if (this.all.length >= MOST_TABLES || this.#common.rows !== undefined)
       return new TableOf<SharedRows>(NOBODY, names, 0, this.#common, this.#noSlab)
     const table = new TableOf<SharedRows>(this, names, this.#maxKeys)
-    const tables = this.byName.get(names.limiter) ?? new Map<string, Table>()
-    this.byName.set(names.limiter, tables.set(names.limit, table))
+    madeOnce(this.byName, names.limiter, () => new Map<string, Table>()).set(names.limit, table)
     this.all.push(table)
     return table
   }
@@ -128,7 +126,6 @@ export class Tables implements Place {
     if (this.#full.length > 0) for (const full of this.#full.splice(0)) this.#onFull(full)
   }
 
-  /** Writes what has changed in a row. */
   save(row: Row, { policy, key }: Charge, now: number): void {
     const table = this.of(policy)
     if (row.slot < NOWHERE) table.beyond.rows!.save(row, table.sharedKey(key), now)

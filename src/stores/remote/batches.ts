@@ -63,7 +63,6 @@ export function batchesOf<Sent extends HasOperation>(
   return batches
 }
 
-/** Writes a message. */
 class Writer<Sent extends HasOperation> {
   readonly sent: Sent[] = []
   readonly #policies = new Map<Written, number>()

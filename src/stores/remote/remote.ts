@@ -1,19 +1,18 @@
 import { type Clock, clockGiven, steadyClock } from '../../util/clock.ts'
 import { brand } from '../../util/copies.ts'
 import { messageOf, SluiceError } from '../../util/errors.ts'
-import { knownOptions, refuse } from '../../util/validate.ts'
+import { boolean, knownOptions, optionalFunction, refuse } from '../../util/validate.ts'
 import {
   type AsyncStore,
-  copiesOf,
-  type Deciding,
-  isDeciding,
+  closed,
   type Operation,
+  ownPlace,
   type Place,
   type Reply,
   STORE,
   type StoreClock,
   storeClock,
-  undo,
+  Underway,
   type Wrappers,
 } from '../store.ts'
 import { wrappers } from '../wrappers.ts'
@@ -60,11 +59,9 @@ export function remoteStore(send: SendMessage, options: RemoteStoreOptions = {})
   const { name = 'another process', partOf, batch = true, clock } = options
   if (typeof send !== 'function') refuse('remoteStore', 'a function that sends a message', send)
   if (typeof name !== 'string') refuse('name', 'a text', name)
-  if (partOf !== undefined && typeof partOf !== 'function') refuse('partOf', 'a function', partOf)
-  if (typeof batch !== 'boolean') refuse('batch', 'true or false', batch)
-  const place: Place = { name, partOf: partOf ?? (() => ''), joins: (other) => other === place }
-  return new RemoteStore(send, place, {
-    batch,
+  optionalFunction('partOf', partOf)
+  return new RemoteStore(send, ownPlace({ name, ...(partOf && { partOf }) }), {
+    batch: boolean('batch', batch),
     hasParts: partOf !== undefined,
     clock: clock && clockGiven(clock),
     wrappers,
@@ -72,37 +69,14 @@ export function remoteStore(send: SendMessage, options: RemoteStoreOptions = {})
 }
 
 /** An operation that waits for its answer. */
-class Waiting {
-  operation: Operation
-  readonly #reply: Reply
-  readonly #store: RemoteStore
-  #isGivenUp = false
-
-  constructor(operation: Operation, reply: Reply, store: RemoteStore) {
-    this.operation = operation
-    this.#reply = reply
-    this.#store = store
-  }
-
-  /** Verdicts go into copies from now on. */
-  giveUp(): void {
-    if (!isDeciding(this.operation) || this.#isGivenUp) return
-    this.#isGivenUp = true
-    this.operation = { ...this.operation, charges: copiesOf(this.operation.charges) }
-  }
-
-  fail(error: unknown): void {
-    this.#reply.failed(error)
-  }
-
+class Waiting extends Underway {
   /** Takes what the other place has sent in place of an answer. */
   async receive(given: unknown): Promise<void> {
     try {
       const answer = checkedAnswer(this.operation, given)
       if ('error' in answer) throw errorOf(answer)
       adopt(this.operation, answer)
-      if (this.#isGivenUp) await undo(this.#store, (this.operation as Deciding).charges)
-      this.#reply.answered(answer.by)
+      await this.done(answer.by)
     } catch (error) {
       this.fail(error)
     }
@@ -144,7 +118,7 @@ export class RemoteStore implements AsyncStore {
   }
 
   readonly run = (operation: Operation, reply: Reply): (() => void) | undefined => {
-    const waiting = new Waiting(operation, reply, this)
+    const waiting = new Waiting(this, operation, reply)
     try {
       if (this.#isClosed) throw closed()
       const part = this.#partOf(operation)
@@ -216,7 +190,3 @@ export class RemoteStore implements AsyncStore {
 }
 
 brand(RemoteStore, STORE)
-
-function closed(): SluiceError {
-  return new SluiceError('STORE_CLOSED', 'This store has been closed')
-}

@@ -1,5 +1,5 @@
 import { bringAll } from '../../engine/all-algorithms.ts'
-import { type Limit, limit, type LimitInput } from '../../engine/limit.ts'
+import { limit, type LimitInput } from '../../engine/limit.ts'
 import type { Renewed } from '../../engine/adjust.ts'
 import { shown, SluiceError } from '../../util/errors.ts'
 import {
@@ -65,7 +65,7 @@ export function serveStore(store: Store): (message: unknown) => Promise<StoreAns
 
 /** Does the same without algorithms that the program has not brought. */
 export function answering(store: Store): (message: unknown) => Promise<StoreAnswer> {
-  const policies = new Policies(store)
+  const policies = policiesOf(store)
   return async function answerMessage(message) {
     try {
       const operations = new Reader(message, policies).operations()
@@ -114,24 +114,19 @@ function verdictOf(charge: Charge): Verdict {
   }
 }
 
-/** The limits of messages. Each is made once, as in a limiter. */
-class Policies {
-  readonly #store: Store
-  readonly #known = new Map<string, Policy>()
+type Policies = (limiter: string, input: LimitInput) => Policy
 
-  constructor(store: Store) {
-    this.#store = store
-  }
-
-  of(limiter: string, input: LimitInput): Policy {
+/** Returns what makes the limits of messages: each once, as in a limiter. */
+function policiesOf(store: Store): Policies {
+  const known = new Map<string, Policy>()
+  return function policyFor(limiter, input) {
     const name = JSON.stringify([limiter, input])
-    const known = this.#known.get(name)
-    if (known !== undefined) return known
-    if (this.#known.size >= MOST_POLICIES) this.#known.clear()
-    const made: Limit = limit(input)
-    const policy = createPolicy(limiter, made, this.#store, this)
-    this.#known.set(name, policy)
-    return policy
+    const before = known.get(name)
+    if (before !== undefined) return before
+    if (known.size >= MOST_POLICIES) known.clear()
+    const made = createPolicy(limiter, limit(input), store, known)
+    known.set(name, made)
+    return made
   }
 }
 
@@ -207,7 +202,7 @@ function policyOf(policies: Policies, given: unknown, path: string): Policy | Sl
   const name = text(`${path}.limiter`, limiter, LONGEST_NAME)
   fields(`${path}.limit`, input)
   try {
-    return policies.of(name, input as LimitInput)
+    return policies(name, input as LimitInput)
   } catch (error) {
     if (error instanceof SluiceError) return error
     throw error

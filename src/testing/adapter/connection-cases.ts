@@ -7,11 +7,15 @@ import {
   type Cases,
   dial,
   fault,
+  type Handler,
   one,
   outageStore,
+  type Served,
   type Sink,
   statuses,
+  turns,
   until,
+  type Upload,
   warningsOf,
   type World,
 } from './world.ts'
@@ -19,6 +23,8 @@ import { everyone } from '../../limiter/keyers.ts'
 import { createLimiter, type Limiter } from '../../limiter/limiter.ts'
 import type { Decision } from '../../limiter/decision.ts'
 import { memoryStore } from '../../stores/memory/index.ts'
+
+const slow = leakyBucket({ quota: 1, window: '1h', capacity: 3 })
 
 export const delayCases: Cases = {
   'delays a request until its slot': async ({ limit, serve }) => {
@@ -30,28 +36,22 @@ export const delayCases: Cases = {
     holds(performance.now() - began >= 199, 'the third was not held for 200 ms')
   },
   'ends when the client hangs up, without a call of the handler and without a timer': async ({ limit, serve }) => {
-    const timers = watchTimers(60_000)
-    let decided = 0
-    let ran = 0
-    const slow = leakyBucket({ quota: 1, window: '1h', capacity: 3 })
+    let [decided, ran] = [0, 0]
     const server = await serve({
       limits: [limit(slow, { onDecision: () => decided++ })],
       handler: () => ({ text: String(++ran) }),
     })
-    try {
+    await withTimers(60_000, async (timers) => {
       await ask(server)
       const client = await dial(server)
       await until(() => decided === 2, 'a decision')
-      await until(() => timers.set.size === 1, 'a timer')
+      await until(() => timers.size === 1, 'a timer')
       client.destroy()
-      await until(() => timers.set.size === 0, 'the freeing of the timer')
-    } finally {
-      timers.stop()
-    }
+      await until(() => timers.size === 0, 'the freeing of the timer')
+    })
     equal([ran, server.errors], [1, []])
   },
   'does not begin for a client that hung up before the decision': async ({ limit, serve }) => {
-    const timers = watchTimers(60_000)
     let release = (): void => {}
     const decided = new Promise<void>((resolve) => (release = resolve))
     let [asked, closed, decisions, ran] = [0, 0, 0, 0]
@@ -59,12 +59,11 @@ export const delayCases: Cases = {
       if (asked++ === 1) await decided
       return 'key'
     }
-    const slow = leakyBucket({ quota: 1, window: '1h', capacity: 3 })
     const server = await serve({
       limits: [limit(slow, { keyer, onDecision: () => decisions++ })],
       handler: () => ({ text: String(++ran) }),
     })
-    try {
+    await withTimers(60_000, async (timers) => {
       await ask(server)
       const client = await dial(server)
       await until(() => asked === 2, 'the question')
@@ -74,32 +73,43 @@ export const delayCases: Cases = {
       await new Promise((resolve) => setTimeout(resolve, 20))
       release()
       await until(() => decisions === 2, 'the decision')
-      await until(() => timers.set.size === 0, 'the freeing of the timer')
-    } finally {
-      timers.stop()
-    }
+      await until(() => timers.size === 0, 'the freeing of the timer')
+    })
     equal([ran, server.errors], [1, []])
   },
 }
 
 /** Fills the windows of a connection. */
 const PART = 500_000
+const CLOSES = /\r\nconnection: close\r\n/i
+
+/** Begins an upload, waits for the answer, and goes on with it. */
+async function upload(
+  server: Served,
+  bytes: number,
+  status: number,
+  go: (client: Upload) => Promise<void>,
+): Promise<void> {
+  const client = await beginUpload(server, bytes)
+  try {
+    await until(() => client.received().includes('\r\n\r\n'), 'an answer')
+    holds(client.received().startsWith(`HTTP/1.1 ${status} `), `the answer is not ${status}`)
+    await go(client)
+  } finally {
+    client.close()
+  }
+}
 
 export const uploadCases: Cases = {
   'is read and thrown away where it is small, and the connection stays': async ({ limit, serve }) => {
     const server = await serve({ limits: [limit(one)] })
     await ask(server)
-    const client = await beginUpload(server, 1000)
-    try {
-      await until(() => client.received().includes('\r\n\r\n'), 'an answer')
-      holds(client.received().startsWith('HTTP/1.1 429 '), 'the upload was not denied')
-      holds(!/\r\nconnection: close\r\n/i.test(client.received()), 'the answer ends the connection')
+    await upload(server, 1000, 429, async (client) => {
+      holds(!CLOSES.test(client.received()), 'the answer ends the connection')
       equal([await client.write(500), await client.write(500)], [true, true])
       client.send('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
       await until(() => client.received().split('HTTP/1.1 429 ').length === 3, 'a second answer on the connection')
-    } finally {
-      client.close()
-    }
+    })
   },
   'is read for a while where it is large, so that the client gets the whole answer': async (world) => {
     const { limit, serve, harness } = world
@@ -112,23 +122,18 @@ export const uploadCases: Cases = {
       [{ keyer: fault }, 500] as const,
     ]) {
       const server = await serve({ limits: [limit(none, options)] })
-      const client = await beginUpload(server, 100_000_000)
-      try {
-        await until(() => client.received().includes('\r\n\r\n'), 'an answer')
-        holds(client.received().startsWith(`HTTP/1.1 ${status} `), `the answer is not ${status}`)
-        holds(/\r\nconnection: close\r\n/i.test(client.received()), 'the answer does not end the connection')
+      await upload(server, 100_000_000, status, async (client) => {
+        holds(CLOSES.test(client.received()), 'the answer does not end the connection')
         for (let i = 0; i < 8; i++) holds(await client.write(PART), 'the connection was closed during the upload')
-      } finally {
-        client.close()
-      }
+      })
     }
   },
 }
 
 const none = fixedWindow({ quota: 0, window: '1h' })
 
-/** Returns the timers of at least `ms` that are started from now on and not cleared. Frameworks start shorter ones. */
-function watchTimers(ms: number): { readonly set: ReadonlySet<unknown>; stop(): void } {
+/** Runs with the timers of at least `ms` that are started meanwhile and not cleared. Frameworks start shorter ones. */
+async function withTimers(ms: number, run: (timers: ReadonlySet<unknown>) => Promise<void>): Promise<void> {
   const { setTimeout, clearTimeout } = globalThis
   const set = new Set<unknown>()
   globalThis.setTimeout = Object.assign((...given: Parameters<typeof setTimeout>) => {
@@ -140,21 +145,27 @@ function watchTimers(ms: number): { readonly set: ReadonlySet<unknown>; stop(): 
     set.delete(timer)
     clearTimeout(timer)
   }
-  return { set, stop: () => void Object.assign(globalThis, { setTimeout, clearTimeout }) }
+  try {
+    await run(set)
+  } finally {
+    Object.assign(globalThis, { setTimeout, clearTimeout })
+  }
+}
+
+/** Returns a handler whose responses wait after their first chunk, and where they wait. */
+function unfinishedHandler(): { readonly unfinished: readonly Sink[]; readonly handler: Handler } {
+  const unfinished: Sink[] = []
+  const stream = (sink: Sink): void => {
+    sink.write('a')
+    unfinished.push(sink)
+  }
+  return { unfinished, handler: () => ({ stream }) }
 }
 
 export const endCases: Cases = {
   'waits for the last chunk of a response': async ({ limit, serve }) => {
-    const unfinished: Sink[] = []
-    const server = await serve({
-      limits: [limit(one, { refundWhen: 'success' })],
-      handler: () => ({
-        stream(sink) {
-          sink.write('a')
-          unfinished.push(sink)
-        },
-      }),
-    })
+    const { unfinished, handler } = unfinishedHandler()
+    const server = await serve({ limits: [limit(one, { refundWhen: 'success' })], handler })
     const first = ask(server)
     await until(() => unfinished.length === 1, 'the first request')
     equal((await ask(server)).status, 429)
@@ -169,16 +180,8 @@ export const endCases: Cases = {
     const tokens = fixedWindow({ name: 'tokens', quota: 100, window: '1m' })
     const settleWith = (request: unknown): number => spent.get(harness.header(request, 'x-name'))!
     const spent = new Map<string | undefined, number>()
-    const unfinished: Sink[] = []
-    const server = await serve({
-      limits: [limit(tokens, { cost: () => 50, settleWith })],
-      handler: () => ({
-        stream(sink) {
-          sink.write('a')
-          unfinished.push(sink)
-        },
-      }),
-    })
+    const { unfinished, handler } = unfinishedHandler()
+    const server = await serve({ limits: [limit(tokens, { cost: () => 50, settleWith })], handler })
     const first = ask(server, '/', { headers: { 'x-name': 'first' } })
     await until(() => unfinished.length === 1, 'the first request')
     // The cost is only known at the end, as with the tokens of a language model.
@@ -232,9 +235,7 @@ function used(limiter: Limiter<unknown, Decision>): number {
 }
 
 /** Waits until work that needs no timer would be done. */
-async function settled(): Promise<void> {
-  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
-}
+const settled = (): Promise<void> => turns(20)
 
 function statusOf(response: unknown): unknown {
   const { statusCode, status } = response as { readonly statusCode?: number; readonly status?: unknown }
@@ -336,7 +337,6 @@ export const abortCases: Cases = {
   },
   'does not follow a request whose client hangs up before its slot': async ({ limit, serve }) => {
     let [decided, asked] = [0, 0]
-    const slow = leakyBucket({ quota: 1, window: '1h', capacity: 3 })
     const onDecision = (): void => void decided++
     const no = (): boolean => asked++ < 0
     const nothing = (): undefined => void asked++

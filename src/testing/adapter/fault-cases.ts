@@ -3,6 +3,7 @@ import { everyone } from '../../limiter/keyers.ts'
 import { createLimiter } from '../../limiter/limiter.ts'
 import { equal, fails, holds, like } from '../behaviour.ts'
 import {
+  type Answer,
   type AnyOptions,
   ask,
   type Cases,
@@ -21,33 +22,27 @@ import {
 import { type AsyncStore, isDeciding, type Operation, type Reply } from '../../stores/store.ts'
 import { guard } from '../../stores/guard/index.ts'
 
+/** Serves a limit whose options fail. Throws unless no request reaches the handler. Returns the errors of two requests. */
+async function errorsWith({ limit, serve }: World, options: AnyOptions): Promise<readonly unknown[]> {
+  let ran = 0
+  const limits = [limit(options['limits'] ?? one, options)]
+  const server = await serve({ limits, handler: () => ({ text: String(++ran) }) })
+  const replies = [await ask(server), await ask(server)]
+  const seen = replies.map(({ status, body }) => [status, body])
+  equal([...seen, ran], [[500, 'fault'], [500, 'fault'], 0], Object.keys(options).join())
+  return server.errors
+}
+
 export const faultCases: Cases = {
-  'in a keyer, a LimitFunc, a cost or skip reaches the error handling of the framework': async ({ limit, serve }) => {
-    const cases: AnyOptions[] = []
-    for (const broken of [fault, async () => fault()]) {
-      cases.push({ keyer: broken }, { limits: broken }, { cost: broken }, { skip: broken })
-    }
-    for (const options of cases) {
-      let ran = 0
-      const limits = [limit(options['limits'] ?? one, options)]
-      const server = await serve({ limits, handler: () => ({ text: String(++ran) }) })
-      const { status, body } = await ask(server)
-      equal([status, body, ran], [500, 'fault', 0], Object.keys(options).join())
-      like(server.errors, [{ message: 'broken' }])
-    }
+  'in a keyer, a LimitFunc, a cost or skip reaches the error handling of the framework': async (world) => {
+    for (const broken of [fault, async () => fault()])
+      for (const option of ['keyer', 'limits', 'cost', 'skip'])
+        like(await errorsWith(world, { [option]: broken }), [{ message: 'broken' }, { message: 'broken' }])
   },
-  'of a value that a LimitFunc, a cost or skip returns by mistake reaches it, and admits nobody': async ({
-    limit,
-    serve,
-  }) => {
-    const cases: AnyOptions[] = [{ limits: () => undefined }, { cost: () => undefined }, { skip: () => ({}) }]
-    for (const options of cases) {
-      let ran = 0
-      const limits = [limit(options['limits'] ?? one, options)]
-      const server = await serve({ limits, handler: () => ({ text: String(++ran) }) })
-      equal([await statuses(server, 2), ran], [[500, 500], 0], Object.keys(options).join())
-      holds(server.errors[0] instanceof SluiceError, `expected a SluiceError, got ${String(server.errors[0])}`)
-    }
+  'of a value that a LimitFunc, a cost or skip returns by mistake reaches it, and admits nobody': async (world) => {
+    for (const options of [{ limits: () => undefined }, { cost: () => undefined }, { skip: () => ({}) }])
+      for (const error of await errorsWith(world, options))
+        holds(error instanceof SluiceError, `expected a SluiceError, got ${String(error)}`)
   },
   'of the store reaches it with a neutral message, and the reason as its cause': async (world) => {
     const reason = new SluiceError('STORE_REJECTED', 'Redis could not decide: WRONGTYPE')
@@ -72,18 +67,18 @@ export const faultCases: Cases = {
       equal(ran, 1)
     }
   },
-  'admits no request, whatever value is thrown': async ({ limit, serve }) => {
+  'admits no request, whatever value is thrown': async (world) => {
     for (const thrown of [undefined, null, 'route', 'router', 0, false]) {
       const thrower = (): never => {
         // oxlint-disable-next-line typescript/only-throw-error -- the test is about such values
         throw thrown
       }
-      for (const keyer of [thrower, async () => thrower()]) {
-        let ran = 0
-        const server = await serve({ limits: [limit(one, { keyer })], handler: () => ({ text: String(++ran) }) })
-        equal([await statuses(server, 1), ran], [[500], 0], `throwing ${String(thrown)}`)
-        holds(server.errors[0] instanceof SluiceError, `expected a SluiceError, got ${String(server.errors[0])}`)
-      }
+      for (const keyer of [thrower, async () => thrower()])
+        for (const error of await errorsWith(world, { keyer }))
+          holds(
+            error instanceof SluiceError,
+            `throwing ${String(thrown)}: expected a SluiceError, got ${String(error)}`,
+          )
     }
   },
   'in the handler is not changed, and the request stays charged': async ({ limit, serve }) => {
@@ -216,13 +211,17 @@ export const outageCases: Cases = {
     }
   }),
   'denies every request with 503 and Retry-After when it is closed': quiet(async (world) => {
+    let ran = 0
     const options = { store: awayStore(world).store, onOutage: 'closed' }
-    const server = await world.serve({ limits: [world.limit(one, options)], handler: mode })
+    const handler = (): Answer => ({ text: String(++ran) })
+    const server = await world.serve({ limits: [world.limit(one, options)], handler })
     for (let i = 0; i < 4; i++) {
       const reply = await ask(server)
-      equal([reply.status, limitHeaders(reply)], [503, { 'retry-after': '1' }])
+      equal([reply.status, limitHeaders(reply), ran], [503, { 'retry-after': '1' }, 0])
+      equal([reply.headers['content-type'], reply.headers['cache-control']], ['application/problem+json', 'no-store'])
       like(JSON.parse(reply.body), {
         type: 'https://iana.org/assignments/http-problem-types#temporary-reduced-capacity',
+        title: 'Temporary Reduced Capacity',
         status: 503,
       })
     }

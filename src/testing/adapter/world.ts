@@ -28,8 +28,6 @@ import { loadWarnings } from '../../util/warn-later.ts'
  * @param travel the way to the store and back: each takes so long. Default: a few microtasks
  */
 export function remoteStore(inner: SyncStore, travel: () => Promise<void> = async () => undefined): AsyncStore {
-  const place: Place = { partOf: () => '', joins: (other) => other === place }
-
   /** Decides copies, because the decision may be given up on the way. */
   async function answer(operation: Operation, isGivenUp: () => boolean): Promise<Degraded | undefined> {
     await travel()
@@ -46,12 +44,20 @@ export function remoteStore(inner: SyncStore, travel: () => Promise<void> = asyn
     return by
   }
 
+  return promisedStore(answer, { clock: inner.clock, close: async () => inner.close() })
+}
+
+/** Returns a store, at a place of its own, that answers an operation when a promise resolves. */
+export function promisedStore(
+  answer: (operation: Operation, isGivenUp: () => boolean) => Promise<Degraded | undefined>,
+  members: Pick<AsyncStore, 'clock' | 'close'> & Partial<AsyncStore>,
+): AsyncStore {
+  const place: Place = { partOf: () => '', joins: (other) => other === place }
   return {
     sync: false,
     answersAlways: false,
     wrappers,
     place,
-    clock: inner.clock,
     run(operation, reply) {
       let isGivenUp = false
       answer(operation, () => isGivenUp).then(
@@ -62,7 +68,7 @@ export function remoteStore(inner: SyncStore, travel: () => Promise<void> = asyn
         isGivenUp = true
       }
     },
-    close: async () => inner.close(),
+    ...members,
   }
 }
 
@@ -192,21 +198,28 @@ export function nodeSink(response: ServerResponse): Sink {
 export interface Reply {
   readonly status: number
   readonly headers: http.IncomingHttpHeaders
+  /** As on the wire: name, value, name, value, … */
+  readonly rawHeaders: readonly string[]
   readonly body: string
 }
 
 export interface Ask {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
 }
 
 /** Sends one request on its own connection, and returns the complete reply. */
-export async function ask({ url }: Pick<Served, 'url'>, path = '/', options: Ask = {}): Promise<Reply> {
-  const request = http.request(url + path, { ...options, agent: false }).end()
+export async function ask({ url }: Pick<Served, 'url'>, path = '/', { body, ...options }: Ask = {}): Promise<Reply> {
+  return replyTo(http.request(url + path, { ...options, agent: false }).end(body))
+}
+
+/** Returns the complete reply to a request that was sent. */
+export async function replyTo(request: http.ClientRequest): Promise<Reply> {
   const [response] = (await once(request, 'response')) as [http.IncomingMessage]
   let body = ''
   for await (const chunk of response.setEncoding('utf8')) body += chunk as string
-  return { status: response.statusCode!, headers: response.headers, body }
+  return { status: response.statusCode!, headers: response.headers, rawHeaders: response.rawHeaders, body }
 }
 
 /** Sends requests one after another, and returns their statuses. */
@@ -222,13 +235,17 @@ export function limitHeaders({ headers }: Reply): Record<string, unknown> {
 }
 
 /** Sends a request on a socket that the test can close. */
-export async function dial({ url }: Pick<Served, 'url'>, path = '/'): Promise<Socket> {
+export async function dial(server: Pick<Served, 'url'>, path = '/', headers = ''): Promise<Socket> {
+  const socket = await connected(server)
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n${headers}\r\n`)
+  return socket
+}
+
+async function connected({ url }: Pick<Served, 'url'>): Promise<Socket> {
   const { port, hostname } = new URL(url)
   const socket = connect(Number(port), hostname)
   await once(socket, 'connect')
-  socket.on('error', () => undefined)
-  socket.write(`GET ${path} HTTP/1.1\r\nHost: ${hostname}\r\n\r\n`)
-  return socket
+  return socket.on('error', () => undefined)
 }
 
 /** A client that writes a body by hand. */
@@ -243,12 +260,10 @@ export interface Upload {
 }
 
 /** Begins an upload of so many bytes, and writes none of them. */
-export async function beginUpload({ url }: Pick<Served, 'url'>, bytes: number): Promise<Upload> {
-  const { port, hostname } = new URL(url)
-  const socket = connect(Number(port), hostname)
-  await once(socket, 'connect')
+export async function beginUpload(server: Pick<Served, 'url'>, bytes: number): Promise<Upload> {
+  const socket = await connected(server)
   let received = ''
-  socket.on('data', (data) => (received += String(data))).on('error', () => undefined)
+  socket.on('data', (data) => (received += String(data)))
   socket.write(`POST / HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: ${bytes}\r\n\r\n`)
   return {
     received: () => received,
@@ -267,7 +282,7 @@ export async function beginUpload({ url }: Pick<Served, 'url'>, bytes: number): 
 }
 
 /** Waits until a condition is true. For events on the other side of a socket. */
-export async function until(so: () => unknown, what: string): Promise<void> {
+export async function until(so: () => unknown, what = 'it'): Promise<void> {
   const deadline = Date.now() + 5000
   while (!so()) {
     if (Date.now() > deadline) throw new Error(`No sign of ${what} within 5 s`)
@@ -275,24 +290,46 @@ export async function until(so: () => unknown, what: string): Promise<void> {
   }
 }
 
-/** Returns the codes of the warnings that are emitted while `during` runs. They are not printed. */
-export async function warningsOf(during: () => unknown): Promise<readonly string[]> {
+/** Codes and messages of the warnings that the process has emitted since. They are not printed. */
+export function recordWarnings(): { readonly codes: string[]; readonly messages: string[]; stop(): void } {
   const codes: string[] = []
+  const messages: string[] = []
   const printers = process.listeners('warning')
   process.removeAllListeners('warning')
-  const note = (warning: Error & { code?: string }): void => void codes.push(warning.code ?? warning.name)
+  const note = (warning: Error & { code?: string }): void => {
+    codes.push(warning.code ?? warning.name)
+    messages.push(warning.message)
+  }
   process.on('warning', note)
+  return {
+    codes,
+    messages,
+    stop() {
+      process.off('warning', note)
+      for (const printer of printers) process.on('warning', printer)
+    },
+  }
+}
+
+/** Returns the codes of the warnings that are emitted while `during` runs. They are not printed. */
+export async function warningsOf(during: () => unknown): Promise<readonly string[]> {
+  // The first warning would wait for its text.
+  await loadWarnings()
+  // Warnings are emitted in the next turn: those from before now, and those of `during` after it.
+  await turns()
+  const { codes, stop } = recordWarnings()
   try {
-    // The first warning would wait for its text.
-    await loadWarnings()
     await during()
-    // Warnings are emitted in the next turn.
-    await new Promise((resolve) => setImmediate(resolve))
+    await turns()
   } finally {
-    process.off('warning', note)
-    for (const printer of printers) process.on('warning', printer)
+    stop()
   }
   return codes
+}
+
+/** Waits for turns of the event loop: work that needs no timer is done then. */
+export async function turns(count = 1): Promise<void> {
+  for (let turn = 0; turn < count; turn++) await new Promise((resolve) => setImmediate(resolve))
 }
 
 /** The handler of a route is optional. */

@@ -1,9 +1,8 @@
 import express5, { type RequestHandler } from 'express'
 import express4 from 'express4'
 import type { RateLimitOptions } from '../../../adapters/express/index.ts'
-import { fixedWindow } from '../../../src/engine/factories.ts'
-import { everyone } from '../../../src/limiter/keyers.ts'
 import { ask, type Served } from '../../support/http.ts'
+import { timesOf } from '../framework.ts'
 
 export const versions: readonly (readonly [name: string, express: typeof express5])[] = [
   ['Express 4', express4],
@@ -11,8 +10,7 @@ export const versions: readonly (readonly [name: string, express: typeof express
 ]
 
 /** Returns options with one quota for everyone. */
-export const times = (quota: number, options: Partial<RateLimitOptions> = {}): RateLimitOptions =>
-  ({ keyer: everyone, limits: fixedWindow({ quota, window: '1h' }), ...options }) as RateLimitOptions
+export const times: (quota: number, options?: Partial<RateLimitOptions>) => RateLimitOptions = timesOf<RateLimitOptions>
 
 export const ok: RequestHandler = (_request, response) => void response.send('ok')
 
@@ -20,4 +18,14 @@ export const ok: RequestHandler = (_request, response) => void response.send('ok
 export async function left(server: Pick<Served, 'url'>, path: string, method = 'GET', headers = {}): Promise<string> {
   const reply = await ask(server, path, { method, headers })
   return reply.status === 429 ? '!' : (/;r=(\d+)/.exec(String(reply.headers['ratelimit']))?.[1] ?? '')
+}
+
+/** Does so for several requests, such as `'/'` or `'HEAD /'`. Returns the texts with spaces between them; '-' without the header. */
+export async function lefts(server: Pick<Served, 'url'>, ...requests: readonly string[]): Promise<string> {
+  const found: string[] = []
+  for (const each of requests) {
+    const [path, method] = each.split(' ').toReversed()
+    found.push((await left(server, path!, method)) || '-')
+  }
+  return found.join(' ')
 }

@@ -9,8 +9,23 @@ import {
   type RateLimitOptions,
 } from '../../../adapters/express/index.ts'
 import { keyers } from '../../../src/limiter/keyers.ts'
-import { ask, serve, warningsOf, serveForTest } from '../../support/http.ts'
-import { left, ok, times, versions } from './app.ts'
+import { ask, serveForTest, warningsOf } from '../../support/http.ts'
+import { lefts, ok, times, versions } from './app.ts'
+
+/** Options that note the key of each request. */
+const noting = (keys: (string | undefined)[]): Pick<RateLimitOptions, 'onDecision'> => ({
+  onDecision: ({ limits }) => void keys.push(limits[0]?.key),
+})
+
+/** Returns the warnings of requests with these headers. */
+async function codesOf(app: Express, sent: readonly object[], path = '/'): Promise<readonly string[]> {
+  const server = await serveForTest(app)
+  return warningsOf(async () => {
+    for (const headers of sent) await ask(server, path, { headers: headers as Record<string, string> })
+  })
+}
+
+const forwarded = { 'x-forwarded-for': '203.0.113.9' }
 
 describe.each(versions)('%s', (_version, express) => {
   test('byRoute returns the pattern of the route, and never the path', async () => {
@@ -20,20 +35,15 @@ describe.each(versions)('%s', (_version, express) => {
     app.all('/any/:id', limit, ok)
     app.use(limit, ok)
     const server = await serveForTest(app)
-    expect([
-      await left(server, '/users/1'),
-      await left(server, '/users/2'),
-      await left(server, '/users/3', 'HEAD'),
-    ]).toEqual(['8', '7', '6'])
-    expect([await left(server, '/any/1'), await left(server, '/any/2', 'POST')]).toEqual(['8', '7'])
-    expect([await left(server, '/no/1'), await left(server, '/no/2', 'POST')]).toEqual(['8', '7'])
+    expect(
+      await lefts(server, '/users/1', '/users/2', 'HEAD /users/3', '/any/1', 'POST /any/2', '/no/1', 'POST /no/2'),
+    ).toBe('8 7 6 8 7 8 7')
   })
 
   test('byRoute returns one key before routing, with one warning for each app', async () => {
     const keys: string[] = []
-    const onDecision: RateLimitOptions['onDecision'] = ({ limits }) => void keys.push(limits[0]!.key)
     for (let count = 0; count < 2; count++) {
-      const app = express().use(rateLimit(times(9, { keyer: byRoute, onDecision })))
+      const app = express().use(rateLimit(times(9, { keyer: byRoute, ...noting(keys) })))
       const each = await serveForTest(app.get('/users/:id', ok))
       const codes = await warningsOf(async () => {
         for (const path of ['/users/1', '/nowhere']) await ask(each, path)
@@ -43,25 +53,20 @@ describe.each(versions)('%s', (_version, express) => {
   })
 
   test('byRoute warns in a limit that is mounted with use, also after a route that has called next', async () => {
-    const codesOf = async (app: Express): Promise<readonly string[]> => {
-      const each = await serveForTest(app)
-      const codes = await warningsOf(() => ask(each, '/users/1'))
-      return codes
-    }
+    const codesAt = (app: Express): Promise<readonly string[]> => codesOf(app, [{}], '/users/1')
     const next: RequestHandler = (_request, _response, goOn) => goOn()
     const limit = (): RateLimit => rateLimit(times(9, { keyer: keyers(byIP, byRoute) }))
     const inRouter = express.Router().use(limit()).get('/users/:id', ok)
-    expect(await codesOf(express().all(/.*/, next).use(limit()).get('/users/:id', ok))).toEqual(['SLUICE_NO_ROUTE'])
-    expect(await codesOf(express().get(/.*/, next).use(inRouter))).toEqual(['SLUICE_NO_ROUTE'])
-    expect(await codesOf(express().all(/.*/, next).get('/users/:id', limit(), ok))).toEqual([])
+    expect(await codesAt(express().all(/.*/, next).use(limit()).get('/users/:id', ok))).toEqual(['SLUICE_NO_ROUTE'])
+    expect(await codesAt(express().get(/.*/, next).use(inRouter))).toEqual(['SLUICE_NO_ROUTE'])
+    expect(await codesAt(express().all(/.*/, next).get('/users/:id', limit(), ok))).toEqual([])
     const other = rateLimit(times(9, { keyer: byIP }))
-    expect(await codesOf(express().all(/.*/, next).use(other).get('/users/:id', ok))).toEqual([])
+    expect(await codesAt(express().all(/.*/, next).use(other).get('/users/:id', ok))).toEqual([])
   })
 
   test('byRoute distinguishes the routes of different routers and apps, wherever they are mounted', async () => {
     const keys: string[] = []
-    const onDecision: RateLimitOptions['onDecision'] = ({ limits }) => void keys.push(limits[0]!.key)
-    const limit = rateLimit(times(99, { keyer: byRoute, onDecision }))
+    const limit = rateLimit(times(99, { keyer: byRoute, ...noting(keys) }))
     const routerOf = (...inner: [string, Router][]): Router => {
       const router = express.Router({ mergeParams: true }) as Router
       for (const each of inner) router.use(...each)
@@ -110,19 +115,11 @@ describe.each(versions)('%s', (_version, express) => {
       [false, '127.0.0.1', ['SLUICE_PROXY_UNTRUSTED']],
     ]
     for (const [trust, address, codes] of settings) {
-      let key: string | undefined
-      const app = express()
-      app.set('trust proxy', trust)
-      const onDecision: RateLimitOptions['onDecision'] = (decision) => void (key = decision.limits[0]?.key)
-      app.use(rateLimit(times(9, { keyer: ipKeyer(), onDecision })), ok)
-      const each = await serveForTest(app)
-      const headers = { 'x-forwarded-for': '203.0.113.9' }
-      const askTwice = async (): Promise<void> => {
-        await ask(each, '/', { headers })
-        await ask(each, '/', { headers })
-      }
-      expect([String(trust), await warningsOf(askTwice)]).toEqual([String(trust), codes])
-      expect(key).toBe(address)
+      const keys: string[] = []
+      const app = express().set('trust proxy', trust)
+      app.use(rateLimit(times(9, { keyer: ipKeyer(), ...noting(keys) })), ok)
+      expect([String(trust), await codesOf(app, [forwarded, forwarded])]).toEqual([String(trust), codes])
+      expect(keys).toEqual([address, address])
     }
   })
 
@@ -153,16 +150,11 @@ describe.each(versions)('%s', (_version, express) => {
     ],
   ])('ipKeyer does not warn where the app sets the address itself, %s', async (_, trusts, prepare) => {
     for (const trust of trusts) {
-      const app = express()
-      app.set('trust proxy', trust)
+      const app = express().set('trust proxy', trust)
       prepare(app)
       app.use(rateLimit(times(9, { keyer: ipKeyer() })), ok)
-      const each = await serveForTest(app)
-      const headers = { 'x-forwarded-for': '203.0.113.9', 'cf-connecting-ip': '198.51.100.7' }
-      const codes = await warningsOf(async () => {
-        for (const sent of [headers, headers, { forwarded: 'for=203.0.113.9' }]) await ask(each, '/', { headers: sent })
-      })
-      expect([trust, codes]).toEqual([trust, []])
+      const headers = { ...forwarded, 'cf-connecting-ip': '198.51.100.7' }
+      expect([trust, await codesOf(app, [headers, headers, { forwarded: 'for=203.0.113.9' }])]).toEqual([trust, []])
     }
   })
 
@@ -174,9 +166,7 @@ describe.each(versions)('%s', (_version, express) => {
       next()
     })
     app.use(rateLimit(times(9, { keyer: ipKeyer() })), ok)
-    const each = await serveForTest(app)
-    const headers = { 'x-forwarded-for': '203.0.113.9' }
-    expect(await warningsOf(() => ask(each, '/', { headers }))).toEqual(['SLUICE_PROXY_UNTRUSTED'])
+    expect(await codesOf(app, [forwarded])).toEqual(['SLUICE_PROXY_UNTRUSTED'])
   })
 
   test('ipKeyer does not warn of trust where the app sets the address of its first request', async () => {
@@ -187,21 +177,16 @@ describe.each(versions)('%s', (_version, express) => {
       next()
     })
     app.use(rateLimit(times(9, { keyer: ipKeyer() })), ok)
-    const each = await serveForTest(app)
-    const codes = await warningsOf(async () => {
-      for (const headers of [{ 'cf-connecting-ip': '198.51.100.7' }, {}]) await ask(each, '/', { headers })
-    })
-    expect(codes).toEqual([])
+    expect(await codesOf(app, [{ 'cf-connecting-ip': '198.51.100.7' }, {}])).toEqual([])
   })
 
   test('ipKeyer warns once for each app', async () => {
     const keyer = ipKeyer()
     const apps = [express(), express()]
     for (const app of apps) app.use(rateLimit(times(9, { keyer })), ok)
-    const servers = [await serve(apps[0]!), await serve(apps[1]!)]
-    const headers = { 'x-forwarded-for': '203.0.113.9' }
+    const servers = [await serveForTest(apps[0]!), await serveForTest(apps[1]!)]
     const codes = await warningsOf(async () => {
-      for (const each of [...servers, ...servers, ...servers]) await ask(each, '/', { headers })
+      for (const each of [...servers, ...servers, ...servers]) await ask(each, '/', { headers: forwarded })
     })
     expect(codes).toEqual(['SLUICE_PROXY_UNTRUSTED', 'SLUICE_PROXY_UNTRUSTED'])
   })
@@ -209,6 +194,6 @@ describe.each(versions)('%s', (_version, express) => {
   test('byIP returns undefined for a closed socket, and outside of an app', () => {
     const gone = { ip: undefined, headers: {}, app: express() } as unknown as Request
     expect(byIP(gone)).toBeUndefined()
-    expect(byIP({ headers: { 'x-forwarded-for': '203.0.113.9' } } as unknown as Request)).toBeUndefined()
+    expect(byIP({ headers: forwarded } as unknown as Request)).toBeUndefined()
   })
 })

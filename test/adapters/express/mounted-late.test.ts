@@ -1,8 +1,7 @@
 import type { Express } from 'express'
 import { describe, expect, test } from 'vitest'
 import { type RateLimit, rateLimit } from '../../../adapters/express/index.ts'
-import { everyone } from '../../../src/limiter/keyers.ts'
-import { fixedWindow } from '../../../src/engine/factories.ts'
+import { everyone, fixedWindow } from '../../../src/index.ts'
 import { ask, warningsOf, serveForTest } from '../../support/http.ts'
 import { ok, versions } from './app.ts'
 

@@ -1,20 +1,13 @@
 // "Only failed logins count": responses that are delayed and end all at once do not let more wrong passwords through.
-import { once } from 'node:events'
 import http, { type IncomingMessage } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import express from 'express'
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { rateLimit } from '../../../adapters/express/index.ts'
 import { everyone, gcra, leakyBucket, type Limit, memoryStore, quotaLinear, tokenBucket } from '../../../src/index.ts'
 import { virtualClock } from '../../../src/testing.ts'
+import { listen } from '../framework.ts'
 
 const five = { quota: 5, window: '5s' } as const
-
-let server: http.Server | undefined
-afterEach(() => {
-  server?.closeAllConnections()
-  server?.close()
-})
 
 function send(port: number, password: string): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
@@ -42,9 +35,7 @@ async function wrongPasswords(limits: Limit): Promise<number> {
     held.push(() => response.sendStatus(200))
     arrived()
   })
-  server = app.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
+  const { port } = await listen(http.createServer(app))
 
   const answers: Promise<IncomingMessage>[] = []
   for (let i = 0; i < 40; i++) {

@@ -1,8 +1,7 @@
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import { rateLimit, type RateLimitOptions } from '../../../adapters/fastify/index.ts'
-import { everyone } from '../../../src/limiter/keyers.ts'
-import { fixedWindow } from '../../../src/engine/factories.ts'
 import { afterTest } from '../../support/after-test.ts'
+import { timesOf } from '../framework.ts'
 
 /** Creates an app that is closed after the test. */
 export function create(options: FastifyServerOptions = {}): FastifyInstance {
@@ -19,8 +18,7 @@ export async function limitedApp(options: RateLimitOptions): Promise<FastifyInst
 }
 
 /** Returns options with one quota for everyone. */
-export const times = (quota: number, options: Partial<RateLimitOptions> = {}): RateLimitOptions =>
-  ({ keyer: everyone, limits: fixedWindow({ quota, window: '1h' }), ...options }) as RateLimitOptions
+export const times: (quota: number, options?: Partial<RateLimitOptions>) => RateLimitOptions = timesOf<RateLimitOptions>
 /** A handler that answers `ok`. */
 export const handler = async (): Promise<string> => 'ok'
 
@@ -32,4 +30,14 @@ export async function left(app: FastifyInstance, url: string, method: Method = '
   if (statusCode === 429) return '!'
   if (statusCode >= 500) throw new Error(`${url} is answered with ${statusCode}`)
   return Array.from(String(headers['ratelimit'] ?? '').matchAll(/;r=(\d+)/g), ([, r]) => r).join()
+}
+
+/** Does so for several requests, such as `'/'` or `'HEAD /'`. Returns the texts with spaces between them; '-' without the header. */
+export async function lefts(app: FastifyInstance, ...requests: readonly string[]): Promise<string> {
+  const found: string[] = []
+  for (const each of requests) {
+    const [url, method = 'GET'] = each.split(' ').toReversed()
+    found.push((await left(app, url!, method as Method)) || '-')
+  }
+  return found.join(' ')
 }

@@ -1,7 +1,6 @@
 import Fastify, { type FastifyInstance } from 'fastify'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { everyone } from '../../../src/limiter/keyers.ts'
-import { fixedWindow } from '../../../src/engine/factories.ts'
+import { everyone, fixedWindow } from '../../../src/index.ts'
 import { warningsOf } from '../../support/http.ts'
 
 // As with `const app = require('fastify')()` before `require('sluice/fastify')`: the package is loaded after the app is created.

@@ -1,12 +1,8 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import { byHeader, rateLimit, type RateLimitOptions } from '../../../adapters/fastify/index.ts'
-import { everyone } from '../../../src/limiter/keyers.ts'
-import { createLimiter } from '../../../src/limiter/limiter.ts'
-import type { Limit } from '../../../src/engine/limit.ts'
-import { fixedWindow } from '../../../src/engine/factories.ts'
-import { memoryStore } from '../../../src/stores/memory/index.ts'
-import { create, handler, left, limitedApp, times } from './app.ts'
+import { createLimiter, everyone, fixedWindow, type Limit, memoryStore } from '../../../src/index.ts'
+import { create, handler, left, lefts, limitedApp, times } from './app.ts'
 
 const quota = (units: number): Limit => fixedWindow({ quota: units, window: '1h' })
 const by = (user: string): Record<string, string> => ({ 'x-user': user })
@@ -90,18 +86,10 @@ describe('a route with config.rateLimit', () => {
     app.get('/\u{e9}\u{1f642}', { config }, handler)
     app.get('/named', { config: { rateLimit: { limits: quota(2), name: 'mine' } } }, handler)
     app.get('/', handler)
-    expect([await left(app, '/a'), await left(app, '/a', 'HEAD'), await left(app, '/a', 'POST')]).toEqual([
-      '1',
-      '0',
-      '1',
-    ])
+    expect(await lefts(app, '/a', 'HEAD /a', 'POST /a')).toBe('1 0 1')
     const version = (text: string): Promise<string> => left(app, '/b', 'GET', { 'accept-version': text })
     expect([await version('1.0.0'), await version('1.0.0'), await version('2.0.0')]).toEqual(['1', '0', '1'])
-    expect([await left(app, '/%C3%A9%F0%9F%99%82'), await left(app, '/named'), await left(app, '/')]).toEqual([
-      '1',
-      '1',
-      '8',
-    ])
+    expect(await lefts(app, '/%C3%A9%F0%9F%99%82', '/named', '/')).toBe('1 1 8')
     const counted = (name: string): number =>
       createLimiter({ keyer: everyone, limits: quota(2), store, name, shared: true }).peek({}, { cost: 0 }).limits[0]!
         .remaining

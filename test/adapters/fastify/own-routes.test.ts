@@ -1,10 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import { describe, expect, test } from 'vitest'
 import { rateLimit, type RateLimitOptions } from '../../../adapters/fastify/index.ts'
-import { everyone } from '../../../src/limiter/keyers.ts'
-import { createLimiter } from '../../../src/limiter/limiter.ts'
-import { fixedWindow } from '../../../src/engine/factories.ts'
-import { create, handler, left, limitedApp, type Method, times } from './app.ts'
+import { createLimiter, everyone, fixedWindow } from '../../../src/index.ts'
+import { create, handler, left, lefts, limitedApp, type Method, times } from './app.ts'
 
 describe('config.rateLimit', () => {
   test.each(['before', 'after', 'after, not awaited'])(
@@ -17,9 +15,7 @@ describe('config.rateLimit', () => {
       if (when !== 'after, not awaited') await registered
       if (when !== 'before') app.get('/own', { config }, handler)
       app.get('/', handler)
-      expect(await left(app, '/own')).toBe('0')
-      expect(await left(app, '/own')).toBe('!')
-      expect(await left(app, '/')).toBe('8')
+      expect(await lefts(app, '/own', '/own', '/')).toBe('0 ! 8')
     },
   )
 
@@ -29,9 +25,7 @@ describe('config.rateLimit', () => {
     await app.register(rateLimit, times(9))
     app.get('/after', { config: { rateLimit: false } }, handler)
     app.get('/', handler)
-    expect(await left(app, '/before')).toBe('')
-    expect(await left(app, '/after')).toBe('')
-    expect(await left(app, '/')).toBe('8')
+    expect(await lefts(app, '/before', '/after', '/')).toBe('- - 8')
   })
 
   test('counts a route and its HEAD route together, unless that has its own options', async () => {
@@ -40,9 +34,7 @@ describe('config.rateLimit', () => {
     app.head('/own', { config: { rateLimit: times(3) } }, handler)
     app.get('/own', { config: { rateLimit: times(5) } }, handler)
     app.route({ method: ['GET', 'POST'], url: '/both', config: { rateLimit: times(5) }, handler })
-    expect([await left(app, '/'), await left(app, '/', 'HEAD')]).toEqual(['4', '3'])
-    expect([await left(app, '/both', 'POST'), await left(app, '/both', 'HEAD')]).toEqual(['4', '3'])
-    expect([await left(app, '/own'), await left(app, '/own', 'HEAD')]).toEqual(['4', '2'])
+    expect(await lefts(app, '/', 'HEAD /', 'POST /both', 'HEAD /both', '/own', 'HEAD /own')).toBe('4 3 4 3 4 2')
   })
 
   test('counts a route and its HEAD route together, with and without a slash at the end', async () => {
@@ -50,8 +42,7 @@ describe('config.rateLimit', () => {
     const routes = async (scope: FastifyInstance): Promise<void> =>
       void scope.get('/', { config: { rateLimit: times(5) } }, handler)
     app.register(routes, { prefix: '/users' })
-    expect([await left(app, '/users'), await left(app, '/users/')]).toEqual(['4', '3'])
-    expect([await left(app, '/users', 'HEAD'), await left(app, '/users/', 'HEAD')]).toEqual(['2', '1'])
+    expect(await lefts(app, '/users', '/users/', 'HEAD /users', 'HEAD /users/')).toBe('4 3 2 1')
   })
 
   test('counts a route and its HEAD route together when a hook creates options for each', async () => {
@@ -66,8 +57,7 @@ describe('config.rateLimit', () => {
     app.get('/', handler)
     app.post('/', handler)
     app.get('/other', handler)
-    expect([await left(app, '/'), await left(app, '/', 'HEAD'), await left(app, '/', 'POST')]).toEqual(['4', '3', '4'])
-    expect([await left(app, '/other', 'HEAD'), await left(app, '/other')]).toEqual(['4', '3'])
+    expect(await lefts(app, '/', 'HEAD /', 'POST /', 'HEAD /other', '/other')).toBe('4 3 4 4 3')
   })
 
   test('counts each method except HEAD and each version separately, also with the same options', async () => {
@@ -83,7 +73,7 @@ describe('config.rateLimit', () => {
     expect([await asked('GET'), await asked('POST'), await asked('HEAD')]).toEqual(['4', '4', '3'])
     expect([await asked('GET', '1.0.0'), await asked('HEAD', '1.0.0')]).toEqual(['4', '3'])
     expect([await asked('GET', '2.0.0'), await asked('HEAD', '2.0.0')]).toEqual(['4', '3'])
-    expect([await left(app, '/post', 'HEAD'), await left(app, '/post', 'POST')]).toEqual(['4', '4'])
+    expect(await lefts(app, 'HEAD /post', 'POST /post')).toBe('4 4')
   })
 
   test('counts routes separately, unless they use the same limiter', async () => {
@@ -94,9 +84,7 @@ describe('config.rateLimit', () => {
     app.get('/b', { config: each }, handler)
     app.get('/c', { config: { rateLimit: { limiter } } }, handler)
     app.get('/d', { config: { rateLimit: { limiter } } }, handler)
-    expect([await left(app, '/a'), await left(app, '/a')]).toEqual(['4', '3'])
-    expect([await left(app, '/b'), await left(app, '/b', 'HEAD')]).toEqual(['4', '3'])
-    expect([await left(app, '/c'), await left(app, '/d')]).toEqual(['4', '3'])
+    expect(await lefts(app, '/a', '/a', '/b', 'HEAD /b', '/c', '/d')).toBe('4 3 4 3 4 3')
   })
 
   test('fails with a wrong option when the app starts', async () => {
@@ -128,9 +116,7 @@ describe('config.rateLimit', () => {
     app.get('/body', handler)
     app.get('/changed', { config: { rateLimit: times(5) } }, handler)
     app.get('/free', { config: { rateLimit: times(5) } }, handler)
-    expect([await left(app, '/set'), await left(app, '/set', 'HEAD')]).toEqual(['4', '3'])
-    expect([await left(app, '/body'), await left(app, '/body', 'HEAD')]).toEqual(['4', '3'])
-    expect([await left(app, '/changed'), await left(app, '/free')]).toEqual(['2', ''])
+    expect(await lefts(app, '/set', 'HEAD /set', '/body', 'HEAD /body', '/changed', '/free')).toBe('4 3 4 3 2 -')
   })
 
   test('fails when the app starts if a later onRoute hook sets it wrong', async () => {

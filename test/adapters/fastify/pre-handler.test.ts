@@ -27,136 +27,99 @@ const addToRoute = (route: RouteOptions): void => {
   route.preHandler = [route.preHandler ?? []].flat().concat(authenticate)
 }
 
+/** Apps in which a hook authenticates before the limit. */
+const hooks: Readonly<Record<string, (app: FastifyInstance) => unknown>> = {
+  async 'of the app that is added after it'(app) {
+    await app.register(rateLimit, byUser)
+    app.addHook('preHandler', authenticate)
+    app.get('/', handler)
+  },
+  async 'of a scope that is registered before it'(app) {
+    app.register(async (scope) => {
+      scope.addHook('preHandler', authenticate)
+      scope.get('/', handler)
+    })
+    await app.register(rateLimit, byUser)
+  },
+  async 'of a scope within'(app) {
+    await app.register(rateLimit, byUser)
+    app.register(async (scope) => {
+      scope.get('/', handler)
+      scope.addHook('preHandler', authenticate)
+    })
+  },
+  async 'of the route'(app) {
+    app.get('/', { preHandler: authenticate }, handler)
+    await app.register(rateLimit, byUser)
+  },
+  async 'of the route, in an array'(app) {
+    await app.register(rateLimit, byUser)
+    app.get('/', { preHandler: [authenticate] }, handler)
+  },
+  async 'of the route, in an array that grows later'(app) {
+    await app.register(rateLimit, byUser)
+    const hooks: (typeof authenticate)[] = []
+    app.get('/', { preHandler: hooks }, handler)
+    await app.after()
+    hooks.push(authenticate)
+  },
+  async 'of an onRoute hook'(app) {
+    await app.register(rateLimit, byUser)
+    app.addHook('onRoute', addToRoute)
+    app.get('/', handler)
+  },
+  async 'of an onRoute hook that adds it later'(app) {
+    await app.register(rateLimit, byUser)
+    app.addHook('onRoute', (route) => void app.after(() => void app.after(() => addToRoute(route))))
+    app.get('/', handler)
+  },
+  async 'of the scope around the one that it is registered in'(app) {
+    app.register(async (scope) => {
+      await scope.register(rateLimit, byUser)
+      scope.get('/', handler)
+    })
+    app.addHook('preHandler', authenticate)
+  },
+  async 'when a route has its own limit'(app) {
+    await app.register(rateLimit, times(9))
+    app.get('/', { config: { rateLimit: byUser }, preHandler: authenticate }, handler)
+    app.addHook('preHandler', (_request, _reply, done) => done())
+  },
+  async 'that a later onRoute hook adds to a route with its own limit'(app) {
+    await app.register(rateLimit, times(9))
+    app.addHook('onRoute', (route) => void app.after(() => void app.after(() => addToRoute(route))))
+    app.get('/', { config: { rateLimit: byUser } }, handler)
+  },
+}
+
+const answer = (_request: FastifyRequest, reply: FastifyReply): unknown => reply.code(404).send()
+
+/** 404 handlers with such a hook. */
+const notFoundHandlers: Readonly<Record<string, (app: FastifyInstance) => unknown>> = {
+  'the default': (app) => app.addHook('preHandler', authenticate),
+  'one with its own preHandler': (app) => app.setNotFoundHandler({ preHandler: authenticate }, answer),
+  'one with its own preHandlers': (app) => app.setNotFoundHandler({ preHandler: [authenticate] }, answer),
+  'one without options'(app) {
+    app.setNotFoundHandler(answer)
+    app.addHook('preHandler', authenticate)
+  },
+  'one of a scope': (app) =>
+    app.register(
+      async (scope) => {
+        scope.setNotFoundHandler({ preHandler: authenticate }, answer)
+      },
+      { prefix: '/in' },
+    ),
+}
+
 describe('the limit with hook: preHandler runs after an authentication hook', () => {
-  test.each<[string, (app: FastifyInstance) => unknown]>([
-    [
-      'of the app that is added after it',
-      async (app) => {
-        await app.register(rateLimit, byUser)
-        app.addHook('preHandler', authenticate)
-        app.get('/', handler)
-      },
-    ],
-    [
-      'of a scope that is registered before it',
-      async (app) => {
-        app.register(async (scope) => {
-          scope.addHook('preHandler', authenticate)
-          scope.get('/', handler)
-        })
-        await app.register(rateLimit, byUser)
-      },
-    ],
-    [
-      'of a scope within',
-      async (app) => {
-        await app.register(rateLimit, byUser)
-        app.register(async (scope) => {
-          scope.get('/', handler)
-          scope.addHook('preHandler', authenticate)
-        })
-      },
-    ],
-    [
-      'of the route',
-      async (app) => {
-        app.get('/', { preHandler: authenticate }, handler)
-        await app.register(rateLimit, byUser)
-      },
-    ],
-    [
-      'of the route, in an array',
-      async (app) => {
-        await app.register(rateLimit, byUser)
-        app.get('/', { preHandler: [authenticate] }, handler)
-      },
-    ],
-    [
-      'of the route, in an array that grows later',
-      async (app) => {
-        await app.register(rateLimit, byUser)
-        const hooks: (typeof authenticate)[] = []
-        app.get('/', { preHandler: hooks }, handler)
-        await app.after()
-        hooks.push(authenticate)
-      },
-    ],
-    [
-      'of an onRoute hook',
-      async (app) => {
-        await app.register(rateLimit, byUser)
-        app.addHook('onRoute', addToRoute)
-        app.get('/', handler)
-      },
-    ],
-    [
-      'of an onRoute hook that adds it later',
-      async (app) => {
-        await app.register(rateLimit, byUser)
-        app.addHook('onRoute', (route) => void app.after(() => void app.after(() => addToRoute(route))))
-        app.get('/', handler)
-      },
-    ],
-    [
-      'of the scope around the one that it is registered in',
-      async (app) => {
-        app.register(async (scope) => {
-          await scope.register(rateLimit, byUser)
-          scope.get('/', handler)
-        })
-        app.addHook('preHandler', authenticate)
-      },
-    ],
-    [
-      'when a route has its own limit',
-      async (app) => {
-        await app.register(rateLimit, times(9))
-        app.get('/', { config: { rateLimit: byUser }, preHandler: authenticate }, handler)
-        app.addHook('preHandler', (_request, _reply, done) => done())
-      },
-    ],
-    [
-      'that a later onRoute hook adds to a route with its own limit',
-      async (app) => {
-        await app.register(rateLimit, times(9))
-        app.addHook('onRoute', (route) => void app.after(() => void app.after(() => addToRoute(route))))
-        app.get('/', { config: { rateLimit: byUser } }, handler)
-      },
-    ],
-  ])('%s', async (_, build) => {
+  test.each(Object.entries(hooks))('%s', async (_, build) => {
     const app = create()
     await build(app)
     expect(await statusesOf(app)).toEqual([200, 200, 200, 429])
   })
 
-  test.each<[string, (app: FastifyInstance) => unknown]>([
-    ['the default', (app) => app.addHook('preHandler', authenticate)],
-    [
-      'one with its own preHandler',
-      (app) => app.setNotFoundHandler({ preHandler: authenticate }, (_request, reply) => reply.code(404).send()),
-    ],
-    [
-      'one with its own preHandlers',
-      (app) => app.setNotFoundHandler({ preHandler: [authenticate] }, (_request, reply) => reply.code(404).send()),
-    ],
-    [
-      'one without options',
-      (app) => {
-        app.setNotFoundHandler((_request, reply) => reply.code(404).send())
-        app.addHook('preHandler', authenticate)
-      },
-    ],
-    [
-      'one of a scope',
-      (app) =>
-        app.register(
-          async (scope) => {
-            scope.setNotFoundHandler({ preHandler: authenticate }, (_request, reply) => reply.code(404).send())
-          },
-          { prefix: '/in' },
-        ),
-    ],
-  ])('of a 404 handler: %s', async (which, build) => {
+  test.each(Object.entries(notFoundHandlers))('of a 404 handler: %s', async (which, build) => {
     for (const order of ['before', 'after']) {
       const app = create()
       if (order === 'before') await build(app)

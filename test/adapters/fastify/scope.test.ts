@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { rateLimit, type RateLimitOptions } from '../../../adapters/fastify/index.ts'
 import { fixedWindow } from '../../../src/engine/factories.ts'
 import { warningsOf } from '../../support/http.ts'
-import { create, handler, left, limitedApp, times } from './app.ts'
+import { create, handler, left, lefts, limitedApp, times } from './app.ts'
 
 describe('a registration', () => {
   test.each(['awaited', 'not awaited'])('that is %s limits routes declared before and after it', async (how) => {
@@ -12,8 +12,7 @@ describe('a registration', () => {
     const registered = app.register(rateLimit, times(9))
     if (how === 'awaited') await registered
     app.get('/after', handler)
-    expect(await left(app, '/before')).toBe('8')
-    expect(await left(app, '/after')).toBe('7')
+    expect(await lefts(app, '/before', '/after')).toBe('8 7')
   })
 
   test('limits scopes registered before and after it, and scopes within', async () => {
@@ -27,9 +26,7 @@ describe('a registration', () => {
       },
       { prefix: '/late' },
     )
-    expect(await left(app, '/early')).toBe('8')
-    expect(await left(app, '/late')).toBe('7')
-    expect(await left(app, '/late/inner')).toBe('6')
+    expect(await lefts(app, '/early', '/late', '/late/inner')).toBe('8 7 6')
   })
 
   test('limits its own scope only', async () => {
@@ -44,10 +41,7 @@ describe('a registration', () => {
       { prefix: '/in' },
     )
     app.register(async (scope) => void scope.get('/', handler), { prefix: '/beside' })
-    expect(await left(app, '/in/before')).toBe('8')
-    expect(await left(app, '/in/after')).toBe('7')
-    expect(await left(app, '/root')).toBe('')
-    expect(await left(app, '/beside')).toBe('')
+    expect(await lefts(app, '/in/before', '/in/after', '/root', '/beside')).toBe('8 7 - -')
   })
 
   test('limits paths without a route, with the default 404 handler or another one', async () => {
@@ -71,8 +65,7 @@ describe('a registration', () => {
       },
       { prefix: '/in' },
     )
-    expect(await left(app, '/in/nowhere')).toBe('8')
-    expect(await left(app, '/nowhere')).toBe('')
+    expect(await lefts(app, '/in/nowhere', '/nowhere')).toBe('8 -')
   })
 
   test('within another one limits in addition to it', async () => {
@@ -145,7 +138,7 @@ describe('a registration', () => {
 describe('the hook before the handler', () => {
   test('limits paths without a route', async () => {
     const app = await limitedApp(times(1, { hook: 'preHandler' }))
-    expect([await left(app, '/nowhere'), await left(app, '/nowhere')]).toEqual(['0', '!'])
+    expect(await lefts(app, '/nowhere', '/nowhere')).toBe('0 !')
   })
 
   test.each(['onRequest', 'preHandler'] as const)(
@@ -172,8 +165,7 @@ describe('the hook before the handler', () => {
       }
       app.get('/free', { config: { rateLimit: false } }, missing)
       app.get('/own', { config: { rateLimit: times(5, { hook }) } }, missing)
-      expect([await left(app, '/free'), await left(app, '/own')]).toEqual(['', '4'])
-      expect(await left(app, '/nowhere')).toBe('8')
+      expect(await lefts(app, '/free', '/own', '/nowhere')).toBe('- 4 8')
     },
   )
 })

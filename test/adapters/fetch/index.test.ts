@@ -1,11 +1,10 @@
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import { ipKeyer, rateLimit, rateLimitOf, type RateLimitOptions } from '../../../adapters/fetch/index.ts'
-import { everyone } from '../../../src/limiter/keyers.ts'
 import { fixedWindow, leakyBucket } from '../../../src/engine/factories.ts'
+import { timesOf } from '../framework.ts'
 
 const request = (init?: RequestInit): Request => new Request('http://localhost/', init)
-const times = (quota: number, options: Partial<RateLimitOptions> = {}): RateLimitOptions =>
-  ({ keyer: everyone, limits: fixedWindow({ quota, window: '1h' }), ...options }) as RateLimitOptions
+const times = timesOf<RateLimitOptions>
 
 describe('responses', () => {
   test('get headers even if they are immutable', async () => {
@@ -61,10 +60,9 @@ test('a longer Retry-After of onDenied is also in retry-after-ms, and the header
   for (const own of [{}, { 'retry-after-ms': '7' }]) {
     const limits = fixedWindow({ quota: 1, window: '1h', name: 'requests' })
     const onDenied = (): Response => new Response(null, { status: 429, headers: { ...headers, ...own } })
-    const handler = rateLimit({ keyer: everyone, limits, headers: 'openai', onDenied })(() => new Response())
-    const send = () => handler(new Request('http://localhost/'))
-    await send()
-    const denied = (await send()).headers
+    const handler = rateLimit(times(1, { limits, headers: 'openai', onDenied }))(() => new Response())
+    await handler(request())
+    const denied = (await handler(request())).headers
     expect(denied.get('retry-after')).toBe('9999')
     expect(denied.get('retry-after-ms')).toBe('retry-after-ms' in own ? '7' : '9999000')
     expect(denied.get('access-control-expose-headers')).toBe(

@@ -3,18 +3,9 @@ import { type Context, Hono } from 'hono'
 import { cors } from 'hono/cors'
 import { HTTPException } from 'hono/http-exception'
 import { afterAll, beforeAll, describe, expect, expectTypeOf, test, vi } from 'vitest'
-import { rateLimit, type RateLimitOptions } from '../../../adapters/hono/index.ts'
+import { rateLimit } from '../../../adapters/hono/index.ts'
 import type { Decision } from '../../../src/limiter/decision.ts'
-import { everyone } from '../../../src/limiter/keyers.ts'
-import { fixedWindow } from '../../../src/engine/factories.ts'
-
-const times = (quota: number, options: Partial<RateLimitOptions> = {}): RateLimitOptions =>
-  ({ keyer: everyone, limits: fixedWindow({ quota, window: '1h' }), ...options }) as RateLimitOptions
-
-async function left(app: Hono, path = '/', method = 'GET'): Promise<string> {
-  const { status, headers } = await app.request(path, { method })
-  return status === 429 ? '!' : (/;r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1] ?? '')
-}
+import { left, times } from './app.ts'
 
 const { Request: OwnRequest, Response: OwnResponse } = globalThis
 

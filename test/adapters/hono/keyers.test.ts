@@ -1,25 +1,10 @@
 import { type Context, Hono } from 'hono'
-import { afterEach, describe, expect, test } from 'vitest'
-import { byIP, byRoute, ipKeyer, rateLimit, routeKeyer, type RateLimitOptions } from '../../../adapters/hono/index.ts'
-import { everyone } from '../../../src/limiter/keyers.ts'
-import { fixedWindow } from '../../../src/engine/factories.ts'
-import type { Served } from '../../../src/testing.ts'
+import { describe, expect, test } from 'vitest'
+import { byIP, byRoute, ipKeyer, rateLimit, routeKeyer } from '../../../adapters/hono/index.ts'
+import { afterTest } from '../../support/after-test.ts'
 import { ask, warningsOf } from '../../support/http.ts'
 import { serveFetch } from '../web-frameworks.ts'
-
-let server: Served | undefined
-afterEach(async () => {
-  await server?.close()
-  server = undefined
-})
-
-const times = (quota: number, options: Partial<RateLimitOptions> = {}): RateLimitOptions =>
-  ({ keyer: everyone, limits: fixedWindow({ quota, window: '1h' }), ...options }) as RateLimitOptions
-
-async function left(app: Hono, path = '/', method = 'GET'): Promise<string> {
-  const { status, headers } = await app.request(path, { method })
-  return status === 429 ? '!' : (/;r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1] ?? '')
-}
+import { left, times } from './app.ts'
 
 test('bindings of another runtime with the names of Node ones are no request of Node', async () => {
   for (const env of [
@@ -142,7 +127,8 @@ describe('routeKeyer', () => {
 describe('ipKeyer', () => {
   const key = async (app: Hono, headers: Record<string, string> = {}): Promise<string> => {
     app.get('/', (context) => context.text(context.get('rateLimit')!.binding!.key))
-    server = await serveFetch(app.fetch as never)
+    const server = await serveFetch(app.fetch as never)
+    afterTest(() => server.close())
     return (await ask(server, '/', { headers })).body
   }
 
@@ -151,11 +137,6 @@ describe('ipKeyer', () => {
     for (const env of [{ incoming }, { server: { incoming } }, { incoming, server: 'eu-1' }]) {
       expect(byIP({ env, req: { header: () => undefined } } as unknown as Context)).toBe('203.0.113.9')
     }
-  })
-
-  test('uses the address of the socket on Node', async () => {
-    const app = new Hono().use(rateLimit(times(9, { keyer: byIP }))) as Hono
-    expect(await key(app)).toBe('127.0.0.1')
   })
 
   test('uses the address option, without a warning', async () => {

@@ -1,22 +1,12 @@
 import type { HttpBindings } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { Hono, type MiddlewareHandler } from 'hono'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { rateLimit, type RateLimitOptions } from '../../../adapters/hono/index.ts'
-import { everyone } from '../../../src/limiter/keyers.ts'
-import { fixedWindow } from '../../../src/engine/factories.ts'
-import type { Served } from '../../../src/testing.ts'
+import { afterTest } from '../../support/after-test.ts'
 import { ask } from '../../support/http.ts'
 import { serveFetch } from '../web-frameworks.ts'
-
-let server: Served | undefined
-afterEach(async () => {
-  await server?.close()
-  server = undefined
-})
-
-const times = (quota: number, options: Partial<RateLimitOptions> = {}): RateLimitOptions =>
-  ({ keyer: everyone, limits: fixedWindow({ quota, window: '1h' }), ...options }) as RateLimitOptions
+import { times } from './app.ts'
 
 test('settles by the response that a handler sends with Node', async () => {
   const seen: unknown[] = []
@@ -31,14 +21,10 @@ test('settles by the response that a handler sends with Node', async () => {
       .end()
     return RESPONSE_ALREADY_SENT
   })
-  server = await serveFetch(app.fetch as never)
+  const server = await serveFetch(app.fetch as never)
+  afterTest(() => server.close())
   for (const path of ['/200', '/404']) await ask(server, path)
-  await vi.waitFor(() =>
-    expect(seen).toEqual([
-      [200, '7'],
-      [404, '7'],
-    ]),
-  )
+  await vi.waitFor(() => expect(seen.join(' ')).toBe('200,7 404,7'))
 })
 
 describe.each(['in one process', 'on Node'])('the settlement %s', (where) => {

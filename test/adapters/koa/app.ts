@@ -1,9 +1,8 @@
 import Koa3, { type Middleware } from 'koa'
 import Koa2 from 'koa2'
 import type { RateLimitOptions } from '../../../adapters/koa/index.ts'
-import { fixedWindow } from '../../../src/engine/factories.ts'
-import { everyone } from '../../../src/limiter/keyers.ts'
 import { type Served, serveForTest } from '../../support/http.ts'
+import { timesOf } from '../framework.ts'
 
 export const versions: readonly (readonly [name: string, Koa: typeof Koa3])[] = [
   ['Koa 2', Koa2],
@@ -11,8 +10,7 @@ export const versions: readonly (readonly [name: string, Koa: typeof Koa3])[] = 
 ]
 
 /** Returns options with one quota for everyone. */
-export const times = (quota: number, options: Partial<RateLimitOptions> = {}): RateLimitOptions =>
-  ({ keyer: everyone, limits: fixedWindow({ quota, window: '1h' }), ...options }) as RateLimitOptions
+export const times: (quota: number, options?: Partial<RateLimitOptions>) => RateLimitOptions = timesOf<RateLimitOptions>
 
 export const answer: Middleware = (context) => void (context.body = 'ok')
 

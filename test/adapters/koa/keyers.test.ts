@@ -5,8 +5,14 @@ import type { Context, Middleware } from 'koa'
 import { describe, expect, test } from 'vitest'
 import { byIP, byRoute, ipKeyer, rateLimit, type RateLimitOptions } from '../../../adapters/koa/index.ts'
 import { keyers } from '../../../src/limiter/keyers.ts'
-import { ask, warningsOf } from '../../support/http.ts'
+import { ask, type Served, warningsOf } from '../../support/http.ts'
 import { answer, serveApp, times, versions } from './app.ts'
+
+/** Returns the warnings of requests with these headers. */
+const codesOf = (server: Served, ...sent: readonly Record<string, string>[]): Promise<readonly string[]> =>
+  warningsOf(async () => {
+    for (const headers of sent) await ask(server, '/', { headers })
+  })
 
 describe.each(versions)('%s', (_version, Koa) => {
   describe('byRoute', () => {
@@ -133,11 +139,7 @@ describe.each(versions)('%s', (_version, Koa) => {
       const onDecision: RateLimitOptions['onDecision'] = ({ limits }) => void (key = limits[0]?.key)
       const each = await serveApp(new Koa(options) as Koa3, rateLimit(times(9, { keyer: ipKeyer(), onDecision })))
       const headers = { 'x-forwarded-for': '198.51.100.1, 203.0.113.9', 'x-real-ip': '192.0.2.7' }
-      const askTwice = async (): Promise<void> => {
-        await ask(each, '/', { headers })
-        await ask(each, '/', { headers })
-      }
-      expect([options, await warningsOf(askTwice)]).toEqual([options, codes])
+      expect([options, await codesOf(each, headers, headers)]).toEqual([options, codes])
       expect(key).toBe(address)
     }
   })
@@ -150,11 +152,9 @@ describe.each(versions)('%s', (_version, Koa) => {
         return next()
       }
       const each = await serveApp(new Koa(options), setAddress, rateLimit(times(9, { keyer: ipKeyer() })))
-      const codes = await warningsOf(async () => {
-        for (const name of ['x-forwarded-for', 'x-real-ip', 'x-forwarded-for'])
-          expect((await ask(each, '/', { headers: { [name]: '203.0.113.9' } })).status).toBe(404)
-      })
-      expect(codes).toEqual([])
+      const sent = ['x-forwarded-for', 'x-real-ip', 'x-forwarded-for'].map((name) => ({ [name]: '203.0.113.9' }))
+      expect(await codesOf(each, ...sent)).toEqual([])
+      expect((await ask(each)).status).toBe(404)
     },
   )
 
@@ -164,10 +164,8 @@ describe.each(versions)('%s', (_version, Koa) => {
       rateLimit(times(9, { keyer: ipKeyer() })),
     )
     const sent = { forwarded: 'for=192.0.2.7', 'x-real-ip': '192.0.2.7' }
-    expect(await warningsOf(() => ask(each, '/', { headers: sent }))).toEqual([])
-    expect(await warningsOf(() => ask(each, '/', { headers: { forwarded: 'for=192.0.2.7' } }))).toEqual([
-      'SLUICE_PROXY_UNTRUSTED',
-    ])
+    expect(await codesOf(each, sent)).toEqual([])
+    expect(await codesOf(each, { forwarded: 'for=192.0.2.7' })).toEqual(['SLUICE_PROXY_UNTRUSTED'])
   })
 
   test('byIP returns undefined for a closed socket', () => {

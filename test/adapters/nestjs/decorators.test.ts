@@ -8,18 +8,27 @@ const of = (quota: number, name?: string): ReturnType<typeof fixedWindow> =>
   fixedWindow({ quota, window: '1h', ...(name !== undefined && { name }) })
 const common = { keyer: everyone, limits: of(3) }
 
+/** Starts an app whose controllers have their own limits. */
+const serve = (
+  own: Parameters<typeof controllers>[0],
+  options: object = common,
+  platform = 'Express',
+): Promise<string> => start(limitedModule(options as typeof common, { controllers: controllers(own) }), { platform })
+
 describe.each(Object.keys(platforms))('on %s', (platform) => {
   test('the limits of a handler are in place of those of its class, and these in place of those of the module', async () => {
-    const own = { cats: [RateLimit({ limits: of(2) })], first: [RateLimit({ limits: of(1) })] }
-    const url = await start(limitedModule(common, { controllers: controllers(own) }), { platform })
+    const url = await serve(
+      { cats: [RateLimit({ limits: of(2) })], first: [RateLimit({ limits: of(1) })] },
+      common,
+      platform,
+    )
     expect(await statuses(url, '/cats/first', '/cats/first')).toEqual([200, 429])
     expect(await statuses(url, '/cats/second', '/cats/second', '/cats/second')).toEqual([200, 200, 429])
     expect(await statuses(url, '/dogs/only', '/dogs/only', '/dogs/only', '/dogs/only')).toEqual([200, 200, 200, 429])
   })
 
   test('an admitted and a denied request have the headers of the limits that apply', async () => {
-    const own = { first: [RateLimit({ limits: of(1, 'mine') })] }
-    const url = await start(limitedModule(common, { controllers: controllers(own) }), { platform })
+    const url = await serve({ first: [RateLimit({ limits: of(1, 'mine') })] }, common, platform)
     const [admitted, denied, other] = [
       await fetch(`${url}/cats/first`),
       await fetch(`${url}/cats/first`),
@@ -34,11 +43,9 @@ describe.each(Object.keys(platforms))('on %s', (platform) => {
 
 describe('@RateLimit', () => {
   test('on a class counts its handlers together, and separately with byHandler', async () => {
-    const together = { cats: [RateLimit({ limits: of(1) })] }
-    const url = await start(limitedModule(common, { controllers: controllers(together) }))
+    const url = await serve({ cats: [RateLimit({ limits: of(1) })] })
     expect(await statuses(url, '/cats/first', '/cats/second')).toEqual([200, 429])
-    const each = { cats: [RateLimit({ keyer: byHandler, limits: of(1) })] }
-    const other = await start(limitedModule(common, { controllers: controllers(each) }))
+    const other = await serve({ cats: [RateLimit({ keyer: byHandler, limits: of(1) })] })
     expect(await statuses(other, '/cats/first', '/cats/second', '/cats/second')).toEqual([200, 200, 429])
   })
 
@@ -47,7 +54,7 @@ describe('@RateLimit', () => {
     const keyer = (request: { headers: Record<string, string> }): string => request.headers['x-user']!
     const own = { first: [RateLimit({ limits: of(1) })] }
     const options = { ...common, keyer: keyer as never, store, headers: 'legacy' as const }
-    const url = await start(limitedModule(options, { controllers: controllers(own) }))
+    const url = await serve(own, options)
     const ask = (user: string): Promise<Response> => fetch(`${url}/cats/first`, { headers: { 'x-user': user } })
     expect([(await ask('a')).status, (await ask('a')).status, (await ask('b')).status]).toEqual([200, 429, 200])
     expect((await ask('a')).headers.get('x-ratelimit-limit')).toBe('1')
@@ -57,16 +64,14 @@ describe('@RateLimit', () => {
   })
 
   test('without limits charges the limits of the module, with its own cost', async () => {
-    const own = { first: [RateLimit({ cost: () => 2 })] }
-    const url = await start(limitedModule(common, { controllers: controllers(own) }))
+    const url = await serve({ first: [RateLimit({ cost: () => 2 })] })
     expect(await statuses(url, '/cats/first', '/cats/first', '/cats/second', '/dogs/only')).toEqual([
       200, 429, 200, 429,
     ])
   })
 
   test('without a cost costs what the module says', async () => {
-    const own = { first: [RateLimit({ headers: false })] }
-    const url = await start(limitedModule({ ...common, cost: () => 2 }, { controllers: controllers(own) }))
+    const url = await serve({ first: [RateLimit({ headers: false })] }, { ...common, cost: () => 2 })
     const first = await fetch(`${url}/cats/first`)
     expect([first.status, first.headers.get('ratelimit')]).toEqual([200, null])
     expect(await statuses(url, '/cats/second')).toEqual([429])
@@ -75,19 +80,15 @@ describe('@RateLimit', () => {
   test('counts together with another app of the same options on one store, and is refused with other functions', async () => {
     const options = { ...common, store: memoryStore(), cost: () => 1 }
     const own = { first: [RateLimit({ limits: of(1) })] }
-    const urls = [
-      await start(limitedModule(options, { controllers: controllers(own) })),
-      await start(limitedModule(options, { controllers: controllers(own) })),
-    ]
+    const urls = [await serve(own, options), await serve(own, options)]
     expect([await statuses(urls[0]!, '/cats/first'), await statuses(urls[1]!, '/cats/first')]).toEqual([[200], [429]])
-    const other = start(limitedModule({ ...options, cost: () => 1 }, { controllers: controllers(own) }))
+    const other = serve(own, { ...options, cost: () => 1 })
     await expect(other).rejects.toMatchObject({ code: 'DUPLICATE_LIMITER' })
   })
 
   test('can have its own limiter, and one for several handlers', async () => {
     const limiter = createLimiter({ keyer: everyone, limits: of(1) })
-    const own = { first: [RateLimit({ limiter })], second: [RateLimit({ limiter })] }
-    const url = await start(limitedModule(common, { controllers: controllers(own) }))
+    const url = await serve({ first: [RateLimit({ limiter })], second: [RateLimit({ limiter })] })
     expect(await statuses(url, '/cats/first', '/cats/second', '/dogs/only')).toEqual([200, 429, 200])
   })
 
@@ -97,7 +98,7 @@ describe('@RateLimit', () => {
       [{ count: 'successes' }, { refundWhen: 'success' }],
     ] as const) {
       const own = { first: [RateLimit({ limits: of(1), ...refund })] }
-      const url = await start(limitedModule({ ...common, ...module }, { controllers: controllers(own) }))
+      const url = await serve(own, { ...common, ...module })
       expect(await statuses(url, '/cats/first', '/cats/first', '/cats/first')).toEqual([200, 200, 200])
     }
   })
@@ -110,8 +111,7 @@ describe('@RateLimit', () => {
     ['INVALID_OPTION', { cost: 3 }],
     ['INVALID_OPTION', { limiter: {} }],
   ])('with wrong options fails the start of the app, and names the handler: %s', async (code, options) => {
-    const own = { first: [RateLimit(options as never)] }
-    const started = start(limitedModule(common, { controllers: controllers(own) }))
+    const started = serve({ first: [RateLimit(options as never)] })
     await expect(started).rejects.toMatchObject({
       code,
       message: expect.stringContaining('@RateLimit of Cats.first: ') as string,
@@ -119,8 +119,7 @@ describe('@RateLimit', () => {
   })
 
   test('with a cost only is refused where the limits of the module come from a limiter', async () => {
-    const own = { cats: [RateLimit({ cost: () => 2 })] }
-    const started = start(limitedModule({ limiter: createLimiter(common) }, { controllers: controllers(own) }))
+    const started = serve({ cats: [RateLimit({ cost: () => 2 })] }, { limiter: createLimiter(common) })
     await expect(started).rejects.toMatchObject({ code: 'INVALID_OPTION' })
   })
 
@@ -133,24 +132,21 @@ describe('@RateLimit', () => {
 
 describe('@SkipRateLimit', () => {
   test('excludes a class, and is undone by false on a handler', async () => {
-    const own = { cats: [SkipRateLimit()], second: [SkipRateLimit(false)] }
-    const url = await start(limitedModule({ ...common, limits: of(1) }, { controllers: controllers(own) }))
+    const url = await serve({ cats: [SkipRateLimit()], second: [SkipRateLimit(false)] }, { ...common, limits: of(1) })
     expect(await statuses(url, '/cats/first', '/cats/first')).toEqual([200, 200])
     expect((await fetch(`${url}/cats/first`)).headers.get('ratelimit')).toBeNull()
     expect(await statuses(url, '/cats/second', '/cats/second')).toEqual([200, 429])
   })
 
   test('excludes a handler, also one of a class with limits', async () => {
-    const own = { cats: [RateLimit({ limits: of(1) })], first: [SkipRateLimit()] }
-    const url = await start(limitedModule(common, { controllers: controllers(own) }))
+    const url = await serve({ cats: [RateLimit({ limits: of(1) })], first: [SkipRateLimit()] })
     expect(await statuses(url, '/cats/first', '/cats/first', '/cats/second', '/cats/second')).toEqual([
       200, 200, 200, 429,
     ])
   })
 
   test('of a class does not exclude a handler with its own limits', async () => {
-    const own = { cats: [SkipRateLimit()], first: [RateLimit({ limits: of(1) })] }
-    const url = await start(limitedModule(common, { controllers: controllers(own) }))
+    const url = await serve({ cats: [SkipRateLimit()], first: [RateLimit({ limits: of(1) })] })
     expect(await statuses(url, '/cats/first', '/cats/first', '/cats/second')).toEqual([200, 429, 200])
   })
 
@@ -167,7 +163,7 @@ test('the context of a call is known in keyers, also after a promise, and nowher
     note(executionContext())
     return 'everyone'
   }
-  const url = await start(limitedModule({ ...common, keyer }, { controllers: controllers({}) }))
+  const url = await serve({}, { ...common, keyer })
   await Promise.all([statuses(url, '/cats/first'), statuses(url, '/cats/second')])
   note(executionContext())
   expect(new Set(seen.slice(0, 2))).toEqual(new Set(['first', 'second']))

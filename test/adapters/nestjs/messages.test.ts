@@ -99,6 +99,14 @@ describe.each(Object.entries(transports))('a gateway on %s', (_, [Adapter, conne
     return start(app, { prepare: (each) => each.useWebSocketAdapter(new Adapter(each)) })
   }
 
+  /** Returns the events that come back for events of one client. */
+  async function answersTo(options: object, ...events: readonly string[]): Promise<string[]> {
+    const { ask } = await connect(await serve({ keyer: everyone, limits: of(1), ...options }), 'a')
+    const answers: string[] = []
+    for (const event of events) answers.push((await ask(event)).event)
+    return answers
+  }
+
   test('sends an exception with the problem in place of a denied message', async () => {
     const { ask } = await connect(await serve({ keyer: everyone, limits: of(2) }), 'a')
     expect([await ask('echo', 1), await ask('echo', 2)]).toEqual([
@@ -112,10 +120,8 @@ describe.each(Object.entries(transports))('a gateway on %s', (_, [Adapter, conne
   })
 
   test('obeys the decorators of handlers', async () => {
-    const { ask } = await connect(await serve({ keyer: everyone, limits: of(1) }), 'a')
-    const events: string[] = []
-    for (const event of ['strict', 'strict', 'echo', 'echo', 'free']) events.push((await ask(event)).event)
-    expect(events).toEqual(['strict', 'exception', 'echo', 'exception', 'free'])
+    const answers = await answersTo({}, 'strict', 'strict', 'echo', 'echo', 'free')
+    expect(answers).toEqual(['strict', 'exception', 'echo', 'exception', 'free'])
   })
 
   test('counts addresses, also for several connections, and handlers', async () => {
@@ -137,8 +143,7 @@ describe.each(Object.entries(transports))('a gateway on %s', (_, [Adapter, conne
   })
 
   test.each([{ refundWhen: 'success' }, { count: 'failures' }] as const)('are not refunded: %o', async (refund) => {
-    const { ask } = await connect(await serve({ keyer: everyone, limits: of(1), ...refund }), 'a')
-    expect([(await ask('echo')).event, (await ask('echo')).event]).toEqual(['echo', 'exception'])
+    expect(await answersTo(refund, 'echo', 'echo')).toEqual(['echo', 'exception'])
   })
 
   test('delays messages of a leaky bucket', async () => {
@@ -159,8 +164,7 @@ describe.each(Object.entries(transports))('a gateway on %s', (_, [Adapter, conne
   })
 
   test('admits a message when onDenied returns true', async () => {
-    const { ask } = await connect(await serve({ keyer: everyone, limits: of(1), onDenied: () => true }), 'a')
-    expect([(await ask('echo')).event, (await ask('echo')).event]).toEqual(['echo', 'echo'])
+    expect(await answersTo({ onDenied: () => true }, 'echo', 'echo')).toEqual(['echo', 'echo'])
   })
 })
 

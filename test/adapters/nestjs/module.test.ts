@@ -3,6 +3,7 @@ import {
   type ExecutionContext,
   Inject,
   Injectable,
+  type Provider,
   UnauthorizedException,
   UseGuards,
 } from '@nestjs/common'
@@ -26,11 +27,7 @@ const guard = { provide: APP_GUARD, useClass: RateLimitGuard }
 class Settings {
   readonly quota = 2
 }
-const settings = { ...moduleLike({ providers: [Settings], exports: [Settings] }) }
-
-function moduleLike(metadata: Parameters<typeof moduleOf>[0]): { module: ReturnType<typeof moduleOf> } {
-  return { module: moduleOf(metadata) }
-}
+const settings = moduleOf({ providers: [Settings], exports: [Settings] })
 
 class OptionsFactory {
   readonly #settings: Settings
@@ -48,7 +45,7 @@ describe('forRootAsync', () => {
     keyer: everyone,
     limits: of(given.quota),
   })
-  const factories = { ...moduleLike({ imports: [settings], providers: [OptionsFactory], exports: [OptionsFactory] }) }
+  const factories = moduleOf({ imports: [settings], providers: [OptionsFactory], exports: [OptionsFactory] })
 
   test.each([
     ['useFactory', { imports: [settings], inject: [Settings], useFactory }],
@@ -112,6 +109,12 @@ describe('forRoot', () => {
 })
 
 describe.each(Object.keys(platforms))('the guard on %s', (platform) => {
+  /** Starts an app with a quota of one, and these providers. */
+  function serveWith(providers: readonly Provider[], keyer: unknown = everyone): Promise<string> {
+    const imports = [RateLimitModule.forRoot({ keyer: keyer as typeof everyone, limits: of(1) })]
+    return start(moduleOf({ imports, controllers: controllers({}), providers: [...providers] }), { platform })
+  }
+
   class AuthGuard implements CanActivate {
     canActivate(context: ExecutionContext): boolean {
       const request = context.switchToHttp().getRequest<{ headers: Record<string, string>; user?: unknown }>()
@@ -123,12 +126,7 @@ describe.each(Object.keys(platforms))('the guard on %s', (platform) => {
 
   test('runs after a guard before it, whose user the keyer reads', async () => {
     const keyer = ({ user }: { user: { id: string } }): string => user.id
-    const app = moduleOf({
-      imports: [RateLimitModule.forRoot({ keyer, limits: of(1) })],
-      controllers: controllers({}),
-      providers: [{ provide: APP_GUARD, useClass: AuthGuard }, guard],
-    })
-    const url = await start(app, { platform })
+    const url = await serveWith([{ provide: APP_GUARD, useClass: AuthGuard }, guard], keyer)
     const ask = async (user?: string): Promise<number> =>
       (await fetch(`${url}/dogs/only`, { headers: user === undefined ? {} : { 'x-user': user } })).status
     expect([await ask('a'), await ask('a'), await ask('b'), await ask()]).toEqual([200, 429, 200, 401])
@@ -147,12 +145,7 @@ describe.each(Object.keys(platforms))('the guard on %s', (platform) => {
     }
     Injectable()(OwnGuard)
     Inject(Exempt)(OwnGuard.prototype, 'exempt')
-    const app = moduleOf({
-      imports: [RateLimitModule.forRoot({ keyer: everyone, limits: of(1) })],
-      controllers: controllers({}),
-      providers: [Exempt, { provide: APP_GUARD, useClass: OwnGuard }],
-    })
-    const url = await start(app, { platform })
+    const url = await serveWith([Exempt, { provide: APP_GUARD, useClass: OwnGuard }])
     const admin = { headers: { 'x-user': 'admin' } }
     const seen = [await fetch(`${url}/dogs/only`, admin), await fetch(`${url}/dogs/only`, admin)]
     expect(seen.map(({ status }) => status)).toEqual([200, 200])
@@ -166,12 +159,7 @@ describe.each(Object.keys(platforms))('the guard on %s', (platform) => {
       }
     }
     Injectable()(OwnGuard)
-    const app = moduleOf({
-      imports: [RateLimitModule.forRoot({ keyer: everyone, limits: of(1) })],
-      controllers: controllers({}),
-      providers: [{ provide: APP_GUARD, useClass: OwnGuard }],
-    })
-    const url = await start(app, { platform })
+    const url = await serveWith([{ provide: APP_GUARD, useClass: OwnGuard }])
     expect(await statuses(url, '/dogs/only', '/dogs/only')).toEqual([500, 500])
   })
 

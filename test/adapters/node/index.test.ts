@@ -1,9 +1,11 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import http2 from 'node:http2'
-import type { AddressInfo } from 'node:net'
-import { afterEach, describe, expect, test, vi } from 'vitest'
-import { WebSocketServer } from 'ws'
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { promisify } from 'node:util'
+import { describe, expect, test, vi } from 'vitest'
+import { WebSocket, WebSocketServer } from 'ws'
 import {
   byIP,
   byMethod,
@@ -13,31 +15,23 @@ import {
   type RateLimit,
   type RateLimitOptions,
 } from '../../../adapters/node/index.ts'
-import { everyone } from '../../../src/limiter/keyers.ts'
-import { fixedWindow } from '../../../src/engine/factories.ts'
-import { ask, warningsOf } from '../../support/http.ts'
+import { leakyBucket, memoryStore } from '../../../src/index.ts'
+import { remoteStore } from '../../../src/testing/adapter/world.ts'
+import { ask, until, warningsOf } from '../../support/http.ts'
+import { listen, timesOf } from '../framework.ts'
 
-const times = (quota: number, options: Partial<RateLimitOptions> = {}): RateLimitOptions =>
-  ({ keyer: everyone, limits: fixedWindow({ quota, window: '1h' }), ...options }) as RateLimitOptions
-
-let server: Server | undefined
-afterEach(() => {
-  server?.closeAllConnections()
-  server?.close()
-  server = undefined
-})
+const times = timesOf<RateLimitOptions>
 
 /** Serves requests and WebSockets, which greet, with one limit. */
-async function listen(limit: RateLimit): Promise<number> {
+async function serveBoth(limit: RateLimit): Promise<{ readonly url: string; readonly port: number; server: Server }> {
   const sockets = new WebSocketServer({ noServer: true })
   sockets.on('connection', (socket, request) => socket.send(`hello ${rateLimitOf(request)?.remaining}`))
-  server = createServer(limit((request, response) => void response.end(String(rateLimitOf(request)?.remaining))))
+  const server = createServer(limit((request, response) => void response.end(String(rateLimitOf(request)?.remaining))))
   const upgrade = limit.upgrade((request, socket, head) => {
     sockets.handleUpgrade(request, socket, head, (each) => sockets.emit('connection', each, request))
   })
-  server.on('upgrade', upgrade).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return (server.address() as AddressInfo).port
+  server.on('upgrade', upgrade)
+  return { server, ...(await listen(server)) }
 }
 
 describe('a request', () => {
@@ -45,9 +39,9 @@ describe('a request', () => {
     const keyer = async (): Promise<never> => {
       throw new Error('broken')
     }
-    const port = await listen(rateLimit(times(1, { keyer })))
+    const { url } = await serveBoth(rateLimit(times(1, { keyer })))
     const codes = await warningsOf(async () => {
-      for (let i = 0; i < 3; i++) expect((await ask({ url: `http://127.0.0.1:${port}` })).status).toBe(500)
+      for (let i = 0; i < 3; i++) expect((await ask({ url })).status).toBe(500)
     })
     expect(codes).toEqual(['SLUICE_FAULT'])
     const now = performance.now()
@@ -57,7 +51,7 @@ describe('a request', () => {
       [61_000, ['SLUICE_FAULT']],
     ] as const) {
       clock.mockReturnValue(now + later)
-      expect(await warningsOf(() => ask({ url: `http://127.0.0.1:${port}` }))).toEqual(warnings)
+      expect(await warningsOf(() => ask({ url }))).toEqual(warnings)
     }
     clock.mockRestore()
   })
@@ -85,19 +79,193 @@ test('wrong options are refused', () => {
 
 test('byMethod gives a client of HTTP/2 no new limit for each text that it writes as a method', async () => {
   let reached = 0
-  const limit = rateLimit({ keyer: byMethod, limits: fixedWindow({ quota: 1, window: '1h' }) })
-  const server = http2.createServer(
-    limit((_request, response) => {
-      reached++
-      response.end()
-    }) as never,
-  )
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const client = http2.connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  const limited = rateLimit(times(1, { keyer: byMethod }))((_request, response) => {
+    reached++
+    response.end()
+  })
+  const client = http2.connect((await listen(http2.createServer(limited as never))).url)
   for (const method of ['GET', 'get', 'gEt', 'A1', 'A2', 'A3', 'A4'])
     await once(client.request({ ':method': method }).resume().end(), 'close')
   client.destroy()
-  server.close()
   expect(reached).toBe(2)
+})
+
+async function greeting(port: number): Promise<string> {
+  const socket = new WebSocket(`ws://127.0.0.1:${port}`)
+  try {
+    return String((await once(socket, 'message'))[0])
+  } finally {
+    socket.terminate()
+  }
+}
+
+function refusal(port: number): Promise<IncomingMessage> {
+  const socket = new WebSocket(`ws://127.0.0.1:${port}`)
+  return new Promise((resolve, reject) => {
+    socket.on('unexpected-response', (_request, response) => resolve(response))
+    socket.on('open', () => reject(new Error('was admitted')))
+  })
+}
+
+const HANDSHAKE =
+  'GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
+  'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n'
+
+/** Returns everything that a server sends on a connection until it closes it. */
+async function raw(port: number): Promise<string> {
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+  socket.write(HANDSHAKE)
+  const said = await text(socket)
+  socket.destroy()
+  return said
+}
+
+const later = (): NonNullable<RateLimitOptions['store']> => remoteStore(memoryStore())
+
+describe('an upgrade', () => {
+  test.each([
+    ['at once', undefined],
+    ['later', later],
+  ])('is admitted or denied by a store that answers %s', async (_when, store) => {
+    const { port } = await serveBoth(rateLimit(times(2, store && { store: store() })))
+    expect([await greeting(port), await greeting(port)]).toEqual(['hello 1', 'hello 0'])
+    const { statusCode, headers } = await refusal(port)
+    expect([statusCode, headers['retry-after'], headers['content-type']]).toEqual([
+      429,
+      '3600',
+      'application/problem+json',
+    ])
+    expect(headers['ratelimit']).toBe('"2-per-1h";r=0;t=3600')
+  })
+
+  test('counts together with requests', async () => {
+    const { port, url } = await serveBoth(rateLimit(times(2)))
+    expect([await greeting(port), (await ask({ url })).body]).toEqual(['hello 1', '0'])
+    expect([(await refusal(port)).statusCode, (await ask({ url })).status]).toEqual([429, 429])
+  })
+
+  test('gets a raw response when it is denied, and its socket is closed', async () => {
+    const { port } = await serveBoth(rateLimit(times(1)))
+    await greeting(port)
+    const [head, body] = (await raw(port)).split('\r\n\r\n')
+    expect(head!.split('\r\n')).toEqual(
+      expect.arrayContaining(['HTTP/1.1 429 Too Many Requests', 'Connection: close', 'Retry-After: 3600']),
+    )
+    expect(JSON.parse(body!)).toMatchObject({ status: 429, 'violated-policies': ['1-per-1h'] })
+  })
+
+  test('gets retry-after-ms in the styles of language models', async () => {
+    const { port } = await serveBoth(rateLimit({ ...times(1), headers: 'openai' }))
+    await greeting(port)
+    const head = (await raw(port)).split('\r\n\r\n')[0]!
+    expect(head.split('\r\n')).toContain('x-ratelimit-remaining-1-per-1h: 0')
+    expect(head).toMatch(/\r\nretry-after-ms: 3[56]\d{5}(\r\n|$)/)
+  })
+
+  test('gets a 500 when the limit fails, and its socket is closed', async () => {
+    const errors: unknown[] = []
+    const keyer = (): never => {
+      throw new Error('broken')
+    }
+    const { port } = await serveBoth(
+      rateLimit(times(1, { keyer, onError: (error, _request, response) => errors.push(error, response) })),
+    )
+    expect(await raw(port)).toMatch(/^HTTP\/1\.1 500 .*Connection: close/s)
+    expect(errors).toMatchObject([{ message: 'broken' }, undefined])
+  })
+
+  test.each([{ refundWhen: 'success' }, { count: 'failures' }] as const)(
+    'can be skipped, and calls no onDenied and is not refunded: %o',
+    async (refund) => {
+      const limit = rateLimit(
+        times(1, { onDenied: () => expect.unreachable(), ...refund, skip: ({ url }) => url === '/free' }),
+      )
+      const { port } = await serveBoth(limit)
+      await greeting(port)
+      expect((await refusal(port)).statusCode).toBe(429)
+      const free = new WebSocket(`ws://127.0.0.1:${port}/free`)
+      await once(free, 'open')
+      free.terminate()
+    },
+  )
+
+  test('is closed after a denial even if the client keeps its side open', async () => {
+    const { port, server } = await serveBoth(rateLimit(times(1)))
+    await greeting(port)
+    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+    socket.on('error', () => {})
+    socket.write(HANDSHAKE)
+    // Whoever reads a socket as a stream closes it at its end.
+    const [answer] = (await once(socket, 'data')) as [Buffer]
+    expect(String(answer)).toMatch(/^HTTP\/1\.1 429 /)
+    const connections = promisify(server.getConnections.bind(server))
+    let open: number | undefined
+    await until(() => {
+      void connections().then((count) => (open = count))
+      return open === 0
+    }, 'the end of the connection')
+    socket.destroy()
+  })
+
+  test.each([
+    ['admitted', 1],
+    ['refused', 0],
+  ])('does not reach the listener if the client hangs up before it is %s', async (_how, free) => {
+    let release = (): void => {}
+    const decided = new Promise<void>((resolve) => (release = resolve))
+    let asked = 0
+    const keyer = async (): Promise<string> => {
+      if (asked++ === 1 - free) await decided
+      return 'key'
+    }
+    const decisions: boolean[] = []
+    const limit = rateLimit(times(1, { keyer, onDecision: ({ allowed }) => decisions.push(allowed) }))
+    let upgraded = 0
+    const upgrade = limit.upgrade(() => upgraded++)
+    const server = createServer(limit((_request, response) => void response.end('ok'))).on('upgrade', upgrade)
+    const { port, url } = await listen(server)
+    if (free === 0) await ask({ url })
+    const socket = connect(port, '127.0.0.1')
+    socket.on('error', () => {})
+    socket.write(HANDSHAKE)
+    await until(() => asked === 2 - free, 'the question')
+    socket.resetAndDestroy()
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    release()
+    await until(() => decisions.length === 2 - free, 'the decision')
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    expect([(await ask({ url })).status, upgraded]).toEqual([429, 0])
+  })
+
+  test('is no preflight, whatever its method and headers are', async () => {
+    const { port } = await serveBoth(rateLimit(times(1)))
+    const handshake = HANDSHAKE.replace('GET', 'OPTIONS').replace(
+      '\r\n\r\n',
+      '\r\nOrigin: https://a.example\r\nAccess-Control-Request-Method: PUT\r\n\r\n',
+    )
+    const replies: string[] = []
+    for (let i = 0; i < 2; i++) {
+      const socket = connect(port, '127.0.0.1')
+      socket.on('error', () => {})
+      socket.write(handshake)
+      replies.push(String((await once(socket, 'data'))[0]).slice(0, 12))
+      socket.destroy()
+    }
+    // The WebSocket server refuses the method of the first one.
+    expect(replies).toEqual(['HTTP/1.1 405', 'HTTP/1.1 429'])
+  })
+
+  test('can end while it waits', async () => {
+    let decided = 0
+    const shaped = leakyBucket({ quota: 1, window: '1h', capacity: 3 })
+    const { port, url } = await serveBoth(rateLimit(times(1, { limits: shaped, onDecision: () => decided++ })))
+    await greeting(port)
+    const socket = connect(port, '127.0.0.1')
+    socket.write(HANDSHAKE)
+    await until(() => decided === 2)
+    socket.resetAndDestroy()
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    const headers = { origin: 'a', 'access-control-request-method': 'PUT' }
+    expect((await ask({ url }, '/', { method: 'OPTIONS', headers })).status).toBe(200)
+  })
 })

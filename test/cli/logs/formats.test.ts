@@ -30,15 +30,8 @@ function sample(name: string): Read {
 
 const brief = ({ requests }: Read): string[] => requests.map(({ method, path }) => `${method} ${path}`)
 
-const SENT = [
-  'GET /',
-  'POST /login?next=%2Fhome',
-  'GET /private',
-  'DELETE /a//../b',
-  'GET /caf%C3%A9',
-  'GET /café"x',
-  'GET /old',
-]
+const FIRST = ['GET /', 'POST /login?next=%2Fhome', 'GET /private', 'DELETE /a//../b']
+const SENT = [...FIRST, 'GET /caf%C3%A9', 'GET /café"x', 'GET /old']
 
 describe('the logs of real programs', () => {
   it.each([
@@ -205,21 +198,11 @@ describe('hostile lines', () => {
 
   it.each(names)('%s never throws, and takes time in proportion to the length', (name) => {
     const fields = new Map([['time', ['time']]])
-    const pieces = fc.constantFrom(
-      '"',
-      '\\',
-      ' ',
-      '[',
-      ']',
-      '- ',
-      '22/Nov/2026:11:03:04 +0000',
-      'GET / HTTP/1.1',
-      '{',
-      '1',
-    )
+    const parts = ['22/Nov/2026:11:03:04 +0000', 'GET / HTTP/1.1']
+    const pieces = fc.constantFrom('"', '\\', ' ', '[', ']', '- ', '{', '1', ...parts)
     fc.assert(
-      fc.property(fc.array(pieces, { maxLength: 40 }), (parts) => {
-        const [found] = [new Format(name, { ...OPTIONS, fields }).parse(parts.join(''))]
+      fc.property(fc.array(pieces, { maxLength: 40 }), (given) => {
+        const found = new Format(name, { ...OPTIONS, fields }).parse(given.join(''))
         expect(['string', 'object']).toContain(typeof found)
       }),
       { numRuns: 200 },
@@ -232,22 +215,13 @@ describe('hostile lines', () => {
 
   it('refuses lines of other shapes with a reason', () => {
     const good = '192.0.2.1 - - [22/Nov/2026:11:03:04 +0000] "GET / HTTP/1.1" 200 1'
-    const lines = [
-      good.replace('22/Nov', '31/Nov'),
-      good.replace('GET / HTTP/1.1', '-'),
-      good.slice(0, 50),
-      good.replace('192.0.2.1 - - ', ''),
-      'nonsense',
-      '',
+    const reasons: readonly [line: string, reason: string][] = [
+      [good.replace('22/Nov', '31/Nov'), 'no time that can be read'],
+      [good.replace('GET / HTTP/1.1', '-'), 'no request'],
+      [good.slice(0, 50), 'cut off'],
+      ...[good.replace('192.0.2.1 - - ', ''), 'nonsense', ''].map((line): [string, string] => [line, 'another format']),
     ]
-    expect(read(lines, {}, 'clf').refused).toEqual([
-      'no time that can be read',
-      'no request',
-      'cut off',
-      'another format',
-      'another format',
-      'another format',
-    ])
+    for (const [line, reason] of reasons) expect(read([line], {}, 'clf').refused).toEqual([reason])
   })
 
   it('names the nearest format', () => {

@@ -12,12 +12,8 @@ const START = Date.parse('2026-11-22T11:00:00Z')
 const LIMIT = ['--limit', 'slidingWindowLog 5/1m']
 
 let cli: CommandLine
-beforeAll(() => {
-  cli = new CommandLine()
-}, 60_000)
-afterAll(() => {
-  cli.remove()
-})
+beforeAll(() => void (cli = new CommandLine()), 60_000)
+afterAll(() => cli.remove())
 
 /** Returns lines of several clients in the order of their times, a few per second, so that many times are equal. */
 function inOrder(count: number, seed = 7): string[] {
@@ -41,7 +37,7 @@ const timeOf = (line: string): string => /\[(.*?)\]/.exec(line)![1]!
 
 /** Returns lines by their times. Lines of one second keep their order. */
 function sorted(lines: readonly string[]): string[] {
-  return lines.toSorted((one, other) => (timeOf(one) < timeOf(other) ? -1 : timeOf(one) > timeOf(other) ? 1 : 0))
+  return lines.toSorted((one, other) => timeOf(one).localeCompare(timeOf(other)))
 }
 
 const text = (lines: readonly string[]): string => lines.map((line) => `${line}\n`).join('')
@@ -108,7 +104,7 @@ describe('several files', { timeout: 120_000 }, () => {
     cli.file('part2.log.gz', gzipSync(text(parts[2]!)))
     const expected = [...parts.entries()]
       .flatMap(([i, part]) => part.map((line, at) => ({ time: timeOf(line), file: i, number: at + 1 })))
-      .toSorted((one, other) => (one.time < other.time ? -1 : one.time > other.time ? 1 : 0))
+      .toSorted((one, other) => one.time.localeCompare(other.time))
       .map(({ file, number }) => [file, number])
     const found = await orderOf('part0.log', 'part1.log', 'part2.log.gz')
     expect(found.map(([name, number]) => [Number(name[4]), number])).toEqual(expected)
@@ -159,11 +155,8 @@ describe('--decisions', { timeout: 120_000 }, () => {
 describe('the standard input', { timeout: 120_000 }, () => {
   it('is an error if more than 1 % of its lines are late, and the error says what to do', async () => {
     const input = text(shuffled(inOrder(1000)))
-    for (const words of [
-      ['replay', '-', ...LIMIT],
-      ['suggest', '-'],
-    ]) {
-      const { code, out, error } = await cli.run(words, input)
+    for (const [command, ...limit] of [['replay', ...LIMIT], ['suggest']]) {
+      const { code, out, error } = await cli.run([command!, '-', ...limit], input)
       expect([code, out]).toEqual([1, ''])
       expect(error).toMatch(/^sluice: the standard input: \d+ of 1,000 requests \([\d.]+ %\) are more than 10 s late/)
       expect(error).toMatch(/Write the log to a file, which is sorted, or set --reorder \d+s/)
@@ -181,18 +174,13 @@ describe('the standard input', { timeout: 120_000 }, () => {
   })
 })
 
-/** Writes a log of so many megabytes, the newest line first. */
-function reversedLog(name: string, megabytes: number): string {
-  const agent = `"-" "${'Mozilla/5.0 '.repeat(10)}"`
-  const lines = Array.from(
-    { length: 5000 * megabytes },
-    (_, i) => `${clfLine(START - i * 1000, '192.0.2.1', '/')} ${agent}`,
-  )
-  return cli.file(name, text(lines))
-}
-
 describe('late lines that do not fit into memory', { timeout: 120_000 }, () => {
-  beforeAll(() => void reversedLog('long.log', 80), 60_000)
+  // 80 megabytes, the newest line first.
+  beforeAll(() => {
+    const agent = `"-" "${'Mozilla/5.0 '.repeat(10)}"`
+    const line = (_: unknown, i: number): string => `${clfLine(START - i * 1000, '192.0.2.1', '/')} ${agent}`
+    cli.file('long.log', text(Array.from({ length: 400_000 }, line)))
+  }, 60_000)
 
   it('are an error that says what to do, and the command ends by itself', async () => {
     const { code, out, error } = await cli.start(['suggest', 'long.log'], { flags: ['--max-old-space-size=128'] })

@@ -5,7 +5,7 @@ import type { Decision } from '../../../src/limiter/decision.ts'
 import { everyone } from '../../../src/limiter/keyers.ts'
 import type { Limit } from '../../../src/engine/limit.ts'
 import { fixedWindow, gcra, slidingWindowLog, tokenBucket } from '../../../src/engine/factories.ts'
-import { frameworks, type Options } from '../../adapters/frameworks.ts'
+import { nodeFrameworks } from '../../adapters/node-frameworks.ts'
 import { axios, axiosRetry, got, ky, Octokit, throttling } from '../../support/clients.ts'
 
 // These tests mostly wait.
@@ -54,13 +54,14 @@ const clients: Readonly<Record<string, Client>> = {
 }
 
 /** A server that records its admitted and denied requests, by path and in order. */
-async function limited(framework: (typeof frameworks)[number], limits: readonly Limit[], headers?: string) {
+async function limited(framework: (typeof nodeFrameworks)[number], limits: readonly Limit[], headers?: string) {
   const verdicts = new Map<string, boolean[]>()
   const onDecision = ({ allowed }: Decision, { url }: { url: string }): void => {
     verdicts.set(url, [...(verdicts.get(url) ?? []), allowed])
   }
-  const options: Options = { keyer: everyone, limits, onDecision, ...(headers !== undefined && { headers }) }
-  return { verdicts, server: await framework.serve({ limits: [options] }) }
+  const options = { keyer: everyone, limits, onDecision, ...(headers !== undefined && { headers }) }
+  const handler = (): { text: string } => ({ text: 'ok' })
+  return { verdicts, server: await framework.serve({ limits: [options], routes: [], handler }) }
 }
 
 const paths = (count: number): string[] => Array.from({ length: count }, (_, i) => `/${i}`)
@@ -89,7 +90,7 @@ const shapes: readonly (readonly Limit[])[] = [
 
 describe.concurrent('without an avoidable 429', { timeout: 60_000 }, () => {
   for (const [name, { connect, headers }] of Object.entries(clients)) {
-    for (const framework of frameworks) {
+    for (const framework of nodeFrameworks) {
       test(`${name} gets all responses in order from ${framework.name}`, async ({ expect }) => {
         const { verdicts, server } = await limited(framework, shapes[0]!, headers)
         expect(await inTurn(connect(server.url), 4)).toEqual(Array(4).fill('ok'))
@@ -102,7 +103,7 @@ describe.concurrent('without an avoidable 429', { timeout: 60_000 }, () => {
       test(`${name} gets four concurrent responses with ${limits.map((each) => each.algorithm).join(' and ')}`, async ({
         expect,
       }) => {
-        const { verdicts, server } = await limited(frameworks[1]!, limits, headers)
+        const { verdicts, server } = await limited(nodeFrameworks[1]!, limits, headers)
         const bodies = await Promise.all(paths(4).map(connect(server.url)))
         expect(bodies).toEqual(Array(4).fill('ok'))
         expectNoneAvoidable(verdicts, 4)

@@ -1,18 +1,11 @@
 // The official clients of OpenAI and Anthropic against a gateway, over sockets and in real time.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { rateLimit } from '../../../adapters/node/index.ts'
-import { fixedWindow } from '../../../src/engine/factories.ts'
-import { everyone } from '../../../src/limiter/keyers.ts'
+import { everyone, fixedWindow } from '../../../src/index.ts'
 import { denialBody, type ModelApi } from '../../../src/llm/index.ts'
 import { Anthropic, type ModelError, OpenAI } from '../../support/clients.ts'
-import { serve, type Served, until } from '../../support/http.ts'
-
-let server: Served | undefined
-afterEach(async () => {
-  await server?.close()
-  server = undefined
-})
+import { serveForTest, until } from '../../support/http.ts'
 
 /** An attempt of a client, as the server saw it. */
 interface Attempt {
@@ -23,7 +16,11 @@ interface Attempt {
 }
 
 /** Starts a server that answers like a model's API. It admits one request in each window. */
-async function gateway(style: ModelApi, answer: object, window: '2s' | '1h'): Promise<readonly Attempt[]> {
+async function gateway(
+  style: ModelApi,
+  answer: object,
+  window: '2s' | '1h',
+): Promise<[url: string, readonly Attempt[]]> {
   const attempts: Attempt[] = []
   const limit = rateLimit({
     keyer: everyone,
@@ -38,14 +35,14 @@ async function gateway(style: ModelApi, answer: object, window: '2s' | '1h'): Pr
     response.setHeader('Content-Type', 'application/json')
     response.end(JSON.stringify(answer))
   })
-  server = await serve((request, response) => {
+  const { url } = await serveForTest((request, response) => {
     const at = performance.now()
     response.on('finish', () => {
       attempts.push({ at, allowed: response.statusCode === 200, told: Number(response.getHeader('retry-after-ms')) })
     })
     handler(request, response)
   })
-  return attempts
+  return [url, attempts]
 }
 
 interface Client {
@@ -124,8 +121,8 @@ const EARLY = 2
 describe.each(Object.entries(clients))('%s', (_, { style, answer, connect, error, headers }) => {
   // Without the headers, a client waits at most 0.5 seconds before its first retry, and at most 1 second before the second one.
   test('waits as long as retry-after-ms says, and then succeeds', { timeout: 60_000 }, async () => {
-    const attempts = await gateway(style, answer, '2s')
-    const ask = connect(server!.url, 2)
+    const [url, attempts] = await gateway(style, answer, '2s')
+    const ask = connect(url, 2)
     expect([await ask(), await ask(), await ask()]).toEqual(['hello', 'hello', 'hello'])
     await until(() => attempts.at(-1)?.allowed === true, 'the end of the last response')
     expect(attempts.filter(({ allowed }) => allowed)).toHaveLength(3)
@@ -139,8 +136,8 @@ describe.each(Object.entries(clients))('%s', (_, { style, answer, connect, error
   })
 
   test('gets an error with status 429 and all headers', async () => {
-    const attempts = await gateway(style, answer, '1h')
-    const ask = connect(server!.url, 0)
+    const [url, attempts] = await gateway(style, answer, '1h')
+    const ask = connect(url, 0)
     expect(await ask()).toBe('hello')
     const thrown: unknown = await ask().catch((reason: unknown) => reason)
     expect(thrown).toBeInstanceOf(error)

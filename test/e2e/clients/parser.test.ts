@@ -1,19 +1,21 @@
 // ratelimit-header-parser 0.1.0 reads the headers of every style that is older than itself.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { everyone } from '../../../src/limiter/keyers.ts'
-import { fixedWindow } from '../../../src/engine/factories.ts'
-import { frameworks } from '../../adapters/frameworks.ts'
+import { everyone, fixedWindow } from '../../../src/index.ts'
+import { nodeFrameworks } from '../../adapters/node-frameworks.ts'
 import { parseRateLimit } from '../../support/clients.ts'
 import { ask, type Served } from '../../support/http.ts'
 
 const styles = ['draft-6', 'draft-7', 'legacy', 'github', 'standard']
 
-describe.each(frameworks)('ratelimit-header-parser, from $name, reads', ({ serve }) => {
+describe.each(nodeFrameworks)('ratelimit-header-parser, from $name, reads', ({ serve }) => {
   let server: Served
   beforeAll(async () => {
     const limits = fixedWindow({ quota: 2, window: '1h' })
-    const routes = styles.map((headers) => ({ path: `/${headers}`, limit: { keyer: everyone, limits, headers } }))
-    server = await serve({ routes })
+    const handler = (): { text: string } => ({ text: 'ok' })
+    const routes = styles.map((headers) => {
+      return { path: `/${headers}`, limit: { keyer: everyone, limits, headers }, handler }
+    })
+    server = await serve({ limits: [], routes, handler })
   })
   afterAll(() => server.close())
 

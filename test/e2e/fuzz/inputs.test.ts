@@ -346,45 +346,22 @@ describe('a request limiter', () => {
     }
   }
 
-  fuzz(
-    'admits no more of one IPv4 client than its limit',
-    0.05,
-    10,
-    campaign(
-      ({ address }) => key(address),
-      (dice, _groups, ipv4) => spellingsOf(ipv4, dice),
-    ),
-  )
+  type Campaign = Parameters<typeof campaign>
+  const byAddress = ({ address }: Seen): string | undefined => key(address)
+  const tenant = keyers(() => 'tenant', byAddress) as Campaign[0]
+  const ofIPv4: Campaign[1] = (dice, _groups, ipv4) => spellingsOf(ipv4, dice)
+  const ofNone: Campaign[1] = (dice) =>
+    dice.of([undefined, '', ' ', 'unknown', 'undefined', '1.2.3', dice.text().replace(/[\d:]/g, '')])
+
+  fuzz('admits no more of one IPv4 client than its limit', 0.05, 10, campaign(byAddress, ofIPv4))
   fuzz(
     'admits no more of one IPv6 network than its limit',
     0.05,
     11,
-    campaign(
-      ({ address }) => key(address),
-      (dice, groups) => spellingsIn(groups, dice),
-    ),
+    campaign(byAddress, (dice, groups) => spellingsIn(groups, dice)),
   )
-  fuzz(
-    'admits no more of all clients without an address than one limit',
-    0.03,
-    12,
-    campaign(
-      ({ address }) => key(address),
-      (dice) => dice.of([undefined, '', ' ', 'unknown', 'undefined', '1.2.3', dice.text().replace(/[\d:]/g, '')]),
-    ),
-  )
-  fuzz(
-    'admits no more of one composite key than its limit',
-    0.03,
-    13,
-    campaign(
-      keyers(
-        () => 'tenant',
-        ({ address }: Seen) => key(address),
-      ) as never,
-      (dice, _groups, ipv4) => spellingsOf(ipv4, dice),
-    ),
-  )
+  fuzz('admits no more of all clients without an address than one limit', 0.03, 12, campaign(byAddress, ofNone))
+  fuzz('admits no more of one composite key than its limit', 0.03, 13, campaign(tenant, ofIPv4))
 })
 
 test('the shares add up to all inputs', () => expect(inputs).toBeGreaterThanOrEqual(INPUTS))

@@ -2,18 +2,18 @@
 // limit. SLUICE_FUZZ_REQUESTS sets the number of requests.
 import type { IncomingHttpHeaders } from 'node:http'
 import express5 from 'express'
-import express4 from 'express4'
 import Fastify from 'fastify'
 import Koa3 from 'koa'
-import Koa2 from 'koa2'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
-import { ipKeyer as expressIp, rateLimit as expressLimit } from '../../../adapters/express/index.ts'
-import { ipKeyer as fastifyIp, rateLimit as fastifyLimit } from '../../../adapters/fastify/index.ts'
-import { ipKeyer as koaIp, rateLimit as koaLimit } from '../../../adapters/koa/index.ts'
-import { everyone } from '../../../src/limiter/keyers.ts'
-import { fixedWindow } from '../../../src/engine/factories.ts'
-import { frameworks } from '../../adapters/frameworks.ts'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { rateLimit as expressLimit } from '../../../adapters/express/index.ts'
+import { rateLimit as fastifyLimit } from '../../../adapters/fastify/index.ts'
+import { rateLimit as koaLimit } from '../../../adapters/koa/index.ts'
+import { everyone, fixedWindow } from '../../../src/index.ts'
+import { serveApp } from '../../adapters/framework.ts'
+import { nodeFrameworks } from '../../adapters/node-frameworks.ts'
+import { afterTest } from '../../support/after-test.ts'
 import { ask, dial, serve, type Served, until } from '../../support/http.ts'
+import { trustingFrameworks } from '../trusting.ts'
 import { diceOf, FIELD } from './inputs.ts'
 
 const REQUESTS = Number(process.env['SLUICE_FUZZ_REQUESTS'] ?? 60)
@@ -28,27 +28,9 @@ const name = ' "a\\b";q=9, x '
 beforeAll(() => void vi.spyOn(process, 'emitWarning').mockImplementation(() => {}))
 afterAll(() => void vi.restoreAllMocks())
 
-let server: Served | undefined
-afterEach(async () => {
-  await server?.close()
-  server = undefined
-})
-
-type Framework = (typeof frameworks)[number]
-type Setup = Parameters<Framework['serve']>[0]
-
 /** The common properties of the requests of all frameworks. */
 interface AnyRequest {
   readonly headers: IncomingHttpHeaders
-}
-
-/** Returns the `ipKeyer` of a framework. */
-function ipKeyerFor({ name }: Framework): () => (request: AnyRequest) => string | undefined {
-  return (name.startsWith('Express') ? expressIp : name.startsWith('Koa') ? koaIp : fastifyIp) as never
-}
-
-async function start({ serve: serving }: Framework, setup: Setup): Promise<Served> {
-  return (server = await serving(setup))
 }
 
 /** Returns a text that a request header can contain. */
@@ -64,30 +46,10 @@ function forwarded(dice: ReturnType<typeof diceOf>): string {
   return chain.join(dice.of([', ', ',', ' , ', ';'])).slice(0, 14_000)
 }
 
-/** Creates an app that trusts the proxy of the tests. */
-async function trusting(name: string, { limits }: { limits: typeof few }): Promise<Served> {
-  if (name.startsWith('Express')) {
-    const app = (name === 'Express 4' ? express4 : express5)()
-    app.set('trust proxy', 1)
-    app.use(expressLimit({ keyer: expressIp(), limits }), (_request, response) => void response.end('ok'))
-    return serve(app)
-  }
-  if (name.startsWith('Koa')) {
-    const app = new (name === 'Koa 2' ? Koa2 : Koa3)({ proxy: true, maxIpsCount: 1 })
-    app.use(koaLimit({ keyer: koaIp(), limits })).use((context) => void (context.body = 'ok'))
-    return serve(app.callback() as never)
-  }
-  const app = Fastify({ trustProxy: '127.0.0.1', forceCloseConnections: true })
-  await app.register(fastifyLimit, { keyer: fastifyIp(), limits })
-  app.get('/', () => 'ok')
-  const url = await app.listen({ port: 0, host: '127.0.0.1' })
-  return { url, errors: [], close: () => app.close() }
-}
-
-describe.each(frameworks)('$name', (framework) => {
+describe.each(nodeFrameworks)('$name', (framework) => {
   test('an invalid X-Forwarded-For neither stops the server nor bypasses the limit', async () => {
     const dice = diceOf(SEED)
-    await start(framework, { limits: [{ keyer: ipKeyerFor(framework)(), limits: few }] })
+    const server = await serveApp(framework, { limits: [{ keyer: framework.keyers.byIP, limits: few }] })
     let admitted = 0
     for (let i = 0; i < REQUESTS; i++) {
       const headers = {
@@ -95,7 +57,7 @@ describe.each(frameworks)('$name', (framework) => {
         Forwarded: sendable(dice.text()).slice(0, 1000),
         Accept: sendable(dice.text()).slice(0, 500),
       }
-      const { status, rawHeaders } = await ask(server!, '/', {
+      const { status, rawHeaders } = await ask(server, '/', {
         headers,
         method: dice.of(['GET', 'POST', 'HEAD', 'OPTIONS']),
       })
@@ -105,14 +67,14 @@ describe.each(frameworks)('$name', (framework) => {
     }
     expect([SEED, admitted]).toEqual([SEED, QUOTA])
     // A header that is longer than the server allows is refused before the limit.
-    expect((await ask(server!, '/', { headers: { 'X-Forwarded-For': '1.2.3.4, '.repeat(5000) } })).status).toBe(431)
-    expect((await ask(server!)).status).toBe(429)
+    expect((await ask(server, '/', { headers: { 'X-Forwarded-For': '1.2.3.4, '.repeat(5000) } })).status).toBe(431)
+    expect((await ask(server)).status).toBe(429)
   })
 
   test('an invalid X-Forwarded-For before the address of a trusted proxy does not bypass the limit', async () => {
     const dice = diceOf(SEED + 2)
-    const limit = { limits: few }
-    server = await trusting(framework.name, limit)
+    const server = await trustingFrameworks.find(({ name }) => name === framework.name)!.serve(few, 1)
+    afterTest(() => server.close())
     let admitted = 0
     for (let i = 0; i < REQUESTS; i++) {
       const headers = {
@@ -127,13 +89,13 @@ describe.each(frameworks)('$name', (framework) => {
     const dice = diceOf(SEED + 1)
     const limits = fixedWindow({ quota: 1_000_000, window: '1h', name })
     const keyer = (): string => dice.text()
-    await start(framework, {
+    const server = await serveApp(framework, {
       limits: [
         { keyer, limits, partitionKey: { secret: 'é\r\n' }, unit: { [name]: '"\\;' }, headers: ['standard', 'github'] },
       ],
     })
     for (let i = 0; i < REQUESTS; i++) {
-      const { status, rawHeaders, headers } = await ask(server!)
+      const { status, rawHeaders, headers } = await ask(server)
       expect(status).toBe(200)
       for (const text of rawHeaders) expect(text).toMatch(FIELD)
       expect(headers['ratelimit-policy']).toMatch(
@@ -151,35 +113,22 @@ describe.each(frameworks)('$name', (framework) => {
     }
   })
 
-  test('an onDenied that throws reaches the error handling, and admits no request', async () => {
-    let ran = 0
-    const onDenied = framework.onDenied(() => {
-      throw new Error('denied, and broken')
-    })
-    const { errors } = await start(framework, {
-      limits: [{ keyer: everyone, limits: few, onDenied }],
-      handler: () => ({ text: String(++ran) }),
-    })
-    for (let i = 0; i < 20; i++) expect((await ask(server!)).status).toBe(i < QUOTA ? 200 : 500)
-    expect([ran, errors.length]).toEqual([QUOTA, 20 - QUOTA])
-  })
-
   test('an onDenied that never answers blocks no other request, and admits no request', async () => {
-    let [ran, waiting] = [0, 0]
+    let waiting = 0
     const onDenied = framework.onDenied(() => {
       waiting++
       return new Promise(() => {})
     })
     const keyer = ({ headers }: AnyRequest): string => String(headers['x-user'])
-    await start(framework, { limits: [{ keyer, limits: few, onDenied }], handler: () => ({ text: String(++ran) }) })
-    for (let i = 0; i < QUOTA; i++) expect((await ask(server!, '/', { headers: { 'x-user': 'a' } })).status).toBe(200)
+    const server = await serveApp(framework, { limits: [{ keyer, limits: few, onDenied }] })
+    for (let i = 0; i < QUOTA; i++) expect((await ask(server, '/', { headers: { 'x-user': 'a' } })).status).toBe(200)
     const clients = []
-    for (let i = 0; i < 20; i++) clients.push(await dial(server!, '/', 'x-user: a\r\n'))
+    for (let i = 0; i < 20; i++) clients.push(await dial(server, '/', 'x-user: a\r\n'))
     await until(() => waiting === 20)
-    expect((await ask(server!, '/', { headers: { 'x-user': 'b' } })).status).toBe(200)
+    expect((await ask(server, '/', { headers: { 'x-user': 'b' } })).status).toBe(200)
     for (const client of clients) client.destroy()
-    expect((await ask(server!, '/', { headers: { 'x-user': 'c' } })).status).toBe(200)
-    expect(ran).toBe(QUOTA + 2)
+    expect((await ask(server, '/', { headers: { 'x-user': 'c' } })).status).toBe(200)
+    expect(server.ran()).toBe(QUOTA + 2)
   })
 
   test('clients that hang up before the decision are counted, and stop nothing', async () => {
@@ -187,7 +136,7 @@ describe.each(frameworks)('$name', (framework) => {
     let held = 0
     const gate = new Promise<void>((resolve) => (release = resolve))
     const keys: unknown[] = []
-    const byIP = ipKeyerFor(framework)()
+    const byIP = framework.keyers.byIP as (request: AnyRequest) => string | undefined
     const keyer = async (request: AnyRequest): Promise<string | undefined> => {
       held++
       await gate
@@ -195,16 +144,16 @@ describe.each(frameworks)('$name', (framework) => {
       keys.push(key)
       return key
     }
-    await start(framework, { limits: [{ keyer, limits: few }] })
+    const server = await serveApp(framework, { limits: [{ keyer, limits: few }] })
     const clients = []
-    for (let i = 0; i < 20; i++) clients.push(await dial(server!))
+    for (let i = 0; i < 20; i++) clients.push(await dial(server))
     await until(() => held === 20)
     for (const client of clients) client.destroy()
     await new Promise((resolve) => setTimeout(resolve, 20))
     release()
     await until(() => keys.length === 20)
     expect(new Set(keys).size).toBe(1)
-    expect([200, 429]).toContain((await ask(server!)).status)
+    expect([200, 429]).toContain((await ask(server)).status)
   })
 })
 
@@ -260,7 +209,8 @@ const late: Readonly<Record<string, (seen: unknown[]) => Promise<Served>>> = {
 describe('a handler that throws after the response', () => {
   test.each(Object.keys(late))('of %s takes nothing back, and the server continues', async (name) => {
     const seen: unknown[] = []
-    server = await late[name]!(seen)
+    const server = await late[name]!(seen)
+    afterTest(() => server.close())
     for (let i = 0; i < 20; i++) expect((await ask(server)).status).toBe(i < QUOTA ? 200 : 429)
     expect(seen).not.toHaveLength(0)
   })

@@ -5,15 +5,13 @@ import { connect } from 'node:net'
 import express from 'express'
 import { rateLimit as expressRateLimit } from 'express-rate-limit'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { fixedWindow } from '../../../src/engine/factories.ts'
-import type { Limit } from '../../../src/engine/limit.ts'
-import { everyone } from '../../../src/limiter/keyers.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { type AsyncStore, isDeciding } from '../../../src/stores/store.ts'
 import { remoteStore } from '../../../src/testing/adapter/world.ts'
-import type { NamedHarness } from '../../adapters/framework.ts'
+import { type NamedHarness, serveApp, timesOf } from '../../adapters/framework.ts'
 import { everyFramework } from '../../adapters/frameworks.ts'
-import { ask, serve, type Served, until } from '../../support/http.ts'
+import { afterTest } from '../../support/after-test.ts'
+import { ask, type Served, serveForTest, until } from '../../support/http.ts'
 import { freePort, nginxCommand, startNginx } from './nginx.ts'
 
 /**
@@ -27,8 +25,6 @@ const MB = 1000 * KB
 const SIZES = [65 * KB, 100 * KB, 2 * MB, 30 * MB]
 /** The first path is tried with all sizes, the others with these. */
 const SOME = [100 * KB, 2 * MB]
-const nothing: Limit = fixedWindow({ name: 'nothing', quota: 0, window: '1h' })
-
 /** A store that does not answer, whose limiter denies. */
 function closedStore(): AsyncStore {
   return {
@@ -42,28 +38,21 @@ function closedStore(): AsyncStore {
 }
 
 /** Serves an app whose routes answer in each way before they have read a body. */
-function serveApp(framework: NamedHarness): Promise<Served> {
-  const handler = (): { text: string } => ({ text: 'ok' })
+function serveRoutes(framework: NamedHarness): Promise<Served> {
   const broken = (): never => {
     throw new Error('broken')
   }
-  const later = async (): Promise<never> => broken()
-  return framework.serve({
-    limits: [],
-    handler,
-    routes: [
-      { path: '/denied', limit: { keyer: everyone, limits: nothing }, handler },
-      { path: '/later', limit: { keyer: everyone, limits: nothing, store: remoteStore(memoryStore()) }, handler },
-      {
-        path: '/custom',
-        limit: { keyer: everyone, limits: nothing, onDenied: framework.onDenied(() => ({ status: 429, text: 'no' })) },
-        handler,
-      },
-      { path: '/outage', limit: { keyer: everyone, limits: nothing, store: closedStore() }, handler },
-      { path: '/fault', limit: { keyer: broken, limits: nothing }, handler },
-      { path: '/fault-later', limit: { keyer: later, limits: nothing }, handler },
-    ],
-  })
+  const limits = {
+    '/denied': timesOf(0),
+    '/later': timesOf(0, { store: remoteStore(memoryStore()) }),
+    '/custom': timesOf(0, { onDenied: framework.onDenied(() => ({ status: 429, text: 'no' })) }),
+    '/outage': timesOf(0, { store: closedStore() }),
+    '/fault': timesOf(0, { keyer: broken }),
+    '/fault-later': timesOf(0, { keyer: async () => broken() }),
+  }
+  const handler = (): { text: string } => ({ text: 'ok' })
+  const routes = Object.entries(limits).map(([path, limit]) => ({ path, limit, handler }))
+  return serveApp(framework, { handler, routes })
 }
 
 const STATUSES = { '/denied': 429, '/later': 429, '/custom': 429, '/outage': 503, '/fault': 500, '/fault-later': 500 }
@@ -83,12 +72,11 @@ function upload(url: string, path: string, size: number, agent: http.Agent | fal
   })
 }
 
-/** Starts nginx with its defaults in front of servers. */
-async function behindNginx(upstreams: readonly Served[], settings: string): Promise<Served> {
-  const port = await freePort()
-  const servers = upstreams.map(({ url }) => `server ${new URL(url).host};`).join(' ')
+/** Starts nginx with its defaults in front of two servers, until the end of the test. */
+async function behindNginx(start: () => Promise<Served>, settings: string): Promise<Pick<Served, 'url'>> {
+  const [one, other, port] = [await start(), await start(), await freePort()]
   const nginx = await startNginx(
-    `upstream app { ${servers} }
+    `upstream app { server ${new URL(one.url).host}; server ${new URL(other.url).host}; }
 server {
   listen 127.0.0.1:${port};
   client_max_body_size 0;
@@ -96,12 +84,13 @@ server {
 }`,
     [port],
   )
-  return { url: `http://127.0.0.1:${port}`, errors: [], close: () => nginx.stop() }
+  afterTest(() => nginx.stop())
+  return { url: `http://127.0.0.1:${port}` }
 }
 
 /** Uploads of a denied client, and the statuses of another client meanwhile and afterwards. */
 async function attack(
-  proxy: Served,
+  proxy: Pick<Served, 'url'>,
   paths: readonly string[],
 ): Promise<{ denied: Record<string, (number | string)[]>; others: number[] }> {
   const denied: Record<string, (number | string)[]> = {}
@@ -133,20 +122,11 @@ describe('behind nginx, an upload that is answered early', () => {
       'gets its answer and takes no server away: %s',
       { timeout: 60_000 },
       async (_name, framework) => {
-        const upstreams = [await serveApp(framework), await serveApp(framework)]
-        const proxy = await behindNginx(upstreams, settings)
-        try {
-          const { denied, others } = await attack(proxy, Object.keys(STATUSES))
-          expect(denied).toEqual(
-            Object.fromEntries(
-              Object.entries(STATUSES).map(([path, status]) => [path, sizesOf(path).map(() => status)]),
-            ),
-          )
-          expect(others.filter((status) => status !== 200)).toEqual([])
-        } finally {
-          await proxy.close()
-          for (const each of upstreams) await each.close()
-        }
+        const proxy = await behindNginx(() => serveRoutes(framework), settings)
+        const { denied, others } = await attack(proxy, Object.keys(STATUSES))
+        const expected = Object.entries(STATUSES).map(([path, status]) => [path, sizesOf(path).map(() => status)])
+        expect(denied).toEqual(Object.fromEntries(expected))
+        expect(others.filter((status) => status !== 200)).toEqual([])
       },
     )
   })
@@ -156,34 +136,22 @@ describe('behind nginx, an upload that is answered early', () => {
     const app = express()
     const limit = expressRateLimit({ limit: () => 0, windowMs: 3_600_000, skip: ({ path }) => path !== '/denied' })
     app.use(limit, (_request, response) => void response.send('ok'))
-    const upstreams = [await serve(app), await serve(app)]
-    const proxy = await behindNginx(upstreams, KEPT)
-    try {
-      const { others } = await attack(proxy, ['/denied'])
-      expect(others.filter((status) => status !== 200)).toEqual([])
-    } finally {
-      await proxy.close()
-      for (const each of upstreams) await each.close()
-    }
+    const proxy = await behindNginx(() => serveForTest(app), KEPT)
+    const { others } = await attack(proxy, ['/denied'])
+    expect(others.filter((status) => status !== 200)).toEqual([])
   })
 })
 
 test('a flood of denied uploads behind nginx takes no server away', { timeout: 60_000 }, async () => {
   const framework = onNode.find(({ name }) => name === 'node:http')!
-  const upstreams = [await serveApp(framework), await serveApp(framework)]
-  const proxy = await behindNginx(upstreams, 'proxy_request_buffering off;')
-  try {
-    const flood = Promise.all(Array.from({ length: 64 }, () => upload(proxy.url, '/denied', 30 * MB)))
-    let isOver = false
-    void flood.then(() => (isOver = true))
-    const others: number[] = []
-    while (!isOver) others.push((await ask(proxy, '/other')).status)
-    expect(new Set(await flood)).toEqual(new Set([429]))
-    expect(others.filter((status) => status !== 200)).toEqual([])
-  } finally {
-    await proxy.close()
-    for (const each of upstreams) await each.close()
-  }
+  const proxy = await behindNginx(() => serveRoutes(framework), 'proxy_request_buffering off;')
+  const flood = Promise.all(Array.from({ length: 64 }, () => upload(proxy.url, '/denied', 30 * MB)))
+  let isOver = false
+  void flood.then(() => (isOver = true))
+  const others: number[] = []
+  while (!isOver) others.push((await ask(proxy, '/other')).status)
+  expect(new Set(await flood)).toEqual(new Set([429]))
+  expect(others.filter((status) => status !== 200)).toEqual([])
 })
 
 describe('without a proxy, an upload that is answered early', () => {
@@ -191,45 +159,36 @@ describe('without a proxy, an upload that is answered early', () => {
     'gets its whole answer: %s',
     { timeout: 60_000 },
     async (_, framework) => {
-      const server = await serveApp(framework)
+      const server = await serveRoutes(framework)
       const agent = new http.Agent({ keepAlive: true, maxSockets: 1 })
-      try {
-        for (const [path, status] of Object.entries(STATUSES)) {
-          for (const size of sizesOf(path)) {
-            expect([path, size, await upload(server.url, path, size)]).toEqual([path, size, status])
-            expect([path, size, await upload(server.url, path, size, agent)]).toEqual([path, size, status])
-          }
+      afterTest(() => agent.destroy())
+      for (const [path, status] of Object.entries(STATUSES)) {
+        for (const size of sizesOf(path)) {
+          expect([path, size, await upload(server.url, path, size)]).toEqual([path, size, status])
+          expect([path, size, await upload(server.url, path, size, agent)]).toEqual([path, size, status])
         }
-        const sent = await fetch(`${server.url}/denied`, { method: 'PUT', body: 'x'.repeat(30 * MB) })
-        expect([sent.status, (await sent.text()).length > 0]).toEqual([429, true])
-      } finally {
-        agent.destroy()
-        await server.close()
       }
+      const sent = await fetch(`${server.url}/denied`, { method: 'PUT', body: 'x'.repeat(30 * MB) })
+      expect([sent.status, (await sent.text()).length > 0]).toEqual([429, true])
     },
   )
 
   test.each(onNode.map((each) => [each.name, each] as const))(
     'comes after the 100 that Node has sent: %s',
     async (_, framework) => {
-      const server = await serveApp(framework)
-      const { port, hostname } = new URL(server.url)
+      const { port, hostname } = new URL((await serveRoutes(framework)).url)
       const socket = connect(Number(port), hostname)
+      afterTest(() => socket.destroy())
       let text = ''
       socket.on('data', (data) => (text += String(data))).on('error', () => undefined)
       const answers = (): number => text.split('HTTP/1.1 429 ').length - 1
-      try {
-        const lines = ['Host: x', 'Content-Length: 5000', 'Content-Type: text/plain', 'Expect: 100-continue']
-        socket.write(['PUT /denied HTTP/1.1', ...lines, '', ''].join('\r\n'))
-        await until(() => answers() === 1, 'an answer')
-        expect(text).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 429 /)
-        // The client sends the body, and goes on with the connection.
-        socket.write(`${'x'.repeat(5000)}GET /denied HTTP/1.1\r\nHost: x\r\n\r\n`)
-        await until(() => answers() === 2, 'a second answer')
-      } finally {
-        socket.destroy()
-        await server.close()
-      }
+      const lines = ['Host: x', 'Content-Length: 5000', 'Content-Type: text/plain', 'Expect: 100-continue']
+      socket.write(['PUT /denied HTTP/1.1', ...lines, '', ''].join('\r\n'))
+      await until(() => answers() === 1, 'an answer')
+      expect(text).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 429 /)
+      // The client sends the body, and goes on with the connection.
+      socket.write(`${'x'.repeat(5000)}GET /denied HTTP/1.1\r\nHost: x\r\n\r\n`)
+      await until(() => answers() === 2, 'a second answer')
     },
   )
 })

@@ -5,15 +5,11 @@ import { readFileSync } from 'node:fs'
 import http from 'node:http'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { pipeline } from 'node:stream'
-import express5 from 'express'
-import Fastify, { type FastifyServerOptions } from 'fastify'
-import Koa3 from 'koa'
+import Fastify from 'fastify'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { ipKeyer as expressIp, rateLimit as expressLimit } from '../../../adapters/express/index.ts'
-import { ipKeyer as fastifyIp, rateLimit as fastifyLimit } from '../../../adapters/fastify/index.ts'
-import { ipKeyer as koaIp, rateLimit as koaLimit } from '../../../adapters/koa/index.ts'
 import { fixedWindow } from '../../../src/engine/factories.ts'
-import { serve, type Served } from '../../support/http.ts'
+import type { Served } from '../../support/http.ts'
+import { EDGE, serveFastify, trustingFrameworks } from '../trusting.ts'
 import { freePort, type Nginx, nginxCommand, startNginx } from './nginx.ts'
 
 const guide = readFileSync(new URL('../../../docs/guides/proxies.md', import.meta.url), 'utf8')
@@ -21,60 +17,8 @@ const limits = fixedWindow({ quota: 2, window: '1h' })
 
 const ANN = '127.0.0.11'
 const BOB = '127.0.0.12'
-/** The address of the load balancer or the edge of a network. */
-const EDGE = '127.0.0.31'
 
-interface Framework {
-  readonly name: string
-  /** The settings of the guide by the number of proxies. Only the addresses of proxies are different. */
-  readonly settings: readonly [one: string, two: string]
-  /** Creates an app with the settings of the guide for a number of proxies, or with wrong settings. */
-  serve(trust: 1 | 2 | 'nobody' | 'everybody'): Promise<Served>
-}
-
-function expressOf(name: string, express: typeof express5): Framework {
-  return {
-    name,
-    settings: ["app.set('trust proxy', 1)", "app.set('trust proxy', 2)"],
-    async serve(trust) {
-      const app = express()
-      app.set('trust proxy', trust === 'nobody' ? false : trust === 'everybody' ? true : trust)
-      app.use(expressLimit({ keyer: expressIp(), limits }))
-      app.get('/', (_request, response) => void response.send('ok'))
-      return serve(app)
-    },
-  }
-}
-
-function koaOf(name: string, Koa: typeof Koa3): Framework {
-  return {
-    name,
-    settings: ['new Koa({ proxy: true, maxIpsCount: 1 })', 'new Koa({ proxy: true, maxIpsCount: 2 })'],
-    async serve(trust) {
-      const proxy = trust !== 'nobody'
-      const app = new Koa(typeof trust === 'number' ? { proxy, maxIpsCount: trust } : { proxy })
-      app.use(koaLimit({ keyer: koaIp(), limits }))
-      app.use((context) => void (context.body = 'ok'))
-      return serve(app.callback() as never)
-    },
-  }
-}
-
-const fastify: Framework = {
-  name: 'Fastify 5',
-  settings: ["Fastify({ trustProxy: '127.0.0.1' })", "Fastify({ trustProxy: ['127.0.0.1', '10.0.0.0/16'] })"],
-  async serve(trust) {
-    const values = { 1: '127.0.0.1', 2: ['127.0.0.1', EDGE], nobody: false, everybody: true } as const
-    const trustProxy = values[trust] as NonNullable<FastifyServerOptions['trustProxy']>
-    const app = Fastify({ trustProxy, forceCloseConnections: true })
-    await app.register(fastifyLimit, { keyer: fastifyIp(), limits })
-    app.get('/', () => 'ok')
-    const url = await app.listen({ port: 0, host: '127.0.0.1' })
-    return { url, errors: [], close: () => app.close() }
-  },
-}
-
-const frameworks = [expressOf('Express 5', express5), fastify, koaOf('Koa 3', Koa3)]
+const frameworks = trustingFrameworks.filter(({ name }) => ['Express 5', 'Fastify 5', 'Koa 3'].includes(name))
 
 beforeAll(() => void nginxCommand(), 240_000)
 
@@ -191,36 +135,30 @@ describe.each(frameworks)('$name, set up as the guide says,', (framework) => {
   })
 
   test('distinguishes clients behind nginx', async () => {
-    const server = await behindNginx('nginx', await framework.serve(1))
+    const server = await behindNginx('nginx', await framework.serve(limits, 1))
     expect(await warned(() => expectToldApart(server))).toEqual([])
   })
 
   test('distinguishes clients behind a load balancer and nginx', async () => {
-    const server = await behindEdge(await behindNginx('nginx', await framework.serve(2)))
+    const server = await behindEdge(await behindNginx('nginx', await framework.serve(limits, 2)))
     expect(await warned(() => expectToldApart(server))).toEqual([])
   })
 
   test('distinguishes clients behind a balancer with the PROXY protocol, and ignores this protocol from others', async () => {
-    const origin = await behindNginx('The PROXY protocol', await framework.serve(1))
+    const origin = await behindNginx('The PROXY protocol', await framework.serve(limits, 1))
     expect(await warned(async () => expectToldApart(await behindConnections(origin)))).toEqual([])
     const past = await behindConnections(origin, '127.0.0.13')
     expect([await from(ANN, past), await from(BOB, past), await from(BOB, past)]).toEqual([200, 200, 429])
   })
 
   test('distinguishes clients behind Cloudflare, and ignores its header from others', async () => {
-    const origin = await behindNginx('Cloudflare', await framework.serve(1))
+    const origin = await behindNginx('Cloudflare', await framework.serve(limits, 1))
     await expectToldApart(await behindEdge(origin))
-    const PAST = '127.0.0.13'
-    const statuses = [
-      await from(PAST, origin, spoofed()),
-      await from(PAST, origin, spoofed()),
-      await from(PAST, origin, spoofed()),
-    ]
-    expect(statuses).toEqual([200, 200, 429])
+    for (const status of [200, 200, 429]) expect(await from('127.0.0.13', origin, spoofed())).toBe(status)
   })
 
   test('without PROXY protocol support responds with 400', async () => {
-    const app = await framework.serve('nobody')
+    const app = await framework.serve(limits, 'nobody')
     running.push(app)
     expect(await from(ANN, await behindConnections(app))).toBe(400)
   })
@@ -229,7 +167,7 @@ describe.each(frameworks)('$name, set up as the guide says,', (framework) => {
     ['nobody', 'SLUICE_PROXY_UNTRUSTED', 'share one address'],
     ['everybody', 'SLUICE_PROXY_TRUSTS_ALL', 'a new limit with each request'],
   ] as const)('that trusts %s instead, warns once', async (trust, code, why) => {
-    const server = await behindNginx('nginx', await framework.serve(trust))
+    const server = await behindNginx('nginx', await framework.serve(limits, trust))
     const warnings = await warned(async () => {
       for (let i = 0; i < 3; i++) await from(ANN, server, spoofed())
       await from(BOB, server)
@@ -241,22 +179,18 @@ describe.each(frameworks)('$name, set up as the guide says,', (framework) => {
 
 describe.each(frameworks.filter(({ name }) => !name.startsWith('Fastify')))('$name', (framework) => {
   test('that counts one proxy too many lets a client choose its bucket', async () => {
-    const server = await behindNginx('nginx', await framework.serve(2))
+    const server = await behindNginx('nginx', await framework.serve(limits, 2))
     for (let i = 0; i < 5; i++) expect(await from(ANN, server, spoofed())).toBe(200)
   })
 
   test('that counts one proxy too few has one bucket for all clients', async () => {
-    const server = await behindEdge(await behindNginx('nginx', await framework.serve(1)))
+    const server = await behindEdge(await behindNginx('nginx', await framework.serve(limits, 1)))
     expect([await from(ANN, server), await from(BOB, server), await from(BOB, server)]).toEqual([200, 200, 429])
   })
 })
 
 test('Fastify with a number of proxies trusts no proxy, as the guide says, and warns', async () => {
-  const app = Fastify({ trustProxy: 1 as never, forceCloseConnections: true })
-  await app.register(fastifyLimit, { keyer: fastifyIp(), limits })
-  app.get('/', () => 'ok')
-  const url = await app.listen({ port: 0, host: '127.0.0.1' })
-  const server = await behindNginx('nginx', { url, errors: [], close: () => app.close() })
+  const server = await behindNginx('nginx', await serveFastify(limits, 1))
   const warnings = await warned(async () => {
     expect([await from(ANN, server), await from(BOB, server), await from(BOB, server)]).toEqual([200, 200, 429])
   })

@@ -9,18 +9,19 @@ describe('Retry-After', () => {
   })
 
   test.each([
-    [0.001, 1],
-    [200, 1],
-    [1000, 1],
-    [1001, 2],
-    [3000.0000000004, 3],
-    [59_999.4, 60],
-  ])('rounds %d ms to %d', (ms, whole) => {
-    expect(retryAfter(decide([status(windowed('n', 1, 1000), { retryAfter: ms })]))).toBe(whole)
-  })
-
-  test.each([0, -5])('is 1 for a denial with %d ms', (ms) => {
-    expect(retryAfter({ ...D1, retryAfter: ms })).toBe(1)
+    [-5, 1, 1],
+    [0, 1, 1],
+    [0.001, 1, 1],
+    [200, 1, 200],
+    [200.3, 1, 201],
+    [1000, 1, 1000],
+    [1001, 2, 1001],
+    [3000.0000000004, 3, 3000],
+    [59_999.4, 60, 60_000],
+  ])('of a denial with %d ms is %d, and retry-after-ms is %d', (ms, seconds, milliseconds) => {
+    const denied = { ...D1, retryAfter: ms }
+    expect([retryAfter(denied), retryAfterMs(denied)]).toEqual([seconds, milliseconds])
+    if (ms > 0) expect(retryAfter(decide([status(windowed('n', 1, 1000), { retryAfter: ms })]))).toBe(seconds)
   })
 
   test('is 1 when the store does not answer', () => {
@@ -42,24 +43,8 @@ describe('Retry-After', () => {
 
 describe('retry-after-ms', () => {
   test('has the worked values', () => {
-    expect([A1, A2, D1, D2, D3, D4].map(retryAfterMs)).toEqual([
-      undefined,
-      undefined,
-      12_200,
-      200,
-      1_800_000,
-      1_800_000,
-    ])
-  })
-
-  test.each([
-    [0.001, 1],
-    [0, 1],
-    [-5, 1],
-    [200.3, 201],
-    [3000.0000000004, 3000],
-  ])('rounds %d ms to %d', (ms, whole) => {
-    expect(retryAfterMs({ ...D1, retryAfter: ms })).toBe(whole)
+    expect([A1, A2].map(retryAfterMs)).toEqual([undefined, undefined])
+    expect([D1, D2, D3, D4].map(retryAfterMs)).toEqual([12_200, 200, 1_800_000, 1_800_000])
   })
 
   test('is a second when the store does not answer, and is omitted when the request is never admitted', () => {

@@ -1,7 +1,10 @@
-import { type BareItem, parseList } from 'structured-headers'
+import * as fc from 'fast-check'
+import { type BareItem, parseList, serializeBareItem } from 'structured-headers'
 import { describe, expect, test } from 'vitest'
+import { structuredBytes, structuredString } from '../../../src/http/headers/structured.ts'
 import { headerConfig } from '../../../src/http/headers/styles.ts'
 import { A1, A2, D1, D2, D3, D4, decide, linear, slots, status, windowed, written } from '../decisions.ts'
+import { codeOf } from '../../support/code-of.ts'
 
 test.each(['standard', 'draft-8'] as const)('writes the worked values of %s', (style) => {
   const one = '"default";q=100;w=60'
@@ -77,12 +80,8 @@ describe('the options of the newest draft', () => {
     const inherited = decide([status(windowed('constructor', 5, 1000))])
     expect(written('standard', inherited, { unit: {} })['RateLimit-Policy']).toBe('"constructor";q=5;w=1')
     for (const unit of ['é', '', null, 5, ['requests']])
-      expect(() => headerConfig({ headers: 'standard', unit: unit as string })).toThrow(
-        expect.objectContaining({ code: 'INVALID_OPTION' }),
-      )
-    expect(() => headerConfig({ headers: 'standard', unit: { n: '\n' } })).toThrow(
-      expect.objectContaining({ code: 'INVALID_OPTION' }),
-    )
+      expect(codeOf(() => headerConfig({ headers: 'standard', unit: unit as string }))).toBe('INVALID_OPTION')
+    expect(codeOf(() => headerConfig({ headers: 'standard', unit: { n: '\n' } }))).toBe('INVALID_OPTION')
   })
 
   test('add partitions as a keyed hash', () => {
@@ -126,4 +125,45 @@ test('writes a limit of slots in its own unit, without a window and without a ti
     'RateLimit-Policy': '"slots";q=0;qu="concurrent-requests"',
     RateLimit: '"slots";r=0',
   })
+})
+
+test('a partition key needs a secret, which no message quotes', () => {
+  expect(() => headerConfig({ headers: 'standard', partitionKey: { secret: '' } })).toThrow(
+    expect.objectContaining({ code: 'INVALID_OPTION' }),
+  )
+  expect(() => headerConfig({ headers: 'standard', partitionKey: {} as { secret: string } })).toThrow(
+    /partitionKey.secret/,
+  )
+  expect(() => headerConfig({ headers: 'standard', partitionKey: 'hunter2' as never })).toThrow(/, got a string \(/)
+  expect(() => headerConfig({ headers: 'standard', partitionKey: null as never })).toThrow(
+    /^partitionKey: expected options/,
+  )
+  expect(() => headerConfig({ headers: 'standard', partitionKey: { secret: 's', salt: 't' } as never })).toThrow(
+    expect.objectContaining({ code: 'UNKNOWN_OPTION' }),
+  )
+})
+
+const printable = fc
+  .array(fc.integer({ min: 0x20, max: 0x7e }))
+  .map((codes) => codes.map((code) => String.fromCodePoint(code)).join(''))
+
+test('writes printable ASCII as a library for RFC 9651 does', () => {
+  fc.assert(
+    fc.property(printable, (text) => {
+      expect(structuredString(text)).toBe(serializeBareItem(text))
+    }),
+  )
+})
+
+test('writes bytes as a library for RFC 9651 does', () => {
+  fc.assert(
+    fc.property(fc.array(fc.integer({ min: 0, max: 255 })), (list) => {
+      const bytes = Uint8Array.from(list)
+      expect(structuredBytes(bytes)).toBe(serializeBareItem(bytes))
+    }),
+  )
+})
+
+test('escapes quotes and backslashes', () => {
+  expect(structuredString('a "b" \\ c')).toBe('"a \\"b\\" \\\\ c"')
 })

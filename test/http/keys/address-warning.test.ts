@@ -4,11 +4,8 @@ import { rateLimit as limitFetch } from '../../../adapters/fetch/index.ts'
 import { byIP, byMethod, ipKeyer, rateLimit } from '../../../adapters/express/index.ts'
 import { isWholeAddress } from '../../../src/http/checks/whole-address.ts'
 import { addressKeyer } from '../../../src/http/keys/address.ts'
-import { keyers } from '../../../src/limiter/keyers.ts'
-import { createLimiter, stack } from '../../../src/limiter/limiter.ts'
-import { fixedWindow } from '../../../src/engine/factories.ts'
-import { memoryStore } from '../../../src/stores/memory/index.ts'
-import { ask, serve, warningsOf } from '../../support/http.ts'
+import { createLimiter, fixedWindow, keyers, memoryStore, stack } from '../../../src/index.ts'
+import { ask, serveForTest, warningsOf } from '../../support/http.ts'
 
 test.each([
   '2001:db8::1',
@@ -64,14 +61,10 @@ const limits = fixedWindow({ quota: 9, window: '1h' })
 
 async function warningsWith(options: Parameters<typeof rateLimit>[0]): Promise<readonly string[]> {
   const app = express().set('trust proxy', 'loopback').use(rateLimit(options))
-  const server = await serve(app.use((_request, response) => void response.send('ok')) as never)
-  try {
-    return await warningsOf(async () => {
-      for (let i = 1; i < 4; i++) await ask(server, '/', { headers: { 'x-forwarded-for': `2001:db8::${i}` } })
-    })
-  } finally {
-    await server.close()
-  }
+  const server = await serveForTest(app.use((_request, response) => void response.send('ok')) as never)
+  return warningsOf(async () => {
+    for (let i = 1; i < 4; i++) await ask(server, '/', { headers: { 'x-forwarded-for': `2001:db8::${i}` } })
+  })
 }
 
 test('a keyer that returns a whole address causes one warning', async () => {

@@ -2,7 +2,7 @@ import express from 'express'
 import { expect, test } from 'vitest'
 import { ipKeyer, rateLimit } from '../../../adapters/express/index.ts'
 import { fixedWindow } from '../../../src/engine/factories.ts'
-import { ask, serve, warningsOf } from '../../support/http.ts'
+import { ask, serveForTest, warningsOf } from '../../support/http.ts'
 import { proxyWarner, proxyWarning } from '../../../src/http/checks/proxies.ts'
 import { type ProxyHeader, proxyHeaderIn, type ProxyTrust } from '../../../src/http/keys/address.ts'
 
@@ -38,12 +38,11 @@ test.each([{ forwarded: 'for=203.0.113.9' }, { 'x-real-ip': '203.0.113.9' }])(
   async (header) => {
     const app = express().set('trust proxy', 'loopback')
     app.use(rateLimit({ keyer: ipKeyer(), limits: fixedWindow({ quota: 9, window: '1h' }) }))
-    const server = await serve(app.use((_request, response) => void response.send('ok')))
+    const server = await serveForTest(app.use((_request, response) => void response.send('ok')))
     const sent = async (headers: Record<string, string>): Promise<readonly string[]> =>
       warningsOf(() => ask(server, '/', { headers }))
     expect(await sent({ ...header, 'x-forwarded-for': '203.0.113.9' })).toEqual([])
     expect(await sent(header)).toEqual(['SLUICE_PROXY_UNTRUSTED'])
-    await server.close()
   },
 )
 
@@ -72,11 +71,10 @@ test('an app with several keyers causes one warning', async () => {
   const app = express()
   for (let i = 0; i < 3; i++)
     app.use(rateLimit({ keyer: ipKeyer({ ipv6Subnet: 64 }), limits: fixedWindow({ quota: 9, window: '1h' }) }))
-  const server = await serve(app.use((_request, response) => void response.send('ok')))
+  const server = await serveForTest(app.use((_request, response) => void response.send('ok')))
   const codes = await warningsOf(async () => {
     for (let i = 0; i < 2; i++) await ask(server, '/', { headers: { 'x-forwarded-for': '203.0.113.9' } })
   })
-  await server.close()
   expect(codes).toEqual(['SLUICE_PROXY_UNTRUSTED'])
 })
 

@@ -1,24 +1,12 @@
 import { once } from 'node:events'
 import { createServer, type RequestListener, type ServerResponse } from 'node:http'
 import http2 from 'node:http2'
-import { type AddressInfo, connect, type Server } from 'node:net'
-import { afterEach, describe, expect, test } from 'vitest'
+import { connect } from 'node:net'
+import { describe, expect, test } from 'vitest'
 import { rateLimit, type RateLimitOptions } from '../../../adapters/node/index.ts'
-import type { Decision } from '../../../src/limiter/decision.ts'
-import { everyone } from '../../../src/limiter/keyers.ts'
-import { createLimiter, type Limiter } from '../../../src/limiter/limiter.ts'
-import { fixedWindow, leakyBucket } from '../../../src/engine/factories.ts'
+import { createLimiter, type Decision, everyone, fixedWindow, leakyBucket, type Limiter } from '../../../src/index.ts'
+import { listen } from '../../adapters/framework.ts'
 import { until } from '../../support/http.ts'
-
-let stop = (): unknown => undefined
-afterEach(() => stop())
-
-async function listen(server: Server): Promise<number> {
-  stop = () => server.close()
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return (server.address() as AddressInfo).port
-}
 
 /** Asks so often without waiting for an answer, and hangs up once `gone`. */
 async function pipeline(port: number, requests: number, gone: () => unknown): Promise<void> {
@@ -35,6 +23,27 @@ const left = (limiter: Limiter<unknown, Decision>): number => limiter.peek({}, {
 const limited = (options: object, listener: RequestListener): RequestListener =>
   rateLimit(options as RateLimitOptions)(listener)
 
+/** Returns a listener with a leaky bucket whose key is not known yet. */
+function lateKey() {
+  let ran = 0
+  let tell = (): void => undefined
+  const key = new Promise<string>((resolve) => (tell = () => resolve('key')))
+  const late = {
+    entered: 0,
+    listener: limited(
+      { keyer: () => (late.entered++, key), limits: leakyBucket({ quota: 1, window: '1s', capacity: 20 }) },
+      (_request, response) => void (ran++, response.end()),
+    ),
+    /** Tells the key, and returns how often the handler has run a while later. */
+    async ranAfterKey(): Promise<number> {
+      tell()
+      await new Promise((done) => setTimeout(done, 300))
+      return ran
+    },
+  }
+  return late
+}
+
 describe('a response that waits for others on its connection', () => {
   test('ends when the connection closes, and is no longer referenced', async () => {
     let [entered, ran] = [0, 0]
@@ -44,7 +53,7 @@ describe('a response that waits for others on its connection', () => {
       onDecision: () => void entered++,
     }
     const listener = limited(options, (_request, response) => void (ran++ && response.end()))
-    const port = await listen(createServer(listener))
+    const { port } = await listen(createServer(listener))
     await pipeline(port, 8, () => entered === 8)
     await new Promise((resolve) => setTimeout(resolve, 1500))
     expect(ran).toBe(1)
@@ -57,7 +66,7 @@ describe('a response that waits for others on its connection', () => {
       // The first never ends, so that the others wait for it.
       if (responses.push(response) > 1) response.writeHead(200).end()
     })
-    const port = await listen(createServer(listener))
+    const { port } = await listen(createServer(listener))
     await pipeline(port, 11, () => responses.length === 11)
     await until(() => left(limiter) === 90, 'ten refunds')
     expect(responses.map((response) => response.listenerCount('close'))).toEqual(responses.map(() => 0))
@@ -75,47 +84,34 @@ describe('a response that waits for others on its connection', () => {
       response.setHeader('x-turn', responses.push(response))
       if (responses.length === 3) for (const each of responses.toReversed()) each.end()
     })
-    const port = await listen(createServer(listener))
+    const { port } = await listen(createServer(listener))
     await pipeline(port, 3, () => left(limiter) === 96)
     await until(() => responses.every(({ req }) => req.socket.destroyed))
     expect(outcomes).toEqual([1, 2, 3])
   })
 
   test('ends when its connection was closed before', async () => {
-    let entered = 0
-    let [found, ran] = [(): void => undefined, 0]
-    const known = new Promise<string>((resolve) => (found = () => resolve('key')))
-    const limits = leakyBucket({ quota: 1, window: '1s', capacity: 20 })
-    const keyer = (): Promise<string> => (entered++, known)
-    const server = createServer(limited({ keyer, limits }, (_request, response) => void (ran++ && response.end())))
+    const late = lateKey()
+    const server = createServer(late.listener)
     let closed = false
     server.on('connection', (socket) => void socket.once('close', () => void (closed = true)))
-    await pipeline(await listen(server), 4, () => entered === 4)
+    await pipeline((await listen(server)).port, 4, () => late.entered === 4)
     await until(() => closed)
-    found()
-    await new Promise((resolve) => setTimeout(resolve, 300))
-    expect(ran).toBe(0)
+    expect(await late.ranAfterKey()).toBe(0)
   })
 })
 
 test('HTTP/2: a response ends when its stream was cancelled before', async () => {
-  let [entered, ran] = [0, 0]
-  let found = (): void => undefined
-  const known = new Promise<string>((resolve) => (found = () => resolve('key')))
-  const limits = leakyBucket({ quota: 1, window: '1s', capacity: 20 })
-  const keyer = (): Promise<string> => (entered++, known)
-  const server = http2.createServer(
-    limited({ keyer, limits }, (_request, response) => void (ran++, response.end())) as never,
-  )
+  const late = lateKey()
+  const server = http2.createServer(late.listener as never)
   const cancelled: Promise<unknown>[] = []
   server.on('stream', (stream) => void cancelled.push(once(stream, 'close')))
-  const client = http2.connect(`http://127.0.0.1:${await listen(server)}`)
+  const client = http2.connect((await listen(server)).url)
   const asked = Array.from({ length: 4 }, () => client.request({}).on('error', () => {}))
-  await until(() => entered === 4)
+  await until(() => late.entered === 4)
   for (const each of asked) each.close(http2.constants.NGHTTP2_CANCEL)
   await Promise.all(cancelled)
-  found()
-  await new Promise((resolve) => setTimeout(resolve, 300))
+  const ran = await late.ranAfterKey()
   client.destroy()
   expect(ran).toBe(0)
 })

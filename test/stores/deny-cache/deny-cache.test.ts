@@ -17,6 +17,7 @@ import { compiled } from '../../../src/engine/limit.ts'
 import { Charge, isDeciding } from '../../../src/stores/store.ts'
 import { virtualClock } from '../../../src/testing.ts'
 import { laterStore } from '../../support/later.ts'
+import { faultyStore } from '../guard/faulty-store.ts'
 import { methodsOf } from '../../support/method-store.ts'
 
 const one = fixedWindow({ name: 'one', quota: 1, window: '1s' })
@@ -385,12 +386,8 @@ describe('denyCache', () => {
   it('passes an error on, and decides the next request', async () => {
     const { inner } = world()
     let fails = true
-    const run: AsyncStore['run'] = (operation, reply) => {
-      if (!fails) return inner.run(operation, reply)
-      queueMicrotask(() => reply.failed(new Error('lost')))
-      return undefined
-    }
-    const limiter = on(denyCache({ ...inner, run }), one)
+    const store = faultyStore(() => (fails ? new Error('lost') : undefined), inner)
+    const limiter = on(denyCache(store), one)
     await expect(limiter.consume('a')).rejects.toThrow('lost')
     fails = false
     expect(await limiter.consume('a')).toMatchObject({ allowed: true })
@@ -399,12 +396,8 @@ describe('denyCache', () => {
   it('denies nothing once it is closed', async () => {
     const { inner } = world()
     let isClosed = false
-    const run: AsyncStore['run'] = (operation, reply) => {
-      if (!isClosed) return inner.run(operation, reply)
-      queueMicrotask(() => reply.failed(new Error('closed')))
-      return undefined
-    }
-    const store = denyCache({ ...inner, run, close: async () => void (isClosed = true) })
+    const closing = faultyStore(() => (isClosed ? new Error('closed') : undefined), inner)
+    const store = denyCache({ ...closing, close: async () => void (isClosed = true) })
     const limiter = on(store, one)
     await limiter.consume('a')
     await limiter.consume('a')

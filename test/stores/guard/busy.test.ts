@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   createLimiter,
   type Decision,
@@ -19,7 +19,7 @@ import {
 } from '../../../src/index.ts'
 import { rateLimit } from '../../../adapters/express/index.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
-import { recordWarnings } from '../../support/guarded.ts'
+import { warningsOfEachTest } from '../../support/guarded.ts'
 import { type Methods, methodsOf, methodStore } from '../../support/method-store.ts'
 import { families } from '../../support/redis-clients.ts'
 import { afterTest } from '../../support/after-test.ts'
@@ -34,11 +34,7 @@ const QUOTA = 40
 const TOLERANCE = 0.2
 const limits = fixedWindow({ quota: QUOTA, window: '1h' })
 
-let warnings: ReturnType<typeof recordWarnings>
-beforeEach(() => {
-  warnings = recordWarnings()
-})
-afterEach(() => warnings.stop())
+const warnings = warningsOfEachTest()
 
 /** Computes: nothing else runs in this process for so many milliseconds. */
 function compute(ms: number): void {

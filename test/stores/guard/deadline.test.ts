@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { Deadline } from '../../../src/stores/guard/deadline.ts'
 
 const BOUNDS = { least: 50, most: 1000 }
@@ -13,8 +13,11 @@ function answers(deadline: Deadline, from: number, lasts: number, took: (i: numb
 }
 
 describe('the deadline of a store', () => {
+  let deadline: Deadline
+  beforeEach(() => void (deadline = new Deadline(BOUNDS)))
+
   it('is the longest one before the first answer', () => {
-    expect(new Deadline(BOUNDS).ms).toBe(1000)
+    expect(deadline.ms).toBe(1000)
   })
 
   it.each([
@@ -25,14 +28,12 @@ describe('the deadline of a store', () => {
     [480, 960, 1000],
     [5000, 1000, 1000],
   ])('for answers after %i ms is from %i to %i ms', (took, least, most) => {
-    const deadline = new Deadline(BOUNDS)
     answers(deadline, 0, 5 * SECOND, () => took)
     expect(deadline.ms).toBeGreaterThanOrEqual(least)
     expect(deadline.ms).toBeLessThanOrEqual(most)
   })
 
   it('is ten times the slowest of fewer than 20 answers', () => {
-    const deadline = new Deadline(BOUNDS)
     deadline.learn(8, 0, false)
     expect(deadline.ms).toBe(80)
     deadline.learn(32, 1, false)
@@ -40,7 +41,6 @@ describe('the deadline of a store', () => {
   })
 
   it('is ten times the slowest until the 20th answer, and twice what 95 of 100 take from then on', () => {
-    const deadline = new Deadline(BOUNDS)
     const seen: number[] = []
     // Each is looked at: the later ones come 100 ms apart.
     for (let i = 0; i < 20; i++) {
@@ -51,7 +51,6 @@ describe('the deadline of a store', () => {
   })
 
   it('is the longest one until an answer that needed no new connection', () => {
-    const deadline = new Deadline(BOUNDS)
     deadline.learn(300, 0, true)
     expect(deadline.ms).toBe(1000)
     deadline.learn(8, 1, false)
@@ -59,7 +58,6 @@ describe('the deadline of a store', () => {
   })
 
   it('is within its bounds after few answers, too', () => {
-    const deadline = new Deadline(BOUNDS)
     deadline.learn(1, 0, false)
     expect(deadline.ms).toBe(50)
     deadline.learn(512, 1, false)
@@ -67,20 +65,17 @@ describe('the deadline of a store', () => {
   })
 
   it('does not follow the slowest twentieth of the answers', () => {
-    const deadline = new Deadline(BOUNDS)
     answers(deadline, 0, 30 * SECOND, (i) => (i % 25 === 24 ? 400 : 2))
     expect(deadline.ms).toBe(50)
   })
 
   it('rises to any length in the first minute', () => {
-    const deadline = new Deadline(BOUNDS)
     const now = answers(deadline, 0, 3 * SECOND, () => 1)
     answers(deadline, now, 10 * SECOND, () => 400)
     expect(deadline.ms).toBeGreaterThanOrEqual(800)
   })
 
   it('later rises at most to the double in a minute, and to 250 ms', () => {
-    const deadline = new Deadline(BOUNDS)
     let now = answers(deadline, 0, 2 * MINUTE, () => 1)
     const seen: number[] = []
     for (let minute = 0; minute < 5; minute++) {
@@ -95,7 +90,6 @@ describe('the deadline of a store', () => {
   })
 
   it('falls at once', () => {
-    const deadline = new Deadline(BOUNDS)
     let now = answers(deadline, 0, 2 * MINUTE, () => 200)
     expect(deadline.ms).toBeGreaterThanOrEqual(400)
     now = answers(deadline, now + 2 * MINUTE, 3 * SECOND, () => 1)
@@ -105,7 +99,6 @@ describe('the deadline of a store', () => {
   })
 
   it('stays for fewer than 20 answers in a minute', () => {
-    const deadline = new Deadline(BOUNDS)
     const now = answers(deadline, 0, 5 * SECOND, () => 100)
     const { ms } = deadline
     for (let i = 1; i < 10; i++) deadline.learn(1, now + i * 10 * SECOND, false)
@@ -113,7 +106,6 @@ describe('the deadline of a store', () => {
   })
 
   it('does not rise by answers whose time may have another cause', () => {
-    const deadline = new Deadline(BOUNDS)
     const now = answers(deadline, 0, 3 * SECOND, () => 1)
     for (let i = 0; i < 100; i++) deadline.learn(400, now + i, true)
     answers(deadline, now + 100, SECOND, () => 1)
@@ -121,7 +113,7 @@ describe('the deadline of a store', () => {
   })
 
   it('that is fixed is what was given', () => {
-    const deadline = new Deadline({ least: 80, most: 80 })
+    deadline = new Deadline({ least: 80, most: 80 })
     answers(deadline, 0, 3 * SECOND, () => 1)
     expect(deadline.ms).toBe(80)
   })

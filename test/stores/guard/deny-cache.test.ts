@@ -1,5 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { type AsyncStore, createLimiter, denyCache, fixedWindow, guard, memoryStore } from '../../../src/index.ts'
+import {
+  type AsyncStore,
+  createLimiter,
+  denyCache,
+  fixedWindow,
+  guard,
+  type Limiter,
+  memoryStore,
+} from '../../../src/index.ts'
 import { guardedLimiterOf } from '../../../src/limiter/adapted.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { storeBehaviours } from '../../../src/testing.ts'
@@ -35,6 +43,8 @@ function remote(): Remote {
 }
 
 const one = fixedWindow({ quota: 1, window: '1d', name: 'one' })
+const limiterOn = (store: AsyncStore): Limiter<string> =>
+  createLimiter<string>({ keyer: (key) => key, limits: one, store })
 
 describe('a guard and a cache of denials', () => {
   const redis = redisForAll()
@@ -51,9 +61,13 @@ describe('a guard and a cache of denials', () => {
       // A denial of the cache may report what remained up to `maxAge` ago, so traces are not compared.
       for (const each of storeBehaviours(make)) if (!each.name.includes('same as memoryStore')) it(each.name, each.run)
 
-      it('denies a repeated request without a round trip, and caches no decision of an outage', async () => {
+      const setup = () => {
         const inner = remote()
-        const limiter = createLimiter<string>({ keyer: (key) => key, limits: one, store: wrap(inner.store) })
+        return { inner, limiter: limiterOn(wrap(inner.store)) }
+      }
+
+      it('denies a repeated request without a round trip, and caches no decision of an outage', async () => {
+        const { inner, limiter } = setup()
         for (let i = 0; i < 5; i++) await limiter.consume('k')
         expect(inner.asked.length).toBe(2)
         inner.isDown = true
@@ -63,8 +77,7 @@ describe('a guard and a cache of denials', () => {
       })
 
       it('opens the guard after three failures in a row, whatever the cache answers meanwhile', async () => {
-        const inner = remote()
-        const limiter = createLimiter<string>({ keyer: (key) => key, limits: one, store: wrap(inner.store) })
+        const { inner, limiter } = setup()
         for (let i = 0; i < 2; i++) await limiter.consume('k')
         inner.isDown = true
         for (let i = 0; i < 5; i++) {
@@ -78,8 +91,7 @@ describe('a guard and a cache of denials', () => {
       })
 
       it('passes on that the store itself must answer', async () => {
-        const inner = remote()
-        const limiter = createLimiter<string>({ keyer: (key) => key, limits: one, store: wrap(inner.store) })
+        const { inner, limiter } = setup()
         await limiter.wait('k')
         expect(inner.asked).toEqual([true])
       })
@@ -112,8 +124,7 @@ describe('a guard and a cache of denials', () => {
         return answer
       },
     })
-    const store = guard(denyCache(late, { maxAge: '1h' }), { deadline: '20ms' })
-    const limiter = createLimiter<string>({ keyer: (key) => key, limits: one, store })
+    const limiter = limiterOn(guard(denyCache(late, { maxAge: '1h' }), { deadline: '20ms' }))
     // Before the first answer one failure opens the breaker.
     await limiter.consume('first')
     expect(await limiter.consume('k')).toMatchObject({ allowed: true, degraded: 'local' })
@@ -131,8 +142,7 @@ describe('a guard and a cache of denials', () => {
 
   it('is not guarded again by an adapter, and has its own onOutage for each', async () => {
     const inner = remote()
-    const store = denyCache(guard(inner.store))
-    const limiter = createLimiter<string>({ keyer: (key) => key, limits: one, store })
+    const limiter = limiterOn(denyCache(guard(inner.store)))
     expect(guardedLimiterOf(limiter, undefined)).toBe(limiter)
     expect(guardedLimiterOf(limiter, 'local')).toBe(guardedLimiterOf(limiter, 'local'))
     const closed = guardedLimiterOf(limiter, 'closed')

@@ -2,7 +2,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import {
-  type AsyncStore,
   createLimiter,
   denyCache,
   guard,
@@ -15,6 +14,7 @@ import {
 } from '../../../src/index.ts'
 import { rowStore } from '../../../src/extend.ts'
 import type { Operation } from '../../../src/stores/store.ts'
+import { faultyStore } from './faulty-store.ts'
 import { warningsOfEachTest } from '../../support/guarded.ts'
 import { laterStore } from '../../support/later.ts'
 import { until } from '../../support/redis-tests.ts'
@@ -31,19 +31,12 @@ interface World {
 }
 
 function world(): World {
-  const inner = laterStore(memoryStore())
   const changes: StoreChange[] = []
   const asked: Operation[] = []
-  const store: AsyncStore = {
-    ...inner,
-    run(operation, reply) {
-      asked.push(operation)
-      const error = made.fault(operation)
-      if (error === undefined) return inner.run(operation, reply)
-      queueMicrotask(() => reply.failed(error))
-      return undefined
-    },
-  }
+  const store = faultyStore((operation) => {
+    asked.push(operation)
+    return made.fault(operation)
+  })
   const guarded = guard(store, { deadline: '5s', onChange: (change) => void changes.push(change) })
   const limiter = createLimiter<string>({ keyer: (key) => key, limits: perMinute(100), store: guarded })
   const made: World = { limiter, changes, asked, fault: () => undefined }

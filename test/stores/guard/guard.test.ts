@@ -339,12 +339,8 @@ describe('onOutage', () => {
       const denied = { allowed: false, degraded: 'closed', retryAfter: 1000, remaining: 0, resetAfter: 0 }
       expect(await world.limiter.consume('k')).toMatchObject(denied)
       expect(await world.limiter.peek('k')).toMatchObject(denied)
-      const shadow = createLimiter<string>({
-        name: 'shadow',
-        keyer: (key) => key,
-        limits: perMinute(1, { shadow: true }),
-        store: world.guarded,
-      })
+      const limits = perMinute(1, { shadow: true })
+      const shadow = createLimiter<string>({ name: 'shadow', keyer: (key) => key, limits, store: world.guarded })
       expect(await shadow.consume('k')).toMatchObject({ allowed: true, degraded: 'closed' })
     }
   })
@@ -366,12 +362,8 @@ describe('what was decided without the store', () => {
 
   it('belongs to whole stacks: all limits of all limiters admit, or nothing is charged', async () => {
     const world = setup({}, perMinute(1))
-    const other = createLimiter<string>({
-      name: 'other',
-      keyer: () => 'all',
-      limits: perMinute(5),
-      store: world.guarded,
-    })
+    const store = world.guarded
+    const other = createLimiter<string>({ name: 'other', keyer: () => 'all', limits: perMinute(5), store })
     const both = stack(world.limiter, other)
     await lose(world)
     expect((await both.consume('a')).allowed).toBe(true)

@@ -12,6 +12,8 @@ import {
 } from '../../../src/index.ts'
 import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
 import { remoteStore } from '../../../src/testing/adapter/world.ts'
+import type { Operation } from '../../../src/extend.ts'
+import { faultyStore } from './faulty-store.ts'
 import { warningsOfEachTest } from '../../support/guarded.ts'
 
 const RUNS = Number(process.env['RUNS'] ?? 200)
@@ -50,17 +52,11 @@ interface Slot {
 
 /** A store that finds every key busy while `isAway` is true. Such a key is decided here, and the next one asks again, so no timer is needed. */
 function switchedStore(clock?: VirtualClock): { store: AsyncStore; isAway: boolean } {
+  const busy = new SluiceError('STORE_BUSY', 'locked')
+  const isBusy = (kind: Operation['kind']): boolean => state.isAway && kind !== 'forget'
   const remote = remoteStore(memoryStore(clock && { clock }))
-  const state = { isAway: false }
-  const store: AsyncStore = {
-    ...remote,
-    run(operation, reply) {
-      if (!state.isAway || operation.kind === 'forget') return remote.run(operation, reply)
-      reply.failed(new SluiceError('STORE_BUSY', 'locked'))
-      return undefined
-    },
-  }
-  return Object.assign(state, { store })
+  const state = { isAway: false, store: faultyStore(({ kind }) => (isBusy(kind) ? busy : undefined), remote) }
+  return state
 }
 
 /** Runs steps on a guarded store whose decisions fail by turns, and compares each with a list of slots. */
@@ -150,17 +146,14 @@ it('slots of the store count in an outage, also beyond the quota, until their re
 })
 
 it('slots that were taken in an outage are renewed, and given back once, in this process', async () => {
-  const away: AsyncStore = {
-    ...remoteStore(memoryStore()),
-    run: (_, reply) => {
-      reply.failed(new Error('away'))
-      return undefined
-    },
-  }
-  const store = guard(away, { onChange: () => undefined })
+  const store = guard(
+    faultyStore(() => new Error('away')),
+    { onChange: () => undefined },
+  )
   const limiter = createLimiter<string>({ keyer: (key) => key, limits: concurrent(2), store })
   const [first, second] = [await limiter.consume('a'), await limiter.consume('a')]
   expect([first.degraded, first.allowed, second.allowed]).toEqual(['local', true, true])
+  expect((await limiter.consume('a')).allowed).toBe(false)
   expect(await limiter.renew(first)).toBe(true)
   for (let i = 0; i < 2; i++) await limiter.release(first)
   expect([(await limiter.consume('a')).allowed, (await limiter.consume('a')).allowed]).toEqual([true, false])

@@ -2,7 +2,7 @@
 import { Redis as Upstash } from '@upstash/redis'
 import { Pool } from 'pg'
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {
   type AsyncStore,
   createLimiter,
@@ -16,15 +16,13 @@ import {
 import { postgresStore, postgresTable } from '../../../src/stores/postgres.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { Proxy } from '../../support/faults/proxy.ts'
-import { recordWarnings } from '../../support/guarded.ts'
+import { warningsOfEachTest } from '../../support/guarded.ts'
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { connect, server, until } from '../../support/redis-tests.ts'
 import { startRestProxy } from '../../support/upstash.ts'
 
-let warnings: ReturnType<typeof recordWarnings>
-beforeEach(() => void (warnings = recordWarnings()))
-afterEach(() => warnings.stop())
+const warnings = warningsOfEachTest()
 
 let postgres: PostgresServer
 beforeAll(async () => {

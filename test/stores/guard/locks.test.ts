@@ -15,22 +15,17 @@ import type { LockMode } from '../../../src/engine/adjust.ts'
 import { Backlog } from '../../../src/stores/guard/backlog.ts'
 import { Charge, createPolicy } from '../../../src/stores/store.ts'
 import { warningsOfEachTest } from '../../support/guarded.ts'
-import { laterStore } from '../../support/later.ts'
+import { faultyStore } from './faulty-store.ts'
 import { methodStore } from '../../support/method-store.ts'
 import { until } from '../../support/redis-tests.ts'
 
 /** A store that fails while `isDown`. */
 function remote(): AsyncStore & { isDown: boolean } {
-  const inner = laterStore(memoryStore())
-  return {
-    ...inner,
-    isDown: false,
-    run(operation, reply) {
-      if (!this.isDown) return inner.run(operation, reply)
-      queueMicrotask(() => reply.failed(new Error('down')))
-      return undefined
-    },
-  }
+  const store: AsyncStore & { isDown: boolean } = Object.assign(
+    faultyStore(() => (store.isDown ? new Error('down') : undefined)),
+    { isDown: false },
+  )
+  return store
 }
 
 interface World {

@@ -7,14 +7,13 @@ import {
   denyCache,
   guard,
   type Limiter,
-  memoryStore,
   perMinute,
   SluiceError,
 } from '../../../src/index.ts'
 import { Reporter, type StoreChange } from '../../../src/stores/guard/reporter.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { warningsOfEachTest } from '../../support/guarded.ts'
-import { laterStore } from '../../support/later.ts'
+import { faultyStore, SILENT } from './faulty-store.ts'
 import { freePort, startRedis } from '../../support/redis.ts'
 import { defaultFamilies } from '../../support/redis-clients.ts'
 import { afterTest } from '../../support/after-test.ts'
@@ -24,20 +23,10 @@ const warnings = warningsOfEachTest()
 
 /** A store whose place has a name, and which answers nothing while `isSilent`. */
 function named(name?: string, trouble?: string): AsyncStore & { error: Error | undefined; isSilent: boolean } {
-  const inner = laterStore(memoryStore())
-  return {
-    ...inner,
-    place: { ...inner.place, ...(name !== undefined && { name }), trouble },
-    error: undefined,
-    isSilent: false,
-    run(operation, reply) {
-      const { error, isSilent } = this
-      if (isSilent) return undefined
-      if (error === undefined) return inner.run(operation, reply)
-      queueMicrotask(() => reply.failed(error))
-      return undefined
-    },
-  }
+  const faults = { error: undefined as Error | undefined, isSilent: false }
+  const store = faultyStore(() => (made.isSilent ? SILENT : made.error))
+  const made = Object.assign(store, faults, { place: { ...store.place, ...(name !== undefined && { name }), trouble } })
+  return made
 }
 
 /** Emitted warnings come a moment later. */
@@ -147,6 +136,14 @@ describe('the log of an outage', () => {
 })
 
 describe('the cause of an outage', () => {
+  function guarded(store: AsyncStore, deadline: number) {
+    const changes: StoreChange[] = []
+    const around = guard(store, { deadline, onChange: (change) => void changes.push(change) })
+    afterTest(() => around.close())
+    const limiter = createLimiter<string>({ keyer: (key) => key, limits: perMinute(9), store: around })
+    return { around, limiter, changes }
+  }
+
   /** Makes requests until the guard has changed. Late answers do not count while this process is busy. */
   async function lose(limiter: Limiter<string>, changes: readonly StoreChange[]): Promise<void> {
     await until(async () => {
@@ -157,42 +154,30 @@ describe('the cause of an outage', () => {
 
   it('is an error rather than a late answer, and goes through wrappers of the store', async () => {
     const store = named('mine')
-    const changes: StoreChange[] = []
-    const guarded = guard(denyCache(store), { deadline: 100, onChange: (change) => void changes.push(change) })
-    const limiter = createLimiter<string>({ keyer: (key) => key, limits: perMinute(9), store: guarded })
+    const { around, limiter, changes } = guarded(denyCache(store), 100)
     await limiter.consume('first')
     store.error = new SluiceError('STORE_FAILED', 'refused')
     for (let i = 0; i < 2; i++) await limiter.consume('k')
     store.isSilent = true
     await lose(limiter, changes)
     expect(changes).toEqual([{ state: 'away', reason: 'refused', name: 'mine' }])
-    expect(guarded.place.name).toBe('mine')
-    await guarded.close()
+    expect(around.place.name).toBe('mine')
   })
 
   it('is what the store knows about its connection when calls are not answered', async () => {
-    const changes: StoreChange[] = []
     const store = named('mine', 'refused')
     store.isSilent = true
-    const guarded = guard(store, { deadline: 50, onChange: (change) => void changes.push(change) })
-    const limiter = createLimiter<string>({ keyer: (key) => key, limits: perMinute(9), store: guarded })
+    const { limiter, changes } = guarded(store, 50)
     await lose(limiter, changes)
     expect(changes).toEqual([{ state: 'away', reason: 'refused', name: 'mine' }])
-    await guarded.close()
   })
 
   it.each(defaultFamilies)('is that the connection is refused, for $name', async ({ name, single }) => {
     const port = await freePort()
     const { client, close } = await single(port)
     afterTest(close)
-    const changes: StoreChange[] = []
-    const guarded = guard(redisStore(client), { deadline: 300, onChange: (change) => void changes.push(change) })
-    afterTest(() => guarded.close())
-    const limiter = createLimiter<string>({ keyer: (key) => key, limits: perMinute(9), store: guarded })
-    await until(async () => {
-      await limiter.consume('k')
-      return changes.length > 0
-    })
+    const { limiter, changes } = guarded(redisStore(client), 300)
+    await lose(limiter, changes)
     expect(changes[0]!.name).toBe(`Redis at 127.0.0.1:${port}`)
     // valkey-glide emits no errors.
     expect(changes[0]!.reason).toMatch(name === 'valkey-glide' ? /refused|no answer within/ : /ECONNREFUSED/)

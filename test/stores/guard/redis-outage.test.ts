@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { fixedWindow, gcra, slidingWindowLog } from '../../../src/index.ts'
-import { DEADLINE, guardedLimiter, recordWarnings, timed } from '../../support/guarded.ts'
+import { DEADLINE, guardedLimiter, timed, warningsOfEachTest } from '../../support/guarded.ts'
 import { singleFamilies, twoClients } from '../../support/redis-clients.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { connect, server, until } from '../../support/redis-tests.ts'
@@ -11,11 +11,7 @@ const limits = [
   slidingWindowLog({ quota: 100, window: '1d', name: 'l' }),
 ]
 
-let warnings: ReturnType<typeof recordWarnings>
-beforeEach(() => {
-  warnings = recordWarnings()
-})
-afterEach(() => warnings.stop())
+const warnings = warningsOfEachTest()
 
 /** Units that Redis has counted for a key, under each limit. */
 async function counted(limiter: ReturnType<typeof guardedLimiter>['limiter'], key: string): Promise<number[]> {

@@ -6,7 +6,7 @@ import { dropSlots, holdSlots } from '../../../src/limiter/slots.ts'
 
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { recordWarnings } from '../../support/guarded.ts'
-import { laterStore } from '../../support/later.ts'
+import { faultyStore, SILENT } from './faulty-store.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { connect, server } from '../../support/redis-tests.ts'
 
@@ -79,17 +79,11 @@ describe('5,000 streams', () => {
 
 describe('a renewal that is not answered', () => {
   it('is no failure of the store', async () => {
-    const inner = laterStore(memoryStore())
     const changes: StoreChange[] = []
-    const store = guard(
-      { ...inner, run: (operation, reply) => (operation.kind === 'renew' ? undefined : inner.run(operation, reply)) },
-      { deadline: '20ms', onChange: (change) => void changes.push(change) },
-    )
-    const limiter = createLimiter<string>({
-      keyer: (key) => key,
-      limits: concurrent({ quota: 9, expiresAfter: '1m' }),
-      store,
-    })
+    const silent = faultyStore(({ kind }) => (kind === 'renew' ? SILENT : undefined))
+    const store = guard(silent, { deadline: '20ms', onChange: (change) => void changes.push(change) })
+    const limits = concurrent({ quota: 9, expiresAfter: '1m' })
+    const limiter = createLimiter<string>({ keyer: (key) => key, limits, store })
     const decision = await limiter.consume('k')
     for (let i = 0; i < 5; i++) await limiter.renew(decision)
     expect(changes).toEqual([])

@@ -79,11 +79,8 @@ interface Wait {
 async function waits(fault: keyof typeof FAULTS, tookOf: () => number): Promise<{ learned: number; seen: Wait[] }> {
   const far = new FarStore()
   const store = guard(far.store(tookOf))
-  const limiter = createLimiter<string>({
-    keyer: (key) => key,
-    limits: fixedWindow({ quota: 1e6, window: '1d' }),
-    store,
-  })
+  const limits = fixedWindow({ quota: 1e6, window: '1d' })
+  const limiter = createLimiter<string>({ keyer: (key) => key, limits, store })
   const seen: Wait[] = []
   const began = performance.now()
   let learned = 0

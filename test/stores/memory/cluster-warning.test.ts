@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { builtPackage } from '../../support/built.ts'
-import { isKnownAsOneOfSeveral, isOneOfSeveral } from '../../../src/stores/memory/cluster-warning.ts'
+import { isOneOfSeveral } from '../../../src/stores/memory/cluster-warning.ts'
 
 vi.setConfig({ hookTimeout: 120_000, testTimeout: 60_000 })
 
@@ -36,6 +36,13 @@ const limiters = `
     process.once('warning', () => process.disconnect())
   }
 `
+
+/** A cluster of so many workers. */
+const clusterOf = (workers: number): string => `
+  import cluster from 'node:cluster'
+  ${limiters}
+  if (cluster.isPrimary) for (let i = 0; i < ${workers}; i++) cluster.fork()
+  else disconnect()`
 
 /** A thread that waits until it has warned, but no longer than `ms` after all threads have created their stores. */
 const thread = (ms: number): string => `
@@ -82,12 +89,7 @@ const ONCE = [
 
 describe('a memory store warns', () => {
   test('once, in each worker of a cluster, and not in its primary, and says what to do', async () => {
-    const program = `
-      import cluster from 'node:cluster'
-      ${limiters}
-      if (cluster.isPrimary) for (let i = 0; i < 2; i++) cluster.fork()
-      else disconnect()`
-    const lines = await warningsOf('cluster.js', program)
+    const lines = await warningsOf('cluster.js', clusterOf(2))
     expect(lines).toEqual([...ONCE, ...ONCE])
     expect(lines[0]).toMatch(/redisStore\(client\) from 'sluice\/redis'.*--disable-warning=SLUICE_PER_PROCESS/)
   })
@@ -122,12 +124,8 @@ describe('a memory store warns', () => {
   })
 
   test('in the workers of a cluster, also when a test starts them', async () => {
-    const program = `
-      import cluster from 'node:cluster'
-      ${limiters}
-      if (cluster.isPrimary) cluster.fork()
-      else disconnect()`
-    expect(await warningsOf('tested-cluster.js', program, { VITEST: 'true', NODE_ENV: 'test' })).toEqual(ONCE)
+    const env = { VITEST: 'true', NODE_ENV: 'test' }
+    expect(await warningsOf('tested-cluster.js', clusterOf(1), env)).toEqual(ONCE)
   })
 
   test('not in a single process, nor in one that was forked without a cluster', async () => {
@@ -170,14 +168,13 @@ describe('one of several is', () => {
     ],
   ])('%s', (_what, process, expected) => {
     expect(isOneOfSeveral(process)).toBe(expected)
-    expect(isKnownAsOneOfSeveral(process)).toBe(expected)
   })
 
   test('no process whose environment cannot be read', () => {
     const forbidden = (): never => {
       throw new Error('requires env access')
     }
-    expect(isKnownAsOneOfSeveral({ env: new Proxy({}, { get: forbidden }) })).toBe(false)
-    expect(isKnownAsOneOfSeveral({ send() {}, getBuiltinModule: forbidden })).toBe(false)
+    expect(isOneOfSeveral({ env: new Proxy({}, { get: forbidden }) })).toBe(false)
+    expect(isOneOfSeveral({ send() {}, getBuiltinModule: forbidden })).toBe(false)
   })
 })

@@ -42,15 +42,12 @@ describe('limiters in a process', () => {
 
 describe('a window longer than a timer can be set to', () => {
   const DAY = 86_400_000
-  const limits = { gcra, fixedWindow, slidingWindowLog }
+  const factories = { gcra, fixedWindow, slidingWindowLog }
 
-  it.each(Object.entries(limits))('of %s lasts to its end', (_, limit) => {
+  it.each(Object.entries(factories))('of %s lasts to its end', (_, limit) => {
     const clock = virtualClock()
-    const limiter = createLimiter({
-      keyer: (key: string) => key,
-      limits: limit({ quota: 1, window: '40d' }),
-      store: memoryStore({ clock }),
-    })
+    const limits = limit({ quota: 1, window: '40d' })
+    const limiter = createLimiter({ keyer: (key: string) => key, limits, store: memoryStore({ clock }) })
     limiter.consume('a')
     for (const days of [1, 24, 1, 13]) {
       clock.advance(days * DAY)

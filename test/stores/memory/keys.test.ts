@@ -57,12 +57,10 @@ describe('a memory store', () => {
     },
   )
 
-  const from = (now: number) =>
-    createLimiter({
-      keyer: (key: string) => key,
-      limits: perMinute(1),
-      store: memoryStore({ clock: { now: () => now } }),
-    })
+  const from = (now: number) => {
+    const store = memoryStore({ clock: { now: () => now } })
+    return createLimiter({ keyer: (key: string) => key, limits: perMinute(1), store })
+  }
 
   it.each([1_767_225_600_000_000, 1_767_225_600_000_000_000])(
     'rejects a clock that returns %d, which are not milliseconds',

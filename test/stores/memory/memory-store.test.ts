@@ -56,13 +56,7 @@ describe('maxKeys', () => {
   it('a transaction of several who share is one', () => {
     const store = memoryStore({ clock, maxKeys: 1, onFull: () => undefined })
     const of = (part: number): Limiter<string, Decision> =>
-      createLimiter({
-        name: 'same',
-        shared: true,
-        store,
-        keyer: (key: string) => `${key} ${part}`,
-        limits: perSecond(3),
-      })
+      createLimiter({ shared: true, store, keyer: (key: string) => `${key} ${part}`, limits: perSecond(3) })
     const both = stack(of(0), of(1), of(2))
     expect(both.consume('x').limits.map(({ remaining }) => remaining)).toEqual([2, 2, 2])
     expect(both.consume('x').limits.map(({ remaining }) => remaining)).toEqual([1, 1, 1])

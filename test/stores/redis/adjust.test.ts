@@ -10,7 +10,7 @@ import {
 } from '../../../src/index.ts'
 import { type Algorithm, defineAlgorithm } from '../../../src/extend.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
-import { virtualClock } from '../../../src/testing.ts'
+import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
 import { redisForAll } from '../../support/redis-tests.ts'
 
 const slow = gcra({ quota: 10, window: '10s', name: 'changing' })
@@ -53,19 +53,28 @@ const chargeTime: Algorithm<'quota'> = {
 describe('settled later', () => {
   const redis = redisForAll()
 
-  it.each(['memory', 'Redis'])('a charge on what is fresh by then falls under its own limit: %s', async (kind) => {
-    const clock = virtualClock()
-    const store: Store = kind === 'memory' ? memoryStore({ clock }) : redisStore(redis.client, { clock })
-    const limiter = createLimiter({ store, keyer: () => 'key', limits: (limit: Limit) => limit })
-    const decision = await limiter.consume(slow)
-    await limiter.consume(fast)
-    clock.advance(900)
-    await limiter.settle(decision, 5)
-    clock.advance(500)
-    // Four units more, of which half a one has drained: ten a second would have left nothing.
-    const { limits } = await limiter.peek(slow, { cost: 0 })
-    expect(limits[0]!.remaining).toBe(6)
-  })
+  type Kind = 'memory' | 'memory beyond maxKeys' | 'Redis'
+  const limiterIn = (kind: Kind, clock: VirtualClock, name?: string, keyer = (): string => 'key') => {
+    const memory = { clock, ...(kind === 'memory' ? {} : { maxKeys: 1, onFull: () => undefined }) }
+    const store: Store = kind === 'Redis' ? redisStore(redis.client, { clock }) : memoryStore(memory)
+    return createLimiter({ ...(name !== undefined && { name }), store, keyer, limits: (limit: Limit) => limit })
+  }
+
+  it.each(['memory', 'Redis'] as const)(
+    'a charge on what is fresh by then falls under its own limit: %s',
+    async (kind) => {
+      const clock = virtualClock()
+      const limiter = limiterIn(kind, clock)
+      const decision = await limiter.consume(slow)
+      await limiter.consume(fast)
+      clock.advance(900)
+      await limiter.settle(decision, 5)
+      clock.advance(500)
+      // Four units more, of which half a one has drained: ten a second would have left nothing.
+      const { limits } = await limiter.peek(slow, { cost: 0 })
+      expect(limits[0]!.remaining).toBe(6)
+    },
+  )
   const there = gcra({ quota: 10, window: '60s', name: 'changing' })
   const back = [
     ['memory', fast],
@@ -76,11 +85,8 @@ describe('settled later', () => {
   ] as const
   it.each(back)('charges are not refunded when their limit was another one in between: %s', async (kind, between) => {
     const clock = virtualClock()
-    const memory = { clock, ...(kind === 'memory' ? {} : { maxKeys: 1, onFull: () => undefined }) }
-    const store: Store = kind === 'Redis' ? redisStore(redis.client, { clock }) : memoryStore(memory)
     let key = 'another'
-    const name = `back ${between.algorithm}`
-    const limiter = createLimiter({ name, store, keyer: () => key, limits: (limit: Limit) => limit })
+    const limiter = limiterIn(kind, clock, `back ${between.algorithm}`, () => key)
     const others = async (): Promise<void> => {
       key = 'another'
       for (let i = 0; i < 40; i++) await limiter.consume(there)
@@ -104,14 +110,12 @@ describe('settled later', () => {
     await limiter.refund(after)
     expect((await limiter.peek(there)).allowed).toBe(true)
   })
-  it.each(['memory', 'memory beyond maxKeys', 'Redis'])(
+  it.each(['memory', 'memory beyond maxKeys', 'Redis'] as const)(
     'a charge is given back when nothing was left of the limit before it: %s',
     async (kind) => {
       const clock = virtualClock()
-      const memory = { clock, ...(kind === 'memory' ? {} : { maxKeys: 1, onFull: () => undefined }) }
-      const store: Store = kind === 'Redis' ? redisStore(redis.client, { clock }) : memoryStore(memory)
       let key = 'another'
-      const limiter = createLimiter({ name: 'nothing left', store, keyer: () => key, limits: (limit: Limit) => limit })
+      const limiter = limiterIn(kind, clock, 'nothing left', () => key)
       await limiter.consume(there)
       key = 'key'
       const slower = gcra({ quota: 1, window: '120s', name: 'changing' })
@@ -125,27 +129,24 @@ describe('settled later', () => {
     },
   )
   const charged = defineAlgorithm(chargeTime)
-  it.each(['memory', 'Redis'])('a charge comes with its time in the ticks of the limit by then: %s', async (kind) => {
-    const [few, many] = [10, 2 ** 45].map((quota) => charged({ quota, window: '1d', name: 'changing' }))
-    for (const [one, other] of [
-      [few!, many!],
-      [many!, few!],
-    ] as const) {
-      const clock = virtualClock()
-      const store: Store = kind === 'memory' ? memoryStore({ clock }) : redisStore(redis.client, { clock })
-      const limiter = createLimiter({
-        name: `time ${one.quota}`,
-        store,
-        keyer: () => 'key',
-        limits: (limit: Limit) => limit,
-      })
-      const [at, decision] = [clock.now(), await limiter.consume(one)]
-      clock.advance(100)
-      await limiter.consume(other)
-      await limiter.settle(decision, 5)
-      expect((await limiter.peek(other)).limits[0]!.remaining).toBe(at)
-    }
-  })
+  it.each(['memory', 'Redis'] as const)(
+    'a charge comes with its time in the ticks of the limit by then: %s',
+    async (kind) => {
+      const [few, many] = [10, 2 ** 45].map((quota) => charged({ quota, window: '1d', name: 'changing' }))
+      for (const [one, other] of [
+        [few!, many!],
+        [many!, few!],
+      ] as const) {
+        const clock = virtualClock()
+        const limiter = limiterIn(kind, clock, `time ${one.quota}`)
+        const [at, decision] = [clock.now(), await limiter.consume(one)]
+        clock.advance(100)
+        await limiter.consume(other)
+        await limiter.settle(decision, 5)
+        expect((await limiter.peek(other)).limits[0]!.remaining).toBe(at)
+      }
+    },
+  )
   const changes = [
     ['memory', fine, coarse],
     ['memory', coarse, fine],
@@ -155,14 +156,7 @@ describe('settled later', () => {
   it.each(changes)(
     'a charge is not given back under a limit that has changed since, also in other ticks: %s',
     async (kind, one, other) => {
-      const clock = virtualClock()
-      const store: Store = kind === 'memory' ? memoryStore({ clock }) : redisStore(redis.client, { clock })
-      const limiter = createLimiter({
-        name: `${other.quota}`,
-        store,
-        keyer: () => 'key',
-        limits: (limit: Limit) => limit,
-      })
+      const limiter = limiterIn(kind, virtualClock(), `${other.quota}`)
       const decision = await limiter.consume(one)
       await limiter.consume(other)
       await limiter.refund(decision)

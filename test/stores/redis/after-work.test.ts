@@ -1,18 +1,14 @@
 // A worker ends a decision in its `finally`. Whatever Redis does then, the result of the job stays.
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { concurrent, createLimiter, type Decision, fixedWindow, guard, type Store } from '../../../src/index.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
-import { DEADLINE, recordWarnings } from '../../support/guarded.ts'
+import { DEADLINE, warningsOfEachTest } from '../../support/guarded.ts'
 import type { RedisServer } from '../../support/redis.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { connect, server, until } from '../../support/redis-tests.ts'
 
-let warnings: ReturnType<typeof recordWarnings>
-beforeEach(() => {
-  warnings = recordWarnings()
-})
-afterEach(() => warnings.stop())
+warningsOfEachTest()
 
 const STORES: Readonly<Record<string, (store: Store) => Store>> = {
   'a bare store': (store) => store,

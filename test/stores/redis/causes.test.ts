@@ -47,13 +47,7 @@ afterEach(() => {
 async function warningOf(client: RedisClient & { disconnect(): void }): Promise<string> {
   afterTest(() => client.disconnect())
   const store = guard(redisStore(client))
-  const limiter = createLimiter({
-    name: 'causes',
-    keyer: (key: string) => key,
-    limits: perMinute(9),
-    store,
-    shared: true,
-  })
+  const limiter = createLimiter({ keyer: (key: string) => key, limits: perMinute(9), store, shared: true })
   // Without a queue of its own, the client fails a command at once, before it knows why it has no connection.
   if ((client as { options?: { enableOfflineQueue?: boolean } }).options?.enableOfflineQueue === false) await pause(200)
   await until(async () => {

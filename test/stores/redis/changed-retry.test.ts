@@ -1,7 +1,7 @@
 // A client that waits for the retry time is admitted if there was no other request, however often its limit has changed before.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createLimiter, type Limiter, memoryStore, stack } from '../../../src/index.ts'
+import { createLimiter, type Limiter, memoryStore, stack, type Store } from '../../../src/index.ts'
 import type { Limit } from '../../../src/engine/limit.ts'
 import { limit } from '../../../src/engine/limit.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
@@ -64,16 +64,13 @@ async function expectAdmitted(
 describe('retryAfter keeps its word when a limit has changed', () => {
   const redis = redisForAll()
   let runs = 0
+  const on = (store: Store, name: string, limits: (version: readonly [Limit, Limit]) => Limit | readonly Limit[]) =>
+    createLimiter({ name, keyer: () => 'key', limits, store })
 
   it.each(exactNames())('in memory, under %s beside another limit that changes', async (name) => {
     const property = fc.asyncProperty(pairsWith(name), changes, async (versions, changes) => {
       const clock = virtualClock()
-      const limiter = createLimiter({
-        name: `run${runs++}`,
-        keyer: () => 'key',
-        limits: (version: readonly [Limit, Limit]) => version,
-        store: memoryStore({ clock }),
-      })
+      const limiter = on(memoryStore({ clock }), `run${runs++}`, (version) => version)
       await expectAdmitted(limiter, clock, versions, changes)
     })
     await fc.assert(property, { numRuns: 400 })
@@ -90,14 +87,7 @@ describe('retryAfter keeps its word when a limit has changed', () => {
         const clock = virtualClock()
         const store = redisStore(redis.client, { clock, prefix: 'slots:', cluster: true })
         const run = `run${runs++}`
-        const parts = [0, 1].map((place) =>
-          createLimiter<readonly [Limit, Limit]>({
-            name: `${run} ${place}`,
-            keyer: () => 'key',
-            limits: (version) => version[place]!,
-            store,
-          }),
-        )
+        const parts = [0, 1].map((place) => on(store, `${run} ${place}`, (version) => version[place]!))
         const limiter = isFirst ? stack(parts[0]!, parts[1]!) : stack(parts[1]!, parts[0]!)
         await expectAdmitted(limiter, clock, versions, changes)
       },

@@ -9,6 +9,7 @@ import {
   memoryStore,
   slidingWindowLog,
   stack,
+  type Store,
 } from '../../../src/index.ts'
 import { type RedisClient, redisStore } from '../../../src/stores/redis/index.ts'
 import { virtualClock } from '../../../src/testing.ts'
@@ -28,6 +29,10 @@ afterAll(() => Promise.all([server.stop(), cluster.stop()]))
 /** Units that each limit would still admit. */
 async function left(limiter: Limiter<string>, key: string): Promise<number[]> {
   return (await limiter.peek(key, { cost: 0 })).limits.map(({ remaining }) => remaining)
+}
+
+function limiterOf(name: string, limits: Limit | Limit[], store: Store): Limiter<string> {
+  return createLimiter({ name, keyer: (key: string) => key, limits, store })
 }
 
 /** One limit of every algorithm. */
@@ -51,25 +56,15 @@ describe.each(singleFamilies)('$name', ({ single, cluster: connectCluster }) => 
     it('decides as memory does, in every field, under every algorithm', async () => {
       const name = `clients-${runs++}`
       const clocks = [virtualClock(), virtualClock()] as const
-      const memory = createLimiter({
-        name,
-        keyer: (key: string) => key,
-        limits: every(),
-        store: memoryStore({ clock: clocks[0] }),
-      })
-      const redis = createLimiter({
-        name,
-        keyer: (key: string) => key,
-        limits: every(),
-        store: redisStore(client, { clock: clocks[1] }),
-      })
+      const memory = limiterOf(name, every(), memoryStore({ clock: clocks[0] }))
+      const redis = limiterOf(name, every(), redisStore(client, { clock: clocks[1] }))
       for (const cost of [1, 0, 1, 2, 9, 1, 1]) {
-        const wanted = memory.consume('someone', { cost })
+        const wanted = await memory.consume('someone', { cost })
         const got = await redis.consume('someone', { cost })
         expect(got).toEqual(wanted)
         for (const clock of clocks) clock.advance(20_000.125)
       }
-      expect(await redis.peek('someone')).toEqual(memory.peek('someone'))
+      expect(await redis.peek('someone')).toEqual(await memory.peek('someone'))
     })
 
     it('separates simultaneous requests, and refunds', async () => {
@@ -77,12 +72,7 @@ describe.each(singleFamilies)('$name', ({ single, cluster: connectCluster }) => 
         gcra({ quota: 5, window: '1d', name: 'g' }),
         slidingWindowLog({ quota: 7, window: '1d', name: 'l' }),
       ]
-      const limiter = createLimiter({
-        name: `clients-${runs++}`,
-        keyer: (key: string) => key,
-        limits,
-        store: redisStore(client),
-      })
+      const limiter = limiterOf(`clients-${runs++}`, limits, redisStore(client))
       const decisions = await Promise.all(Array.from({ length: 40 }, (_, i) => limiter.consume(`k${i % 4}`)))
       expect(decisions.filter(({ allowed }) => allowed)).toHaveLength(20)
       const first = decisions.find(({ allowed }) => allowed)!
@@ -95,12 +85,7 @@ describe.each(singleFamilies)('$name', ({ single, cluster: connectCluster }) => 
     it('decides a stack wherever its keys are, and refunds what a later limiter denies', async () => {
       const store = redisStore(client)
       const run = runs++
-      const wide = createLimiter({
-        name: `wide-${run}`,
-        keyer: (key: string) => key,
-        limits: gcra({ quota: 10, window: '1d' }),
-        store,
-      })
+      const wide = limiterOf(`wide-${run}`, gcra({ quota: 10, window: '1d' }), store)
       const narrow = createLimiter({
         name: `narrow-${run}`,
         keyer: () => 'everyone',

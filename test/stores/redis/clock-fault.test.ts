@@ -175,27 +175,27 @@ describe('a clock that ran ahead and is then corrected', () => {
       return { clock, ask }
     }
 
-    it.each([
+    const versions: [string, number | undefined][] = [
       ['a shorter block', 10],
       ['no block', undefined],
       ['a longer block', HOUR],
-    ])('is as long as the block of the limit that began it, whatever a version with %s asks', async (_, other) => {
-      const { clock, ask } = world()
-      await ask(5000)
-      expect((await ask(5000)).retryAfter).toBe(5000)
-      clock.advance(2)
-      expect((await ask(other)).retryAfter).toBe(4998)
-      clock.advance(4997.999)
-      expect((await ask(5000)).retryAfter).toBe(0.001)
-      clock.advance(0.001)
-      expect((await ask(5000)).allowed).toBe(true)
-    })
+    ]
+    it.each(versions)(
+      'is as long as the block of the limit that began it, whatever a version with %s asks',
+      async (_, other) => {
+        const { clock, ask } = world()
+        await ask(5000)
+        expect((await ask(5000)).retryAfter).toBe(5000)
+        clock.advance(2)
+        expect((await ask(other)).retryAfter).toBe(4998)
+        clock.advance(4997.999)
+        expect((await ask(5000)).retryAfter).toBe(0.001)
+        clock.advance(0.001)
+        expect((await ask(5000)).allowed).toBe(true)
+      },
+    )
 
-    it.each([
-      ['a shorter block', 10],
-      ['no block', undefined],
-      ['a longer block', HOUR],
-    ])('of a clock ahead lasts as long again, also if a version with %s asks', async (_, other) => {
+    it.each(versions)('of a clock ahead lasts as long again, also if a version with %s asks', async (_, other) => {
       const { clock, ask } = world()
       clock.advance(3 * HOUR)
       await ask(5000)

@@ -23,6 +23,12 @@ const quiet = (): void => undefined
 /** Clients as they are by default. */
 type Connect = Readonly<Record<string, (port: number) => Promise<Connected>>>
 
+async function nodeCluster(port: number, options: { keyPrefix?: string } = {}): Promise<Connected> {
+  const client = createCluster({ rootNodes: [{ socket: { host, port } }], ...options })
+  await client.on('error', quiet).connect()
+  return { client, close: () => client.destroy() }
+}
+
 const clusters: Connect = {
   async ioredis(port) {
     const client = new Cluster([{ host, port }]).on('error', quiet)
@@ -33,16 +39,8 @@ const clusters: Connect = {
     client.on('error', quiet)
     return { client, close: () => client.disconnect() }
   },
-  async 'node-redis'(port) {
-    const client = createCluster({ rootNodes: [{ socket: { host, port } }] })
-    await client.on('error', quiet).connect()
-    return { client, close: () => client.destroy() }
-  },
-  async 'node-redis with a prefix'(port) {
-    const client = createCluster({ rootNodes: [{ socket: { host, port } }], keyPrefix: 'app:' })
-    await client.on('error', quiet).connect()
-    return { client, close: () => client.destroy() }
-  },
+  'node-redis': (port) => nodeCluster(port),
+  'node-redis with a prefix': (port) => nodeCluster(port, { keyPrefix: 'app:' }),
 }
 
 const sentinels: Connect = {
@@ -168,11 +166,8 @@ it('does not search for servers because this process was busy', { timeout: 60_00
   afterTest(stop)
   const client = new Cluster([{ host, port: nodes[0]!.port }])
   afterTest(() => client.disconnect())
-  const limiter = createLimiter<string>({
-    keyer: (key) => key,
-    limits: gcra({ quota: 100, window: '1d' }),
-    store: redisStore(client as never),
-  })
+  const limits = gcra({ quota: 100, window: '1d' })
+  const limiter = createLimiter<string>({ keyer: (key) => key, limits, store: redisStore(client) })
   await Promise.all(KEYS.map((key) => limiter.consume(key)))
   let searches = 0
   client.on('refresh', () => searches++)

@@ -8,6 +8,7 @@ import {
   createLimiter,
   fixedWindow,
   gcra,
+  type Limit,
   type Limiter,
   slidingWindowLog,
   SluiceError,
@@ -34,6 +35,10 @@ async function cluster(): Promise<{ nodes: RedisCluster['nodes']; first: { host:
 const YEAR = 31_536_000_000
 /** What docs/guides/redis.md says a user needs. */
 const COMMANDS = '+evalsha +eval +time +hget +hmget +hset +hdel +hkeys +del +pttl +pexpire'
+
+function limiterBy(client: RedisClient, limits: Limit, name = 'test'): Limiter<string> {
+  return createLimiter<string>({ name, keyer: (key) => key, limits, store: redisStore(client) })
+}
 
 async function left(limiter: Limiter<string>, key: string): Promise<number[]> {
   return (await limiter.peek(key, { cost: 0 })).limits.map(({ remaining }) => remaining)
@@ -94,11 +99,7 @@ it('keys begin with the prefix, and two prefixes do not meet', async () => {
 
 describe('a prefix of the client itself does not lead to the wrong slot', () => {
   async function decideOn(client: RedisClient): Promise<void> {
-    const store = redisStore(client)
-    const limiters = ['x', 'y', 'z'].map((name) =>
-      createLimiter<string>({ name, keyer: (key) => key, limits: gcra({ quota: 3, window: '1d' }), store }),
-    )
-    const both = stack(...limiters)
+    const both = stack(...['x', 'y', 'z'].map((name) => limiterBy(client, gcra({ quota: 3, window: '1d' }), name)))
     const decisions = await Promise.all(Array.from({ length: 1000 }, (_, i) => both.consume(`k${i}`)))
     expect(decisions.every(({ allowed }) => allowed)).toBe(true)
   }
@@ -124,16 +125,8 @@ describe('a prefix of the client itself does not lead to the wrong slot', () => 
 describe('a user with few rights', () => {
   const setup = async (commands: string): Promise<Redis> => {
     const { port } = await server()
-    await connect(port).call(
-      'ACL',
-      'SETUSER',
-      'limiter',
-      'on',
-      '>secret',
-      '~sluice:*',
-      'resetchannels',
-      ...commands.split(' '),
-    )
+    const words = ['limiter', 'on', '>secret', '~sluice:*', 'resetchannels', ...commands.split(' ')]
+    await connect(port).call('ACL', 'SETUSER', ...words)
     return connect(port, { username: 'limiter', password: 'secret', enableReadyCheck: false, maxRetriesPerRequest: 1 })
   }
 
@@ -212,12 +205,7 @@ it.each(singleFamilies)('$name: a full server is reported as full', async ({ sin
   const { port } = await server('--maxmemory-policy', 'noeviction')
   const { client, close } = await single(port)
   afterTest(close)
-  const limiter = createLimiter<string>({
-    name: 'test',
-    keyer: (key) => key,
-    limits: gcra({ quota: 2, window: '1d' }),
-    store: redisStore(client),
-  })
+  const limiter = limiterBy(client, gcra({ quota: 2, window: '1d' }))
   await limiter.consume('k')
   await connect(port).config('SET', 'maxmemory', '1')
   expect((await failureOf(limiter.consume('k'))).message).toContain('Redis is full')
@@ -241,27 +229,14 @@ it('only a key of another type fails: other keys in the same call are decided', 
   for (const key of ['a', 'b', 'warm']) expect(await client.pttl(`sluice:test:${key}`)).toBeGreaterThan(0)
 })
 
-it('a stack of which one key cannot be read charges none of the others', async () => {
-  const { port } = await server()
-  const client = connect(port)
-  await client.set('sluice:bad:k', 'a string')
-  const store = redisStore(client)
-  const [good, bad] = ['good', 'bad'].map((name) =>
-    createLimiter<string>({ name, keyer: (key) => key, limits: gcra({ quota: 2, window: '1d' }), store }),
-  )
-  await failureOf(stack(good!, bad!).consume('k'), 'STORE_REJECTED')
-  expect(await left(good!, 'k')).toEqual([2])
-})
-
-it('a stack over several slots refunds what it reserved when a node does not answer', async () => {
-  const { first } = await cluster()
-  const client = new Cluster([first])
+it.each([
+  ['charges none of the others', async () => connect((await server()).port)],
+  ['over several slots refunds what it reserved', async () => new Cluster([(await cluster()).first])],
+])('a stack of which one key cannot be read %s', async (_, open) => {
+  const client = await open()
   afterTest(() => client.disconnect())
-  const store = redisStore(client)
-  const [good, bad] = ['good', 'bad'].map((name) =>
-    createLimiter<string>({ name, keyer: (key) => key, limits: gcra({ quota: 2, window: '1d' }), store }),
-  )
   await client.set('sluice:bad:k', 'a string')
+  const [good, bad] = ['good', 'bad'].map((name) => limiterBy(client, gcra({ quota: 2, window: '1d' }), name))
   await failureOf(stack(good!, bad!).consume('k'), 'STORE_REJECTED')
   expect(await left(good!, 'k')).toEqual([2])
 })
@@ -286,12 +261,7 @@ it.each(singleFamilies)(
     const started = await server()
     const { client, close } = await single(started.port)
     afterTest(close)
-    const limiter = createLimiter<string>({
-      name: 'test',
-      keyer: (key) => key,
-      limits: gcra({ quota: 5, window: '1d' }),
-      store: redisStore(client),
-    })
+    const limiter = limiterBy(client, gcra({ quota: 5, window: '1d' }))
     await limiter.consume('k')
     started.process.kill('SIGSTOP')
     const asked = [limiter.consume('k'), limiter.consume('other')].map((each) => failureOf(each))
@@ -325,42 +295,43 @@ it.each([
   expect(failure(new Error(message)).message).toContain(advice)
 })
 
-it.each([
-  'WRONGTYPE Operation against a key holding the wrong kind of value',
-  'WrongType: WRONGTYPE Operation against a key',
-  "CrossSlot: Keys in request don't hash to the same slot",
-  "CROSSSLOT Keys in request don't hash to the same slot",
-  "ERR unknown command 'EVALSHA', with args beginning with:",
-  'ERR user_script:12: attempt to index a nil value, on @user_script:12.',
-  'user_function:7: boom',
-])('"%s" says that the request was wrong', (message) => {
-  expect(failure(new Error(message)).code).toBe('STORE_REJECTED')
-})
+const MEANINGS = {
+  // The request was wrong.
+  STORE_REJECTED: [
+    'WRONGTYPE Operation against a key holding the wrong kind of value',
+    'WrongType: WRONGTYPE Operation against a key',
+    "CrossSlot: Keys in request don't hash to the same slot",
+    "CROSSSLOT Keys in request don't hash to the same slot",
+    "ERR unknown command 'EVALSHA', with args beginning with:",
+    'ERR user_script:12: attempt to index a nil value, on @user_script:12.',
+    'user_function:7: boom',
+  ],
+  // The server cannot decide.
+  STORE_FAILED: [
+    "OOM command not allowed when used memory > 'maxmemory'. script: 5f, on @user_script:1.",
+    "READONLY You can't write against a read only replica. script: 5f, on @user_script: 1.",
+    "ReadOnly: You can't write against a read only replica.",
+    'MISCONF Redis is configured to save RDB snapshots',
+    'NOREPLICAS Not enough good replicas to write.',
+    'LOADING Redis is loading the dataset in memory',
+    'CLUSTERDOWN The cluster is down',
+    'MASTERDOWN Link with MASTER is down',
+    'TRYAGAIN Multiple keys request during rehashing of slot',
+    'BUSY Redis is busy running a script.',
+    'connect ECONNREFUSED 127.0.0.1:6379',
+    'Socket closed unexpectedly',
+  ],
+  // The user or its rights are wrong.
+  STORE_SETUP: [
+    'NOAUTH Authentication required.',
+    'WRONGPASS invalid username-password pair or user is disabled.',
+    'NOPERM User limiter has no permissions',
+    'PermissionDenied: User limiter has no permissions',
+  ],
+}
 
-it.each([
-  "OOM command not allowed when used memory > 'maxmemory'. script: 5f, on @user_script:1.",
-  "READONLY You can't write against a read only replica. script: 5f, on @user_script: 1.",
-  "ReadOnly: You can't write against a read only replica.",
-  'MISCONF Redis is configured to save RDB snapshots',
-  'NOREPLICAS Not enough good replicas to write.',
-  'LOADING Redis is loading the dataset in memory',
-  'CLUSTERDOWN The cluster is down',
-  'MASTERDOWN Link with MASTER is down',
-  'TRYAGAIN Multiple keys request during rehashing of slot',
-  'BUSY Redis is busy running a script.',
-  'connect ECONNREFUSED 127.0.0.1:6379',
-  'Socket closed unexpectedly',
-])('"%s" says that the server cannot decide', (message) => {
-  expect(failure(new Error(message)).code).toBe('STORE_FAILED')
-})
-
-it.each([
-  'NOAUTH Authentication required.',
-  'WRONGPASS invalid username-password pair or user is disabled.',
-  'NOPERM User limiter has no permissions',
-  'PermissionDenied: User limiter has no permissions',
-])('"%s" says that the user or its rights are wrong', (message) => {
-  expect(failure(new Error(message)).code).toBe('STORE_SETUP')
+describe.each(Object.entries(MEANINGS))('%s', (code, messages) => {
+  it.each(messages)('is the code of "%s"', (message) => expect(failure(new Error(message)).code).toBe(code))
 })
 
 it('a refusal of Redis 6.2, which is a text, says the same as one of Redis 7', () => {

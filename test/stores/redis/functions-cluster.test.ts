@@ -21,12 +21,8 @@ it.each(families)(
     const { client, close } = await connectCluster(cluster.nodes[0]!.port)
     afterTest(close)
     const admins = cluster.nodes.map(({ port }) => connect(port))
-    const limiter = createLimiter<string>({
-      name,
-      keyer: (key) => key,
-      limits: gcra({ quota: 2, window: '1d' }),
-      store: redisStore(client),
-    })
+    const limits = gcra({ quota: 2, window: '1d' })
+    const limiter = createLimiter<string>({ name, keyer: (key) => key, limits, store: redisStore(client) })
     const everywhere = async (): Promise<boolean> => {
       await Promise.all(Array.from({ length: 40 }, (_, i) => limiter.consume(`${i}`)))
       const all = await Promise.all(admins.map((each) => calls(each, 'fcall')))

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import type { Redis } from 'ioredis'
 import { describe, expect, it } from 'vitest'
 import { builtIn } from '../../../src/algorithms/index.ts'
 import { luaOf } from '../../../src/algorithms/lua.ts'
@@ -9,7 +10,7 @@ import { QUICK } from '../../parts.ts'
 import { families, twoClients } from '../../support/redis-clients.ts'
 import { admitted, calls, functionsCalled, libraries, limiterFor } from '../../support/redis-functions.ts'
 import { afterTest } from '../../support/after-test.ts'
-import { connect, server, until } from '../../support/redis-tests.ts'
+import { connect, limiterOn, server, until } from '../../support/redis-tests.ts'
 
 describe.each(twoClients(families))('by $name', ({ single }) => {
   it('decisions are made by a function, and a flush of functions and scripts loses none', async () => {
@@ -82,13 +83,15 @@ it.each(QUICK)(
 
 describe.each(QUICK)('a user who may not use functions', () => {
   const rights = '+evalsha +eval +time +hget +hmget +hset +hdel +hkeys +del +pttl +pexpire'
+  const userWith = async (admin: Redis, port: number, more: string): Promise<Redis> => {
+    const words = ['limiter', 'on', '>secret', '~sluice:*', 'resetchannels', ...`${rights} ${more}`.trim().split(' ')]
+    await admin.call('ACL', 'SETUSER', ...words)
+    return connect(port, { username: 'limiter', password: 'secret', enableReadyCheck: false })
+  }
   it.each(['', '+fcall'])('always decides by a script: with %s', async (more) => {
     const { port } = await server()
     const admin = connect(port)
-    const words = ['on', '>secret', '~sluice:*', 'resetchannels', ...rights.split(' '), ...(more ? [more] : [])]
-    await admin.call('ACL', 'SETUSER', 'limiter', ...words)
-    const client = connect(port, { username: 'limiter', password: 'secret', enableReadyCheck: false })
-    const limiter = limiterFor(client, 200)
+    const limiter = limiterFor(await userWith(admin, port, more), 200)
     await limiter.consume('k')
     await pause(100)
     await limiter.consume('k')
@@ -101,10 +104,7 @@ describe.each(QUICK)('a user who may not use functions', () => {
   it('keeps what was decided when rights are revoked meanwhile', async () => {
     const { port } = await server()
     const admin = connect(port)
-    const all = `${rights} +fcall +function|load`.split(' ')
-    await admin.call('ACL', 'SETUSER', 'limiter', 'on', '>secret', '~sluice:*', 'resetchannels', ...all)
-    const client = connect(port, { username: 'limiter', password: 'secret', enableReadyCheck: false })
-    const limiter = limiterFor(client, 300)
+    const limiter = limiterFor(await userWith(admin, port, '+fcall +function|load'), 300)
     await functionsCalled(admin, limiter)
     const asked = admitted(limiter, 1000)
     await pause(20)
@@ -146,13 +146,7 @@ it.each(QUICK)('two versions of the library work side by side, also when the old
   const algorithm = builtIn.find(({ name }) => name === 'fixedWindow')!
   const own = defineAlgorithm({ ...algorithm, name: 'own', lua: luaOf(algorithm) })
   const limits = [fixedWindow({ quota: 400, window: '1d', name: 'f' }), own({ quota: 1000, window: '1d', name: 'o' })]
-  const one = createLimiter<string>({
-    name: 'test',
-    keyer: (key) => key,
-    limits,
-    store: redisStore(client),
-    shared: true,
-  })
+  const one = limiterOn(client, limits)
   const other = limiterFor(client, 400)
   await functionsCalled(client, one)
   const [older] = await libraries(client)

@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import calculateSlot from 'cluster-key-slot'
 import { Cluster } from 'ioredis'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import {
   createLimiter,
   type Decision,
@@ -21,7 +21,7 @@ import { redisStore } from '../../../src/stores/redis/index.ts'
 import type { RedisClient } from '../../../src/stores/redis/clients.ts'
 import { redisKey } from '../../../src/stores/redis/keys.ts'
 import type { Charge } from '../../../src/stores/store.ts'
-import { DEADLINE, recordWarnings } from '../../support/guarded.ts'
+import { DEADLINE, warningsOfEachTest } from '../../support/guarded.ts'
 import { startReplica } from '../../support/faults/place.ts'
 import { redisCli, type RedisCluster, startCluster } from '../../support/redis-cluster.ts'
 import { builtPackage } from '../../support/built.ts'
@@ -31,11 +31,7 @@ import { connect, server, until } from '../../support/redis-tests.ts'
 const QUOTA = 2000
 const limits = fixedWindow({ name: 'hour', quota: QUOTA, window: '1h' })
 
-let warnings: ReturnType<typeof recordWarnings>
-beforeEach(() => {
-  warnings = recordWarnings()
-})
-afterEach(() => warnings.stop())
+const warnings = warningsOfEachTest()
 
 let names = 0
 

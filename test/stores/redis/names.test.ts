@@ -1,5 +1,5 @@
 // One key under many names of limits, as names made from user data make it.
-import { describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import {
   createLimiter,
   gcra,
@@ -18,12 +18,12 @@ const KEY = 'sluice:names:k'
 
 describe('a key under many names', () => {
   const redis = redisForAll()
+  beforeEach(() => redis.client.flushdb())
   const limiterOn = (store: Store): Limiter<Limit> =>
     createLimiter<Limit>({ name: 'names', keyer: () => 'k', limits: (limit) => limit, store, shared: true })
   const daily = (name: string): Limit => gcra({ quota: 2, window: '1d', name })
 
   it('keeps no state of a name whose state has expired', async () => {
-    await redis.client.flushdb()
     const clock = virtualClock()
     const limiter = limiterOn(redisStore(redis.client, { clock }))
     const sizes: number[] = []
@@ -41,7 +41,6 @@ describe('a key under many names', () => {
   })
 
   it('drops what has expired when it is kept for longer, by the clock of the server', async () => {
-    await redis.client.flushdb()
     const limiter = limiterOn(redisStore(redis.client))
     for (let n = 0; n < 20; n++) await limiter.consume(gcra({ quota: 2, window: 1, name: `tenant ${n}` }))
     const names = async (): Promise<number> => (await redis.client.hget(KEY, 'names'))!.split('\n').length
@@ -53,7 +52,6 @@ describe('a key under many names', () => {
   })
 
   it('refuses further names with an error, and decides the names that it has', async () => {
-    await redis.client.flushdb()
     const limiter = limiterOn(redisStore(redis.client, { clock: virtualClock() }))
     let refused = 0
     for (let n = 0; n < 300; n++) {
@@ -74,7 +72,6 @@ describe('a key under many names', () => {
   })
 
   it('has room again when states have expired', async () => {
-    await redis.client.flushdb()
     const clock = virtualClock()
     const limiter = limiterOn(redisStore(redis.client, { clock }))
     for (let n = 0; n < 256; n++) {
@@ -91,7 +88,6 @@ describe('a key under many names', () => {
   })
 
   it('is decided as in memory', async () => {
-    await redis.client.flushdb()
     const clock = virtualClock()
     const both = [limiterOn(redisStore(redis.client, { clock })), limiterOn(memoryStore({ clock }))]
     const algorithms = ['gcra', 'fixedWindow', 'slidingWindowLog', 'slidingWindowCounter', 'quotaLinear', 'tokenBucket']

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createLimiter, gcra, type Limit, type Limiter } from '../../../src/index.ts'
+import { type Clock, createLimiter, gcra, type Limiter, type Limits } from '../../../src/index.ts'
 import { defineAlgorithm } from '../../../src/extend.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { virtualClock } from '../../../src/testing.ts'
@@ -50,8 +50,8 @@ describe('what Redis decides in the shortest way', () => {
   const redis = redisForAll()
 
   const clock = virtualClock()
-  const limiterOf = (name: string, limits: readonly Limit[]): Limiter<string> =>
-    createLimiter<string>({ name, keyer: (key) => key, limits, store: redisStore(redis.client, { clock }) })
+  const limiterOf = (name: string, limits: Limits<string>, options: { clock?: Clock } = { clock }): Limiter<string> =>
+    createLimiter<string>({ name, keyer: (key) => key, limits, store: redisStore(redis.client, options) })
 
   async function left(limiter: Limiter<string>): Promise<number[]> {
     return (await limiter.peek('k', { cost: 0 })).limits.map(({ remaining }) => remaining)
@@ -59,12 +59,7 @@ describe('what Redis decides in the shortest way', () => {
 
   it('decides all simultaneous requests, also one whose limit has changed', async () => {
     let limit = gcra({ name: 'one', quota: 5, window: '1d' })
-    const limiter = createLimiter<string>({
-      name: 'changed',
-      keyer: (key) => key,
-      limits: () => limit,
-      store: redisStore(redis.client, { clock }),
-    })
+    const limiter = limiterOf('changed', () => limit)
     await limiter.consume('b', { cost: 2 })
     limit = gcra({ name: 'one', quota: 9, window: '1d' })
     const decisions = await Promise.all(['a', 'b', 'c'].map((key) => limiter.consume(key)))
@@ -82,12 +77,7 @@ describe('what Redis decides in the shortest way', () => {
   })
 
   it('looks at an expiry seldom, also when windows are short', async () => {
-    const limiter = createLimiter<string>({
-      name: 'seldom',
-      keyer: (key) => key,
-      limits: gcra({ quota: 10, window: '1s' }),
-      store: redisStore(redis.client),
-    })
+    const limiter = limiterOf('seldom', gcra({ quota: 10, window: '1s' }), {})
     await redis.client.config('RESETSTAT')
     for (let i = 0; i < 300; i++) await limiter.consume('k')
     const stats = await redis.client.info('commandstats')

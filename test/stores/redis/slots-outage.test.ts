@@ -3,21 +3,17 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { rateLimit } from '../../../adapters/node/index.ts'
 import { concurrent, createLimiter, everyone, guard, type Store } from '../../../src/index.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
-import { recordWarnings } from '../../support/guarded.ts'
+import { warningsOfEachTest } from '../../support/guarded.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { connect, server, until } from '../../support/redis-tests.ts'
 
 const QUOTA = 5
 
-let warnings: ReturnType<typeof recordWarnings>
-beforeEach(() => {
-  warnings = recordWarnings()
-})
-afterEach(() => warnings.stop())
+const warnings = warningsOfEachTest()
 
 interface World {
   readonly store: Store

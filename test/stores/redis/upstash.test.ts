@@ -43,19 +43,7 @@ describe.each(Object.entries(settings))('redisStore with @upstash/redis, %s', (_
 
   it('keeps keys apart that look like numbers or JSON', async () => {
     const limiter = limiterOf(connect(options))
-    const keys = [
-      '1',
-      '01',
-      '1.0',
-      '1e0',
-      '"1"',
-      'null',
-      'true',
-      '9007199254740993',
-      '9007199254740992',
-      '{"a":1}',
-      '[1]',
-    ]
+    const keys = '1 01 1.0 1e0 "1" null true 9007199254740993 9007199254740992 {"a":1} [1]'.split(' ')
     const first = await Promise.all(keys.map((key) => limiter.consume(key)))
     expect(first.map(({ remaining }) => remaining)).toEqual(keys.map(() => 49))
   })

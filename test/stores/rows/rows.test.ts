@@ -64,14 +64,11 @@ function syncRows(clock: Clock): SyncRowDatabase {
   return {
     sync: true,
     transact(keys, change) {
-      const { writes, result } = change(
-        keys.map((key) => rows.get(key)),
-        Math.round(clock.now() * 1000),
-      )
-      for (const { key, row } of writes) {
+      const stored = keys.map((key) => rows.get(key))
+      const { writes, result } = change(stored, Math.round(clock.now() * 1000))
+      for (const { key, row } of writes)
         if (row === undefined) rows.delete(key)
         else rows.set(key, row)
-      }
       return result
     },
   }
@@ -127,52 +124,35 @@ describe('rowStore', () => {
 
   it('uses its clock instead of the database’s', async () => {
     const clock = virtualClock()
-    const limiter = createLimiter({
-      keyer: perKey,
-      limits: gcra({ quota: 1, window: '1s' }),
-      store: rowStore(new Rows(), { clock }),
-    })
+    const store = rowStore(new Rows(), { clock })
+    const limiter = createLimiter({ keyer: perKey, limits: gcra({ quota: 1, window: '1s' }), store })
     await limiter.consume('ada')
     expect((await limiter.consume('ada')).allowed).toBe(false)
     clock.advance(1000)
     expect((await limiter.consume('ada')).allowed).toBe(true)
   })
 
-  it.each([1_767_225_600_000, NaN, '1767225600000000', undefined])('refuses the time %o', async (now) => {
-    const database: RowDatabase = {
-      transact: (keys, change) =>
-        change(
-          keys.map(() => undefined),
-          now as number,
-        ).result,
-    }
-    await expect(on(database).consume('ada')).rejects.toMatchObject({ code: 'INVALID_CLOCK' })
-  })
-
-  it('refuses rows that are no bytes', async () => {
-    const database: RowDatabase = {
-      transact: (keys, change) =>
-        change(
-          keys.map(() => 'text' as never),
-          Date.now() * 1000,
-        ).result,
-    }
-    await expect(on(database).consume('ada')).rejects.toMatchObject({ code: 'STORE_FAILED' })
-  })
-
   it.each([
-    [
-      'throws',
-      () => {
-        throw new Error('down')
-      },
-    ],
-    [
-      'rejects',
-      async () => {
-        throw new Error('down')
-      },
-    ],
+    ['milliseconds', undefined, 1_767_225_600_000, 'INVALID_CLOCK'],
+    ['no number', undefined, NaN, 'INVALID_CLOCK'],
+    ['a text as the time', undefined, '1767225600000000', 'INVALID_CLOCK'],
+    ['no time', undefined, undefined, 'INVALID_CLOCK'],
+    ['rows that are no bytes', 'text', Date.now() * 1000, 'STORE_FAILED'],
+  ])('refuses %s', async (_, row, now, code) => {
+    const transact: RowDatabase['transact'] = ({ length }, change) =>
+      change(
+        Array.from({ length }, () => row as never),
+        now as number,
+      ).result
+    await expect(on({ transact }).consume('ada')).rejects.toMatchObject({ code })
+  })
+
+  const down = (): never => {
+    throw new Error('down')
+  }
+  it.each([
+    ['throws', down],
+    ['rejects', async () => down()],
   ])('rejects with STORE_FAILED when transact %s, and charges nothing', async (_, transact) => {
     const rows = new Rows()
     const limiter = on(rows)
@@ -383,20 +363,13 @@ describe('a row', () => {
     expect(await remaining(rowStore(new Rows(clocks[1]), { clock: clocks[1] }), clocks[1])).toBe(inMemory)
   })
 
-  it('that only a lock-out made does not count as a state when the clock steps back', async () => {
+  it.each<[string, (limiter: Limiter<string>) => Promise<unknown>]>([
+    ['that only a lock-out made', async (limiter) => limiter.pause('ada', '1ms')],
+    ['of which nothing is left', async (limiter) => limiter.refund(await limiter.consume('ada'))],
+  ])('%s is not noted by a reset when the clock has stepped back', async (_, act) => {
     const clock = virtualClock()
     const limiter = on(new Rows(clock), gcra({ quota: 4, window: '1h' }))
-    await limiter.pause('ada', '1ms')
-    clock.advance(-0.001)
-    await limiter.reset('ada')
-    await limiter.refund(await limiter.consume('ada', { cost: 2 }))
-    expect((await limiter.peek('ada', { cost: 0 })).limits[0]!.remaining).toBe(4)
-  })
-
-  it('of which nothing is left is not noted by a reset when the clock has stepped back', async () => {
-    const clock = virtualClock()
-    const limiter = on(new Rows(clock), gcra({ quota: 4, window: '1h' }))
-    await limiter.refund(await limiter.consume('ada'))
+    await act(limiter)
     clock.advance(-0.001)
     await limiter.reset('ada')
     await limiter.refund(await limiter.consume('ada', { cost: 2 }))
@@ -497,12 +470,7 @@ describe('a row', () => {
 describe('a damaged row', () => {
   it('fails its operation alone when only a section of another limit is damaged', async () => {
     const database = new Rows()
-    const limiter = createLimiter<string>({
-      name: 'api',
-      keyer: (key) => key,
-      limits: fixedWindow({ quota: 5, window: '1d' }),
-      store: rowStore(database),
-    })
+    const limiter = on(database, fixedWindow({ quota: 5, window: '1d' }))
     await limiter.consume('bad')
     const key = [...database.rows.keys()][0]!
     const { limits } = JSON.parse(Buffer.from(database.rows.get(key)!).toString())

@@ -141,27 +141,16 @@ describe('rowStore of a service that swaps', () => {
     const store = rowStore(new Service().connect({ mostKeys: 1 }))
     const [one, other] = ['one', 'other'].map((name) => createLimiter({ name, keyer, limits: hour(5), store }))
     expect(codeOf(() => stack(one!, other!))).toBe('STORE_MISMATCH')
-    expect(
-      codeOf(() =>
-        stack({
-          store: guard(store),
-          limiters: [one!, other!].map((_, i) => ({ name: `s${i}`, keyer, limits: hour(5) })),
-        }),
-      ),
-    ).toBe('STORE_MISMATCH')
-    const rules = createRules({
-      policies: [{ name: 'api', key: 'header:x-key', limits: [{ quota: 1, window: '1m' }] }],
-    })
+    const limiters = ['a', 'b'].map((name) => ({ name, keyer, limits: hour(5) }))
+    expect(codeOf(() => stack({ store: guard(store), limiters }))).toBe('STORE_MISMATCH')
+    const policy = { name: 'api', key: 'header:x-key', limits: [{ quota: 1, window: '1m' }] }
+    const rules = createRules({ policies: [policy] })
     expect(codeOf(() => createLimiter({ rules, store }))).toBe('STORE_MISMATCH')
     const decision = await one!.consume('a')
     expect(codeOf(() => one!.receipt(decision))).toBe('STORE_MISMATCH')
     // Several limits of one key are one row.
-    const both = createLimiter({
-      name: 'both',
-      keyer,
-      limits: [gcra({ quota: 5, window: '1s' }), concurrent(2)],
-      store,
-    })
+    const limits = [gcra({ quota: 5, window: '1s' }), concurrent(2)]
+    const both = createLimiter({ name: 'both', keyer, limits, store })
     expect((await both.consume('a')).limits).toHaveLength(2)
     const wide = rowStore(new Service().connect({ mostKeys: 2 }))
     const two = ['one', 'other'].map((name) => createLimiter({ name, keyer, limits: hour(5), store: wide }))

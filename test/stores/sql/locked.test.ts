@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { createPool } from 'mysql2/promise'
 import { Pool } from 'pg'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { type AsyncStore, createLimiter, fixedWindow, type Limiter, type Store } from '../../../src/index.ts'
 import type { Operation } from '../../../src/extend.ts'
 import { mysqlDatabase, mysqlStore, mysqlTable } from '../../../src/stores/mysql.ts'
@@ -187,17 +187,7 @@ describe.each(['postgres', 'mysql'] as const)(
         await expect(limiter.consume('k7')).rejects.toMatchObject({ code: 'STORE_BUSY' })
         const both = await Promise.allSettled(['k7', 'other'].map((key) => limiter.consume(key)))
         expect(both).toMatchObject([{ reason: { code: 'STORE_BUSY' } }, { value: { allowed: true } }])
-        const isFree = async (): Promise<void> => void (await limiter.consume('k7'))
-        await expect
-          .poll(
-            () =>
-              isFree().then(
-                () => true,
-                () => false,
-              ),
-            { timeout: 4000, interval: 100 },
-          )
-          .toBe(true)
+        await vi.waitFor(() => limiter.consume('k7'), { timeout: 4000, interval: 100 })
       } finally {
         worker.kill('SIGKILL')
       }

@@ -87,8 +87,8 @@ describe.each(clients)('mysqlStore with $name', ({ name, open }) => {
 })
 
 /** A pool of the server, and a table of its own. */
-interface World {
-  readonly pool: Pool
+interface World<Client = Pool> {
+  readonly pool: Client
   readonly table: string
 }
 
@@ -102,7 +102,11 @@ async function world(options: PoolOptions = {}, from: MysqlServer = server): Pro
   return { pool, table }
 }
 
-function limiterOn({ pool, table }: World, quota = 100, options: MysqlStoreOptions = {}): Limiter<string> {
+function limiterOn(
+  { pool, table }: World<Pool | MysqlPool>,
+  quota = 100,
+  options: MysqlStoreOptions = {},
+): Limiter<string> {
   const store = mysqlStore(pool, { table, timeout: '10s', ...options })
   return createLimiter({ name: 'test', keyer: (key: string) => key, limits: perHour(quota), store, shared: true })
 }
@@ -267,8 +271,7 @@ describe('a transaction that waits for locks', () => {
       attempts++
       return "SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213"
     })
-    const store = mysqlStore(pool, { table: here.table })
-    const limiter = createLimiter({ name: 'test', keyer: (key: string) => key, limits: perHour(100), store })
+    const limiter = limiterOn({ ...here, pool })
     await expect(limiter.consume('ann')).rejects.toMatchObject({ code: 'STORE_BUSY', cause: { errno: 1213 } })
     expect(attempts).toBe(6)
   })
@@ -320,9 +323,7 @@ describe('a connection that is lost', () => {
       for (let i = 0; i < 2; i++) connections.at(-1)?.emit('error', new Error('lost'))
       return sql
     })
-    const store = mysqlStore(pool, { table: here.table, timeout: '1s' })
-    const limiter = createLimiter({ keyer: (key: string) => key, limits: perHour(10), store })
-    expect((await limiter.consume('ann')).allowed).toBe(true)
+    expect((await limiterOn({ ...here, pool }).consume('ann')).allowed).toBe(true)
     expect(connections.map((each) => each.listenerCount('error'))).toEqual(connections.map(() => 1))
     expect(errors).toEqual([])
   })
@@ -341,8 +342,7 @@ describe('a connection that is lost', () => {
         if (mode !== undefined) proxy.set(mode)
         return sql
       })
-      const store = mysqlStore(pool, { table: here.table, timeout: 200 })
-      const limiter = createLimiter({ name: 'test', keyer: (key: string) => key, limits: perHour(100), store })
+      const limiter = limiterOn({ ...here, pool }, 100, { timeout: 200 })
       await limiter.consume('ann')
       await swept()
       commits = 0
@@ -444,12 +444,7 @@ describe('the server', () => {
     const here = await world()
     // One hour more for SYSDATE: as in a session whose summer time begins.
     const pool = watched(here.pool, (sql) => sql.replace('SYSDATE(6)', 'SYSDATE(6) + INTERVAL 1 HOUR'))
-    const limiter = createLimiter({
-      keyer: (key: string) => key,
-      limits: perHour(100),
-      store: mysqlStore(pool, { table: here.table }),
-    })
-    await limiter.consume('ann')
+    await limiterOn({ ...here, pool }).consume('ann')
     const found = await rowsOf(here.pool, `SELECT expires_at FROM \`${here.table}\``)
     expect(Math.abs(Number(found[0]!['expires_at']) - Date.now())).toBeLessThan(120_000)
   })
@@ -494,10 +489,8 @@ SELECT CONCAT('["other","', LPAD(seq, 8, '0'), '"]'), REPEAT('x', 93), ${expires
     while (rows > 6050 && performance.now() < end) {
       for (let i = 0; i < 50; i++) {
         const key = String(decisions++ % 50)
-        expect((await Promise.all([limiter.consume(key), other.consume(key)])).map(({ allowed }) => allowed)).toEqual([
-          true,
-          true,
-        ])
+        for (const { allowed } of await Promise.all([limiter.consume(key), other.consume(key)]))
+          expect(allowed).toBe(true)
       }
       rows = Number((await rowsOf(here.pool, `SELECT COUNT(*) AS count FROM \`${here.table}\``))[0]!['count'])
       expect(rows).toBeGreaterThanOrEqual(6050)
@@ -511,12 +504,8 @@ SELECT CONCAT('["other","', LPAD(seq, 8, '0'), '"]'), REPEAT('x', 93), ${expires
 
   it('that a transaction has locked are not waited for by the sweeper', async () => {
     const here = await world()
-    await here.pool.query(
-      `INSERT INTO \`${here.table}\` SELECT ${['ann', 'bob']
-        .map((key) => recordKey(key))
-        .map((key) => `'${key}', NULL, 0`)
-        .join(' UNION SELECT ')}`,
-    )
+    const values = ['ann', 'bob'].map((key) => `('${recordKey(key)}', NULL, 0)`)
+    await here.pool.query(`INSERT INTO \`${here.table}\` VALUES ${values.join()}`)
     const other = await locked(here, 'ann')
     await limiterOn(here).consume('zoe')
     await swept()
@@ -546,8 +535,7 @@ SELECT CONCAT('["other","', LPAD(seq, 8, '0'), '"]'), REPEAT('x', 93), ${expires
       }
       return Promise.allSettled(locks).then(() => sql)
     })
-    const store = mysqlStore(pool, { table: here.table, timeout: '10s' })
-    await createLimiter({ keyer: (key: string) => key, limits: perHour(10), store }).consume('zoe')
+    await limiterOn({ ...here, pool }).consume('zoe')
     for (let i = 0; i < 100 && locks.length === 0; i++) await pause(20)
     await Promise.all(locks)
     await swept()
@@ -560,10 +548,7 @@ SELECT CONCAT('["other","', LPAD(seq, 8, '0'), '"]'), REPEAT('x', 93), ${expires
       if (sql.includes('FOR UPDATE')) await here.pool.query(`DELETE FROM \`${here.table}\``)
       return sql
     })
-    const limits = perHour(10)
-    const store = mysqlStore(pool, { table: here.table })
-    const limiter = createLimiter({ keyer: (key: string) => key, limits, store })
-    await expect(limiter.consume('ann')).rejects.toMatchObject({
+    await expect(limiterOn({ ...here, pool }).consume('ann')).rejects.toMatchObject({
       code: 'STORE_FAILED',
       cause: { message: 'rows were deleted while they were locked' },
     })
@@ -690,8 +675,7 @@ describe('the pool', () => {
         sent.push(sql)
         return sql
       })
-      const store = mysqlStore(pool, { table: here.table, timeout: '10s' })
-      const limiter = createLimiter({ keyer: (key: string) => key, limits: perHour(3), store })
+      const limiter = limiterOn({ ...here, pool })
       // The first decision starts a step of the sweeper.
       await limiter.consume('bob')
       await swept()

@@ -46,6 +46,13 @@ function statementsIn({ message }: SluiceError): string[] {
 }
 
 const all = 'SELECT, INSERT, UPDATE, DELETE'
+/** Rights of a user, and those that are missing then. */
+const lacking: readonly (readonly [rights: string, missing: string])[] = [
+  ['SELECT', 'INSERT, UPDATE, DELETE'],
+  ['SELECT, UPDATE, DELETE', 'INSERT'],
+  ['INSERT, UPDATE, DELETE', 'SELECT'],
+  ['', all],
+]
 let tables = 0
 
 interface World {
@@ -53,10 +60,42 @@ interface World {
   query(text: string): Promise<unknown>
   /** A store for a user who has only the given rights. */
   store(table: string): Store
+  /** Calls with a store of an address. */
+  withStore: WithStore
+  /** The address of a wrong user, and that of a wrong database. */
+  readonly wrongUrls: readonly string[]
+  /** The address of a server on another port. */
+  urlAt(port: number): string
   quoted(table: string): string
   grant(rights: string, table: string): string
   create(table: string): string
   remove(): Promise<void>
+}
+
+type WithStore = (url: string, work: (store: Store) => Promise<unknown>, schema?: string) => Promise<void>
+
+/** Tables in which the user has not all rights. */
+function withoutRights(
+  shape: string,
+  pairs: readonly (readonly [rights: string, missing: string])[],
+  says: (missing: string, table: string) => readonly string[],
+): Wrong[] {
+  const make = (table: string): string[] => [`CREATE TABLE ${table} (${shape})`]
+  return [
+    ...pairs.map(([rights, missing]) => ({
+      title: `names the rights that are missing beside "${rights}"`,
+      make,
+      rights,
+      says: (table: string) => says(missing, table),
+    })),
+    {
+      title: 'names a right that only the deletion of expired rows needs',
+      make,
+      rights: 'SELECT, INSERT, UPDATE',
+      says: () => ['no right to DELETE'],
+      failsDecisions: false,
+    },
+  ]
 }
 
 function cases(open: () => Promise<World>, wrongs: readonly Wrong[]): void {
@@ -103,6 +142,19 @@ function cases(open: () => Promise<World>, wrongs: readonly Wrong[]): void {
     await store.ready!()
     expect(await decide(store)).toMatchObject({ allowed: true })
   })
+
+  it('names a wrong user and a wrong database, and tells them from a server that does not answer', async () => {
+    for (const url of world.wrongUrls)
+      await world.withStore(url, async (store) => {
+        const error = await failureOf(store.ready!())
+        expect([error.code, error.message]).toEqual(['STORE_SETUP', expect.stringContaining('Correct the user')])
+        expect((await failureOf(decide(store))).code).toBe('STORE_SETUP')
+      })
+    await world.withStore(world.urlAt(await freePort()), async (store) => {
+      expect((await failureOf(store.ready!())).code).toBe('STORE_FAILED')
+      expect((await failureOf(decide(store))).code).toBe('STORE_FAILED')
+    })
+  })
 }
 
 const clients = [
@@ -128,28 +180,10 @@ describe.each(casesHere(clients, () => true))(
   ({ open }) => {
     const shape = 'key bytea PRIMARY KEY, state bytea, expires_at bigint NOT NULL'
     const wrongs: Wrong[] = [
-      ...[
-        ['SELECT', 'INSERT, UPDATE, DELETE'],
-        ['SELECT, UPDATE, DELETE', 'INSERT'],
-        ['INSERT, UPDATE, DELETE', 'SELECT'],
-        ['SELECT, INSERT, DELETE', 'UPDATE'],
-        ['', all],
-      ].map(([rights, missing]) => ({
-        title: `names the rights that are missing beside "${rights}"`,
-        make: (table: string) => [`CREATE TABLE ${table} (${shape})`],
-        rights: rights!,
-        says: (table: string) => [
-          `"app" has no right to ${missing} in the table ${table}`,
-          `GRANT SELECT, INSERT, UPDATE, DELETE ON TABLE ${table} TO "app"`,
-        ],
-      })),
-      {
-        title: 'names a right that only the deletion of expired rows needs',
-        make: (table) => [`CREATE TABLE ${table} (${shape})`],
-        rights: 'SELECT, INSERT, UPDATE',
-        says: () => ['no right to DELETE'],
-        failsDecisions: false,
-      },
+      ...withoutRights(shape, [...lacking, ['SELECT, INSERT, DELETE', 'UPDATE']], (missing, table) => [
+        `"app" has no right to ${missing} in the table ${table}`,
+        `GRANT ${all} ON TABLE ${table} TO "app"`,
+      ]),
       {
         title: 'names a column of another type',
         make: (table) => [`CREATE TABLE ${table} (key text PRIMARY KEY, state jsonb, expires_at integer NOT NULL)`],
@@ -205,6 +239,11 @@ describe.each(casesHere(clients, () => true))(
       },
     ]
     let server: PostgresServer
+    const withStore: WithStore = async (url, work, schema) => {
+      const { client, close } = open(url)
+      await work(postgresStore(client, { timeout: '5s', ...(schema !== undefined && { schema }) }))
+      await close()
+    }
     const world = async (): Promise<World> => {
       server = await startPostgres()
       const admin = new Pool({ connectionString: server.url })
@@ -215,6 +254,9 @@ describe.each(casesHere(clients, () => true))(
       return {
         query: (text) => admin.query(text),
         store: (table) => postgresStore(client, { table, timeout: '5s' }),
+        withStore,
+        wrongUrls: [server.url.replace('sluice@', 'nobody@'), server.url.replace(/postgres$/, 'nowhere')],
+        urlAt: (port) => `postgres://sluice@127.0.0.1:${port}/postgres`,
         quoted,
         grant: (rights, table) => `GRANT ${rights} ON TABLE ${quoted(table)} TO app`,
         create: (table) => postgresTable({ table }),
@@ -227,12 +269,6 @@ describe.each(casesHere(clients, () => true))(
     }
     cases(world, wrongs)
 
-    const withPool = async (url: string, work: (store: Store) => Promise<unknown>, schema?: string): Promise<void> => {
-      const { client, close } = open(url)
-      await work(postgresStore(client, { timeout: '5s', ...(schema !== undefined && { schema }) }))
-      await close()
-    }
-
     it('takes a unique index for a primary key, and partitions for one table', async () => {
       const admin = new Pool({ connectionString: server.url })
       for (const text of [
@@ -241,7 +277,7 @@ describe.each(casesHere(clients, () => true))(
         'CREATE TABLE parts.one PARTITION OF parts.sluice FOR VALUES WITH (MODULUS 1, REMAINDER 0)',
       ])
         await admin.query(text)
-      await withPool(
+      await withStore(
         server.url,
         async (store) => {
           await store.ready!()
@@ -257,7 +293,7 @@ describe.each(casesHere(clients, () => true))(
       const url = server.url.replace('sluice@', 'app@')
       for (const text of ['CREATE SCHEMA "a b"', postgresTable({ schema: 'a b' }), 'GRANT ALL ON "a b".sluice TO app'])
         await admin.query(text)
-      await withPool(
+      await withStore(
         url,
         async (store) => {
           const error = await failureOf(store.ready!())
@@ -276,23 +312,10 @@ describe.each(casesHere(clients, () => true))(
         'ALTER ROLE app SET search_path TO "$user", hidden',
       ])
         await admin.query(text)
-      await withPool(url, async (store) => {
+      await withStore(url, async (store) => {
         expect((await failureOf(store.ready!())).message).toContain('Run: GRANT USAGE ON SCHEMA "hidden" TO "app"')
       })
       await admin.end()
-    })
-
-    it('names a wrong user and a wrong database, and tells them from a server that does not answer', async () => {
-      for (const url of [server.url.replace('sluice@', 'nobody@'), server.url.replace(/postgres$/, 'nowhere')])
-        await withPool(url, async (store) => {
-          const error = await failureOf(store.ready!())
-          expect([error.code, error.message]).toEqual(['STORE_SETUP', expect.stringContaining('Correct the user')])
-          expect((await failureOf(decide(store))).code).toBe('STORE_SETUP')
-        })
-      await withPool(`postgres://sluice@127.0.0.1:${await freePort()}/postgres`, async (store) => {
-        expect((await failureOf(store.ready!())).code).toBe('STORE_FAILED')
-        expect((await failureOf(decide(store))).code).toBe('STORE_FAILED')
-      })
     })
 
     it('names a standby. A decision on it is an outage: it may be promoted', async () => {
@@ -300,7 +323,7 @@ describe.each(casesHere(clients, () => true))(
       await admin.query(postgresTable())
       await admin.end()
       const standby = await server.standby()
-      await withPool(standby.url, async (store) => {
+      await withStore(standby.url, async (store) => {
         const error = await failureOf(store.ready!())
         expect([error.code, error.message]).toEqual(['STORE_SETUP', expect.stringContaining('Connect to the primary')])
         expect((await failureOf(decide(store))).code).toBe('STORE_FAILED')
@@ -313,27 +336,10 @@ describe.each(casesHere(clients, () => true))(
 describe.each(casesHere(['MySQL'], () => false))('the set-up of %s', { timeout: 60_000 }, () => {
   const shape = '`key` VARBINARY(1024) NOT NULL PRIMARY KEY, state MEDIUMBLOB, expires_at BIGINT NOT NULL'
   const wrongs: Wrong[] = [
-    ...[
-      ['SELECT', 'INSERT, UPDATE, DELETE'],
-      ['SELECT, UPDATE, DELETE', 'INSERT'],
-      ['INSERT, UPDATE, DELETE', 'SELECT'],
-      ['', all],
-    ].map(([rights, missing]) => ({
-      title: `names the rights that are missing beside "${rights}"`,
-      make: (table: string) => [`CREATE TABLE ${table} (${shape})`],
-      rights: rights!,
-      says: (table: string) => [
-        `\`app\`@\`127.0.0.1\` has no right to ${missing} in the table \`shop\`.${table}`,
-        `GRANT SELECT, INSERT, UPDATE, DELETE ON \`shop\`.${table} TO \`app\`@\`127.0.0.1\``,
-      ],
-    })),
-    {
-      title: 'names a right that only the deletion of expired rows needs',
-      make: (table) => [`CREATE TABLE ${table} (${shape})`],
-      rights: 'SELECT, INSERT, UPDATE',
-      says: () => ['no right to DELETE'],
-      failsDecisions: false,
-    },
+    ...withoutRights(shape, lacking, (missing, table) => [
+      `\`app\`@\`127.0.0.1\` has no right to ${missing} in the table \`shop\`.${table}`,
+      `GRANT ${all} ON \`shop\`.${table} TO \`app\`@\`127.0.0.1\``,
+    ]),
     {
       title: 'names columns of another type',
       make: (table) => [
@@ -399,6 +405,11 @@ describe.each(casesHere(['MySQL'], () => false))('the set-up of %s', { timeout: 
   ]
   let server: MysqlServer
   const urlFor = (user: string): string => server.url.replace('sluice@', `${user}@`)
+  const withStore: WithStore = async (uri, work) => {
+    const pool = createPool({ uri, connectionLimit: 2 })
+    await work(mysqlStore(pool, { timeout: '5s' }))
+    await pool.end()
+  }
   const world = async (): Promise<World> => {
     server = await startMysql()
     const admin = createPool({ uri: server.url })
@@ -411,6 +422,9 @@ describe.each(casesHere(['MySQL'], () => false))('the set-up of %s', { timeout: 
     return {
       query: (text) => admin.query(text),
       store: (table) => mysqlStore(pool, { table, timeout: '5s' }),
+      withStore,
+      wrongUrls: [urlFor('nobody'), server.url.replace(/shop$/, 'nowhere')],
+      urlAt: (port) => `mysql://sluice@127.0.0.1:${port}/shop`,
       quoted,
       grant: (rights, table) => `GRANT ${rights} ON shop.${quoted(table)} TO app@'127.0.0.1'`,
       create: (table) => mysqlTable({ table }),
@@ -422,12 +436,6 @@ describe.each(casesHere(['MySQL'], () => false))('the set-up of %s', { timeout: 
     }
   }
   cases(world, wrongs)
-
-  const withPool = async (uri: string, work: (store: Store) => Promise<unknown>): Promise<void> => {
-    const pool = createPool({ uri, connectionLimit: 2 })
-    await work(mysqlStore(pool, { timeout: '5s' }))
-    await pool.end()
-  }
 
   it('names an engine without transactions, and the statement', async () => {
     const admin = createPool({ uri: server.url })
@@ -441,25 +449,12 @@ describe.each(casesHere(['MySQL'], () => false))('the set-up of %s', { timeout: 
     await admin.end()
   })
 
-  it('names a wrong user and a wrong database, and tells them from a server that does not answer', async () => {
-    for (const url of [urlFor('nobody'), server.url.replace(/shop$/, 'nowhere')])
-      await withPool(url, async (store) => {
-        const error = await failureOf(store.ready!())
-        expect([error.code, error.message]).toEqual(['STORE_SETUP', expect.stringContaining('Correct the user')])
-        expect((await failureOf(decide(store))).code).toBe('STORE_SETUP')
-      })
-    await withPool(`mysql://sluice@127.0.0.1:${await freePort()}/shop`, async (store) => {
-      expect((await failureOf(store.ready!())).code).toBe('STORE_FAILED')
-      expect((await failureOf(decide(store))).code).toBe('STORE_FAILED')
-    })
-  })
-
   it('names a server that accepts no writes. A decision on it is an outage: it may be promoted', async () => {
     const admin = createPool({ uri: server.url })
     await admin.query(mysqlTable())
     await admin.query("GRANT ALL ON shop.sluice TO app@'127.0.0.1'")
     await admin.query('SET GLOBAL read_only = ON')
-    await withPool(urlFor('app'), async (store) => {
+    await withStore(urlFor('app'), async (store) => {
       const error = await failureOf(store.ready!())
       expect([error.code, error.message]).toEqual(['STORE_SETUP', expect.stringContaining('accepts no writes')])
       expect((await failureOf(decide(store))).code).toBe('STORE_FAILED')

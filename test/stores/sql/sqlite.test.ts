@@ -24,7 +24,7 @@ import { type Charge, perform } from '../../../src/stores/store.ts'
 import { sqliteDatabase, sqliteStore, type SqliteStoreOptions } from '../../../src/stores/sqlite.ts'
 import { storeBehaviours } from '../../../src/testing.ts'
 import { casesHere, QUICK, SLOW_ONCE } from '../../parts.ts'
-import { recordWarnings } from '../../support/guarded.ts'
+import { warningsOfEachTest } from '../../support/guarded.ts'
 import { newerNode } from '../../support/newer-node.ts'
 import { builtPackage } from '../../support/built.ts'
 import { until } from '../../support/redis-tests.ts'
@@ -68,6 +68,10 @@ function store(file: string | Database.Database, options?: SqliteStoreOptions): 
   open.push(made)
   return made
 }
+
+const warnings = warningsOfEachTest()
+// Those of one test do not come in the next one.
+afterEach(() => emitted())
 
 const perKey = (key: string): string => key
 
@@ -240,9 +244,6 @@ describe('a file that is locked', () => {
     'limits in the process behind a guard, and by the file as soon as it is free',
     { timeout: long },
     async () => {
-      // Those of the test before.
-      await emitted()
-      const warnings = recordWarnings()
       const changes: string[] = []
       const guarded = guard(store(file, { timeout: 1 }), { onChange: ({ state }) => void changes.push(state) })
       open.push(guarded)
@@ -262,7 +263,6 @@ describe('a file that is locked', () => {
       other.exec('ROLLBACK')
       expect(limiter.consume('ann')).toMatchObject({ allowed: true, degraded: undefined })
       await emitted()
-      warnings.stop()
       expect(changes).toEqual([])
       expect(warnings.codes).toEqual(['SLUICE_FILE_BUSY', 'SLUICE_LOCAL'])
       expect(warnings.messages[0]).toMatch(`SQLite at ${file}, table "sluice": another process has locked the file`)
@@ -270,7 +270,6 @@ describe('a file that is locked', () => {
   )
 
   it.each(SLOW_ONCE)('blocks the process for no longer than the budget', { timeout: long }, async () => {
-    const warnings = recordWarnings()
     const limiter = on(store(file))
     const pauses = vi.spyOn(Atomics, 'wait')
     /** Milliseconds of pauses. How long they take also depends on what else the machine does. */
@@ -287,7 +286,6 @@ describe('a file that is locked', () => {
     }
     other.exec('ROLLBACK')
     await emitted()
-    warnings.stop()
     const [inAll, seconds] = [paused(), (performance.now() - before) / 1000]
     pauses.mockRestore()
     expect(inOneTurn).toBeGreaterThan(500)
@@ -298,7 +296,6 @@ describe('a file that is locked', () => {
   })
 
   it.each(QUICK)('shares the budget between stores of one file', { timeout: long }, async () => {
-    const warnings = recordWarnings()
     const stores = [store(file), store(file, { table: 'other' })]
     const elsewhere = newFile()
     const third = on(store(elsewhere, { timeout: 50 }))
@@ -310,7 +307,6 @@ describe('a file that is locked', () => {
       return performance.now() - before
     })
     await emitted()
-    warnings.stop()
     expect(warnings.codes).toEqual(['SLUICE_FILE_BUSY', 'SLUICE_FILE_BUSY', 'SLUICE_FILE_BUSY'])
     expect(waits[0]).toBeGreaterThan(900)
     expect(waits[1]).toBeLessThan(waits[0]! / 2)
@@ -356,7 +352,6 @@ describe('a file that is locked', () => {
 
   it.each(SLOW_ONCE)('keeps at most 10,000 charges, for a minute', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
-    const warnings = recordWarnings()
     try {
       const made = store(file)
       const limiter = on(made, fixedWindow({ quota: 100_000, window: '1h' }))
@@ -378,12 +373,10 @@ describe('a file that is locked', () => {
       expect(limiter.peek('ann').remaining).toBe(100_000 - 10_001 - 1)
     } finally {
       vi.useRealTimers()
-      warnings.stop()
     }
   })
 
   it.each(QUICK)('limits in the process in an adapter, with no guard of its own', { timeout: long }, async () => {
-    const warnings = recordWarnings()
     const app = express()
     const limits = fixedWindow({ quota: 2, window: '1h' })
     app.use(rateLimit({ keyer: () => 'all', limits, store: store(file, { timeout: 1 }), refundWhen: 'success' }))
@@ -401,7 +394,6 @@ describe('a file that is locked', () => {
     expect(statuses).toEqual([204, 404, 404, 429])
     expect(warnings.codes).toContain('SLUICE_FILE_BUSY')
     other.exec('ROLLBACK')
-    warnings.stop()
   })
 })
 
@@ -503,7 +495,6 @@ describe('a file that is replaced', () => {
     ['deleted, and made again by another process', 'replace'],
     ['deleted', 'delete'],
   ])('is opened again within a second: %s', { timeout: long }, async (_, how) => {
-    const warnings = recordWarnings()
     const file = newFile()
     const limiter = on(store(file))
     expect([1, 2, 3].map(() => limiter.consume('ann').allowed)).toEqual([true, true, false])
@@ -515,7 +506,6 @@ describe('a file that is replaced', () => {
     expect(on(store(file)).consume('ann').allowed).toBe(how === 'delete')
     expect(connect(file).pragma('integrity_check', { simple: true })).toBe('ok')
     await emitted()
-    warnings.stop()
     // A busy machine may also report the file as locked.
     const messages = warnings.messages.filter((_, i) => warnings.codes[i] !== 'SLUICE_FILE_BUSY')
     expect(messages).toEqual([
@@ -524,7 +514,6 @@ describe('a file that is replaced', () => {
   })
 
   it.each(QUICK)('fails while there is no folder, and is opened when there is one', { timeout: long }, async () => {
-    const warnings = recordWarnings()
     const inner = mkdtempSync(join(folder, 'inner-'))
     const limiter = on(store(join(inner, 'limits.db')))
     limiter.consume('ann')
@@ -535,7 +524,6 @@ describe('a file that is replaced', () => {
     mkdirSync(inner)
     expect(limiter.consume('ann').remaining).toBe(1)
     await emitted()
-    warnings.stop()
     expect(warnings.codes).toEqual(['SLUICE_FILE_REPLACED'])
   })
 })

@@ -1,8 +1,8 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import slotOf from 'cluster-key-slot'
 import { Redis } from 'ioredis'
 import { meet, redisCli, startCluster, startNode } from '../redis-cluster.ts'
 import { type RedisServer, startRedis } from '../redis.ts'
+import { eventually } from '../server-process.ts'
 import { startServing } from '../serving.ts'
 import { Proxy } from './proxy.ts'
 
@@ -104,9 +104,4 @@ export async function startReplica(primary: RedisServer): Promise<RedisServer> {
   return replica
 }
 
-async function holds(condition: () => boolean): Promise<void> {
-  for (let tries = 0; !condition(); tries++) {
-    if (tries === 200) throw new Error('The replica has not joined its primary')
-    await pause(50)
-  }
-}
+const holds = (condition: () => boolean): Promise<void> => eventually(condition, 'The replica joins its primary')

@@ -28,6 +28,29 @@ describe('the worked values', () => {
     expect(written('draft-6', D2)).toEqual(headers('10;w=1, 1000;w=3600', '10', '0', '1'))
     expect(written('draft-6', D3)).toEqual(headers('10;w=1, 1000;w=3600', '1000', '0', '1800'))
   })
+
+  test('are written as X-RateLimit headers with seconds', () => {
+    const headers = (quota: string, remaining: string, reset: string) => ({
+      'X-RateLimit-Limit': quota,
+      'X-RateLimit-Remaining': remaining,
+      'X-RateLimit-Reset': reset,
+    })
+    expect(written('legacy', A1)).toEqual(headers('100', '99', '60'))
+    expect(written('legacy', D2)).toEqual(headers('10', '0', '1'))
+    expect(written('legacy', D3)).toEqual(headers('1000', '0', '1800'))
+  })
+
+  test('are written as the headers of GitHub with epoch seconds', () => {
+    const headers = (quota: string, remaining: string, used: string, reset: string, resource: string) => ({
+      'x-ratelimit-limit': quota,
+      'x-ratelimit-remaining': remaining,
+      'x-ratelimit-used': used,
+      'x-ratelimit-reset': reset,
+      'x-ratelimit-resource': resource,
+    })
+    expect(written('github', A1)).toEqual(headers('100', '99', '1', '1767225660', 'default'))
+    expect(written('github', D3)).toEqual(headers('1000', '0', '1000', '1767227400', 'hourly'))
+  })
 })
 
 describe('policies with the same quota', () => {
@@ -115,5 +138,13 @@ test('a limit of slots has no window and no reset', () => {
     'RateLimit-Policy': policy,
     'RateLimit-Limit': '10',
     'RateLimit-Remaining': '7',
+  })
+  const denied = decide([status(slots(10), { retryAfter: 1000, resetAfter: 50_000 })])
+  expect(written('legacy', denied)).toEqual({ 'X-RateLimit-Limit': '10', 'X-RateLimit-Remaining': '0' })
+  expect(written('github', denied)).toEqual({
+    'x-ratelimit-limit': '10',
+    'x-ratelimit-remaining': '0',
+    'x-ratelimit-used': '10',
+    'x-ratelimit-resource': 'slots',
   })
 })

@@ -1,0 +1,42 @@
+import { background } from '../util/clock.ts'
+
+/** Looks that are repeated. */
+export interface Looks {
+  /** Looks soon, since something may have changed. During a look: once more after it. */
+  notice(): void
+  stop(): void
+}
+
+/**
+ * Looks at a source now and again and again, one look at a time. The timers do not keep the process running.
+ * @param look returns the milliseconds until the next look
+ * @param soon returns the milliseconds from a notice until a look
+ */
+export function repeatedLooks(look: () => Promise<number>, soon: () => number): Looks {
+  let cancel = (): void => undefined
+  let isLooking = false
+  let isNoticed = false
+  let isStopped = false
+  async function run(): Promise<void> {
+    isLooking = true
+    isNoticed = false
+    const wait = await look()
+    isLooking = false
+    lookIn(isNoticed ? Math.min(soon(), wait) : wait)
+  }
+  function lookIn(ms: number): void {
+    cancel()
+    if (!isStopped) cancel = background(ms, () => void run())
+  }
+  void run()
+  return {
+    notice() {
+      isNoticed = true
+      if (!isLooking) lookIn(soon())
+    },
+    stop() {
+      isStopped = true
+      cancel()
+    },
+  }
+}
