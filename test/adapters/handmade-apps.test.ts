@@ -63,13 +63,14 @@ function withProperties<Target extends object>(target: Target, properties: Reado
 }
 
 /** Makes a request look like one of Express, whose address is that of its socket. */
-function likeExpress(request: IncomingMessage, app: unknown): express.Request {
-  const prototype = { ip: '127.0.0.1', baseUrl: '', path: '/', originalUrl: '/', app }
+function likeExpress(request: IncomingMessage, app: PropertyDescriptor): express.Request {
+  const prototype = { ip: '127.0.0.1', baseUrl: '', path: '/', originalUrl: '/' }
+  Object.defineProperty(prototype, 'app', app)
   Object.setPrototypeOf(request, Object.setPrototypeOf(prototype, IncomingMessage.prototype) as object)
   return request as express.Request
 }
 
-function onExpress(app: unknown, keyer: SyncKeyer<express.Request>): Promise<Served> {
+function onExpress(app: PropertyDescriptor, keyer: SyncKeyer<express.Request>): Promise<Served> {
   const limit = forExpress.rateLimit({ keyer, limits })
   return serveForTest((request, response) => {
     const made = Object.setPrototypeOf(response, express.response) as express.Response
@@ -82,7 +83,7 @@ type Start = (app: unknown, isByRoute: boolean) => Promise<Served>
 const adapters: Readonly<Record<string, Start>> = {
   express(app, isByRoute) {
     const { byIP, byRoute } = forExpress
-    return onExpress(app, isByRoute ? keyers(byIP, byRoute) : byIP)
+    return onExpress({ value: app }, isByRoute ? keyers(byIP, byRoute) : byIP)
   },
   koa(app, isByRoute) {
     const { byIP, byRoute } = forKoa
@@ -113,9 +114,14 @@ describe.each(Object.entries(adapters))('%s', (_name, start) => {
   })
 })
 
+test('a request whose app cannot be read is limited as any other', async () => {
+  const served = onExpress({ get: throws }, forExpress.byIP)
+  await warningsOf(async () => expect(await statuses(await served)).toEqual([200, 200, 429]))
+})
+
 test('a check that throws does not stop other checks', async () => {
   const codesOf = async (app: object): Promise<readonly string[]> => {
-    const server = await onExpress(app, (request) => `${forExpress.byIP(request)} 2001:db8::7`)
+    const server = await onExpress({ value: app }, (request) => `${forExpress.byIP(request)} 2001:db8::7`)
     return warningsOf(() => ask(server, '/', { headers: { 'x-forwarded-for': '203.0.113.7' } }))
   }
   // Without a router, and without settings.

@@ -558,7 +558,7 @@ export const http = [
   begunDenial('sends a thrown denial with the Cache-Control of the application', 'if (isError) return', ''),
   registration('takes no memory store for a new one', ' && !homes.has(given.place)', ' && false'),
   registration('takes every memory store for a new one', ' && !homes.has(given.place)', ''),
-  scope('accepts rateLimit that a hook sets', 'limits.checks.push(checkPlace, ', ''),
+  scope('accepts rateLimit that a hook sets', 'limits.checks.push(checkPlace, ', 'limits.checks.push('),
   scope('accepts rateLimit outside of config', 'scope[LIMITED] === true || isOurs', 'isOurs'),
   lastHooks(
     'runs the limit before the hooks of a route',

@@ -237,6 +237,27 @@ describe('an upgrade', () => {
     expect([(await ask({ url })).status, upgraded]).toEqual([429, 0])
   })
 
+  test('does not reach the listener if the client hangs up before it is skipped', async () => {
+    let [asked, upgraded, skipNow] = [0, 0, (): void => {}]
+    const skipped = new Promise<boolean>((resolve) => (skipNow = () => resolve(true)))
+    const limit = rateLimit(times(1, { skip: () => (asked++, skipped) }))
+    const { port } = await listen(
+      createServer().on(
+        'upgrade',
+        limit.upgrade(() => upgraded++),
+      ),
+    )
+    const socket = connect(port, '127.0.0.1')
+    socket.on('error', () => {})
+    socket.write(HANDSHAKE)
+    await until(() => asked === 1, 'the question')
+    socket.resetAndDestroy()
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    skipNow()
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    expect(upgraded).toBe(0)
+  })
+
   test('is no preflight, whatever its method and headers are', async () => {
     const { port } = await serveBoth(rateLimit(times(1)))
     const handshake = HANDSHAKE.replace('GET', 'OPTIONS').replace(

@@ -31,7 +31,7 @@ function lateKey() {
   const late = {
     entered: 0,
     listener: limited(
-      { keyer: () => (late.entered++, key), limits: leakyBucket({ quota: 1, window: '1s', capacity: 20 }) },
+      { keyer: () => (late.entered++, key), limits: leakyBucket({ quota: 1, window: '1ms', capacity: 20 }) },
       (_request, response) => void (ran++, response.end()),
     ),
     /** Tells the key, and returns how often the handler has run a while later. */
