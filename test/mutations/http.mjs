@@ -199,7 +199,7 @@ export const http = [
     'const unit = window === undefined ? SLOTS : given',
     'const unit = given',
   ),
-  inTests('adapters/hono/index.ts', 'test/adapters/slots.test.ts')(
+  inTests('adapters/hono/index.ts', 'test/adapters/hono/index.test.ts')(
     'leaves the reset of an earlier limit',
     '    context.header(name, undefined)\n',
     '',

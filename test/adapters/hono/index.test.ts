@@ -4,7 +4,7 @@ import { cors } from 'hono/cors'
 import { HTTPException } from 'hono/http-exception'
 import { afterAll, beforeAll, describe, expect, expectTypeOf, test, vi } from 'vitest'
 import { rateLimit } from '../../../adapters/hono/index.ts'
-import type { Decision } from '../../../src/limiter/decision.ts'
+import { concurrent, type Decision, everyone } from '../../../src/index.ts'
 import { left, times } from './app.ts'
 
 const { Request: OwnRequest, Response: OwnResponse } = globalThis
@@ -29,6 +29,15 @@ describe.each(Object.keys(CLASSES))('%s', (name) => {
     app.get('/', (context) => context.text('ok'))
     expect([await left(app, '/route'), await left(app, '/free'), await left(app, '/path/a')]).toEqual(['2', '', '4'])
     expect(await left(app, '/')).toBe('0')
+  })
+
+  test('removes the reset of an earlier limit', async () => {
+    const app = new Hono()
+    app.use(rateLimit(times(9, { headers: 'legacy' })))
+    app.use(rateLimit({ keyer: everyone, limits: concurrent(5), headers: 'legacy' }))
+    app.get('/', (context) => context.text('ok'))
+    const { headers } = await app.request('/')
+    expect([headers.get('x-ratelimit-limit'), headers.get('x-ratelimit-reset')]).toEqual(['5', null])
   })
 
   test('adds headers to a text, a response of the handler, an immutable response and a 404', async () => {
