@@ -95,6 +95,20 @@ describe('a receipt', () => {
     expect(await used(here)).toEqual([20, 1])
   })
 
+  it('does not carry what was settled before it was made, and carries the slots', async () => {
+    const { limiter } = processes([perMinute(100), concurrent(5)])
+    const there = limiter()
+    const decision = await there.consume('ann')
+    await there.settle(decision, 7)
+    const receipt = there.receipt(decision)
+    otherProcess()
+    const here = limiter()
+    await here.settle(receipt, 50)
+    expect(await used(here)).toEqual([7, 1])
+    await here.release(receipt)
+    expect(await used(here)).toEqual([7, 0])
+  })
+
   it('settles nothing for a denial, a peek, and a decision without the store', async () => {
     const { clock, limiter } = processes(perMinute(3))
     const there = limiter()

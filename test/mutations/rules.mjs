@@ -111,7 +111,7 @@ export const rules = [
     'const isChanged = !isEqual(before.policies, after.policies) ||',
     'const isChanged = before !== after ||',
   ),
-  replacement(
+  inFile('src/rules/rules.ts', lostRules)(
     'a problem that stays after the same document',
     'this.#recover()\n    return isChanged',
     'if (isChanged) this.#recover()\n    return isChanged',

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { RulesInput } from '../../src/limiter/rule-source.ts'
 import { compileRules } from '../../src/rules/compile.ts'
 import type { MatchRule, PolicyRule } from '../../src/rules/index.ts'
-import { explainRules, matchingPolicies } from '../../src/rules/match.ts'
+import { applyingPolicies, explainRules, matchingPolicies } from '../../src/rules/match.ts'
 import { Facts, plainReader } from '../../src/rules/facts.ts'
 
 const limits = [{ quota: 1, window: '1m' }]
@@ -25,6 +25,14 @@ function matches(match: MatchRule, input: RulesInput): boolean {
 describe('a policy', () => {
   it('without conditions matches every request', () => {
     expect(matched([policy('a', undefined), policy('b', {})], {})).toEqual(['a', 'b'])
+  })
+
+  it('that allows a request leaves no other policy to limit it', () => {
+    const staff: PolicyRule = { name: 'staff', match: { ip: '192.0.2.1' }, allow: true }
+    const rules = compileRules({ policies: [policy('all', undefined), staff] })
+    const applying = (ip: string) => applyingPolicies(rules, new Facts(plainReader, { ip }, {}) as Facts, 0)
+    expect(applying('192.0.2.1')).toEqual([])
+    expect(applying('192.0.2.2').map(({ rule }) => rule.name)).toEqual(['all'])
   })
 
   it('matches only if every condition is met', () => {
