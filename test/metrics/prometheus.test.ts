@@ -270,6 +270,15 @@ describe('sluice_wait_duration_seconds', () => {
     await expect(limiter.wait('ann', { maxWait: 30 })).rejects.toMatchObject({ code: 'WAIT_TOO_LONG' })
     expect(await counts()).toEqual(['sluice_wait_duration_seconds_count{limiter="api"} 3'])
   })
+
+  it('measures the delay of a request that is admitted at once', async () => {
+    const registry = collected()
+    const limits = leakyBucket({ quota: 1, window: '20ms', capacity: 5 })
+    const limiter = createLimiter({ name: 'api', keyer, limits, store: memoryStore() })
+    for (let i = 0; i < 2; i++) await limiter.wait('ann')
+    const counts = await lines(registry, 'sluice_wait_duration_seconds_count{')
+    expect(counts).toEqual(['sluice_wait_duration_seconds_count{limiter="api"} 1'])
+  })
 })
 
 describe('sluice_keys', () => {
