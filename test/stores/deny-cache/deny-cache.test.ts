@@ -14,8 +14,9 @@ import {
   type Store,
 } from '../../../src/index.ts'
 import { compiled } from '../../../src/engine/limit.ts'
-import { Charge, isDeciding } from '../../../src/stores/store.ts'
+import { Charge, createPolicy, isDeciding } from '../../../src/stores/store.ts'
 import { virtualClock } from '../../../src/testing.ts'
+import { turns } from '../../../src/testing/adapter/world.ts'
 import { laterStore } from '../../support/later.ts'
 import { faultyStore } from '../guard/faulty-store.ts'
 import { methodsOf } from '../../support/method-store.ts'
@@ -235,6 +236,34 @@ describe('a denial', () => {
     expect(await asked(askAll)).toBe(0)
     await both.refund(charged)
     expect(await askAll()).toEqual([true, true, true, true, true, false, false])
+  })
+
+  it('is not remembered if a decision that was given up is refunded on its way', async () => {
+    const ways: (() => void)[] = []
+    const way = (): Promise<void> => new Promise((resolve) => void ways.push(resolve))
+    const inner = laterStore(memoryStore({ clock: virtualClock() }), way)
+    const store = denyCache(inner, { maxAge: '1h' })
+    const policy = createPolicy('test', fixedWindow({ quota: 1, window: '1h' }), store, store)
+    const verdicts: boolean[] = []
+    const ask = (): (() => void) => {
+      const charge = new Charge(policy, 'a', 1)
+      const answered = (): void => void verdicts.push(charge.allowed)
+      return store.run({ kind: 'consume', charges: [charge] }, { answered, failed: expect.fail }) as () => void
+    }
+    const arrive = async (index: number): Promise<void> => {
+      ways.splice(index, 1)[0]!()
+      await turns(5)
+    }
+    const giveUp = ask()
+    await arrive(0)
+    ask()
+    await arrive(1)
+    giveUp()
+    await arrive(0)
+    await arrive(0)
+    expect([verdicts.at(-1), inner.asked]).toEqual([false, 2])
+    ask()
+    expect(inner.asked).toBe(3)
   })
 
   it('is kept apart from those of other keys, whatever they contain', async () => {
