@@ -248,7 +248,10 @@ describe('a denial', () => {
     const ask = (): (() => void) => {
       const charge = new Charge(policy, 'a', 1)
       const answered = (): void => void verdicts.push(charge.allowed)
-      return store.run({ kind: 'consume', charges: [charge] }, { answered, failed: expect.fail }) as () => void
+      return store.run(
+        { kind: 'consume', charges: [charge], fresh: false },
+        { answered, failed: expect.fail },
+      ) as () => void
     }
     const arrive = async (index: number): Promise<void> => {
       ways.splice(index, 1)[0]!()
