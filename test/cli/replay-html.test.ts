@@ -89,6 +89,11 @@ describe('the page of sluice replay', { timeout: 60_000 }, () => {
     })
   })
 
+  it('has colours that differ in blue, for people who cannot tell red from green', () => {
+    const blueOf = (name: string): number => parseInt(new RegExp(`--${name}: #....(..)`).exec(htmlOf(report))![1]!, 16)
+    expect(Math.abs(blueOf('plain') - blueOf('striped'))).toBeGreaterThan(100)
+  })
+
   it('shows hostile keys as text, and has no script', async () => {
     await visit(browser, url(), {}, async (page) => {
       expect(await page.locator('script, img').count()).toBe(0)
