@@ -108,7 +108,7 @@ function address(path: string, given: unknown): string {
 function headersIn(given: unknown): HeadersByName {
   const headers = Object.create(null) as Record<string, string | readonly string[]>
   for (const [name, value] of Object.entries(fields('input.headers', given))) {
-    headers[name.toLowerCase()] = Array.isArray(value)
+    headers[name] = Array.isArray(value)
       ? value.map((each) => text('input.headers', each, MOST_BYTES))
       : text('input.headers', value, MOST_BYTES)
   }

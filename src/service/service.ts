@@ -165,7 +165,8 @@ export class Service {
     if (!decision.allowed) return this.#denied(decision, request)
     await delayed(decision)
     const { remaining, resetAfter } = decision
-    const answer = { allowed: true, remaining: finiteOrNull(remaining), resetAfter: finiteOrNull(resetAfter) }
+    // In JSON, `Infinity` is null.
+    const answer = { allowed: true, remaining, resetAfter }
     return json(200, answer, 'POST', plainHeaders(decision, this.#config))
   }
 
@@ -244,11 +245,6 @@ function textIn(header: string | readonly string[] | undefined): string | undefi
 
 function isJson(type: string | undefined): boolean {
   return type !== undefined && /^application\/json\s*(?:;|$)/i.test(type)
-}
-
-/** JSON has no `Infinity`. */
-function finiteOrNull(value: number): number | null {
-  return Number.isFinite(value) ? value : null
 }
 
 function json(status: number, content: object, method: string, headers: ServiceAnswer['headers'] = {}): ServiceAnswer {

@@ -16,11 +16,9 @@ export const services = [
   service('shows the token to rules', '{ ...headers, authorization: undefined }', 'headers'),
   service('takes a body of any type', "if (!isJson(textIn(request.headers['content-type'])))", 'if (false)'),
   service('answers before the delay', 'if (delay > 0)', 'if (delay > 1e9)'),
-  service('ends with Infinity', 'Number.isFinite(value) ? value : null', 'value'),
   questions('takes misspelled fields', 'if (!names.includes(name))', 'if (name === undefined)'),
   questions('takes any address', 'clientAddress(found) === undefined', 'found === undefined'),
   questions('reads a forged path below /check', "const isHere = !below.startsWith('/')", 'const isHere = true'),
-  questions('distinguishes the case of headers', 'headers[name.toLowerCase()]', 'headers[name]'),
   questions('takes a status that is no denial', '/^[45]\\d\\d$/', '/^\\d\\d\\d$/'),
   token('takes a short token', 'each.length >= SHORTEST', 'each.length > 0'),
   token(
