@@ -218,6 +218,11 @@ function waited(retry: number, obeys: 'exactly' | 'nearly'): number {
   return obeys === 'exactly' ? retry : retry - 1
 }
 
+/** True for a time in the year 2255 or later, in microseconds: a number does not have each tick of it. */
+function isTooLate(time: number): boolean {
+  return !Number.isSafeInteger(time)
+}
+
 /** Options of `algorithmBehaviours`. */
 export interface AlgorithmSuiteOptions extends SearchOptions {
   /** For an algorithm that measures a rate instead of counting: one unit more than `remaining` may fit. Default false. */
@@ -232,7 +237,7 @@ const checks: Readonly<Record<string, Check>> = {
     if (allowed) return equal(retry, 0, 'retry when allowed')
     if (retry === Infinity) return
     holds(Number.isSafeInteger(retry) && retry > 0, `retry is ${retry}`)
-    if (subject.countsSlots) return
+    if (subject.countsSlots || isTooLate(now + retry)) return
     equal(subject.peek(now + retry - 1, cost).allowed, false, 'allowed one tick before retry')
     equal(subject.peek(now + retry, cost).allowed, true, 'allowed at retry')
   },
@@ -260,6 +265,7 @@ const checks: Readonly<Record<string, Check>> = {
   'decides as for a new key once reset has passed, and not one tick before'({ subject, now, cost }, { part }) {
     const { reset } = subject.ask(now, cost)
     holds(Number.isSafeInteger(reset) && reset >= 0, `reset is ${reset}`)
+    if (isTooLate(now + reset)) return
     if (reset > 0) equal(subject.peek(now + reset - 1, 0).reset, 1, 'reset, one tick before')
     const time = now + reset + Math.round(part * subject.window)
     for (const each of [0, 1, cost, subject.capacity, subject.capacity + 1]) {
