@@ -210,6 +210,22 @@ describe('a clock that ran ahead and is then corrected', () => {
     })
   })
 
+  it.each(stores)(
+    'in %s, a charge is refunded when the clock is a second behind it, to the microsecond',
+    async (...store) => {
+      const clock = virtualClock(1_767_214_800_034.992)
+      const limiter = limiterWith(
+        limit({ algorithm: 'slidingWindowLog', quota: 1, window: 10 }),
+        store[2](clock),
+        `run${runs++}`,
+      )
+      const charged = await limiter.consume('k')
+      clock.advance(-1000)
+      await limiter.refund(charged)
+      expect((await limiter.consume('k')).allowed).toBe(true)
+    },
+  )
+
   it.each(names())('memory and Redis decide the same: %s', async (name) => {
     const any = fc.constantFrom(...names()).chain(blocking)
     const versions = fc.tuple(blocking(name), blocking(name), any).map(([one, other, second]) => [

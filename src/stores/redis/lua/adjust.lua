@@ -216,7 +216,8 @@ local function refundUsual(group, key, place)
     local kind, params, cells, offset = attempt.kind, attempt.params, attempt.cells, attempt.offset
     local tick, state = attempt.isMicro and now or millis, nil
     if units > 0 or isAhead(kind, params, cells, offset, tick) then return false end
-    if units < 0 and chargedAt * 1000 / params.perMs <= now + TOLERANCE_MS * 1000 then
+    -- In this order: a thousand times the microseconds of now is more than a number has digits for.
+    if units < 0 and chargedAt * (1000 / params.perMs) <= now + TOLERANCE_MS * 1000 then
       local _, _, _, _, reset = attempt.step(params, cells, offset, tick, 0, attempt.entries)
       if reset > 0 then
         if attempt.entries then attempt.entries.edit(0, 0, 0, 0, 0) end
