@@ -12,10 +12,7 @@ type Registry = Map<string, object>
  * modules of the package. So the copies know what the others have made. Each copy has its own where `globalThis` takes no property.
  */
 export function shared<Value extends object>(name: string, make: () => Value): Value {
-  const registry = sharedRegistry()
-  const value = (registry.get(name) as Value | undefined) ?? make()
-  registry.set(name, value)
-  return value
+  return madeOnce(sharedRegistry(), name, make) as Value
 }
 
 /** Returns what a map has under a key. Makes it if there is nothing. */

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
-import type { Server } from 'node:http'
-import type { AddressInfo, Server as AnyServer } from 'node:net'
+import type { Server as HttpServer } from 'node:http'
+import type { AddressInfo, Server } from 'node:net'
 import { fixedWindow } from '../../src/engine/factories.ts'
 import type { Limit } from '../../src/engine/limit.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
@@ -31,7 +31,7 @@ export const usedBy = (limiter: Limiter<unknown, Decision>): number =>
   limiter.peek(undefined, { cost: 0 }).limits[0]!.used
 
 /** Starts a server on a free port, until the end of the test. */
-export async function listen(server: AnyServer | Server): Promise<{ readonly url: string; readonly port: number }> {
+export async function listen(server: Server | HttpServer): Promise<{ readonly url: string; readonly port: number }> {
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   afterTest(() => {

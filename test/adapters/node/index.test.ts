@@ -195,7 +195,7 @@ describe('an upgrade', () => {
     const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
     socket.on('error', () => {})
     socket.write(HANDSHAKE)
-    // Whoever reads a socket as a stream closes it at its end.
+    // A program that reads a socket as a stream closes the socket at its end.
     const [answer] = (await once(socket, 'data')) as [Buffer]
     expect(String(answer)).toMatch(/^HTTP\/1\.1 429 /)
     const connections = promisify(server.getConnections.bind(server))
