@@ -40,8 +40,10 @@ export interface SwapDatabase {
 
 /** Swaps at a time: nothing is locked, so that others do not wait for them. */
 const IN_FLIGHT = 64
-/** Swaps of one decision before it is given up, and the longest pause between two, in milliseconds. */
-const MOST_TRIES = 10
+/** A decision is given up after this many swaps that others were faster than, and not before this many milliseconds. */
+const LEAST_TRIES = 10
+const PATIENCE = 1000
+/** The longest pause between two swaps, in milliseconds. */
 const LONGEST_PAUSE = 50
 
 const known = shared('swapped rows', () => new WeakMap<object, RowDatabase>())
@@ -74,7 +76,7 @@ function rowsOf(database: SwapDatabase): RowDatabase {
           'STORE_REJECTED',
           `A decision has ${keys.length} keys, and this store swaps at most ${mostKeys}`,
         )
-      const until = performance.now() + within
+      const start = performance.now()
       for (let tries = 1; ; tries++) {
         const stored = await read(database, keys)
         const { writes, result } = change(
@@ -85,7 +87,8 @@ function rowsOf(database: SwapDatabase): RowDatabase {
         const versions = new Map(keys.map((key, i) => [key, stored[i]?.version]))
         const swapped = writes.map(({ key, row, expiresAt }) => ({ key, row, expiresAt, version: versions.get(key) }))
         if (await swap(database, swapped)) return result
-        if (tries === MOST_TRIES || performance.now() >= until) throw changed(keys, tries)
+        const waited = performance.now() - start
+        if (waited >= within || (waited >= PATIENCE && tries >= LEAST_TRIES)) throw changed(keys, tries)
         await pause(Math.random() * Math.min(LONGEST_PAUSE, 2 ** tries))
       }
     },

@@ -30,6 +30,7 @@ beforeAll(async () => {
 afterAll(() => rm(home, { recursive: true, force: true }))
 
 it('the program for Deno KV passes the suite of stores, and two of its stores share a quota', async () => {
+  await rm(join(home, 'limits.db'), { force: true }) // of a run before
   const rights = ['--unstable-kv', '--allow-read', '--allow-write']
   const words = ['run', '--quiet', '--check', '--no-remote', ...rights, 'limits.ts']
   const env = { ...process.env, DENO_DIR: join(home, 'cache'), DENO_NO_UPDATE_CHECK: '1' }

@@ -106,12 +106,27 @@ describe('rowStore of a service that swaps', () => {
     expect(service.most).toBe(inFlight ?? 64)
   })
 
-  it('gives up after ten swaps, and no guard takes that for an outage', async () => {
+  it('waits for a service that refuses all swaps for half a second', async () => {
+    const service = new Service()
+    const free = performance.now() + 500
+    const busy: SwapDatabase = service.connect()
+    const swap: SwapDatabase['swap'] = async (writes) => performance.now() >= free && (await busy.swap(writes))
+    const limiter = createLimiter({ keyer, limits: hour(5), store: rowStore({ ...busy, swap }) })
+    expect((await limiter.consume('a')).remaining).toBe(4)
+    expect(service.reads).toBeGreaterThan(10)
+  })
+
+  it('gives up after a second, but not before ten swaps, and no guard takes that for an outage', async () => {
     const service = new Service()
     const never = service.connect({ swap: () => Promise.resolve(false) })
-    const limiter = createLimiter({ keyer, limits: hour(5), store: rowStore(never) })
-    await expect(limiter.consume('a')).rejects.toMatchObject({ code: 'STORE_BUSY', message: /before each of 10 swaps/ })
-    expect(service.reads).toBe(10)
+    const slow = service.connect({ swap: () => pause(120).then(() => false) })
+    const start = performance.now()
+    const [fast, rare] = [never, slow].map((each) =>
+      createLimiter({ keyer, limits: hour(5), store: rowStore(each) }).consume('a'),
+    )
+    await expect(fast).rejects.toMatchObject({ code: 'STORE_BUSY', message: /before each of \d\d swaps/ })
+    expect(performance.now() - start).toBeGreaterThan(990)
+    await expect(rare).rejects.toMatchObject({ code: 'STORE_BUSY', message: /before each of 10 swaps/ })
     const changes: unknown[] = []
     const guarded = guard(rowStore({ ...never }), { onChange: (change) => changes.push(change) })
     const local = createLimiter({ keyer, limits: hour(5), store: guarded })
