@@ -88,8 +88,10 @@ function rowsOf(database: SwapDatabase): RowDatabase {
         const swapped = writes.map(({ key, row, expiresAt }) => ({ key, row, expiresAt, version: versions.get(key) }))
         if (await swap(database, swapped)) return result
         const waited = performance.now() - start
-        if (waited >= within || (waited >= PATIENCE && tries >= LEAST_TRIES)) throw changed(keys, tries)
-        await pause(Math.random() * Math.min(LONGEST_PAUSE, 2 ** tries))
+        // The last quarter is for one more swap, and for the answer.
+        const left = (within * 3) / 4 - waited
+        if (left <= 0 || (waited >= PATIENCE && tries >= LEAST_TRIES)) throw changed(keys, tries)
+        await pause(Math.min(left, Math.random() * Math.min(LONGEST_PAUSE, 2 ** tries)))
       }
     },
   }
