@@ -47,7 +47,6 @@ class Peer implements Listener {
   /** A server that leaves does nothing more: it says so later, and the next server does it. */
   async #answer(id: number, message: unknown): Promise<void> {
     if (this.#serving.isLeaving) return
-    this.#serving.isChanged = true
     this.connection.send('answer', id, await this.#serving.answer(message))
   }
 
@@ -64,12 +63,12 @@ class Peer implements Listener {
 /** A process that counts for the others. */
 export class Serving {
   readonly memory: SyncStore
-  readonly answer: (message: unknown) => Promise<StoreAnswer>
   readonly peers: Set<Peer> = new Set<Peer>()
   /** True if something may have been counted since this was set to false. */
-  isChanged = false
+  isChanged: boolean
   isLeaving = false
   readonly #server: Server
+  readonly #answer: (message: unknown) => Promise<StoreAnswer>
   /** Until then it does not know whether there are others. */
   readonly #alone: number
   #isReading = false
@@ -82,7 +81,9 @@ export class Serving {
     this.#server = server
     this.#alone = isHeir ? performance.now() + PATIENCE : 0
     this.memory = memory
-    this.answer = serveStore(memory)
+    // No file has the latest counts of the last server.
+    this.isChanged = isHeir
+    this.#answer = serveStore(memory)
     server.maxConnections = MOST_PEERS
     server.unref()
     server.on('connection', (socket) => {
@@ -90,6 +91,12 @@ export class Serving {
       this.peers.add(peer)
       if (this.#isReading) peer.greet()
     })
+  }
+
+  /** Does the operations of a message. */
+  answer(message: unknown): Promise<StoreAnswer> {
+    this.isChanged = true
+    return this.#answer(message)
   }
 
   /** Reads what the processes ask, from now on. */

@@ -162,6 +162,23 @@ describe('snapshot', () => {
     expect(warnings.codes).toEqual([])
   })
 
+  it('has what was asked before this process has begun to count', async () => {
+    const snapshot = join(folder, 'limits.json')
+    const store = machineStore({ path: join(folder, 'l'), snapshot })
+    stores.push(store)
+    await limiterOn(store).consume('ann')
+    await vi.waitFor(() => expect(readFileSync(snapshot, 'utf8')).toContain('"ann"'), 2000)
+  })
+
+  it('has the counts that another process has handed over, although nothing is asked since', async () => {
+    const snapshot = join(folder, 'limits.json')
+    const first = await opened({ snapshot })
+    await opened({ snapshot })
+    await limiterOn(first).consume('ann')
+    await first.close()
+    await vi.waitFor(() => expect(readFileSync(snapshot, 'utf8')).toContain('"ann"'), 2000)
+  })
+
   it.each([
     ['is no JSON', 'limits'],
     ['is of another version', '[["sluice",2],["end"]]\n'],
