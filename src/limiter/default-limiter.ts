@@ -131,7 +131,7 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
     const waits = (): void => void (hasWaited = true)
     try {
       const queue = queueIn(this.#place) ?? queueIn(this.#place, await queueCode())!
-      const decision = await queue.enter(this.#store, charges, options, (held) => this.refund(held), waits)
+      const decision = await queue.enter(this.#store, charges, options, this, waits)
       if (thresholds.hasSubscribers) noticeDecision(decision)
       return this.#published(input, this.#observed(input, options.cost, decision), began, hasWaited)
     } catch (error) {

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import {
   type AsyncStore,
+  concurrent,
   createLimiter,
   type Decision,
   fixedWindow,
@@ -509,6 +510,46 @@ describe('a wait that ends early', () => {
     const options = { type: 'SluiceWarning', code: 'SLUICE_OUTCOME' }
     expect(warnings).toHaveBeenCalledWith(expect.stringContaining('down'), options)
     warnings.mockRestore()
+  })
+})
+
+describe('a slot that is taken before a delay', () => {
+  const limits = [
+    concurrent({ quota: 1, expiresAfter: '1s' }),
+    leakyBucket({ quota: 1, window: '4s', capacity: 5 }),
+  ] as const
+
+  it.each([
+    ['at once', () => memoryStore({ clock: Date })],
+    ['later', () => later()],
+  ] as const)('is held until the delay is over, in a store that answers %s', async (_, storeOf) => {
+    const limiter = createLimiter({ keyer: (input: string) => input, limits, store: storeOf() })
+    const used = async (): Promise<number> => (await limiter.peek(key, { cost: 0 })).limits[0]!.used
+    await limiter.release(await limiter.wait(key))
+    const waiting = outcome(limiter.wait(key))
+    for (let i = 0; i < 7; i++) {
+      await vi.advanceTimersByTimeAsync(500)
+      expect(await used()).toBe(1)
+    }
+    await vi.advanceTimersByTimeAsync(500)
+    expect(waiting.at).toBe(4000)
+    // From then on, whoever has the decision renews it.
+    await vi.advanceTimersByTimeAsync(1000)
+    expect(await used()).toBe(0)
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('is given back when the wait is given up after a renewal', async () => {
+    const limiter = limiterOf(limits)
+    await limiter.release(await limiter.wait(key))
+    const gone = new AbortController()
+    const waiting = outcome(limiter.wait(key, { signal: gone.signal }))
+    await vi.advanceTimersByTimeAsync(1500)
+    gone.abort()
+    await vi.advanceTimersByTimeAsync(0)
+    expect(waiting.error).toBe(gone.signal.reason)
+    expect(limiter.peek(key, { cost: 0 }).limits.map((each) => each.used)).toEqual([0, 1])
+    expect(vi.getTimerCount()).toBe(0)
   })
 })
 

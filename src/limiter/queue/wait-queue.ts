@@ -2,6 +2,7 @@ import type { Charge, DecisionMode, Store } from '../../stores/store.ts'
 import type { Clock } from '../../util/clock.ts'
 import type { SluiceError } from '../../util/errors.ts'
 import type { MaybePromise } from '../../util/maybe-promise.ts'
+import type { Limiter } from '../contract.ts'
 import type { Decision } from '../decision.ts'
 import type { WaitOptions } from '../waiting.ts'
 import { type Marking, Marks } from './marks.ts'
@@ -17,8 +18,11 @@ function longestWait({ maxWait = Infinity }: WaitOptions): number {
 /** Timers and clocks differ by less than this, in milliseconds. */
 const TOLERANCE = 2
 
-/** Undoes a decision that nothing waits for any longer. */
-type Refund = (decision: Decision) => MaybePromise<void>
+/** A slot is renewed after this part of its lease, so that two renewals can fail. */
+const PART = 3
+
+/** The limiter that has made a decision: undoes it if nothing waits for it any longer, and renews its slots. */
+type Owner = Pick<Limiter<never>, 'refund' | 'renew'>
 
 /** A request that waits to be admitted: its promise, and what can end it early. */
 class Waiter implements Marking {
@@ -30,7 +34,7 @@ class Waiter implements Marking {
   /** Set when it is admitted and waits for the end of its delay. */
   held: Decision | undefined
   isOver = false
-  readonly refund: Refund
+  readonly owner: Owner
   /** Called when it is not admitted or denied at once. */
   readonly waits: () => void
   readonly #maxWait: number
@@ -40,6 +44,7 @@ class Waiter implements Marking {
   readonly #ignoreAbort: () => void
   readonly #cancelDeadline: () => void
   #cancelHold: () => void = () => undefined
+  #cancelRenewal: () => void = () => undefined
   #settle!: { resolve(decision: Decision): void; reject(reason: unknown): void }
 
   /**
@@ -51,7 +56,7 @@ class Waiter implements Marking {
     store: Store,
     charges: readonly Charge[],
     options: WaitOptions,
-    refund: Refund,
+    owner: Owner,
     giveUp: (waiter: Waiter, reason: unknown) => void,
     waits: () => void,
   ) {
@@ -62,7 +67,7 @@ class Waiter implements Marking {
     signal?.throwIfAborted()
     this.store = store
     this.charges = charges
-    this.refund = refund
+    this.owner = owner
     this.waits = waits
     this.promise = new Promise((resolve, reject) => {
       this.#settle = { resolve, reject }
@@ -102,12 +107,27 @@ class Waiter implements Marking {
     return new tools.SluiceError('WAIT_TOO_LONG', message, { cause })
   }
 
-  /** Resolves once the decision's delay has passed. */
+  /** Resolves once the decision's delay has passed. Until then nobody else knows the decision, and can renew its slots. */
   hold(decision: Decision): void {
     this.held = decision
     if (decision.delay === 0) return this.#resolve(decision)
     this.waits()
     this.#cancelHold = tools.sleep(decision.delay, () => this.#resolve(decision), this.clock)
+    const leases = this.charges.map(({ policy: { compiled, limit } }) => (compiled.slots ? limit.window : Infinity))
+    const every = Math.min(...leases) / PART
+    if (every < decision.delay) this.#renewAfter(every, decision)
+  }
+
+  #renewAfter(ms: number, decision: Decision): void {
+    const renew = async (): Promise<void> => {
+      try {
+        this.#renewAfter(ms, decision)
+        await this.owner.renew(decision)
+      } catch {
+        // The store is away, and the next turn tries again.
+      }
+    }
+    this.#cancelRenewal = tools.sleep(ms, () => void renew(), this.clock)
   }
 
   reject(reason: unknown): void {
@@ -124,6 +144,7 @@ class Waiter implements Marking {
     this.held = undefined
     this.isOver = true
     this.#cancelHold()
+    this.#cancelRenewal()
     this.#cancelDeadline()
     this.#ignoreAbort()
   }
@@ -150,14 +171,14 @@ export class WaitQueue {
     store: Store,
     charges: readonly Charge[],
     options: WaitOptions,
-    refund: Refund,
+    owner: Owner,
     waits: () => void,
   ): Promise<Decision> {
     const { maxQueue = MAX_QUEUE, maxPerKey = maxQueue } = options
     tools.wholeNumber('maxQueue', maxQueue)
     tools.wholeNumber('maxPerKey', maxPerKey)
     if (!tools.isWorker && this.#turns.sizeOf(charges) >= maxPerKey) throw queueFull(maxPerKey, 'maxPerKey')
-    const waiter = new Waiter(store, charges, options, refund, (gone, reason) => this.#giveUp(gone, reason), waits)
+    const waiter = new Waiter(store, charges, options, owner, (gone, reason) => this.#giveUp(gone, reason), waits)
     if (tools.isWorker) {
       void this.#serveAlone(waiter)
       return waiter.promise
@@ -187,7 +208,7 @@ export class WaitQueue {
   async #askAlone(waiter: Waiter): Promise<void> {
     const decision = await decide(waiter.store, sameCharges(waiter), 'consume')
     if (waiter.isOver) {
-      if (decision.allowed) await waiter.refund(decision)
+      if (decision.allowed) await waiter.owner.refund(decision)
     } else if (decision.allowed) holdOrRefuse(waiter, decision)
     else if (!this.#refused(waiter, promisedWait(decision), decision)) {
       waiter.waits()
@@ -263,7 +284,7 @@ export class WaitQueue {
     const asked = decide(waiter.store, sameCharges(waiter), 'consume')
     const decision = tools.isPromise(asked) ? await asked : asked
     if (!this.waiters.has(waiter)) {
-      if (decision.allowed) await waiter.refund(decision)
+      if (decision.allowed) await waiter.owner.refund(decision)
     } else if (decision.allowed) {
       if (group.place < 0 && decision.degraded === undefined) this.#notice(group, waiter, decision)
       this.#admit(waiter, decision)
@@ -347,7 +368,7 @@ export class WaitQueue {
   }
 
   #giveUp(waiter: Waiter, reason: unknown): void {
-    if (waiter.held !== undefined) void waiter.refund(waiter.held)
+    if (waiter.held !== undefined) void waiter.owner.refund(waiter.held)
     waiter.waits()
     waiter.reject(reason)
     this.#leave(waiter)
@@ -365,7 +386,7 @@ export class WaitQueue {
 function holdOrRefuse(waiter: Waiter, decision: Decision): void {
   const refusal = waiter.refusal(decision.delay, decision)
   if (refusal === undefined) return waiter.hold(decision)
-  void waiter.refund(decision)
+  void waiter.owner.refund(decision)
   waiter.reject(refusal)
 }
 
