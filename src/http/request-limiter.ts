@@ -23,6 +23,7 @@ import { allowedRequests } from './keys/networks.ts'
 import { type HttpOptions, limiterOf, type LimiterSource, validateHttpOptions } from './options.ts'
 import { consumeInTurn, type QueueOptions } from './queue.ts'
 import { settlement } from './settlement.ts'
+import { endWork } from './work.ts'
 
 /** Answers a denied request. Always returns false, as `admit` does for a denied request. */
 type DenialResponder<Request, Response, Next> = (
@@ -174,21 +175,45 @@ export function requestLimiterOf<Request, Response, Next, OnDenied>(
   function skipOrDecide(request: Request, response: Response, next: Next): MaybePromise<boolean> {
     const lane = isPreflightOf(adapter, request) ? preflights : requests
     if (lane === undefined || isAllowed?.(request)) return true
-    if (skip === undefined) return decide(lane, request, response, next)
+    if (skip === undefined) return decide(lane, request, response, next, false)
     const skipped = skip(request)
-    return chain(skipped, (known) => isTrue('skip', known) || decide(lane, request, response, next))
+    const isLate = isPromise(skipped)
+    return chain(skipped, (known) =>
+      isTrue('skip', known) ? !isLate || isThere(request, response) : decide(lane, request, response, next, isLate),
+    )
   }
 
-  function decide(lane: Lane, request: Request, response: Response, next: Next): MaybePromise<boolean> {
+  /** `isLate`: something has taken time, so that the client may have gone. */
+  function decide(
+    lane: Lane,
+    request: Request,
+    response: Response,
+    next: Next,
+    isLate: boolean,
+  ): MaybePromise<boolean> {
     // Most requests pass one request limiter.
-    if (adapter.getDecision(request) === undefined) return consume(lane, undefined, request, response, next)
+    if (adapter.getDecision(request) === undefined) return consume(lane, undefined, request, response, next, isLate)
     const earlier = latestPass(adapter, request)
-    if (earlier === undefined) return consume(lane, earlier, request, response, next)
-    return chain(lane.findCounted(request, earlier), (counted) => {
-      if (counted === undefined) return consume(lane, earlier, request, response, next)
+    if (earlier === undefined) return consume(lane, earlier, request, response, next, isLate)
+    const found = lane.findCounted(request, earlier)
+    isLate ||= isPromise(found)
+    return chain(found, (counted) => {
+      if (counted === undefined) return consume(lane, earlier, request, response, next, isLate)
+      if (counted.allowed) return !isLate || isThere(request, response)
       // An `onDenied` may have admitted a denied request.
-      return counted.allowed || (adapter.headersSent(response) ? false : deny(counted, request, response, next))
+      return adapter.headersSent(response) ? false : deny(counted, request, response, next)
     })
+  }
+
+  /** Returns false if the client has gone, so that no handler is called. */
+  function isThere(request: Request, response: Response): boolean {
+    return adapter.isGone?.(request, response) === true ? leave(request) : true
+  }
+
+  /** The client has gone before the request went on. Other request limiters may hold slots for it. */
+  function leave(request: Request): false {
+    endWork(request as object)
+    return false
   }
 
   function consume(
@@ -197,15 +222,16 @@ export function requestLimiterOf<Request, Response, Next, OnDenied>(
     request: Request,
     response: Response,
     next: Next,
+    isLate: boolean,
   ): MaybePromise<boolean> {
     if (queue !== undefined)
-      return consumeInTurn(lane.limiter, queue, request, adapter, response).then(
+      return consumeInTurn(lane.limiter, queue, request, adapter, response).then((known) => {
+        if (known === undefined) return leave(request)
         // The delay of a leaky bucket has passed.
-        (known) =>
-          known !== undefined && apply(lane, known, latestPass(adapter, request), request, response, next, true, false),
-      )
+        return apply(lane, known, latestPass(adapter, request), request, response, next, true, false)
+      })
     const decision = lane.limiter.consume(request)
-    if (!isPromise(decision)) return apply(lane, decision, earlier, request, response, next, false)
+    if (!isPromise(decision)) return apply(lane, decision, earlier, request, response, next, isLate)
     // Another request limiter may have decided about the request in the meantime.
     return Promise.resolve(decision).then((known) =>
       apply(lane, known, latestPass(adapter, request), request, response, next, true),
@@ -228,7 +254,7 @@ export function requestLimiterOf<Request, Response, Next, OnDenied>(
     if (headers !== undefined) recordPass(decision, earlier, headers)
     observe?.(decision, request)
     if (!decision.allowed) return sent ? false : deny(decision, request, response, next)
-    if (isLate && adapter.isGone?.(request, response)) {
+    if (isLate && !isThere(request, response)) {
       charged.release(decision)
       return false
     }
@@ -252,7 +278,7 @@ export function requestLimiterOf<Request, Response, Next, OnDenied>(
         return true
       }
       charged.release(decision)
-      return false
+      return leave(request)
     } finally {
       release?.()
     }

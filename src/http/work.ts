@@ -80,3 +80,8 @@ export function noteWork(request: object, work: Work): void {
   if (known === undefined) works.byRequest.set(request, [work])
   else known.push(work)
 }
+
+/** No handler is called for a request whose client has gone. What other request limiters hold for it is given back. */
+export function endWork(request: object): void {
+  if (works.count > 0) for (const each of works.byRequest.get(request) ?? []) each.answered()
+}

@@ -6,7 +6,18 @@ import { connect } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
 import { rateLimit } from '../../adapters/node/index.ts'
-import { concurrent, createLimiter, everyone, memoryStore, type Store } from '../../src/index.ts'
+import {
+  concurrent,
+  createLimiter,
+  type Decision,
+  everyone,
+  leakyBucket,
+  type Limit,
+  type Limiter,
+  memoryStore,
+  perMinute,
+  type Store,
+} from '../../src/index.ts'
 import { remoteStore } from '../../src/testing/adapter/world.ts'
 import { QUICK } from '../parts.ts'
 import { limiterOf, listen, serveApp, usedBy } from './framework.ts'
@@ -108,6 +119,48 @@ describe.each(twoFrameworks)('$name', (framework) => {
         })
       },
     )
+  })
+})
+
+/** What takes time after a request has a slot. Each has another limiter. */
+const DELAYS: readonly (readonly [string, () => object])[] = [
+  [
+    'a store decides',
+    () => {
+      const store = remoteStore(memoryStore(), () => pause(200))
+      return { limiter: createLimiter<unknown>({ name: 'other', keyer: everyone, limits: perMinute(100), store }) }
+    },
+  ],
+  ['it waits in a queue', () => ({ limiter: usedUp(concurrent(1)), queue: {} })],
+  ['a leaky bucket delays it', () => ({ limiter: usedUp(leakyBucket({ quota: 1, window: '10s', capacity: 2 })) })],
+  ['skip returns false', () => ({ limiter: limiterOf(perMinute(100)), skip: () => pause(200, false) })],
+  ['skip returns true', () => ({ limiter: limiterOf(perMinute(100)), skip: () => pause(200, true) })],
+]
+
+function usedUp(limit: Limit): Limiter<unknown, Decision> {
+  const limiter = limiterOf(limit)
+  limiter.consume(undefined)
+  return limiter
+}
+
+describe.each(twoFrameworks)('$name', (framework) => {
+  test.each(DELAYS)('no handler starts for a client that leaves while %s, and no slot is kept', async (_, other) => {
+    const limiter = limiterOf(concurrent(QUOTA))
+    const { url, ran } = await serveApp(framework, {
+      limits: [
+        { limiter, checks: false },
+        { ...other(), checks: false },
+      ] as never,
+    })
+    const { port, hostname } = new URL(url)
+    const socket = connect(Number(port), hostname).on('error', () => undefined)
+    await once(socket, 'connect')
+    socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+    await vi.waitFor(() => expect(usedBy(limiter)).toBe(1))
+    socket.destroy()
+    await vi.waitFor(() => expect(usedBy(limiter)).toBe(0))
+    await pause(250)
+    expect(ran()).toBe(0)
   })
 })
 
