@@ -120,9 +120,10 @@ export function settlement<Request, Response>(
   /** Replaces the charge by a cost, and gives slots back, in one adjustment. */
   function end(decision: Decision, cost: Cost, releases = true): MaybePromise<void> {
     if (isOwn(limiter)) return limiter.end(decision, typeof cost === 'number' ? () => cost : cost, releases)
-    if (cost === 0) return limiter.refund(decision)
-    if (cost !== undefined) return limiter.settle(decision, cost)
-    return releases ? limiter.release?.(decision) : undefined
+    if (cost === 0 && releases) return limiter.refund(decision)
+    const settled = cost === undefined ? undefined : limiter.settle(decision, cost)
+    // `settle` keeps slots.
+    return releases && holdsSlots(decision) ? chain(settled, () => limiter.release?.(decision)) : settled
   }
 
   /** Returns the actual cost of a request, or 'reset'. */

@@ -244,4 +244,27 @@ describe.each(QUICK)('a slot', () => {
     await vi.waitFor(() => expect(usedBy(limiter)).toBe(0))
     expect(running.now).toBe(0)
   })
+
+  test.each([0, 3])('of a limiter of your own lasts as long as the work, with an actual cost of %i', async (cost) => {
+    const inner = limiterOf(concurrent(QUOTA), perMinute(100))
+    // Not one of the package: it could write logs, too.
+    const limiter = {
+      consume: (request: unknown) => inner.consume(request),
+      settle: (decision: Decision, actual: number) => inner.settle(decision, actual),
+      refund: (decision: Decision) => inner.refund(decision),
+      release: (decision: Decision) => inner.release(decision),
+      renew: (decision: Decision) => inner.renew(decision),
+    }
+    const running = new Running()
+    const url = await serveWith({ limiter, settleWith: () => cost }, async (_request, response) => {
+      await running.work()
+      response.end('ok')
+    })
+    await hangUp(url)
+    expect([usedBy(inner), running.now]).toEqual([1, 1])
+    await vi.waitFor(() => expect(usedBy(inner)).toBe(0))
+    expect(running.now).toBe(0)
+    await (await fetch(url)).text()
+    await vi.waitFor(() => expect(usedBy(inner)).toBe(0))
+  })
 })
