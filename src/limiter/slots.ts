@@ -47,6 +47,8 @@ export function dropSlots(decision: Decision): void {
 
 function holdAlone(decision: Decision, renew: Held['renew'], lease: number): void {
   const each = { renew, lease, due: 0 }
+  // A request that was delayed is held already.
+  dropSlots(decision)
   ownTimers.set(
     decision,
     setInterval(() => void renewed(decision, each), Math.min(lease / PART, LONGEST_TIMER)),

@@ -7,6 +7,7 @@ import {
   type AsyncStore,
   concurrent,
   createLimiter,
+  everyone,
   denyCache,
   fixedWindow,
   gcra,
@@ -435,5 +436,26 @@ it('renewal by itself goes on for the other limits when the slots of one were re
     expect(both.consume('b').allowed).toBe(false)
   } finally {
     dropSlots(running)
+  }
+})
+
+it('in a Worker, a decision that is held twice has one timer', async () => {
+  vi.stubGlobal('navigator', { userAgent: 'Cloudflare-Workers' })
+  vi.resetModules()
+  vi.useFakeTimers()
+  try {
+    const slots = await import('../../src/limiter/slots.ts')
+    const limiter = createLimiter({ name: randomUUID(), keyer: everyone, limits: concurrent(1), store: memoryStore() })
+    const running = limiter.consume(undefined)
+    // During its delay, and while it is handled.
+    slots.holdSlots(running, () => true)
+    slots.holdSlots(running, () => true)
+    expect(vi.getTimerCount()).toBe(1)
+    slots.dropSlots(running)
+    expect(vi.getTimerCount()).toBe(0)
+  } finally {
+    vi.useRealTimers()
+    vi.unstubAllGlobals()
+    vi.resetModules()
   }
 })
