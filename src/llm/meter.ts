@@ -1,6 +1,6 @@
 import type { Duration } from '../engine/limit.ts'
 import { knownOptions, milliseconds, wholeNumber } from '../util/validate.ts'
-import { membersOf, textTokens } from './tokens.ts'
+import { type Json, membersOf, textTokens, tokenCount } from './tokens.ts'
 import { report, type Reported, type Usage, usageOf } from './usage.ts'
 
 /** The options of `usageMeter`. */
@@ -58,6 +58,9 @@ const LONGEST = 4 * 2 ** 20
 /** Each line of an event takes some memory, however short it is. */
 const LINE_SIZE = 64
 
+/** The most choices of an answer that are told apart. */
+const MOST_CHOICES = 1000
+
 /** What an event says in words of the API, and not of the model. */
 const API_WORDS: ReadonlySet<string> = new Set(['role', 'type', 'id', 'call_id', 'index'])
 
@@ -68,6 +71,8 @@ class Meter implements UsageMeter {
   #isReported = false
   /** The tokens that were seen, as a fraction. */
   #seen = 0
+  /** The numbers of the choices that have begun and not ended. */
+  readonly #open = new Set<number | undefined>()
   #format: 'json' | 'events' | undefined
   /** The data of an event that has not ended, and a line that has not ended. An answer as JSON is one line. */
   #event = ''
@@ -194,12 +199,17 @@ class Meter implements UsageMeter {
   #take(json: unknown): void {
     const event = membersOf(json)
     const { type, choices, delta, content_block: block, content, output } = event
-    for (const each of Array.isArray(choices) ? (choices as unknown[]) : [])
-      this.#see(wordTokens(membersOf(each).delta ?? membersOf(each).message ?? membersOf(each).text))
+    for (const each of Array.isArray(choices) ? (choices as unknown[]) : []) this.#takeChoice(membersOf(each))
     this.#see(wordTokens(delta) + wordTokens(block) + wordTokens(content) + wordTokens(output))
     // The name of a function, whose arguments follow.
     if (type === 'response.output_item.added') this.#see(wordTokens(membersOf(event.item).name))
-    this.#isReported = report(this.#reported, event) ?? this.#isReported
+    this.#isReported = report(this.#reported, event, this.#open.size > 0) ?? this.#isReported
+  }
+
+  #takeChoice({ index, delta, message, text, finish_reason: reason }: Json): void {
+    this.#see(wordTokens(delta ?? message ?? text))
+    if (typeof reason === 'string') this.#open.delete(tokenCount(index))
+    else if (this.#open.size < MOST_CHOICES) this.#open.add(tokenCount(index))
   }
 
   /** A usage that came before the end of an answer is not all of it. What a model sends is at least one token. */

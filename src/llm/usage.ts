@@ -42,8 +42,9 @@ const FIELDS: readonly (readonly [name: string, inside?: string])[] = [
 /**
  * Adds what an answer or an event says about its tokens. Returns true if these are all tokens of the answer, and undefined if it says
  * nothing.
+ * @param isOpen true if a choice has begun and not ended
  */
-export function report(reported: Reported, event: Json): boolean | undefined {
+export function report(reported: Reported, event: Json, isOpen: boolean): boolean | undefined {
   const { type, choices, delta, message, response } = event
   const usage = membersOf(event.usage ?? membersOf(response).usage ?? membersOf(message).usage)
   let output: number | undefined
@@ -57,7 +58,7 @@ export function report(reported: Reported, event: Json): boolean | undefined {
   // Anthropic counts at the start of a stream, and at its end. Some servers with the API of OpenAI count in each event.
   if (type === 'message_start') return false
   if (type === 'message_delta') return typeof membersOf(delta).stop_reason === 'string'
-  return !Array.isArray(choices) || choices.every((each) => typeof membersOf(each).finish_reason === 'string')
+  return !isOpen || !Array.isArray(choices) || choices.length === 0
 }
 
 /** Returns the usage that was reported. OpenAI counts the tokens of caches in those of the prompt. Anthropic does not. */

@@ -130,6 +130,14 @@ describe('a usage', () => {
     expect([isReported, cost]).toEqual([false, 900])
   })
 
+  it('that comes with each event counts only when all choices have ended', async () => {
+    const event = (index: number, finish_reason: string | null, completion_tokens: number): string =>
+      data({ choices: [{ index, delta: {}, finish_reason }], usage: { prompt_tokens: 5, completion_tokens } })
+    const events = [event(0, null, 1), event(1, null, 2), event(0, 'stop', 3)]
+    expect((await readTexts(events, 900)).cost).toBe(900)
+    expect((await readTexts([...events, event(1, 'length', 4)], 900)).cost).toBe(9)
+  })
+
   it('of Anthropic counts at the end only', async () => {
     const more = data({ type: 'message_delta', delta: { stop_reason: null }, usage: { output_tokens: 9 } })
     expect((await readTexts([more], 900)).cost).toBe(900)
