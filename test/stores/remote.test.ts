@@ -18,6 +18,8 @@ import {
   type Store,
 } from '../../src/index.ts'
 import { remoteStore, serveStore, type StoreMessage } from '../../src/extend.ts'
+import { preflightLimiterOf } from '../../src/limiter/adapted.ts'
+import { createRules } from '../../src/rules/index.ts'
 import { MOST_CHARACTERS } from '../../src/stores/remote/message.ts'
 import { storeBehaviours, virtualClock } from '../../src/testing.ts'
 import { asJson, connectedStore } from '../support/connected-store.ts'
@@ -189,6 +191,24 @@ describe('serveStore', () => {
     for (const message of sent) expect([isMessage(asJson(message)), isMessage.errors]).toEqual([true, null])
   })
 
+  it('reads the longest keys and names that there are', async () => {
+    const sent: StoreMessage[] = []
+    const store = connectedStore(memoryStore(), {}, sent)
+    const key = 'k'.repeat(64)
+    const preflights = preflightLimiterOf(limiterOn(store))
+    expect((await preflights.consume(key)).remaining).toBe(1)
+    await preflights.reset(key)
+    const limits = [{ name: 'n'.repeat(256), quota: 5, window: '1h' }]
+    const rules = createRules({ policies: [{ name: 'p'.repeat(128), key: 'attribute:key', limits }] })
+    const limiter = createLimiter({ name: 'l'.repeat(256), rules, store })
+    const input = { method: 'GET', path: '/', attributes: { key } }
+    const decision = await limiter.consume(input)
+    expect(decision.remaining).toBe(4)
+    await limiter.refund(limiter.receipt(decision))
+    await limiter.reset(input)
+    for (const message of sent) expect([isMessage(asJson(message)), isMessage.errors]).toEqual([true, null])
+  })
+
   it.each<[string, unknown, string?]>([
     ['nothing', undefined],
     ['a list', [valid]],
@@ -199,7 +219,7 @@ describe('serveStore', () => {
     ['too many charges', withCharges(Array.from({ length: 1025 }, () => ({ policy: 0, key: 'a', cost: 1 })))],
     ['a policy that is not there', withCharges([{ policy: 1, key: 'a', cost: 1 }])],
     ['a policy by a name of Object', withCharges([{ policy: '__proto__', key: 'a', cost: 1 }])],
-    ['a key that is too long', withCharges([{ policy: 0, key: 'a'.repeat(65), cost: 1 }])],
+    ['a key that is too long', withCharges([{ policy: 0, key: 'a'.repeat(129), cost: 1 }])],
     ['a key that is an object', withCharges([{ policy: 0, key: {}, cost: 1 }])],
     ['a negative cost', withCharges([{ policy: 0, key: 'a', cost: -1 }])],
     ['a cost that is no number', withCharges([{ policy: 0, key: 'a', cost: NaN }])],

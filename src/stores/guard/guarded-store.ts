@@ -38,8 +38,8 @@ import type { Reporter } from './reporter.ts'
 const PROBE_LIMITER = '·probe'
 /** How many keys are tried to find one in a part of the store. */
 const TRIES = 5000
-/** Characters of a key, at most. */
-const LONGEST_KEY = 64
+/** Characters of a key, at most: one of a preflight has a prefix. */
+const LONGEST_KEY = 128
 
 /** Ends an operation that changes something: without an error if it is done. */
 type Done = (error?: unknown) => void

@@ -36,7 +36,7 @@ export interface MessagePolicy {
 export interface MessageCharge {
   /** The number of its limit in `policies`, from 0. */
   readonly policy: number
-  /** The key, at most 64 characters. */
+  /** The key, at most 128 characters. */
   readonly key: string
   /** The cost: a whole number from 0. */
   readonly cost: number

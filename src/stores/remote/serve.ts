@@ -39,8 +39,10 @@ import {
 
 /** The limits of senders that are known. Beyond it they are forgotten, and made again when they are needed. */
 const MOST_POLICIES = 10_000
-const LONGEST_KEY = 64
-const LONGEST_NAME = 256
+/** A key has 64 characters at most, and one of a preflight has a prefix. */
+const LONGEST_KEY = 128
+/** Longer than the name of a limiter with that of a policy. */
+const LONGEST_NAME = 512
 const RECEIPT_ID = /^[\w-]{16}$/
 const KINDS = ['consume', 'peek', 'adjust', 'renew', 'lock', 'forget'] as const
 
