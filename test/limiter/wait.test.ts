@@ -430,6 +430,28 @@ describe('a request that waits', () => {
   })
 })
 
+describe('a strict limit', () => {
+  it.each([
+    ['at once', () => memoryStore({ clock: Date })],
+    ['later', () => later()],
+  ] as const)(
+    'counts one denial of a request that waits for a slot, in a store that answers %s',
+    async (_, storeOf) => {
+      const limits = [concurrent(1), fixedWindow({ quota: 100, window: '1h', strict: true })]
+      const limiter = createLimiter({ keyer: (input: string) => input, limits, store: storeOf() })
+      const used = async (): Promise<number> => (await limiter.peek(key, { cost: 0 })).limits[1]!.used
+      const first = await limiter.wait(key)
+      const waiting = outcome(limiter.wait(key))
+      await vi.advanceTimersByTimeAsync(3000)
+      expect(await used()).toBe(2)
+      await limiter.release(first)
+      await vi.advanceTimersByTimeAsync(100)
+      expect(waiting.decision?.allowed).toBe(true)
+      expect(await used()).toBe(3)
+    },
+  )
+})
+
 describe('a full queue', () => {
   it('rejects the newest waiter of the longest key for one of a shorter key', async () => {
     const limiter = limiterOf(perSecond(1))

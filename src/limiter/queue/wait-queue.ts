@@ -206,7 +206,7 @@ export class WaitQueue {
   }
 
   async #askAlone(waiter: Waiter): Promise<void> {
-    const decision = await decide(waiter.store, sameCharges(waiter), 'consume')
+    const decision = await ask(waiter)
     if (waiter.isOver) {
       if (decision.allowed) await waiter.owner.refund(decision)
     } else if (decision.allowed) holdOrRefuse(waiter, decision)
@@ -281,7 +281,7 @@ export class WaitQueue {
     const place = this.#marks.placeBehind(group.lines, waiter)
     if (place >= 0) return this.#standBack(group, waiter, place)
     const changesBefore = group.place < 0 ? this.#changes : undefined
-    const asked = decide(waiter.store, sameCharges(waiter), 'consume')
+    const asked = ask(waiter)
     const decision = tools.isPromise(asked) ? await asked : asked
     if (!this.waiters.has(waiter)) {
       if (decision.allowed) await waiter.owner.refund(decision)
@@ -411,6 +411,14 @@ function decide(store: Store, charges: readonly Charge[], mode: DecisionMode): M
   return tools.chain(tools.perform(store, { kind: mode, charges, fresh: true }), (degraded) =>
     tools.combine(charges, degraded),
   )
+}
+
+/** Decides about a waiter. A strict limit counts each denial, so one that was denied before asks whether it would be admitted now. */
+function ask(waiter: Waiter): MaybePromise<Decision> {
+  const consume = (): MaybePromise<Decision> => decide(waiter.store, sameCharges(waiter), 'consume')
+  if (waiter.denied === undefined || !waiter.charges.some(({ policy }) => policy.compiled.strict)) return consume()
+  const seen = decide(waiter.store, sameCharges(waiter), 'peek')
+  return tools.chain(seen, (decision) => (decision.allowed ? consume() : decision))
 }
 
 function sameCharges({ charges }: Waiter): Charge[] {
