@@ -1,3 +1,7 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, existsSync, openSync } from 'node:fs'
+import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { EXIT, exitCodeOf } from '../../src/cli/print.ts'
 import { SluiceError } from '../../src/index.ts'
@@ -213,5 +217,27 @@ describe('the exit code', { timeout: 120_000 }, () => {
     expect(await cli.start(['--help'])).toMatchObject({ code: EXIT.done, error: '' })
     expect(await cli.start(['inspct'])).toMatchObject({ code: EXIT.misused, out: '' })
     expect(await cli.start(['replay', 'none.log', ...LIMIT])).toMatchObject({ code: EXIT.failed, out: '' })
+  })
+
+  it.each([
+    ['that of the command when nobody reads the rest of its output, as before `| head`', EXIT.done, ['--help']],
+    ['that of the command when nobody reads its mistakes', EXIT.misused, ['inspct']],
+  ])('is %s', async (_, code, words) => {
+    const child = spawn(process.execPath, [await cli.program(), ...words])
+    child.stdout.destroy()
+    child.stderr.destroy()
+    expect(await once(child, 'exit')).toEqual([code, null])
+  })
+
+  it.runIf(existsSync('/dev/full'))('is 1, with the reason, when the output cannot be written', async () => {
+    const full = openSync('/dev/full', 'w')
+    try {
+      const child = spawn(process.execPath, [await cli.program(), '--help'], { stdio: ['ignore', full, 'pipe'] })
+      const [error, [code]] = await Promise.all([text(child.stderr!), once(child, 'exit')])
+      expect(error).toBe('sluice: the output cannot be written: ENOSPC: no space left on device, write\n')
+      expect(code).toBe(EXIT.failed)
+    } finally {
+      closeSync(full)
+    }
   })
 })
