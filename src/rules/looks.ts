@@ -31,6 +31,8 @@ export function repeatedLooks(look: () => Promise<number>, soon: () => number): 
   void run()
   return {
     notice() {
+      // Notices that come all the time do not put the look off.
+      if (isNoticed) return
       isNoticed = true
       if (!isLooking) lookIn(soon())
     },

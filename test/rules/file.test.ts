@@ -15,10 +15,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
-import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { Duration } from '../../src/index.ts'
 import { type FileOptions, type Rules, rulesFromFile } from '../../src/rules/index.ts'
 import { problemText } from '../../src/rules/document.ts'
+import { repeatedLooks } from '../../src/rules/looks.ts'
 import { fixedWindow } from '../../src/algorithms/fixed-window.ts'
 import { defineAlgorithm } from '../../src/extend.ts'
 import { warningsOf } from '../support/http.ts'
@@ -104,6 +105,25 @@ describe('rulesFromFile reads', () => {
     })
     await expect(rulesFromFile('a.json', { pool: 1 } as object)).rejects.toMatchObject({ code: 'UNKNOWN_OPTION' })
   })
+})
+
+it('looks soon, however often the system reports other changes, such as those of a log beside the file', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const look = vi.fn(async () => 2000)
+  const looks = repeatedLooks(look, () => 20)
+  onTestFinished(() => looks.stop())
+  await vi.advanceTimersByTimeAsync(0)
+  for (let ms = 0; ms < 1000; ms += 5) {
+    looks.notice()
+    await vi.advanceTimersByTimeAsync(5)
+  }
+  expect(look).toHaveBeenCalledTimes(51)
+  // None is left over.
+  await vi.advanceTimersByTimeAsync(1900)
+  expect(look).toHaveBeenCalledTimes(51)
+  await vi.advanceTimersByTimeAsync(200)
+  expect(look).toHaveBeenCalledTimes(52)
 })
 
 it('compiles a document once, and one with mistakes once', async () => {
