@@ -1,3 +1,4 @@
+import { background } from '../util/clock.ts'
 import { madeOnce, shared } from '../util/copies.ts'
 import { warn } from '../util/warn.ts'
 
@@ -23,6 +24,8 @@ export const DEFAULT_KEPT = 2
 const LEAST_SIZE = 4
 /** Milliseconds after which a connection that is not used goes back to the pool. */
 const IDLE_MS = 5000
+/** Milliseconds that the server has to answer before and after a connection is kept: a network that swallows packets reports no error. */
+const ANSWER_MS = 2000
 /** Milliseconds between two looks at idle connections, and at whether the pool is ending. */
 const LOOK_MS = 250
 /** Milliseconds that a decision waits for a connection before a warning says so. */
@@ -106,7 +109,7 @@ export class Connections<Connection> {
     const connection = await this.#taken()
     const onLost = (): void => this.#lose(connection)
     try {
-      await this.#pool.keep(connection, onLost)
+      await answered(this.#pool.keep(connection, onLost))
     } catch (error) {
       this.#pool.putBack(connection, true)
       throw error
@@ -156,12 +159,13 @@ export class Connections<Connection> {
   }
 
   async #putBack(connection: Connection, isBroken: boolean): Promise<void> {
-    const left = this.#pool.leave(connection, this.#listeners.get(connection)!)
-    this.#listeners.delete(connection)
-    const isUseless = await left.then(
-      () => isBroken,
+    const left = answered(this.#pool.leave(connection, this.#listeners.get(connection)!)).then(
+      () => false,
       () => true,
     )
+    this.#listeners.delete(connection)
+    // One that is broken may never answer.
+    const isUseless = isBroken || (await left)
     this.#held--
     this.#pool.putBack(connection, isUseless)
     void this.#openFor(this.#waiting[0])
@@ -182,6 +186,19 @@ export class Connections<Connection> {
       'SLUICE_POOL_FULL',
       `A decision waits for a connection, because other queries use all ${size} connections of the pool. ${remedy}, or give the store a pool of its own.`,
     )
+  }
+}
+
+/** Rejects if there is no answer in time. */
+async function answered(work: Promise<void>): Promise<void> {
+  let cancel = (): void => undefined
+  const late = new Promise<never>((_, reject) => {
+    cancel = background(ANSWER_MS, () => reject(new Error(`no answer within ${ANSWER_MS} ms`)))
+  })
+  try {
+    await Promise.race([work, late])
+  } finally {
+    cancel()
   }
 }
 

@@ -379,6 +379,32 @@ describe('a connection that is lost', () => {
     expect(await limiter.consume('ann')).toMatchObject({ remaining: 98 })
   })
 
+  it('is replaced when a network has forgotten all that the store keeps', { timeout: 60_000 }, async () => {
+    const proxy = (await Proxy.listen()).to(server.port)
+    leftovers.push(() => proxy.close())
+    const here = await world({ uri: `mysql://sluice@127.0.0.1:${proxy.port}/shop` })
+    const limiter = limiterOn(here, 100, { timeout: 1000 })
+    proxy.set('pass', 30)
+    /** Decides on both connections: decisions of one moment share a transaction. */
+    const decideOnBoth = async (): Promise<PromiseSettledResult<unknown>[]> => {
+      const first = limiter.consume('ann')
+      await pause(10)
+      return Promise.allSettled([first, limiter.consume('ben')])
+    }
+    const done = { status: 'fulfilled' }
+    expect(await decideOnBoth()).toMatchObject([done, done])
+    proxy.forget()
+    const lost = { status: 'rejected', reason: { cause: { message: 'no answer within 2000 ms' } } }
+    expect(await decideOnBoth()).toMatchObject([lost, lost])
+    expect(await limiter.consume('ann')).toMatchObject({ remaining: 98 })
+
+    expect(await decideOnBoth()).toMatchObject([done, done])
+    proxy.forget()
+    // Idle ones go back to the pool after five seconds, which takes two more without an answer.
+    await pause(8000)
+    expect(await limiter.consume('ann')).toMatchObject({ remaining: 96 })
+  })
+
   it('that comes too late from the pool goes back to it', async () => {
     const here = await world({ connectionLimit: 1 })
     const limiter = limiterOn(here, 100, { timeout: 1 })

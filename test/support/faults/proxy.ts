@@ -64,6 +64,11 @@ export class Proxy {
     for (const link of this.#links) this.#apply(link)
   }
 
+  /** Loses what present connections send and receive, and keeps them open. New ones pass. */
+  forget(): void {
+    for (const link of this.#links) link.isLost = true
+  }
+
   async close(): Promise<void> {
     for (const { near, far } of this.#links) for (const each of [near, far]) each.destroy()
     this.#server.close()
