@@ -166,11 +166,7 @@ export const sql = [
   ),
   connections('warns once')('warns each time', 'this.#hasWarned = true', 'void 0'),
   connections('not full')('warns about a pool that is not full', 'if (!this.#hasWarned) timer', 'timer'),
-  connections('settings back')(
-    'leaves its settings',
-    'const left = this.#pool.leave(',
-    'const left = Promise.resolve(0) ?? (',
-  ),
+  connections('settings back')('leaves its settings', 'answered(this.#pool.leave(', 'answered(Promise.resolve() ?? ('),
   rows('alone, and fails alone')('repeats nothing', 'return (this.#isRepeated = true)', 'return false'),
   rows('one at a time')('tries all locked rows at the same time', '|| !this.#isApart :', '|| true :'),
   rows('same error')(
