@@ -25,16 +25,6 @@ const parts: Readonly<Record<string, object>> = {
   'with a router that has no stack': { get: () => false, router: {} },
   'with a router of other entries': { get: () => false, router: { stack: [undefined, { handle: undefined }] } },
   'with settings that throw': { get: throws },
-  'with properties that throw': Object.defineProperties(
-    {},
-    {
-      get: { get: throws },
-      router: { get: throws },
-      middleware: { get: throws },
-      proxyIpHeader: { get: throws },
-      server: { get: throws },
-    },
-  ),
   'that is a proxy whose traps throw': new Proxy(
     {},
     { get: throws, has: throws, getPrototypeOf: throws, ownKeys: throws },

@@ -83,14 +83,4 @@ describe('a function that is passed in place of being called', () => {
       /^INVALID_OPTION store: expected a store such as memoryStore\(\)/,
     )
   })
-
-  test('is refused: rateLimit, which a framework calls with a request', () => {
-    const request = new Request('http://localhost/')
-    // Fastify calls its plugin with an instance, and Nest has a module.
-    const middlewares = Object.entries(adapters).filter(([name]) => !['fastify', 'nestjs'].includes(name))
-    for (const rateLimit of middlewares.map(([, each]) => each['rateLimit'] as (given: object) => unknown))
-      expect(mistakeOf(() => rateLimit(request))).toMatch(
-        /^INVALID_OPTION rateLimit: expected options such as .* in a call where the app is created, got an object$/,
-      )
-  })
 })

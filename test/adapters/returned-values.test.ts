@@ -1,7 +1,6 @@
 // What a function in the options of `rateLimit` returns by mistake. It never leaves a request uncounted without an error or a warning.
 import { describe, expect, test } from 'vitest'
-import { createLimiter, everyone, fixedWindow, type Limit, unlimited } from '../../src/index.ts'
-import { createRules } from '../../src/rules/rules.ts'
+import { createLimiter, everyone, fixedWindow } from '../../src/index.ts'
 import type { AnyOptions, Served } from '../../src/testing.ts'
 import { ask, warningsOf } from '../support/http.ts'
 import { turns } from '../support/unhandled.ts'
@@ -10,36 +9,15 @@ import { onlyTwoFrameworks } from './frameworks.ts'
 
 const LIMIT = fixedWindow({ quota: 1, window: '1h' })
 const base: AnyOptions = { keyer: everyone, limits: LIMIT }
-const plans: Readonly<Record<string, Limit>> = { free: LIMIT }
 
-/** Options with a function that returns a mistake before a request is admitted, and the code of the error. */
-const refused: readonly (readonly [name: string, options: AnyOptions, code: string])[] = [
-  ['limits: undefined for an unknown plan', { ...base, limits: () => plans['enterprize'] }, 'INVALID_LIMIT'],
-  ['limits: null', { ...base, limits: () => null }, 'INVALID_LIMIT'],
-  ['limits: undefined in a list', { ...base, limits: () => [LIMIT, undefined] }, 'INVALID_LIMIT'],
-  ['limits: a promise of undefined', { ...base, limits: async () => plans['enterprize'] }, 'INVALID_LIMIT'],
-  ['limits: undefined beside a limit', { ...base, limits: [LIMIT, () => undefined] }, 'INVALID_LIMIT'],
-  ['cost: undefined', { ...base, cost: () => undefined }, 'INVALID_COST'],
-  ['cost: NaN', { ...base, cost: () => NaN }, 'INVALID_COST'],
-  ['cost: a negative number', { ...base, cost: async () => -1 }, 'INVALID_COST'],
-  ['skip: an object', { ...base, skip: () => ({}) }, 'INVALID_OPTION'],
-  ['skip: a promise of an empty list', { ...base, skip: async () => [] }, 'INVALID_OPTION'],
-  ['skip: a text', { ...base, skip: () => 'false' }, 'INVALID_OPTION'],
-  ['skip: a number', { ...base, skip: () => 1 }, 'INVALID_OPTION'],
-  ['skip: a function', { ...base, skip: () => () => false }, 'INVALID_OPTION'],
-  ['keyer: NaN', { ...base, keyer: () => NaN }, 'INVALID_KEY'],
-  ['keyer: an object', { ...base, keyer: async () => ({ id: 'ann' }) }, 'INVALID_KEY'],
-  [
-    'attributes of rules: undefined',
-    {
-      rules: createRules(
-        { policies: [{ name: 'api', key: 'attribute:tenant', limits: [{ quota: 1, window: '1h' }] }] },
-        { attributes: () => undefined as never },
-      ),
-    },
-    'INVALID_OPTION',
-  ],
-]
+/** What `skip` returns by mistake: no request is admitted. test/limiter/returned-values.test.ts has keys, limits and costs. */
+const refused: Readonly<Record<string, () => unknown>> = {
+  'an object': () => ({}),
+  'a promise of an empty list': async () => [],
+  'a text': () => 'false',
+  'a number': () => 1,
+  'a function': () => () => false,
+}
 
 /** Options with a function that returns nothing, or a value that JavaScript takes for false: the request is counted. */
 const counted: Readonly<Record<string, AnyOptions>> = {
@@ -79,17 +57,12 @@ describe.each(onlyTwoFrameworks)('$name', (harness) => {
     return found
   }
 
-  test.each(refused)('%s admits nobody, and the error goes to the framework', async (_, options, code) => {
-    const server = await served(options)
+  test.each(Object.entries(refused))('skip: %s admits nobody, and the error goes to the framework', async (_, skip) => {
+    const server = await served({ ...base, skip })
     expect([await statuses(server, 3), server.ran()]).toEqual([[500, 500, 500], 0])
-    expect(server.errors).toEqual(Array(3).fill(expect.objectContaining({ name: 'SluiceError', code })))
-  })
-
-  test('unlimited and an empty list exempt a request', async () => {
-    for (const limits of [() => unlimited, async () => []]) {
-      const server = await served({ ...base, limits })
-      expect([await statuses(server, 3), server.ran()]).toEqual([[200, 200, 200], 3])
-    }
+    expect(server.errors).toEqual(
+      Array(3).fill(expect.objectContaining({ name: 'SluiceError', code: 'INVALID_OPTION' })),
+    )
   })
 
   test.each([
@@ -98,25 +71,6 @@ describe.each(onlyTwoFrameworks)('$name', (harness) => {
   ])('%s leaves a request charged', async (_, options, warnings) => {
     const codes = await warningsOf(async () => expect(await statuses(await served(options), 2)).toEqual([200, 429]))
     expect(codes).toEqual(warnings)
-  })
-
-  test('an attribute that no policy matches is limited by a policy without `match`', async () => {
-    const free = {
-      name: 'free',
-      key: 'ip',
-      match: { attributes: { plan: 'free' } },
-      limits: [{ quota: 1, window: '1h' }],
-    }
-    const all = { name: 'all', key: 'ip', limits: [{ quota: 2, window: '1h' }] }
-    const attributes = (): Record<string, string> => ({ plan: 'enterprize' })
-    const address = (): string => '192.0.2.1'
-    for (const [policies, third] of [
-      [[free], 200],
-      [[free, all], 429],
-    ] as const) {
-      const server = await served({ rules: createRules({ policies }, { attributes, address }) })
-      expect(await statuses(server, 3)).toEqual([200, 200, third])
-    }
   })
 
   test('true skips, refunds and resets', async () => {

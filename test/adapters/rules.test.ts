@@ -1,5 +1,5 @@
-import { describe, expect, it } from 'vitest'
-import type { Decision } from '../../src/index.ts'
+import { describe, expect, it, test } from 'vitest'
+import { createLimiter, type Decision } from '../../src/index.ts'
 import { createRules, type PolicyRule } from '../../src/rules/index.ts'
 import { rateLimit as limitFetch } from '../../adapters/fetch/index.ts'
 import { createRequestLimiter, type HttpAdapter } from '../../src/http/index.ts'
@@ -18,6 +18,12 @@ describe('the key ip of rules', () => {
     await handle(new Request('http://localhost/'), { peer: '192.0.2.7' })
     expect(decisions[0]!.limits[0]!.key).toBe('192.0.2.7')
   })
+})
+
+test('attributes of rules that are no object are refused', () => {
+  const byTenant: PolicyRule = { ...policy, key: 'attribute:tenant' }
+  const rules = createRules({ policies: [byTenant] }, { attributes: () => undefined as never })
+  expect(() => createLimiter({ rules }).consume({})).toThrow(/^attributes: expected an object/)
 })
 
 describe('an adapter that cannot return the path of a request', () => {

@@ -1,23 +1,12 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { Pool } from 'pg'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { rateLimit as express } from '../../adapters/express/index.ts'
 import { rateLimit as koa } from '../../adapters/koa/index.ts'
 import { denyCache, guard, memoryStore, perMinute, SluiceError, type Store } from '../../src/index.ts'
 import { rowStore } from '../../src/extend.ts'
-import { postgresStore, postgresTable } from '../../src/stores/postgres.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import { sqliteStore } from '../../src/stores/sqlite.ts'
 import { recordWarnings } from '../support/guarded.ts'
-import { freePort } from '../support/redis.ts'
 import { connect, server, until } from '../support/redis-tests.ts'
-import { startPostgres } from '../support/postgres.ts'
-import { sqliteAddon } from '../support/sqlite-addon.ts'
-
-beforeAll(sqliteAddon, 600_000)
 
 let warnings: ReturnType<typeof recordWarnings>
 beforeEach(() => {
@@ -87,38 +76,6 @@ describe('the set-up of a store is checked by adapters', () => {
   })
 })
 
-describe('PostgreSQL', { timeout: 60_000 }, () => {
-  let database: Awaited<ReturnType<typeof startPostgres>>
-  let pool: Pool
-  beforeAll(async () => {
-    database = await startPostgres()
-    pool = new Pool({ connectionString: database.url })
-  })
-  afterAll(async () => {
-    await pool.end()
-    await database.remove()
-  })
-
-  it('a table that is missing is a warning with the command, before the first request', async () => {
-    mount(postgresStore(pool, { table: 'none' }))
-    await until(async () => warnings.codes.includes('SLUICE_SETUP'))
-    expect((await problems())[0]).toContain('npx sluice migrate postgres://… --apply --table none')
-  })
-
-  it('a table that is right is no warning', async () => {
-    await pool.query(postgresTable({ table: 'right' }))
-    mount(postgresStore(pool, { table: 'right' }))
-    expect(await problems()).toEqual([])
-  })
-
-  it('a server that does not answer is no warning of the set-up', async () => {
-    const away = new Pool({ connectionString: `postgres://127.0.0.1:${await freePort()}/shop` })
-    mount(postgresStore(away))
-    expect(await problems()).toEqual([])
-    await away.end()
-  })
-})
-
 it('Redis: too few rights are a warning with the command', async () => {
   const { port } = await server()
   await connect(port).call('ACL', 'SETUSER', 'few', 'on', '>secret', '~sluice:*', '+ping', '+eval', '+evalsha')
@@ -127,13 +84,4 @@ it('Redis: too few rights are a warning with the command', async () => {
   expect((await problems())[0]).toContain('ACL SETUSER')
   mount(redisStore(connect(port)))
   expect(await problems()).toHaveLength(1)
-})
-
-it('SQLite: a file that is right is no warning', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'sluice-setup-'))
-  const store = sqliteStore(join(folder, 'limits.db'))
-  mount(store)
-  expect(await problems()).toEqual([])
-  await store.close?.()
-  rmSync(folder, { recursive: true })
 })

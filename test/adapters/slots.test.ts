@@ -1,7 +1,6 @@
 // Slots of `concurrent` in every framework: each response that ends in any way gives them back.
 import { once } from 'node:events'
 import http from 'node:http'
-import http2 from 'node:http2'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
@@ -15,7 +14,6 @@ import {
   leakyBucket,
   type Limiter,
   memoryStore,
-  stack,
   type Store,
 } from '../../src/index.ts'
 import { remoteStore } from '../../src/testing/adapter/world.ts'
@@ -125,33 +123,6 @@ describe.each(QUICK)('a server of node:http', () => {
     expect((await ask({ url })).status).toBe(200)
   })
 
-  test('gives slots back when streams of HTTP/2 end in any way', async () => {
-    const limiter = limiterOf(concurrent(5))
-    const limit = rateLimit({ limiter, queue: { max: 1000, maxWait: '10s' } } as never)
-    const listener = limit((request, response) => {
-      response.write('a')
-      const timer = setTimeout(() => response.end('b'), Math.random() * 10)
-      request.on('close', () => clearTimeout(timer))
-    })
-    const { url } = await listen(http2.createServer(listener as never))
-    // A server closes a connection on which many streams are cancelled.
-    const sessions: http2.ClientHttp2Session[] = []
-    let left = REQUESTS
-    const client = async (): Promise<void> => {
-      while (left-- > 0) {
-        const session = (sessions[Math.floor(left / 1000)] ??= http2.connect(url))
-        const stream = session.request({ ':path': '/' }).on('error', () => undefined)
-        stream.resume()
-        if (left % 3 === 0) setTimeout(() => stream.close(http2.constants.NGHTTP2_CANCEL), Math.random() * 10)
-        await once(stream, 'close')
-      }
-    }
-    await Promise.all(Array.from({ length: CLIENTS }, client))
-    await vi.waitFor(() => expect(usedBy(limiter)).toBe(0), { timeout: 5000 })
-    expect(slotsHeld()).toEqual([])
-    for (const session of sessions) session?.destroy()
-  })
-
   test('renews a slot while the response is open, and not when it has ended', async () => {
     const limiter = limiterOf(concurrent({ quota: 1, expiresAfter: '300ms' }))
     const { url } = await serveLimited({ limiter }, (request, response) => {
@@ -200,34 +171,37 @@ describe.each(QUICK)('a server of node:http', () => {
     warned.mockRestore()
   })
 
-  test('lets requests wait in their order, and denies what the queue does not hold', async () => {
-    const limiter = limiterOf(concurrent(1))
-    const done: string[] = []
-    const open: (() => void)[] = []
-    const { url } = await serveLimited({ limiter, queue: { max: 2, maxWait: '10s' } }, (request, response) => {
-      open.push(() => {
-        done.push(request.url!)
-        response.end(request.url)
+  test.each([{ max: 2 }, { maxTotal: 2 }])(
+    'lets requests wait in their order, and denies more than %o',
+    async (most) => {
+      const limiter = limiterOf(concurrent(1))
+      const done: string[] = []
+      const open: (() => void)[] = []
+      const { url } = await serveLimited({ limiter, queue: { ...most, maxWait: '10s' } }, (request, response) => {
+        open.push(() => {
+          done.push(request.url!)
+          response.end(request.url)
+        })
       })
-    })
-    const replies = [ask({ url }, '/1')]
-    await until(() => open.length === 1)
-    replies.push(ask({ url }, '/2'))
-    await until(() => waitersOf(limiter) === 1)
-    replies.push(ask({ url }, '/3'))
-    await until(() => waitersOf(limiter) === 2)
-    expect(await ask({ url }, '/4')).toMatchObject({ status: 429, headers: { 'retry-after': '1' } })
-    for (let i = 0; i < 3; i++) {
-      await until(() => open.length > i)
-      open[i]!()
-    }
-    expect((await Promise.all(replies)).map(({ status, body }) => [status, body])).toEqual([
-      [200, '/1'],
-      [200, '/2'],
-      [200, '/3'],
-    ])
-    expect(done).toEqual(['/1', '/2', '/3'])
-  })
+      const replies = [ask({ url }, '/1')]
+      await until(() => open.length === 1)
+      replies.push(ask({ url }, '/2'))
+      await until(() => waitersOf(limiter) === 1)
+      replies.push(ask({ url }, '/3'))
+      await until(() => waitersOf(limiter) === 2)
+      expect(await ask({ url }, '/4')).toMatchObject({ status: 429, headers: { 'retry-after': '1' } })
+      for (let i = 0; i < 3; i++) {
+        await until(() => open.length > i)
+        open[i]!()
+      }
+      expect((await Promise.all(replies)).map(({ status, body }) => [status, body])).toEqual([
+        [200, '/1'],
+        [200, '/2'],
+        [200, '/3'],
+      ])
+      expect(done).toEqual(['/1', '/2', '/3'])
+    },
+  )
 
   test('denies a request when its longest wait is over', async () => {
     const limiter = limiterOf(concurrent({ quota: 1, retryAfter: '3s' }))
@@ -260,71 +234,6 @@ describe.each(QUICK)('a server of node:http', () => {
     responses[0]!.end('ok')
     await until(() => usedBy(limiter) === 0)
     expect(responses.length).toBe(1)
-  })
-
-  /** Serves one request at a time, of two tenants. Returns how many wait, and sends a request of a tenant. */
-  async function serveTenants(queue: object): Promise<{
-    send(tenant: string): Promise<number>
-    waiting(): number
-    end(): void
-  }> {
-    const store = memoryStore()
-    const tenant = createLimiter<http.IncomingMessage>({
-      name: 'tenant of a queue',
-      keyer: (request) => request.url!,
-      limits: concurrent(1000),
-      store,
-    })
-    const site = createLimiter<http.IncomingMessage>({ name: 'site', keyer: everyone, limits: concurrent(1), store })
-    const limiter = stack(tenant, site)
-    const open: (() => void)[] = []
-    let isOver = false
-    const { url } = await serveLimited({ limiter, queue }, (_request, response) => {
-      open.push(() => response.end('ok'))
-      if (isOver) response.end('ok')
-    })
-    const agent = new http.Agent({ maxSockets: Infinity })
-    return {
-      send: (path) =>
-        new Promise((resolve, reject) => {
-          http
-            .get(`${url}/${path}`, { agent }, (response) => resolve(response.resume().statusCode!))
-            .on('error', reject)
-        }),
-      waiting: () => waitersOf(limiter as never),
-      end() {
-        isOver = true
-        for (const each of open) each()
-      },
-    }
-  }
-
-  test('a key that fills its places in the queue denies no other key', async () => {
-    const { send, waiting, end } = await serveTenants({ max: 3, maxWait: '20s' })
-    const busy = Array.from({ length: 10 }, () => send('busy'))
-    await until(() => waiting() === 3)
-    const others = [send('other'), send('other')]
-    await until(() => waiting() === 5)
-    end()
-    expect(await Promise.all(others)).toEqual([200, 200])
-    expect((await Promise.all(busy)).filter((status) => status === 429)).toHaveLength(6)
-  })
-
-  test('a full queue denies the newest request of the longest key', async () => {
-    const { send, waiting, end } = await serveTenants({ max: 50, maxTotal: 6, maxWait: '20s' })
-    let denied = 0
-    const busy = Array.from({ length: 12 }, async () => {
-      const status = await send('busy')
-      if (status === 429) denied++
-      return status
-    })
-    await until(() => denied === 5)
-    const others = [send('other'), send('other')]
-    await until(() => denied === 7)
-    expect(waiting()).toBe(6)
-    end()
-    expect(await Promise.all(others)).toEqual([200, 200])
-    expect((await Promise.all(busy)).filter((status) => status === 200)).toHaveLength(5)
   })
 
   const LEAVES: readonly (readonly [string, (socket: Socket) => unknown])[] = [
@@ -407,12 +316,12 @@ describe.each(QUICK)('a server of node:http', () => {
     )
   })
 
-  test.each([[{ max: 0 }], [{ maxTotal: 0 }], [{ maxWait: 'soon' }], [{ least: 1 }], [5]])(
-    'refuses the queue %o',
-    (queue) => {
-      expect(() => rateLimit({ limiter: limiterOf(concurrent(1)), queue } as never)).toThrow(/queue|least/)
-    },
-  )
+  test.each([
+    ...[{ max: 0 }, { maxTotal: 0 }, { maxWait: 'soon' }, { least: 1 }, 5].map((queue) => ({ queue })),
+    { release: 'never' },
+  ])('refuses %o', (options) => {
+    expect(() => rateLimit({ limiter: limiterOf(concurrent(1)), ...options } as never)).toThrow(/queue|least|release/)
+  })
 })
 
 function waitersOf(limiter: object): number {

@@ -94,16 +94,3 @@ describe.each(tested)('$name: no request is read from', (framework) => {
     }
   })
 })
-
-test('a request after a small body is read, the control', async () => {
-  const server = await serveApp(tested[0]!, { limits: [timesOf(0)] })
-  const urls = await urlsOf(async () => {
-    const socket = await dial(server.url)
-    socket.write(head(5))
-    await pause()
-    socket.write('hello' + HIDDEN)
-    await pause()
-    socket.destroy()
-  })
-  expect(urls).toEqual(['/', '/hidden'])
-})

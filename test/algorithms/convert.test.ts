@@ -165,14 +165,6 @@ describe('a new quota keeps the window', () => {
     const changed = used(json, 8).convert({ ...TEN, ...json, quota: 20 }, START + 300_000)
     expect(changed.peek(START + 300_000, 0)).toMatchObject({ remaining: 12, reset: reset * 1000 })
   })
-
-  it.each(cases)('and a smaller one uses up at most all of it: %s', (_, json) => {
-    const changed = used(json, 8).convert({ ...TEN, ...json, quota: 4 }, START + 300_000)
-    expect(changed.peek(START + 300_000, 0).remaining).toBe(0)
-    const { retry } = changed.peek(START + 300_000, 1)
-    expect(retry).toBeLessThanOrEqual(2_000_000)
-    expect(changed.peek(START + 300_000 + retry, 1).allowed).toBe(true)
-  })
 })
 
 describe('a new window', () => {
@@ -231,12 +223,5 @@ describe.each(['greedy', 'interval'])('a bucket that does not start full, refill
     const changed = subject.convert({ ...json, quota: 20, initial: 5 }, START + 1_700_000)
     expect(changed.peek(START + 1_700_000, 0)).toMatchObject({ remaining: 20, reset })
     expect(changed.peek(START + 2_000_000, 0)).toMatchObject({ remaining: 5, reset: 0 })
-  })
-
-  it('keeps what was used when the option initial is added or removed', () => {
-    const full = used(json, 8)
-    const changed = full.convert({ ...json, initial: 0 }, START)
-    expect(changed.peek(START, 0).remaining).toBe(2)
-    expect(changed.convert(json, START).peek(START, 0)).toEqual(full.peek(START, 0))
   })
 })

@@ -5,34 +5,7 @@ import { describe, expect, it } from 'vitest'
 
 interface Summary {
   readonly trips: number
-  readonly waits: number
-  readonly requests: number
   readonly difference: number
-  readonly overshoot: number
-  readonly fairness: number
-  readonly overdrawn: number
-}
-
-interface Row {
-  readonly processes: number
-  readonly load: number
-  readonly exact: Summary
-  readonly lease: Summary
-  readonly reports: Summary
-  readonly shares: Summary
-}
-
-interface Results {
-  readonly parts: { readonly oneKey: readonly Row[]; readonly begin: readonly Row[] }
-}
-
-const MINUTE = 60_000
-
-/** Simulates a small part of the grid in a separate process. */
-async function simulate(...args: string[]): Promise<Results> {
-  const command = ['bench/simulate/run.mjs', '--json', '--quick', ...args]
-  const { stdout } = await promisify(execFile)(process.execPath, command, { maxBuffer: 1e7 })
-  return JSON.parse(stdout) as Results
 }
 
 /** The cells of each line of a table in Markdown, without padding. */
@@ -46,34 +19,6 @@ function rowsOf(markdown: string): string[] {
       .join('|'),
   )
 }
-
-describe('npm run simulate', () => {
-  it('simulates every method under the same requests', { timeout: 2 * MINUTE }, async () => {
-    const { oneKey } = (await simulate('--part', 'oneKey')).parts
-    expect(oneKey.length).toBe(4 * 3 * 2)
-    for (const row of oneKey) {
-      const { exact, lease, reports, shares } = row
-      expect(exact, JSON.stringify(row)).toMatchObject({ trips: 1, waits: 1, difference: 0, overshoot: 0 })
-      expect(shares).toMatchObject({ trips: 0, waits: 0 })
-      // No process has used a unit before it was charged.
-      expect([exact.overdrawn, lease.overdrawn]).toEqual([0, 0])
-      // A lease of 250 ms shifts at most a quarter of what returns in a second.
-      expect(lease.overshoot).toBeLessThanOrEqual(0.25)
-      expect(lease.difference).toBeLessThanOrEqual(0.25)
-      for (const { requests, fairness } of [exact, lease, reports, shares]) {
-        expect(requests).toBe(exact.requests)
-        expect(fairness).toBeGreaterThan(0)
-        expect(fairness).toBeLessThanOrEqual(1.000001)
-      }
-    }
-    const steady = (processes: number): Row => oneKey.find((row) => row.processes === processes && row.load === 0.9)!
-    expect(steady(1).lease.trips).toBeLessThan(0.05)
-    expect(steady(20).lease.trips).toBeLessThan(0.5)
-    expect(steady(1000).lease.trips).toBeGreaterThan(0.9)
-    expect(oneKey.some(({ reports }) => reports.overshoot > 0.25)).toBe(true)
-    expect(oneKey.some(({ shares }) => shares.difference < -0.5)).toBe(true)
-  })
-})
 
 interface Table {
   readonly title: string

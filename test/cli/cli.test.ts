@@ -227,34 +227,9 @@ describe('sluice reset', () => {
     expect(JSON.parse(again)).toEqual({ key: 'sluice:reset:a', deleted: false })
     expect([(await limiter.consume('a')).allowed, (await limiter.consume('b')).allowed]).toEqual([true, false])
   })
-
-  it('so that nothing is refunded that was charged before', async () => {
-    const limiter = limiterOf('refunds', [gcra({ quota: 2, window: '1d' })])
-    const before = await limiter.consume('a')
-    expect(await sluice('reset', server.url, 'refunds', 'a')).toBe('sluice:refunds:a: deleted\n')
-    expect(await sluice('inspect', server.url, 'refunds', 'a')).toBe('sluice:refunds:a: no state\n')
-    for (let i = 0; i < 2; i++) await limiter.consume('a')
-    await limiter.refund(before)
-    expect((await limiter.consume('a')).allowed).toBe(false)
-  })
 })
 
 describe('sluice reports a mistake', () => {
-  it('in its arguments', async () => {
-    expect(await misuse('inspect', server.url)).toContain('Usage: sluice inspect <url> <limiter> <key>')
-    expect(await misuse('inspect', 'localhost', 'a', 'b')).toContain(
-      'expected a URL such as redis://localhost:6379/0, postgres://host/database, mysql://host/database or sqlite:limits.db, got "localhost"',
-    )
-    for (const path of ['abc', '1/2', '-1']) {
-      expect(await misuse('inspect', `${server.url}/${path}`, 'a', 'b')).toContain('expected a URL such as')
-    }
-    expect(await misuse('inspect', server.url, 'a', 'b', '--nonsense')).toContain('--nonsense')
-    expect(await misuse('inspect', server.url, 'a', 'b', '--client', 'none')).toContain(
-      '--client: expected one of ioredis, iovalkey, redis',
-    )
-    expect(await sluice('--help')).toContain('sluice reset')
-  })
-
   it.each(CLIENTS)('in the number of the database, and leaves other databases alone, by %s', async (name) => {
     const limiter = limiterOf(`held by ${name}`, [gcra({ quota: 5, window: '1d' })])
     await limiter.consume('k')

@@ -1,209 +1,199 @@
-import Database from 'better-sqlite3'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
-import { createPool } from 'mysql2/promise'
-import { Pool } from 'pg'
+// The commands that read and change counts, in each database.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createLimiter, gcra, type Limiter, slidingWindowLog } from '../../src/index.ts'
 import { EXIT } from '../../src/cli/print.ts'
 import type { Row } from '../../src/cli/top/command.ts'
+import type { FleetSums } from '../../src/cli/top/fleet.ts'
+import { TOPIC } from '../../src/dashboard/fleet.ts'
+import { createDashboard } from '../../src/dashboard/board.ts'
+import {
+  concurrent,
+  createLimiter,
+  fixedWindow,
+  gcra,
+  guard,
+  leakyBucket,
+  type Limit,
+  type Limiter,
+  perHour,
+  perMinute,
+  slidingWindowBuckets,
+  slidingWindowCounter,
+  slidingWindowLog,
+  tokenBucket,
+} from '../../src/index.ts'
+import { createRules } from '../../src/rules/index.ts'
 import type { Held } from '../../src/stores/held.ts'
-import { mysqlStore, mysqlTable } from '../../src/stores/mysql.ts'
-import { postgresStore, postgresTable } from '../../src/stores/postgres.ts'
-import { sqliteStore } from '../../src/stores/sqlite.ts'
-import type { AsyncStore, Store } from '../../src/stores/store.ts'
+import { textsIn } from '../../src/stores/texts.ts'
 import { CommandLine } from '../support/command-line.ts'
-import { startMysql } from '../support/mysql.ts'
-import { startPostgres } from '../support/postgres.ts'
+import { ask, serve } from '../support/http.ts'
+import { sharedPlaces, type SharedPlace } from '../support/shared-stores.ts'
 
-/** A database of one kind, for tests of the command line. */
-interface World {
-  readonly url: string
-  store(table: string): Store
-  /** Runs a statement. */
-  query(text: string): Promise<unknown>
-  /** Returns the statement that damages the row of a key. */
-  damage(table: string, key: string): string
-  remove(): Promise<void>
-}
-
-async function postgres(): Promise<World> {
-  const server = await startPostgres()
-  const pool = new Pool({ connectionString: server.url })
-  return {
-    url: server.url,
-    store: (table): AsyncStore => postgresStore(pool, { table, timeout: '5s' }),
-    query: (text) => pool.query(text),
-    damage: (table, key) =>
-      `UPDATE "${table.replaceAll('"', '""')}" SET state = '\\x01020304' WHERE position('${key}' IN encode(key, 'escape')) > 0`,
-    async remove() {
-      await pool.end()
-      await server.remove()
-    },
-  }
-}
-
-let cli: CommandLine
-beforeAll(() => {
-  cli = new CommandLine()
-})
-afterAll(() => cli.remove())
-
-const limits = [
-  gcra({ quota: 5, window: '1h', name: 'fast' }),
-  slidingWindowLog({ quota: 100, window: '1d', name: 'slow' }),
-]
 const keyer = (key: string): string => key
-function limiterIn(store: Store): Limiter<string> {
-  return createLimiter<string>({ name: 'api', keyer, limits, store })
-}
 
-async function mysql(): Promise<World> {
-  const server = await startMysql()
-  const pool = createPool({ uri: server.url })
-  return {
-    url: server.url,
-    store: (table): AsyncStore => mysqlStore(pool, { table, timeout: '5s' }),
-    query: (text) => pool.query(text),
-    damage: (table, key) => `UPDATE \`${table}\` SET state = x'01020304' WHERE \`key\` LIKE '%${key}%'`,
-    async remove() {
-      await pool.end()
-      await server.remove()
-    },
-  }
-}
-
-async function sqlite(): Promise<World> {
-  const file = join(mkdtempSync(join(tmpdir(), 'sluice-cli-')), 'limits.db')
-  const database = new Database(file)
-  database.pragma('journal_mode = WAL')
-  return {
-    url: `sqlite:${file}`,
-    store: (table) => sqliteStore(file, { table, timeout: '5s' }),
-    query: async (text) => database.exec(text),
-    damage: (table, key) => `UPDATE "${table.replaceAll('"', '""')}" SET state = x'01020304' WHERE key LIKE '%${key}%'`,
-    async remove() {
-      database.close()
-      rmSync(dirname(file), { recursive: true })
-    },
-  }
-}
-
-describe.each([
-  { kind: 'sqlite', open: sqlite },
-  { kind: 'postgres', open: postgres, create: postgresTable },
-  { kind: 'mysql', open: mysql, create: mysqlTable },
-])('the command line with $kind', { timeout: 60_000 }, ({ kind, open, create }) => {
-  let world: World
-  const table = 'my "limits"'
-  const here = ['--table', table]
+describe.each(sharedPlaces)('the command line on %s', (_name, start) => {
+  let place: SharedPlace
+  let cli: CommandLine
   beforeAll(async () => {
-    world = await open()
-    if (create !== undefined) await world.query(create({ table }))
+    cli = new CommandLine()
+    place = await start()
+    // A file of SQLite exists once a store has used it.
+    await place.store().ready!()
+  }, 120_000)
+  afterAll(async () => {
+    cli.remove()
+    await place.remove()
   })
-  afterAll(() => world.remove())
 
-  it('inspects and resets a key', async () => {
-    const limiter = limiterIn(world.store(table))
+  const run = (command: string, ...words: readonly string[]): ReturnType<CommandLine['run']> => {
+    const [url, ...options] = place.words
+    return cli.run([...command.split(' '), url!, ...words, ...options])
+  }
+
+  const two = [perHour(5, { name: 'fast' }), slidingWindowLog({ quota: 100, window: '1d', name: 'slow' })]
+  const api = (): Limiter<string> => createLimiter<string>({ name: 'api', keyer, limits: two, store: place.store() })
+
+  it('inspect and reset a key', async () => {
+    const limiter = api()
     for (let i = 0; i < 3; i++) await limiter.consume('ann')
-    const found = JSON.parse(await cli.output('inspect', world.url, 'api', 'ann', '--json', ...here)) as object
-    expect(found).toMatchObject({
-      key: '["api","ann"]',
+    expect(JSON.parse((await run('inspect', 'api', 'ann', '--json')).out)).toMatchObject({
       limits: [
         { limit: 'fast', quota: 5, used: 3, remaining: 2, algorithm: 'gcra' },
         { limit: 'slow', quota: 100, used: 3, remaining: 97, algorithm: 'slidingWindowLog' },
       ],
     })
-    expect(await cli.output('inspect', world.url, 'api', 'ann', ...here)).toMatch(/fast +5 +3 +2 +\d.* gcra/)
-    expect(await cli.output('reset', world.url, 'api', 'ann', ...here)).toBe('["api","ann"]: deleted\n')
+    expect((await run('inspect', 'api', 'ann')).out).toMatch(/fast +5 +3 +2 +\d.* gcra/)
+    expect((await run('reset', 'api', 'ann')).out).toMatch(/ann.*: deleted\n$/)
     expect((await limiter.consume('ann')).remaining).toBe(4)
-    expect(await cli.output('reset', world.url, 'api', 'nobody', ...here)).toContain('no state was stored')
+    expect((await run('reset', 'api', 'nobody')).out).toContain('no state was stored')
   })
 
-  it('inspects a key of which only a lock-out is left', async () => {
-    const limiter = limiterIn(world.store(table))
-    await limiter.key('locked').block('1h')
-    const inspected = await cli.output('inspect', world.url, 'api', 'locked', '--json', ...here)
-    const { limits: found } = JSON.parse(inspected) as Held
+  it('inspect a key of which only a lock-out is left', async () => {
+    await api().key('locked').block('1h')
+    const { limits: found } = JSON.parse((await run('inspect', 'api', 'locked', '--json')).out) as Held
     expect(found).toHaveLength(2)
     for (const { lockedFor } of found) expect(lockedFor).toBeGreaterThan(3_500_000)
   })
 
-  it('lists the keys with the largest share of a limit first, and the limiters that have keys', async () => {
-    const limiter = limiterIn(world.store(table))
+  it('top lists the keys with the largest share of a limit first, and inspect the limiters that have keys', async () => {
+    const limiter = api()
     for (let i = 0; i < 4; i++) await limiter.consume('bob')
     await limiter.consume('cat\n')
-    const rows = JSON.parse(await cli.output('top', world.url, '--json', '--limiter', 'api', ...here)) as Row[]
+    const rows = JSON.parse((await run('top', '--json', '--limiter', 'api')).out) as Row[]
     const fast = rows.filter(({ limit, lockedFor }) => limit === 'fast' && lockedFor === 0)
     expect(fast.map(({ key, used }) => [key, used])).toEqual([
       ['bob', 4],
       ['ann', 1],
       ['cat\n', 1],
     ])
-    const said = await cli.output('inspect', world.url, 'apy', 'bob', ...here)
-    expect(said).toContain('Did you mean "api"?')
+    expect((await run('inspect', 'apy', 'bob')).out).toContain('Did you mean "api"?')
   })
 
-  it('resets a key whose row is damaged', async () => {
-    const limiter = limiterIn(world.store(table))
-    await limiter.consume('hurt')
-    await world.query(world.damage(table, 'hurt'))
-    await expect((async () => limiter.consume('hurt'))()).rejects.toMatchObject({ code: 'DAMAGED_ROW' })
-    const { code, error } = await cli.run(['inspect', world.url, 'api', 'hurt', ...here])
-    expect([code, error]).toEqual([EXIT.failed, expect.stringContaining('damaged')])
-    expect(await cli.output('reset', world.url, 'api', 'hurt', ...here)).toContain('deleted')
-    expect((await limiter.consume('hurt')).allowed).toBe(true)
+  it('top --fleet shows the processes that have a dashboard, their limits and keys', async () => {
+    const none = await run('top --fleet')
+    expect(none.out).toMatch(/^No process with a dashboard has written here in the last 45 seconds\./)
+    const store = guard(place.store())
+    const limiter = createLimiter({ name: 'fleet', keyer, limits: perMinute(2, { name: 'minutely' }), store })
+    const board = createDashboard({ authorize: () => true, stores: { orders: store } })
+    const served = await serve((request, response) => board(request, response))
+    try {
+      for (let i = 0; i < 5; i++) await limiter.consume('a\nb')
+      const unmatched = createLimiter({ name: 'shop', rules: createRules({ policies: [], otherwise: 'allow' }), store })
+      await unmatched.consume({ path: '/' })
+      await ask(served, '/state')
+      await textsIn(store, TOPIC)!.keep('other', 60_000, '{"format":2}')
+      const { out, code } = await run('top --fleet')
+      expect(code).toBe(0)
+      expect(out).toMatch(new RegExp(`^process +allowed/s .*\n\\S+ ${process.pid} .* answers .* MB .* s ago\n`))
+      expect(out).toMatch(/\nfleet \/ minutely +[\d.]+ +[\d.]+ +0 +2 per minute, gcra\n/)
+      expect(out).toMatch(/\nshop\/none \/ none +[\d.]+ +0 +0 +requests that no policy matches, not limited\n/)
+      expect((await run('block', 'shop/none', 'ann', '1h')).error).toContain('No limit of the limiter "shop/none"')
+      expect(out).toContain('\na\\nb ')
+      expect(out).toMatch(/fleet \/ minutely +3\n/)
+      expect(out).toContain('1 more cannot be read')
+      const sums = JSON.parse((await run('top --fleet', '--json')).out) as FleetSums
+      expect(sums).toMatchObject({ unread: 1, isCut: false, processes: [{ pid: process.pid, isLost: false }] })
+      await textsIn(store, TOPIC)!.keep('other', 0, '')
+    } finally {
+      board.close()
+      await served.close()
+      await store.close()
+    }
   })
 
-  if (create === undefined) return
-
-  it('prints the statement that creates the table, and creates it', async () => {
-    const printed = await cli.output('migrate', kind, '--table', 'printed')
-    await world.query(printed)
-    await limiterIn(world.store('printed')).consume('ann')
-    expect(await cli.output('migrate', world.url, '--apply', '--table', 'made')).toContain('exists')
-    expect(await cli.output('migrate', world.url, '--apply', '--table', 'made')).toContain('exists')
-    await limiterIn(world.store('made')).consume('ann')
+  it('block denies a key for a time under the limits of its limiter, and unblock ends that', async () => {
+    const store = place.store()
+    const limits = [perMinute(5, { name: 'fast' }), perMinute(9, { name: 'slow' })]
+    const limiter = createLimiter({ name: 'login', keyer, limits, store })
+    const absent = await run('block', 'login', 'ann', '1h')
+    expect(absent).toMatchObject({ code: 1, out: '' })
+    expect(absent.error).toMatch(/No limit of the limiter "login" has counted anything here/)
+    expect((await run('block', 'login', 'ann', '1h', '--limit', 'fast')).out).toBe(
+      'login: ann is blocked for 1 h, by fast\n',
+    )
+    expect((await limiter.peek('ann')).allowed).toBe(false)
+    await run('unblock', 'login', 'ann')
+    await limiter.consume('bob')
+    // A key that was never seen, by the limits of other keys.
+    expect((await run('block', 'login', 'x'.repeat(100), '15m')).out).toMatch(/is blocked for 15 min, by fast, slow\n$/)
+    const { allowed, retryAfter } = await limiter.consume('x'.repeat(100))
+    expect(allowed).toBe(false)
+    expect(retryAfter).toBeGreaterThan(14 * 60_000)
+    expect((await run('unblock', 'login', 'x'.repeat(100))).out).toMatch(/is no longer blocked\n$/)
+    expect((await limiter.consume('x'.repeat(100))).allowed).toBe(true)
+    expect((await run('unblock', 'login', 'x'.repeat(100))).out).toMatch(/is not blocked\n$/)
+    const blocked = { limiter: 'login', key: 'bob', limits: ['fast', 'slow'], blockedFor: 3_600_000 }
+    expect(JSON.parse((await run('block', 'login', 'bob', '1h', '--json')).out)).toEqual(blocked)
+    await store.close()
   })
 
-  it('says that the table is missing, and how to create it', async () => {
-    const { code, error } = await cli.run(['inspect', world.url, 'api', 'ann', '--table', 'nowhere'])
-    expect(code).toBe(EXIT.failed)
-    expect(error).toContain(`npx sluice migrate ${kind}://… --apply`)
-    await expect(limiterIn(world.store('nowhere')).consume('ann')).rejects.toThrow(/does not exist.*npx sluice migrate/)
+  it('block takes the name of a policy of rules', async () => {
+    const store = place.store()
+    const limits = [{ name: 'minutely', quota: 5, window: '1m' }]
+    const rules = createRules({ policies: [{ name: 'pro', key: 'ip', limits }] })
+    const limiter = createLimiter({ name: 'rules', rules, store })
+    await limiter.consume({ ip: '192.0.2.1' })
+    expect((await run('block', 'rules/pro', '192.0.2.1', '1m')).code).toBe(0)
+    expect((await limiter.consume({ ip: '192.0.2.1' })).allowed).toBe(false)
+    await store.close()
   })
 
-  it('shows no password when there is no server', async () => {
-    const url = world.url.replace(/\/\/.*@.*:\d+/, '//ann:secret@127.0.0.1:1')
-    const { code, error } = await cli.run(['top', url, '--once'])
-    expect(code).toBe(EXIT.failed)
-    expect(error).toContain('ECONNREFUSED')
-    expect(error).not.toContain('secret')
+  const given = { quota: 10, window: '1d', name: 'one' } as const
+  const states: readonly Limit[] = [
+    fixedWindow(given),
+    gcra(given),
+    leakyBucket(given),
+    tokenBucket(given),
+    tokenBucket({ ...given, refill: 'interval' }),
+    slidingWindowBuckets(given),
+    slidingWindowCounter(given),
+    slidingWindowLog(given),
+    concurrent({ quota: 10, expiresAfter: '1h', name: 'one' }),
+  ]
+  const named = states.map((each, i) => [`${each.algorithm} ${i}`, each] as const)
+  it.each(named)('block and unblock leave what %s has counted', async (name, limits) => {
+    const store = place.store()
+    const limiter = createLimiter({ name, keyer, limits, store })
+    for (let i = 0; i < 3; i++) await limiter.consume('ann')
+    expect((await run('block', name, 'ann', '1h')).error).toBe('')
+    expect((await limiter.consume('ann')).allowed).toBe(false)
+    await run('unblock', name, 'ann')
+    // What would be left after one more.
+    expect(await limiter.peek('ann')).toMatchObject({ allowed: true, remaining: 6 })
+    await store.close()
   })
+})
+
+it.each(['postgres', 'mysql'])('the command line shows no password when there is no server: %s', async (kind) => {
+  const cli = new CommandLine()
+  const { code, error } = await cli.run(['top', `${kind}://ann:secret@127.0.0.1:1/shop`, '--once'])
+  cli.remove()
+  expect([code, error]).toEqual([EXIT.failed, expect.stringContaining('ECONNREFUSED')])
+  expect(error).not.toContain('secret')
 })
 
 it('the command line does not create a file of SQLite', async () => {
+  const cli = new CommandLine()
   const { code, error } = await cli.run(['top', 'sqlite:nowhere.db', '--once'])
+  cli.remove()
   expect([code, error]).toEqual([EXIT.failed, expect.stringContaining('There is no file "nowhere.db"')])
-})
-
-describe('sluice migrate', () => {
-  it.each([
-    [['mongo'], 'expected postgres'],
-    [[], 'expected a database or a URL'],
-    [['postgres', '--apply'], 'expected a URL such as postgres://'],
-    [['redis://localhost'], 'expected postgres'],
-    [['sqlite'], 'expected postgres, mysql'],
-    [['mysql', '--unlogged'], 'only PostgreSQL'],
-  ])('refuses %o', async (words, reason) => {
-    const { code, error } = await cli.run(['migrate', ...words])
-    expect([code, error]).toEqual([EXIT.misused, expect.stringContaining(reason)])
-  })
-
-  it('creates an unlogged table', async () => {
-    expect(await cli.output('migrate', 'postgres', '--unlogged', '--schema', 'a"b')).toContain(
-      'CREATE UNLOGGED TABLE IF NOT EXISTS "a""b"."sluice"',
-    )
-  })
 })

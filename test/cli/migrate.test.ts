@@ -85,7 +85,7 @@ it('MySQL: checks a table, creates it, grants the rights, and changes no table t
   await mysqlPool.query('CREATE TABLE other (id INT)')
   await mysqlPool.query("GRANT SELECT ON other TO app@'127.0.0.1'")
   const app = mysql.url.replace('sluice@', 'app@')
-  await Promise.all(Array.from({ length: 6 }, () => cli.start(['migrate', mysql.url, '--apply'])))
+  await Promise.all(Array.from({ length: 6 }, () => cli.run(['migrate', mysql.url, '--apply'])))
   const refused = await cli.run(['migrate', app])
   expect([refused.code, refused.error]).toEqual([EXIT.failed, expect.stringContaining('TO `app`@`127.0.0.1`')])
   await cli.output('migrate', mysql.url, '--apply', '--grant', 'app@127.0.0.1')
@@ -101,4 +101,22 @@ it('prints the statement, and that the table was not checked, when there is no s
   expect([code, out]).toEqual([EXIT.done, expect.stringContaining('CREATE TABLE')])
   expect(error).toContain('The table was not checked')
   expect(error).not.toContain('secret')
+})
+
+it.each([
+  [['mongo'], 'expected postgres'],
+  [[], 'expected a database or a URL'],
+  [['postgres', '--apply'], 'expected a URL such as postgres://'],
+  [['redis://localhost'], 'expected postgres'],
+  [['sqlite'], 'expected postgres, mysql'],
+  [['mysql', '--unlogged'], 'only PostgreSQL'],
+])('refuses %o', async (words, reason) => {
+  const { code, error } = await cli.run(['migrate', ...words])
+  expect([code, error]).toEqual([EXIT.misused, expect.stringContaining(reason)])
+})
+
+it('creates an unlogged table', async () => {
+  expect(await cli.output('migrate', 'postgres', '--unlogged', '--schema', 'a"b')).toContain(
+    'CREATE UNLOGGED TABLE IF NOT EXISTS "a""b"."sluice"',
+  )
 })

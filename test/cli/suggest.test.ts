@@ -43,12 +43,6 @@ describe('sluice suggest', () => {
     }
   })
 
-  it('names the nearest format, and where an error is explained', async () => {
-    expect((await suggest(['access.log', '--format', 'ngnix'])).error).toContain('Did you mean nginx?')
-    expect((await suggest(['none.log'])).error).toContain('#log_unreadable')
-    expect((await suggest(['--help'])).out).toContain('--max-keys')
-  })
-
   it('counts requests of keys beyond its bound', async () => {
     const lines = Array.from({ length: 30 }, (_, i) => clfLine(START, `192.0.2.${i}`, '/'))
     const found = JSON.parse((await suggest(['-', '--max-keys', '10', '--json'], lines.join('\n'))).out) as Suggestion

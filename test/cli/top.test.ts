@@ -139,12 +139,4 @@ describe('sluice top', () => {
     expect(shown).toContain('\u001b[?1049h')
     expect(shown.trimEnd().endsWith('\u001b[?25h\u001b[?1049l')).toBe(true)
   })
-
-  it.each([
-    [[], 'expected a URL'],
-    [['redis://127.0.0.1', '--interval', '5'], '--interval: expected a time'],
-    [['redis://127.0.0.1', '--keys', '0'], '--keys: expected a whole number'],
-  ])('refuses %j', async (words, message) => {
-    await expect(top(...words)).rejects.toThrow(message)
-  })
 })

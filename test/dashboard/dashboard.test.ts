@@ -16,7 +16,6 @@ import {
   createLimiter,
   denyCache,
   fixedWindow,
-  gcra,
   guard,
   type Limiter,
   memoryStore,
@@ -345,17 +344,6 @@ describe('a key', () => {
       const other = createLimiter({ name: 'api', keyer, limits: hourly, store: sqliteStore(database) })
       await expectShared(await started({ stores: { fleet: guard(sqliteStore(database)) } }), other)
       database.close()
-    })
-
-    it('that is reset gets no refund of what it has charged before', async () => {
-      const store = redisStore(client, { prefix: `${redis.prefix}refund:` })
-      const limiter = createLimiter({ name: 'api', keyer, limits: gcra({ quota: 2, window: '1h' }), store })
-      const served = await started({ stores: { fleet: redisStore(client, { prefix: `${redis.prefix}refund:` }) } })
-      const before = await limiter.consume('ann')
-      expect(await answerOf(served, '/reset', 'ann')).toEqual({ isReset: true })
-      for (let i = 0; i < 2; i++) await limiter.consume('ann')
-      await limiter.refund(before)
-      expect((await limiter.consume('ann')).allowed).toBe(false)
     })
 
     it('that is a hash, as in the list of denied keys, is looked up and reset', async () => {

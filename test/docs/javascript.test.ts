@@ -2,8 +2,8 @@
 // `SLUICE_RECORD=javascript npx vitest run test/docs/javascript.test.ts` writes it.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it, test } from 'vitest'
-import { besideOf, javaScriptOf, withTabs } from '../../docs/site/javascript.ts'
+import { describe, expect, it } from 'vitest'
+import { besideOf, javaScriptOf } from '../../docs/site/javascript.ts'
 import { pages, readPage } from '../support/pages.ts'
 import { root } from '../support/programs.ts'
 
@@ -47,9 +47,8 @@ describe('the first example', () => {
   it('is checked in most guides', () => expect(guides.length).toBeGreaterThan(25))
 })
 
-describe('JavaScript', () => {
-  it('has the comments and empty lines of TypeScript, and no types', async () => {
-    const { module, commonJs } = (await javaScriptOf(`import express, { type Request } from 'express'
+it('JavaScript has the comments and empty lines of TypeScript, and no types', async () => {
+  const { module, commonJs } = (await javaScriptOf(`import express, { type Request } from 'express'
 import { perMinute as quota, type Limit } from 'sluice' // in memory
 import type { Plan } from './plan.ts'
 import { type Other } from './other.ts'
@@ -63,39 +62,19 @@ interface Customer {
 // Another comment.
 export const limitOf = (request: Request): Limit => quota((request.body as Customer).plan!.quota) // → 1
 `))!
-    const rest = `
+  const rest = `
 // Another comment.
 `
-    expect(module).toBe(`import express from 'express'
+  expect(module).toBe(`import express from 'express'
 import { perMinute as quota } from 'sluice' // in memory
 import './effect.js'
 ${rest}export const limitOf = (request) => quota(request.body.plan.quota) // → 1
 `)
-    expect(commonJs).toBe(`const express = require('express')
+  expect(commonJs).toBe(`const express = require('express')
 const { perMinute: quota } = require('sluice') // in memory
 require('./effect.js')
 ${rest}const limitOf = (request) => quota(request.body.plan.quota) // → 1
 
 module.exports = { limitOf }
 `)
-  })
-
-  it('has `await` in a function if it uses `require`', async () => {
-    const made = await javaScriptOf("import { open } from 'a'\n\n// One.\nawait open()\n")
-    expect(made!.commonJs).toBe(
-      "const { open } = require('a')\n\nasync function main() {\n  // One.\n  await open()\n}\n\nmain()\n",
-    )
-  })
-
-  it('has no decorators', async () => {
-    expect(await javaScriptOf('@Controller()\nexport class A {}\n')).toBeUndefined()
-  })
-})
-
-test('the tabs of the site replace the JavaScript of the Markdown', async () => {
-  const program = 'const one: number = 1\n'
-  const page = `# A\n\n\`\`\`ts\n${program}\`\`\`\n${await besideOf(program, 'README.md')}\nText.\n`
-  const [typed, plain] = [program, 'const one = 1\n'].map((each) => each.trimEnd())
-  const tabs = [`\`\`\`ts [TypeScript]\n${typed}`, `\`\`\`js [ES modules]\n${plain}`, `\`\`\`js [CommonJS]\n${plain}`]
-  expect(await withTabs(page)).toBe(`# A\n\n::: code-group\n\n${tabs.join('\n```\n\n')}\n\`\`\`\n\n:::\n\nText.\n`)
 })

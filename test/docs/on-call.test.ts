@@ -3,7 +3,6 @@ import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createLimiter } from '../../src/index.ts'
 import { rulesFromRedis, redisStore } from '../../src/rules/redis/index.ts'
-import { roughDuration } from '../../src/util/duration.ts'
 import { CommandLine } from '../support/command-line.ts'
 import { readPage } from '../support/pages.ts'
 import { blocksOf } from '../support/programs.ts'
@@ -53,30 +52,6 @@ function timeless(text: string): string {
     .replaceAll(/ {2,}/g, '  ')
     .trimEnd()
 }
-
-// What is kept until midnight is kept for a day, a whole number of hours, or a few seconds, by the time of the day.
-it.each([1, 999, 1000, 59_000, 60_000, 3_600_000, 40_620_000, 86_399_999, 86_400_000, 90_000_000, 40 * 86_400_000])(
-  'a time of %i ms is left out when outputs are compared',
-  (ms) => {
-    expect(timeless(`kept for ${roughDuration(ms)})`)).toBe('kept for TIME)')
-  },
-)
-
-it('the page runs every command of an incident', () => {
-  const commands = sessions.map(({ command }) => /^(rules )?\w+/.exec(command)![0])
-  expect(commands).toEqual(
-    expect.arrayContaining([
-      'top',
-      'inspect',
-      'rules explain',
-      'rules check',
-      'rules diff',
-      'rules push',
-      'rules rollback',
-      'reset',
-    ]),
-  )
-})
 
 // Each command sees what the ones before it have changed.
 it.each(sessions)('$command', { timeout: 30_000 }, async ({ command, shown }) => {

@@ -1,8 +1,8 @@
-// Checks README.md, except its code blocks, and what other pages must not repeat.
+// Checks README.md, except its code blocks.
 import { describe, expect, it } from 'vitest'
 import { createLimiter, everyone, gcra, type Limit, memoryStore, perMinute, slidingWindowLog } from '../../src/index.ts'
 import { virtualClock } from '../../src/testing.ts'
-import { pages, readPage } from '../support/pages.ts'
+import { readPage } from '../support/pages.ts'
 
 const readme = readPage('README.md')
 
@@ -48,12 +48,4 @@ describe('README.md: the table of a first and a later minute', () => {
   it.each(rows)('%s: %s, then %s', (code, first, later) => {
     expect(admittedPerMinute(limits[code!]!)).toEqual([Number(first), Number(later), Number(later)])
   })
-})
-
-it('only README.md, the page about algorithms and measurements state the figures of perMinute(100)', () => {
-  const stating = pages.filter((page) => /\b199\b/.test(readPage(page)))
-  const may =
-    /^README\.md$|^docs\/concepts\/choosing-an-algorithm\.md$|^docs\/guides\/leases\.md$|^docs\/(internals|migrating)\/|^docs\/comparison\.md$/
-  expect(stating.filter((page) => !may.test(page))).toEqual([])
-  expect(stating).toContain('README.md')
 })

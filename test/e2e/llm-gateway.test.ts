@@ -1,5 +1,4 @@
 // The official clients of OpenAI and Anthropic against the gateway of `examples/`, over sockets and in real time.
-import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { Server } from 'node:http'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {
@@ -9,7 +8,6 @@ import {
   startGateway,
   startModel,
 } from '../../examples/llm-gateway.ts'
-import type { ThresholdEvent } from '../../src/limiter/thresholds.ts'
 import {
   createLimiter,
   type Decision,
@@ -253,14 +251,6 @@ describe.each(Object.entries(clients))('%s', (name, connect) => {
     expect(known).toEqual({ ...held[0]!, running: 2 })
   })
 
-  test('gets an answer of another model, and pays it once', async () => {
-    model.failing.add('large')
-    const { text, tokens } = await connect('key-of-ann').whole('Say 5 words', { maxRetries: 2 })
-    expect(text).toBe(WORD.repeat(5))
-    expect(model.asked).toEqual(['large', 'small'])
-    await expectPaid(tokens!)
-  })
-
   test('gets answers of another model while the first one wants no requests', async () => {
     model.busy.add('large')
     const client = connect('key-of-ann')
@@ -312,40 +302,6 @@ describe.each(Object.entries(clients))('%s', (name, connect) => {
     // Only the streams that were aborted keep their reservations of 1,000 tokens and a prompt.
     expect(pro.tokens - known.tokens).toBeLessThan(50 * 1150 + 100 * 150)
   })
-})
-
-test('a request above the running limit waits, and goes on when a slot is free', async () => {
-  const client = clients['openai']!('key-of-ann')
-  const controllers: AbortController[] = []
-  const streams = [1, 2].map(() =>
-    client.stream('Say 3 words and wait', {
-      each: (text, controller) => void (text === WORD.repeat(3) && controllers.push(controller)),
-    }),
-  )
-  while (controllers.length < 2) await new Promise((resolve) => setTimeout(resolve, 5))
-  await expect(client.whole('Say 1 word')).rejects.toThrow('429 Rate limit reached: running. Try again in 1 second.')
-  change('running', { quota: 3 })
-  expect((await client.whole('Say 2 words')).text).toBe(WORD.repeat(2))
-  change('running', { quota: 2 })
-  const close = setTimeout(() => controllers[0]!.abort(), 30)
-  expect((await client.whole('Say 3 words')).text).toBe(WORD.repeat(3))
-  clearTimeout(close)
-  controllers[1]!.abort()
-  await Promise.all(streams)
-  await leftAtEnd('key-of-ann', 2)
-})
-
-test('an alert tells once that a budget is nearly used', async () => {
-  change('budget', { quota: 1000 })
-  const events: ThresholdEvent[] = []
-  const listen = (message: unknown): void => void events.push(message as ThresholdEvent)
-  subscribe('sluice:threshold', listen)
-  const client = clients['openai']!('key-of-ann')
-  await client.whole('Say 700 words', { most: 750 })
-  await client.whole('Say 150 words', { most: 150 })
-  await client.whole('Say 10 words', { most: 10 })
-  unsubscribe('sluice:threshold', listen)
-  expect(events.map(({ key, limit, threshold }) => [key, limit.name, threshold])).toEqual([['ann', 'budget', 0.8]])
 })
 
 test('unknown keys and wrong bodies are refused before anything is charged', async () => {

@@ -232,26 +232,6 @@ describe.each(stores)('a limit that becomes smaller, in %s', (_, storeOn) => {
     expect((await limiter.consume({ limit: large }, { cost: 100 })).allowed).toBe(true)
   })
 
-  it('forgets what was cut off when the key is reset', async () => {
-    const { limiter } = await full(linear(20))
-    await limiter.consume({ limit: linear(10) })
-    await limiter.reset({ limit: linear(10) })
-    expect((await limiter.consume({ limit: linear(10) })).remaining).toBe(9)
-    expect((await limiter.consume({ limit: linear(20) })).remaining).toBe(18)
-  })
-
-  it('keeps what was cut off when a later charge is refunded or settled', async () => {
-    const { clock, limiter } = await full(linear(20))
-    await limiter.consume({ limit: linear(10) })
-    clock.advance(30_000)
-    const refunded = await limiter.consume({ limit: linear(10) }, { cost: 2 })
-    const settled = await limiter.consume({ limit: linear(10) })
-    await limiter.refund(refunded)
-    await limiter.settle(settled, 3)
-    // 5 are left of the smaller one's 10, 10 were cut off, and 3 are new.
-    expect(await left(limiter, linear(20))).toBe(2)
-  })
-
   it('forgets as before what another window or another algorithm has cut off', async () => {
     const clock = virtualClock()
     const limiter = limiterOn(storeOn(clock))

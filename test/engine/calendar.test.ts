@@ -11,7 +11,6 @@ import {
   type Limiter,
   type LimitInput,
   memoryStore,
-  perMinute,
   type Store,
 } from '../../src/index.ts'
 import { createRules } from '../../src/rules/index.ts'
@@ -107,17 +106,6 @@ describe.each(stores)('a window on the calendar in %s', (_, numRuns, storeOn) =>
     )
   })
 
-  it('admits a request that waits when the clocks have changed', async () => {
-    const clock = virtualClock(Date.parse('2026-03-28T22:00Z'))
-    const limiter = limiterAt(clock, berlin('1d', 1))
-    await limiter.consume({})
-    // Midnight, and then a day of 23 hours.
-    expect((await limiter.consume({})).retryAfter).toBe(HOUR)
-    clock.advance(HOUR)
-    expect((await limiter.consume({})).allowed).toBe(true)
-    expect((await limiter.consume({})).retryAfter).toBe(23 * HOUR)
-  })
-
   it('decides by the clock of the store where that differs from the one of the process by a day', async () => {
     for (const hours of [-24, 24]) {
       const clock = virtualClock(Date.parse('2026-10-25T10:00Z'))
@@ -158,18 +146,6 @@ describe.each(stores)('a window on the calendar in %s', (_, numRuns, storeOn) =>
     await limiter.settle(decision, 2)
     clock.set(Date.parse('2026-05-01T00:00:00Z'))
     expect((await limiter.consume({})).allowed).toBe(true)
-  })
-
-  it('refunds in the same window, and nothing in a later one', async () => {
-    const clock = virtualClock(Date.parse('2026-05-15T12:00Z'))
-    const limiter = limiterAt(clock, berlin('1d'))
-    const [first, second] = [await limiter.consume({}), await limiter.consume({})]
-    await limiter.refund(first)
-    expect((await limiter.peek({}, { cost: 0 })).limits[0]!.used).toBe(1)
-    clock.advance(24 * HOUR)
-    await limiter.consume({})
-    await limiter.refund(second)
-    expect((await limiter.peek({}, { cost: 0 })).limits[0]!.used).toBe(1)
   })
 })
 
@@ -225,12 +201,5 @@ describe('a limit on the calendar', () => {
     const share = { quota: 10, anchor: 'calendar', timeZone: 'Europe/Berlin' }
     expect(shareOf(berlin('1mo', 100), 0.1)).toMatchObject(share)
     expect(shareOf(berlin('1d'), 0.1)).toEqual(fixedWindow({ quota: 1, window: '5d', name: 'plan' }))
-  })
-
-  it('does not slow down or fail with other limits', () => {
-    const clock = virtualClock(Date.parse('2026-12-31T23:59Z'))
-    const limits = [perMinute(5), berlin('1y')]
-    const limiter = createLimiter({ keyer: () => 'k', limits, store: memoryStore({ clock }) })
-    expect(limiter.consume({}).limits.map(({ used }) => used)).toEqual([1, 1])
   })
 })

@@ -165,16 +165,6 @@ const starts: Record<string, (when: When) => Promise<Running>> = {
     app.get('/', (_request, response) => void response.send('ok'))
     return serve(app)
   },
-  async 'Express, after another middleware and a promise'(when) {
-    const { rateLimit: create } = await import('../../adapters/express/index.ts')
-    const limit = source(() => create(options), when)
-    const app = express()
-    app.use(create({ keyer: everyone, limits: perMinute(5000) }))
-    app.get('/', (request, response, next) => {
-      Promise.resolve().then(() => limit()(request, response, () => void response.send('ok')), next)
-    })
-    return serve(app)
-  },
   async Fastify(when) {
     const { rateLimit: plugin } = await import('../../adapters/fastify/index.ts')
     const app = fastify({ forceCloseConnections: true })

@@ -16,7 +16,7 @@ import {
 import type { Limit } from '../../src/engine/limit.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import type { LimitStatus } from '../../src/stores/store.ts'
-import { A2, D1, D2, D4, decide, status, windowed } from './decisions.ts'
+import { A2, D2, D4, decide, status, windowed } from './decisions.ts'
 
 const TYPES = 'https://iana.org/assignments/http-problem-types'
 
@@ -76,13 +76,9 @@ describe('the detail of a denial', () => {
     [3, 60_000, '3 requests per minute'],
     [1, 60_000, 'one request per minute'],
     [1, 2000, 'one request every 2 seconds'],
-    [10, 1000, '10 requests per second'],
-    [5, 10_000, '5 requests every 10 seconds'],
     [5, 900_000, '5 requests every 15 minutes'],
-    [999, 3_600_000, '999 requests per hour'],
     [1000, 12 * 3_600_000, '1,000 requests every 12 hours'],
     [1_234_567, DAY, '1,234,567 requests per day'],
-    [2, 7 * DAY, '2 requests per week'],
     [2, 30 * DAY, '2 requests every 30 days'],
     [3, 1500, '3 requests every 1.5 seconds'],
     [3, 250, '3 requests every 250 milliseconds'],
@@ -118,15 +114,12 @@ describe('the detail of a denial', () => {
     [119_000, '119 seconds'],
     [119_001, '2 minutes'],
     [120_001, '3 minutes'],
-    [899_000, '15 minutes'],
     [3_541_000, '1 hour'],
     [3_601_000, '61 minutes'],
     [7_200_000, '2 hours'],
     [7_200_001, '3 hours'],
     [DAY - 1000, '1 day'],
-    [DAY, '1 day'],
     [DAY + 1, '25 hours'],
-    [2 * DAY, '2 days'],
     [2 * DAY + 1, '3 days'],
     [3650 * DAY, '3,650 days'],
   ])('says when to try again, and never too early: in %d ms', (retryAfter, text) => {
@@ -259,21 +252,6 @@ describe('a limit of slots', () => {
     )
     expect(deniedBy(concurrent({ quota: 1, block: '15m' }))).toBe('Too many attempts. Try again in 15 minutes.')
   })
-
-  test('has its hint as Retry-After, and its text in all formats', () => {
-    const limiter = createLimiter({
-      keyer: everyone,
-      limits: concurrent({ quota: 1, retryAfter: '3s' }),
-      store: memoryStore(),
-    })
-    limiter.consume(undefined)
-    const decision = limiter.consume(undefined)
-    expect(denial(decision).headers[0]).toEqual(['Retry-After', '3'])
-    const text = 'You can run one request at a time. Try again later.'
-    expect(denial(decision, { accept: 'text/plain' }).body).toBe(`${text}\n`)
-    expect(denial(decision, { accept: 'text/html' }).body).toContain(`<p>${text}</p>`)
-    expect(JSON.parse(denial(decision).body)).toMatchObject({ 'violated-policies': ['1-at-once'], detail: text })
-  })
 })
 
 describe('a closed outage', () => {
@@ -288,26 +266,9 @@ describe('a closed outage', () => {
       detail: 'The service is temporarily unavailable. Try again in 3 seconds.',
     })
   })
-
-  test.each([0, Infinity])('returns 503 with Retry-After when the wait is %d', (retryAfter) => {
-    expect(denial({ ...D1, degraded: 'closed', retryAfter })).toMatchObject({
-      status: 503,
-      headers: [['Retry-After', '1'], {}, {}, {}],
-    })
-  })
 })
 
 describe('the body', () => {
-  test('is empty for HEAD, with the same headers', () => {
-    expect(denial(D2, { method: 'HEAD' })).toEqual({ ...denial(D2), body: '' })
-  })
-
-  test('is plain text for a client that accepts no JSON', () => {
-    const { headers, body } = denial(D2, { accept: 'text/plain' })
-    expect(headers).toContainEqual(['Content-Type', 'text/plain; charset=utf-8'])
-    expect(body).toBe('You can send 10 requests per second. Try again in 1 second.\n')
-  })
-
   test('is a page for a browser, with units escaped and nothing that a Content-Security-Policy forbids', () => {
     const decision = decide([status(windowed('n', 3, 1000), { cost: 2, retryAfter: 1 })])
     const { headers, body } = denial(decision, { accept: 'text/html,*/*;q=0.8', unit: `<img src=x onerror='a'>"&` })
@@ -319,18 +280,6 @@ describe('the body', () => {
     const elements = Array.from(body.matchAll(/<(\w+)/g), ([, name]) => name)
     expect(elements.join(' ')).toBe('html head meta meta meta title body main h1 p')
     expect(body.length).toBeLessThan(600)
-  })
-
-  test('is a page that says that the service is unavailable, in an outage', () => {
-    const { body } = denial({ ...D2, degraded: 'closed' }, { accept: 'text/html' })
-    expect(body).toContain('<title>503 Service unavailable</title>')
-    expect(body).toContain('<h1>Service unavailable</h1><p>The service is temporarily unavailable. ')
-  })
-
-  test('has the given status, but not in an outage', () => {
-    expect(denial(D2, { statusCode: 403 })).toMatchObject({ status: 403 })
-    expect(JSON.parse(denial(D2, { statusCode: 403 }).body)).toMatchObject({ status: 403 })
-    expect(denial({ ...D2, degraded: 'closed' }, { statusCode: 403 })).toMatchObject({ status: 503 })
   })
 })
 

@@ -7,8 +7,6 @@ import { everyone } from '../../src/limiter/keyers.ts'
 import { createLimiter, type Limiter, stack } from '../../src/limiter/limiter.ts'
 import type { LimiterOptions } from '../../src/limiter/options.ts'
 import { fixedWindow } from '../../src/engine/factories.ts'
-import { denyCache } from '../../src/stores/deny-cache/index.ts'
-import { guard } from '../../src/stores/guard/index.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import type { AsyncStore, Store } from '../../src/stores/store.ts'
@@ -49,11 +47,6 @@ const setting =
   }
 
 describe('Express', () => {
-  test('counts a request once for one middleware on the app and on a route, with one warning', async () => {
-    const limit = rateLimit(times(2))
-    expect(await asked(await serving([limit], limit), 4)).toEqual([[200, 200, 429, 429], [TWICE]])
-  })
-
   test('counts a request once for two middlewares of one limiter, also with another limiter between them', async () => {
     const limiter = limiterOf(2)
     const server = await serving([rateLimit({ limiter }), rateLimit(times(9))], rateLimit({ limiter }))
@@ -155,11 +148,6 @@ describe('two limiters of one name, limit and key', () => {
 
   test('over two connections to one Redis charge a request twice, with one warning', async () => {
     expect(await askedOn(...(await twoConnections()))).toEqual([[200, 200, 429, 429], [SAME_PLACE]])
-  })
-
-  test('are also found behind guards and caches', async () => {
-    const [one, other] = await twoConnections()
-    expect((await askedOn(guard(one), denyCache(other)))[1]).toEqual([SAME_PLACE])
   })
 
   test('cause no warning with `shared`', async () => {

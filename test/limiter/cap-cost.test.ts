@@ -20,11 +20,9 @@ import {
   type Store,
   tokenBucket,
 } from '../../src/index.ts'
-import { redisStore } from '../../src/stores/redis/index.ts'
 import { createRules } from '../../src/rules/index.ts'
 import { virtualClock } from '../../src/testing.ts'
 import { laterStore } from '../support/later.ts'
-import { redisForAll } from '../support/redis-tests.ts'
 
 const keyer = (key: string): string => key
 const capacityOf = (limit: Limit): number => Number(limit['burst'] ?? limit['capacity'] ?? limit.quota)
@@ -158,18 +156,5 @@ describe('a capped charge that is settled', () => {
         expect(limiter.peek('ann').retryAfter).toBe((actual + 1 - 10) * 6000)
       }),
     )
-  })
-
-  const shared = redisForAll()
-  it('has charged exactly the actual cost on Redis', async () => {
-    const store = redisStore(shared.client)
-    const limits = perMinute(100, { capCost: true })
-    const limiter = createLimiter({ name: 'tokens', keyer, limits, store })
-    const decision = await limiter.consume('ann', { cost: 120_000 })
-    expect(decision).toMatchObject({ allowed: true, limits: [{ cost: 100, remaining: 0 }] })
-    await limiter.settle(decision, 250)
-    const { retryAfter } = await limiter.peek('ann')
-    expect(retryAfter).toBeGreaterThan(151 * 600 - 10_000)
-    expect(retryAfter).toBeLessThanOrEqual(151 * 600)
   })
 })

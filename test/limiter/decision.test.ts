@@ -1,16 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { combine } from '../../src/limiter/decision.ts'
-import {
-  createLimiter,
-  type Decision,
-  gcra,
-  guard,
-  limit,
-  memoryStore,
-  perMinute,
-  perSecond,
-  stack,
-} from '../../src/index.ts'
+import { createLimiter, type Decision, gcra, guard, limit, memoryStore, perMinute, perSecond } from '../../src/index.ts'
 import type { LimitStatus } from '../../src/stores/store.ts'
 import { virtualClock } from '../../src/testing.ts'
 import { names } from '../support/harness.ts'
@@ -96,18 +86,6 @@ describe('used', () => {
     await limiter.settle(decision, 8)
     expect(used(await limiter.peek({}, { cost: 0 }))).toEqual([3])
     expect(used(decision)).toEqual([1])
-  })
-
-  it('is part of the plain data of a decision, as is the name of the limiter', async () => {
-    const store = memoryStore({ clock: virtualClock() })
-    const one = createLimiter({ name: 'one', keyer: () => 'k', limits: perMinute(5), store })
-    const two = createLimiter({ name: 'two', keyer: () => 'k', limits: perMinute(9), store })
-    const decision = await stack(one, two).consume({}, { cost: 2 })
-    expect(structuredClone(decision.limits)).toMatchObject([
-      { limiter: 'one', used: 2, remaining: 3 },
-      { limiter: 'two', used: 2, remaining: 7 },
-    ])
-    expect(Object.keys({ ...decision.binding })).toEqual(expect.arrayContaining(['limiter', 'used']))
   })
 
   it('is 0 where nothing is counted without the store', async () => {

@@ -1,6 +1,4 @@
 // Two limiters of one name on one store: what is one limiter, and what is an error.
-import { once } from 'node:events'
-import { Redis } from 'ioredis'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { byHeader, byIP, byRoute, ipKeyer, rateLimit } from '../../adapters/express/index.ts'
 import { ipKeyer as ipKeyerOf } from '../../adapters/fetch/index.ts'
@@ -19,11 +17,8 @@ import {
   type SyncKeyer,
   type SyncStore,
 } from '../../src/index.ts'
-import { redisStore } from '../../src/rules/redis/index.ts'
 import { virtualClock } from '../../src/testing.ts'
 import { codeOf } from '../support/code-of.ts'
-import { warningsOf } from '../support/http.ts'
-import { redisForAll } from '../support/redis-tests.ts'
 import type * as Reloaded from '../support/reloaded.ts'
 
 const byName: SyncKeyer<{ name: string }> = (user) => user.name
@@ -151,7 +146,6 @@ describe('an adapter', () => {
 })
 
 describe('a module that is evaluated again', () => {
-  const redis = redisForAll()
   afterEach(() => vi.resetModules())
 
   /** Evaluates the module, and this package, again: both have other functions then. */
@@ -179,29 +173,5 @@ describe('a module that is evaluated again', () => {
     const [one, other] = (await evaluateTwice()).map((each) => limiterOf(each, store))
     expect((await one!.consume('ann')).remaining).toBe(1)
     expect((await other!.consume('ann')).remaining).toBe(remaining)
-  })
-
-  it('continues on Redis, whether the client of before is open or not', async () => {
-    const { port } = redis.server
-    const clients = [new Redis(port), new Redis(port), new Redis(port)]
-    const remaining: number[] = []
-    const reload = async (i: number): Promise<void> => {
-      const { limiterOn } = await evaluate()
-      remaining.push((await limiterOn(redisStore(clients[i]!, { prefix: 'reload:' }), false).consume('ann')).remaining)
-    }
-    const close = async (i: number): Promise<void> => {
-      clients[i]!.disconnect()
-      await once(clients[i]!, 'end')
-    }
-    const warnings = await warningsOf(async () => {
-      await reload(0)
-      await close(0)
-      await reload(1)
-      await reload(2)
-    })
-    expect(warnings).toEqual([])
-    expect(remaining).toEqual([1, 0, 0])
-    await close(1)
-    await close(2)
   })
 })

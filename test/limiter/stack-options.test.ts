@@ -16,7 +16,6 @@ import {
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { virtualClock } from '../../src/testing.ts'
 import { codeOf } from '../support/code-of.ts'
-import { connect, redisForAll } from '../support/redis-tests.ts'
 
 interface User {
   readonly user: string
@@ -27,27 +26,11 @@ interface Page {
 const byUser = ({ user }: User): string => user
 const byPage = ({ page }: Page): string => page
 const ann = { user: 'ann' }
-const bob = { user: 'bob' }
 const all = { keyer: everyone, limits: perMinute(1) }
 const users = { keyer: byUser, limits: perMinute(1) }
 const pages = { keyer: byPage, limits: perMinute(1) }
 
 describe('a stack of options', () => {
-  it('counts a request for all of its limiters, or for none', () => {
-    const limiter = stack({
-      limiters: [
-        { keyer: everyone, limits: perMinute(3) },
-        { keyer: byUser, limits: perMinute(2) },
-      ],
-    })
-    const allowed = [ann, ann, ann, bob, bob].map((input) => limiter.consume(input).allowed)
-    expect(allowed).toEqual([true, true, false, true, false])
-    expect(limiter.peek(bob, { cost: 0 }).limits.map(({ key, used }) => [key, used])).toEqual([
-      ['everyone', 3],
-      ['bob', 1],
-    ])
-  })
-
   it('decides as a stack of limiters that are created one by one', () => {
     const request = fc.record({ user: fc.constantFrom('a', 'b', 'c'), cost: fc.nat(3), after: fc.nat(40_000) })
     const quotas = fc.array(fc.tuple(fc.boolean(), fc.integer({ min: 1, max: 9 })), { minLength: 1, maxLength: 4 })
@@ -149,32 +132,6 @@ describe('a stack of options', () => {
     expect(() => rateLimit(options)).toThrow('Instead of "limiters", write limiter: stack({ limiters: [')
     expect(() => createLimiter(options)).toThrow('Instead of "limiters", write stack({ limiters: [')
     expect(() => stack({ keyer: everyone } as never, { keyer: everyone } as never)).toThrow('or { limiters: [{ keyer')
-  })
-})
-
-describe('a stack of options on Redis', () => {
-  const redis = redisForAll()
-
-  it('counts together with the same stack of another process, also with leases', async () => {
-    const clients = [redis.client, connect(redis.server.port)]
-    for (const lease of [false, true]) {
-      const stacks = clients.map((client) =>
-        stack({
-          store: redisStore(client, { prefix: `lease ${lease}` }),
-          lease,
-          limiters: [
-            { keyer: everyone, limits: fixedWindow({ quota: 5, window: '1h' }) },
-            { keyer: byUser, limits: fixedWindow({ quota: 3, window: '1h' }) },
-          ],
-        }),
-      )
-      const allowed: boolean[] = []
-      for (let i = 0; i < 12; i++) allowed.push((await stacks[i % 2]!.consume(i < 6 ? ann : bob)).allowed)
-      // A lease holds units that the other process cannot use.
-      const admitted = allowed.filter(Boolean).length
-      expect(admitted).toBeLessThanOrEqual(5)
-      if (!lease) expect(admitted).toBe(5)
-    }
   })
 })
 

@@ -115,21 +115,6 @@ describe('wait', () => {
     expect(waiting.map(({ at }) => at)).toEqual(times)
   })
 
-  it('does not make one key wait for another', async () => {
-    const limiter = limiterOf(perSecond(1))
-    limiter.consume(key)
-    const waiting = [outcome(limiter.wait(key)), outcome(limiter.wait('bob'))]
-    await vi.advanceTimersByTimeAsync(1000)
-    expect(waiting.map(({ at }) => at)).toEqual([1000, 0])
-  })
-
-  it('passes on what the keyer throws', async () => {
-    const boom = (): string => {
-      throw new Error('boom')
-    }
-    await expect(createLimiter({ keyer: boom, limits: perSecond(1) }).wait(undefined)).rejects.toThrow('boom')
-  })
-
   it('rejects with the error of the store, and rejects no other waiter', async () => {
     const store = memoryStore({ clock: Date })
     const limiter = limiterOf(perSecond(1), store)
@@ -333,24 +318,6 @@ describe('requests that wait on a store and on a guard of it', () => {
       }
       expect([admitted, served.decision?.allowed]).toEqual([0, true])
     }
-  })
-
-  it('are served in the order of their arrival', async () => {
-    const [plain, guarded] = pair()
-    await plain.consume(key, { cost: 2 })
-    const waiting = [plain, guarded, plain, guarded].map((limiter) => outcome(limiter.wait(key)))
-    await vi.advanceTimersByTimeAsync(1000)
-    expect(waiting.map(({ at }) => at)).toEqual([100, 200, 300, 400])
-  })
-
-  it('are asked again when the other one gives something back', async () => {
-    const [plain, guarded] = pair()
-    const charged = await guarded.consume(key, { cost: 2 })
-    const waiting = outcome(plain.wait(key, { cost: 2 }))
-    await vi.advanceTimersByTimeAsync(10)
-    await guarded.refund(charged)
-    await vi.advanceTimersByTimeAsync(1)
-    expect(waiting.decision).toBeDefined()
   })
 })
 
@@ -576,23 +543,6 @@ describe('a slot that is taken before a delay', () => {
 })
 
 describe('with a virtual clock', () => {
-  it('waits and delays end when the clock says so', async () => {
-    vi.useRealTimers()
-    const clock = virtualClock()
-    const limiter = limiterOf(leakyBucket({ quota: 1, window: '1h', capacity: 2 }), memoryStore({ clock }))
-    await limiter.wait(key)
-    const order: number[] = []
-    const waits = [1, 2].map((i) => limiter.wait(key).then(() => order.push(i)))
-    await Promise.resolve()
-    expect(order).toEqual([])
-    clock.advance(3_600_000)
-    await waits[0]
-    expect(order).toEqual([1])
-    clock.advance(3_600_000)
-    await Promise.all(waits)
-    expect(order).toEqual([1, 2])
-  })
-
   it('maxWait passes when the clock says so', async () => {
     vi.useRealTimers()
     const clock = virtualClock()

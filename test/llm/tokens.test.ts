@@ -184,18 +184,6 @@ describe('a price', () => {
         'INVALID_OPTION',
       )
   })
-
-  it('is a cost under a budget of a day', () => {
-    const clock = virtualClock()
-    const limits = fixedWindow({ name: 'money', quota: 50_000_000, window: '1d', anchor: 'calendar' })
-    const limiter = createLimiter({ keyer: (team: string) => team, limits, store: memoryStore({ clock }) })
-    const cost = price({ input: 4_000_000, output: 1_000_000 }, prices)
-    expect(cost).toBe(20_000_000)
-    const allowed = [1, 2, 3].map(() => limiter.consume('search', { cost }).allowed)
-    expect(allowed).toEqual([true, true, false])
-    clock.advance(86_400_000)
-    expect(limiter.consume('search', { cost }).allowed).toBe(true)
-  })
 })
 
 describe('the body of a denial', () => {

@@ -416,18 +416,6 @@ describe('the number of series', () => {
     expect(values.filter((line) => line.startsWith('sluice_held_requests'))).toHaveLength(3)
     expect(warnings).toEqual([{ type: 'SluiceWarning', code: 'SLUICE_MANY_SERIES' }])
   })
-
-  it('is bounded for limits that a function makes for each customer', async () => {
-    const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
-    afterTest(() => warned.mockRestore())
-    const registry = collected({ maxSeries: 10 })
-    const limits = (key: string): ReturnType<typeof fixedWindow> => fixedWindow({ name: key, quota: 1, window: '1m' })
-    const limiter = createLimiter({ name: 'api', keyer, limits })
-    for (let i = 0; i < 300; i++) limiter.consume(`customer ${i}`)
-    const values = await lines(registry, 'sluice_near_limit_total{')
-    expect(values).toHaveLength(10)
-    expect(values.at(-1)).toBe('sluice_near_limit_total{limiter="other",limit="other"} 291')
-  })
 })
 
 describe('collect', () => {

@@ -156,7 +156,7 @@ export const http = [
   ),
   stackedInStacked('forgets the styles of earlier request limiters', 'parts: [...parts, part]', 'parts: [part]'),
   stackedInStacked('writes a denial in one style', 'if (!latest.allowed)', 'if (latest.allowed && !latest.allowed)'),
-  stackedInStacked(
+  allAdaptersInStacked(
     'writes the limits of a silent request limiter',
     'isSilent(config) ? NO_LIMITS : decision',
     'decision',

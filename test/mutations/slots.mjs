@@ -25,7 +25,9 @@ const outage = inFile('src/stores/guard/guarded-store.ts', { files: ['test/store
 const settlement = inFile('src/http/settlement.ts', served)
 const requests = inFile('src/http/request-limiter.ts', served)
 const queue = inFile('src/http/queue.ts', served)
-const wait = inFile('src/limiter/queue/wait-queue.ts', served)
+const wait = inFile('src/limiter/queue/wait-queue.ts', {
+  files: ['test/limiter/wait.test.ts', 'test/adapters/slots.test.ts'],
+})
 
 /** Mistakes in what runs at the same time, and in what waits for it. */
 export const slots = [

@@ -42,7 +42,11 @@ export const sql = [
   mysql('after a deadlock')('repeats no deadlock', '[1213, 1568]', '[1568]'),
   mysql('time-out of the lock')('repeats no time-out of a lock', '[1205, 1969', '[1969'),
   mysql('any settings')('fails where a transaction is open', '[1213, 1568]', '[1213]'),
-  mysql('ended by the server')('sets no time-out', '`/*M! SET STATEMENT', '`/* SET STATEMENT'),
+  locked('src/stores/mysql.ts', 'as long as the caller waits')(
+    'sets no time-out',
+    '`/*M! SET STATEMENT',
+    '`/* SET STATEMENT',
+  ),
   mysql('of 4 MiB')('writes all rows in one text', '= 4 << 20', '= 64 << 20'),
   mysql('rows that')(
     'waits for locked rows when it sweeps',
@@ -58,7 +62,11 @@ export const sql = [
   ),
   mysql('a mistake')('takes a pool of another package', " && typeof inner.promise === 'function'", ''),
   mysql('a mistake')('truncates long keys', 'Buffer.byteLength(key) > LONGEST_KEY', 'key.length > Infinity'),
-  mysql('a mistake')('has no advice for a table that is missing', "WRONG.has(number) ? 'wrong' :", ''),
+  setup('does not exist', 'src/stores/mysql.ts')(
+    'has no advice for a table that is missing',
+    "WRONG.has(number) ? 'wrong' :",
+    '',
+  ),
   mysql('trips')('sends statements one by one', 'connection.config.multipleStatements === true &&', 'false &&'),
   mysql('many keys|keys of a table')('lists keys again', '\\`key\\` > ${bytes(key)}', '\\`key\\` >= ${bytes(key)}'),
   mysql('may have completion_type')(

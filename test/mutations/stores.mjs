@@ -26,7 +26,11 @@ const workers = { files: ['test/stores/durable-objects.test.ts'], name: 'span ob
 
 /** Small mistakes in the stores of SQLite, of Durable Objects and of Upstash, and of services with compare and set. */
 export const stores = [
-  inFile('src/stores/swap.ts', swaps)('a conflict that is not decided again', 'if (left <= 0', 'if (tries >= 0'),
+  inFile('src/stores/swap.ts', swaps)(
+    'a conflict that is not decided again',
+    'waited >= PATIENCE && tries >= LEAST_TRIES',
+    'tries >= 1',
+  ),
   inFile('src/stores/swap.ts', swaps)('stacks over single swaps', "...(mostKeys === 1 && { together: 'record' }),", ''),
   inFile('src/stores/cloudflare/namespace.ts', workers)(
     'stacks over several objects',

@@ -48,16 +48,6 @@ describe('docs/reference/api.md', () => {
     await expect(await formatted(text, file), 'npm run record').toMatchFileSnapshot(file)
   })
 
-  it('the built code exports the same names as CommonJS', () => {
-    for (const target of Object.values(manifest.exports)) {
-      if (typeof target === 'string') continue
-      const [esm, cjs] = [target.import.types, target.require.types].map((file) =>
-        exportedNames(readFileSync(join(built, file.replace('./dist/', '')), 'utf8')),
-      )
-      expect(cjs).toEqual(esm)
-    }
-  })
-
   it('names the versions of Node and of the frameworks that package.json permits', () => {
     const page = read(PAGE)
     expect(page).toContain(`| Node | \`${manifest.engines.node}\` |`.replaceAll(/ +/g, ' '))

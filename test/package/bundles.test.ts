@@ -39,10 +39,6 @@ export const limit = rateLimit({ keyer: () => 'all', limits: perMinute(100) })`,
   'sluice/llm': { code: `export * from '{src/llm/index}'`, most: 7 },
 }
 
-/** What only some programs need. */
-const RARE =
-  /\/(?:limiter\/queue\/|http\/checks\/|guard\/|lease\.ts|lease-spots|deny-cache\/|rules\/|redis\/|rows\.ts|metrics\/|all-algorithms|util\/warnings\/)/
-
 /** Reads texts as the build does. */
 const texts: Plugin = {
   name: 'texts',
@@ -117,11 +113,6 @@ describe.each(Object.entries(programs))('a bundle with %s', (_, { code, most }) 
     const { text } = await bundled(code, built, 'js')
     expect(gzipSync(text).length / 1000).toBeLessThanOrEqual(most)
   })
-
-  it('has nothing that it does not use', async () => {
-    const { modules } = await bundled(code, root, 'ts')
-    expect(modules.filter((file) => RARE.test(file))).toEqual([])
-  })
 })
 
 it('lists the modules of each bundle', async () => {
@@ -134,15 +125,6 @@ it('lists the modules of each bundle', async () => {
     }),
   )
   await expect(lists.join('\n')).toMatchFileSnapshot('bundles.txt')
-})
-
-it('has one algorithm more for one factory more', async () => {
-  const code = `import { exponential, perMinute } from '{src/index}'\nexport const limits = [perMinute(1), exponential({ quota: 1, window: '1m' })]`
-  const { modules } = await bundled(code, root, 'ts')
-  const algorithms = modules.filter((file) =>
-    /algorithms\/(?!algorithm\.|arithmetic|entries|closed|registry)/.test(file),
-  )
-  expect(algorithms.toSorted()).toEqual(['src/algorithms/exponential.ts', 'src/algorithms/gcra.ts'])
 })
 
 /** Runs a program in a new process. Returns what it prints. */

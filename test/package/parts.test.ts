@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { ALONE, BOTH, LONG, QUIET, REST, SHORT_SEARCHES } from '../parts.ts'
+import { ALONE, BOTH, REST, SHORT_SEARCHES } from '../parts.ts'
 import { root } from '../support/programs.ts'
 
 const files = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' })
@@ -65,16 +65,4 @@ describe('the list of files that have a process of their own', () => {
     const isInNpmTest = (file: string): boolean => !Object.keys(REST).some((place) => isAt(place)(file))
     expect(files.filter((file) => isInNpmTest(file) && !(file in ALONE) && isFound(file))).toEqual([])
   })
-})
-
-describe('the list of files that start first', () => {
-  it('names files of npm run test:all', () => {
-    const isRest = (file: string): boolean =>
-      [...Object.keys(REST), ...Object.keys(BOTH)].some((place) => isAt(place)(file))
-    expect(LONG.filter((file) => !files.includes(file) || !isRest(file))).toEqual([])
-  })
-})
-
-describe('the list of files that run one at a time', () => {
-  it.each(Object.keys(QUIET))('%s is left out of npm test', (place) => expect(REST).toHaveProperty([place]))
 })

@@ -32,19 +32,3 @@ describe('the root', () => {
     expect(Object.keys(sluice).filter((name) => !shown(name))).toEqual([])
   })
 })
-
-it('no type of `sluice/extend` hides one of TypeScript', () => {
-  const globals = [
-    'Parameters',
-    'Record',
-    'Partial',
-    'Required',
-    'Readonly',
-    'Pick',
-    'Omit',
-    'Exclude',
-    'Extract',
-    'Awaited',
-  ]
-  expect([...listed('sluice'), ...listed('sluice/extend')].filter((name) => globals.includes(name))).toEqual([])
-})

@@ -19,11 +19,6 @@ describe('a bundle for a Worker', () => {
     const { imports } = await bundled(`export * from '${name}'`)
     expect(imports.filter((path) => !['yaml', 'cloudflare:workers'].includes(path))).toEqual([])
   })
-
-  it('shows an import of a module of Node', async () => {
-    const { imports } = await bundled("export { createHmac } from 'node:crypto'")
-    expect(imports).toEqual(['node:crypto'])
-  })
 })
 
 const worker = `

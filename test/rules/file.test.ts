@@ -150,24 +150,6 @@ it('compiles a document once, and one with mistakes once', async () => {
 })
 
 describe('rulesFromFile notices', () => {
-  it('a file that is renamed over it', async () => {
-    const file = await started()
-    writeFileSync(`${file.path}.new`, yaml(2))
-    renameSync(`${file.path}.new`, file.path)
-    expect(await seen(file, 1)).toEqual(['1 → 2'])
-    expect(file.rules.current.version).toBe(2)
-  })
-
-  it('a file that is written in place in two halves, as one change', async () => {
-    const file = await started()
-    const text = yaml(2)
-    const half = text.indexOf('limits')
-    writeFileSync(file.path, text.slice(0, half))
-    await pause(100)
-    appendFileSync(file.path, text.slice(half))
-    expect(await seen(file, 1)).toEqual(['1 → 2'])
-  })
-
   it('a file that is written in two halves with a pause, without a report of the first', async () => {
     const file = await started()
     const text = yaml(2)
@@ -267,15 +249,6 @@ describe('rulesFromFile notices', () => {
     await pause(400)
     expect(file.events).toEqual([])
     expect(file.rules.current.version).toBe(1)
-  })
-
-  it('several changes, each once', async () => {
-    const file = await started()
-    for (const quota of [2, 3, 4]) {
-      writeFileSync(file.path, yaml(quota))
-      await seen(file, quota - 1)
-    }
-    expect(file.events).toEqual(['1 → 2', '2 → 3', '3 → 4'])
   })
 })
 

@@ -107,21 +107,6 @@ describe('rulesFrom', () => {
     await expect(rules.close()).resolves.toBeUndefined()
   })
 
-  it('starts with the first document, and replaces it with each that follows', async () => {
-    const { source, rules } = await started()
-    expect([quotaOf(rules), rules.current.version]).toEqual([1, 1])
-    const changed = once(rules, 'change')
-    source.give(document(2))
-    await changed
-    expect([quotaOf(rules), rules.current.version]).toEqual([2, 2])
-  })
-
-  it('takes any iterable, and keeps the last document when it ends', async () => {
-    const rules = await rulesFrom([document(1)])
-    await pause(5)
-    expect(quotaOf(rules)).toBe(1)
-  })
-
   it('keeps the last good document when one has mistakes, with one event and one warning', async () => {
     const { source, rules } = await started()
     const codes = await warningsOf(async () => {

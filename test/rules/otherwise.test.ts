@@ -1,4 +1,3 @@
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createLimiter, type Decision, everyone, memoryStore, perHour, stack } from '../../src/index.ts'
 import { checkRules, createRules, type PolicyRule, rulesFrom, type RulesDocument } from '../../src/rules/index.ts'
@@ -102,24 +101,6 @@ describe('otherwise', () => {
     expect(checkRules({ policies, otherwise })).toEqual([
       { path: 'policies[0].name', message: 'expected another name, because otherwise has "otherwise"' },
     ])
-  })
-
-  it('leaves no request without a limit, whatever the policies are', () => {
-    const plan = fc.constantFrom('free', 'pro', 'por')
-    const policies = fc.uniqueArray(
-      fc.record({ plan, shadow: fc.boolean(), until: fc.constantFrom(undefined, '2025-01-01T00:00:00Z') }),
-      { selector: (each) => each.plan },
-    )
-    fc.assert(
-      fc.property(policies, plan, (list, asked) => {
-        const document = {
-          policies: list.map(({ plan: name, shadow, until }) => onPlan(name, { shadow, ...(until && { until }) })),
-          otherwise,
-        }
-        const decision = limiterOf(document).ask({ ip: '192.0.2.1', attributes: { plan: asked, tenant: 'ann' } })
-        expect(decision.limits.filter(({ limit }) => limit.shadow !== true)).toHaveLength(1)
-      }),
-    )
   })
 })
 

@@ -54,12 +54,4 @@ describe('while the store does not answer', { timeout: 30_000 }, () => {
       [true, Infinity],
     ])
   })
-
-  it('the current rules stay and can be replaced', async () => {
-    const { ask, replace } = await stopped([policy('p', 1, 'local')])
-    await ask()
-    expect((await ask()).allowed).toBe(false)
-    replace([policy('p', 5, 'local')])
-    expect(await ask()).toMatchObject({ allowed: true, remaining: 3 })
-  })
 })

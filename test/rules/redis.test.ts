@@ -1,11 +1,8 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { States } from '../../src/dashboard/states.ts'
-import { createLimiter, type Duration, guard } from '../../src/index.ts'
+import { createLimiter, type Duration } from '../../src/index.ts'
 import {
   pullRules,
   pushRules,
@@ -16,7 +13,7 @@ import {
   type RedisRulesOptions,
   redisStore,
 } from '../../src/rules/redis/index.ts'
-import type { Rules, RulesDocument } from '../../src/rules/index.ts'
+import { createRules, type Rules, type RulesDocument } from '../../src/rules/index.ts'
 import { warningsOf } from '../support/http.ts'
 import { families } from '../support/redis-clients.ts'
 import { type RedisCluster, startCluster } from '../support/redis-cluster.ts'
@@ -298,16 +295,6 @@ describe('rulesFromRedis', () => {
     expect(quotaOf(rare)).toBe(1)
   })
 
-  it('finds a push by polling after its subscription is cut off', async () => {
-    const { rules, push } = await started({ pollInterval: '300ms' }, connect(redis.server.port))
-    await pause(200)
-    const poll = setInterval(() => void redis.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub'), 10)
-    await push(2)
-    const took = await timeUntil(rules, 2)
-    clearInterval(poll)
-    expect(took).toBeLessThan(1500)
-  })
-
   it('has announcements again after its connection was lost', async () => {
     const { rules, push } = await started({ pollInterval: '1h' }, connect(redis.server.port))
     await pause(300)
@@ -367,43 +354,6 @@ describe('rulesFromRedis', () => {
       await pause(200)
       expect(quotaOf(rules)).toBe(1)
     }
-  })
-
-  it('keeps the last good rules while Redis is gone, behind a guard, and follows it once it is back', async () => {
-    const directory = mkdtempSync(join(tmpdir(), 'sluice-rules-'))
-    onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
-    const durable = ['--appendonly', 'yes', '--appendfsync', 'always', '--dir', directory]
-    const first = await startServer(...durable)
-    const client = connect(first.port)
-    const login = { name: 'login', match: { path: '/login' }, key: 'ip', limits: [{ quota: 9, window: '1h' }] }
-    const closed = { ...login, onOutage: 'closed' as const }
-    await pushRules(client, { policies: [...api(2).policies, closed] })
-    const rules = await rulesOf(client, { pollInterval: '100ms' })
-    const events: string[] = []
-    rules.on('unreachable', () => void events.push('unreachable'))
-    rules.on('change', ({ after }) => void events.push(`change to ${after.version}`))
-    const limiter = createLimiter({ rules, name: 'outage', store: guard(redisStore(client), { deadline: '300ms' }) })
-    const ip = '203.0.113.7'
-    expect(await limiter.consume({ ip, path: '/login' })).toMatchObject({ allowed: true, degraded: undefined })
-
-    const codes = await warningsOf(async () => {
-      await first.stop()
-      await until(async () => events.length > 0)
-      await pause(1000)
-    })
-    expect(codes.filter((each) => each === 'SLUICE_RULES_UNREACHABLE')).toHaveLength(1)
-    expect(events).toEqual(['unreachable'])
-    for (const allowed of [true, true, false]) {
-      expect(await limiter.consume({ ip: '203.0.113.8' })).toMatchObject({ allowed, degraded: 'local' })
-    }
-    expect(await limiter.consume({ ip: '203.0.113.8', path: '/login' })).toMatchObject({ allowed: false })
-
-    await startServer(...durable, '--port', String(first.port))
-    await pushRules(connect(first.port), { policies: [...api(3).policies, closed] })
-    await until(async () => quotaOf(rules) === 3)
-    expect(events).toEqual(['unreachable', 'change to 2'])
-    await until(async () => (await limiter.peek({ ip })).degraded === undefined)
-    expect(await limiter.consume({ ip })).toMatchObject({ allowed: true, remaining: 1, degraded: undefined })
   })
 
   describe('whose Redis is restarted empty', () => {
@@ -499,6 +449,17 @@ describe('rulesFromRedis', () => {
     expect(lost).toBe(1)
     await push(2)
     await until(async () => quotaOf(rules) === 2)
+  })
+
+  it('ends an override by the clock of the server', async () => {
+    const end = new Date(Date.now() + 1500).toISOString()
+    const limits = [{ algorithm: 'fixedWindow', quota: 9, window: '1h' }]
+    const overrides = [{ key: 'everyone', limits: [{ quota: 7 }], until: end }]
+    const rules = createRules({ policies: [{ name: 'all', key: 'everyone', limits, overrides }] })
+    const limiter = createLimiter({ rules, store: redisStore(redis.client, { prefix: 'until:' }) })
+    expect((await limiter.consume({})).remaining).toBe(6)
+    await until(async () => (await limiter.peek({}, { cost: 0 })).limits[0]!.remaining === 8)
+    expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(end))
   })
 
   it('refuses what is no client, and wrong options', async () => {

@@ -77,15 +77,6 @@ const apps: Readonly<Record<string, () => Promise<RequestListener>>> = {
     for (const path of PATTERNS) app.get(path, (context) => context.text(path))
     return getRequestListener(app.fetch) as unknown as RequestListener
   },
-  async 'the URL of koa'() {
-    const app = new Koa()
-    app.use((context) => {
-      // Koa has an object without a path for a URL that cannot be parsed.
-      const answered = PATTERNS.find((path) => pattern(path).test(context.URL.pathname ?? ''))
-      if (answered !== undefined) context.body = answered
-    })
-    return app.callback() as RequestListener
-  },
   async koa() {
     const app = new Koa()
     const router = new KoaRouter()

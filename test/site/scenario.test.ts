@@ -137,6 +137,26 @@ describe('the comparison', () => {
     expect(fieldOf({})).toBeUndefined()
   })
 
+  it('has plain figures, or names the field, for any text in any field', () => {
+    const texts = ['', '-1', '0', '1.5', '9'.repeat(64), '9007199254740991', 'abc', 'NaN', '-5s', '99999999d', '<b>']
+    for (const algorithm of Object.keys(algorithms)) {
+      const { values } = withAlgorithm(gcra, algorithm)
+      for (const { name, kind } of fieldsOf(algorithm).filter((each) => each.kind !== 'choice')) {
+        for (const text of texts) {
+          const form = { algorithm, values: { ...values, block: '1m', [name]: text } }
+          const { limits, errors } = checkedLimits([form])
+          const where = `${algorithm} ${name} ${text}`
+          const { message = '', field } = errors[0] ?? {}
+          // Numbers that are too large to count exactly are a mistake of several fields.
+          if (message !== '') expect([where, message.startsWith('A quota of') ? name : field]).toEqual([where, name])
+          else if (kind !== 'text') expect(['abc', '-1', '-5s', '<b>'], where).not.toContain(text)
+          const lines = limits === undefined ? [] : compare([form], limits, [0, 10, 1000], true)
+          expect(JSON.stringify(lines.map(({ summary }) => summary)), where).not.toMatch(/null|NaN/)
+        }
+      }
+    }
+  })
+
   it('has no spacing for a quota of 0, which has no gap', () => {
     const form = { algorithm: 'gcra', values: { quota: '0', window: '10s' } }
     const lines = compare([form], [limitOf(form)], [0], true)

@@ -10,9 +10,7 @@ import {
   everyone,
   denyCache,
   fixedWindow,
-  gcra,
   guard,
-  type Limit,
   type Decision,
   type Limiter,
   type LostSlots,
@@ -55,6 +53,7 @@ type Step =
   | { readonly kind: 'release' | 'renew' | 'refund' | 'settle' | 'receipt'; readonly which: number }
   | { readonly kind: 'reset' }
   | { readonly kind: 'lose' }
+  | { readonly kind: 'penalize' }
   | { readonly kind: 'pause'; readonly ms: number }
 
 const steps: fc.Arbitrary<Step[]> = fc.array(
@@ -78,7 +77,7 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
         which: fc.nat({ max: 6 }),
       }),
     },
-    { weight: 1, arbitrary: fc.constantFrom<Step>({ kind: 'reset' }, { kind: 'lose' }) },
+    { weight: 1, arbitrary: fc.constantFrom<Step>({ kind: 'reset' }, { kind: 'lose' }, { kind: 'penalize' }) },
     {
       weight: 4,
       arbitrary: fc.record({
@@ -118,6 +117,8 @@ async function compare({ limiter, lose, lost }: World, clock: VirtualClock, list
   }
   for (const step of list) {
     if (step.kind === 'pause') clock.advance(step.ms)
+    // It takes no slots.
+    else if (step.kind === 'penalize') await limiter.penalize({ quota: 3 }, 2)
     else if (step.kind === 'reset' || step.kind === 'lose') {
       if (step.kind === 'lose') knownUntil = 0
       else {
@@ -193,7 +194,10 @@ function worldOn(make: () => Store): World {
 }
 
 function limiterOn(store: Store, onSlotLost: OnSlotLost = () => undefined): Limiter<Input> {
-  const versions = [1, 2, 3, 4, 5].map((quota) => concurrent({ quota, expiresAfter: LEASE, name: 'slots' }))
+  // `strict` has no meaning for slots: a denied request takes none.
+  const versions = [1, 2, 3, 4, 5].map((quota) =>
+    concurrent({ quota, expiresAfter: LEASE, name: 'slots', strict: quota === 3 }),
+  )
   return createLimiter<Input>({
     name: randomUUID(),
     keyer: () => 'key',
@@ -220,29 +224,9 @@ it.each(stores)('slots are those of the requests that run in %s', async (_, stor
   await fc.assert(property, { numRuns: RUNS })
 })
 
-describe.each(stores)('in %s, slots of one microsecond, and slots whose lease has ended', (_, storeOn) => {
-  it('are renewed for their own request alone', async () => {
-    const clock = virtualClock()
-    const limiter = limiterOn(storeOn(clock))
-    const used = async (): Promise<number> => (await limiter.peek({ quota: 5 }, { cost: 0 })).limits[0]!.used
-    const first = await limiter.consume({ quota: 5 })
-    const second = await limiter.consume({ quota: 5 })
-    clock.advance(6000)
-    expect(await limiter.renew(first)).toBe(true)
-    clock.advance(4000)
-    expect(await used()).toBe(1)
-    // The lease of the second has ended, and its entry may still be there. It takes another slot.
-    expect(await limiter.renew(second)).toBe(true)
-    expect(await used()).toBe(2)
-    await limiter.consume({ quota: 5 })
-    clock.advance(6000)
-    expect(await limiter.renew(first)).toBe(true)
-    expect(await used()).toBe(3)
-    await limiter.release(first)
-    expect(await used()).toBe(2)
-  })
-
-  it('are not taken again where others have taken all', async () => {
+it.each(stores)(
+  'slots whose lease has ended are not taken again where others have taken all: %s',
+  async (_, storeOn) => {
     const clock = virtualClock()
     const limiter = limiterOn(storeOn(clock))
     const late = await limiter.consume({ quota: 2 })
@@ -250,76 +234,23 @@ describe.each(stores)('in %s, slots of one microsecond, and slots whose lease ha
     for (let i = 0; i < 2; i++) expect((await limiter.consume({ quota: 2 })).allowed).toBe(true)
     expect(await limiter.renew(late)).toBe(false)
     expect((await limiter.peek({ quota: 2 }, { cost: 0 })).limits[0]!.used).toBe(2)
-  })
-})
+  },
+)
 
-describe('a decision with slots', () => {
-  const setup = (...limits: Limit[]) => {
-    const clock = virtualClock()
-    if (limits.length === 0) limits.push(concurrent({ quota: 2, expiresAfter: '10s' }))
-    const limiter = createLimiter({ keyer: (key: string) => key, limits, store: memoryStore({ clock }) })
-    return { clock, limiter }
-  }
-
-  it('gives its slots back once, and only its own', () => {
-    const { limiter } = setup()
-    // In the same microsecond: one entry holds both.
-    const first = limiter.consume('a')
-    const second = limiter.consume('a')
-    limiter.release(first)
-    limiter.release(first)
-    limiter.refund(first)
-    expect(limiter.peek('a', { cost: 0 }).limits[0]!.used).toBe(1)
-    limiter.release(second)
-    expect(limiter.peek('a', { cost: 0 }).limits[0]!.used).toBe(0)
-  })
-
-  it('keeps its slots when it is settled, and gives them back afterwards', () => {
-    const { limiter } = setup()
-    const decision = limiter.consume('a')
-    limiter.settle(decision, 0)
-    expect(limiter.peek('a', { cost: 0 }).limits[0]!.used).toBe(1)
-    limiter.refund(decision)
-    expect(limiter.peek('a', { cost: 0 }).limits[0]!.used).toBe(0)
-  })
-
-  it('does not give back what another request has taken since its lease ended', () => {
-    const { limiter, clock } = setup()
-    const late = limiter.consume('a')
-    clock.advance(10_000)
-    limiter.consume('a')
-    limiter.consume('a')
-    limiter.release(late)
-    expect(limiter.consume('a').allowed).toBe(false)
-    expect(limiter.renew(late)).toBe(false)
-  })
-
-  it('takes no slots for a penalty', () => {
-    const { limiter } = setup()
-    limiter.penalize('a', 2)
-    expect(limiter.peek('a', { cost: 0 }).limits[0]!.used).toBe(0)
-  })
-
-  it('is all or nothing with other limits, and prefers their wait', () => {
-    const rate = fixedWindow({ quota: 1, window: '1s', name: 'rate' })
-    const { limiter, clock } = setup(concurrent({ quota: 1, expiresAfter: '1m', retryAfter: '3s' }), rate)
-    const first = limiter.consume('a')
-    const denied = limiter.consume('a')
-    expect(denied.allowed).toBe(false)
-    expect(denied.binding!.limit.name).toBe('rate')
-    limiter.release(first)
-    // The other limit still denies, so that no slot is taken.
-    expect(limiter.consume('a').limits[0]!.used).toBe(0)
-    clock.advance(1000)
-    expect(limiter.consume('a').allowed).toBe(true)
-  })
-
-  it('charges no denied request when it is strict', () => {
-    const { limiter } = setup(concurrent({ quota: 2, strict: true }), gcra({ quota: 1, window: '1s', name: 'rate' }))
-    limiter.consume('a')
-    limiter.consume('a')
-    expect(limiter.peek('a', { cost: 0 }).limits[0]!.used).toBe(1)
-  })
+it('slots are all or nothing with other limits, whose wait comes first', () => {
+  const clock = virtualClock()
+  const rate = fixedWindow({ quota: 1, window: '1s', name: 'rate' })
+  const limits = [concurrent({ quota: 1, expiresAfter: '1m', retryAfter: '3s' }), rate]
+  const limiter = createLimiter({ keyer: (key: string) => key, limits, store: memoryStore({ clock }) })
+  const first = limiter.consume('a')
+  const denied = limiter.consume('a')
+  expect(denied.allowed).toBe(false)
+  expect(denied.binding!.limit.name).toBe('rate')
+  limiter.release(first)
+  // The other limit still denies, so that no slot is taken.
+  expect(limiter.consume('a').limits[0]!.used).toBe(0)
+  clock.advance(1000)
+  expect(limiter.consume('a').allowed).toBe(true)
 })
 
 describe('a wrapper of a store', () => {
@@ -344,7 +275,7 @@ describe('a wrapper of a store', () => {
 
   /** A guard of a store whose answers to renewals come late, and a limit of one slot. */
   function lateWorld(lease: '600ms' | '1m', late: () => number): { store: Store; limiter: Limiter<string> } {
-    const store = guard(lateStore(late), { onChange: () => undefined })
+    const store = guard(lateStore(late), { deadline: '50ms', onChange: () => undefined })
     const limits = concurrent({ quota: 1, expiresAfter: lease })
     return { store, limiter: createLimiter<string>({ name: randomUUID(), keyer: (key) => key, limits, store }) }
   }

@@ -25,8 +25,9 @@ function settleDown(limiter) {
 }
 
 const scenarios = {
-  /** 200 customers with a quota each, beyond the most keys. */
+  /** 200 customers with a quota each, beyond the most keys. Then all of them stay away. */
   async quotas() {
+    const empty = await held()
     const store = memoryStore({ maxKeys: 100_000, clock, onFull })
     const limits = Array.from({ length: 200 }, (_, i) => perMinute(10 + i, { name: 'plan' }))
     const limiter = createLimiter({ keyer: ({ key }) => key, limits: ({ limit }) => limit, store })
@@ -35,7 +36,9 @@ const scenarios = {
     for (let i = 0; i < 2000; i++) limiter.consume({ key: `customer ${i}`, limit: limits[i % 200] })
     const grown = (await held()) - before
     for (let i = 0; i < 100_000; i++) limiter.consume({ key: `other ${i}`, limit: limits[i % 200] })
-    return { grown, flooded: (await held()) - before }
+    const flooded = (await held()) - before
+    settleDown({ consume: (key) => limiter.consume({ key, limit: limits[0] }) })
+    return { grown, flooded, left: (await held()) - empty }
   },
 
   /** A limit function that returns a limit with a different name for each request. */

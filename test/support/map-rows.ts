@@ -3,7 +3,7 @@ import type { RowDatabase } from '../../src/extend.ts'
 
 /**
  * A database of rows in a `Map`, which answers later. Several stores can use it, as several processes do. `repeats`: every third
- * transaction is repeated, as after a conflict.
+ * transaction is repeated, as after a conflict: at first it sees none of the rows.
  */
 export function mapRows(clock: Clock = Date, repeats = false): RowDatabase {
   const rows = new Map<string, Uint8Array>()
@@ -12,7 +12,11 @@ export function mapRows(clock: Clock = Date, repeats = false): RowDatabase {
     async transact(keys, change) {
       const stored = (): (Uint8Array | undefined)[] => keys.map((key) => rows.get(key)?.slice())
       const now = Math.round(clock.now() * 1000)
-      if (repeats && transactions++ % 3 === 0) change(stored(), now)
+      if (repeats && transactions++ % 3 === 0)
+        change(
+          keys.map(() => undefined),
+          now,
+        )
       const { writes, result } = change(stored(), now)
       for (const { key, row } of writes) {
         if (row === undefined) rows.delete(key)

@@ -52,12 +52,13 @@ async function startedRedis(): Promise<SharedPlace> {
 async function startedSqlite(): Promise<SharedPlace> {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-shared-'))
   const file = join(folder, 'limits.db')
+  const table = 'my "limits"'
   const stores: Store[] = []
   return {
     url: `sqlite:${file}`,
-    words: [`sqlite:${file}`],
+    words: [`sqlite:${file}`, '--table', table],
     store() {
-      const store = sqliteStore(file)
+      const store = sqliteStore(file, { table })
       stores.push(store)
       return store
     },

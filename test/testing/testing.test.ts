@@ -1,17 +1,13 @@
 // The suites of the package: its own algorithms, stores and adapters pass them, and broken ones fail.
-import type { Server } from 'node:http'
-import { describe, expect, it, test, vi } from 'vitest'
+import { describe, expect, it, test } from 'vitest'
 import { memoryStore, type SyncStore } from '../../src/index.ts'
 import type { Operation } from '../../src/extend.ts'
 import { defineAlgorithm, knownAlgorithms } from '../../src/engine/all-algorithms.ts'
-import { type Limit, limit, type LimitInput } from '../../src/engine/limit.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { isDeciding, perform } from '../../src/stores/store.ts'
 import { adapterBehaviours, algorithmBehaviours, type Behaviour, storeBehaviours } from '../../src/testing.ts'
 import { everyFramework } from '../adapters/frameworks.ts'
 import { redisForAll } from '../support/redis-tests.ts'
-
-vi.mock(import('../../examples/visits.ts'), () => ({ serve: async (server: Server) => void server.close() }))
 
 /** Returns the names of the behaviours that fail. */
 async function failing(behaviours: readonly Behaviour[]): Promise<string[]> {
@@ -22,40 +18,7 @@ async function failing(behaviours: readonly Behaviour[]): Promise<string[]> {
   return names
 }
 
-/** Returns limits of an algorithm: those of these shapes that it accepts. */
-function limitsOf(algorithm: string): Limit[] {
-  const shapes: Omit<LimitInput, 'algorithm'>[] = [
-    { quota: 1, window: 1 },
-    { quota: 1, window: 7, strict: true },
-    { quota: 3, window: '10s' },
-    { quota: 5, window: 1001, strict: true },
-    { quota: 100, window: '1h' },
-    { quota: 7, window: '365d', capacity: 20 },
-    { quota: 4, window: 1000, anchor: 'clock' },
-    { quota: 5, window: '1s', refill: 'interval' },
-    { quota: 10, window: '1s', shape: false },
-    { quota: 10, window: '1s', buckets: 5 },
-  ]
-  const made: Limit[] = []
-  for (const shape of shapes) {
-    try {
-      made.push(limit({ ...shape, algorithm }))
-    } catch {
-      // The algorithm does not have this option or this quota.
-    }
-  }
-  return made
-}
-
-describe('algorithmBehaviours', async () => {
-  const builtIn = knownAlgorithms().map(({ name }) => name)
-  const { coolDown } = await import('../../examples/custom-algorithm.ts')
-
-  describe.each([...builtIn, 'coolDown'])('%s', (name) => {
-    const measured = name === 'exponential'
-    for (const each of algorithmBehaviours(limitsOf(name), { measured })) test(each.name, each.run)
-  })
-
+describe('algorithmBehaviours', () => {
   test('finds a retry time that is off by one tick, and shows the same smallest case each time', async () => {
     const right = knownAlgorithms().find(({ name }) => name === 'fixedWindow')!
     const late = defineAlgorithm({
@@ -79,7 +42,6 @@ describe('algorithmBehaviours', async () => {
 
   test('refuses an empty list of limits', () => {
     expect(() => algorithmBehaviours([])).toThrow(/limits/)
-    expect(coolDown).toBeTypeOf('function')
   })
 })
 

@@ -1,6 +1,5 @@
 // The clock of tests: durations as users write them, and no time that is not a number.
 import { describe, expect, it } from 'vitest'
-import { createLimiter, memoryStore, perMinute } from '../../src/index.ts'
 import { virtualClock } from '../../src/testing.ts'
 
 describe('virtualClock', () => {
@@ -10,18 +9,6 @@ describe('virtualClock', () => {
     clock.advance('15m')
     clock.advance(-0.5)
     expect(clock.now()).toBe(901_000)
-  })
-
-  it('frees a limit after a duration', () => {
-    const clock = virtualClock()
-    const limiter = createLimiter({
-      keyer: (user: string) => user,
-      limits: perMinute(1),
-      store: memoryStore({ clock }),
-    })
-    expect([limiter.consume('ann').allowed, limiter.consume('ann').allowed]).toEqual([true, false])
-    clock.advance('60s')
-    expect(limiter.consume('ann').allowed).toBe(true)
   })
 
   it.each(['15 minutes', '1mo', '', Number.NaN, Infinity, undefined, null, new Date(0)])(

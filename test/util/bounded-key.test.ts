@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { createLimiter, keyers, perMinute } from '../../src/index.ts'
+import { createLimiter, perMinute } from '../../src/index.ts'
 import { boundedKey } from '../../src/util/bounded-key.ts'
 
 afterEach(() => {
@@ -48,22 +48,6 @@ describe('a bounded key', () => {
 })
 
 describe('a limiter', () => {
-  it('counts a long key and a long composite key under their hash', () => {
-    const limiter = createLimiter({
-      keyer: keyers(
-        (input: string) => input,
-        () => 'part',
-      ),
-      limits: perMinute(1),
-    })
-    const [one, other] = ['a'.repeat(15_000), 'b'.repeat(15_000)]
-    expect([one, other, one].map((key) => limiter.consume(key).allowed)).toEqual([true, true, false])
-    expect(limiter.peek(one).limits[0]?.key).toMatch(/^(\d+:)?.{0,64}/)
-    expect(limiter.peek(one).limits[0]!.key.length).toBeLessThanOrEqual(64)
-    limiter.reset(one)
-    expect(limiter.consume(one).allowed).toBe(true)
-  })
-
   it('counts a number of many digits under the hash of its text', () => {
     const limiter = createLimiter({ keyer: (key: string | bigint) => key, limits: perMinute(1) })
     const large = 10n ** 100n

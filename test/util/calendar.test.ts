@@ -90,26 +90,6 @@ describe('calendarWindows()', () => {
     }
   })
 
-  it.each([
-    ['a day of 23 hours', 'Europe/Berlin', '2026-03-29T12:00Z', 23],
-    ['a day of 25 hours', 'Europe/Berlin', '2026-10-25T12:00Z', 25],
-    ['a day without midnight', 'America/Santiago', '2026-09-06T12:00Z', 23],
-    ['a day with its midnight twice', 'America/Havana', '2026-11-01T12:00Z', 25],
-    ['a day that loses half an hour', 'Australia/Lord_Howe', '2026-10-04T12:00Z', 23.5],
-  ])('finds %s', (_, zone, time, hours) => {
-    expect(calendarWindows(zone, calendarUnit('1d'), Date.parse(time)).current).toBe(hours * 3600)
-  })
-
-  it('finds no window for a day that is skipped', () => {
-    const { first, before, current } = calendarWindows(
-      'Pacific/Apia',
-      calendarUnit('1d'),
-      Date.parse('2011-12-30T12:00Z'),
-    )
-    expect(new Date(first * 1000).toISOString()).toBe('2011-12-29T10:00:00.000Z')
-    expect([before, current]).toEqual([86_400, 86_400])
-  })
-
   it('remembers a bounded number of zones', () => {
     const time = Date.parse('2026-01-01T00:00Z')
     const expected = calendarWindows('UTC', calendarUnit('1d'), time)

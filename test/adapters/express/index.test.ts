@@ -6,20 +6,6 @@ import { ask, serveForTest } from '../../support/http.ts'
 import { lefts, ok, times, versions } from './app.ts'
 
 describe.each(versions)('%s', (_version, express) => {
-  test('limits an app, a router or a route', async () => {
-    const app = express()
-    const router = express.Router()
-    router.use(rateLimit(times(5)))
-    router.get('/', ok)
-    app.use('/router', router)
-    app.get('/route', rateLimit(times(3)), ok)
-    app.get('/free', ok)
-    app.use(rateLimit(times(1)))
-    app.get('/', ok)
-    const server = await serveForTest(app)
-    expect(await lefts(server, '/router', '/route', '/free', '/')).toBe('4 2 - 0')
-  })
-
   test('limits routers within a router, in addition to their own limits', async () => {
     const [outer, inner, beside] = [express.Router(), express.Router(), express.Router()]
     inner.get('/', rateLimit(times(3, { limits: fixedWindow({ quota: 3, window: '1m' }) } as never)), ok)

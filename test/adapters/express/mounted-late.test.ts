@@ -44,10 +44,6 @@ describe.each(versions)('%s: a rate limit', (_, express) => {
     expect(await codesOf(app, ['/api', '/api'])).toEqual(['SLUICE_MOUNTED_LATE'])
   })
 
-  test('without checks causes no warning', async () => {
-    expect(await codesOf(express().get('/', ok).use(make(false)), ['/', '/', '/nowhere'])).toEqual([])
-  })
-
   test('is not looked for in an app that was made by hand', async () => {
     make()
     const { proxy, revoke } = Proxy.revocable({}, {})

@@ -1,10 +1,6 @@
-import { once } from 'node:events'
-import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http'
-import { connect } from 'node:http2'
-import { text } from 'node:stream/consumers'
-import type { FastifyServerOptions } from 'fastify'
+import type { OutgoingHttpHeaders } from 'node:http'
 import { describe, expect, test } from 'vitest'
-import { byIP, rateLimit, type RateLimitOptions } from '../../../adapters/fastify/index.ts'
+import { rateLimit } from '../../../adapters/fastify/index.ts'
 import { ask } from '../../support/http.ts'
 import { create, handler, limitedApp, times } from './app.ts'
 
@@ -43,26 +39,6 @@ test('a hijacked reply has the headers, and is settled', async () => {
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
   expect((await ask({ url })).headers['ratelimit']).toBe('"2-per-1h";r=1;t=3600')
   expect((await ask({ url })).status).toBe(429)
-})
-
-test('HTTP/2 requests are limited and refunded', async () => {
-  const app = create({ http2: true, forceCloseConnections: true } as FastifyServerOptions)
-  await app.register(rateLimit, { ...times(1, { refundWhen: 'failure' }), keyer: byIP } as RateLimitOptions)
-  app.get('/', handler)
-  app.get('/failing', async () => Promise.reject(new Error('broken')))
-  const client = connect(await app.listen({ port: 0, host: '127.0.0.1' }))
-  const get = async (path: string): Promise<[number | undefined, unknown, string]> => {
-    const stream = client.request({ ':path': path })
-    const [headers] = (await once(stream, 'response')) as [IncomingHttpHeaders & { ':status'?: number }]
-    return [headers[':status'], headers['retry-after'], (await text(stream)).slice(0, 7)]
-  }
-  try {
-    expect((await get('/failing'))[0]).toBe(500)
-    expect(await get('/')).toEqual([200, undefined, 'ok'])
-    expect(await get('/')).toEqual([429, '3600', '{"type"'])
-  } finally {
-    client.destroy()
-  }
 })
 
 describe('onDenied', () => {

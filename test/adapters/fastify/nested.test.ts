@@ -61,18 +61,6 @@ describe('a scope within a limited scope', () => {
     expect((await deep.inject('/')).statusCode).toBe(420)
   })
 
-  test('has its own denial and its own headers as a whole, and so have its routes', async () => {
-    const app = await nested(
-      { onDenied: () => 'outer', headers: 'legacy' },
-      inner(1, { message: 'inner', headers: 'standard' }),
-    )
-    for (const url of ['/in', '/in/own']) {
-      await app.inject(url)
-      const { statusCode, body, headers } = await app.inject(url)
-      expect([statusCode, body, headers['ratelimit'] === undefined]).toEqual([429, 'inner', false])
-    }
-  })
-
   test.each([undefined, 'onRequest', 'preHandler'] as const)(
     'decides at the hook of the scope around it: %s',
     async (own) => {
@@ -99,22 +87,6 @@ describe('a scope within a limited scope', () => {
       createLimiter({ keyer: everyone, limits, store, name, shared: true }).peek({}, { cost: 0 }).limits[0]!.remaining
     expect([counted('api', times(9).limits as Limit), counted('api /u+e9', quota(5, 'inner'))]).toEqual([8, 4])
     expect(counted('api /u+e9 GET /u+e9/own', quota(1))).toBe(0)
-  })
-
-  test('with its own limiter inherits neither keyer nor store', async () => {
-    const limiter = createLimiter<FastifyRequest>({ keyer: everyone, limits: quota(1) })
-    const app = create()
-    await app.register(
-      rateLimit,
-      times(9, { keyer: byHeader('x-user'), store: memoryStore(), statusCode: 420 } as never),
-    )
-    app.register(async (scope) => {
-      await scope.register(rateLimit, { limiter })
-      scope.get('/in', handler)
-    })
-    const status = async (user: string): Promise<number> =>
-      (await app.inject({ url: '/in', headers: { 'x-user': user } })).statusCode
-    expect([await status('a'), await status('b')]).toEqual([200, 420])
   })
 
   test('counts a request outside, too, that the inner limit denies', async () => {

@@ -119,19 +119,6 @@ describe('config.rateLimit', () => {
     expect(await lefts(app, '/set', 'HEAD /set', '/body', 'HEAD /body', '/changed', '/free')).toBe('4 3 4 3 2 -')
   })
 
-  test('fails when the app starts if a later onRoute hook sets it wrong', async () => {
-    const app = create()
-    app.register(rateLimit, times(9))
-    app.addHook('onRoute', (route) => void (route.config = { rateLimit: { ...times(5), max: 3 } as never }))
-    app.get('/', handler)
-    await expect(app.ready()).rejects.toMatchObject({
-      code: 'UNKNOWN_OPTION',
-      message: expect.stringMatching(
-        /^Route GET "\/" .*"max"; it has limiter, .*, hook\. Instead of "max", write .*\(sluice\S+\)$/,
-      ) as string,
-    })
-  })
-
   test('fails outside of every limited scope', async () => {
     const app = create()
     app.register(async (scope) => {

@@ -52,21 +52,12 @@ const hooks: Readonly<Record<string, (app: FastifyInstance) => unknown>> = {
     app.get('/', { preHandler: authenticate }, handler)
     await app.register(rateLimit, byUser)
   },
-  async 'of the route, in an array'(app) {
-    await app.register(rateLimit, byUser)
-    app.get('/', { preHandler: [authenticate] }, handler)
-  },
   async 'of the route, in an array that grows later'(app) {
     await app.register(rateLimit, byUser)
     const hooks: (typeof authenticate)[] = []
     app.get('/', { preHandler: hooks }, handler)
     await app.after()
     hooks.push(authenticate)
-  },
-  async 'of an onRoute hook'(app) {
-    await app.register(rateLimit, byUser)
-    app.addHook('onRoute', addToRoute)
-    app.get('/', handler)
   },
   async 'of an onRoute hook that adds it later'(app) {
     await app.register(rateLimit, byUser)
@@ -79,11 +70,6 @@ const hooks: Readonly<Record<string, (app: FastifyInstance) => unknown>> = {
       scope.get('/', handler)
     })
     app.addHook('preHandler', authenticate)
-  },
-  async 'when a route has its own limit'(app) {
-    await app.register(rateLimit, times(9))
-    app.get('/', { config: { rateLimit: byUser }, preHandler: authenticate }, handler)
-    app.addHook('preHandler', (_request, _reply, done) => done())
   },
   async 'that a later onRoute hook adds to a route with its own limit'(app) {
     await app.register(rateLimit, times(9))
@@ -98,7 +84,6 @@ const answer = (_request: FastifyRequest, reply: FastifyReply): unknown => reply
 const notFoundHandlers: Readonly<Record<string, (app: FastifyInstance) => unknown>> = {
   'the default': (app) => app.addHook('preHandler', authenticate),
   'one with its own preHandler': (app) => app.setNotFoundHandler({ preHandler: authenticate }, answer),
-  'one with its own preHandlers': (app) => app.setNotFoundHandler({ preHandler: [authenticate] }, answer),
   'one without options'(app) {
     app.setNotFoundHandler(answer)
     app.addHook('preHandler', authenticate)

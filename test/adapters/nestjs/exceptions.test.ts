@@ -5,7 +5,6 @@ import {
   type ExecutionContext,
   ForbiddenException,
   HttpException,
-  UseFilters,
   UseGuards,
 } from '@nestjs/common'
 import { APP_FILTER } from '@nestjs/core'
@@ -71,11 +70,6 @@ describe.each(Object.keys(platforms))('on %s', (platform) => {
   test('a filter that is a provider responds to a denial', async () => {
     const response = await denied(one, { providers: [{ provide: APP_FILTER, useClass: filterFor() }] })
     expect([response.status, await response.json()]).toEqual([418, { seen: 'RateLimitException' }])
-  })
-
-  test('a filter of a handler responds to a denial', async () => {
-    const response = await denied(one, { own: [UseFilters(filterFor(HttpException)) as Decorator] })
-    expect(response.status).toBe(418)
   })
 
   test('a filter for other exceptions sends no response', async () => {

@@ -1,15 +1,9 @@
-import { type Type, UseGuards } from '@nestjs/common'
+import type { Type } from '@nestjs/common'
 import { ApolloDriver } from '@nestjs/apollo'
 import { Args, GraphQLModule, Query, Resolver } from '@nestjs/graphql'
 import { MercuriusDriver } from '@nestjs/mercurius'
 import { describe, expect, test } from 'vitest'
-import {
-  type Decorator,
-  executionContext,
-  RateLimit,
-  RateLimitGuard,
-  SkipRateLimit,
-} from '../../../adapters/nestjs/index.ts'
+import { type Decorator, executionContext, RateLimit, SkipRateLimit } from '../../../adapters/nestjs/index.ts'
 import { type Decision, everyone, fixedWindow, type Limit } from '../../../src/index.ts'
 import { decorate, decorateClass, limitedModule, start } from './app.ts'
 
@@ -100,12 +94,6 @@ describe.each(Object.entries(drivers))('GraphQL with %s', (_, [platform, driver]
     const { data } = await ask('{ a: cat(name: "Tom") b: cat(name: "Kit") }')
     expect(data).toEqual({ a: 'cat Tom', b: 'cat Kit' })
     expect((await ask('{ cat(name: "Tom") }')).errors).toHaveLength(1)
-  })
-
-  test('a field that two guards decide counts once', async () => {
-    const ask = await serve({ keyer: everyone, limits: of('two', 2) }, [UseGuards(RateLimitGuard) as Decorator])
-    expect((await ask('{ a: dog b: dog }')).data).toEqual({ a: 'dog', b: 'dog' })
-    expect((await ask('{ dog }')).errors).toHaveLength(1)
   })
 
   test('a skipped field is not counted', async () => {

@@ -154,14 +154,6 @@ describe('an upgrade', () => {
     expect(JSON.parse(body!)).toMatchObject({ status: 429, 'violated-policies': ['1-per-1h'] })
   })
 
-  test('gets retry-after-ms in the styles of language models', async () => {
-    const { port } = await serveBoth(rateLimit({ ...times(1), headers: 'openai' }))
-    await greeting(port)
-    const head = (await raw(port)).split('\r\n\r\n')[0]!
-    expect(head.split('\r\n')).toContain('x-ratelimit-remaining-1-per-1h: 0')
-    expect(head).toMatch(/\r\nretry-after-ms: 3[56]\d{5}(\r\n|$)/)
-  })
-
   test('gets a 500 when the limit fails, and its socket is closed', async () => {
     const errors: unknown[] = []
     const keyer = (): never => {

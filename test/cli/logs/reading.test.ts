@@ -74,12 +74,6 @@ describe('lines', () => {
       { numRuns: 60 },
     )
   })
-
-  it('that are too long are passed over, and keep no memory', () => {
-    const text = Buffer.from(`a\n${'x'.repeat(3 * LONGEST_LINE)}\nb\n${'y'.repeat(LONGEST_LINE + 1)}`)
-    for (const size of [1, 1000, 100_000, 1_000_000])
-      expect(linesOf(text, size)).toEqual(['a', undefined, 'b', undefined])
-  })
 })
 
 describe('the reorder window', () => {

@@ -74,21 +74,6 @@ describe('a file that is out of order', { timeout: 120_000 }, () => {
     }
   })
 
-  it.each(['0', '10s', '1h'])(
-    'is complete with a few lines that are hours late, with --reorder %s',
-    async (reorder) => {
-      const lines = inOrder(4000)
-      const late = [5, 900, 901, 1500].map((at) => lines[at]!)
-      const others = lines.filter((line) => !late.includes(line))
-      const mixed = [...others.slice(0, 3000), ...late, ...others.slice(3000)]
-      cli.file('late.log', text(mixed))
-      cli.file('sorted.log', text(sorted(mixed)))
-      const found = await replayed('late.log', '--reorder', reorder)
-      expect(found.limits).toEqual((await replayed('sorted.log')).limits)
-      expect(found.log).toMatchObject({ requests: 4000, unread: [] })
-    },
-  )
-
   it('is read to the end behind one line of a wrong year', async () => {
     const lines = inOrder(500)
     cli.file('future.log', text([lines[0]!.replace('2026', '2036'), ...lines]))
@@ -112,17 +97,6 @@ describe('several files', { timeout: 120_000 }, () => {
     const whole = await seconds('part0.log', 'part1.log', 'part2.log')
     expect(await seconds('part2.log', 'part0.log', 'part1.log')).toEqual(whole)
     expect(await seconds('part2.log.gz', 'part1.log', 'part0.log')).toEqual(whole)
-  })
-
-  it('that are rotated logs in order are merged in any order, without a sort', async () => {
-    const lines = inOrder(2000)
-    cli.file('access.log', text(lines.slice(1400)))
-    cli.file('access.log.1', text(lines.slice(700, 1400)))
-    cli.file('access.log.2.gz', gzipSync(text(lines.slice(0, 700))))
-    cli.file('whole.log', text(lines))
-    const found = await replayed('access.log', 'access.log.1', 'access.log.2.gz')
-    expect(found.decisions).toEqual((await replayed('whole.log')).decisions)
-    expect(found.log.notes.join()).not.toContain('sorted')
   })
 
   it('are sorted beside the standard input', async () => {

@@ -112,9 +112,6 @@ it('is answered with 200 and the headers that it passes on, or with the whole de
   })
   expect(JSON.parse(denied.body)).toMatchObject({ 'violated-policies': ['api'] })
   expect((await envoy(serving, 'GET', '/api/a', {})).status).toBe(200)
-  expect((await envoy(serving, 'POST', '/api/a', { accept: 'text/html' }, '203.0.113.8')).status).toBe(200)
-  expect((await envoy(serving, 'HEAD', '/', {})).status).toBe(200)
-  expect((await envoy(serving, 'OPTIONS', '/api/a', {})).status).toBe(200)
 })
 
 it('limits by an allowed header, and the headers and the query of a client change nothing else', async () => {

@@ -7,7 +7,6 @@ import type { Decision } from '../../../src/limiter/decision.ts'
 import { fixedWindow } from '../../../src/engine/factories.ts'
 import type { Limit } from '../../../src/engine/limit.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
-import { denial } from '../../../src/http/denial.ts'
 
 const named = (name: string, quota: number, more = {}): Limit => fixedWindow({ name, quota, window: '1m', ...more })
 
@@ -66,10 +65,5 @@ describe('the names of limits in one response', () => {
       write(decision, 0, (name, value) => void (name === 'RateLimit-Policy' && policies.push(value)))
     }
     expect(policies).toEqual(['"api:a";q=5;w=60, "web:a";q=3;w=60', '"api:a";q=5;w=60, "mobile:a";q=3;w=60'])
-  })
-
-  test('are the same in the body of a denial', () => {
-    const { body } = denial(decide(clash, 4))
-    expect(JSON.parse(body)).toMatchObject({ 'violated-policies': ['web:a'] })
   })
 })

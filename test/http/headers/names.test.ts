@@ -8,14 +8,6 @@ import { A1, D3, written } from '../decisions.ts'
 const renamed = (headers: HeaderStyles, headerNames: HeaderNames) => written(headers, A1, { headerNames })
 
 describe('headerNames', () => {
-  test('rename the headers of legacy', () => {
-    expect(renamed('legacy', { limit: 'X-Quota', remaining: 'X-Quota-Left', reset: 'X-Quota-Reset' })).toEqual({
-      'X-Quota': '100',
-      'X-Quota-Left': '99',
-      'X-Quota-Reset': '60',
-    })
-  })
-
   test('rename the headers of github', () => {
     const headerNames = { limit: 'Rate-Limit-Total', reset: 'Rate-Limit-Reset', used: 'Used', resource: 'Of' }
     expect(written('github', D3, { headerNames })).toEqual({

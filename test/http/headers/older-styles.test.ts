@@ -58,16 +58,6 @@ describe('policies with the same quota', () => {
   const hour = windowed('hour', 100, 3_600_000)
   const policy = (decided: Decision) => written('draft-6', decided)['RateLimit-Policy']
 
-  test('list the one that is used up sooner, which the other headers describe', () => {
-    const decided = decide([status(minute, { remaining: 90 }), status(hour, { remaining: 40 })])
-    expect(written('draft-6', decided)).toMatchObject({ 'RateLimit-Policy': '100;w=3600', 'RateLimit-Remaining': '40' })
-    const other = decide([status(minute, { remaining: 10 }), status(hour, { remaining: 40 })])
-    expect(written('draft-7', other)).toMatchObject({
-      'RateLimit-Policy': '100;w=60',
-      RateLimit: 'limit=100, remaining=10, reset=0',
-    })
-  })
-
   test('list the one that is used up sooner when another limit is binding', () => {
     const small = status(windowed('small', 5, 1000), { remaining: 1 })
     expect(policy(decide([small, status(hour, { remaining: 40 }), status(minute, { remaining: 41 })]))).toBe(
@@ -80,18 +70,6 @@ describe('policies with the same quota', () => {
     const [soon, late] = [status(minute, { ...equal, resetAfter: 9 }), status(hour, { ...equal, resetAfter: 10 })]
     expect(policy(decide([small, soon, late]))).toBe('5;w=1, 100;w=3600')
     expect(policy(decide([small, late, soon]))).toBe('5;w=1, 100;w=3600')
-  })
-
-  test('list the binding one of two equal ones', () => {
-    const [soon, late] = [
-      status(minute, { remaining: 50, resetAfter: 9 }),
-      status(hour, { remaining: 50, resetAfter: 10 }),
-    ]
-    expect(policy(decide([soon, late]))).toBe('100;w=60')
-    expect(policy(decide([late, soon]))).toBe('100;w=3600')
-    const dear = status(minute, { remaining: 60, cost: 10 })
-    expect(policy(decide([late, dear]))).toBe('100;w=60')
-    expect(policy(decide([dear, late]))).toBe('100;w=60')
   })
 
   test('do not list a shadow limit', () => {

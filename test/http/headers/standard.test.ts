@@ -3,7 +3,7 @@ import { type BareItem, parseList, serializeBareItem } from 'structured-headers'
 import { describe, expect, test } from 'vitest'
 import { structuredBytes, structuredString } from '../../../src/http/headers/structured.ts'
 import { headerConfig } from '../../../src/http/headers/styles.ts'
-import { A1, A2, D1, D2, D3, D4, decide, linear, slots, status, windowed, written } from '../decisions.ts'
+import { A1, A2, D1, D2, D3, D4, decide, slots, status, windowed, written } from '../decisions.ts'
 import { codeOf } from '../../support/code-of.ts'
 
 test.each(['standard', 'draft-8'] as const)('writes the worked values of %s', (style) => {
@@ -26,31 +26,6 @@ test('writes the units and the seconds of each request, in any order', () => {
       for (const seconds of [1, 2, 65, 66, 129, 3600]) expect(textOf(left, seconds)).toBe(`"n";r=${left};t=${seconds}`)
     }
   }
-})
-
-describe('the name of a limit', () => {
-  test('is escaped when it has quotes or backslashes', () => {
-    const decided = decide([status(windowed('a"b\\c', 5, 1000), { remaining: 4, resetAfter: 1000 })])
-    expect(written('standard', decided)).toEqual({
-      'RateLimit-Policy': String.raw`"a\"b\\c";q=5;w=1`,
-      RateLimit: String.raw`"a\"b\\c";r=4;t=1`,
-    })
-  })
-
-  test('is refused when the limit is made if no header can contain it', () => {
-    expect(() => linear('café', 1, 1000)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
-  })
-
-  test('can belong to two limits, which get two names', () => {
-    const decided = decide([
-      status(windowed('n', 5, 1000), { remaining: 4, resetAfter: 1000 }),
-      status(windowed('n', 9, 2000), { remaining: 3, resetAfter: 2000 }),
-    ])
-    expect(written('standard', decided)).toEqual({
-      'RateLimit-Policy': '"n";q=5;w=1, "n:2";q=9;w=2',
-      RateLimit: '"n";r=4;t=1, "n:2";r=3;t=2',
-    })
-  })
 })
 
 test('numbers the second of two equal limits', () => {
@@ -162,8 +137,4 @@ test('writes bytes as a library for RFC 9651 does', () => {
       expect(structuredBytes(bytes)).toBe(serializeBareItem(bytes))
     }),
   )
-})
-
-test('escapes quotes and backslashes', () => {
-  expect(structuredString('a "b" \\ c')).toBe('"a \\"b\\" \\\\ c"')
 })

@@ -67,17 +67,6 @@ async function warningsWith(options: Parameters<typeof rateLimit>[0]): Promise<r
   })
 }
 
-test('a keyer that returns a whole address causes one warning', async () => {
-  expect(await warningsWith({ keyer: (request) => request.get('x-api-key') ?? request.ip, limits })).toEqual([
-    'SLUICE_WHOLE_ADDRESS',
-  ])
-})
-
-test('a keyer that returns a text with a whole address causes one warning', async () => {
-  const keyed = [({ ip }: express.Request) => `${ip}:login`, keyers(byMethod, ({ ip }: express.Request) => ip)]
-  for (const keyer of keyed) expect(await warningsWith({ keyer, limits })).toEqual(['SLUICE_WHOLE_ADDRESS'])
-})
-
 test('a keyer of any limiter in a stack causes the warning', async () => {
   const store = memoryStore()
   const first = createLimiter<express.Request>({ keyer: byIP, limits, store })

@@ -42,13 +42,4 @@ describe('recentCache', () => {
     for (let i = 0; i < 3; i++) expect([recall('nothing'), recall(long)]).toEqual([undefined, `<${long}>`])
     expect(made).toHaveLength(6)
   })
-
-  test('returns the result of a text of any length', () => {
-    const recall = recentCache(100, (text) => text)
-    for (let length = 0; length < 80; length++) {
-      const text = Array.from({ length }, (_, i) => String.fromCharCode(33 + i)).join('')
-      expect(recall(text)).toBe(text)
-      expect(recall(text)).toBe(text)
-    }
-  })
 })

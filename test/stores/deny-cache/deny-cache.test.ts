@@ -89,16 +89,6 @@ describe('a denial', () => {
     }
   })
 
-  it('that never ends is answered here, until maxAge', async () => {
-    const { clock, store, asked } = world()
-    const limiter = on(store, one)
-    await limiter.consume('a', { cost: 2 })
-    expect(await asked(() => limiter.consume('a', { cost: 2 }))).toBe(0)
-    expect(await limiter.consume('a', { cost: 2 })).toMatchObject({ allowed: false, retryAfter: Infinity })
-    clock.advance(1000)
-    expect(await asked(() => limiter.consume('a', { cost: 2 }))).toBe(1)
-  })
-
   it('ends no later than in the store when the limit counts in milliseconds', async () => {
     const slow = gcra({ name: 'slow', quota: 200, window: '365d', burst: 100_000 })
     expect(compiled(slow).perMs).toBe(1)
@@ -141,23 +131,6 @@ describe('a denial', () => {
     expect(await asked(() => limiter.consume('a'))).toBe(1)
     expect(await asked(() => limiter.peek('a'))).toBe(0)
     expect(await limiter.peek('a')).toMatchObject({ allowed: false, retryAfter: 60_000 })
-  })
-
-  it('by a limit with block is answered here until the lock-out ends, and locks the key again after that', async () => {
-    const { clock, store, asked } = world({ maxAge: '1h' })
-    const limiter = on(store, fixedWindow({ name: 'locked', quota: 1, window: '10s', block: '1s' }))
-    await limiter.consume('a')
-    await limiter.consume('a')
-    clock.advance(900)
-    expect(await asked(() => limiter.consume('a'))).toBe(0)
-    clock.advance(8600)
-    // Half a second before the window ends, this denial locks the key for a second.
-    expect(await asked(() => limiter.consume('a'))).toBe(1)
-    clock.advance(900)
-    expect(await asked(() => limiter.consume('a'))).toBe(0)
-    expect(await limiter.consume('a')).toMatchObject({ allowed: false, retryAfter: 100 })
-    clock.advance(100)
-    expect(await limiter.consume('a')).toMatchObject({ allowed: true })
   })
 
   it('by a lock-out is answered here until block, pause or reset change it', async () => {
@@ -342,15 +315,6 @@ describe('a change in this process', () => {
     return { ...made, limiter, charged, change: (to: Limit) => void (limit = to) }
   }
 
-  it.each(['refund', 'settle', 'reset', 'limit'] as const)('ends a denial at once: %s', async (kind) => {
-    const { limiter, charged, change } = await denied()
-    if (kind === 'refund') await limiter.refund(charged)
-    else if (kind === 'settle') await limiter.settle(charged, 4)
-    else if (kind === 'reset') await limiter.reset('a')
-    else change(fixedWindow({ name: 'hourly', quota: 6, window: '1h' }))
-    expect(await limiter.consume('a')).toMatchObject({ allowed: true })
-  })
-
   it('of the limit and back asks the store', async () => {
     const { limiter, change, asked } = await denied()
     change(fixedWindow({ name: 'hourly', quota: 2, window: '1h' }))
@@ -367,12 +331,6 @@ describe('a change in this process', () => {
     await limiter.refund(charged)
     await limiter.reset('c')
     expect(await asked(() => limiter.consume('b'))).toBe(0)
-  })
-
-  it('past the limit is reported', async () => {
-    const { limiter, charged } = await denied()
-    await limiter.settle(charged, 12)
-    expect(await limiter.consume('a')).toMatchObject({ allowed: false })
   })
 })
 

@@ -222,19 +222,6 @@ describe('the backlog', () => {
     expect(sent.length).toBe(10_000)
   })
 
-  it('is bounded for adjustments, which are sent once and in order', async () => {
-    const { backlog, sent } = setup()
-    for (let i = 0; i < 5000; i++) backlog.keep({ kind: 'adjust', charges: [charge(i), charge(i)], units: [i, -i] })
-    expect(backlog.keep({ kind: 'adjust', charges: [charge(0)], units: [1] })).toMatchObject({
-      message: expect.stringContaining('10000 refunds, settlements'),
-    })
-    await backlog.send()
-    expect(sent).toEqual(Array.from({ length: 5000 }, (_, i) => [String(i), i, -i]))
-    backlog.keep({ kind: 'adjust', charges: [charge(0)], units: [1] })
-    await backlog.send()
-    expect(sent.length).toBe(5001)
-  })
-
   it('repeats a refund of a locked key for a minute, and then says that it is lost', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
     try {

@@ -14,8 +14,6 @@ import { Reporter, type StoreChange } from '../../../src/stores/guard/reporter.t
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { warningsOfEachTest } from '../../support/guarded.ts'
 import { faultyStore, SILENT } from './faulty-store.ts'
-import { freePort, startRedis } from '../../support/redis.ts'
-import { defaultFamilies } from '../../support/redis-clients.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { until } from '../../support/redis-tests.ts'
 
@@ -170,24 +168,6 @@ describe('the cause of an outage', () => {
     const { limiter, changes } = guarded(store, 50)
     await lose(limiter, changes)
     expect(changes).toEqual([{ state: 'away', reason: 'refused', name: 'mine' }])
-  })
-
-  it.each(defaultFamilies)('is that the connection is refused, for $name', async ({ name, single }) => {
-    const port = await freePort()
-    const { client, close } = await single(port)
-    afterTest(close)
-    const { limiter, changes } = guarded(redisStore(client), 300)
-    await lose(limiter, changes)
-    expect(changes[0]!.name).toBe(`Redis at 127.0.0.1:${port}`)
-    // valkey-glide emits no errors.
-    expect(changes[0]!.reason).toMatch(name === 'valkey-glide' ? /refused|no answer within/ : /ECONNREFUSED/)
-    const own = async (): Promise<string[]> => (await lines()).filter((line) => line.includes(String(port)))
-    await until(async () => (await own()).length > 0)
-    expect((await own())[0]).toContain(`SLUICE_OUTAGE Redis at 127.0.0.1:${port}: ${changes[0]!.reason}`)
-    const running = await startRedis('--port', String(port))
-    afterTest(() => running.stop())
-    await until(async () => (await limiter.consume('k')).degraded === undefined)
-    expect((await own()).at(-1)).toContain('SLUICE_RECOVERY')
   })
 })
 

@@ -13,11 +13,12 @@ async function measured<Bytes>(scenario: string): Promise<Bytes> {
 }
 
 describe('the memory of a store', { timeout: 120_000 }, () => {
-  it('does not grow with the quotas of keys beyond maxKeys', async () => {
-    const { grown, flooded } = await measured<{ grown: number; flooded: number }>('quotas')
+  it('does not grow with the number and the quotas of keys beyond maxKeys, and is released after a flood', async () => {
+    const { grown, flooded, left } = await measured<{ grown: number; flooded: number; left: number }>('quotas')
     // The counters of 100,000 keys take 1.4 MB.
     expect(grown).toBeLessThan(4 * MEGABYTE)
     expect(flooded).toBeLessThan(4 * MEGABYTE)
+    expect(left).toBeLessThan(3 * MEGABYTE)
   })
 
   it('does not grow with the names of limits, and is released when they are unused', async () => {

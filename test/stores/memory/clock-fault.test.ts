@@ -49,42 +49,6 @@ describe('a clock that ran ahead and is then corrected', () => {
     expect(limiter.consume('shared').allowed).toBe(true)
   })
 
-  it('is no fault within a second', () => {
-    const clock = virtualClock()
-    const limiter = on(ten, clock)
-    limiter.consume('k', { cost: 10 })
-    clock.advance(-1000)
-    expect(limiter.consume('k').retryAfter).toBe(2000)
-    clock.advance(-0.001)
-    expect(limiter.consume('k').retryAfter).toBe(1000)
-  })
-
-  it('keeps a debt', () => {
-    const clock = virtualClock()
-    const limiter = on(ten, clock)
-    clock.advance(3 * HOUR)
-    limiter.settle(limiter.consume('k'), 30)
-    clock.advance(-3 * HOUR)
-    expect(limiter.consume('k').retryAfter).toBe(21_000)
-    clock.advance(20_999)
-    expect(limiter.consume('k').allowed).toBe(false)
-    clock.advance(1)
-    expect(limiter.consume('k').allowed).toBe(true)
-  })
-
-  it('gives nothing back of a charge that it made, since it may have drained', () => {
-    const clock = virtualClock()
-    const limiter = on(ten, clock)
-    clock.advance(3 * HOUR)
-    const decision = limiter.consume('k', { cost: 10 })
-    clock.advance(-3 * HOUR)
-    limiter.consume('k')
-    clock.advance(5000)
-    expect(limiter.peek('k').remaining).toBe(4)
-    limiter.refund(decision)
-    expect(limiter.peek('k').remaining).toBe(4)
-  })
-
   it('ends a lock-out of a key that shares counters no later than one that begins now', () => {
     const clock = virtualClock()
     const limiter = on(gcra({ quota: 1, window: '1s', block: '1m' }), clock, { maxKeys: 1 })

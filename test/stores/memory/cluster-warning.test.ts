@@ -127,17 +127,6 @@ describe('a memory store warns', () => {
     const env = { VITEST: 'true', NODE_ENV: 'test' }
     expect(await warningsOf('tested-cluster.js', clusterOf(1), env)).toEqual(ONCE)
   })
-
-  test('not in a single process, nor in one that was forked without a cluster', async () => {
-    expect(await warningsOf('alone.js', limiters)).toEqual([])
-    const forked = `import { fork } from 'node:child_process'\nfork(new URL('./alone.js', import.meta.url))`
-    expect(await warningsOf('forked.js', forked)).toEqual([])
-  })
-
-  test('in an instance under pm2', async () => {
-    const env = { pm_id: '3', NODE_APP_INSTANCE: '1', exec_mode: 'fork_mode' }
-    expect(await warningsOf('instance.js', limiters, env)).toEqual(ONCE)
-  })
 })
 
 describe('one of several is', () => {

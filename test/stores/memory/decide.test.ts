@@ -11,7 +11,6 @@ import {
   memoryStore,
   perSecond,
 } from '../../../src/index.ts'
-import type { SyncStore } from '../../../src/stores/store.ts'
 import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
 import { limits as limitsOf, names } from '../../support/harness.ts'
 
@@ -102,28 +101,5 @@ describe.each(names())('a state of %s in its place', (name) => {
       }
     })
     fc.assert(property, { numRuns: Number(process.env['RUNS'] ?? 200) })
-  })
-})
-
-describe('a wrapper around a memory store', () => {
-  const wrappers: Record<string, (store: SyncStore, run: SyncStore['run']) => SyncStore> = {
-    'made by a spread': (store, run) => ({ ...store, run }),
-    'that is a proxy': (store, run) =>
-      new Proxy(store, {
-        get: (target, name) => (name === 'run' ? run : (Reflect.get(target, name) as unknown)),
-      }),
-  }
-
-  it.each(Object.entries(wrappers))('%s receives each decision', (_, wrap) => {
-    const store = memoryStore()
-    const kinds: string[] = []
-    const wrapper = wrap(store, (operation, reply) => {
-      kinds.push(operation.kind)
-      return store.run(operation, reply)
-    })
-    const limiter = createLimiter({ keyer: (key: string) => key, limits: perSecond(1), store: wrapper })
-    expect([limiter.consume('a').allowed, limiter.consume('a').allowed]).toEqual([true, false])
-    limiter.peek('a')
-    expect(kinds).toEqual(['consume', 'consume', 'peek'])
   })
 })

@@ -2,8 +2,6 @@ import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { createLimiter, fixedWindow, gcra, memoryStore, slidingWindowLog } from '../../../src/index.ts'
-import { virtualClock } from '../../../src/testing.ts'
 
 interface Footprint {
   /** What of a store that was dropped is still there. */
@@ -37,26 +35,5 @@ describe('limiters in a process', () => {
   it('cost little, a thousand of them with two limits each', () => {
     expect(footprint.perLimiter).toBeLessThan(8000)
     expect(footprint.perLimiterUsed).toBeLessThan(15_000)
-  })
-})
-
-describe('a window longer than a timer can be set to', () => {
-  const DAY = 86_400_000
-  const factories = { gcra, fixedWindow, slidingWindowLog }
-
-  it.each(Object.entries(factories))('of %s lasts to its end', (_, limit) => {
-    const clock = virtualClock()
-    const limits = limit({ quota: 1, window: '40d' })
-    const limiter = createLimiter({ keyer: (key: string) => key, limits, store: memoryStore({ clock }) })
-    limiter.consume('a')
-    for (const days of [1, 24, 1, 13]) {
-      clock.advance(days * DAY)
-      // Decisions on other keys sweep what is fresh.
-      for (let i = 0; i < 50; i++) limiter.consume(`other ${i}`)
-      expect(limiter.consume('a').allowed).toBe(false)
-    }
-    expect(limiter.consume('a').retryAfter).toBe(DAY)
-    clock.advance(DAY)
-    expect(limiter.consume('a').allowed).toBe(true)
   })
 })

@@ -143,32 +143,6 @@ describe('a block that grows', () => {
   })
 })
 
-it('keeps counted denials when the limit changes, and a lock-out keeps its length', () => {
-  const clock = virtualClock()
-  const versions = [
-    limitWith({ for: '1s', factor: 2, upTo: '1h' }),
-    limitWith({ for: '10s', factor: 3, upTo: '1h' }),
-    fixedWindow({ name: 'growing', quota: 5, window: '1s' }),
-  ]
-  let version = 0
-  const store = memoryStore({ clock })
-  const limiter = createLimiter({ keyer: (key: string) => key, limits: () => versions[version], store })
-  const deny = (): number => {
-    limiter.consume('a', { cost: TOO_MUCH })
-    return limiter.peek('a').retryAfter
-  }
-  expect(deny()).toBe(1000)
-  version = 1
-  expect(limiter.peek('a').retryAfter).toBe(1000)
-  clock.advance(1000)
-  expect(deny()).toBe(30_000)
-  version = 2
-  clock.advance(30_000)
-  limiter.consume('a')
-  version = 0
-  expect(deny()).toBe(4000)
-})
-
 it('is asked for each time through denyCache until the key is locked out', async () => {
   const clock = virtualClock()
   const inner = laterStore(memoryStore({ clock }))

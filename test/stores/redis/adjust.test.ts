@@ -1,22 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import {
-  createLimiter,
-  fixedWindow,
-  gcra,
-  type Limit,
-  memoryStore,
-  slidingWindowCounter,
-  type Store,
-} from '../../../src/index.ts'
+import { createLimiter, fixedWindow, gcra, type Limit, memoryStore, type Store } from '../../../src/index.ts'
 import { type Algorithm, defineAlgorithm } from '../../../src/extend.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
 import { redisForAll } from '../../support/redis-tests.ts'
 
 const slow = gcra({ quota: 10, window: '10s', name: 'changing' })
-// The first in ticks of a microsecond; the second, whose products are larger, in ticks of a millisecond.
-const fine = slidingWindowCounter({ quota: 10, window: '1d', name: 'changing' })
-const coarse = slidingWindowCounter({ quota: 100_000, window: '1d', name: 'changing' })
 const fast = gcra({ quota: 10, window: '1s', name: 'changing' })
 
 /** Reports as `remaining` the millisecond of the charge that was last settled. Many units make it count in ticks of a millisecond. */
@@ -145,23 +134,6 @@ describe('settled later', () => {
         await limiter.settle(decision, 5)
         expect((await limiter.peek(other)).limits[0]!.remaining).toBe(at)
       }
-    },
-  )
-  const changes = [
-    ['memory', fine, coarse],
-    ['memory', coarse, fine],
-    ['Redis', fine, coarse],
-    ['Redis', coarse, fine],
-  ] as const
-  it.each(changes)(
-    'a charge is not given back under a limit that has changed since, also in other ticks: %s',
-    async (kind, one, other) => {
-      const limiter = limiterIn(kind, virtualClock(), `${other.quota}`)
-      const decision = await limiter.consume(one)
-      await limiter.consume(other)
-      await limiter.refund(decision)
-      const { limits } = await limiter.peek(other, { cost: 0 })
-      expect(limits[0]!.remaining).toBe(other.quota - 2)
     },
   )
 })

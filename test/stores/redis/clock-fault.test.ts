@@ -159,57 +159,6 @@ describe('a clock that ran ahead and is then corrected', () => {
     })
   })
 
-  describe.each(stores)('in %s, a lock-out', (_, __, storeOn) => {
-    const blocked = (time?: number): Limit =>
-      limit({
-        algorithm: 'spacing',
-        name: 'one',
-        quota: 1,
-        window: '100ms',
-        ...(time !== undefined && { block: time }),
-      })
-    const world = () => {
-      const [clock, name] = [virtualClock(), `run${runs++}`]
-      const store = storeOn(clock)
-      const ask = (time?: number) => limiterWith(blocked(time), store, name).consume('k')
-      return { clock, ask }
-    }
-
-    const versions: [string, number | undefined][] = [
-      ['a shorter block', 10],
-      ['no block', undefined],
-      ['a longer block', HOUR],
-    ]
-    it.each(versions)(
-      'is as long as the block of the limit that began it, whatever a version with %s asks',
-      async (_, other) => {
-        const { clock, ask } = world()
-        await ask(5000)
-        expect((await ask(5000)).retryAfter).toBe(5000)
-        clock.advance(2)
-        expect((await ask(other)).retryAfter).toBe(4998)
-        clock.advance(4997.999)
-        expect((await ask(5000)).retryAfter).toBe(0.001)
-        clock.advance(0.001)
-        expect((await ask(5000)).allowed).toBe(true)
-      },
-    )
-
-    it.each(versions)('of a clock ahead lasts as long again, also if a version with %s asks', async (_, other) => {
-      const { clock, ask } = world()
-      clock.advance(3 * HOUR)
-      await ask(5000)
-      await ask(5000)
-      clock.advance(-3 * HOUR)
-      expect((await ask(other)).retryAfter).toBe(5000)
-      clock.advance(4000)
-      expect((await ask(other)).retryAfter).toBe(1000)
-      expect((await ask(5000)).retryAfter).toBe(1000)
-      clock.advance(1000)
-      expect((await ask(5000)).allowed).toBe(true)
-    })
-  })
-
   it.each(stores)(
     'in %s, a charge is refunded when the clock is a second behind it, to the microsecond',
     async (...store) => {

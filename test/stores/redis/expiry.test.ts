@@ -1,94 +1,50 @@
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createLimiter, fixedWindow, gcra, type Limit, type Limiter, slidingWindowLog } from '../../../src/index.ts'
+import { createLimiter, gcra, slidingWindowLog } from '../../../src/index.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
-import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
-import { connect, limiterOn, server, until } from '../../support/redis-tests.ts'
+import { redisKey } from '../../../src/stores/redis/keys.ts'
+import { virtualClock } from '../../../src/testing.ts'
+import { names } from '../../support/harness.ts'
+import { connect, limiterOn, redisForAll, server, until } from '../../support/redis-tests.ts'
+import { limiterOn as limiterOf, run, setups, traces } from '../../support/traces.ts'
 
 const YEAR = 31_536_000_000
 
-describe('no key is left without an expiry', () => {
-  const cases: readonly (readonly [string, Limit[], (limiter: Limiter<string>, clock: VirtualClock) => unknown])[] = [
-    ['in a window of a millisecond', [gcra({ quota: 1, window: 1 })], (limiter) => limiter.consume('k')],
-    ['in a window of a year', [fixedWindow({ quota: 9, window: YEAR })], (limiter) => limiter.consume('k')],
-    [
-      'for as long as the longest of several limits',
-      [
-        gcra({ quota: 9, window: 1 }),
-        fixedWindow({ quota: 9, window: YEAR }),
-        gcra({ quota: 9, window: '1s', name: 's' }),
-      ],
-      (limiter) => limiter.consume('k'),
-    ],
-    [
-      'after a refund',
-      [gcra({ quota: 9, window: '1m' }), slidingWindowLog({ quota: 9, window: '1m', name: 'l' })],
-      async (limiter) => limiter.refund(await limiter.consume('k')),
-    ],
-    [
-      'after a debt',
-      [gcra({ quota: 9, window: '1m' })],
-      async (limiter) => limiter.settle(await limiter.consume('k'), 1e6),
-    ],
-    [
-      'after a debt on a key that was free',
-      [gcra({ quota: 9, window: '1m' })],
-      async (limiter, clock) => {
-        const decision = await limiter.consume('k')
-        clock.advance(YEAR)
-        await limiter.reset('k')
-        await limiter.settle(decision, 5)
-      },
-    ],
-    ['after a lock', [gcra({ quota: 1, window: '1m', block: '1h' })], (limiter) => limiter.consume('k', { cost: 2 })],
-    [
-      'in a log that shrinks',
-      [slidingWindowLog({ quota: 500, window: 1000 })],
-      async (limiter, clock) => {
-        for (let i = 0; i < 200; i++) {
-          clock.advance(3)
-          await limiter.consume('k')
-        }
-        clock.advance(950)
-        await limiter.consume('k')
-      },
-    ],
-  ]
-  it.each(cases)('%s', async (_, limits, act) => {
-    const { port } = await server()
-    const client = connect(port)
-    const clock = virtualClock()
-    const limiter = limiterOn(client, limits, { clock })
-    await act(limiter, clock)
-    const keys = await client.keys('*')
-    expect(keys).toEqual(['sluice:test:k'])
-    const { resetAfter } = await limiter.peek('k', { cost: 0 })
-    expect(await client.pttl(keys[0]!)).toBeGreaterThan(resetAfter)
+const HOUR = 3_600_000
+
+describe('a key expires', () => {
+  const redis = redisForAll()
+  let runs = 0
+
+  it.each(names())('an hour after its limits are fresh or later, whatever has happened: %s', async (algorithm) => {
+    const property = fc.asyncProperty(setups(algorithm), traces, async ({ members: [own = []] }, steps) => {
+      const [clock, name] = [virtualClock(), `run${runs++}`]
+      const store = redisStore(redis.client, { clock, prefix: 'expiry:' })
+      const limiter = limiterOf(store, name, { members: [own, []] })
+      const history = steps.map((each) => ({ ...each, version: 0 as const }))
+      await run(limiter, clock, history)
+      for (const key of new Set(history.map((each) => each.key))) {
+        const { resetAfter } = await limiter.peek({ key, version: 0 }, { cost: 0 })
+        const ttlOf = (): Promise<number> => redis.client.pttl(redisKey('expiry:', `${name}.0`, key))
+        const ttl = await ttlOf()
+        if (resetAfter > 0) expect(ttl).toBeGreaterThan(resetAfter + HOUR)
+        else expect(ttl).not.toBe(-1)
+        await limiter.block({ key, version: 0 }, '3d')
+        const { allowed, retryAfter } = await limiter.peek({ key, version: 0 })
+        if (!allowed && retryAfter < Infinity) expect(await ttlOf()).toBeGreaterThan(retryAfter)
+      }
+    })
+    await fc.assert(property, { numRuns: 8 })
   })
 
-  it('and it goes when it is not needed any more, at the time of the server', async () => {
+  it('when it is not needed any more, at the time of the server', async () => {
     const { port } = await server()
     const client = connect(port)
     await limiterOn(client, gcra({ quota: 5, window: 50 })).consume('k')
     await until(async () => (await client.dbsize()) === 0)
   })
 
-  it('a log that has shrunk keeps no block it does not need', async () => {
-    const { port } = await server()
-    const client = connect(port)
-    const clock = virtualClock()
-    const limiter = limiterOn(client, slidingWindowLog({ quota: 500, window: 1000, name: 'l' }), { clock })
-    for (let i = 0; i < 300; i++) {
-      clock.advance(3)
-      await limiter.consume('k')
-    }
-    expect(await client.hlen('sluice:test:k')).toBeGreaterThan(4)
-    clock.advance(5000)
-    await limiter.consume('k')
-    // The names, the states and the log.
-    expect(await client.hlen('sluice:test:k')).toBe(3)
-  })
-
-  it('and a large one is forgotten and carried over whole', { timeout: 60_000 }, async () => {
+  it('with all entries of a large log, which are carried over whole before', { timeout: 60_000 }, async () => {
     const { port } = await server()
     const client = connect(port)
     const clock = virtualClock()

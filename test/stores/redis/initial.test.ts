@@ -22,47 +22,6 @@ describe.each(['memory', 'Redis'])('a bucket that does not start full, in %s', (
   const store = (): Store => (kind === 'memory' ? memory : redisStore(redis.client, { clock }))
   const limiterOf = (name: string, limits: Limit | Limit[]): Limiter<string> =>
     createLimiter<string>({ name, keyer: (key) => key, limits, store: store(), shared: true })
-  const left = async (limiter: Limiter<string>): Promise<number> =>
-    (await limiter.peek('k', { cost: 0 })).limits[0]!.remaining
-
-  const changes = [
-    ['greedy', undefined, 4],
-    ['greedy', 4, undefined],
-    ['interval', undefined, 4],
-    ['interval', 4, undefined],
-  ] as const
-
-  const bucket = (refill: 'greedy' | 'interval', initial: number | undefined): Limit =>
-    tokenBucket({ name: 'bucket', quota: 10, window: '1d', refill, ...(initial !== undefined && { initial }) })
-
-  it.each(changes)(
-    'keeps what was used when that changes, and gives nothing of it back: %s, from %s to %s',
-    async (refill, before, after) => {
-      const name = `${refill} ${before} ${after}`
-      const old = limiterOf(name, bucket(refill, before))
-      const decision = await old.consume('k', { cost: 3 })
-      const used = 10 - (await left(old))
-      const deployed = limiterOf(name, bucket(refill, after))
-      expect(await left(deployed)).toBe(10 - used)
-      await deployed.consume('k')
-      expect(await left(deployed)).toBe(9 - used)
-      // What the other limit has drained is not known, so nothing is surely left of the charge.
-      await old.refund(decision)
-      expect(await left(deployed)).toBe(9 - used)
-    },
-  )
-
-  it('admits a client that waits for retryAfter, although others are given something back', async () => {
-    const limiter = limiterOf('promised', tokenBucket({ quota: 10, window: '1s', capacity: 100, initial: 0 }))
-    const asked = async (cost: number): Promise<number> => (await limiter.consume('k', { cost })).retryAfter
-    clock.advance(await asked(100))
-    const decision = await limiter.consume('k', { cost: 100 })
-    const wait = await asked(100)
-    expect(wait).toBe(10_000)
-    await limiter.refund(decision)
-    clock.advance(wait)
-    expect(await asked(100)).toBe(0)
-  })
 
   const empty = tokenBucket({ quota: 10, window: '1s', initial: 0 })
   const daily = gcra({ quota: 1, window: '1d' })

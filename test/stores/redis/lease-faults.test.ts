@@ -1,21 +1,9 @@
-// Faults of a real server, and of processes, while leases are out.
-import { fork } from 'node:child_process'
-import { once } from 'node:events'
+// Faults of a real server while leases are out.
 import { setTimeout as pause } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import calculateSlot from 'cluster-key-slot'
 import { Cluster } from 'ioredis'
 import { expect, it } from 'vitest'
-import {
-  createLimiter,
-  type Decision,
-  denyCache,
-  fixedWindow,
-  guard,
-  lease,
-  type Limiter,
-  stack,
-} from '../../../src/index.ts'
+import { createLimiter, type Decision, denyCache, fixedWindow, guard, lease, type Limiter } from '../../../src/index.ts'
 import { leaseCounts } from '../../../src/stores/lease-counts.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import type { RedisClient } from '../../../src/stores/redis/clients.ts'
@@ -24,7 +12,6 @@ import type { Charge } from '../../../src/stores/store.ts'
 import { DEADLINE, warningsOfEachTest } from '../../support/guarded.ts'
 import { startReplica } from '../../support/faults/place.ts'
 import { redisCli, type RedisCluster, startCluster } from '../../support/redis-cluster.ts'
-import { builtPackage } from '../../support/built.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { connect, server, until } from '../../support/redis-tests.ts'
 
@@ -90,26 +77,6 @@ it('a server that is frozen: nothing is admitted that is not charged, and nothin
   expect(warnings.codes).not.toContain('SLUICE_OUTCOME')
 })
 
-it('a server that is killed: each server admits one quota', async () => {
-  const redis = await server()
-  const { guarded, counted } = processes(() => connect(redis.port))
-  const made = await load(guarded, 400)
-  await redis.kill()
-  const away = await load(guarded, 300)
-  const before = admittedOf([...made, ...away])
-  expect(before).toBeLessThanOrEqual(QUOTA)
-  await redis.restart()
-  const restarted = Date.now() * 1000
-  await until(async () => (await guarded[0]!.consume('other')).degraded === undefined)
-  const charged: Decision[] = []
-  for (let i = 0; i < 10 && charged.length === 0; i++) {
-    const after = await load(guarded, 400)
-    charged.push(...after.filter(({ allowed, limits: [status] }) => allowed && (status as Charge).at > restarted))
-  }
-  expect(charged.length).toBeGreaterThan(0)
-  await until(async () => (await counted()) === charged.length)
-})
-
 it('a server that is flushed: units of before are not given back to what was charged since', async () => {
   const { port } = await server()
   const { guarded, counted, name } = processes(() => connect(port))
@@ -129,39 +96,6 @@ it('a server that is flushed: units of before are not given back to what was cha
   await until(async () => (await counted()) === since.length)
 })
 
-it(
-  'a process that was stopped uses no unit of its lease after `for`, and gives back what is unused',
-  { timeout: 60_000 },
-  async () => {
-    const built = await builtPackage()
-    const { port } = await server()
-    const name = `stopped ${names++}`
-    const limit = { name: 'hour', quota: 100_000, window: '1h' }
-    const job = JSON.stringify({ package: built, port, name, limit, options: { for: '500ms', share: 1 } })
-    const worker = fork(fileURLToPath(new URL('../../support/lease-worker.mjs', import.meta.url)), [job], {
-      execArgv: [],
-    })
-    afterTest(() => worker.kill('SIGKILL'))
-    const heard: unknown[] = []
-    worker.on('message', (message) => void heard.push(message))
-    while (!heard.includes('leased')) await once(worker, 'message')
-    worker.kill('SIGSTOP')
-    await pause(3000)
-    worker.kill('SIGCONT')
-    await pause(300)
-    worker.send('end')
-    await once(worker, 'exit')
-    const { admitted, asked, oldest } = heard.at(-1) as { admitted: number; asked: number; oldest: number }
-    expect(asked).toBeLessThan(admitted / 2)
-    expect(oldest).toBeGreaterThan(50)
-    // A slow machine can be late between the decision and the note.
-    expect(oldest).toBeLessThan(2500)
-    const limits = fixedWindow({ name: 'hour', quota: 100_000, window: '1h' })
-    const exact = createLimiter({ name, keyer: () => 'key', limits, store: redisStore(connect(port)) })
-    expect((await exact.peek({}, { cost: 0 })).limits[0]!.used).toBe(admitted)
-  },
-)
-
 /** A cluster, and the clients of its users. */
 async function clustered(): Promise<{ cluster: RedisCluster; clientOf: () => RedisClient }> {
   const cluster = await startCluster()
@@ -173,26 +107,6 @@ async function clustered(): Promise<{ cluster: RedisCluster; clientOf: () => Red
   }
   return { cluster, clientOf }
 }
-
-it(
-  'a cluster: keys of all servers are leased, and keys of two slots together are not',
-  { timeout: 60_000 },
-  async () => {
-    const { clientOf } = await clustered()
-    const { guarded, counted, name } = processes(clientOf)
-    const keys = ['a', 'b', 'c', 'd']
-    const made = await Promise.all(keys.map((key) => load(guarded, 500, key)))
-    expect(leasedOf(name)).toBeGreaterThan(100)
-    for (const [i, key] of keys.entries()) await until(async () => (await counted(key)) === admittedOf(made[i]!))
-
-    const store = lease(redisStore(clientOf()), { for: '10s', share: 1 })
-    const pair = [0, 1].map((i) =>
-      createLimiter<string>({ name: `pair ${i} of ${name}`, keyer: (key) => `${key} ${i}`, limits, store }),
-    )
-    for (let i = 0; i < 50; i++) await stack(pair[0]!, pair[1]!).consume('k')
-    expect(pair.map((each) => leasedOf((each as unknown as { name: string }).name))).toEqual([0, 0])
-  },
-)
 
 it('a failover to a replica: nothing is used that is not charged', { timeout: 60_000 }, async () => {
   const { cluster, clientOf } = await clustered()

@@ -17,7 +17,6 @@ import { redisStore } from '../../../src/stores/redis/index.ts'
 import { connect, limiterOn, redisForAll, server, until } from '../../support/redis-tests.ts'
 
 const five = gcra({ name: 'five', quota: 5, window: '1h' })
-const log = slidingWindowLog({ name: 'log', quota: 5, window: '1h' })
 const redis = redisForAll()
 
 function limiterIn(store: Store, limit: Limit, name: string): Limiter<string> {
@@ -41,12 +40,6 @@ async function expectNoRefund(limiter: Limiter<string>, reset: () => Promise<unk
 }
 
 describe('nothing is refunded that was charged before a reset', () => {
-  it.each([five, log])('by another process: $algorithm', async (limit) => {
-    const name = `process ${limit.name}`
-    const other = limiterIn(redisStore(connect(redis.server.port)), limit, name)
-    await expectNoRefund(limiterIn(redisStore(redis.client), limit, name), async () => other.reset('k'))
-  })
-
   it('by a process that knows none of the algorithms', async () => {
     const limiter = limiterIn(redisStore(redis.client), five, 'unknown')
     await expectNoRefund(limiter, () => resetKey(scriptClient(redis.client, undefined), 'sluice:unknown:k'))

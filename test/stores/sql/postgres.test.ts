@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import { createLimiter, fixedWindow, gcra, type Limit, type Limiter, stack, type Store } from '../../../src/index.ts'
 import { postgresDatabase, postgresStore, postgresTable } from '../../../src/stores/postgres.ts'
 import { storeBehaviours } from '../../../src/testing.ts'
-import { casesHere, QUICK, SLOW_ONCE } from '../../parts.ts'
+import { casesHere, QUICK } from '../../parts.ts'
 import { Proxy } from '../../support/faults/proxy.ts'
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts'
 import { builtPackage } from '../../support/built.ts'
@@ -164,6 +164,74 @@ describe('postgresStore', { timeout: 60_000 }, () => {
     await expect.poll(deadlocks, { timeout: 30_000, interval: 200 }).not.toEqual([{ deadlocks: '0' }])
   })
 
+  it.each(QUICK)(
+    'says that a request may have been charged when the connection ends during COMMIT, and does not repeat it',
+    async () => {
+      const { pool, admin, table, proxy } = await proxied()
+      const limiter = limiterOn(postgresStore(pool, { table, timeout: '5s' }))
+      await limiter.consume('k')
+      await pause(100) // The sweeper commits, too.
+      // The server receives the COMMIT, and its answer never comes back.
+      proxy.onSend = (bytes) => {
+        if (bytes.includes(' COMMIT\0')) proxy.set('cut')
+      }
+      await expect(limiter.consume('k')).rejects.toMatchObject({
+        code: 'STORE_FAILED',
+        message: expect.stringContaining('may have been charged'),
+      })
+      proxy.onSend = undefined
+      proxy.set('pass')
+      await vi.waitFor(async () => expect(await usedIn(admin, table, 'k')).toBe(2))
+      expect((await limiter.consume('k')).remaining).toBe(97)
+    },
+  )
+
+  it.each(QUICK)('notices a network that swallows packets, and works again afterwards', async () => {
+    const { pool, table, proxy } = await proxied()
+    const limiter = limiterOn(postgresStore(pool, { table, timeout: '200ms' }))
+    await limiter.consume('k')
+    proxy.set('lose')
+    const lost = await Promise.allSettled(Array.from({ length: 20 }, (_, i) => limiter.consume(`k${i}`)))
+    for (const each of lost) expect(each).toMatchObject({ status: 'rejected', reason: { code: 'STORE_FAILED' } })
+    proxy.set('pass')
+    expect((await limiter.consume('k')).remaining).toBe(98)
+    await vi.waitFor(() => expect(pool.waitingCount).toBe(0))
+  })
+
+  const oldRows = (table: string, count: number): string =>
+    `INSERT INTO ${table} SELECT convert_to('["old","' || i || '"]', 'UTF8'), 'x'::bytea, 1000 FROM generate_series(1, ${count}) AS i`
+
+  it.each(QUICK)('keeps the rows that count in all partitions of a table, and deletes the others', async () => {
+    const { pool } = await world()
+    const table = `p${crypto.randomUUID().replaceAll('-', '')}`
+    await pool.query(
+      `CREATE TABLE ${table} (key bytea PRIMARY KEY, state bytea, expires_at bigint NOT NULL) PARTITION BY HASH (key)`,
+    )
+    for (let i = 0; i < 4; i++)
+      await pool.query(`CREATE TABLE ${table}_${i} PARTITION OF ${table} FOR VALUES WITH (MODULUS 4, REMAINDER ${i})`)
+    const limiter = limiterOn(postgresStore(pool, { table, timeout: '5s' }), fixedWindow({ quota: 1, window: '1d' }))
+    const keys = Array.from({ length: 100 }, (_, i) => `k${i}`)
+    await limiter.consume('first')
+    await pause(200)
+    for (const key of keys) expect((await limiter.consume(key)).allowed).toBe(true)
+    // As many as several steps of the sweeper delete.
+    await pool.query(oldRows(table, 40_000))
+    await vi.waitFor(async () => {
+      await limiter.consume('other')
+      expect((await pool.query(`SELECT 1 FROM ${table} WHERE expires_at = 1000`)).rows).toEqual([])
+    }, 10_000)
+    for (const key of keys) expect((await limiter.consume(key)).allowed).toBe(false)
+  })
+
+  it.each(QUICK)('lists keys that the encoding of the database does not have', async () => {
+    const { admin } = await world()
+    await admin.query(`CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0`)
+    const { pool } = await world({ connectionString: server.url.replace(/postgres$/, 'latin') })
+    await pool.query(postgresTable())
+    await limiterOn(postgresStore(pool, { timeout: '5s' })).consume('\u{1F600}')
+    expect(await postgresDatabase(pool).keysAfter('', 10)).toEqual(['["api","\u{1F600}"]'])
+  })
+
   it.each(QUICK)('writes all or nothing when connections end in the middle of a transaction', async () => {
     const { pool, admin, table } = await world()
     const store = postgresStore(pool, { table, timeout: '5s' })
@@ -202,120 +270,6 @@ describe('postgresStore', { timeout: 60_000 }, () => {
     expect(a).toBeLessThanOrEqual(admitted + unknown)
   })
 
-  it.each(QUICK)(
-    'says that a request may have been charged when the connection ends during COMMIT, and does not repeat it',
-    async () => {
-      const { pool, admin, table, proxy } = await proxied()
-      const limiter = limiterOn(postgresStore(pool, { table, timeout: '5s' }))
-      await limiter.consume('k')
-      await pause(100) // The sweeper commits, too.
-      // The server receives the COMMIT, and its answer never comes back.
-      proxy.onSend = (bytes) => {
-        if (bytes.includes(' COMMIT\0')) proxy.set('cut')
-      }
-      await expect(limiter.consume('k')).rejects.toMatchObject({
-        code: 'STORE_FAILED',
-        message: expect.stringContaining('may have been charged'),
-      })
-      proxy.onSend = undefined
-      proxy.set('pass')
-      await vi.waitFor(async () => expect(await usedIn(admin, table, 'k')).toBe(2))
-      expect((await limiter.consume('k')).remaining).toBe(97)
-    },
-  )
-
-  it.each(QUICK)('notices a network that swallows packets, and works again afterwards', async () => {
-    const { pool, table, proxy } = await proxied()
-    const limiter = limiterOn(postgresStore(pool, { table, timeout: '200ms' }))
-    await limiter.consume('k')
-    proxy.set('lose')
-    const lost = await Promise.allSettled(Array.from({ length: 20 }, (_, i) => limiter.consume(`k${i}`)))
-    for (const each of lost) expect(each).toMatchObject({ status: 'rejected', reason: { code: 'STORE_FAILED' } })
-    proxy.set('pass')
-    expect((await limiter.consume('k')).remaining).toBe(98)
-    await vi.waitFor(() => expect(pool.waitingCount).toBe(0))
-  })
-
-  it.each(SLOW_ONCE)('deletes a hundred thousand expired rows while it decides', { timeout: 120_000 }, async () => {
-    const { pool, admin, table } = await world()
-    await admin.query(
-      `INSERT INTO ${table} SELECT convert_to('["old","' || i || '"]', 'UTF8'), 'x'::bytea, 1000 FROM generate_series(1, 1e5::int) AS i`,
-    )
-    const limiter = limiterOn(postgresStore(pool, { table, timeout: '5s' }))
-    for (const end = performance.now() + 90_000; performance.now() < end;) {
-      for (let i = 0; i < 50; i++) await limiter.consume(`k${i}`)
-      if ((await admin.query(`SELECT 1 FROM ${table} WHERE expires_at = 1000 LIMIT 1`)).rows.length === 0) break
-    }
-    expect((await admin.query(`SELECT count(*) FROM ${table}`)).rows).toEqual([{ count: '50' }])
-  })
-
-  const oldRows = (table: string, count: number): string =>
-    `INSERT INTO ${table} SELECT convert_to('["old","' || i || '"]', 'UTF8'), 'x'::bytea, 1000 FROM generate_series(1, ${count}) AS i`
-
-  it.each(QUICK)('keeps the rows that count in all partitions of a table, and deletes the others', async () => {
-    const { pool } = await world()
-    const table = `p${crypto.randomUUID().replaceAll('-', '')}`
-    await pool.query(
-      `CREATE TABLE ${table} (key bytea PRIMARY KEY, state bytea, expires_at bigint NOT NULL) PARTITION BY HASH (key)`,
-    )
-    for (let i = 0; i < 4; i++)
-      await pool.query(`CREATE TABLE ${table}_${i} PARTITION OF ${table} FOR VALUES WITH (MODULUS 4, REMAINDER ${i})`)
-    const limiter = limiterOn(postgresStore(pool, { table, timeout: '5s' }), fixedWindow({ quota: 1, window: '1d' }))
-    const keys = Array.from({ length: 100 }, (_, i) => `k${i}`)
-    await limiter.consume('first')
-    await pause(200)
-    for (const key of keys) expect((await limiter.consume(key)).allowed).toBe(true)
-    await pool.query(oldRows(table, 400))
-    await vi.waitFor(async () => {
-      await limiter.consume('other')
-      expect((await pool.query(`SELECT 1 FROM ${table} WHERE expires_at = 1000`)).rows).toEqual([])
-    }, 10_000)
-    for (const key of keys) expect((await limiter.consume(key)).allowed).toBe(false)
-  })
-
-  it.each(QUICK)('deletes expired rows of a role that is read-only by default', async () => {
-    const { pool, admin, table } = await world({ options: '-c default_transaction_read_only=on' })
-    await admin.query(oldRows(table, 10))
-    const limiter = limiterOn(postgresStore(pool, { table, timeout: '5s' }))
-    await vi.waitFor(async () => {
-      await limiter.consume('k')
-      expect((await admin.query(`SELECT 1 FROM ${table}`)).rows).toHaveLength(1)
-    }, 10_000)
-  })
-
-  it.each(QUICK)('lists keys that the encoding of the database does not have', async () => {
-    const { admin } = await world()
-    await admin.query(`CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0`)
-    const { pool } = await world({ connectionString: server.url.replace(/postgres$/, 'latin') })
-    await pool.query(postgresTable())
-    await limiterOn(postgresStore(pool, { timeout: '5s' })).consume('\u{1F600}')
-    expect(await postgresDatabase(pool).keysAfter('', 10)).toEqual(['["api","\u{1F600}"]'])
-  })
-
-  it.each(QUICK)('does not depend on settings of the server or of the role', async () => {
-    const options =
-      '-c default_transaction_isolation=serializable -c standard_conforming_strings=off -c bytea_output=escape -c timezone=Asia/Kathmandu -c datestyle=German -c default_transaction_read_only=on'
-    const { pool, table } = await world({ options, max: 4 })
-    const limiter = limiterOn(postgresStore(pool, { table, timeout: '5s' }))
-    const odd = ["'; DROP TABLE x; --", '\\\\', 'é\u0000', '\ud800', '"', "$1'"]
-    for (const key of odd) expect((await limiter.consume(key)).remaining).toBe(99)
-    const all = await Promise.all(Array.from({ length: 100 }, () => limiter.consume('k')))
-    expect(all.at(-1)!.remaining).toBe(0)
-  })
-
-  it.each(QUICK)('leaves the settings of a connection as they were', async () => {
-    const { pool, table } = await world({ max: 1 })
-    const shown = async (): Promise<unknown> =>
-      (
-        await pool.query(
-          "SELECT name, setting FROM pg_settings WHERE name LIKE '%timeout%' OR name LIKE '%isolation%' OR name LIKE '%commit%' ORDER BY name",
-        )
-      ).rows
-    const before = await shown()
-    await limiterOn(postgresStore(pool, { table, timeout: '5s' })).consume('k')
-    expect(await shown()).toEqual(before)
-  })
-
   it.each(QUICK)('ends a statement that waits for locks longer than the timeout', async () => {
     const { pool, admin, table } = await world({ max: 1 })
     const limiter = limiterOn(postgresStore(pool, { table, timeout: 100 }))
@@ -330,6 +284,35 @@ describe('postgresStore', { timeout: 60_000 }, () => {
     expect((await limiter.consume('k')).remaining).toBe(98)
     // The connection was kept.
     expect(await pid()).toEqual(before)
+  })
+
+  it.each(QUICK)('does not depend on settings of the server or of the role, such as read-only by default', async () => {
+    const options =
+      '-c default_transaction_isolation=serializable -c standard_conforming_strings=off -c bytea_output=escape -c timezone=Asia/Kathmandu -c datestyle=German -c default_transaction_read_only=on'
+    const { pool, admin, table } = await world({ options, max: 4 })
+    await admin.query(oldRows(table, 10))
+    const limiter = limiterOn(postgresStore(pool, { table, timeout: '5s' }))
+    const odd = ["'; DROP TABLE x; --", '\\\\', 'é\u0000', '\ud800', '"', "$1'"]
+    for (const key of odd) expect((await limiter.consume(key)).remaining).toBe(99)
+    const all = await Promise.all(Array.from({ length: 100 }, () => limiter.consume('k')))
+    expect(all.at(-1)!.remaining).toBe(0)
+    await vi.waitFor(async () => {
+      await limiter.consume('k')
+      expect((await admin.query(`SELECT 1 FROM ${table} WHERE expires_at = 1000`)).rows).toEqual([])
+    }, 10_000)
+  })
+
+  it.each(QUICK)('leaves the settings of a connection as they were', async () => {
+    const { pool, table } = await world({ max: 1 })
+    const shown = async (): Promise<unknown> =>
+      (
+        await pool.query(
+          "SELECT name, setting FROM pg_settings WHERE name LIKE '%timeout%' OR name LIKE '%isolation%' OR name LIKE '%commit%' ORDER BY name",
+        )
+      ).rows
+    const before = await shown()
+    await limiterOn(postgresStore(pool, { table, timeout: '5s' })).consume('k')
+    expect(await shown()).toEqual(before)
   })
 
   it.each(QUICK)('takes two trips for a decision, also about a new key, and one for a peek', async () => {

@@ -1,16 +1,11 @@
-import { once } from 'node:events'
-import { createServer } from 'node:net'
 import { describe, expect, it } from 'vitest'
-import { background } from '../../../../src/util/clock.ts'
 import { verifyCounts, verifyTimes } from '../../../support/faults/expectations.ts'
 import { experiment, type Family } from '../../../support/faults/experiment.ts'
 import { type Fault, faults } from '../../../support/faults/faults.ts'
-import { watch } from '../../../support/faults/leaks.ts'
 import type { PlaceKind } from '../../../support/faults/place.ts'
 import { overHttp } from '../../../support/faults/remote.ts'
 import { warningsOfEachTest } from '../../../support/guarded.ts'
 import { defaultFamilies } from '../../../support/redis-clients.ts'
-import { until } from '../../../support/redis-tests.ts'
 
 // `npm run faults` runs all faults with all clients, also in front of a cluster.
 
@@ -45,17 +40,4 @@ describe.each(others)('one Redis behind $name', (family) => {
 
 describe('a process that counts, behind remoteStore', () => {
   it.each(faultsNamed(/./, 'remote'))('$name', TIME, async (fault) => verify(fault, overHttp, 'remote'))
-})
-
-it('finds a timer of the package and a socket that are left behind', async () => {
-  const watched = watch()
-  const cancel = background(60_000, () => undefined)
-  const listener = createServer().listen(0, '127.0.0.1')
-  await once(listener, 'listening')
-  expect(watched.leaks()).toEqual(['timer of the package', 'TCPServerWrap'])
-  cancel()
-  listener.close()
-  await once(listener, 'close')
-  await until(async () => watched.leaks().length === 0)
-  watched.stop()
 })
