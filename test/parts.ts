@@ -22,6 +22,8 @@ export const REST: Readonly<Record<string, string>> = {
   'test/cli/top.test.ts': 'starts processes and a terminal',
   'test/dashboard/fleet.test.ts': 'freezes Redis for seconds; dashboard.test.ts has the rest',
   'test/dashboard/page.test.ts': 'opens the page in a browser',
+  'test/limiter/processes.test.ts':
+    'starts processes; receipts-once.test.ts and wait-processes.test.ts have them in one process',
   'test/metrics/scrape.test.ts': 'starts Prometheus and waits for its queries; prometheus.test.ts has the metrics',
   'test/package/bundle.test.ts': 'bundles each entry',
   'test/package/editor.test.ts': 'asks the language server of TypeScript',
@@ -53,6 +55,7 @@ export const REST: Readonly<Record<string, string>> = {
   'test/stores/redis/own-algorithm.test.ts':
     'a long search over an algorithm of a user; equality has those of the package',
   'test/stores/redis/slots-outage.test.ts': 'restarts Redis; guard/held-slots has each case',
+  'test/stores/redis/slots-processes.test.ts': 'starts processes that die; test/stores/slots.test.ts has each case',
   'test/stores/redis/upstash.test.ts': 'the REST client, with the whole suite of stores',
   'test/stores/redis/worker.test.ts': 'runs the store in workerd, which it installs',
   'test/stores/sql/connections.test.ts': 'starts PostgreSQL and MariaDB, and breaks their connections',

@@ -1,0 +1,172 @@
+// Requests that wait, and receipts, in processes that count together.
+import { type ChildProcess, fork } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { Redis } from 'ioredis'
+import { Pool } from 'pg'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { concurrent, createLimiter, fixedWindow, stack, type Store } from '../../src/index.ts'
+import { postgresStore, postgresTable } from '../../src/stores/postgres.ts'
+import { redisStore } from '../../src/stores/redis/index.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { builtPackage } from '../support/built.ts'
+import { startRedis } from '../support/redis.ts'
+
+const TABLE = 'sluice'
+
+/** A store of this process, where its data is for others, and what ends all of it. */
+interface Opened {
+  readonly store: Store
+  readonly url: string
+  end(): Promise<void>
+}
+
+const places = {
+  async redis(): Promise<Opened> {
+    const server = await startRedis()
+    const client = new Redis(server.port)
+    const end = async (): Promise<void> => {
+      client.disconnect()
+      await server.stop()
+    }
+    return { store: redisStore(client), url: `redis://127.0.0.1:${server.port}`, end }
+  },
+  async postgres(): Promise<Opened> {
+    const server = await startPostgres()
+    const pool = new Pool({ connectionString: server.url })
+    await pool.query(postgresTable({ table: TABLE }))
+    const end = async (): Promise<void> => {
+      await pool.end()
+      await server.remove()
+    }
+    return { store: postgresStore(pool, { table: TABLE }), url: server.url, end }
+  },
+}
+
+let built: string
+beforeAll(async () => {
+  built = await builtPackage()
+}, 60_000)
+
+/** Starts processes of a program in `test/support`, and waits until they are ready. */
+async function started(program: string, count: number, jobOf: (i: number) => object): Promise<ChildProcess[]> {
+  const file = fileURLToPath(new URL(`../support/${program}`, import.meta.url))
+  const workers = Array.from({ length: count }, (_, i) => {
+    const job = { package: built, table: TABLE, ...jobOf(i) }
+    return fork(file, [JSON.stringify(job)], { execArgv: [] })
+  })
+  await Promise.all(workers.map((each) => once(each, 'message')))
+  return workers
+}
+
+type Wait = [began: number, ended: number]
+
+/**
+ * Runs so many clients in each process. Each sends its next request as soon as its last one has ended. Returns the most requests that were admitted
+ * while one waited for the only slot. A busy machine delays all of them, so this is independent of its speed.
+ */
+async function longestWait(
+  workers: readonly ChildProcess[],
+  clients: readonly number[],
+  { marks = true, ms = 2000 } = {},
+): Promise<number> {
+  const round = { name: randomUUID(), marks, work: 20, ms }
+  const answers = clients.map((count, i) => {
+    const answer = once(workers[i]!, 'message') as Promise<[Wait[]]>
+    workers[i]!.send({ ...round, clients: count })
+    return answer
+  })
+  const waits = (await Promise.all(answers)).flatMap(([each]) => each)
+  const passed = ([began, ended]: Wait): number => waits.filter(([, other]) => began < other && other < ended).length
+  return Math.max(...waits.map(passed))
+}
+
+describe.each([
+  ['redis', [4, 1, 1, 1, 1]],
+  ['postgres', [4, 1]],
+] as const)('on %s, the longest wait for a slot', (kind, most) => {
+  let workers: ChildProcess[] = []
+  let stop: () => Promise<void>
+  let fair: number
+  beforeAll(async () => {
+    const { url, end } = await places[kind]()
+    stop = end
+    workers = await started('order-worker.mjs', most.length, () => ({ kind, url }))
+    fair = await longestWait(workers, [5], { ms: 500 })
+  })
+  afterAll(async () => {
+    for (const each of workers) each.kill()
+    await stop()
+  })
+
+  it('is at most three times as long in two processes as in one', async () => {
+    expect(await longestWait(workers, [4, 1])).toBeLessThanOrEqual(3 * fair)
+  })
+
+  it('is longer without marks', async () => {
+    expect(await longestWait(workers, [4, 1], { marks: false, ms: 4000 })).toBeGreaterThan(3 * fair)
+  })
+
+  if (most.length > 2)
+    it('is at most three times as long in five processes as in one', async () => {
+      const inOne = await longestWait(workers, [most.reduce<number>((sum, count) => sum + count, 0)], { ms: 500 })
+      expect(await longestWait(workers, most)).toBeLessThanOrEqual(3 * inOne)
+    })
+})
+
+const PROCESSES = 5
+const JOBS = 60
+/** How often each process settles and releases each receipt. */
+const TIMES = 2
+const RESERVED = 4000
+const LIMITS = {
+  tokens: { quota: 1_000_000, window: '365d' },
+  slots: { quota: JOBS, expiresAfter: '1h' },
+} as const
+
+it.each(['redis', 'postgres'] as const)(
+  'five processes charge each receipt once and free its slot once, although one is killed: %s',
+  { timeout: 120_000 },
+  async (kind) => {
+    const { store, url, end } = await places[kind]()
+    const name = randomUUID()
+    const limits = fixedWindow(LIMITS.tokens)
+    const keyer = (job: string): string => job
+    const jobs = createLimiter({ name: `${name} jobs`, keyer, limits, cost: () => RESERVED, store })
+    const slots = createLimiter({ name: `${name} slots`, keyer: () => 'all', limits: concurrent(LIMITS.slots), store })
+    const limiter = stack(jobs, slots)
+    const workers: ChildProcess[] = []
+    try {
+      await store.ready?.()
+      // Jobs that are decided together have slots of the same tick. Every third one is never released.
+      const receipts = await Promise.all(
+        Array.from({ length: JOBS }, async (_, i) => ({
+          text: limiter.receipt(await limiter.consume(`job ${i}`)),
+          releases: i % 3 !== 0,
+        })),
+      )
+      const job = { kind, url, name, limits: LIMITS, receipts, times: TIMES }
+      workers.push(...(await started('receipts-worker.mjs', PROCESSES, (i) => ({ ...job, actual: 701 + i }))))
+      const [victim, ...others] = workers as [ChildProcess, ...ChildProcess[]]
+      const done = others.map(
+        (each) => new Promise<void>((resolve) => each.on('message', (message) => message === 'done' && resolve())),
+      )
+      // It is killed while it works on its next receipts.
+      victim.on('message', (number) => number === 20 && victim.kill('SIGKILL'))
+      for (const each of workers) each.send('go')
+      const [, signal] = (await once(victim, 'exit')) as [number | null, string | null]
+      expect(signal).toBe('SIGKILL')
+      await Promise.all(done)
+      for (let i = 0; i < JOBS; i++) {
+        const { used } = (await jobs.peek(`job ${i}`, { cost: 0 })).limits[0]!
+        expect(used).toBeGreaterThan(700)
+        expect(used).toBeLessThanOrEqual(700 + PROCESSES)
+      }
+      expect((await slots.peek('', { cost: 0 })).limits[0]!.used).toBe(JOBS / 3)
+    } finally {
+      for (const each of workers) each.kill()
+      await end()
+    }
+  },
+)

@@ -1,0 +1,54 @@
+// One of several processes whose clients wait for one slot. For each message it runs a round, and sends when each request began and ended to wait.
+const { package: home, kind, url, table } = JSON.parse(process.argv[2])
+const { createLimiter, concurrent } = await import(`${home}/src/index.js`)
+
+/** Opens a store. Returns it, and what closes the client. */
+const kinds = {
+  async redis() {
+    const [{ Redis }, { redisStore }] = await Promise.all([
+      import('ioredis'),
+      import(`${home}/src/rules/redis/index.js`),
+    ])
+    const client = new Redis(url)
+    return [redisStore(client), () => client.disconnect()]
+  },
+  async postgres() {
+    const [{ Pool }, { postgresStore }] = await Promise.all([import('pg'), import(`${home}/src/stores/postgres.js`)])
+    const pool = new Pool({ connectionString: url })
+    return [postgresStore(pool, { table, timeout: '20s' }), () => pool.end()]
+  },
+}
+const [inner, close] = await kinds[kind]()
+let keepsMarks = true
+/** The same store, which keeps no marks if that is asked for. */
+const store = {
+  ...inner,
+  run: (operation, reply) =>
+    operation.kind === 'lock' && !keepsMarks ? void reply.answered() : inner.run(operation, reply),
+}
+const pause = (time) => new Promise((resolve) => setTimeout(resolve, time))
+/** Milliseconds of the clock that all processes of a machine share. */
+const now = () => Number(process.hrtime.bigint()) / 1e6
+
+async function runRound({ name, clients, marks, work, ms }) {
+  keepsMarks = marks
+  const limiter = createLimiter({ name, keyer: () => 'key', limits: concurrent(1), store })
+  const waits = []
+  const end = now() + ms
+  const client = async () => {
+    while (now() < end) {
+      const began = now()
+      const decision = await limiter.wait({})
+      waits.push([began, now()])
+      await pause(work)
+      await limiter.release(decision)
+    }
+  }
+  await Promise.all(Array.from({ length: clients }, client))
+  process.send(waits)
+}
+
+await createLimiter({ name: 'first', keyer: () => 'key', limits: concurrent(1), store }).peek({})
+process.on('message', (round) => void runRound(round))
+process.once('disconnect', () => void close())
+process.send('ready')
