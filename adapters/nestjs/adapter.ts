@@ -4,6 +4,7 @@ import type { HttpAdapter } from '../../src/http/adapter.ts'
 import { isClosed, markAborted, whenAnswered, whenClosed } from '../../src/http/response/node.ts'
 import { discardBody } from '../../src/http/response/unread-body.ts'
 import { callStarted } from '../../src/http/response/on-denied.ts'
+import { endWork } from '../../src/http/work.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { chain } from '../../src/util/maybe-promise.ts'
 import { pathsOf as pathsOfExpress } from '../express/express.ts'
@@ -19,6 +20,8 @@ import {
   type NestResponse,
   rawRequestOf,
   rawResponseOf,
+  requestOf,
+  responseOf,
   whenDisconnected,
   within,
 } from './platform.ts'
@@ -171,6 +174,19 @@ export interface ContextLimiter {
   admit(exchange: Exchange): Promise<void>
 }
 
+/** Resolves at once if the client of a call is there, and never if it has hung up. */
+export async function whileConnected(context: ExecutionContext): Promise<void> {
+  const response = kindOf(context) === 'http' ? responseOf(context) : undefined
+  if (response === undefined || !isClosed(rawResponseOf(response))) return
+  endWork(requestOf(context))
+  await never()
+}
+
+/** An exception would be reported as an error. A middleware does not call `next` for a client that has hung up. */
+function never(): Promise<never> {
+  return new Promise(() => undefined)
+}
+
 /** The options that need an HTTP response. */
 const RESPONSE_OPTIONS = ['count', 'refundWhen', 'settleWith', 'resetWhen']
 
@@ -192,8 +208,8 @@ export function createContextLimiter(options: RateLimitOptions): ContextLimiter 
     const requestLimiter = exchange.response === undefined ? messages : responses
     const admitted = await within(exchange, async () => requestLimiter.admit(exchange.request, exchange, undefined))
     if (admitted || exchange.answer === true) return
-    // The client of an HTTP request has hung up while it waited. An exception would be reported as an error; a middleware does not call `next` then.
-    if (exchange.decision?.allowed === true && kindOf(exchange.context) === 'http') await new Promise(() => undefined)
+    // The client of an HTTP request has hung up while it waited.
+    if (exchange.decision?.allowed === true && kindOf(exchange.context) === 'http') await never()
     throw await exceptionOf(exchange, options.message !== undefined, options.unit)
   }
   return { limiter, admit }

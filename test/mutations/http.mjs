@@ -705,7 +705,7 @@ export const http = [
   nest('service', 'decorators')('ignores the cost of a handler', 'currentExchange()?.cost ?? common', 'common'),
   nestDelay(
     'reports a client that hung up as an error',
-    "    if (exchange.decision?.allowed === true && kindOf(exchange.context) === 'http') await new Promise(() => undefined)\n",
+    "    if (exchange.decision?.allowed === true && kindOf(exchange.context) === 'http') await never()\n",
     '',
   ),
 ]

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import {
   type CanActivate,
   type ExecutionContext,
@@ -11,7 +12,7 @@ import { APP_GUARD } from '@nestjs/core'
 import { describe, expect, test } from 'vitest'
 import { RateLimitGuard, RateLimitModule, type RateLimitOptions } from '../../../adapters/nestjs/index.ts'
 import { everyone, fixedWindow } from '../../../src/index.ts'
-import { warningsOf } from '../../support/http.ts'
+import { dial, until, warningsOf } from '../../support/http.ts'
 import { controllers, decorateClass, moduleOf, platforms, start, statuses } from './app.ts'
 
 const of = (quota: number): ReturnType<typeof fixedWindow> => fixedWindow({ quota, window: '1h' })
@@ -136,6 +137,39 @@ describe.each(Object.keys(platforms))('the guard on %s', (platform) => {
     expect(seen.map(({ status }) => status)).toEqual([200, 200])
     expect(await statuses(url, '/dogs/only', '/dogs/only')).toEqual([200, 429])
   })
+
+  test.each([true, false])(
+    'calls no handler for a client that leaves before `shouldSkip` resolves to %s',
+    async (skips) => {
+      let [asked, ran] = [0, 0]
+      let resolve = (_skips: boolean): void => {}
+      class OwnGuard extends RateLimitGuard {
+        protected override shouldSkip(): Promise<boolean> {
+          asked++
+          return new Promise((resolves) => (resolve = resolves))
+        }
+      }
+      Injectable()(OwnGuard)
+      class LastGuard implements CanActivate {
+        canActivate(): boolean {
+          return ++ran > 0
+        }
+      }
+      const last = { provide: APP_GUARD, useClass: LastGuard }
+      const url = await serveWith([{ provide: APP_GUARD, useClass: OwnGuard }, last])
+      const client = await dial({ url }, '/dogs/only')
+      await until(() => asked === 1)
+      client.destroy()
+      await pause(50)
+      resolve(skips)
+      await pause(50)
+      expect(ran).toBe(0)
+      const answer = fetch(`${url}/dogs/only`)
+      await until(() => asked === 2)
+      resolve(skips)
+      expect([(await answer).status, ran]).toEqual([200, 1])
+    },
+  )
 
   test('whose `shouldSkip` returns an object admits nobody', async () => {
     class OwnGuard extends RateLimitGuard {
