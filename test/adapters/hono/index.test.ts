@@ -4,6 +4,7 @@ import { cors } from 'hono/cors'
 import { HTTPException } from 'hono/http-exception'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { rateLimit } from '../../../adapters/hono/index.ts'
+import { concurrent, everyone } from '../../../src/index.ts'
 import { left, times } from './app.ts'
 
 const { Request: OwnRequest, Response: OwnResponse } = globalThis
@@ -17,6 +18,15 @@ const CLASSES: Readonly<Record<string, () => void>> = {
 describe.each(Object.keys(CLASSES))('%s', (name) => {
   beforeAll(() => CLASSES[name]!())
   afterAll(() => Object.assign(globalThis, { Request: OwnRequest, Response: OwnResponse }))
+
+  test('removes the reset of an earlier limit', async () => {
+    const app = new Hono()
+    app.use(rateLimit(times(9, { headers: 'legacy' })))
+    app.use(rateLimit({ keyer: everyone, limits: concurrent(5), headers: 'legacy' }))
+    app.get('/', (context) => context.text('ok'))
+    const { headers } = await app.request('/')
+    expect([headers.get('x-ratelimit-limit'), headers.get('x-ratelimit-reset')]).toEqual(['5', null])
+  })
 
   test('adds headers to a text, a response of the handler, an immutable response and a 404', async () => {
     const app = new Hono()
