@@ -58,7 +58,7 @@ const LONGEST = 4 * 2 ** 20
 /** Each line of an event takes some memory, however short it is. */
 const LINE_SIZE = 64
 
-/** The most choices of an answer that are told apart. */
+/** The most open choices of an answer that are remembered. */
 const MOST_CHOICES = 1000
 
 /** What an event says in words of the API, and not of the model. */

@@ -3,6 +3,8 @@ import { sha256 } from './sha256.ts'
 /** Keys of more characters are replaced by their hash. */
 const LONGEST = 64
 const PREFIX = 'sha256:'
+/** The most characters of a key in a store: a bounded key, which has a prefix for preflights. */
+export const LONGEST_STORED = 128
 
 /**
  * Returns a key of at most 64 characters: the key itself, or `sha256:` and its SHA-256 in hexadecimal, cut to 160 bits. A

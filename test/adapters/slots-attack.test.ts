@@ -202,6 +202,17 @@ async function hangUp(url: string): Promise<void> {
   await pause(30)
 }
 
+/** Serves work whose cost is known at its end, and hangs up before. */
+async function hangUpBeforeCost(limiter: object, cost: number): Promise<{ url: string; running: Running }> {
+  const running = new Running()
+  const url = await serveWith({ limiter, settleWith: () => cost }, async (_request, response) => {
+    await running.work()
+    response.end('ok')
+  })
+  await hangUp(url)
+  return { url, running }
+}
+
 describe.each(QUICK)('a slot', () => {
   test("ends with the response under release: 'response'", async () => {
     const limiter = limiterOf(concurrent(QUOTA))
@@ -234,12 +245,7 @@ describe.each(QUICK)('a slot', () => {
 
   test('is kept by a refund or settlement when the client hangs up', async () => {
     const limiter = limiterOf(concurrent(QUOTA))
-    const running = new Running()
-    const url = await serveWith({ limiter, settleWith: () => 0 }, async (_request, response) => {
-      await running.work()
-      response.end('ok')
-    })
-    await hangUp(url)
+    const { running } = await hangUpBeforeCost(limiter, 0)
     expect([usedBy(limiter), running.now]).toEqual([1, 1])
     await vi.waitFor(() => expect(usedBy(limiter)).toBe(0))
     expect(running.now).toBe(0)
@@ -255,12 +261,7 @@ describe.each(QUICK)('a slot', () => {
       release: (decision: Decision) => inner.release(decision),
       renew: (decision: Decision) => inner.renew(decision),
     }
-    const running = new Running()
-    const url = await serveWith({ limiter, settleWith: () => cost }, async (_request, response) => {
-      await running.work()
-      response.end('ok')
-    })
-    await hangUp(url)
+    const { url, running } = await hangUpBeforeCost(limiter, cost)
     expect([usedBy(inner), running.now]).toEqual([1, 1])
     await vi.waitFor(() => expect(usedBy(inner)).toBe(0))
     expect(running.now).toBe(0)

@@ -522,7 +522,7 @@ describe('a slot that is taken before a delay', () => {
     }
     await vi.advanceTimersByTimeAsync(500)
     expect(waiting.at).toBe(4000)
-    // From then on, whoever has the decision renews it.
+    // From then on, the caller of `wait` renews it.
     await vi.advanceTimersByTimeAsync(1000)
     expect(await used()).toBe(0)
     expect(vi.getTimerCount()).toBe(0)

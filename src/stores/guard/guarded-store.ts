@@ -1,3 +1,4 @@
+import { LONGEST_STORED } from '../../util/bounded-key.ts'
 import { brand } from '../../util/copies.ts'
 import { isWorker, outlive } from '../../util/worker.ts'
 import { SluiceError, whyOf } from '../../util/errors.ts'
@@ -38,8 +39,6 @@ import type { Reporter } from './reporter.ts'
 const PROBE_LIMITER = '·probe'
 /** How many keys are tried to find one in a part of the store. */
 const TRIES = 5000
-/** Characters of a key, at most: one of a preflight has a prefix. */
-const LONGEST_KEY = 128
 
 /** Ends an operation that changes something: without an error if it is done. */
 type Done = (error?: unknown) => void
@@ -311,7 +310,7 @@ export class GuardedStore {
       const key = String(this.#probes++)
       if (this.place.partOf(PROBE_LIMITER, key) === part) return key
       // A store with a part for each key names the part after it.
-      if (i === 0 && part.length <= LONGEST_KEY && this.place.partOf(PROBE_LIMITER, part) === part) return part
+      if (i === 0 && part.length <= LONGEST_STORED && this.place.partOf(PROBE_LIMITER, part) === part) return part
     }
     return undefined
   }

@@ -1,6 +1,7 @@
 import { bringAll } from '../../engine/all-algorithms.ts'
 import { limit, type LimitInput } from '../../engine/limit.ts'
 import type { Renewed } from '../../engine/adjust.ts'
+import { LONGEST_STORED } from '../../util/bounded-key.ts'
 import { shown, SluiceError } from '../../util/errors.ts'
 import {
   amount,
@@ -39,8 +40,6 @@ import {
 
 /** The limits of senders that are known. Beyond it they are forgotten, and made again when they are needed. */
 const MOST_POLICIES = 10_000
-/** A key has 64 characters at most, and one of a preflight has a prefix. */
-const LONGEST_KEY = 128
 /** Longer than the name of a limiter with that of a policy. */
 const LONGEST_NAME = 512
 const RECEIPT_ID = /^[\w-]{16}$/
@@ -155,7 +154,7 @@ class Reader {
     const within = given['within'] === undefined ? {} : { within: amount(`${path}.within`, given['within']) }
     if (kind === 'forget') {
       const limiter = text(`${path}.limiter`, given['limiter'], LONGEST_NAME)
-      return { kind, limiter, key: text(`${path}.key`, given['key'], LONGEST_KEY), ...within }
+      return { kind, limiter, key: text(`${path}.key`, given['key'], LONGEST_STORED), ...within }
     }
     const charges = this.#chargesOf(given, path)
     if (charges instanceof SluiceError) return charges
@@ -191,7 +190,7 @@ class Reader {
     const made = this.#policies[whole(`${path}.policy`, policy)]
     if (made === undefined) return invalid(`${path}.policy`, 'the number of a policy', policy)
     if (made instanceof SluiceError) return made
-    const charge = new Charge(made, text(`${path}.key`, key, LONGEST_KEY), natural(`${path}.cost`, cost))
+    const charge = new Charge(made, text(`${path}.key`, key, LONGEST_STORED), natural(`${path}.cost`, cost))
     charge.markCharged(natural(`${path}.at`, at), amount(`${path}.charged`, charged))
     return charge
   }

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import type { Redis } from 'ioredis'
 import { describe, expect, it } from 'vitest'
 import { builtIn } from '../../../src/algorithms/index.ts'
 import { luaOf } from '../../../src/algorithms/lua.ts'
@@ -80,15 +81,36 @@ it.each(QUICK)(
   },
 )
 
-it.each(QUICK)('a user who may not use functions any more keeps what was decided', async () => {
-  const { port } = await server()
-  const admin = connect(port)
-  const limiter = limiterFor(connect(port, { enableReadyCheck: false }), 300)
-  await functionsCalled(admin, limiter)
-  const asked = admitted(limiter, 1000)
-  await pause(20)
-  await admin.call('ACL', 'SETUSER', 'default', '-fcall')
-  expect(await asked).toBe(300)
+describe.each(QUICK)('a user who may not use functions', () => {
+  const rights = '+evalsha +eval +time +hget +hmget +hset +hdel +hkeys +del +pttl +pexpire'
+  const userWith = async (admin: Redis, port: number, more: string): Promise<Redis> => {
+    const words = ['limiter', 'on', '>secret', '~sluice:*', 'resetchannels', ...`${rights} ${more}`.trim().split(' ')]
+    await admin.call('ACL', 'SETUSER', ...words)
+    return connect(port, { username: 'limiter', password: 'secret', enableReadyCheck: false })
+  }
+  it.each(['', '+fcall'])('always decides by a script: with %s', async (more) => {
+    const { port } = await server()
+    const admin = connect(port)
+    const limiter = limiterFor(await userWith(admin, port, more), 200)
+    await limiter.consume('k')
+    await pause(100)
+    await limiter.consume('k')
+    await admin.config('RESETSTAT')
+    expect(await admitted(limiter, 400)).toBe(198)
+    expect(await admin.info('commandstats')).not.toMatch(/cmdstat_fcall|cmdstat_function/)
+    expect(await libraries(admin)).toEqual([])
+  })
+
+  it('keeps what was decided when rights are revoked meanwhile', async () => {
+    const { port } = await server()
+    const admin = connect(port)
+    const limiter = limiterFor(await userWith(admin, port, '+fcall +function|load'), 300)
+    await functionsCalled(admin, limiter)
+    const asked = admitted(limiter, 1000)
+    await pause(20)
+    await admin.call('ACL', 'SETUSER', 'limiter', '-fcall')
+    expect(await asked).toBe(300)
+  })
 })
 
 it.each(QUICK)(
