@@ -57,6 +57,15 @@ describe('what Redis decides in the shortest way', () => {
     return (await limiter.peek('k', { cost: 0 })).limits.map(({ remaining }) => remaining)
   }
 
+  it('decides all simultaneous requests, also one whose limit has changed', async () => {
+    let limit = gcra({ name: 'one', quota: 5, window: '1d' })
+    const limiter = limiterOf('changed', () => limit)
+    await limiter.consume('b', { cost: 2 })
+    limit = gcra({ name: 'one', quota: 9, window: '1d' })
+    const decisions = await Promise.all(['a', 'b', 'c'].map((key) => limiter.consume(key)))
+    expect(decisions.map(({ remaining }) => remaining)).toEqual([8, 6, 8])
+  })
+
   it('decides by states of any width', async () => {
     const limits = ['left', 'right'].map((name) => wide({ name, quota: 8, window: '1d' }))
     for (const [name, some] of Object.entries({ alone: limits.slice(1), together: limits })) {
