@@ -214,8 +214,18 @@ describe('serveStore', () => {
     ['a list', [valid]],
     ['another version', { ...valid, sluice: 2 }, 'VERSION_MISMATCH'],
     ['no version', { ...valid, sluice: undefined }, 'VERSION_MISMATCH'],
-    ['an unknown operation', { ...valid, operations: [{ kind: 'drop', charges: [] }] }],
     ['too many operations', { ...valid, operations: Array.from({ length: 257 }, () => valid.operations[0]) }],
+    ['too many policies', { ...valid, policies: Array.from({ length: 1025 }, () => valid.policies[0]) }],
+  ])('refuses %s, and changes nothing', async (_, message, code = 'INVALID_MESSAGE') => {
+    const inner = memoryStore()
+    expect(await serveStore(inner)(message)).toMatchObject({ sluice: 1, error: { code } })
+    expect((await limiterOn(inner).peek('ada', { cost: 0 })).limits[0]!.used).toBe(0)
+  })
+
+  it.each<[string, unknown]>([
+    ['an unknown operation', { kind: 'drop', charges: [] }],
+    ['an operation that is a text', 'consume'],
+    ['a reset without a key', { kind: 'forget', limiter: 'api' }],
     ['too many charges', withCharges(Array.from({ length: 1025 }, () => ({ policy: 0, key: 'a', cost: 1 })))],
     ['a policy that is not there', withCharges([{ policy: 1, key: 'a', cost: 1 }])],
     ['a policy by a name of Object', withCharges([{ policy: '__proto__', key: 'a', cost: 1 }])],
@@ -223,14 +233,18 @@ describe('serveStore', () => {
     ['a key that is an object', withCharges([{ policy: 0, key: {}, cost: 1 }])],
     ['a negative cost', withCharges([{ policy: 0, key: 'a', cost: -1 }])],
     ['a cost that is no number', withCharges([{ policy: 0, key: 'a', cost: NaN }])],
-  ])('refuses %s, and changes nothing', async (_, message, code = 'INVALID_MESSAGE') => {
+  ])('refuses %s alone, and does the other operations of its message', async (_, operation) => {
     const inner = memoryStore()
-    expect(await serveStore(inner)(message)).toMatchObject({ sluice: 1, error: { code } })
+    const message = { ...valid, operations: [...valid.operations, operation] }
+    expect(await serveStore(inner)(message)).toMatchObject({
+      answers: [{ verdicts: [{ allowed: true }] }, { error: { code: 'INVALID_MESSAGE' } }],
+    })
     expect((await limiterOn(inner).peek('a', { cost: 0 })).limits[0]!.used).toBe(0)
+    expect((await limiterOn(inner).peek('ada', { cost: 0 })).limits[0]!.used).toBe(1)
   })
 
   function withCharges(charges: readonly unknown[]): object {
-    return { ...valid, operations: [{ kind: 'consume', charges, fresh: false }] }
+    return { kind: 'consume', charges, fresh: false }
   }
 
   it('answers UNKNOWN_ALGORITHM for the limits of an algorithm that this process does not have, and does the others', async () => {

@@ -49,8 +49,9 @@ const KINDS = ['consume', 'peek', 'adjust', 'renew', 'lock', 'forget'] as const
  * Returns a function that does the operations of messages in a store. Another process sends them with `remoteStore`, over any connection. The function
  * checks every message and keeps nothing of the sender. It never rejects: an answer says what was wrong.
  *
- * An answer has `error` with the code `INVALID_MESSAGE` for something else than a message, and `VERSION_MISMATCH` for one of another version. The limits of
- * custom algorithms need `defineAlgorithm` in this process, else the answer of their operations is `UNKNOWN_ALGORITHM`.
+ * An answer has `error` with the code `INVALID_MESSAGE` for something else than a message, and `VERSION_MISMATCH` for one of another version. An operation
+ * that is wrong has such an error in its own answer, and the others of its message are done. The limits of custom algorithms need `defineAlgorithm` in this
+ * process, else the answer of their operations is `UNKNOWN_ALGORITHM`.
  *
  * Throws `INVALID_OPTION` for something else than a store.
  * @example
@@ -131,7 +132,7 @@ function policiesOf(store: Store): Policies {
   }
 }
 
-/** Reads a message that anybody may have written. Throws `INVALID_MESSAGE` or `VERSION_MISMATCH`. */
+/** Reads a message that anybody may have written. Throws `INVALID_MESSAGE` or `VERSION_MISMATCH` for what is no message as a whole. */
 class Reader {
   readonly #policies: readonly (Policy | SluiceError)[]
   readonly #operations: readonly unknown[]
@@ -141,14 +142,19 @@ class Reader {
     const { sluice, policies: given, operations } = fields('the message', message)
     if (sluice !== MESSAGE_VERSION) refuseVersion(sluice)
     this.#operations = list('operations', operations, MOST_OPERATIONS)
-    this.#policies = list('policies', given, MOST_CHARGES).map((each, i) => policyOf(policies, each, `policies[${i}]`))
+    this.#policies = list('policies', given, MOST_CHARGES).map((each, i) =>
+      orError(() => policyOf(policies, each, `policies[${i}]`)),
+    )
   }
 
+  /** Operations do not depend on each other: one that is wrong does not keep others from being done. */
   operations(): Read[] {
-    return this.#operations.map((each, i) => this.#operation(fields(`operations[${i}]`, each), `operations[${i}]`))
+    return this.#operations.map((each, i) =>
+      orError(() => this.#operation(fields(`operations[${i}]`, each), `operations[${i}]`)),
+    )
   }
 
-  #operation(given: Fields, path: string): Read {
+  #operation(given: Fields, path: string): Operation {
     const kind = KINDS.find((each) => each === given['kind'])
     if (kind === undefined) return invalid(`${path}.kind`, KINDS.join(', '), given['kind'])
     const within = given['within'] === undefined ? {} : { within: amount(`${path}.within`, given['within']) }
@@ -157,7 +163,6 @@ class Reader {
       return { kind, limiter, key: text(`${path}.key`, given['key'], LONGEST_STORED), ...within }
     }
     const charges = this.#chargesOf(given, path)
-    if (charges instanceof SluiceError) return charges
     if (kind === 'consume' || kind === 'peek')
       return { kind, charges, fresh: boolean(`${path}.fresh`, given['fresh']), ...within }
     if (kind === 'lock') {
@@ -174,22 +179,17 @@ class Reader {
     return { kind, charges, units, receipt, ...within }
   }
 
-  /** Returns the charges, or why the limit of one of them cannot be made: other operations of the message do not depend on it. */
-  #chargesOf(given: Fields, path: string): Charge[] | SluiceError {
-    const charges: Charge[] = []
-    for (const [i, each] of list(`${path}.charges`, given['charges'], MOST_CHARGES).entries()) {
+  #chargesOf(given: Fields, path: string): Charge[] {
+    return list(`${path}.charges`, given['charges'], MOST_CHARGES).map((each, i) => {
       if (++this.#charges > MOST_CHARGES) invalid('operations', `at most ${MOST_CHARGES} charges`, this.#charges)
-      const charge = this.#charge(fields(`${path}.charges[${i}]`, each), `${path}.charges[${i}]`)
-      if (charge instanceof SluiceError) return charge
-      charges.push(charge)
-    }
-    return charges
+      return this.#charge(fields(`${path}.charges[${i}]`, each), `${path}.charges[${i}]`)
+    })
   }
 
-  #charge({ policy, key, cost, at = 0, charged = 0 }: Fields, path: string): Charge | SluiceError {
+  #charge({ policy, key, cost, at = 0, charged = 0 }: Fields, path: string): Charge {
     const made = this.#policies[whole(`${path}.policy`, policy)]
     if (made === undefined) return invalid(`${path}.policy`, 'the number of a policy', policy)
-    if (made instanceof SluiceError) return made
+    if (made instanceof SluiceError) throw made
     const charge = new Charge(made, text(`${path}.key`, key, LONGEST_STORED), natural(`${path}.cost`, cost))
     charge.markCharged(natural(`${path}.at`, at), amount(`${path}.charged`, charged))
     return charge
@@ -198,12 +198,17 @@ class Reader {
 
 const NOT_RENEWED: Renewed = { at: 0, units: 0 }
 
-function policyOf(policies: Policies, given: unknown, path: string): Policy | SluiceError {
+function policyOf(policies: Policies, given: unknown, path: string): Policy {
   const { limiter, limit: input } = fields(path, given)
   const name = text(`${path}.limiter`, limiter, LONGEST_NAME)
   fields(`${path}.limit`, input)
+  return policies(name, input as LimitInput)
+}
+
+/** Returns what `read` returns, or the error of the package that it throws. */
+function orError<Value>(read: () => Value): Value | SluiceError {
   try {
-    return policies(name, input as LimitInput)
+    return read()
   } catch (error) {
     if (error instanceof SluiceError) return error
     throw error
