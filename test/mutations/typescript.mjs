@@ -451,10 +451,15 @@ export const typescript = [
     'this.beyond.rows === undefined && !this.isFull ? NOWHERE : undefined',
     'NOWHERE',
   ),
-  storeFile('passes a wrapper by', 'if (direct?.store !== store)', 'if (direct === undefined)'),
+  storeFile('passes a wrapper by', 'direct?.store === store ? direct : undefined', 'direct'),
   cursors(
     'in place a state of a clock that ran ahead',
     '    if (isAhead(compiled, cells, at, tick)) return false\n',
+    '',
+  ),
+  cursors(
+    'adjusts a state of a clock that ran ahead in its place',
+    '    if (isAhead(compiled, slab.cells, at, tick)) return false\n',
     '',
   ),
   cursors('a denial that begins a lock-out', '    if (compiled.block > 0) return undefined\n', ''),

@@ -105,7 +105,7 @@ class MemoryStore implements SyncStore {
     this.clock = storeClock(clock === steadyClock ? undefined : clock)
     this.#tables = new Tables(maxKeys, onFull, clock)
     this.place = this.#tables
-    this[DIRECT] = { store: this, decide: this.#decide }
+    this[DIRECT] = { store: this, decide: this.#decide, perform: (operation) => this.#perform(operation) }
   }
 
   readonly run = (operation: Operation, reply: Reply): undefined => {
@@ -185,13 +185,16 @@ class Cursor {
     return true
   }
 
-  /** Adds units to the state of a key that is not new. */
-  adjust({ algorithm, nonStrict, hasEntries }: CompiledLimit, tick: number, chargedAt: number, units: number): void {
+  /** Adds units to the state of a key that is not new. Returns false, and adds nothing, if a clock that ran ahead wrote it. */
+  adjust(compiled: CompiledLimit, tick: number, chargedAt: number, units: number): boolean {
     const { slab } = this.table
     const { outcome, slot } = this
-    const entries = hasEntries ? slab.entriesOf(slot) : noEntries
+    const at = slot * slab.stride
+    if (isAhead(compiled, slab.cells, at, tick)) return false
+    const entries = compiled.hasEntries ? slab.entriesOf(slot) : noEntries
     clearEdit(outcome.edit)
-    algorithm.adjust(nonStrict, slab.cells, slot * slab.stride, tick, chargedAt, units, outcome, entries)
+    compiled.algorithm.adjust(compiled.nonStrict, slab.cells, at, tick, chargedAt, units, outcome, entries)
+    return true
   }
 }
 
@@ -208,10 +211,7 @@ function adjustInPlace(cursor: Cursor, charge: Charge, units: number, tables: Ta
   cursor.slot = slot
   const tick = ticks(compiled, now)
   const { outcome } = cursor
-  if (!cursor.step(compiled, tick, 0)) return false
-  // Nothing is left of the charge.
-  if (units < 0 && outcome.reset === 0) return true
-  cursor.adjust(compiled, tick, charge.at, units)
+  if (!cursor.adjust(compiled, tick, charge.at, units)) return false
   if (!outcome.persist) return true
   table.slab.write(slot, compiled, outcome)
   cursor.step(compiled, tick, 0)
