@@ -112,7 +112,7 @@ export interface HttpOptions<Request, Response>
    * Whether to look for mistakes in the set-up of the server, such as a limit that is created for each request, a limit after all routes, or a
    * proxy that the framework does not trust. They become process warnings. The checks are loaded when the limit is created, some milliseconds later.
    * From then on 1000 requests are checked, and then one of every 16. With false none of these warnings is emitted, and no request is checked. Errors do
-   * not depend on it. Default: true, and false where `NODE_ENV` is `'production'`.
+   * not depend on it. Default: true, also in production.
    * @example rateLimit({ keyer: byIP, limits: perMinute(100), checks: false })
    */
   readonly checks?: boolean
