@@ -114,6 +114,8 @@ const REPEATABLE = new Set(['40001', '40P01'])
 const BROKEN = /^(?:08|0A|25|57P|F0|XX)/
 /** `lock_timeout`. */
 const LOCKED = '55P03'
+/** Milliseconds that a connection of the store's own pool may take to be made: a network that swallows packets reports no error. */
+const CONNECTING = 10_000
 /** Pages of the table that one step of the sweeper reads. */
 const PAGES = 128
 /** A statement that the table, its columns or the rights of the user do not allow. */
@@ -436,7 +438,8 @@ function ownPool(connectionString: string, connections: number | undefined): Ope
     most: max,
     async open(isOver) {
       const { Pool } = installed('pg', 'postgresStore needs the package pg') as Pg
-      const made = (pool ??= new Pool({ connectionString, max, allowExitOnIdle: true }))
+      const settings = { connectionString, max, allowExitOnIdle: true, connectionTimeoutMillis: CONNECTING }
+      const made = (pool ??= new Pool(settings))
       const own = connectionsOf(made, () => sharedPool(made, true), 0)
       return pgSession(own, await own.take(isOver))
     },

@@ -8,6 +8,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import { type AsyncStore, createLimiter, fixedWindow, guard, type Limiter, type Store } from '../../../src/index.ts'
 import { mysqlStore, mysqlTable } from '../../../src/stores/mysql.ts'
 import { postgresStore, postgresTable } from '../../../src/stores/postgres.ts'
+import { Proxy } from '../../support/faults/proxy.ts'
 import { type MysqlServer, startMysql } from '../../support/mysql.ts'
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts'
 import { builtPackage } from '../../support/built.ts'
@@ -196,6 +197,21 @@ describe('a pool of postgresStore', { timeout: 30_000 }, () => {
     await vi.waitFor(async () => expect(await count()).toBe(0), 3000)
     // A store that has decided nothing has no pool.
     await postgresStore({ connectionString }).close()
+  })
+
+  it('makes another connection when the network has forgotten those that were being made', async () => {
+    const table = tableName()
+    await admin.query(postgresTable({ table }))
+    const proxy = (await Proxy.listen()).to(Number(new URL(postgres.url).port))
+    proxy.set('lose')
+    const store = postgresStore({ connectionString: postgres.url.replace(/:\d+\//, `:${proxy.port}/`) }, { table })
+    const limiter = limiterOn(store)
+    const lost = await Promise.allSettled([limiter.consume('k1'), limiter.consume('k2')])
+    expect(lost.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+    proxy.forget()
+    await vi.waitFor(() => limiter.consume('k1'), 15_000)
+    await store.close()
+    await proxy.close()
   })
 
   it('needs the package pg', async () => {

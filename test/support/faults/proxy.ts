@@ -67,6 +67,7 @@ export class Proxy {
   /** Loses what present connections send and receive, and keeps them open. New ones pass. */
   forget(): void {
     for (const link of this.#links) link.isLost = true
+    this.#mode = 'pass'
   }
 
   async close(): Promise<void> {
