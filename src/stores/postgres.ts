@@ -214,9 +214,8 @@ export function postgresDatabase(
       return isComplete || stored.length > 0 ? changes : undefined
     })
 
-  /** Rows that exist are locked if they can only be skipped; others, if they cannot be inserted. */
+  /** Rows that exist are locked if they can only be skipped; others, if they cannot be inserted. If the table is locked, no row is. */
   const lockedOf = async (keys: readonly string[], ms: number): Promise<readonly string[]> => {
-    if (keys.length === 1) return keys
     const locked: string[] = []
     const absent: string[] = []
     try {
@@ -225,8 +224,9 @@ export function postgresDatabase(
         const known = new Map((await query(`${begin(ms)} ${skip(table, hex)}`)).map(({ key, value }) => [key, value]))
         for (const [i, key] of keys.entries()) {
           const isFree = known.get(hex[i]!)
-          if (isFree === undefined) absent.push(key)
-          else if (isFree === '0') locked.push(key)
+          // A single row is the one that was waited for.
+          if (isFree === '0' || keys.length === 1) locked.push(key)
+          else if (isFree === undefined) absent.push(key)
         }
         if (absent.length > 0) await query(seed(table, now(), absent.map(hexOf)))
         await query('ROLLBACK')
@@ -280,9 +280,9 @@ function select(table: string, hex: readonly string[], lock = ''): string {
 FROM (SELECT) AS one LEFT JOIN (SELECT key, state FROM ${table} WHERE ${isAmong(hex)} ORDER BY key ${lock}) AS found ON true`
 }
 
-/** Rows that exist, and whether no other transaction has locked them. */
+/** Rows that exist, and whether no other transaction has locked them. Fails at once if the table is locked, such as by `ALTER TABLE`. */
 function skip(table: string, hex: readonly string[]): string {
-  return `WITH free AS (SELECT key FROM ${table} WHERE ${isAmong(hex)} ORDER BY key FOR UPDATE SKIP LOCKED)
+  return `LOCK TABLE ${table} IN ROW EXCLUSIVE MODE NOWAIT; WITH free AS (SELECT key FROM ${table} WHERE ${isAmong(hex)} ORDER BY key FOR UPDATE SKIP LOCKED)
 SELECT encode(key, 'hex') AS key, NULL AS state, (key IN (SELECT key FROM free))::int::text AS value FROM ${table} WHERE ${isAmong(hex)}`
 }
 

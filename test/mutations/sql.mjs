@@ -139,8 +139,8 @@ export const sql = [
   ),
   locked('src/stores/postgres.ts', 'is named by the error')(
     'takes all rows for locked',
-    "else if (isFree === '0') locked.push(key)",
-    'else locked.push(key)',
+    "isFree === '0' ||",
+    'isFree !== undefined ||',
   ),
   locked('src/stores/postgres.ts', 'that the other session has inserted')(
     'takes a row that another session inserts for free',

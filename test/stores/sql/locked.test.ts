@@ -5,7 +5,15 @@ import { fileURLToPath } from 'node:url'
 import { createPool } from 'mysql2/promise'
 import { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { type AsyncStore, createLimiter, fixedWindow, type Limiter, type Store } from '../../../src/index.ts'
+import {
+  type AsyncStore,
+  createLimiter,
+  fixedWindow,
+  guard,
+  type Limiter,
+  type Store,
+  type StoreChange,
+} from '../../../src/index.ts'
 import type { Operation } from '../../../src/extend.ts'
 import { mysqlDatabase, mysqlStore, mysqlTable } from '../../../src/stores/mysql.ts'
 import { postgresDatabase, postgresStore, postgresTable } from '../../../src/stores/postgres.ts'
@@ -20,6 +28,8 @@ interface Rival {
   /** Locks the row of a key, or inserts it, and keeps the transaction open. */
   lock(key: string): Promise<void>
   insert(key: string): Promise<void>
+  /** Locks the table, as `REINDEX` or `ALTER TABLE` does. */
+  lockTable(): Promise<void>
   end(): Promise<void>
 }
 
@@ -67,6 +77,7 @@ const kinds = {
             void (await client.query(`SELECT 1 FROM ${table} WHERE key = $1 FOR UPDATE`, [Buffer.from(recordOf(key))])),
           insert: async (key) =>
             void (await client.query(`INSERT INTO ${table} VALUES ($1, NULL, 9e12)`, [Buffer.from(recordOf(key))])),
+          lockTable: async () => void (await client.query(`LOCK TABLE ${table} IN SHARE MODE`)),
           async end() {
             await client.query('ROLLBACK')
             client.release()
@@ -93,8 +104,9 @@ const kinds = {
             void (await connection.query(`SELECT 1 FROM ${table} WHERE \`key\` = ? FOR UPDATE`, [recordOf(key)])),
           insert: async (key) =>
             void (await connection.query(`INSERT INTO ${table} VALUES (?, NULL, 9000000000000)`, [recordOf(key)])),
+          lockTable: async () => void (await connection.query(`LOCK TABLES ${table} WRITE`)),
           async end() {
-            await connection.query('ROLLBACK')
+            await connection.query('ROLLBACK; UNLOCK TABLES')
             connection.release()
           },
         }
@@ -194,3 +206,21 @@ describe.each(['postgres', 'mysql'] as const)(
     })
   },
 )
+
+describe.each(['postgres', 'mysql'] as const)('a table of %s that is locked', { timeout: 60_000 }, (kind) => {
+  it('is an outage, which a guard does not wait for', async () => {
+    const world = await openWorld(kind)
+    const changes: StoreChange[] = []
+    const store = guard(world.store, { deadline: '200ms', onChange: (change) => changes.push(change) })
+    onTestFinished(() => store.close())
+    const limiter = limiterOn(store)
+    for (const key of ['a', 'b']) await limiter.consume(key)
+    const rival = await world.rival()
+    await rival.lockTable()
+    // Three decisions wait, some of them for keys that have no row.
+    for (const key of ['a', 'new', 'b']) expect((await limiter.consume(key)).degraded).toBe('local')
+    await vi.waitFor(() => expect(changes).toMatchObject([{ state: 'away' }]))
+    await rival.end()
+    await vi.waitFor(async () => expect((await limiter.consume('a')).degraded).toBeUndefined(), 5000)
+  })
+})
