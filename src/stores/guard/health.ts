@@ -184,13 +184,16 @@ interface Sent {
   readonly deadline: number
 }
 
+/** The store did not answer, is not set up, or has no time. */
+const AWAY: ReadonlySet<string> = new Set(['STORE_FAILED', 'STORE_SETUP', 'INVALID_CLOCK'])
+
 /**
- * What a failure says. `'away'`: the store did not answer, or is not set up. `'busy'`: this key alone cannot be decided, since it is locked or its row
+ * What a failure says. `'away'`: the store cannot decide. `'busy'`: this key alone cannot be decided, since it is locked or its row
  * cannot be read. `'wrong'`: the request cannot be.
  */
 export function kindOf(error: unknown): 'away' | 'busy' | 'wrong' {
   const code = error instanceof SluiceError ? error.code : 'STORE_FAILED'
-  if (code === 'STORE_FAILED' || code === 'STORE_SETUP') return 'away'
+  if (AWAY.has(code)) return 'away'
   return code === 'STORE_BUSY' || code === 'DAMAGED_ROW' ? 'busy' : 'wrong'
 }
 

@@ -123,6 +123,20 @@ describe('a store that is not set up', () => {
   })
 })
 
+it('a server whose clock has no time of today is an outage', async () => {
+  let now = 1e6
+  const store = rowStore({ sync: true, transact: (_, change) => change([undefined], now).result })
+  const changes: StoreChange[] = []
+  const guarded = guard(store, { onChange: (change) => void changes.push(change) })
+  const limiter = createLimiter({ keyer: (key: string) => key, limits: perMinute(100), store: guarded })
+  expect(limiter.consume('a').degraded).toBe('local')
+  expect(changes).toMatchObject([{ state: 'away', reason: expect.stringContaining('got 1000000') as string }])
+  now = 1.7e15
+  await until(async () => limiter.consume('a').degraded === undefined)
+  guarded.close()
+  await settled()
+})
+
 describe('a row that cannot be read', () => {
   const damaged = (operation: Operation): unknown =>
     operation.kind !== 'forget' && isAbout(operation, 'bad') ? new SluiceError('DAMAGED_ROW', 'row of bad') : undefined
