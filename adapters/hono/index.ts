@@ -13,7 +13,7 @@ import { watchedAnswer } from '../../src/http/checking.ts'
 import { clientGone, denialFrom, isAborted, lateHeaders, optionsWithResponses } from '../../src/http/response/web.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { chain, type MaybePromise } from '../../src/util/maybe-promise.ts'
-import { bindingsOf, getResponse, knownEndOf, responseEndOf, sentResponseOf } from './response-end.ts'
+import { bindingsOf, closingOf, getResponse, knownEndOf, responseEndOf, sentResponseOf } from './response-end.ts'
 import {
   type AddressOptions,
   addressReader,
@@ -245,12 +245,15 @@ const adapter: HttpAdapter<Context, Context, Next, OnDenied<AnyEnv>> = {
     for (const name of ['Content-Type', 'Cache-Control', 'Vary']) draftOf(context).delete(name)
   },
   onEnd(context, listener) {
-    const { outgoing } = bindingsOf(context)
-    return outgoing === undefined ? responseEndOf(context).listen(listener) : whenClosed(outgoing, listener)
+    const closing = closingOf(context)
+    if (closing === undefined) return responseEndOf(context).listen(listener)
+    // It keeps the response of an upgrade, for functions of the user.
+    if (bindingsOf(context).outgoing === undefined) responseEndOf(context)
+    return whenClosed(closing, listener)
   },
   isGone(context) {
-    const { outgoing } = bindingsOf(context)
-    return outgoing === undefined ? isAborted(context.req.raw) : isClosed(outgoing)
+    const closing = closingOf(context)
+    return closing === undefined ? isAborted(context.req.raw) : isClosed(closing)
   },
   getDecision: (context) => context.get('rateLimit'),
   setDecision: (context, decision) => context.set('rateLimit', decision),

@@ -6,7 +6,8 @@ import { ResponseEnd } from '../../src/http/response/web.ts'
 /** What `@hono/node-server` passes to an app, directly or as the `server` of another environment. */
 interface NodeBindings {
   readonly incoming?: NodeRequest & {
-    readonly socket: object & { readonly remoteAddress?: string; readonly server?: object }
+    readonly socket: NodeResponse & { readonly remoteAddress?: string; readonly server?: object }
+    readonly upgrade?: boolean | null
   }
   readonly outgoing?: NodeResponse & {
     readonly headersSent: boolean
@@ -27,6 +28,12 @@ function isOfNode(bindings: NodeBindings | undefined): boolean {
   return typeof socket === 'object' && socket !== null
 }
 
+/** Returns what closes when a request of Node has ended: its response, or the socket of an upgrade, which has no response. */
+export function closingOf(context: Context): NodeResponse | undefined {
+  const { incoming, outgoing } = bindingsOf(context)
+  return outgoing ?? (incoming?.upgrade === true ? incoming.socket : undefined)
+}
+
 const ends = new WeakMap<Context, ResponseEnd>()
 
 /** Returns the response end of a request, if one was created. */
@@ -34,7 +41,7 @@ export function knownEndOf(context: Context): ResponseEnd | undefined {
   return ends.get(context)
 }
 
-/** Returns the response end of a request that does not come from Node. All rate limits of the request share it. */
+/** Returns the response end of a request without a response of Node. All rate limits of the request share it. */
 export function responseEndOf(context: Context): ResponseEnd {
   const known = ends.get(context)
   if (known !== undefined) return known

@@ -2,9 +2,17 @@
 import { once } from 'node:events'
 import http from 'node:http'
 import { connect, type Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
+import { createAdaptorServer, upgradeWebSocket } from '@hono/node-server'
+import express from 'express'
+import fastify from 'fastify'
+import { Hono } from 'hono'
 import { describe, expect, test, vi } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
+import { rateLimit as expressLimit } from '../../adapters/express/index.ts'
+import { rateLimit as fastifyLimit } from '../../adapters/fastify/index.ts'
+import { rateLimit as honoLimit } from '../../adapters/hono/index.ts'
 import { rateLimit } from '../../adapters/node/index.ts'
 import {
   concurrent,
@@ -321,6 +329,75 @@ describe.each(QUICK)('a server of node:http', () => {
     { release: 'never' },
   ])('refuses %o', (options) => {
     expect(() => rateLimit({ limiter: limiterOf(concurrent(1)), ...options } as never)).toThrow(/queue|least|release/)
+  })
+})
+
+describe.each(QUICK)('a WebSocket', () => {
+  type Dispatch = (request: http.IncomingMessage, response: http.ServerResponse) => unknown
+
+  /** Gives each upgrade a response, as `@fastify/websocket` and `express-ws` do. `accept` accepts the WebSocket. */
+  function serverOf(appOf: (accept: (request: http.IncomingMessage) => void) => Dispatch): http.Server {
+    const sockets = new WebSocketServer({ noServer: true })
+    const upgrades = new Map<http.IncomingMessage, readonly [Duplex, Buffer]>()
+    const app = appOf((request) => sockets.handleUpgrade(request, ...upgrades.get(request)!, () => undefined))
+    return http.createServer().on('upgrade', (request, socket, head) => {
+      const response = new http.ServerResponse(request)
+      response.assignSocket(socket as Socket)
+      upgrades.set(request, [socket, head])
+      app(request, response)
+    })
+  }
+
+  function serveExpress(limiter: Limiter<unknown>): http.Server {
+    return serverOf((accept) => {
+      const app = express()
+      app.use(expressLimit({ limiter }))
+      app.get('/', (request) => accept(request))
+      return app
+    })
+  }
+
+  async function serveFastify(limiter: Limiter<unknown>): Promise<http.Server> {
+    const app = fastify()
+    await app.register(fastifyLimit, { limiter })
+    let accepted: (request: http.IncomingMessage) => void
+    app.get('/', (request, reply) => {
+      reply.hijack()
+      accepted(request.raw)
+    })
+    await app.ready()
+    return serverOf((accept) => {
+      accepted = accept
+      return app.routing as Dispatch
+    })
+  }
+
+  function serveHono(limiter: Limiter<unknown>): http.Server {
+    const app = new Hono()
+    app.use(honoLimit({ limiter }))
+    app.get(
+      '/',
+      upgradeWebSocket(() => ({})),
+    )
+    const websocket = { server: new WebSocketServer({ noServer: true }) }
+    return createAdaptorServer({ fetch: app.fetch, websocket } as never) as http.Server
+  }
+
+  test.each([
+    ['Express', serveExpress],
+    ['Fastify', serveFastify],
+    ['Hono', serveHono],
+  ])('in %s holds its slot until it closes', async (_name, serve) => {
+    const limiter = limiterOf(concurrent(1))
+    const { url } = await listen(await serve(limiter))
+    const dialled = (): WebSocket => new WebSocket(url.replace('http', 'ws')).on('error', () => undefined)
+    const socket = dialled()
+    await once(socket, 'open')
+    const [, { statusCode }] = (await once(dialled(), 'unexpected-response')) as [unknown, http.IncomingMessage]
+    expect(statusCode).toBe(429)
+    expect(usedBy(limiter)).toBe(1)
+    socket.close()
+    await until(() => usedBy(limiter) === 0)
   })
 })
 

@@ -664,8 +664,8 @@ export const http = [
   hono('writes headers over those of the handler', 'context.newResponse(null, 200).headers', 'context.res.headers'),
   hono(
     'takes the first read of a response on Node for its end',
-    'outgoing === undefined ? responseEndOf',
-    'outgoing !== null ? responseEndOf',
+    'if (closing === undefined) return responseEndOf',
+    'if (closing !== null) return responseEndOf',
   ),
   honoEnd('misses a response that bypasses Hono', ' && !context.res.headers.has(ALREADY_SENT)', ''),
   node('leaves a socket open', "closeWith(socket, 'HTTP/1.1 500", "void (socket, 'HTTP/1.1 500"),

@@ -57,11 +57,16 @@ function connectionOf({ socket, req }: NodeResponse): Closing | undefined {
 
 /**
  * The `onAnswer` of an `HttpAdapter` for Node responses: calls `listener` when a handler calls `end`, also after the client has gone. A response
- * that is gone then emits nothing.
+ * that is gone then emits nothing. For an upgrade it calls `listener` at once: its handler works until the connection closes, and calls no `end`.
  * @example whenAnswered(response, () => console.log('the handler is done'))
  */
-export function whenAnswered(response: { end(...given: never[]): unknown }, listener: () => void): void {
-  const { end } = response
+export function whenAnswered(
+  response: { readonly req?: object; end(...given: never[]): unknown },
+  listener: () => void,
+): void {
+  const { end, req } = response
+  // Node sets it when it emits `upgrade`. Plugins for WebSockets then make a response of their own.
+  if ((req as { readonly upgrade?: unknown } | undefined)?.upgrade === true) return listener()
   response.end = function endAnswered(this: unknown, ...given) {
     listener()
     return end.apply(this, given)
