@@ -75,7 +75,7 @@ function appOf(request: object): object | undefined {
 
 /**
  * What a middleware decided about a request of GraphQL, or a client of a gateway, before its first field or message. Each field and
- * each message counts, also of one limit: a client chooses how many there are.
+ * each message counts, also of one limit: a client chooses how many there are. So does each call of a user.
  */
 const firstDecisions = new WeakMap<object, Decision | undefined>()
 
@@ -87,9 +87,12 @@ function partDecisionOf(request: object): Decision | undefined {
   return own ?? (firstDecisions.has(request) ? firstDecisions.get(request) : (request as Limited).rateLimit)
 }
 
+/** True where calls share what keyers receive: fields, messages, and a guard whose `getRequest` returns another object than the request, such as a user. */
 function isPartOfMany(): boolean {
   const exchange = currentExchange()
-  return exchange !== undefined && kindOf(exchange.context) !== 'http'
+  if (exchange === undefined) return false
+  const { context, request } = exchange
+  return kindOf(context) !== 'http' || request !== context.switchToHttp().getRequest()
 }
 
 /** The headers of a response to GraphQL show the latest decision, or the latest denial if there is one. */

@@ -73,12 +73,11 @@ export function trackWork<Result>(request: object, work: Result): Result {
   return work
 }
 
-/** Notes that a request holds slots until its work is over. */
+/** Notes that a request holds slots until its work is over. The object may be that of many requests, such as a user. */
 export function noteWork(request: object, work: Work): void {
   works.count++
-  const known = works.byRequest.get(request)
-  if (known === undefined) works.byRequest.set(request, [work])
-  else known.push(work)
+  const known = works.byRequest.get(request) ?? []
+  works.byRequest.set(request, [...known.filter(({ isOver }) => !isOver), work])
 }
 
 /** No handler is called for a request whose client has gone. What other request limiters hold for it is given back. */

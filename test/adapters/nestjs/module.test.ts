@@ -138,6 +138,27 @@ describe.each(Object.keys(platforms))('the guard on %s', (platform) => {
     expect(await statuses(url, '/dogs/only', '/dogs/only')).toEqual([200, 429])
   })
 
+  test('counts each call, also when `getRequest` returns one user for many of them', async () => {
+    const users = new Map<string, object>()
+    class OwnGuard extends RateLimitGuard {
+      protected override getRequest(context: ExecutionContext): object {
+        const { headers } = super.getRequest(context) as { headers: Record<string, string> }
+        const id = headers['x-user']!
+        if (!users.has(id)) users.set(id, { id })
+        return users.get(id)!
+      }
+    }
+    Injectable()(OwnGuard)
+    const url = await serveWith([{ provide: APP_GUARD, useClass: OwnGuard }], ({ id }: { id: string }) => id)
+    const ask = async (user: string): Promise<unknown> => {
+      const { status, headers } = await fetch(`${url}/dogs/only`, { headers: { 'x-user': user } })
+      return [status, headers.get('ratelimit')]
+    }
+    expect(await ask('a')).toEqual([200, '"1-per-1h";r=0;t=3600'])
+    expect(await ask('a')).toEqual([429, '"1-per-1h";r=0;t=3600'])
+    expect(await ask('b')).toEqual([200, '"1-per-1h";r=0;t=3600'])
+  })
+
   test.each([true, false])(
     'calls no handler for a client that leaves before `shouldSkip` resolves to %s',
     async (skips) => {
