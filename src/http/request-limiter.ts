@@ -56,6 +56,7 @@ function denialResponder<Request, Response, Next, OnDenied>(
 
   function setHeader(response: Response, name: string, value: string): void {
     const known = name === 'Vary' ? adapter.getHeader(response, name) : undefined
+    if (known === '*') return
     adapter.setHeader(response, name, known === undefined ? value : withNames(String(known), [value]))
   }
 

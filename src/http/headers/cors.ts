@@ -1,5 +1,6 @@
 /**
- * Returns the value of `Access-Control-Expose-Headers`, or of `Vary`, with more names. Each name appears once. `*` stays as it is.
+ * Returns the value of `Access-Control-Expose-Headers`, or of `Vary`, with more names. Each name appears once. They are added to `*`, too: it exposes
+ * nothing to a script that sends credentials.
  * @example withNames('X-Foo', ['Retry-After', 'RateLimit']) // 'X-Foo, Retry-After, RateLimit'
  */
 export function withNames(existing: string, names: readonly string[]): string {
@@ -7,7 +8,6 @@ export function withNames(existing: string, names: readonly string[]): string {
     .split(',')
     .map((name) => name.trim())
     .filter((name) => name !== '')
-  if (exposed.includes('*')) return existing
   const known = new Set(exposed.map((name) => name.toLowerCase()))
   return [...exposed, ...names.filter((name) => !known.has(name.toLowerCase()))].join(', ')
 }

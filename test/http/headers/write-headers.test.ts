@@ -146,8 +146,8 @@ describe('CORS', () => {
     ['X-Foo', 'X-Foo, Retry-After, RateLimit, RateLimit-Policy'],
     ['', 'Retry-After, RateLimit, RateLimit-Policy'],
     ['x-foo,ratelimit , RETRY-AFTER', 'x-foo, ratelimit, RETRY-AFTER, RateLimit-Policy'],
-    ['*', '*'],
-    [' * ', ' * '],
+    ['*', '*, Retry-After, RateLimit, RateLimit-Policy'],
+    [' * ', '*, Retry-After, RateLimit, RateLimit-Policy'],
     [', ,X-Foo,', 'X-Foo, Retry-After, RateLimit, RateLimit-Policy'],
   ])('turns %o into %o', (existing, merged) => {
     expect(withNames(existing, names)).toBe(merged)
