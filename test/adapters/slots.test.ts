@@ -1,8 +1,9 @@
 // Slots of `concurrent` in every framework: each response that ends in any way gives them back.
 import { once } from 'node:events'
+import { createReadStream } from 'node:fs'
 import http from 'node:http'
 import { connect, type Socket } from 'node:net'
-import type { Duplex } from 'node:stream'
+import { type Duplex, pipeline } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createAdaptorServer, upgradeWebSocket } from '@hono/node-server'
 import express from 'express'
@@ -164,6 +165,16 @@ describe.each(QUICK)('a server of node:http', () => {
     await until(() => usedBy(limiter) === 0)
     settle(7)
     await until(() => limiter.peek(undefined, { cost: 0 }).limits[1]!.used === 7)
+  })
+
+  test('gives a slot back when a handler destroys its response', async () => {
+    const limiter = limiterOf(concurrent(1))
+    const { url } = await serveLimited({ limiter }, (_request, response) => {
+      // A stream that fails before its first byte, such as that of a missing file, destroys the response.
+      pipeline(createReadStream('/nowhere'), response, () => undefined)
+    })
+    await expect(ask({ url })).rejects.toMatchObject({ code: 'ECONNRESET' })
+    await until(() => usedBy(limiter) === 0)
   })
 
   test('gives a slot back although settleWith fails', async () => {

@@ -56,20 +56,23 @@ function connectionOf({ socket, req }: NodeResponse): Closing | undefined {
 }
 
 /**
- * The `onAnswer` of an `HttpAdapter` for Node responses: calls `listener` when a handler calls `end`, also after the client has gone. A response
- * that is gone then emits nothing. For an upgrade it calls `listener` at once: its handler works until the connection closes, and calls no `end`.
+ * The `onAnswer` of an `HttpAdapter` for Node responses: calls `listener` when a handler calls `end` or `destroy`, also after the client has gone. A
+ * response that is gone then emits nothing. For an upgrade it calls `listener` at once: its handler works until the connection closes, and calls neither.
  * @example whenAnswered(response, () => console.log('the handler is done'))
  */
 export function whenAnswered(
-  response: { readonly req?: object; end(...given: never[]): unknown },
+  response: { readonly req?: object; end(...given: never[]): unknown; destroy?(...given: never[]): unknown },
   listener: () => void,
 ): void {
-  const { end, req } = response
   // Node sets it when it emits `upgrade`. Plugins for WebSockets then make a response of their own.
-  if ((req as { readonly upgrade?: unknown } | undefined)?.upgrade === true) return listener()
-  response.end = function endAnswered(this: unknown, ...given) {
-    listener()
-    return end.apply(this, given)
+  if ((response.req as { readonly upgrade?: unknown } | undefined)?.upgrade === true) return listener()
+  for (const name of ['end', 'destroy'] as const) {
+    const method = response[name]
+    if (method === undefined) continue
+    response[name] = function answered(this: unknown, ...given) {
+      listener()
+      return method.apply(this, given)
+    }
   }
 }
 
