@@ -16,7 +16,7 @@ import {
 } from '../../src/http/response/web.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { shared } from '../../src/util/copies.ts'
-import { chain, type MaybePromise } from '../../src/util/maybe-promise.ts'
+import { chain, isPromise, type MaybePromise } from '../../src/util/maybe-promise.ts'
 import { needsCall, refuse } from '../../src/util/validate.ts'
 import { type AddressOptions, givenAddressKey } from '../../src/http/keys/address.ts'
 import { byHeaderOf, byMethodOf } from '../../src/http/keys/request-keyers.ts'
@@ -142,7 +142,9 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
         end,
         denial: undefined,
       }
-      const admitted = await requestLimiter.admit(request, draft, undefined)
+      const admission = requestLimiter.admit(request, draft, undefined)
+      // Without a wait: where the client has gone already, the slots end when nothing is tracked.
+      const admitted = isPromise(admission) ? await admission : admission
       if (!admitted) return finished(draft.denial ?? clientGone(), draft)
       try {
         return finished(await trackWork(request, handler(request, ...rest)), draft)

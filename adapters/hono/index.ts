@@ -12,7 +12,7 @@ import { type Undo, undoneByError } from '../../src/http/response/on-denied.ts'
 import { watchedAnswer } from '../../src/http/checking.ts'
 import { clientGone, denialFrom, isAborted, lateHeaders, optionsWithResponses } from '../../src/http/response/web.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
-import { chain, type MaybePromise } from '../../src/util/maybe-promise.ts'
+import { chain, isPromise, type MaybePromise } from '../../src/util/maybe-promise.ts'
 import { bindingsOf, closingOf, getResponse, knownEndOf, responseEndOf, sentResponseOf } from './response-end.ts'
 import {
   type AddressOptions,
@@ -317,7 +317,9 @@ export function rateLimit<E extends Env = BlankEnv>(options: RateLimitOptions<E>
   const config = headerConfig(options)
 
   return async function limitRate(context, next) {
-    const admitted = await requestLimiter.admit(context, context, next)
+    const admission = requestLimiter.admit(context, context, next)
+    // Without a wait: where the client has gone already, the slots end when nothing is tracked.
+    const admitted = isPromise(admission) ? await admission : admission
     if (!admitted && !context.finalized) return clientGone()
     try {
       if (admitted) await trackWork(context, next())

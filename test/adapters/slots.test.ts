@@ -13,6 +13,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
 import { rateLimit as expressLimit } from '../../adapters/express/index.ts'
 import { rateLimit as fastifyLimit } from '../../adapters/fastify/index.ts'
+import { rateLimit as fetchLimit } from '../../adapters/fetch/index.ts'
 import { rateLimit as honoLimit } from '../../adapters/hono/index.ts'
 import { rateLimit } from '../../adapters/node/index.ts'
 import {
@@ -408,6 +409,34 @@ describe.each(QUICK)('a WebSocket', () => {
     expect(statusCode).toBe(429)
     expect(usedBy(limiter)).toBe(1)
     socket.close()
+    await until(() => usedBy(limiter) === 0)
+  })
+})
+
+describe.each(QUICK)('a client that has gone before the limit decides', () => {
+  type Fetch = (request: Request) => Promise<Response> | Response
+
+  function honoApp(limiter: Limiter<unknown>, handler: () => Promise<Response>): Fetch {
+    const app = new Hono()
+    app.use(honoLimit({ limiter }))
+    app.get('/', handler)
+    return (request) => app.fetch(request)
+  }
+
+  test.each([
+    ['Hono', honoApp],
+    ['fetch', (limiter, handler) => fetchLimit({ limiter })(handler)],
+  ] satisfies [string, typeof honoApp][])('in %s keeps its slot until its handler has ended', async (_name, appOf) => {
+    const limiter = limiterOf(concurrent(1))
+    let end: (response: Response) => void = () => undefined
+    const app = appOf(limiter, () => new Promise((resolve) => (end = resolve)))
+    const gone = (): Request => new Request('http://a/', { signal: AbortSignal.abort() })
+    const first = app(gone())
+    await pause(10)
+    expect(usedBy(limiter)).toBe(1)
+    expect((await app(gone())).status).toBe(429)
+    end(new Response('ok'))
+    await first
     await until(() => usedBy(limiter) === 0)
   })
 })
