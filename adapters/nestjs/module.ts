@@ -8,10 +8,12 @@ import {
   Inject,
   Module,
   type ModuleMetadata,
+  type OnModuleInit,
   type Provider,
   type Type,
 } from '@nestjs/common'
 import { ApplicationConfig, ModulesContainer } from '@nestjs/core'
+import { SluiceError } from '../../src/util/errors.ts'
 import { refuseLimiter } from '../../src/http/options.ts'
 import { boolean, isTrue, knownOptions, refuse } from '../../src/util/validate.ts'
 import { isPromise, type MaybePromise } from '../../src/util/maybe-promise.ts'
@@ -151,7 +153,26 @@ const ASYNC_OPTIONS = ['global', 'imports', 'inject', 'useFactory', 'useClass', 
  * })
  * class AppModule {}
  */
-export class RateLimitModule {
+export class RateLimitModule implements OnModuleInit {
+  readonly #modules: ModulesContainer
+
+  constructor(modules: ModulesContainer) {
+    this.#modules = modules
+  }
+
+  /** Throws `NOT_APPLICABLE` if each request would have limits of its own. */
+  onModuleInit(): void {
+    for (const { providers } of this.#modules.values()) {
+      const limits = providers.get(RateLimitService)
+      if (limits !== undefined && !limits.isDependencyTreeStatic() && !limits.isDependencyTreeDurable())
+        throw new SluiceError(
+          'NOT_APPLICABLE',
+          'RateLimitModule.forRootAsync: the options depend on a provider that Nest creates for each request, so each request would have ' +
+            'limits of its own and none would be denied. For limits that depend on the request, let `limits` be a function: `limits: (request) => …`.',
+        )
+    }
+  }
+
   /**
    * Creates the module from options. The options of a wrong or unknown name or value are reported when the app starts, with a
    * `SluiceError`.
@@ -187,6 +208,7 @@ export class RateLimitModule {
   }
 }
 
+Inject(ModulesContainer)(RateLimitModule, undefined, 0)
 Module({})(RateLimitModule)
 
 function moduleOf(

@@ -60,7 +60,17 @@ export class RateLimitService implements OnModuleInit, OnApplicationBootstrap {
 
   /** Warns if there is no guard, unless checks are off. */
   onApplicationBootstrap(): void {
-    if (!this.#isUsed) withChecks(this.#options.checks, (checks) => checks.warnOfNoGuard())
+    if (!this.#isUsed && !this.#hasGuardsOfRequests())
+      withChecks(this.#options.checks, (checks) => checks.warnOfNoGuard())
+  }
+
+  /** Returns true if there is a guard that Nest creates for each request, and not when the app starts. */
+  #hasGuardsOfRequests(): boolean {
+    return [...this.#modules.values()].some(({ providers, injectables }) =>
+      [...providers.values(), ...injectables.values()].some(
+        (each) => !each.isDependencyTreeStatic() && 'shouldSkip' in ((each.metatype?.prototype ?? {}) as object),
+      ),
+    )
   }
 
   #prepare(type: Parameters<typeof limitsOf>[0]): void {

@@ -5,6 +5,7 @@ import {
   Inject,
   Injectable,
   type Provider,
+  Scope,
   UnauthorizedException,
   UseGuards,
 } from '@nestjs/common'
@@ -61,6 +62,21 @@ describe('forRootAsync', () => {
     expect(() => RateLimitModule.forRootAsync({})).toThrow(code('INVALID_OPTION'))
   })
 
+  test.each([false, true])(
+    'fails the start of the app when each request would have limits of its own, unless they are durable: %s',
+    async (durable) => {
+      class PerRequest extends Settings {}
+      Injectable({ scope: Scope.REQUEST, durable })(PerRequest)
+      const perRequest = moduleOf({ providers: [PerRequest], exports: [PerRequest] })
+      const limits = RateLimitModule.forRootAsync({ imports: [perRequest], inject: [PerRequest], useFactory })
+      const [cats] = controllers({})
+      const app = moduleOf({ imports: [limits], controllers: [decorateClass(cats!, UseGuards(RateLimitGuard))] })
+      const started = start(app)
+      if (durable) await expect(started).resolves.toMatch('http')
+      else await expect(started).rejects.toMatchObject({ code: 'NOT_APPLICABLE' })
+    },
+  )
+
   test('fails the start of the app when it makes wrong options', async () => {
     const wrong = (): RateLimitOptions => ({ keyer: everyone, limits: of(1), headers: 'draft-5' as never })
     const app = moduleOf({ imports: [RateLimitModule.forRootAsync({ useFactory: wrong })], providers: [guard] })
@@ -89,6 +105,8 @@ describe('forRoot', () => {
     const imports = [RateLimitModule.forRoot({ keyer: everyone, limits: of(1) })]
     expect(await warningsOf(() => start(moduleOf({ imports })))).toEqual(['SLUICE_NO_GUARD'])
     expect(await warningsOf(() => start(moduleOf({ imports, providers: [guard] })))).toEqual([])
+    const scoped = { ...guard, scope: Scope.REQUEST }
+    expect(await warningsOf(() => start(moduleOf({ imports, providers: [scoped] })))).toEqual([])
     const unchecked = [RateLimitModule.forRoot({ keyer: everyone, limits: of(1), checks: false })]
     expect(await warningsOf(() => start(moduleOf({ imports: unchecked })))).toEqual([])
   })
