@@ -88,8 +88,14 @@ async function tokensOf(
 }
 
 /**
- * Composes the first document of a text. Also returns another one, if there is one. Duplicate keys are found by `partsIn`. The library makes an
- * error object for each mistake: most of its time is the stack, which nothing reads.
+ * Duplicate keys are found by `partsIn`. A text that asks for YAML 1.1, or for a tag, would have merge keys: the library throws at wrong ones,
+ * and a few of them can take forever.
+ */
+const COMPOSED = { uniqueKeys: false, schema: 'core', resolveKnownTags: false } as const
+
+/**
+ * Composes the first document of a text. Also returns another one, if there is one. The library makes an error object for each mistake: most
+ * of its time is the stack, which nothing reads.
  */
 function composed(
   { Composer }: Library,
@@ -99,7 +105,7 @@ function composed(
   const before = Error.stackTraceLimit
   Error.stackTraceLimit = 0
   try {
-    const documents = new Composer({ uniqueKeys: false }).compose(tokens, true, length)
+    const documents = new Composer(COMPOSED).compose(tokens, true, length)
     const first = documents.next().value!
     return [first, documents.next().value ?? undefined]
   } finally {

@@ -23,6 +23,13 @@ describe('a text of rules', () => {
     expect(await parseText(text, 'yaml')).toMatchObject({ value: { a: common, b: [common, common] } })
   })
 
+  it('is read as YAML 1.2, whatever it says', async () => {
+    const text = 'quota: 010\nshadow: yes\nuntil: 2026-12-01T00:00:00Z\n<<: { a: 1 }\n'
+    const value = { quota: 10, shadow: 'yes', until: '2026-12-01T00:00:00Z', '<<': { a: 1 } }
+    expect(await parseText(text, 'yaml')).toMatchObject({ value })
+    expect(await parseText(`%YAML 1.1\n---\n${text}`, 'yaml')).toMatchObject({ value })
+  })
+
   it('of YAML with mistakes is refused with all of their lines', async () => {
     expect(await refusal('a: 1\nb: [\nc: }\n')).toMatch(/^line 3:1: [^]*\nline 3:4: /)
     expect(await refusal('a: 1\nb: { c: 1, c: 2 }\na: 2')).toBe('line 2:12: second "c"\nline 3:1: second "a"')
@@ -120,6 +127,12 @@ describe('a hostile text', () => {
     'one long tag': [filled('!'), /./],
     'merge keys': [filled('- {<<: {a: 1}}\n'), /words|expected/],
     'nested merge keys': [`- &b {a: 1}\n${'- {<<: *b, a: 1}\n'.repeat(499)}`, /expected a document/],
+    'merge keys of YAML 1.1': [`%YAML 1.1\n---\n- &b {a: 1}\n- {<<: *b}\n- {<<: 5}\n`, /expected a document/],
+    'merge keys by their tag': ['policies:\n  - !!merge <<: 5\n', /Unresolved tag/],
+    'a bomb of merge keys': [
+      `%YAML 1.1\n---\n- &a0 {a: 1}\n${Array.from({ length: 200 }, (_, i) => `- &a${i + 1} {<<: [*a${i}, *a${i}]}\n`).join('')}`,
+      /at most 50000 values/,
+    ],
     'headers of blocks': [filled('- |9xxxxxxx\n'), /Block scalar header/],
     directives: [filled('%FOO\n'), /./],
     'many documents': [filled('---\naaaaaaaa: 11111111\n'), /expected one document, got several/],
