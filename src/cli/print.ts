@@ -2,10 +2,11 @@ import { roughDuration } from '../util/duration.ts'
 import type { Held, HeldByLimit } from '../stores/held.ts'
 
 /**
- * Lays rows out in columns. The first row has the headings.
+ * Lays rows out in columns. The first row has the headings. Control characters are escaped, so that a row is one line.
  * @param numbers the columns that are aligned to the right
  */
-export function columns(rows: readonly (readonly string[])[], numbers: ReadonlySet<number>): string[] {
+export function columns(given: readonly (readonly string[])[], numbers: ReadonlySet<number>): string[] {
+  const rows = given.map((row) => row.map(inOneLine))
   const widths = rows[0]!.map((_, i) => rows.reduce((most, row) => Math.max(most, charactersOf(row[i]!).length), 0))
   return rows.map((row) => {
     const cells = row.map((cell, i) => {
@@ -89,6 +90,10 @@ const CONTROL = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u20
 /** Writes control characters as JSON does, so that a key cannot send commands to the terminal. */
 export function escaped(text: string): string {
   return text.replaceAll(CONTROL, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+export function inOneLine(text: string): string {
+  return escaped(text).replaceAll('\n', '\\n')
 }
 
 /** A URL of a server in any text, also a malformed one, up to the end of its user information, and a password in its query. */

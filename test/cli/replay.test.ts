@@ -1,5 +1,6 @@
 import express from 'express'
 import fc from 'fast-check'
+import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -253,6 +254,30 @@ describe('sluice replay', () => {
     const { out } = await replay('escape.log', '--key', 'header:user-agent', '--limit', 'fixedWindow 1/1m')
     expect(out).toContain('\\u001b[31mred')
     expect(out).not.toContain('\u001b')
+  })
+
+  it('prints a key with a line end in one line', async () => {
+    const request = { time: START, user: 'ann\nbob  1,000' }
+    cli.file('lines.log', [1, 2].map(() => JSON.stringify(request)).join('\n'))
+    const { out } = await replay('lines.log', '--time', 'time', '--key', 'user', '--limit', 'fixedWindow 1/1m')
+    expect(out).toMatch(/^ann\\nbob {2}1,000 +1 +1 at /m)
+    expect(out).not.toMatch(/^bob/m)
+  })
+
+  it.skipIf(process.platform === 'win32')('fails if not all decisions can be written', async () => {
+    cli.file('disk.log', burst('192.0.2.1', 0, 20).join('\n'))
+    const words = [
+      await cli.program(),
+      'replay',
+      'disk.log',
+      '--limit',
+      'fixedWindow 1/1m',
+      '--decisions',
+      'disk.jsonl',
+    ]
+    // A file of at most one block, such as on a full disk: the rest of a write does not fit.
+    const { status, stderr } = spawnSync('sh', ['-c', 'ulimit -f 1; exec "$@"', 'sh', process.execPath, ...words])
+    expect([status, String(stderr)]).toEqual([1, expect.stringContaining('EFBIG')])
   })
 })
 

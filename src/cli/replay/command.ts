@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, ftruncateSync, openSync, writeFileSync, writeSync } from 'node:fs'
+import { closeSync, fstatSync, ftruncateSync, openSync, writeFileSync } from 'node:fs'
 import type { LimitStatus } from '../../stores/store.ts'
 import type { LogEntry, LoggedRequest } from '../logs/request.ts'
 import type { CompiledRules } from '../../rules/dimensions.ts'
@@ -52,7 +52,8 @@ class DecisionsFile {
   }
 
   #write(): void {
-    writeSync(this.#descriptor, this.#buffer)
+    // `writeSync` may write a part only, such as on a disk that is nearly full.
+    writeFileSync(this.#descriptor, this.#buffer)
     this.#buffer = ''
   }
 }

@@ -1,6 +1,6 @@
 import { parseDuration, roughDuration } from '../../util/duration.ts'
 import { command, type Command, Misuse, SOURCE_OPTIONS, SOURCE_USAGE } from '../command.ts'
-import { columns, escaped, grouped, jsonText, resetText } from '../print.ts'
+import { columns, grouped, inOneLine, jsonText, resetText } from '../print.ts'
 import { SluiceError } from '../../util/errors.ts'
 import { TOPIC } from '../../dashboard/fleet.ts'
 import { type KeySource, type StoredKey, withAllKeys, withPlace } from '../sources.ts'
@@ -126,9 +126,7 @@ function cellsOf(row: Row, width: number): string[] {
   const locked = lockedFor > 0 ? roughDuration(lockedFor) : '–'
   const [count, most] = [used, capacity].map((each) => (each === undefined ? '?' : grouped(each)))
   const texts = [count!, bar(shareOf(row)), most!, key, limit, limiter, free, locked]
-  const cells = texts.map((text) => escaped(text).replaceAll('\n', '\\n'))
-  if (width < Infinity) cells[KEY] = cut(cells[KEY]!, KEY_WIDTH)
-  return cells
+  return texts.map((text, i) => (i === KEY && width < Infinity ? cut(inOneLine(text), KEY_WIDTH) : text))
 }
 
 function bar(share: number): string {

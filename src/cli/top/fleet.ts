@@ -3,7 +3,7 @@ import type { Sums } from '../../dashboard/state.ts'
 import { addUp } from '../../dashboard/sums.ts'
 import type { SharedTexts } from '../../stores/texts.ts'
 import { roughDuration } from '../../util/duration.ts'
-import { columns as aligned, escaped } from '../print.ts'
+import { columns as aligned, inOneLine } from '../print.ts'
 import { cut, type Page } from './screen.ts'
 
 export interface FleetSums extends Sums {
@@ -22,7 +22,7 @@ export async function fleetOf(texts: SharedTexts): Promise<FleetSums> {
 export function fleetPage(sums: FleetSums): Page {
   const { processes } = sums
   const title = processes.length === 1 ? '1 process' : `${processes.length} processes`
-  return { title, lines: (width) => linesOf(sums).map((line) => cut(escaped(line).replaceAll('\n', '\\n'), width)) }
+  return { title, lines: (width) => linesOf(sums).map((line) => cut(inOneLine(line), width)) }
 }
 
 const STORES = { '': '–', healthy: 'answers', slow: 'too late', away: 'away' }
