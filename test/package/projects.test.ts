@@ -1,6 +1,9 @@
 import { join } from 'node:path'
+import { transform } from 'esbuild'
 import { beforeAll, describe, expect, it, vi } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
+import { readPage } from '../support/pages.ts'
+import { blocksOf } from '../support/programs.ts'
 import { link, node, packedPackage, run, write } from '../support/package-projects.ts'
 
 // These tests install compilers and bundlers from the registry.
@@ -94,6 +97,15 @@ it('Jest 30 runs without configuration, and loads each entry point', async () =>
       }, 60_000)`,
   })
   await local(nest11, 'jest')
+})
+
+it('Jest runs the suite for adapters, with the program of its page', async () => {
+  const { code } = blocksOf(readPage('docs/extending/adapter.md')).find(({ language }) => language === 'ts')!
+  const [program] = code.split('\nfor (const { run } of adapterBehaviours(harness))')
+  const suite = 'for (const { name, run } of adapterBehaviours(harness)) test(name, run, 60_000)'
+  const written = await transform(`${program}\n${suite}`, { loader: 'ts', format: 'cjs' })
+  await write(nest11, { 'adapter.test.js': written.code })
+  await local(nest11, 'jest', 'adapter.test.js')
 })
 
 describe('bundlers', () => {

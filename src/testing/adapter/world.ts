@@ -290,32 +290,24 @@ export async function until(so: () => unknown, what = 'it'): Promise<void> {
   }
 }
 
-/** Codes and messages of the warnings that the process has emitted since. They are not printed. */
+/** Codes and messages of the warnings that are emitted from now on. They are not printed. */
 export function recordWarnings(): { readonly codes: string[]; readonly messages: string[]; stop(): void } {
   const codes: string[] = []
   const messages: string[] = []
-  const printers = process.listeners('warning')
-  process.removeAllListeners('warning')
-  const note = (warning: Error & { code?: string }): void => {
-    codes.push(warning.code ?? warning.name)
-    messages.push(warning.message)
+  // The copy of `process` that Jest gives to tests has no events of warnings.
+  const { emitWarning } = process
+  process.emitWarning = (warning: string | Error, options?: unknown) => {
+    codes.push((Object(options) as { code?: string }).code ?? (warning as { code?: string }).code ?? 'another warning')
+    messages.push(typeof warning === 'string' ? warning : warning.message)
   }
-  process.on('warning', note)
-  return {
-    codes,
-    messages,
-    stop() {
-      process.off('warning', note)
-      for (const printer of printers) process.on('warning', printer)
-    },
-  }
+  return { codes, messages, stop: () => void (process.emitWarning = emitWarning) }
 }
 
 /** Returns the codes of the warnings that are emitted while `during` runs. They are not printed. */
 export async function warningsOf(during: () => unknown): Promise<readonly string[]> {
   // The first warning would wait for its text.
   await loadWarnings()
-  // Warnings are emitted in the next turn: those from before now, and those of `during` after it.
+  // What was done before may warn in this turn.
   await turns()
   const { codes, stop } = recordWarnings()
   try {
