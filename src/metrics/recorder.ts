@@ -80,11 +80,9 @@ export class LimiterCounts {
   }
 }
 
-/** The name for all limiters and limits beyond the most. */
+/** The name for all limiters and limits beyond the most. A limiter of this name counts together with them: each series is written once. */
 const OTHER = 'other'
-
-/** The id of what is beyond the most. No limiter has an empty name. */
-const REST = ''
+const OTHERS = `${OTHER}\0${OTHER}`
 
 /**
  * The counts by limiter and limit, of a bounded number. Limiters and limits that are made per customer would be one series each: those
@@ -102,15 +100,22 @@ class Series {
   }
 
   ofLimiter(limiter: string): LimiterCounts {
-    return (
-      this.#limiters.get(limiter) ?? this.#add(this.#limiters, limiter, (name = limiter) => new LimiterCounts(name))
-    )
+    const known = this.#limiters.get(limiter)
+    if (known !== undefined) return known
+    if (limiter !== OTHER && !this.#hasRoom()) return this.ofLimiter(OTHER)
+    const made = new LimiterCounts(limiter)
+    this.#limiters.set(limiter, made)
+    return made
   }
 
   ofLimit(limiter: string, limit: string): Counts {
     const id = `${limiter}\0${limit}`
-    const make = (other?: string): Counts => new Counts(other ?? limiter, other ?? limit)
-    return this.#limits.get(id) ?? this.#add(this.#limits, id, make)
+    const known = this.#limits.get(id)
+    if (known !== undefined) return known
+    if (id !== OTHERS && !this.#hasRoom()) return this.ofLimit(OTHER, OTHER)
+    const made = new Counts(limiter, limit)
+    this.#limits.set(id, made)
+    return made
   }
 
   limiters(): LimiterCounts[] {
@@ -121,13 +126,10 @@ class Series {
     return [...this.#limits.values()]
   }
 
-  #add<Each>(all: Map<string, Each>, id: string, make: (other?: string) => Each): Each {
-    const hasRoom = this.#count < this.#most
-    if (hasRoom) this.#count++
-    else this.#warnOnce()
-    const counts = hasRoom ? make() : (all.get(REST) ?? make(OTHER))
-    all.set(hasRoom ? id : REST, counts)
-    return counts
+  #hasRoom(): boolean {
+    if (this.#count++ < this.#most) return true
+    this.#warnOnce()
+    return false
   }
 
   #warnOnce(): void {

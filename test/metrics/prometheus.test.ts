@@ -416,6 +416,22 @@ describe('the number of series', () => {
     expect(values.filter((line) => line.startsWith('sluice_held_requests'))).toHaveLength(3)
     expect(warnings).toEqual([{ type: 'SluiceWarning', code: 'SLUICE_MANY_SERIES' }])
   })
+
+  it.each([
+    ['first', ['other', 'a', 'b', 'c']],
+    ['last', ['a', 'b', 'c', 'other']],
+  ])('has each once if a limiter is named other, and is the %s', async (_, names) => {
+    vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
+    afterTest(() => vi.restoreAllMocks())
+    const registry = collected({ maxSeries: 3 })
+    for (const name of names) {
+      const limits = fixedWindow({ name: 'other', quota: 1, window: '1m' })
+      createLimiter({ name, keyer, limits }).consume('ann')
+    }
+    const series = (await lines(registry, 'sluice_')).map((line) => line.slice(0, line.lastIndexOf(' ')))
+    expect(series.length).toBe(new Set(series).size)
+    expect((await lines(registry, 'sluice_requests_total{limiter="other",outcome="allowed"}'))[0]).toMatch(/ [23]$/)
+  })
 })
 
 describe('collect', () => {

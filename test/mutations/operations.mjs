@@ -155,8 +155,8 @@ export const operations = [
     'if (this.#words.size > 0) return\n',
   ),
   report('leaves quotation marks in attributes', '[&<>"\']', "[&<>']"),
-  series('has one pair too many', 'this.#count < this.#most', 'this.#count <= this.#most'),
-  series('names further limits', 'all.get(REST) ?? make(OTHER)', 'make()'),
+  series('has one pair too many', 'this.#count++ < this.#most', 'this.#count++ <= this.#most'),
+  series('names further limits', 'return this.ofLimit(OTHER, OTHER)', 'return new Counts(limiter, limit)'),
   recorder('counts for the stack that decided first', 'if (known.limiter === limiter) whole', 'whole'),
   recorder(
     'counts a request once for each limit',
