@@ -258,8 +258,8 @@ function sizeOf(inputs: readonly Input[]): number {
   }
 }
 
-function nothingRead({ lines, unread }: Problems): SluiceError {
-  if (lines === 0) return new SluiceError('LOG_UNREADABLE', 'the log is empty')
+function nothingRead({ lines, unread, notes }: Problems): SluiceError {
+  if (lines === 0) return new SluiceError('LOG_UNREADABLE', notes[0] ?? 'the log is empty')
   const reasons = unread.map((each) => `${each.lines} ${each.reason}`).join(', ')
   const hint = 'Set --format, or --time for JSON lines of another program'
   return new SluiceError('LOG_UNREADABLE', `none of ${lines} lines can be read: ${reasons}. ${hint}`)

@@ -92,7 +92,7 @@ function utc(year: number, month: number, day: number, hour: number, minute: num
   const isLeapSecond = second === 60 && minute === 59
   if (!(hour < 24 && minute < 60 && (second < 60 || isLeapSecond) && day > 0 && year >= 1000)) return NaN
   const date = Date.UTC(year, month, day)
-  if (new Date(date).getUTCDate() !== day) return NaN
+  if (new Date(date).getUTCDate() !== day || new Date(date).getUTCMonth() !== month) return NaN
   return date + ((hour * 60 + minute) * 60 + second) * 1000
 }
 

@@ -222,6 +222,7 @@ describe('logs', () => {
 
   it('without a line that can be read are an error', async () => {
     await expect(read([file('empty.log', '')])).rejects.toMatchObject({ code: 'LOG_UNREADABLE' })
+    await expect(read([file('empty.gz', Buffer.of(0x1f, 0x8b, 0))])).rejects.toThrow('the compressed data is ')
     await expect(read([file('prose.log', 'a\nb\n')])).rejects.toThrow('none of 2 lines can be read: 2 another format')
     await expect(read([join(home, 'none.log')])).rejects.toMatchObject({ code: 'LOG_UNREADABLE' })
     await expect(read([home])).rejects.toThrow(`${home}: EISDIR`)
