@@ -127,7 +127,7 @@ export function differences(before: CompiledRules, after: CompiledRules): readon
     }),
     ...[...next.values()].flatMap((policy) => {
       const known = old.get(policy.rule.name)
-      if (known !== undefined) return differencesOf(known, policy).concat(ends(policy))
+      if (known !== undefined) return differencesOf(known, policy, hasRest).concat(ends(policy))
       const effect = effectOf(policy, hasRest, 'tightened', 'loosened')
       const added = difference('added', effect, { policy: policy.rule.name, after: policyText(policy) })
       return [added].concat(ends(policy))
@@ -163,24 +163,43 @@ function effectOf(
   return hasRest && index !== Infinity ? 'changed' : ofLimits
 }
 
-function differencesOf(before: CompiledPolicy, after: CompiledPolicy): Difference[] {
+function differencesOf(before: CompiledPolicy, after: CompiledPolicy, hasRest: boolean): Difference[] {
   const policy = after.rule.name
-  if (before.rule.allow !== after.rule.allow) {
+  if ((before.rule.allow === true) !== (after.rule.allow === true)) {
     const kind = after.rule.allow === true ? 'loosened' : 'tightened'
-    return [{ kind, policy, before: policyText(before), after: policyText(after) }]
+    const whole: Difference = { kind, policy, before: policyText(before), after: policyText(after) }
+    return [whole, ...partDifferences(before, after, WHICH)]
   }
-  return [...partDifferences(before, after), ...limitDifferences(before, after), ...overrideDifferences(before, after)]
+  return [
+    ...partDifferences(before, after, PARTS),
+    ...restDifferences(before, after, hasRest),
+    ...limitDifferences(before, after),
+    ...overrideDifferences(before, after),
+  ]
 }
 
-/** The parts of a policy that are no limits. */
-function partDifferences(before: CompiledPolicy, after: CompiledPolicy): Difference[] {
-  const parts = ['match', 'key', 'cost', 'onOutage', 'lease', 'until'] as const
+/** The parts of a policy that are no limits, and those that say to which requests it applies. */
+const PARTS = ['match', 'key', 'cost', 'onOutage', 'lease', 'until'] as const
+const WHICH = ['match', 'until'] as const
+
+function partDifferences(
+  before: CompiledPolicy,
+  after: CompiledPolicy,
+  parts: readonly (typeof PARTS)[number][],
+): Difference[] {
   return parts.flatMap((part) => {
     const [old, next] = [before.rule[part], after.rule[part]]
     if (isDeepStrictEqual(old, next)) return []
     const kind = part === 'cost' ? costDirection(old, next) : 'changed'
     return [{ kind, policy: after.rule.name, before: named(part, old), after: named(part, next) }]
   })
+}
+
+/** The requests of a policy in shadow have the limits of `otherwise`, which may admit less or more. */
+function restDifferences(before: CompiledPolicy, after: CompiledPolicy, hasRest: boolean): Difference[] {
+  if (!hasRest || before.isEnforced === after.isEnforced || after.index === Infinity) return []
+  const place = ({ isEnforced }: CompiledPolicy): string => (isEnforced ? 'in place of' : 'beside') + ' otherwise'
+  return [{ kind: 'changed', policy: after.rule.name, before: place(before), after: place(after) }]
 }
 
 function costDirection(before: unknown = 1, after: unknown = 1): Direction {
@@ -222,12 +241,15 @@ function shadowed({ shadow }: Limit, effect: Direction): Direction | undefined {
 /** What changes for keys with an override: of what they had before, by an override or not. */
 function overrideDifferences(before: CompiledPolicy, after: CompiledPolicy): Difference[] {
   const keys = new Set([...before.overrides.keys(), ...after.overrides.keys()])
+  const own = direction(before.limits, after.limits)
   return [...keys].flatMap((key): Difference[] => {
     const [old, next] = [before.overrides.get(key), after.overrides.get(key)]
-    if (old?.rule !== undefined && isDeepStrictEqual(old.rule, next?.rule)) return []
     const was = old?.limits ?? before.limits
     const is = next?.limits ?? after.limits
     const effect = direction(was, is)
+    // What an override does not set is that of the policy. It has the same effect as there, which is listed, or another one.
+    const isWritten = !isDeepStrictEqual(old?.rule, next?.rule)
+    if (!isWritten && (effect === undefined || effect === own)) return []
     const kind = old === undefined ? 'added' : next === undefined ? 'removed' : (effect ?? 'changed')
     const shown = keyText((next ?? old)!)
     const details = { policy: after.rule.name, key: shown, before: withEnd(was, old), after: withEnd(is, next) }
@@ -236,13 +258,13 @@ function overrideDifferences(before: CompiledPolicy, after: CompiledPolicy): Dif
 }
 
 function direction(before: readonly Limit[], after: readonly Limit[]): Direction | undefined {
-  const old = new Map(before.map((limit) => [limit.name, limit]))
-  return combined(
-    after.map((limit) => {
-      const known = old.get(limit.name)
-      return known === undefined ? 'changed' : compareLimits(known, limit)
-    }),
-  )
+  const next = new Map(after.map((limit) => [limit.name, limit]))
+  const kept = before.map((limit) => {
+    const same = next.get(limit.name)
+    next.delete(limit.name)
+    return same === undefined ? shadowed(limit, 'loosened') : compareLimits(limit, same)
+  })
+  return combined([...kept, ...[...next.values()].map((limit) => shadowed(limit, 'tightened'))])
 }
 
 function ends({ rule, limits, overrides, until }: CompiledPolicy): Difference[] {
