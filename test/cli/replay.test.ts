@@ -195,6 +195,36 @@ describe('sluice replay', () => {
     expect(found.limits[0]).toMatchObject({ requests: 3, admitted: 2, denied: 1 })
   })
 
+  it('charges what rules charge, or with `--cost` what the log says', async () => {
+    const lines = Array.from({ length: 12 }, () => JSON.stringify({ time: START, tokens: 3, units: 6 }))
+    const limits = [{ quota: 12, window: '1h', shadow: true }]
+    const policy = (name: string, cost: unknown): object => ({ name, cost, key: 'everyone', limits })
+    const policies = [policy('number', 2), policy('attribute', 'tokens')]
+    const words = [cli.file('costs.log', lines.join('\n')), '--time', 'time', '--rules']
+    const rules = cli.file('costs.json', JSON.stringify({ policies }))
+    const denied = async (...more: string[]): Promise<unknown> =>
+      (await report(...words, rules, ...more)).limits.map(({ limit, shadow }) => [limit, shadow])
+    expect(await denied()).toEqual([
+      ['number: number', 6],
+      ['attribute: attribute', 8],
+    ])
+    expect(await denied('--cost', 'units')).toEqual([
+      ['number: number', 10],
+      ['attribute: attribute', 10],
+    ])
+  })
+
+  it('names the line that a server would not decide', async () => {
+    const lines = [3, -3].map((tokens) => JSON.stringify({ time: START, tokens }))
+    const policies = [{ name: 'a', cost: 'tokens', key: 'everyone', limits: STRICT }]
+    const rules = cli.file('cost.json', JSON.stringify({ policies }))
+    const found = await replay(cli.file('cost.log', lines.join('\n')), '--time', 'time', '--rules', rules)
+    expect(found).toMatchObject({
+      code: 1,
+      error: expect.stringContaining('cost.log:2: cost: expected a whole number'),
+    })
+  })
+
   it('names the facts of rules that a log never has', async () => {
     cli.file('facts.log', burst('192.0.2.1', 0, 2).join('\n'))
     const policy = { name: 'a', match: { attributes: { plan: 'free' } }, key: 'header:x-key', limits: STRICT }

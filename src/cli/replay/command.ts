@@ -11,6 +11,7 @@ import { command, type Command, Misuse, type ValuesOf } from '../command.ts'
 import { PREFIX } from '../../stores/redis/keys.ts'
 import { LOG_OPTIONS, LOG_USAGE, logSettings, type LogSettings } from '../logs/options.ts'
 import { loadRules } from '../rules/command.ts'
+import { reasonOf, SluiceError } from '../../util/errors.ts'
 import { parseLimit } from './expression.ts'
 import type { TallyReport } from './tally.ts'
 import { EXACT_HEADINGS, exactCells, htmlOf, KEY_HEADINGS, keyCells, LIMIT_HEADINGS, limitCells } from './html.ts'
@@ -170,7 +171,7 @@ async function replayed(paths: readonly string[], values: Values, stdin: Io['std
       decisions?.clear()
       return (entry, file) => {
         missing?.see(entry.request)
-        const { allowed, limits } = replay.decide(entry)
+        const { allowed, limits } = decided(replay, entry, file)
         decisions?.add(entry, file, allowed, limits)
       }
     }
@@ -179,6 +180,16 @@ async function replayed(paths: readonly string[], values: Values, stdin: Io['std
     return { log: summaryOf(read, options), ...report, notes: [...notes, ...(missing?.notes ?? [])] }
   } finally {
     decisions?.close()
+  }
+}
+
+/** Names the line of a request that a server would not decide, such as one with an object as its key. */
+function decided(replay: Replay, entry: LogEntry, file: string): ReturnType<Replay['decide']> {
+  try {
+    return replay.decide(entry)
+  } catch (error) {
+    if (!(error instanceof SluiceError)) throw error
+    throw new SluiceError(error.code, `${file}:${entry.line}: ${reasonOf(error)}`, { cause: error })
   }
 }
 
@@ -195,8 +206,8 @@ function replayOf(
   rules: CompiledRules | undefined,
   options: LogSettings,
 ): Replay {
-  if (rules !== undefined) return replayRules(rules, options)
-  const expressions = limit.map(parseLimit)
   const hasCosts = cost !== undefined
+  if (rules !== undefined) return replayRules(rules, options, hasCosts)
+  const expressions = limit.map(parseLimit)
   return compare ? replayCompared(expressions, options, hasCosts) : replayLimits(expressions, options, hasCosts)
 }

@@ -216,10 +216,11 @@ function limitsDecider(expressions: readonly LimitExpression[], place: LogStore,
 }
 
 /** Makes a limiter with rules. They match what the log has: the method, the path, the address, headers, and fields as attributes. */
-function rulesDecider(compiled: CompiledRules, place: LogStore): Decide {
+function rulesDecider(compiled: CompiledRules, place: LogStore, hasCosts: boolean): Decide {
   const limiter = createLimiter({ rules: new Rules<RulesInput>(compiled, {}), store: place.store })
-  // The store answers at once, and the attributes are not a promise.
-  const consume = ({ request, cost }: LogEntry): Decision => limiter.consume(inputOf(request), { cost }) as Decision
+  // The store answers at once, and the attributes are not a promise. Without costs of the log, policies have their own.
+  const consume = ({ request, cost }: LogEntry): Decision =>
+    limiter.consume(inputOf(request), hasCosts ? { cost } : {}) as Decision
   return (entry) => place.decide(limiter as Limiter<never, Decision>, entry.request, () => consume(entry))
 }
 
@@ -265,7 +266,7 @@ export function replayLimits(expressions: readonly LimitExpression[], options: L
 }
 
 /** Replays rules. They are compiled with the `ipv6Subnet` of the options. */
-export function replayRules(rules: CompiledRules, options: LogSettings): Replay {
+export function replayRules(rules: CompiledRules, options: LogSettings, hasCosts: boolean): Replay {
   const place = new LogStore(options.maxKeys)
   // Policies share equal limits, so a label is made once for each limiter and limit.
   const labels = new Map<string, Map<Limit, string>>()
@@ -276,7 +277,7 @@ export function replayRules(rules: CompiledRules, options: LogSettings): Replay 
     labels.set(limiter, (labels.get(limiter) ?? new Map<Limit, string>()).set(limit, text))
     return text
   }
-  return transaction(rulesDecider(rules, place), place, options, label, new Map())
+  return transaction(rulesDecider(rules, place, hasCosts), place, options, label, new Map())
 }
 
 function tallyFor({ shadow }: Limit, { maxKeys }: LogSettings): Tally {
