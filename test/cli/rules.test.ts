@@ -466,6 +466,17 @@ partners: does not apply
     expect((await limiter.peek(request)).limits[0]!.remaining).toBe(0)
   })
 
+  it('does not say that a policy in shadow limits a request', async () => {
+    const limits = [{ quota: 1, window: '1h' }]
+    const policies = [{ name: 'trial', key: 'ip', limits, shadow: true }]
+    const verdict = async (otherwise?: object): Promise<string> =>
+      (await rules('explain', jsonFile('trial.json', { policies, otherwise }), '--ip', '192.0.2.1')).out.split('\n')[0]!
+    expect(await verdict()).toBe('Not limited: only policies in shadow apply.')
+    expect(await verdict({ key: 'ip', limits })).toBe('Limited by otherwise.')
+    Object.assign(policies[0]!, { match: { header: { 'x-api-key': true } } })
+    expect(await verdict()).toBe('Not limited: no policy applies.')
+  })
+
   it('does not blame a limit in shadow for a denial', async () => {
     const hourly = { quota: 1, window: '1h' }
     const limits = [hourly, { ...hourly, name: 'trial', shadow: true }]

@@ -78,10 +78,13 @@ export async function explain(
 function verdictOf({ allowedBy, admitted, policies }: Omit<Explained, 'verdict'>): string {
   if (allowedBy !== undefined) return `Admitted without being counted, by ${allowedBy}.`
   const applying = policies.filter(({ applies }) => applies)
+  const limiting = applying.filter(mayDeny)
   const more = missingText(policies)
-  if (applying.length === 0)
-    return more === '' ? 'Not limited: no policy applies.' : `Not limited with what is given: no policy applies.${more}`
-  const names = applying.map(({ policy }) => policy).join(', ')
+  if (limiting.length === 0) {
+    const reason = applying.length === 0 ? 'no policy applies' : 'only policies in shadow apply'
+    return `Not limited${more === '' ? '' : ' with what is given'}: ${reason}.${more}`
+  }
+  const names = limiting.map(({ policy }) => policy).join(', ')
   if (admitted === undefined) return `Limited by ${names}.${more}`
   if (admitted) return `A request would be admitted now. Limited by ${names}.${more}`
   const reasons = applying.flatMap(({ policy, limits }) =>
@@ -92,11 +95,16 @@ function verdictOf({ allowedBy, admitted, policies }: Omit<Explained, 'verdict'>
   return `A request would be denied now by ${reasons.join('; ')}.`
 }
 
+/** False for a policy in shadow, and for one with `allow: true`. */
+function mayDeny({ limits }: ExplainedPolicy): boolean {
+  return limits.some(({ isShadow }) => !isShadow)
+}
+
 const MOST_LISTED = 10
 
 /** Says which policies would limit the request with what was not given. */
 function missingText(policies: readonly ExplainedPolicy[]): string {
-  const near = policies.filter(({ missing, allow }) => missing.length > 0 && !allow)
+  const near = policies.filter((policy) => policy.missing.length > 0 && mayDeny(policy))
   if (near.length === 0) return ''
   const listed = near.slice(0, MOST_LISTED).map(({ policy, missing }) => `${policy} with ${missing.join(' and ')}`)
   const rest = near.length > MOST_LISTED ? ` and ${near.length - MOST_LISTED} more` : ''
