@@ -106,7 +106,7 @@ function leave(row: Row, charge: Charged, now: number, admitted: boolean, write:
 function keepDenial(row: Row, now: number): void {
   if (row.isForeign) return
   if (row.counted > 0) row.countDenials(Math.max(row.counted, row.denialsAt(now) + 1), now, row.countedUntil)
-  if (row.locked > now) row.lock(now, row.locked)
+  if (row.locked > now && row.locked !== row.lockedUntil) row.lock(now, row.locked)
 }
 
 function lockOut(row: Row, charge: Charged, now: number): void {

@@ -259,9 +259,9 @@ export class Row {
     this.#noteRare()
   }
 
-  /** Locks the key out from now on. A lock-out that ends at that time keeps its begin. */
+  /** Locks the key out from now on. */
   lock(now: number, until: number): void {
-    if (this.lockedUntil !== until) this.rare[LOCKED_AT] = now
+    this.rare[LOCKED_AT] = now
     this.rare[LOCKED_UNTIL] = until
     this.#noteRare()
   }

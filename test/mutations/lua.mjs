@@ -37,7 +37,7 @@ const locks = inFile(
   'Lua',
 )
 const adjust = inFile('src/stores/redis/lua/adjust.lua', decisions, 'Lua')
-const locking = inFile('src/stores/redis/lua/adjust.lua', { files: ['test/stores/redis/blocks.test.ts'] }, 'Lua')
+const locking = inFile('src/stores/redis/lua/adjust.lua', { files: ['test/stores/redis/clock-fault.test.ts'] }, 'Lua')
 const changes = inFile('src/stores/redis/lua/adjust.lua', { files: ['test/stores/redis/adjust.test.ts'] }, 'Lua')
 const lockedAndNew = inFile(
   'src/stores/redis/lua/adjust.lua',
@@ -182,7 +182,7 @@ export const lua = [
   ),
   decide('an expiry for the shorter of two limits', 'max(lasting, reset /', 'min(lasting, reset /'),
   locking(
-    'an end of a lock-out that does nothing',
+    'a lock-out that keeps the begin of an earlier one',
     'if ending == 0 and attempt.lock == 0',
     'if attempt.lock == ending',
   ),

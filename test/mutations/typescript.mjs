@@ -287,6 +287,11 @@ export const typescript = [
   deciding('a peek that charges', 'else if (write) keep(row', 'else if (!write) keep(row'),
   deciding('a shadow limit that denies', 'if (compiled.enforced) admitted', 'admitted'),
   deciding('`≥` for `>` where a lock opens', 'if (row.locked > now) denyLocked', 'if (row.locked >= now) denyLocked'),
+  inFile('src/engine/decide.ts', { files: ['test/stores/rows/rows.test.ts'], name: 'locked out' })(
+    'a denial of a locked key that writes',
+    ' && row.locked !== row.lockedUntil',
+    '',
+  ),
   deciding('a lock in the past', 'row.locked = now + length', 'row.locked = now - length'),
   deciding(
     'a lock reported shorter than a wait',
@@ -407,7 +412,7 @@ export const typescript = [
     'this.operation = { ...this.operation, charges: copiesOf(this.operation.charges) }',
     '',
   ),
-  rows(
+  inFile('src/stores/rows.ts', { files: ['test/stores/rows/locked.test.ts'] })(
     'an operation that is given up and sent',
     'if (this.#waiting.delete(waiting))',
     'if (!this.#waiting.has(waiting))',

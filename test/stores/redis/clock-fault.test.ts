@@ -175,6 +175,15 @@ describe('a clock that ran ahead and is then corrected', () => {
     },
   )
 
+  it.each(stores)('in %s, a block holds for its own time, also if one of a clock ahead ends then', async (...store) => {
+    const clock = virtualClock()
+    const limiter = limiterWith(limit({ algorithm: 'gcra', quota: 1, window: 10 }), store[2](clock), `run${runs++}`)
+    await limiter.block('k', 10_000)
+    clock.advance(-5000)
+    await limiter.block('k', 15_000)
+    expect((await limiter.peek('k')).retryAfter).toBe(15_000)
+  })
+
   it.each(names())('memory and Redis decide the same: %s', async (name) => {
     const any = fc.constantFrom(...names()).chain(blocking)
     const versions = fc.tuple(blocking(name), blocking(name), any).map(([one, other, second]) => [

@@ -229,6 +229,15 @@ describe('transactions', () => {
     expect([rows.readOnly, rows.rows.size]).toEqual([[true, false], 1])
   })
 
+  it('of a key that is locked out write nothing', async () => {
+    const rows = new Rows()
+    const limiter = on(rows)
+    await limiter.block('ada', '1m')
+    const row = rows.rows.get(RECORD)
+    expect((await limiter.consume('ada')).allowed).toBe(false)
+    expect(rows.rows.get(RECORD)).toBe(row)
+  })
+
   it('have keys that are sorted, well-formed and without NUL', async () => {
     const rows = new Rows()
     const seen: (readonly string[])[] = []
