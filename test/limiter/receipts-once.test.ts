@@ -148,7 +148,7 @@ async function run(limiters: readonly Limiter<string>[], clock: VirtualClock, st
   }
 }
 
-const steps = fc.array(step, { minLength: 3, maxLength: 40 })
+const steps = fc.array(step, { minLength: 3, maxLength: 40, size: 'max' })
 const runs = Number(process.env['RUNS'] ?? 200)
 
 const LATER: readonly Partial<Step>[] = Array.from({ length: 4 }, () => ({ kind: 'advance', amount: 9 }))
@@ -162,6 +162,12 @@ const orders: Readonly<Record<string, readonly Partial<Step>[]>> = {
     { kind: 'renew', process: 1 },
     { kind: 'release', process: 2 },
     { kind: 'release', process: 1 },
+  ],
+  'a release by two processes, beside a slot of the same tick': [
+    { kind: 'consume' },
+    { kind: 'consume' },
+    { kind: 'release', process: 1 },
+    { kind: 'release', process: 2 },
   ],
   'two renewals with one receipt, beside a slot of the same tick': [
     { kind: 'consume' },

@@ -179,8 +179,8 @@ export const sql = [
   rows('one at a time')('tries all locked rows at the same time', '|| !this.#isApart :', '|| true :'),
   rows('same error')(
     'lets what waits for a locked row wait on',
-    'each.fail(failure)\n  }',
-    'this.#waiting.add(each)\n  }',
+    '&& this.#waiting.delete(each)) each.fail',
+    '&& this.isClosed) each.fail',
   ),
   rows('short time')('keeps other rows locked', '? SHORT_WAIT_MS : Infinity', '? Infinity : Infinity'),
   rows('time that is left')(

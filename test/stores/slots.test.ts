@@ -31,7 +31,7 @@ import { connectedStore } from '../support/connected-store.ts'
 import { faultyStore } from './guard/faulty-store.ts'
 import { redisForAll } from '../support/redis-tests.ts'
 
-const RUNS = Number(process.env['RUNS'] ?? 200)
+const RUNS = Number(process.env['RUNS'] ?? 100)
 const LEASE = 10_000
 
 interface Input {
@@ -86,7 +86,7 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
       }),
     },
   ),
-  { maxLength: 60 },
+  { maxLength: 60, size: 'max' },
 )
 
 /** Runs steps on a limiter, and compares each with the model. `lose`: its store loses what it has counted. */
@@ -140,7 +140,7 @@ async function compare({ limiter, lose, lost }: World, clock: VirtualClock, list
         running.set(decision, slots)
         taken.set(decision, slots)
       }
-      if (used() > 0) quotaThere = quota
+      if (cost > 0 && used() > 0) quotaThere = quota
       expect(decision.limits[0]!.remaining).toBe(Math.max(0, quota - used()))
     } else {
       const [decision, slots] = [...taken].at(-1 - step.which) ?? []
@@ -223,19 +223,6 @@ it.each(stores)('slots are those of the requests that run in %s', async (_, stor
   })
   await fc.assert(property, { numRuns: RUNS })
 })
-
-it.each(stores)(
-  'slots whose lease has ended are not taken again where others have taken all: %s',
-  async (_, storeOn) => {
-    const clock = virtualClock()
-    const limiter = limiterOn(storeOn(clock))
-    const late = await limiter.consume({ quota: 2 })
-    clock.advance(10_000)
-    for (let i = 0; i < 2; i++) expect((await limiter.consume({ quota: 2 })).allowed).toBe(true)
-    expect(await limiter.renew(late)).toBe(false)
-    expect((await limiter.peek({ quota: 2 }, { cost: 0 })).limits[0]!.used).toBe(2)
-  },
-)
 
 it('slots are all or nothing with other limits, whose wait comes first', () => {
   const clock = virtualClock()

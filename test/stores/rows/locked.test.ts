@@ -134,6 +134,21 @@ describe('an operation on a row that is locked', () => {
     for (const { keys, within } of rows.transactions) expect(within).toBe(keys.includes(recordOf('b')) ? 10 : undefined)
   })
 
+  it('is not sent if it is given up while it waits for another one', async () => {
+    const rows = new LockableRows()
+    const store = rowStore(rows)
+    const giveUp: unknown[] = []
+    const run: Store['run'] = (operation, reply) => void giveUp.push(store.run(operation, reply))
+    const limiter = on({ ...store, run } as Store)
+    rows.lock('b')
+    const outcomes = Promise.allSettled([limiter.consume('b'), pause(1).then(() => limiter.consume('b'))])
+    await until(() => giveUp.length === 2)
+    ;(giveUp[1] as () => void)()
+    rows.locked.clear()
+    expect(codesOf(await outcomes)).toEqual(['ok', 'STORE_FAILED'])
+    expect(rows.transactions).toHaveLength(1)
+  })
+
   it('is not repeated if the transaction does not know which rows are locked', async () => {
     const rows = new LockableRows()
     const store = rowStore({
@@ -150,12 +165,12 @@ describe('an operation on a row that is locked', () => {
 
   it('is one of at most 256 that are kept apart', async () => {
     const rows = new LockableRows()
-    const limiter = on(rowStore({ transact: rows.transact, inFlight: 1 }))
+    const limiter = on(rowStore({ transact: rows.transact, inFlight: 2 }))
     const keys = Array.from({ length: 300 }, (_, i) => `k${i}`)
     rows.lock(...keys)
     const outcomes = Promise.allSettled(keys.map((key) => limiter.consume(key)))
-    // The first transaction has failed.
-    await until(() => rows.transactions.length > 1)
+    // The first two transactions have failed.
+    await until(() => rows.transactions.length > 3)
     rows.locked.clear()
     await outcomes
     rows.transactions.length = 0
