@@ -70,7 +70,7 @@ export class EditModel {
   /** Takes all or a part of the cost of an entry, often of a recent one. */
   #take(edit: Edit, part: number, cost: number): void {
     const { items } = this.list
-    const entry = items[Math.floor((1 - part ** 2) * (items.length - 1))]
+    const entry = items[Math.round((1 - part ** 2) * (items.length - 1))]
     if (entry === undefined) return
     edit.takeTime = entry.time
     edit.takeCost = Math.min(cost, entry.cost)
