@@ -29,13 +29,13 @@ const part = inFile('src/stores/guard/health.ts', kinds)
 export const guard = [
   ends('a decision that is not given up', '      this.#isRefunded = true\n      this.stop()\n', ''),
   core('a wrong request taken for an outage', "if (kind === 'wrong') return reply.failed(error)", ''),
-  ends(
+  inFile('src/stores/guard/calls.ts', kinds)(
     'what a cache remembers taken for the health of the store',
     " && by !== 'remembered') this.#teach",
     ') this.#teach',
   ),
   core('requests that wait on after the breaker has opened', 'call.waitsFor(part)', 'call.deadline < 0'),
-  core('a backlog that is never sent', 'outlive(this.#backlog.send())', ''),
+  core('a backlog that is never sent', 'outlive(this.#backlog.send())', 'void this'),
   breaker(
     'a probe that is late and closes the breaker',
     'else if (!isLate) return this.#close()',

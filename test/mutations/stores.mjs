@@ -19,7 +19,7 @@ const guarded = { files: ['test/stores/sql/sqlite.test.ts'], name: 'locked' }
 const sqlite = inFile('src/stores/sqlite.ts', rows)
 const object = inFile('src/stores/cloudflare/storage.ts', objects)
 const upstash = inFile('src/stores/redis/clients.ts', rest)
-const guard = inFile('src/stores/guard/calls.ts', guarded)
+const guard = inFile('src/stores/guard/calls.ts', { files: ['test/stores/guard/guard.test.ts'], name: 'the breaker' })
 
 const swaps = { files: ['test/stores/rows/swap.test.ts'] }
 const workers = { files: ['test/stores/durable-objects.test.ts'], name: 'span objects|gives the charge back' }
@@ -78,7 +78,7 @@ export const stores = [
   sqlite('a file that stays open', 'close: () => void current?.close()', 'close: () => undefined'),
   sqlite('results of better-sqlite3 not understood', '/^SQLITE_([A-Z]+)/', '/^SQLITE_([a-z]+)/'),
   guard('a failure that does not count', 'part.failed(this, error)', 'void part'),
-  inFile('src/stores/guard/backlog.ts', guarded)(
+  inFile('src/stores/guard/backlog.ts', { files: ['test/stores/guard/locks.test.ts'], name: 'the backlog' })(
     'a backlog that is sent to a store which fails again',
     'isOutFor(operation.charges) || this.#kept',
     'this.#kept',

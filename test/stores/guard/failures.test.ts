@@ -2,6 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import {
+  type AsyncStore,
   createLimiter,
   denyCache,
   guard,
@@ -13,6 +14,7 @@ import {
   type StoreChange,
 } from '../../../src/index.ts'
 import { rowStore } from '../../../src/extend.ts'
+import { Part } from '../../../src/stores/guard/health.ts'
 import type { Operation } from '../../../src/stores/store.ts'
 import { faultyStore } from './faulty-store.ts'
 import { warningsOfEachTest } from '../../support/guarded.ts'
@@ -30,14 +32,14 @@ interface World {
   fault: (operation: Operation) => unknown
 }
 
-function world(): World {
+function world(wrap: (store: AsyncStore) => AsyncStore = (store) => store): World {
   const changes: StoreChange[] = []
   const asked: Operation[] = []
   const store = faultyStore((operation) => {
     asked.push(operation)
     return made.fault(operation)
   })
-  const guarded = guard(store, { deadline: '5s', onChange: (change) => void changes.push(change) })
+  const guarded = guard(wrap(store), { deadline: '5s', onChange: (change) => void changes.push(change) })
   const limiter = createLimiter<string>({ keyer: (key) => key, limits: perMinute(100), store: guarded })
   const made: World = { limiter, changes, asked, fault: () => undefined }
   return made
@@ -191,6 +193,34 @@ describe('the breaker', () => {
     it.fault = (operation) => (isAbout(operation, 'slow') ? new Error('late') : undefined)
     for (let i = 0; i < 20; i++) await Promise.all(['slow', 'slow', 'fast'].map(async (key) => it.limiter.consume(key)))
     expect(it.changes).toEqual([])
+  })
+
+  it('does not count calls that were sent before the latest answer', () => {
+    const nothing = (): undefined => undefined
+    const hooks = { partOf: () => '', trouble: nothing, probe: nothing, changed: nothing, lost: nothing }
+    const part = new Part('', { least: 10, most: 1000 }, hooks)
+    const sent = performance.now() - 1
+    part.answered(1, performance.now(), false)
+    for (const [time, isOut] of [
+      [sent, false],
+      [performance.now(), true],
+    ] as const) {
+      for (let i = 0; i < 3; i++) part.failed({ sent: time, deadline: 1000 }, new Error('refused'))
+      expect(part.isOut).toBe(isOut)
+    }
+    part.stop()
+  })
+
+  it('learns nothing from what a cache remembers', async () => {
+    const it = world((store) => denyCache(store))
+    await it.limiter.consume('full', { cost: 100 })
+    await it.limiter.consume('full')
+    it.fault = () => new Error('refused')
+    for (let i = 0; i < 3; i++) {
+      expect((await it.limiter.consume('full')).allowed).toBe(false)
+      await it.limiter.consume(`key ${i}`)
+    }
+    expect(it.changes.length).toBe(1)
   })
 
   it('opens at the first failure before the first answer', async () => {

@@ -38,7 +38,7 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
     },
     { weight: 3, arbitrary: fc.record({ kind: fc.constant('pause' as const), ms: fc.nat({ max: LEASE }) }) },
   ),
-  { maxLength: 40 },
+  { maxLength: 40, size: 'max' },
 )
 
 /** The slots of one request: until when they count in the store, and in this process. */

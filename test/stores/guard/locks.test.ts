@@ -183,7 +183,7 @@ describe('the backlog', () => {
   const policy = createPolicy('test', perMinute(1), store, store)
   const charge = (i: number): Charge => new Charge(policy, String(i), 1)
 
-  function setup(): { backlog: Backlog; sent: unknown[] } {
+  function setup(isOutFor = (): boolean => false): { backlog: Backlog; sent: unknown[] } {
     const sent: unknown[] = []
     const inner = methodStore({
       take: async () => undefined,
@@ -192,8 +192,19 @@ describe('the backlog', () => {
       forget: async () => undefined,
     })
     const failed = (_: unknown, error: unknown): void => void sent.push(error)
-    return { sent, backlog: new Backlog({ inner, isOutFor: () => false, failed }) }
+    return { sent, backlog: new Backlog({ inner, isOutFor, failed }) }
   }
+
+  it('waits again when the store fails while it is sent', async () => {
+    let most = 100
+    const { backlog, sent } = setup(() => sent.length >= most)
+    for (let i = 0; i < 150; i++) backlog.keep({ kind: 'adjust', charges: [charge(i)], units: [-1] })
+    await backlog.send()
+    expect(sent.length).toBe(100)
+    most = 150
+    await backlog.send()
+    expect(sent.length).toBe(150)
+  })
 
   it('is bounded, and has one lock-out of each key', async () => {
     const { backlog, sent } = setup()
