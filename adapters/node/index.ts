@@ -249,7 +249,7 @@ export function rateLimit(given: RateLimitOptions): RateLimit {
       const admitted = (): void => {
         stopReading()
         socket.off('error', ignore)
-        if (!socket.destroyed) listener(request, socket, head)
+        listener(request, socket, head)
       }
       const failed = (error: unknown): void => {
         answer(error, request, undefined)

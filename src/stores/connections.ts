@@ -124,7 +124,7 @@ export class Connections<Connection> {
     let timer: ReturnType<typeof setTimeout> | undefined
     try {
       return await this.#pool.take(() => {
-        if (!this.#hasWarned) timer = setTimeout(() => this.#warn(), SLOW_MS)
+        timer = setTimeout(() => this.#warn(), SLOW_MS)
       })
     } finally {
       clearTimeout(timer)

@@ -685,7 +685,6 @@ export const http = [
   honoStatus('leaves the status of a denial after an error', 'hasGoneOn || undo(true)', 'hasGoneOn || undo'),
   honoStatus('forgets the status before a denial', 'context.status(before as 200)', 'context.status(200)'),
   userAddress('takes a promise for a missing address', 'if (isPromise(raw)) refuse', 'if (raw === isPromise) refuse'),
-  node('passes on a socket that is closed', 'if (!socket.destroyed) listener', 'listener'),
   upgrade('leaves a denied socket half open', "  socket.once('finish', () => socket.destroy())\n", ''),
   nest('adapter', 'graphql')(
     'counts the fields of an operation once',

@@ -29,7 +29,7 @@ export const sql = [
   ofPostgres('unique index of two')('takes an index of some rows', ' AND indpred IS NULL', ''),
   ofPostgres('schema')('finds no schema without rights', 'OR NOT ${isUsable} AND', 'AND'),
   ofPostgres('standby')('takes a standby', 'pg_is_in_recovery()', 'false'),
-  ofMysql('part of the key')('takes a key of which a part is unique', ' || primary[0]![1] !== null', ''),
+  ofMysql('takes no primary key')('takes a key of which a part is unique', ' || primary[0]![1] !== null', ''),
   ofMysql('accepts no writes')('takes a server that is read-only', 'isReadOnly ||= READ_ONLY.has(number)', ''),
   ofMysql('without transactions')('takes an engine without transactions', "engine !== 'InnoDB'", 'false'),
   ofMigrate('six')('does not wait for other migrations', '[wait, ...statements]', '[...statements]'),
@@ -173,8 +173,12 @@ export const sql = [
     'this.#pool.size >= 2',
   ),
   connections('warns once')('warns each time', 'this.#hasWarned = true', 'void 0'),
-  connections('not full')('warns about a pool that is not full', 'if (!this.#hasWarned) timer', 'timer'),
-  connections('settings back')('leaves its settings', 'answered(this.#pool.leave(', 'answered(Promise.resolve() ?? ('),
+  connections('for a short time')('warns about a pool that is not full', 'clearTimeout(timer)', 'void timer'),
+  connections('settings of sessions')(
+    'leaves its settings',
+    'answered(this.#pool.leave(',
+    'answered(Promise.resolve() ?? (',
+  ),
   rows('alone, and fails alone')('repeats nothing', 'return (this.#isRepeated = true)', 'return false'),
   rows('one at a time')('tries all locked rows at the same time', '|| !this.#isApart :', '|| true :'),
   rows('same error')(

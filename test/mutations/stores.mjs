@@ -62,7 +62,11 @@ export const stores = [
     '{ ...operation, within: 0 })\n    } catch',
     'operation)\n    } catch',
   ),
-  sqlite('a lock that is waited for much longer', 'waited >= ms ||', 'waited >= ms + 9000 ||'),
+  inFile('src/stores/sqlite.ts', { files: ['test/stores/sql/sqlite.test.ts'], name: 'is tried until the timeout' })(
+    'a lock that is waited for much longer',
+    'waited >= ms ||',
+    'waited >= ms + 9000 ||',
+  ),
   sqlite('a failed transaction that stays open', 'quietly(() => rollback!.run())', ''),
   sqlite('a peek that waits for writers', 'readOnly ? beginReading! : begin', 'readOnly ? begin : begin'),
   sqlite(

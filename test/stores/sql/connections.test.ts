@@ -6,6 +6,7 @@ import { createPool, type Pool as MysqlPool } from 'mysql2/promise'
 import { Pool } from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type AsyncStore, createLimiter, fixedWindow, guard, type Limiter, type Store } from '../../../src/index.ts'
+import { connectionsOf } from '../../../src/stores/connections.ts'
 import { mysqlStore, mysqlTable } from '../../../src/stores/mysql.ts'
 import { postgresStore, postgresTable } from '../../../src/stores/postgres.ts'
 import { Proxy } from '../../support/faults/proxy.ts'
@@ -176,6 +177,15 @@ describe.each(['postgres', 'mysql'] as const)('a pool of %s', { timeout: 60_000 
     expect(full.map(({ message }) => message)).toEqual([expect.stringContaining(remedy)])
     await app.close()
   })
+})
+
+it('a pool that is full for a short time is nothing to warn about', async () => {
+  const none = async (): Promise<void> => undefined
+  const take = async (onFull: () => void): Promise<object> => (onFull(), {})
+  const pool = { size: 2, isEnding: false, take, putBack: () => undefined, keep: none, leave: none }
+  await connectionsOf(pool, () => pool, 0).take(() => false)
+  await pause(100)
+  expect(warnings).toEqual([])
 })
 
 describe('a pool of postgresStore', { timeout: 30_000 }, () => {
