@@ -181,6 +181,7 @@ export const lua = [
     'or not allowed and not attempt.persist',
   ),
   decide('an expiry for the shorter of two limits', 'max(lasting, reset /', 'min(lasting, reset /'),
+  locking('a refund from what a clock ahead has charged on Redis', ' and not attempt.isCarriedOver and', ' and'),
   locking(
     'a lock-out that keeps the begin of an earlier one',
     'if ending == 0 and attempt.lock == 0',

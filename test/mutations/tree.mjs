@@ -36,6 +36,7 @@ const PARTS = [
   'package-lock.json',
   'package.json',
   'rules.schema.json',
+  'store-message.schema.json',
   'tsconfig.json',
   'vitest.config.ts',
 ]

@@ -50,6 +50,11 @@ const deciding = engine('decide', [
 const shared = inFile('src/stores/memory/shared-rows.ts', {
   files: ['test/stores/memory/overflow.test.ts', 'test/stores/memory/locker.test.ts'],
 })
+const tables = inFile('src/stores/memory/tables.ts', { files: ['test/stores/memory/locker.test.ts'] })
+const aheadOf = inFile('src/engine/adjust.ts', {
+  files: ['test/stores/redis/clock-fault.test.ts'],
+  name: 'clock ahead',
+})
 const keysOfMetrics = { files: ['test/metrics/prometheus.test.ts'], name: 'sluice_keys' }
 const keyCount = inFile('src/stores/memory/tables.ts', keysOfMetrics)
 const plain = {
@@ -407,7 +412,7 @@ export const typescript = [
     'if (this.isGivenUp) await undo',
     'if (!this.isGivenUp) await undo',
   ),
-  givenUp(
+  inFile('src/stores/store.ts', { files: ['test/stores/remote.test.ts'], name: 'given up' })(
     'verdicts of a decision that is given up',
     'this.operation = { ...this.operation, charges: copiesOf(this.operation.charges) }',
     '',
@@ -429,6 +434,10 @@ export const typescript = [
     '',
   ),
   shared('a row of several keys taken for one', 'row.isShared ? SEVERAL : this.#markOf(key)', 'this.#markOf(key)'),
+  tables('shared rows that are never dropped', '    if (beyond.rows?.hasExpired(now)) beyond.rows = undefined\n', ''),
+  tables('a key that stays in a shared row', '    if (!table.isFull) beyond.rows.promote(row, compiled, now)\n', ''),
+  aheadOf('a refund from what a clock ahead has charged', '  if (units < 0 && row.isCarriedOver) return\n', ''),
+  aheadOf('a renewal in what a clock ahead has charged', 'else if (row.isCarriedOver) return NOT_HELD', ''),
   shared(
     'a refund, in a table, of a charge that others shared',
     'if (isShared) row.noteChange(now, until)',

@@ -7,7 +7,9 @@ import {
   type Limiter,
   memoryStore,
   slidingWindowLog,
+  type Store,
 } from '../../../src/index.ts'
+import { keyCounts } from '../../../src/stores/memory/key-counts.ts'
 import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
 
 const codes = (): unknown[] =>
@@ -19,12 +21,15 @@ afterEach(() => vi.restoreAllMocks())
 const hourly = fixedWindow({ quota: 1000, window: '1h' })
 
 /** A store whose table is full, so that the keys of these tests share counters. */
-function crowded(maxKeys = 1): { readonly clock: VirtualClock; readonly limiter: Limiter<string, Decision> } {
+function crowded(
+  maxKeys = 1,
+  onFull = (): void => undefined,
+): { readonly clock: VirtualClock; readonly store: Store; readonly limiter: Limiter<string, Decision> } {
   const clock = virtualClock()
-  const store = memoryStore({ clock, maxKeys, onFull: () => undefined })
+  const store = memoryStore({ clock, maxKeys, onFull })
   const limiter = createLimiter({ keyer: (key: string) => key, limits: hourly, store })
   for (let i = 0; i < maxKeys; i++) limiter.consume(`first ${i}`)
-  return { clock, limiter }
+  return { clock, store, limiter }
 }
 
 it('where all counters are shared, a lock-out applies to the key, does not become shorter, and warns', () => {
@@ -42,11 +47,22 @@ it('where all counters are shared, a lock-out applies to the key, does not becom
 })
 
 it('a locked key moves into the table when there is room, and stays locked', () => {
-  const { clock, limiter } = crowded(2)
+  const { clock, store, limiter } = crowded(2)
   limiter.block('a', '3h')
   clock.advance(7_200_000)
   for (let i = 0; i < 100; i++) limiter.consume('first 0')
   expect(limiter.consume('a')).toMatchObject({ allowed: false, retryAfter: 3_600_000 })
+  expect(keyCounts(store)).toMatchObject([{ count: 2 }])
+})
+
+it('shared counters are dropped when all of them have expired', () => {
+  const onFull = vi.fn<() => void>()
+  const { clock, limiter } = crowded(1, onFull)
+  for (let times = 1; times < 4; times++) {
+    for (const key of ['first 0', 'a', 'b']) limiter.consume(key)
+    expect(onFull).toHaveBeenCalledTimes(times)
+    clock.advance(7_200_000)
+  }
 })
 
 it.each([hourly, slidingWindowLog({ quota: 10, window: '1h' })])(

@@ -184,6 +184,26 @@ describe('a clock that ran ahead and is then corrected', () => {
     expect((await limiter.peek('k')).retryAfter).toBe(15_000)
   })
 
+  it.each(stores)('in %s, neither a refund nor a renewal changes what a clock ahead has charged', async (...store) => {
+    const clock = virtualClock()
+    const limits = ['gcra', 'concurrent'].map((algorithm) =>
+      limit({
+        algorithm,
+        quota: 9,
+        name: algorithm,
+        [algorithm === 'gcra' ? 'window' : 'expiresAfter']: HOUR,
+      } as LimitInput),
+    )
+    const limiter = limiterWith(limits, store[2](clock), `run${runs++}`)
+    const first = await limiter.consume('k', { cost: 5 })
+    clock.advance(2 * HOUR)
+    await limiter.consume('k', { cost: 4 })
+    clock.advance(-2 * HOUR + 1)
+    expect(await limiter.renew(first)).toBe(false)
+    await limiter.refund(first)
+    expect((await limiter.peek('k', { cost: 0 })).limits.map(({ remaining }) => remaining)).toEqual([5, 5])
+  })
+
   it.each(names())('memory and Redis decide the same: %s', async (name) => {
     const any = fc.constantFrom(...names()).chain(blocking)
     const versions = fc.tuple(blocking(name), blocking(name), any).map(([one, other, second]) => [
