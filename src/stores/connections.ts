@@ -10,28 +10,28 @@ export interface SharedPool<Connection> {
   readonly isEnding: boolean
   /** Takes a connection. Calls `onFull` if all of them are in use. */
   take(onFull: () => void): Promise<Connection>
-  /** Puts it back. One that is broken is closed. */
+  /** Puts a connection back. A broken one is closed. */
   putBack(connection: Connection, isBroken: boolean): void
-  /** Called for a connection that the store keeps, before its first use. `onLost`: listens to its loss. */
+  /** Called for a connection that the store keeps, before its first use. Calls `onLost` when the connection is lost. */
   keep(connection: Connection, onLost: () => void): Promise<void>
-  /** Called before a connection that was kept is put back. Reverts what `keep` did. */
+  /** Called before a kept connection is put back. Reverts what `keep` did. */
   leave(connection: Connection, onLost: () => void): Promise<void>
 }
 
-/** Connections that a store keeps of a pool. */
+/** How many connections of a pool a store keeps. */
 export const DEFAULT_KEPT = 2
-/** A pool with fewer connections needs all of them. */
+/** The smallest pool of which connections are kept. A smaller one needs all of its connections. */
 const LEAST_SIZE = 4
 /** Milliseconds after which a connection that is not used goes back to the pool. */
 const IDLE_MS = 5000
-/** Milliseconds that the server has to answer before and after a connection is kept: a network that swallows packets reports no error. */
+/** Milliseconds within which the server must answer `keep` and `leave`: a network that drops packets reports no error. */
 const ANSWER_MS = 2000
-/** Milliseconds between two looks at idle connections, and at whether the pool is ending. */
+/** Milliseconds between two checks for idle connections, and for a pool that is ending. */
 const LOOK_MS = 250
-/** Milliseconds that a decision waits for a connection before a warning says so. */
+/** Milliseconds for which a decision waits for a connection before there is a warning. */
 const SLOW_MS = 50
 
-/** Somebody who waits for a connection. */
+/** A transaction that waits for a connection. */
 interface Waiter<Connection> {
   /** True once the connection would come too late. */
   isOver(): boolean
@@ -49,7 +49,7 @@ export class Connections<Connection> {
   #most = 0
   /** How many are out of the pool, or on their way. */
   #held = 0
-  /** Who listens to the loss of each connection that is out. */
+  /** The `onLost` of each connection that is kept. */
   readonly #listeners = new Map<Connection, () => void>()
   #idle: { readonly connection: Connection; readonly since: number }[] = []
   #waiting: Waiter<Connection>[] = []
@@ -60,19 +60,19 @@ export class Connections<Connection> {
     this.#pool = pool
   }
 
-  /** How many transactions of a store can run at a time; `undefined` if the connections are not kept. */
+  /** How many transactions of a store can run at a time; `undefined` if no connections are kept. */
   get most(): number | undefined {
     return this.#most === 0 ? undefined : this.#most
   }
 
-  /** Keeps so many, if the pool is large enough. */
+  /** Keeps up to `count` connections if the pool is large enough, and at most half of the pool. */
   keep(count: number = DEFAULT_KEPT): this {
     if (this.#pool.size >= LEAST_SIZE)
       this.#most = Math.max(this.#most, Math.min(count, Math.floor(this.#pool.size / 2)))
     return this
   }
 
-  /** @param isOver says whether the connection would come too late: then it may not come at all */
+  /** @param isOver returns true once the connection would come too late. The promise may never settle then */
   async take(isOver: () => boolean): Promise<Connection> {
     if (this.#most === 0) return this.#taken()
     const idle = this.#idle.pop()
@@ -91,7 +91,7 @@ export class Connections<Connection> {
     else this.#offer(connection)
   }
 
-  /** The first call that waits gets the connection. A failure is only for the one that has asked. */
+  /** Opens a connection for the first waiter. A failure rejects only the given waiter. */
   async #openFor(waiter: Waiter<Connection> | undefined): Promise<void> {
     if (waiter === undefined || this.#held >= this.#most) return
     this.#held++
@@ -143,7 +143,7 @@ export class Connections<Connection> {
     else next.resolve(connection)
   }
 
-  /** A connection that is in use says by itself that it is lost. */
+  /** Closes an idle connection that is lost. A connection in use fails in its next query. */
   #lose(connection: Connection): void {
     const others = this.#idle.filter((each) => each.connection !== connection)
     if (others.length === this.#idle.length) return
@@ -164,7 +164,7 @@ export class Connections<Connection> {
       () => true,
     )
     this.#listeners.delete(connection)
-    // One that is broken may never answer.
+    // A broken connection may never answer.
     const isUseless = isBroken || (await left)
     this.#held--
     this.#pool.putBack(connection, isUseless)

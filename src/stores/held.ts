@@ -9,14 +9,14 @@ import {
 import { EntryArray } from '../algorithms/entries.ts'
 import { knownAlgorithms, withVariants } from '../engine/all-algorithms.ts'
 
-// What is stored of a key, for people: the command line and the dashboard.
+// What is stored for a key, in a form that people can read. The command line and the dashboard show it.
 
 /** The stored state of one limit. */
 export interface StoredState {
   readonly limit: string
   /** The algorithm that wrote it; `''` after a reset. */
   readonly algorithm: string
-  /** The parameters, `perMs` first. */
+  /** The parameters of the algorithm, `perMs` first. */
   readonly numbers: readonly number[]
   readonly cells: readonly number[]
   readonly entries: readonly Entry[]
@@ -31,7 +31,7 @@ export interface Entry {
   readonly cost: number
 }
 
-/** What is stored of a key. */
+/** What is stored for a key. */
 export interface Stored {
   /** The time of the server in microseconds. */
   readonly now: number
@@ -40,7 +40,7 @@ export interface Stored {
   readonly states: readonly StoredState[]
 }
 
-/** A number of a state and its name. A point in time is in ISO 8601. */
+/** A number of a state with its name. A point in time is a text in ISO 8601. */
 interface NamedCell {
   readonly name: string
   readonly value: number | string
@@ -67,7 +67,7 @@ export interface HeldByLimit {
   readonly lockedFor: number
   /** The denials that a `block` that grows has counted. */
   readonly denials: number
-  /** The verdict of a request now; `undefined` if the algorithm is not registered here. */
+  /** The verdict for a request now; `undefined` if the algorithm is not registered here. */
   readonly verdict: HeldVerdict | undefined
 }
 
@@ -77,13 +77,13 @@ interface HeldVerdict {
   /** Units that a key without a state has. */
   readonly capacity: number
   readonly resetAfter: number
-  /** True for a limit of slots: `resetAfter` is when the newest slot expires, which is renewed while its request runs. */
+  /** True for a limit of slots: `resetAfter` is the time until the newest slot expires. A slot is renewed while its request runs. */
   readonly slots: boolean
 }
 
-/** Derives what a key has now from what is stored. */
+/** Derives the present state of a key from what is stored. */
 export function heldOf(key: string, { now, ttl, states }: Stored): Held {
-  // Of others, nothing is stored but that the key was reset.
+  // The other states only say that the key was reset.
   const counting = states.filter(({ algorithm, lock, denials }) => algorithm !== '' || lock > now || denials > 0)
   const limits = counting.map((each) => heldBy(each, now))
   return { key, ttl: ttl < 0 || limits.length === 0 ? undefined : ttl, limits }
@@ -108,7 +108,7 @@ function heldBy(
   }
 }
 
-/** Names the cells of a state as its algorithm does. Cells of an unknown algorithm are numbered. */
+/** Gives the cells of a state the names from its algorithm. Cells of an unknown algorithm are numbered. */
 function namedCells(
   algorithm: Algorithm | undefined,
   cells: readonly number[],

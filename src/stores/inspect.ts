@@ -8,7 +8,7 @@ import { fetchStored } from './redis/stored.ts'
 import { databaseIn, recordKey, type RowDatabase } from './rows.ts'
 import type { Store } from './store.ts'
 
-/** Reads the row of a key, without a change. */
+/** Reads the row of a key without changing it. */
 export async function fetchRow(database: RowDatabase, record: string): Promise<Stored> {
   return database.transact(
     [record],
@@ -43,9 +43,9 @@ export async function fetchRow(database: RowDatabase, record: string): Promise<S
 }
 
 /**
- * Reads what a key of a limiter has in the database of a store, for all processes. Returns `undefined` for a store without one. Rejects with the
- * error of the client.
- * @param isStored true if the key is as the store keeps it. Default false: a long key is hashed
+ * Reads the state of a key of a limiter from the database of a store. Returns `undefined` for a store without a database. Rejects with the error of
+ * the client.
+ * @param isStored true if `key` is in the form that the store keeps. Default false: a long key is hashed
  */
 export async function inspectKey(
   store: Store,

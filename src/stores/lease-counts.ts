@@ -1,9 +1,9 @@
 import { shared } from '../util/copies.ts'
 import type { Policy } from './store.ts'
 
-// What leases came to. A file of its own, so that metrics do not load the code of leases.
+// Counts of leases. They are in a file of their own, so that metrics do not load the code of leases.
 
-/** What leases of a limit came to in this process. */
+/** The units of the leases of a limit, in this process. */
 export interface LeaseCount {
   /** The name of the limiter. */
   readonly limiter: string
@@ -11,14 +11,14 @@ export interface LeaseCount {
   readonly limit: string
   /** Units that were charged ahead. */
   leased: number
-  /** Units that requests have taken from leases, and those that they have given back to them. */
+  /** Units that requests have taken from leases, and units that were refunded to leases. */
   used: number
   refunded: number
-  /** Units that were unused at the end of a lease, and were given back to the store. */
+  /** Units that were unused at the end of a lease and were given back to the store. */
   returned: number
 }
 
-/** What a limiter has asked its store, in this process. */
+/** How often a limiter has asked its store, in this process. */
 export interface TripCount {
   /** The name of the limiter. */
   readonly limiter: string
@@ -33,7 +33,7 @@ const MOST_NAMES = 1000
 const counts = shared('leased units', () => new Map<string, LeaseCount>())
 const trips = shared('trips of leases', () => new Map<string, TripCount>())
 
-/** Returns what leases came to since the process began, for each limit. */
+/** Returns the units of leases since the process began, for each limit. */
 export function leaseCounts(): readonly LeaseCount[] {
   return [...counts.values()]
 }

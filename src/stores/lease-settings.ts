@@ -2,12 +2,12 @@ import type { Duration } from '../engine/limit.ts'
 import { knownOptions, milliseconds, refuse, wholeNumber } from '../util/validate.ts'
 import type { LeaseSettings } from './store.ts'
 
-// The options of leases. A file of its own, so that a limiter checks them without the code of leases.
+// The options of leases. They are in a file of their own, so that a limiter can check them without the code of leases.
 
 /** How much is leased, and for how long. */
 export interface LeaseOptions {
   /**
-   * How long a lease lasts, from the sending of its request on, at most an hour. All bounds grow with it: see the guide. 0 leases nothing.
+   * How long a lease lasts after its request was sent, at most an hour. All bounds grow with it: see the guide. 0 leases nothing.
    * Default `'250ms'`.
    */
   readonly for?: Duration
@@ -28,7 +28,7 @@ export function atMostAnHour(option: string, given: unknown): number {
   return ms <= LONGEST ? ms : refuse(option, 'at most an hour', given)
 }
 
-/** The settings of what is never leased. */
+/** The settings of a policy that is never leased. */
 export const NOT_LEASED: LeaseSettings = { span: 0, share: 1, from: 1 }
 
 /** Checks the option `lease`. Returns undefined for false. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. */

@@ -1,21 +1,21 @@
 import { mixedHash } from '../util/fnv.ts'
 
-/** A cell counts up to so many. */
+/** The largest number in a cell. */
 export const MOST_SEEN = 255
 
-/** A counter of keys has two rows of so many cells. Keys with one hash share a cell. */
+/** The cells in each of the two rows. Keys with the same hash share a cell. */
 const CELLS = 65_536
 
 /**
- * How often keys were asked about lately, in a fixed size: at least as often as it was. So nothing is kept of a key that is asked about seldom. Each
- * key has a cell in each of two rows, and the smaller one counts: a count-min sketch (Cormode and Muthukrishnan, 2005).
+ * Counts the latest decisions of keys in a fixed amount of memory, so that a key with few decisions takes none. The result is never too small. It is a
+ * count-min sketch (Cormode and Muthukrishnan, 2005): each key has a cell in each of two rows, and the smaller one is the result.
  */
 export class Sightings {
   #now = new Uint8Array(2 * CELLS)
   #before = new Uint8Array(2 * CELLS)
   #since = -Infinity
 
-  /** Counts a key. Returns how often it was counted within a span of microseconds, or longer. */
+  /** Counts a key. Returns how often it was counted within the last one to two spans. A span is in microseconds. */
   see(key: string, span: number, now: number): number {
     if (now - this.#since >= span || now < this.#since) this.#turn(span, now)
     const hash = mixedHash(key)

@@ -8,21 +8,21 @@ import type { Charge, LeaseSettings, Policy } from './store.ts'
 /** A lease is renewed when this part of it is left. */
 const LOW = 0.25
 
-/** So many changes of a key that no answer includes are kept apart. */
+/** The most changes of a key that are kept one by one until an answer of the store includes them. */
 const MOST_SENT = 64
 
-/** What this process knows of one limit and key, also where several kinds of decisions charge it. */
+/** What this process knows of one limit and key. Several spots can share it. */
 export class Tally {
   readonly limit: string
-  /** Of the limit that was asked about last. */
+  /** The signature of the limit in the latest decision. */
   signature: string
-  /** What remains in the store: what it said last, less what this process has charged since. Below 0 after a settlement beyond the limit. */
+  /** Units that remain in the store: the number of its latest answer, less what this process has charged since. Below 0 after a settlement beyond the limit. */
   said: number = Infinity
   /** Units in leases: charged, and not used. */
   #held = 0
-  /** Units that this process has given back, or charged without a decision if negative. Answers to earlier requests do not include them. */
+  /** Units that this process has given back, or charged without a decision if they are negative. Answers to earlier requests do not include them. */
   #sent: { readonly request: number; units: number }[] = []
-  /** The newest request that `said` knows of. The store answers requests in their order. */
+  /** The newest request that `said` includes. The store answers requests in their order. */
   #latest = 0
 
   constructor({ limit: { name }, compiled: { signature } }: Policy) {
@@ -35,7 +35,7 @@ export class Tally {
     return Math.max(0, this.said) + this.#held
   }
 
-  /** Takes over what remains as of the answer to a request that has charged units. */
+  /** Updates `said` from the answer to a request that has charged units. */
   learn(request: number, remaining: number, charged: number): void {
     if (this.#sent.length > 0) this.#sent = this.#sent.filter((each) => each.request > request)
     if (request > this.#latest) {
@@ -48,20 +48,20 @@ export class Tally {
     }
   }
 
-  /** Units were charged that no answer reports. */
+  /** Counts units that a request charges and no answer reports. */
   charge(request: number, units: number): void {
     this.said -= units
     this.#send(request, -units)
   }
 
-  /** Units come into a lease, or are used. */
+  /** Adds units to leases. Negative units were used. */
   hold(units: number): void {
     this.#held += units
   }
 
   /**
-   * Unused units of a lease go back to the store, where so many of them count again. `isCertain`: they do beside any answer that does not include
-   * them.
+   * Gives unused units of a lease back to the store. `returning` is how many of them remain there then. `isCertain`: this number can be added to an
+   * answer that does not include the refund.
    */
   giveBack(request: number, units: number, returning: number, isCertain: boolean): void {
     this.#held -= units
@@ -74,12 +74,12 @@ export class Tally {
     const sent = this.#sent
     sent.push({ request, units })
     if (sent.length <= MOST_SENT) return
-    // The oldest one goes, so that no more is reported than remains.
+    // The oldest change is dropped. A charge is added to the next one, so that not too much is reported as remaining.
     const { units: oldest } = sent.shift()!
     sent[0]!.units += Math.min(0, oldest)
   }
 
-  /** The limit is another one. Nothing is leased at this moment. */
+  /** Starts again for a limit with another signature. All its leases have ended. */
   change(signature: string): void {
     this.signature = signature
     this.said = Infinity
@@ -87,27 +87,27 @@ export class Tally {
   }
 }
 
-/** Units of one decision that were charged ahead. */
+/** A lease: units that were charged ahead for one kind of decision. */
 export class Batch {
   readonly spot: Spot
   readonly charges: readonly Charge[]
-  /** When its request was sent, and when it is over: after `for`, or with the first window that ends. */
+  /** When its request was sent, and when the lease ends: after `for`, or with the first window that ends. */
   readonly sent: number
   readonly end: number
-  /** When the window ends that each charge is in. */
+  /** When the window of each charge ends. */
   readonly windowEnds: readonly number[]
   /** The end by the wall clock, in milliseconds: this process may have been frozen. */
   readonly wallEnd: number
   /** Units that are left for each charge. */
   readonly left: number[]
-  /** What was left when uses were counted last. */
+  /** The units that were left when uses were last counted. */
   readonly counted: number[]
-  /** How many units of the state one unit of cost was. An algorithm may weigh it. */
+  /** How many units of the state one unit of cost is: an algorithm may weigh the cost. */
   readonly weights: readonly number[]
   readonly #low: readonly number[]
   isLive = true
 
-  /** @param times `wall` is when it was sent, by the wall clock */
+  /** `wall` is when the request was sent, by the wall clock. */
   constructor(
     spot: Spot,
     charges: readonly Charge[],
@@ -135,7 +135,7 @@ export class Batch {
     return this.left.every((each) => each === 0)
   }
 
-  /** Takes the cost of charges, and writes the verdict. They carry the time of this batch, so that a refund finds it. Returns true if little is left. */
+  /** Takes the cost of charges, and writes the verdicts. The charges get the time of this batch, so that a refund finds it. Returns true if little is left. */
   spend(charges: readonly Charge[], now: number): boolean {
     const { tallies } = this.spot
     let isLow = false
@@ -162,10 +162,10 @@ export class Batch {
   }
 }
 
-/** The last `for` is counted in so many parts. What is counted is never older than `for`. */
+/** The number of parts in which the last `for` is counted. No counted decision is older than `for`. */
 const PARTS = 8
 
-/** What this process knows of one set of limits and keys that is asked about often. */
+/** What this process knows of one set of limits and keys that has many decisions. */
 export class Spot {
   readonly policies: readonly Policy[]
   readonly keys: readonly string[]
@@ -175,26 +175,26 @@ export class Spot {
   readonly settings: LeaseSettings
   readonly isOneTransaction: boolean
   readonly batches: Batch[] = []
-  /** The one that was used last. */
+  /** The lease that was used last. */
   current: Batch | undefined
   readonly counts: readonly LeaseCount[]
   readonly trips: TripCount
   /** Ends a request for a lease that is under way. */
   asked: (() => void) | undefined
-  /** When the latest one was sent. */
+  /** When the latest request for a lease was sent. */
   askedAt = 0
-  /** Counts the changes after which a lease that was asked for before must not be used. */
+  /** Grows with each change after which a lease that was requested earlier must not be used. */
   epoch = 0
   /** No lease is asked for until this microsecond. */
   quietUntil = 0
-  /** Since when each round trip has taken longer than a lease. */
+  /** The time from which on each round trip has taken longer than a lease. */
   slowSince: number = Infinity
   usedAt = 0
-  /** The key was asked about often enough by then. */
+  /** When the key had enough decisions for a lease. */
   readonly openedAt: number
-  /** Decisions of leases that are not counted yet. */
+  /** Decisions from leases that are not in the sums yet. */
   uses = 0
-  /** When the counts move on. */
+  /** When the next part begins. */
   turnAt = 0
   /** Decisions and then units of each limit, in each part of the last `for`, and their sums. */
   readonly #parts: Float64Array
@@ -220,7 +220,7 @@ export class Spot {
     this.#parts = new Float64Array(PARTS * (charges.length + 1))
     this.#sums = new Float64Array(charges.length + 1)
     this.#part = this.#partAt(now)
-    // A larger `from` than is counted of a key is counted here.
+    // `Sightings` counts up to `MOST_SEEN`. A larger `from` is counted here.
     this.openedAt = settings.from > MOST_SEEN ? -Infinity : now
   }
 
@@ -249,7 +249,7 @@ export class Spot {
     return true
   }
 
-  /** Forgets what is older than `for`. */
+  /** Drops the counts that are older than `for`. */
   turn(now: number): void {
     this.usedAt = now
     this.fold()
@@ -305,7 +305,7 @@ export class Spot {
   }
 }
 
-/** Returns true for policies that charge the same state in the same way. A function may make its limits anew for each request. */
+/** Returns true for policies that charge the same state in the same way. A function may create new limits for each request. */
 function isSame(one: Policy, other: Policy): boolean {
   if (one === other) return true
   const { compiled } = one

@@ -28,7 +28,7 @@ import {
   type SyncStore,
 } from './store.ts'
 
-/** How many leases a store holds, beside what each of them is. */
+/** The option of `lease` that a limiter does not have. */
 interface MostLeases {
   /** The most leases that this process holds at a time, from 1 to a million. A key takes about 1,000 bytes. Default 10,000. */
   readonly maxLeases?: number
@@ -37,16 +37,16 @@ interface MostLeases {
 const MOST_LEASES = 10_000
 
 /**
- * Wraps a store so that this process charges a part of a quota ahead, in one transaction, and then admits requests without a round trip. No
- * request is ever admitted whose units were not charged before. Only the time can shift, by at most `for`: see the guide on leases for the most
- * that each algorithm admits in an interval.
+ * Wraps a store so that this process charges a part of a quota ahead, in one transaction, and then admits requests without a round trip. A request is
+ * only admitted if its units were charged before. The time of a charge can differ by at most `for`: see the guide on leases for the most that each
+ * algorithm admits in an interval.
  *
- * A key is leased once it is asked about often: `from` decisions within `for`. A lease has at most `share` of what remains, and less than what this
- * process used within the last `for`. What is unused at its end is refunded. Near the limit, each decision is the store's again, and so is each denial.
+ * A key is leased once it has `from` decisions within `for`. A lease has at most `share` of what remains, and less than this process used within the
+ * last `for`. Units that are unused at its end are refunded. Near the limit, the store makes each decision. It also makes each denial.
  *
  * `block`, `strict`, `concurrent`, `exponential`, `quotaLinear`, `leakyBucket` with `shape`, and limits with `exact: true` are not leased. A decision
- * with one of them asks the store. A `reset`, `block`, `pause` or `penalize` through this store ends the leases of its key at once. That of
- * another process takes effect here within `for`.
+ * with one of them asks the store. A `reset`, `block`, `pause` or `penalize` through this store ends the leases of its key at once. If another
+ * process calls one of them, it takes effect here within `for`.
  *
  * The order of wrappers is `guard(denyCache(lease(redisStore(client))))`. Create one for a store and pass it to all limiters. A store that answers
  * at once, such as `memoryStore()`, is returned unchanged. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`, also for a store that is guarded or leased
@@ -68,37 +68,40 @@ export function lease(store: Store, options: LeaseOptions & MostLeases = {}): St
   return new LeaseStore(store, settings, maxLeases)
 }
 
-/** Returns false for a store around which no lease can be: one that is guarded, cached or leased already, and any in a Worker, whose timers end with a request. */
+/**
+ * Returns false for a store that cannot be leased: one that is guarded, cached or leased already. In a Worker, no store can be leased, because timers end
+ * with a request.
+ */
 export function isLeasable(store: Store): boolean {
   return !isWorker && !store.answersAlways && store.recall === undefined && !denyCaches.has(store)
 }
 
-/** Stores whose limiters say what is leased, by the store inside. */
+/** The stores that `leasing` has made, by the store inside. */
 const leased = shared('leased stores', () => new WeakMap<Store, LeaseStore>())
 
 /**
  * Returns the wrapper of a store that leases what a limiter or a policy asks for with its option `lease`, the same one for each user of the store.
- * A store that is leased or guarded already, and one that answers at once, is returned itself.
+ * A store that is leased or guarded already, or answers at once, is returned unchanged.
  */
 export function leasing(store: Store): Store {
   if (store.sync || !isLeasable(store)) return store
   return madeOnce(leased, store, () => new LeaseStore(store, undefined, MOST_LEASES))
 }
 
-/** A lease has at least so many requests of average cost. */
+/** The fewest requests of average cost that a lease has. */
 const LEAST = 2
-/** So many of the latest leases of a key are kept when nothing is left of them. */
+/** How many of the latest leases of a key are kept when they are used up: charges can be refunded to them. */
 const MOST_EMPTY = 8
-/** So many spots are looked at when one is added. */
+/** How many spots are checked for removal when one is added. */
 const LOOKS = 4
-/** The clock is read once a millisecond, so that a decision costs less. A lease ends so many microseconds early for that. */
+/** Microseconds between two readings of the clock, so that a decision costs less. A lease ends earlier by this time. */
 const READ_EVERY = 1000
-/** A refund of so little gives nothing back where units drain. */
+/** A refund of so few units gives nothing back if units drain with time. */
 const SMALLEST = 1e-6
-/** Round trips that are longer than a lease are reported after so many microseconds. */
+/** Microseconds after which round trips that are longer than a lease are reported. */
 const SLOW_FOR = 10_000_000
 
-/** What is known of a limiter and a key. */
+/** What this process knows of a limiter and a key. */
 interface Known {
   readonly spots: Set<Spot>
   /** One for each limit. */
@@ -121,23 +124,23 @@ class LeaseStore implements AsyncStore {
   /** Spots by the keys of all their charges: one key of a stack can have many spots. */
   readonly #named = new Map<string, Spot[]>()
   readonly #all = new Set<Spot>()
-  /** Goes through all spots again and again. */
+  /** An iterator over all spots, which starts again at the end. */
   #hand = this.#all.values()
-  /** Made for the first decision that may be leased. */
+  /** Created for the first decision that may be leased. */
   #sightings: Sightings | undefined
   /** The longest lease that was asked for, in microseconds. */
   #longest = 0
   readonly #batches = new Set<Batch>()
   #pending = 0
-  /** Counts decisions, requests for leases and refunds on their way to the store. */
+  /** Numbers decisions, requests for leases and refunds in the order in which they are sent. */
   #requests = 0
-  /** Microseconds that never step back, or those of the clock that the user has chosen: as of the latest reading. */
+  /** The latest reading of the clock in microseconds: the clock of the user, or one that never steps back. */
   #now = -Infinity
-  /** Milliseconds of the wall clock at the same time. */
+  /** The wall clock in milliseconds at the same time. */
   #wall = -Infinity
   /** How often a given clock has stepped back. */
   #backSteps = 0
-  /** Requests for leases and refunds that are under way, for `close`. */
+  /** Requests for leases and refunds that the store has not answered. `close` waits for them. */
   readonly #underway = new Set<Promise<void>>()
   /** The timer, and when it is due. */
   #cancel: (() => void) | undefined
@@ -180,7 +183,7 @@ class LeaseStore implements AsyncStore {
     return spot !== undefined && this.#take(spot, charges)
   }
 
-  /** Refunds what is unused, also of leases that are asked for. Waits for at most a second for that. */
+  /** Refunds unused units, including those of leases that the store has not granted yet. Waits for this for at most a second. */
   readonly close = async (): Promise<void> => {
     this.#isClosed = true
     this.#cancel?.()
@@ -199,7 +202,7 @@ class LeaseStore implements AsyncStore {
     while (this.#underway.size > 0) await Promise.all(this.#underway)
   }
 
-  /** Keeps a promise for `close`. Returns the function that settles it. */
+  /** Adds a promise for which `close` waits. Returns the function that settles it. */
   #begin(): () => void {
     let end = (): void => undefined
     const done = new Promise<void>((resolve) => (end = resolve))
@@ -211,8 +214,8 @@ class LeaseStore implements AsyncStore {
   }
 
   /**
-   * Reads the clocks. A given clock that has stepped back ends all leases: nobody knows how old they are. Leases that are over end before anything is
-   * reported, also when their timer is late.
+   * Reads the clocks. If the clock of the user has stepped back, all leases end, because their age is unknown. Expired leases end here even if their
+   * timer is late.
    */
   #read(): number {
     const { given } = this.clock
@@ -228,7 +231,7 @@ class LeaseStore implements AsyncStore {
     return now
   }
 
-  /** Takes units of a lease. Returns false if none has enough. */
+  /** Takes units from a lease. Returns false if no lease has enough. */
   #take(spot: Spot, charges: readonly Charge[]): boolean {
     if (spot.batches.length === 0) return false
     if (this.clock.given || Date.now() !== this.#wall) this.#read()
@@ -243,14 +246,14 @@ class LeaseStore implements AsyncStore {
     return true
   }
 
-  /** Finds the oldest lease that has enough. Ends those whose time is over. */
+  /** Finds the oldest lease that has enough units. Ends expired leases. */
   #search(spot: Spot, charges: readonly Charge[]): Batch | undefined {
     for (const batch of spot.batches.slice()) if (this.#isOver(batch)) this.#end(batch)
     spot.current = spot.batches.find((batch) => batch.has(charges))
     return spot.current
   }
 
-  /** As of the latest reading of the clocks. */
+  /** Returns true if a lease had expired at the latest reading of the clocks. */
   #isOver({ end, wallEnd }: Batch): boolean {
     return this.#now >= end || this.#wall >= wallEnd
   }
@@ -263,7 +266,7 @@ class LeaseStore implements AsyncStore {
       reply.answered('remembered')
       return undefined
     }
-    // A limit that is not leased may have been, with other parameters.
+    // A limit that is not leased now may have been leased with other parameters.
     this.#endChanged(charges)
     if (!isLeased) return this.#ask(operation, reply, this.#talliesOf(charges))
     tripsOf(charges[0]!.policy).decisions++
@@ -276,7 +279,7 @@ class LeaseStore implements AsyncStore {
     return this.#ask(operation, reply, spot?.tallies ?? this.#talliesOf(charges), spot)
   }
 
-  /** Asks the store to decide. What nothing is known of needs no more. */
+  /** Asks the store to decide. Without tallies, there is nothing to learn from the answer. */
   #ask(
     operation: Deciding,
     reply: Reply,
@@ -314,7 +317,7 @@ class LeaseStore implements AsyncStore {
     )
   }
 
-  /** Gives back what this process holds if a request was denied only for that. Returns true if the store is to be asked again. */
+  /** If a request was denied only because this process holds units, gives them back. Returns true if the store must be asked again. */
   #givesWay(spot: Spot, charges: readonly Charge[]): boolean {
     let isDenied = false
     for (const [i, { allowed, policy, cost, remaining, lockedFor }] of charges.entries()) {
@@ -329,7 +332,7 @@ class LeaseStore implements AsyncStore {
     return true
   }
 
-  /** A peek says what a request would be answered: it would take units of a lease. */
+  /** Admits a peek that the store has denied if a lease has enough units: a request would take them. */
   #admitHeld(charges: readonly Charge[]): void {
     if (isAdmitted(charges)) return
     const spot = this.#isLeased(charges) ? this.#find(charges) : undefined
@@ -341,7 +344,7 @@ class LeaseStore implements AsyncStore {
     }
   }
 
-  /** Counts what the store has admitted, and asks for a lease unless it would be over before it comes. */
+  /** Counts what the store has admitted. Asks for a lease, unless round trips take longer than a lease lasts. */
   #learn(spot: Spot, charges: readonly Charge[], trip: number): void {
     const isSlow = trip >= spot.settings.span
     if (!isSlow) spot.slowSince = Infinity
@@ -371,7 +374,7 @@ class LeaseStore implements AsyncStore {
     return undefined
   }
 
-  /** Notes that the store is asked. Returns nothing for a key that is asked about too seldom. */
+  /** Counts a decision of the store. Returns a new spot if the key has had enough decisions, and `undefined` if not. */
   #open(charges: readonly Charge[], now: number): Spot | undefined {
     const [first] = charges
     let settings = this.#settingsOf(first!.policy)
@@ -399,14 +402,14 @@ class LeaseStore implements AsyncStore {
     return tally
   }
 
-  /** Returns what is known of each limit and key, or nothing at all. */
+  /** Returns the tally of each charge; `undefined` if there is no tally at all. */
   #talliesOf(charges: readonly Charge[]): (Tally | undefined)[] | undefined {
     if (this.#known.size === 0) return undefined
     const tallies = charges.map((charge) => tallyIn(this.#known.get(placeOf(charge)), charge))
     return tallies.some((each) => each !== undefined) ? tallies : undefined
   }
 
-  /** Looks at a few spots in turn, and drops those that nobody has used for `for`: all of them at once would delay a request. */
+  /** Checks a few spots in turn, and removes those that were not used for `for`. To check all of them at once would delay a request. */
   #hasRoom(now: number): boolean {
     for (let i = 0; i < LOOKS; i++) {
       const { value: spot } = this.#hand.next()
@@ -433,7 +436,7 @@ class LeaseStore implements AsyncStore {
     else this.#named.delete(spot.name)
   }
 
-  /** Ends leases of limits that have changed since: their units are given back before the state is converted. */
+  /** Ends leases of limits that have changed since. Their units are given back before the store converts the state. */
   #endChanged(charges: readonly Charge[]): void {
     if (this.#known.size === 0) return
     for (let i = 0; i < charges.length; i++) {
@@ -446,7 +449,7 @@ class LeaseStore implements AsyncStore {
     }
   }
 
-  /** Asks for a lease if it pays: for at most what was used within the last `for`, and `share` of what remains. */
+  /** Asks for a lease if it is worth a request. It has at most what was used within the last `for`, and at most `share` of what remains. */
   #consider(spot: Spot): void {
     const now = this.#now
     spot.fold()
@@ -455,11 +458,11 @@ class LeaseStore implements AsyncStore {
     if (this.#isAsking(spot)) return
     if (asks < settings.from && now - spot.openedAt >= settings.span) return
     if (this.#isFull() && !this.#endEmpty(spot)) return
-    // Traffic varies by about the root of its number. Less than the expected number leaves less unused.
+    // The number of requests varies by about its square root. A lease of less than the expected number leaves less unused.
     let part = 1 - 1 / Math.sqrt(asks)
     for (let i = 0; i < keys.length; i++)
       if (spot.used(i) > 0) part = Math.min(part, (settings.share * tallies[i]!.said) / spot.used(i))
-    // This is the usual case of a key that is asked about seldom.
+    // A key with few requests usually ends here.
     if (part * asks < LEAST - 1e-6) return
     const units = keys.map((_, i) => Math.max(0, Math.floor(part * spot.used(i) + 1e-9) - spot.left(i)))
     if (!units.some((each) => each > 0)) return
@@ -513,13 +516,13 @@ class LeaseStore implements AsyncStore {
     return this.#batches.size + this.#pending >= this.#maxLeases
   }
 
-  /** Ends leases of which nothing is left. They are kept only for refunds. Returns true if there is room then. */
+  /** Ends leases that are used up and were kept only for refunds. Returns true if there is room then. */
   #endEmpty(spot: Spot): boolean {
     for (const batch of spot.batches.slice()) if (batch.isEmpty) this.#end(batch)
     return !this.#isFull()
   }
 
-  /** Returns true while a request for a lease is under way. After `for`, its answer is worth nothing: the store may never answer. */
+  /** Returns true while a request for a lease is under way. After `for`, the request no longer counts: the store may never answer. */
   #isAsking(spot: Spot): boolean {
     if (spot.asked === undefined) return false
     const isLate = this.#now - spot.askedAt >= spot.settings.span || this.#now < spot.askedAt
@@ -533,7 +536,7 @@ class LeaseStore implements AsyncStore {
     this.#pending--
   }
 
-  /** The store has answered a request for a lease. `part` of it stays. */
+  /** The store has answered a request for a lease. `part` is the fraction that this process keeps. */
   #granted(batch: Batch, part: number, isCurrent: boolean): void {
     const { spot, charges } = batch
     if (!isAdmitted(charges)) return spot.rest(this.#now)
@@ -541,7 +544,7 @@ class LeaseStore implements AsyncStore {
       spot.tallies[i]!.hold(units)
       spot.counts[i]!.leased += units
     }
-    // Older ones of which nothing is left are kept only for refunds, which the store makes then.
+    // Old leases that are used up were kept for refunds. From now on, the store makes those refunds.
     for (const old of spot.batches.slice(0, -MOST_EMPTY)) if (old.isEmpty) this.#end(old)
     spot.batches.push(batch)
     this.#batches.add(batch)
@@ -565,7 +568,7 @@ class LeaseStore implements AsyncStore {
     this.#giveBack(batch, 0)
   }
 
-  /** Ends the leases of a spot, also one that was asked for and is not there yet. */
+  /** Ends the leases of a spot, including one that the store has not granted yet. */
   #drop(spot: Spot): void {
     spot.epoch++
     for (const batch of spot.batches.slice()) this.#end(batch)
@@ -576,12 +579,12 @@ class LeaseStore implements AsyncStore {
   }
 
   /**
-   * Refunds unused units but a part of them, as far as a refund gives something back. A refund that fails leaves them charged: too strict, never
-   * too lenient.
+   * Refunds unused units if the store can still take them back. `part` is the fraction that stays. If the refund fails, the units stay charged: the
+   * limit is too strict then, never too lenient.
    */
   #giveBack(batch: Batch, part: number): void {
     const { spot } = batch
-    // A clock that has stepped back says nothing about the age.
+    // If the clock has stepped back, the age is unknown.
     const age = Math.max(0, this.#now - batch.sent)
     const request = ++this.#requests
     const charges: Charge[] = []
@@ -592,9 +595,9 @@ class LeaseStore implements AsyncStore {
       if (given === 0) continue
       batch.left[i]! -= given
       batch.counted[i]! -= given
-      // Where units drain, a part of them has come back already, and perhaps for another lease.
+      // In a bucket that drains, a part of the units has come back already, and another lease may have taken it.
       const returning = isRefundable(charge, -SMALLEST, age) ? given : 0
-      // A window that ends on the way makes less of what comes back.
+      // If a window ends before the refund arrives, fewer units come back.
       const isCertain = this.#now + spot.settings.span < batch.windowEnds[i]!
       spot.tallies[i]!.giveBack(request, given, returning, isCertain)
       const refund = -given * batch.weights[i]!
@@ -609,7 +612,7 @@ class LeaseStore implements AsyncStore {
     start(this.#inner, { kind: 'adjust', charges, units }, { answered: end, failed: end })
   }
 
-  /** Ends leases at a time. One timer serves all. */
+  /** Ends expired leases at a microsecond or earlier. All leases share one timer. */
   #sweepAtLatest(at: number): void {
     if (this.#isClosed || (this.#cancel !== undefined && at >= this.#sweepAt)) return
     this.#cancel?.()
@@ -617,14 +620,14 @@ class LeaseStore implements AsyncStore {
     const wake = (): void => {
       this.#cancel = undefined
       this.#read()
-      // A timer may be early.
+      // If the timer was early, `#read` has not swept.
       if (this.#cancel === undefined) this.#sweep()
     }
     const ms = Math.max(1, Math.ceil((at - this.#now) / 1000))
     this.#cancel = this.clock.given && this.clock.after ? this.clock.after(ms, wake) : background(ms, wake)
   }
 
-  /** Ends leases that are over as of the latest reading of the clocks. */
+  /** Ends the leases that had expired at the latest reading of the clocks. */
   #sweep(): void {
     this.#cancel?.()
     this.#cancel = undefined
@@ -634,20 +637,20 @@ class LeaseStore implements AsyncStore {
       if (this.#isOver(batch)) this.#end(batch)
       else next = Math.min(next, batch.end)
     }
-    // A look takes about 10 ns for each lease, so this takes 1 % of the time.
+    // A sweep takes about 10 ns for each lease. With this pause, sweeps take 1 % of the time.
     if (next < Infinity) this.#sweepAtLatest(Math.max(next, this.#now + this.#batches.size))
   }
 
   #adjust(operation: Adjusting, reply: Reply): (() => void) | undefined {
     const { charges, units } = operation
-    // A penalty is a charge that no decision has made.
+    // A penalty charges a key without a decision.
     const penalized = charges.filter(({ allowed }, i) => !allowed && units[i]! > 0)
     if (penalized.length > 0) return this.#change(operation, penalized, reply)
     const tallies = this.#talliesOf(charges)
     if (tallies === undefined) return start(this.#inner, operation, reply)
     const spot = this.#find(charges)
     if (spot !== undefined) for (const [i, each] of units.entries()) spot.countUse(i, each)
-    // Other processes may have its receipt, so that only the store knows what was done.
+    // If there is a receipt, other processes may have it, and only the store knows what was done.
     if (spot !== undefined && operation.receipt === undefined && this.#adjustHere(spot, charges, units)) {
       reply.answered('remembered')
       return undefined
@@ -657,7 +660,7 @@ class LeaseStore implements AsyncStore {
     return start(this.#inner, operation, reply)
   }
 
-  /** Adjusts charges of a lease that lives. Returns false if the store has to do it. */
+  /** Adjusts charges in a lease that has not ended. Returns false if the store has to do it. */
   #adjustHere(spot: Spot, charges: readonly Charge[], units: readonly number[]): boolean {
     if (spot.batches.length === 0) return false
     this.#read()
@@ -678,7 +681,7 @@ class LeaseStore implements AsyncStore {
     return true
   }
 
-  /** Ends the leases of keys before a change, and those that were granted meanwhile after it. */
+  /** Ends the leases of keys before a change. After the change, ends those that were granted in the meantime. */
   #change(operation: Operation, places: readonly Keyed[], reply: Reply): (() => void) | undefined {
     this.#dropAll(places)
     return start(
@@ -689,7 +692,7 @@ class LeaseStore implements AsyncStore {
   }
 }
 
-/** Takes over what an answer says about each limit. Adds what this process holds, since it is not used. */
+/** Updates the tallies from an answer. Adds the unused units of this process to what each charge reports as remaining. */
 function learn(
   request: number,
   tallies: readonly (Tally | undefined)[],
@@ -702,7 +705,7 @@ function learn(
     const tally = tallies[i]
     const { signature, capacity } = charge.policy.compiled
     if (tally === undefined || tally.signature !== signature) continue
-    // A peek reports what a request would leave.
+    // A peek reports what would remain after the request.
     const unpaid = wouldPay && charge.allowed ? charge.cost : 0
     tally.learn(request, charge.remaining + unpaid, charge.charged > 0 ? charge.cost : 0)
     if (charge.lockedFor === 0) charge.remaining = Math.min(tally.remaining, capacity) - unpaid
@@ -713,7 +716,7 @@ function isAdmitted(charges: readonly Charge[]): boolean {
   return charges.every(({ allowed, policy }) => allowed || !policy.compiled.enforced)
 }
 
-/** Returns the part of a new lease that `share` permits: others may have charged the key since it was asked for. */
+/** Returns the fraction of a new lease that `share` permits: other processes may have charged the key since the request was sent. */
 function partOf(spot: Spot, charges: readonly Charge[]): number {
   let part = 1
   for (const [i, { cost, remaining, charged }] of charges.entries())
@@ -729,8 +732,8 @@ function slowText({ settings }: Spot, trip: number): string {
 }
 
 /**
- * Returns the microsecond at which the algorithm ends the lease of a charge, by this process. It counts from the sending of its request, so it is never
- * later than in the store.
+ * Returns the microsecond, by the clock of this process, at which the algorithm ends the lease of a charge. The time counts from the sending of the
+ * request, so it is never later than in the store.
  */
 function windowEndOf({ at, cost, resetAfter, policy }: Charge, sent: number): number {
   if (cost === 0) return Infinity
@@ -749,7 +752,7 @@ function stricter(one: LeaseSettings, other: LeaseSettings): LeaseSettings {
   }
 }
 
-/** Returns the key of a decision, or all of them where they differ. Spots of other limiters can have the same one: see `matches`. */
+/** Returns the key of a decision, or all keys if they differ. Spots of other limiters can have the same name: see `matches`. */
 function nameOf(charges: readonly Charge[]): string {
   const { key } = charges[0]!
   for (let i = 1; i < charges.length; i++)
@@ -762,7 +765,7 @@ interface Keyed {
   readonly key: string
 }
 
-/** No name contains a NUL, so that no text can pass for a boundary. */
+/** Joins limiter and key. No name contains a NUL, so two different pairs never have the same text. */
 function placeOf({ limiter, key }: Keyed): string {
   return `${limiter}\0${key}`
 }

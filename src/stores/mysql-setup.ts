@@ -1,16 +1,16 @@
 import { migrateCommand, RIGHTS, type TableNames, wrongColumns } from './setup.ts'
 import { hexOf, inQuotes, tableName } from './sql.ts'
 
-// What a table in MySQL or MariaDB must be like.
+// Checks of a table in MySQL or MariaDB.
 
 /** Runs a statement, and returns its rows as arrays. */
 export type RunMysql = (statement: string) => Promise<readonly (readonly (string | number | null)[])[]>
 
-/** There is no such table, or no such database. */
+/** Errors: there is no such table, or no such database. */
 const MISSING: ReadonlySet<unknown> = new Set([1146, 1049])
-/** The user has no right to the statement, or to the database. */
+/** Errors: the user has no right to the statement, or to the database. */
 const FORBIDDEN: ReadonlySet<unknown> = new Set([1142, 1143, 1044])
-/** The server accepts no writes. */
+/** Errors: the server accepts no writes. */
 const READ_ONLY: ReadonlySet<unknown> = new Set([1290, 1836, 1792])
 
 const LONGEST_NAME = 64
@@ -21,8 +21,8 @@ export function mysqlTableName(names: TableNames): string {
 }
 
 /**
- * Returns what is wrong with a table, with the statements that solve it. It changes nothing.
- * @param table its name as statements need it
+ * Returns the problems of a table, with the statements that solve them. It changes nothing.
+ * @param table the quoted name of the table
  * @param longestKey the bytes of the longest key
  */
 export async function mysqlProblems(
@@ -33,7 +33,7 @@ export async function mysqlProblems(
   longestKey: number,
 ): Promise<string[]> {
   const create = migrateCommand('mysql', options)
-  // Statements that change no row show rights, also those of roles.
+  // Statements that change no row show which rights the user has, including rights from roles.
   const trials = {
     SELECT: `SELECT 1 FROM ${table} LIMIT 0`,
     INSERT: `INSERT INTO ${table} (\`key\`, expires_at) SELECT '', 0 FROM DUAL WHERE FALSE`,
@@ -129,7 +129,7 @@ function quotedUser(user: string): string {
   return at === -1 ? named(user) : `${named(user.slice(0, at))}@${named(user.slice(at + 1))}`
 }
 
-/** The text of a name, without quotes that settings of the server could change. */
+/** Returns a name as an SQL expression without quotes: settings of the server change how quotes are read. */
 function text(name: string): string {
   return `CONVERT(x'${hexOf(name)}' USING utf8mb4)`
 }

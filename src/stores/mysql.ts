@@ -43,9 +43,9 @@ export interface MysqlPool {
   getConnection(callback: (error: Error | null, connection: MysqlConnection) => void): void
   /** Returns the same pool with promises. Only pools of mysql2 have this method. */
   promise(): unknown
-  /** Listens to a call of `getConnection` that has to wait. */
+  /** Adds a listener for calls of `getConnection` that have to wait. */
   once?(event: 'enqueue', listener: () => void): unknown
-  /** Ends that. */
+  /** Removes this listener. */
   off?(event: 'enqueue', listener: () => void): unknown
   /** Its options: the most connections, 0 for any number. */
   readonly config?: { readonly connectionLimit?: number | undefined }
@@ -66,63 +66,63 @@ export interface MysqlConnection {
     options: { sql: string; rowsAsArray: boolean; typeCast: boolean; nestTables: boolean },
     callback: (error: Error | null, answer: unknown) => void,
   ): unknown
-  /** Listens to a lost connection. */
+  /** Adds a listener for a lost connection. */
   on(event: 'error', listener: () => void): unknown
-  /** Ends that. */
+  /** Removes this listener. */
   off(event: 'error', listener: () => void): unknown
-  /** Returns who listens. */
+  /** Returns the listeners. */
   listeners(event: 'error'): readonly unknown[]
-  /** Returns it to the pool. */
+  /** Returns the connection to the pool. */
   release(): void
-  /** Closes it. */
+  /** Closes the connection. */
   destroy(): void
 }
 
-/** Where the rows are. */
+/** The table that has the rows. */
 export interface MysqlTable {
   /** The name of the table. Default: `'sluice'`. */
   readonly table?: string
-  /** Its database. Default: the one of the pool. */
+  /** The database of the table. Default: the database of the pool. */
   readonly schema?: string
 }
 
 /** Options of `mysqlStore`. */
 export interface MysqlStoreOptions extends MysqlTable, SqlStoreOptions {}
 
-/** A row. The statement began at a microsecond since 1970, and returned the row microseconds later. */
+/** A row. The statement began at `began`, in microseconds since 1970, and returned the row `late` microseconds later. */
 type Found = readonly [key: Buffer | null, state: Buffer | null, began: unknown, late: unknown]
 
 interface Statements extends Session<Found> {
-  /** Runs statements in order, in one trip if the pool allows it. Returns the rows of all. */
+  /** Runs statements in order, in one trip if the pool allows it. Returns the rows of all statements. */
   run(statements: readonly string[]): Promise<readonly Found[]>
 }
 
-/** Deadlocks, and a transaction that was open in a connection of the pool: the server has changed nothing. */
+/** Errors after which the server has changed nothing: deadlocks, and a transaction that was open in a connection of the pool. */
 const UNDONE: ReadonlySet<unknown> = new Set([1213, 1568])
-/** Time-outs of locks and of statements, and `NOWAIT`. */
+/** Errors: time-outs of locks and of statements, and `NOWAIT`. */
 const LOCKED: ReadonlySet<unknown> = new Set([1205, 1969, 3024, 3572])
-/** The server ends, has ended the connection or the statement, or does not accept writes. */
+/** Errors: the server stops, has ended the connection or the statement, or does not accept writes. */
 const BROKEN: ReadonlySet<unknown> = new Set([1053, 1290, 1317, 1792, 1836, 1927, 3169, 4031])
-/** The user, the password or the database of the connection is wrong. */
+/** Errors: the user, the password or the database of the connection is wrong. */
 const REFUSED: ReadonlySet<unknown> = new Set([1044, 1045, 1049, 1130, 1698])
-/** A statement that the table, its columns or the rights of the user do not allow. */
+/** Errors: the table, its columns or the rights of the user do not allow a statement. */
 const WRONG: ReadonlySet<unknown> = new Set([...REFUSED, 1054, 1142, 1143, 1146, 1176, 1264, 1364, 1406])
-/** Seconds after which MySQL ends a kept connection that does nothing. It goes back to the pool before. */
+/** Seconds after which MySQL ends a kept connection that is idle. The store returns it to the pool earlier. */
 const LONGEST_IDLE = 10
-/** Rows that one step of the sweeper reads, and deletes. */
+/** The most rows that one step of the sweeper reads, and the most that it deletes. */
 const PAGE = 5000
 const MOST_DELETED = 1000
-/** Bytes of a key: more than the longest name of a limiter and the longest key need in JSON. */
+/** The most bytes of a key. The longest name of a limiter and the longest key need fewer in JSON. */
 const LONGEST_KEY = 1024
-/** Characters of a statement that has several rows. The default of `max_allowed_packet` is 16 MiB. */
+/** The most characters of a statement with several rows. The default of `max_allowed_packet` is 16 MiB. */
 const LONGEST_TEXT = 4 << 20
 
 const BEGIN = ['SET TRANSACTION ISOLATION LEVEL READ COMMITTED', 'START TRANSACTION READ WRITE']
 const READ = ['START TRANSACTION READ ONLY']
-/** Whatever `completion_type` is. */
+/** These statements do not depend on the setting `completion_type`. */
 const END = 'COMMIT AND NO CHAIN NO RELEASE'
 const UNDO = 'ROLLBACK AND NO CHAIN NO RELEASE'
-/** The start of the statement, before it waits for locks. Only `SYSDATE` is read for each row, and only in the time zone of the session. */
+/** The time at the start of the statement, before it waits for locks. Only `SYSDATE` is evaluated for each row, and only in the time zone of the session. */
 const TIME = `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))`
 
 /**
@@ -130,14 +130,14 @@ const TIME = `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))`
  * use the table. The clock is the server's.
  *
  * The table must exist: `npx sluice migrate mysql` prints or creates it. The user of the pool needs `SELECT`, `INSERT`, `UPDATE` and `DELETE`
- * on it. A decision takes two trips to the server if the pool has `multipleStatements: true`, and else five; a key that has no row takes three,
- * or nine. Rows of expired keys are deleted in small steps. If a process stops in the middle of a transaction, the server ends a connection that
- * the store keeps (option `connections`), and with it the locks: MariaDB a second after the `timeout`, MySQL after ten seconds. Settings of
- * sessions are as before when the pool gets them back.
+ * on it. A decision takes two trips to the server if the pool has `multipleStatements: true`, and else five. A key without a row takes three
+ * trips, or nine. Rows of expired keys are deleted in small steps. If a process stops in the middle of a transaction, the server ends a connection that
+ * the store keeps (option `connections`), and so its locks: MariaDB a second after the `timeout`, MySQL after ten seconds. When a connection returns to
+ * the pool, its settings are as they were before.
  *
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. A decision rejects with `STORE_FAILED` if the database failed, with `STORE_BUSY` if another program
- * has locked the row of its key, and with `STORE_SETUP` if the table cannot be used. If the connection ended during `COMMIT`, nobody knows
- * whether the request was charged; it is never charged twice.
+ * has locked the row of its key, and with `STORE_SETUP` if the table cannot be used. If the connection ended during `COMMIT`, it is unknown whether
+ * the request was charged. It is never charged twice.
  * @example
  * import { createPool } from 'mysql2/promise'
  *
@@ -195,7 +195,8 @@ ${rowsOf(table, keys)}`
       const apply = async (found: readonly Found[]): Promise<ReturnType<typeof change>> => {
         const states = new Map(found.map(([key, state]) => [String(key), state]))
         const [, , began, late] = found.at(-1) ?? []
-        // No difference: the server has `--sysdate-is-now`. A wrong one: the clock or the time zone of the session has jumped. None: there is no row.
+        // `late` is 0 with the server option `--sysdate-is-now`. It is out of range if the clock or the time zone of the session has jumped. It is missing if
+        // there is no row.
         const isKnown = Number(late) > 0 && Number(late) < (ms + PATIENCE) * 1000
         const now = isKnown ? Number(began) + Number(late) : Number((await run([`SELECT NULL, NULL, ${TIME}`]))[0]![2])
         return change(
@@ -206,12 +207,13 @@ ${rowsOf(table, keys)}`
       if (readOnly) return (await apply(await run([...READ, select(keys, ms), END]))).result
       const lock = `${select(keys, lockTimeOf(ms))} FOR UPDATE`
       let found = await run([...BEGIN, lock])
-      // `FOR UPDATE` locks only rows that exist. They are inserted before, since two transactions that insert and lock could wait for each other.
+      // `FOR UPDATE` locks only rows that exist, so missing rows are inserted in a transaction before. Two transactions that insert and lock could wait for
+      // each other.
       for (let i = 0; found.length < keys.length; i++) {
         if (i === MOST_REPEATS) throw new Error('rows were deleted while they were locked')
         const present = new Set(found.map(([key]) => String(key)))
         const seeds = keys.filter((key) => !present.has(key)).map((key) => `(${bytes(key)}, ${now()} + ${SEED_TTL})`)
-        // In the order of bytes, as the index: with surrogates, that of texts differs.
+        // The order is that of bytes, as in the index. The order of texts differs if they have surrogates.
         const seed = `${limited(lockTimeOf(ms))} INSERT IGNORE INTO ${table} (\`key\`, expires_at) VALUES ${seeds.toSorted().join()}`
         found = await run(['ROLLBACK AND CHAIN NO RELEASE', seed, 'COMMIT AND CHAIN NO RELEASE', lock])
       }
@@ -227,7 +229,7 @@ ${rowsOf(table, keys)}`
     })
   }
 
-  /** Rows that exist are locked if they can only be skipped; others, if another transaction has inserted them. */
+  /** A row that exists is locked if `SKIP LOCKED` skips it. A row that does not exist is locked if another transaction has inserted it. */
   const lockedOf = async (keys: readonly string[], ms: number): Promise<readonly string[]> => {
     const locked: string[] = []
     let absent: string[] = []
@@ -268,22 +270,22 @@ ${rowsOf(table, keys)}`
   }
 }
 
-/** MariaDB executes the comment. MySQL has no such limit for an `INSERT`. */
+/** Limits the time of a statement. MariaDB executes the comment. MySQL has no such limit for an `INSERT`. */
 function limited(ms: number): string {
   return `/*M! SET STATEMENT max_statement_time = ${ms / 1000} FOR */`
 }
 
-/** The rows of keys, in the order of the keys. Sessions can be set to return fewer rows by default. */
+/** Selects the rows of keys, in the order of the keys. It has a `LIMIT` because sessions can be set to return fewer rows by default. */
 function rowsOf(table: string, keys: readonly string[]): string {
   return `FROM ${table} FORCE INDEX (PRIMARY) WHERE \`key\` IN (${keys.map(bytes).join()}) ORDER BY \`key\` LIMIT ${keys.length}`
 }
 
-/** A constant of bytes. It does not depend on settings of the server. */
+/** Returns a constant of bytes that does not depend on settings of the server. */
 function bytes(key: string | Uint8Array): string {
   return `x'${hexOf(key)}'`
 }
 
-/** The values of all rows, as few texts as possible. A deleted row loses its state, and the sweeper deletes it. */
+/** Returns the values of all rows in as few texts as possible. A row to delete loses its state, and the sweeper deletes it later. */
 function texts(writes: readonly RowWrite[]): string[] {
   const all: string[] = []
   for (const { key, row, expiresAt } of writes) {
@@ -295,7 +297,7 @@ function texts(writes: readonly RowWrite[]): string[] {
   return all
 }
 
-/** Each step reads some rows, in the order of keys. An index on the expiry would be written by each decision. */
+/** Returns a function that reads the next rows and deletes expired ones. There is no index on the expiry, because each decision would have to write it. */
 function sweepOf(
   table: string,
   now: () => string,
@@ -334,7 +336,7 @@ function faultOf(error: unknown): Fault | undefined {
   return WRONG.has(number) ? 'wrong' : UNDONE.has(number) ? 'undone' : undefined
 }
 
-/** The number of an error that the server has sent. */
+/** Returns the number of an error of the server; `undefined` for other errors. */
 function numberOf(error: unknown): number | undefined {
   const { errno, sqlState } = (error ?? {}) as { readonly errno?: unknown; readonly sqlState?: unknown }
   return typeof errno === 'number' && typeof sqlState === 'string' ? errno : undefined
@@ -350,14 +352,14 @@ const ignore = (): void => undefined
 
 function sharedPool(pool: MysqlPool, timeout: number): SharedPool<MysqlConnection> {
   const limit = pool.config?.connectionLimit
-  /** The statement that sets a session as it was. */
+  /** The statement that restores the settings of a session. */
   const former = new WeakMap<MysqlConnection, string>()
-  // MariaDB has a time for a connection that does nothing in a transaction. It executes the comments.
+  // MariaDB has a setting for connections that are idle in a transaction. It executes the comments.
   const idle = '/*M! , SESSION idle_transaction_timeout'
   const settings = `SET SESSION wait_timeout = ${LONGEST_IDLE} ${idle} = ${Math.ceil((timeout + PATIENCE) / 1000)} */`
   return {
     size: limit === 0 ? Infinity : (limit ?? 0),
-    // `end` of the pool waits for no connection.
+    // `end` of the pool does not wait for connections.
     isEnding: false,
     async take(onFull) {
       const taken = new Promise<MysqlConnection>((resolve, reject) => {
@@ -366,7 +368,7 @@ function sharedPool(pool: MysqlPool, timeout: number): SharedPool<MysqlConnectio
         pool.off?.('enqueue', onFull)
       })
       const connection = await taken
-      // The pool listens to one error. A second one without a listener ends the process.
+      // The pool only listens for one error. A second error without a listener ends the process.
       if (!connection.listeners('error').includes(ignore)) connection.on('error', ignore)
       return connection
     },

@@ -5,28 +5,28 @@ import type { Adjusting, Charge, Renewing } from './store.ts'
 import { warnLater } from '../util/warn-later.ts'
 
 /**
- * Notes: what was done with the charges of a receipt, whichever process did it. A store keeps a note in a row of its own, and writes it in the
- * transaction that does it, so that it happens once. Only operations with a receipt read or write one.
+ * A note says what was done with the charges of a receipt, in any process. A store keeps a note in a row of its own. It writes the note in the
+ * transaction of the operation, so that each part happens once. Only operations with a receipt read or write notes.
  */
 export interface Note {
-  /** Epoch milliseconds until which it is kept. */
+  /** The epoch millisecond until which the note is kept. */
   readonly until: number
   readonly settled: boolean
   readonly released: boolean
-  /** Where renewals have moved slots, and how many were held then: by limiter, key and limit. */
+  /** The tick to which renewals have moved slots, and how many slots were held then: by limiter, key and limit. */
   readonly places: Readonly<Record<string, Renewed>>
 }
 
 const BLANK: Note = { until: 0, settled: false, released: false, places: Object.create(null) as Note['places'] }
 const NOT_HELD: Renewed = { at: 0, units: 0 }
 
-/** An operation, as far as it can have a receipt. */
+/** An operation that can have a receipt. */
 type Noted = Adjusting | Renewing
 
 /**
- * Does what an operation with a receipt asks, as far as nobody did it before, and at the times that the slots have now.
- * @param execute does an operation, whatever was done before
- * @returns the note to keep; `undefined` if nothing is done
+ * Does the parts of an operation with a receipt that were not done before. Uses the present times of slots.
+ * @param execute does an operation without looking at notes
+ * @returns the note to keep; `undefined` if nothing was done
  */
 export function performOnce(
   operation: Noted,
@@ -56,7 +56,7 @@ function adjustOnce(
   const units = operation.units.map((each, i) => {
     const { policy } = charges[i]!
     if (!policy.compiled.slots) return settles ? each : 0
-    // What a charge says may have changed by now: its slots are given back.
+    // The number of slots may have changed since the charge, so only those that are held are given back.
     const held = note.places[placeOf(charges[i]!)]?.units ?? Infinity
     return releases ? Math.max(each, -held) : 0
   })
@@ -88,7 +88,7 @@ function renewNoted(
   return { ...note, until: Math.max(note.until, receipt.keep), places }
 }
 
-/** Returns a charge at the time that its slots have now. */
+/** Returns a charge with the present time of its slots. */
 function moved(charge: Charge, { places }: Note): Charge {
   const place = places[placeOf(charge)]
   if (place === undefined) return charge
@@ -104,27 +104,26 @@ function placeOf({ policy, key, limit }: Charge): string {
 
 /** The most notes that a process keeps. One takes about 200 bytes. */
 const MOST_NOTES = 100_000
-/** Notes that are looked at for each new one, so that those whose time is over go. */
+/** How many notes are checked for expiry when one is added. */
 const LOOKS = 2
-/** What is known of a receipt whose note may be gone: it does nothing. */
+/** The note of a receipt whose real note may have been dropped. Its operations do nothing. */
 const FORGOTTEN: Note = { ...BLANK, until: Infinity, settled: true, released: true }
 
 const warnForgotten = rarely((most: number) => warnLater('SLUICE_FORGOTTEN_RECEIPTS', most))
 
-/** A note, and the newest microsecond at which its receipt was charged, or has renewed slots. */
+/** A note, and the latest microsecond of a charge of its receipt, or of a renewal of its slots. */
 export interface Kept {
   readonly note: Note
   readonly charged: number
 }
 
 /**
- * The notes of a store in memory. Beyond the most notes, the oldest go although their receipts have not ended. From then on a receipt without a note
- * does nothing if it was charged as early as one of them: it may be one of them.
+ * The notes of a store in memory. If there are too many, the oldest notes are dropped although their receipts have not ended. After that, a receipt
+ * without a note does nothing if it was charged no later than a dropped one, because its note may be one of these.
  */
 export class Notes {
   readonly #most: number
   readonly #notes = new Map<string, Kept>()
-  /** The newest microsecond at which a receipt was charged whose note went too early. */
   #forgotten = -Infinity
 
   constructor(most: number = MOST_NOTES) {
@@ -135,7 +134,7 @@ export class Notes {
     return this.#notes.size
   }
 
-  /** Does an operation with a receipt once. */
+  /** Does each part of an operation with a receipt once. */
   perform(operation: Noted, now: number, execute: (operation: Noted) => void): void {
     const { id, until } = operation.receipt!
     const kept = this.#notes.get(id)
@@ -151,23 +150,23 @@ export class Notes {
     this.#notes.set(id, { note, charged: Math.max(charged, ...moved) })
   }
 
-  /** The newest microsecond at which a receipt was charged whose note went too early. */
+  /** The latest microsecond of a charge whose note was dropped too early. */
   get forgotten(): number {
     return this.#forgotten
   }
 
-  /** Returns what is kept, by receipt. Notes may come and go meanwhile. */
+  /** Returns the notes by receipt. Notes may be added and dropped while they are read. */
   all(): Iterable<readonly [id: string, kept: Kept]> {
     return this.#notes
   }
 
-  /** Keeps what another process has kept. */
+  /** Adds a note that another process has kept. */
   restore(id: string, kept: Kept): void {
     if (this.#notes.size < this.#most) this.#notes.set(id, kept)
     else this.forget(kept.charged)
   }
 
-  /** Receipts that were charged at a microsecond, or before, and have no note do nothing. */
+  /** From now on, receipts without a note do nothing if they were charged at this microsecond or earlier. */
   forget(charged: number): void {
     this.#forgotten = Math.max(this.#forgotten, charged)
   }
@@ -200,12 +199,12 @@ function microsOf({ policy }: Charge, at: number): number {
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
-/** The key of the row of a note. No record has it: it is no JSON. */
+/** Returns the key of the row of a note. No record has the same key, because it is not JSON. */
 export function noteKey(id: string): string {
   return `receipt ${id}`
 }
 
-/** The row of a note: JSON as UTF-8. */
+/** Returns the row of a note: JSON as UTF-8. */
 export function encodeNote({ until, settled, released, places }: Note): Uint8Array {
   const moves = Object.entries(places).map(([place, { at, units }]) => [place, at, units])
   return encoder.encode(JSON.stringify([until, settled, released, moves]))
@@ -219,7 +218,7 @@ export function decodeNote(row: Uint8Array): Note {
     for (const [place, at, units] of moves) places[place] = { at, units }
     if (typeof until === 'number') return { until, settled, released, places }
   } catch {
-    // The same as any other text.
+    // A text that is not JSON is an error like any other damaged row.
   }
   throw new SluiceError(
     'DAMAGED_ROW',

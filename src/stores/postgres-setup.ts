@@ -1,9 +1,9 @@
 import { migrateCommand, RIGHTS, type TableNames, wrongColumns } from './setup.ts'
 import { hexOf, inQuotes, tableName } from './sql.ts'
 
-// What a table in PostgreSQL must be like.
+// Checks of a table in PostgreSQL.
 
-/** What the catalogs of PostgreSQL say. */
+/** The data from the catalogs of PostgreSQL. */
 interface Report {
   /** The user of the connection. */
   readonly user: string
@@ -25,9 +25,9 @@ interface Found {
 interface Column {
   readonly name: string
   readonly type: string
-  /** True if it is `NOT NULL`. */
+  /** True if the column is `NOT NULL`. */
   readonly isFilled: boolean
-  /** True if the server has a value for it. */
+  /** True if the server inserts a value by default. */
   readonly hasDefault: boolean
 }
 
@@ -41,8 +41,8 @@ export function postgresTableName(names: TableNames): string {
 }
 
 /**
- * Returns what is wrong with a table, with the statements that solve it. It changes nothing.
- * @param table its name as statements need it
+ * Returns the problems of a table, with the statements that solve them. It changes nothing.
+ * @param table the quoted name of the table
  */
 export async function postgresProblems(
   query: (text: string) => Promise<readonly { readonly value: string }[]>,
@@ -98,13 +98,15 @@ function named(name: string): string {
   return inQuotes(name, '"')
 }
 
-/** The text of a name, without quotes that settings of the server could change. */
+/** Returns a name as an SQL expression that does not depend on settings of the server for quotes. */
 function text(name: string): string {
   return `convert_from(decode('${hexOf(name)}', 'hex'), 'UTF8')`
 }
 
-/** A query of one value: a `Report` as JSON. Without a schema, it finds the table that statements find, or one in a schema of the search path that
- * the user may not use. */
+/**
+ * Returns a query for one value: a `Report` as JSON. Without a schema, it finds the table that statements use, or a table in a schema of the search path
+ * to which the user has no right.
+ */
 function report({ table = 'sluice', schema }: TableNames): string {
   const isUsable = "has_schema_privilege(n.oid, 'USAGE')"
   const path =

@@ -38,17 +38,17 @@ export type { ListedDatabase }
 
 /** A `Pool` of `pg`. */
 export interface PgPool {
-  /** Calls back with a client that is free. */
+  /** Calls back with a free client. */
   connect(callback: (error: Error | undefined, client: PgClient | undefined) => void): void
-  /** The number of its clients: a `Client` has none. */
+  /** The number of its clients. A `Client` does not have this property. */
   readonly totalCount: number
-  /** The number of its clients that nobody uses. */
+  /** The number of its idle clients. */
   readonly idleCount?: number
   /** True once `end` was called. */
   readonly ending?: boolean
   /** Its options: the most clients. */
   readonly options?: { readonly max?: number }
-  /** Listens to connections that are lost while nobody uses them. */
+  /** Adds a listener for idle connections that are lost. */
   on(event: 'error', listener: () => void): unknown
   /** Returns the number of listeners. */
   listenerCount(event: 'error'): number
@@ -58,17 +58,17 @@ export interface PgPool {
 export interface PgClient {
   /** Runs one or more statements. */
   query(text: string): Promise<unknown>
-  /** Listens to a lost connection. */
+  /** Adds a listener for a lost connection. */
   on(event: 'error', listener: () => void): unknown
-  /** Ends that. */
+  /** Removes this listener. */
   off(event: 'error', listener: () => void): unknown
-  /** Returns it to the pool; with `true`, closes it. */
+  /** Returns the client to the pool. With `true`, closes it. */
   release(destroy?: boolean): void
 }
 
 /** What `postgres()` of postgres.js returns. */
 export interface PostgresJs {
-  /** Runs a transaction on a connection that is free. */
+  /** Runs a transaction on a free connection. */
   begin(work: (transaction: PostgresJsTransaction) => Promise<unknown>): Promise<unknown>
 }
 
@@ -78,15 +78,15 @@ export interface PostgresJsTransaction {
   unsafe(text: string): PromiseLike<unknown>
 }
 
-/** Where the rows are. */
+/** The table that has the rows. */
 export interface PostgresTable {
   /** The name of the table. Default: `'sluice'`. */
   readonly table?: string
-  /** Its schema. Default: the first one of the `search_path` that has the table. */
+  /** The schema of the table. Default: the first schema of the `search_path` that has the table. */
   readonly schema?: string
 }
 
-/** A database that the store connects to by itself. */
+/** A database to which the store connects itself. */
 export interface PostgresAddress {
   /** The address, such as `'postgres://localhost:5432/shop'`. */
   readonly connectionString: string
@@ -99,28 +99,28 @@ export interface PostgresStoreOptions extends PostgresTable, SqlStoreOptions {}
 interface Found {
   readonly key: string | null
   readonly state: string | null
-  /** The time in microseconds since 1970, after the row was locked; or what a statement of the sweeper counts. */
+  /** The time in microseconds since 1970, after the row was locked, or the count of a statement of the sweeper. */
   readonly value: string
 }
 
 /** A row that is not deleted. */
 type StoredRow = RowWrite & { readonly row: Uint8Array }
 
-/** Other levels fail instead of waiting for a lock. A role can have another level by default, or be read-only. */
+/** Other isolation levels fail instead of waiting for a lock. The level is explicit because a role can have another default, or be read-only. */
 const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE'
-/** Serialization failures and deadlocks: the server has changed nothing. */
+/** Errors after which the server has changed nothing: serialization failures and deadlocks. */
 const REPEATABLE = new Set(['40001', '40P01'])
-/** Errors after which the connection cannot be used, or is one to a server that does not accept writes. */
+/** Errors after which the connection cannot be used, or whose server does not accept writes. */
 const BROKEN = /^(?:08|0A|25|57P|F0|XX)/
-/** `lock_timeout`. */
+/** The error of `lock_timeout`. */
 const LOCKED = '55P03'
 /** Milliseconds that a connection of the store's own pool may take to be made: a network that swallows packets reports no error. */
 const CONNECTING = 10_000
 /** Pages of the table that one step of the sweeper reads. */
 const PAGES = 128
-/** A statement that the table, its columns or the rights of the user do not allow. */
+/** Errors: the table, its columns or the rights of the user do not allow a statement. */
 const WRONG = /^(?:42P01|42P10|42501|42703|42804|42809|42883|3F000|23502|22003)$/
-/** The user, the password or the database of the connection is wrong. */
+/** Errors: the user, the password or the database of the connection is wrong. */
 const REFUSED = /^(?:28|3D)/
 
 /**
@@ -132,7 +132,7 @@ const REFUSED = /^(?:28|3D)/
  *
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. A decision rejects with `STORE_FAILED` if the database failed, with `STORE_BUSY` if another program
  * has locked the row of its key, with `STORE_SETUP` if the table cannot be used, and with `MISSING_PACKAGE` if a `connectionString` is given and
- * `pg` is not installed. If the connection ended during `COMMIT`, nobody knows whether the request was charged; it is never charged twice.
+ * `pg` is not installed. If the connection ended during `COMMIT`, it is unknown whether the request was charged. It is never charged twice.
  * @example
  * import { Pool } from 'pg'
  *
@@ -148,8 +148,8 @@ export function postgresStore(
 }
 
 /**
- * Returns the statement that creates the table. `unlogged`: faster, but empty after a crash of the server, and unreadable on its replicas. Throws
- * `INVALID_OPTION` or `UNKNOWN_OPTION`.
+ * Returns the statement that creates the table. With `unlogged`, the table is faster, but it is empty after a crash of the server, and cannot be read on
+ * replicas. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example await pool.query(postgresTable())
  */
 export function postgresTable(options: PostgresTable & { readonly unlogged?: boolean } = {}): string {
@@ -183,7 +183,7 @@ export function postgresDatabase(
   }
   const sweep = sweepOf(table, now, (work) => session(timeout, work))
 
-  /** Returns nothing if another transaction has inserted or deleted a row meanwhile. */
+  /** Returns `undefined` if another transaction has inserted or deleted a row in the meantime. */
   const attempt = <Result>(
     keys: readonly string[],
     change: Change<Result>,
@@ -198,8 +198,8 @@ export function postgresDatabase(
         )
         return apply(hex, found, change)
       }
-      // `FOR UPDATE` locks only rows that exist. A single row that is missing is inserted at the end. Several are inserted before, in the order of
-      // keys, as they are locked: so no two transactions wait for each other.
+      // `FOR UPDATE` locks only rows that exist. A single missing row is inserted at the end. Several missing rows are inserted first. Rows are inserted
+      // and locked in the order of their keys, so two transactions never wait for each other.
       const isSingle = hex.length === 1
       const seeds = isSingle ? '' : `${seed(table, now(), hex)};`
       const found = await query(`${begin(ms)} ${seeds} ${select(table, hex, 'FOR UPDATE')}`)
@@ -207,14 +207,14 @@ export function postgresDatabase(
       if (!isComplete && !isSingle) return rolledBack(query, undefined)
       const changes = apply(hex, found, change)
       const writes = changes.writes.filter((each) => isComplete || isStored(each))
-      // Without a write, the rows that were inserted go away.
+      // Without a write, the inserted rows are undone.
       if (writes.length === 0) return rolledBack(query, changes)
       const statement = isComplete ? write(table, writes) : insert(table, writes[0] as StoredRow)
       const stored = await commit(query(`${statement}; COMMIT`))
       return isComplete || stored.length > 0 ? changes : undefined
     })
 
-  /** Rows that exist are locked if they can only be skipped; others, if they cannot be inserted. If the table is locked, no row is. */
+  /** A row that exists is locked if `SKIP LOCKED` skips it. A row that does not exist is locked if it cannot be inserted. Throws if the table is locked. */
   const lockedOf = async (keys: readonly string[], ms: number): Promise<readonly string[]> => {
     const locked: string[] = []
     const absent: string[] = []
@@ -268,25 +268,25 @@ async function rolledBack<Result>(query: Session<Found>['query'], result: Result
   return result
 }
 
-/** Begins a transaction that the server ends by itself if its process stops. */
+/** Begins a transaction. If this process stops, the server ends the transaction. */
 function begin(ms: number): string {
   return `${BEGIN}; SET LOCAL statement_timeout TO ${ms}; SET LOCAL lock_timeout TO ${lockTimeOf(ms)};
 SET LOCAL idle_in_transaction_session_timeout TO ${ms + PATIENCE};`
 }
 
-/** Rows in the order of their keys. The time of the last row is after all locks. */
+/** Selects rows in the order of their keys. The time of the last row is after all locks. */
 function select(table: string, hex: readonly string[], lock = ''): string {
   return `SELECT encode(key, 'hex') AS key, encode(state, 'hex') AS state, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint::text AS value
 FROM (SELECT) AS one LEFT JOIN (SELECT key, state FROM ${table} WHERE ${isAmong(hex)} ORDER BY key ${lock}) AS found ON true`
 }
 
-/** Rows that exist, and whether no other transaction has locked them. Fails at once if the table is locked, such as by `ALTER TABLE`. */
+/** Selects the rows that exist. `value` is 1 if no other transaction has locked a row. Fails at once if the table is locked, such as by `ALTER TABLE`. */
 function skip(table: string, hex: readonly string[]): string {
   return `LOCK TABLE ${table} IN ROW EXCLUSIVE MODE NOWAIT; WITH free AS (SELECT key FROM ${table} WHERE ${isAmong(hex)} ORDER BY key FOR UPDATE SKIP LOCKED)
 SELECT encode(key, 'hex') AS key, NULL AS state, (key IN (SELECT key FROM free))::int::text AS value FROM ${table} WHERE ${isAmong(hex)}`
 }
 
-/** A single key is planned faster without an array. */
+/** Returns the condition for some keys. PostgreSQL plans a single key faster without an array. */
 function isAmong(hex: readonly string[]): string {
   return hex.length === 1 ? `key = ${bytea(hex[0]!)}` : `key = ANY (ARRAY(${listOf(hex)}))`
 }
@@ -296,7 +296,7 @@ function seed(table: string, now: string, hex: readonly string[]): string {
 SELECT key, (${now})::bigint + ${SEED_TTL} FROM (${listOf(hex)}) AS given (key) ORDER BY key ON CONFLICT (key) DO NOTHING`
 }
 
-/** Inserts the row of a key. Returns nothing if there is one. */
+/** Inserts the row of a key. The statement returns no row if there is one already. */
 function insert(table: string, { key, row, expiresAt }: StoredRow): string {
   return `INSERT INTO ${table} (key, state, expires_at) VALUES (${bytea(hexOf(key))}, ${bytea(hexOf(row))}, ${Math.ceil(expiresAt)})
 ON CONFLICT (key) DO NOTHING RETURNING 1::text AS value`
@@ -323,17 +323,17 @@ function update(table: string, stored: readonly StoredRow[]): string {
 FROM unnest(${columns.map(texts).join()}) AS new (key, state, expires_at) WHERE old.key = decode(new.key, 'hex')`
 }
 
-/** A constant of bytes. It does not depend on settings of the server. */
+/** Returns a constant of bytes that does not depend on settings of the server. */
 function bytea(hex: string): string {
   return `decode('${hex}', 'hex')`
 }
 
-/** A query for bytes that are given in hexadecimal digits. One constant is parsed faster than many. */
+/** Returns a query for several byte strings. One constant is parsed faster than many. */
 function listOf(hex: readonly string[]): string {
   return `SELECT decode(hex, 'hex') FROM unnest(${texts(hex)}) AS hex`
 }
 
-/** An array of texts without commas and quotes. */
+/** Returns an array of texts. The texts have no commas and quotes. */
 function texts(values: readonly (string | number)[]): string {
   return `string_to_array('${values.join()}', ',')`
 }
@@ -347,7 +347,10 @@ function apply<Result>(hex: readonly string[], found: readonly Found[], change: 
   )
 }
 
-/** Each step reads some pages of the table, from a random one on. An index on the expiry would be written by each decision. */
+/**
+ * Returns a function that reads the next pages of the table and deletes expired rows. There is no index on the expiry, because each decision would have
+ * to write it.
+ */
 function sweepOf(
   table: string,
   now: () => string,
@@ -358,14 +361,14 @@ function sweepOf(
   return () =>
     session(async ({ query }) => {
       if (from >= pages) {
-        // Of a table that is partitioned, the largest partition: a step reads the same pages of all.
+        // A partitioned table has the size of its largest partition, because a step reads the same pages of all partitions.
         const name = `'${table.replaceAll("'", "''")}'::regclass`
         const largest = `greatest(pg_relation_size(${name}), (SELECT max(pg_relation_size(relid)) FROM pg_partition_tree(${name})))`
         const size = `${largest} / current_setting('block_size')::int`
         pages = Number((await query(`SELECT (${size})::text AS value`))[0]!.value)
         from = 0
       }
-      // Partitions have the same places, so a row is deleted by its key.
+      // Rows of different partitions can have the same `ctid`, so a row is deleted by its key.
       const expired = `SELECT key FROM ${table} WHERE ctid >= '(${from},0)' AND ctid < '(${from + PAGES},0)'
 AND expires_at < ${now()} FOR UPDATE SKIP LOCKED`
       const deleted = `DELETE FROM ${table} WHERE key = ANY (ARRAY(${expired})) RETURNING 1`
@@ -377,7 +380,7 @@ AND expires_at < ${now()} FOR UPDATE SKIP LOCKED`
     })
 }
 
-/** Another transaction has inserted or deleted a row after it was looked for, and before it was locked. The transaction is repeated. */
+/** Throws an error that repeats the transaction: another one has inserted or deleted a row before this one could lock it. */
 function overtaken(): never {
   throw Object.assign(new Error('another transaction inserted or deleted a row'), { code: '40001' })
 }
@@ -404,7 +407,7 @@ function stateOf(error: unknown): string | undefined {
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && code !== 'EPIPE' ? code : undefined
 }
 
-/** How to get connections, known by the methods of the client. */
+/** Opens connections of one kind of client. */
 interface Opener {
   open(isOver: () => boolean): Promise<Session<Found>>
   /** The most transactions at a time. */
@@ -430,7 +433,7 @@ function opener(client: PgPool | PostgresJs | PostgresAddress, connections: numb
   )
 }
 
-/** A pool that the store makes for its first transaction, and ends. */
+/** Returns an opener whose pool is created for the first transaction, and ends with the store. */
 function ownPool(connectionString: string, connections: number | undefined): Opener {
   const max = Math.max(1, connections ?? DEFAULT_KEPT)
   let pool: OwnPool | undefined
@@ -459,7 +462,7 @@ interface Pg {
 
 const ignore = (): void => undefined
 
-/** A pool of pg. Without a listener, a connection that is lost ends the process. The next decision reports the error. */
+/** Wraps a pool of pg. Without a listener, a lost connection ends the process. The next decision reports the error. */
 function sharedPool(pool: PgPool, isOwn = false): SharedPool<PgClient> {
   if (pool.listenerCount('error') === 0) pool.on('error', ignore)
   const size = pool.options?.max ?? 0
@@ -470,7 +473,7 @@ function sharedPool(pool: PgPool, isOwn = false): SharedPool<PgClient> {
     },
     async take(onFull) {
       if (!isOwn && pool.idleCount === 0 && pool.totalCount >= size) onFull()
-      // A server that is being stopped can end a connection in the packet that opens it. A promise would resolve after the error, and nobody would listen to it.
+      // A server that stops can end a connection in the packet that opens it. A promise would resolve after the error, so the error would have no listener.
       return new Promise((resolve, reject) => {
         pool.connect((error, client) => {
           if (client === undefined) return reject(error!)
@@ -480,7 +483,7 @@ function sharedPool(pool: PgPool, isOwn = false): SharedPool<PgClient> {
       })
     },
     putBack(client, isBroken) {
-      // One that is being closed may still report an error.
+      // A connection that is being closed may still report an error.
       if (!isBroken && pool.ending !== true) client.off('error', ignore)
       client.release(isBroken)
     },
@@ -500,8 +503,9 @@ function pgSession(own: Connections<PgClient>, client: PgClient): Session<Found>
 const undone = new Error('undone')
 
 /**
- * A connection of postgres.js, for one transaction. Not `reserve`: a connection that is lost while it is reserved stays in the pool, or ends
- * the process, and with `fetch_types: false` none is ever reserved. A connection that is lost returns by itself: the transaction must not be ended then.
+ * Opens a connection of postgres.js for one transaction. It does not use `reserve`: a reserved connection that is lost stays in the pool or ends the
+ * process, and with `fetch_types: false` no connection is ever reserved. A lost connection returns to the pool by itself, so the transaction must not be
+ * ended then.
  */
 function openPostgresJs(sql: PostgresJs): Promise<Session<Found>> {
   return new Promise((resolve, reject) => {
@@ -545,14 +549,14 @@ function openPostgresJs(sql: PostgresJs): Promise<Session<Found>> {
   })
 }
 
-/** The rows of all statements. `pg` returns an object for each statement, or for the only one; postgres.js an array of rows. */
+/** Returns the rows of all statements. `pg` returns one object for each statement. postgres.js returns arrays of rows. */
 function rowsOf(answer: unknown): readonly Found[] {
   return ([answer].flat(2) as (Found & { readonly rows?: readonly Found[] })[]).flatMap(
     (each) => each.rows ?? named(each),
   )
 }
 
-/** postgres.js can be set to change the names of columns. */
+/** Reads the columns by their order, because postgres.js can be set to change their names. */
 function named(row: Found): Found {
   const values = Object.values(row) as [string]
   const [key, state, value] = values.length === 1 ? [null, null, ...values] : (values as string[])

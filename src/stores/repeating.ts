@@ -13,11 +13,11 @@ import {
   type SyncStore,
 } from './store.ts'
 
-/** The most charges whose adjustments are kept. One takes 300 to 400 bytes. */
+/** The most charges of adjustments that are kept. A charge takes 300 to 400 bytes. */
 const MOST = 10_000
 /** Milliseconds for which an adjustment is repeated. */
 const LONGEST = 60_000
-/** Milliseconds before adjustments are repeated, at least and at most, and how many are sent then. */
+/** The least and the most milliseconds before adjustments are repeated, and how many are sent then. */
 const PAUSE = 5
 const LONGEST_PAUSE = 15
 const AT_ONCE = 100
@@ -29,8 +29,8 @@ interface Kept {
 }
 
 /**
- * Repeats refunds, settlements and releases of a store that decides at once and was busy. Nobody waits for them: they are tried once, without a
- * wait, and then in the background for a minute. At most 10,000 charges are kept. Penalties fail at once, since a reset would have to end them.
+ * Repeats refunds, settlements and releases if a store that decides at once is busy. Callers do not wait: an adjustment is tried once without a wait, and
+ * then in the background for a minute. At most 10,000 charges are kept. Penalties fail at once, because a reset would have to remove a kept penalty.
  */
 export class RepeatingStore implements SyncStore {
   readonly sync = true
@@ -41,7 +41,7 @@ export class RepeatingStore implements SyncStore {
   readonly wrappers: SyncStore['wrappers']
   readonly #inner: SyncStore
   readonly #kept = new Set<Kept>()
-  /** Charges in the adjustments. */
+  /** The number of charges in the kept adjustments. */
   #charges = 0
   #cancel: (() => void) | undefined
   readonly #warn = rareWarning('SLUICE_FILE_BUSY')
@@ -59,7 +59,7 @@ export class RepeatingStore implements SyncStore {
     else this.#adjust(operation, reply)
   }
 
-  /** Sends what is left, and waits for the lock as a decision does. */
+  /** Sends the kept adjustments. Waits for the lock as a decision does. */
   readonly close = (): void => {
     this.#cancel?.()
     this.#send(this.#kept)
@@ -73,7 +73,7 @@ export class RepeatingStore implements SyncStore {
     } catch (error) {
       const { charges, units, receipt } = operation
       if (!isBusy(error) || this.#charges + charges.length > MOST) return reply.failed(error)
-      // Its caller may change the charges from now on.
+      // The charges are copied because the caller may change them after this.
       const kept: Adjusting = { kind: 'adjust', charges: charges.map(keptCharge), units: [...units], receipt }
       this.#kept.add({ operation: kept, until: performance.now() + LONGEST })
       this.#charges += charges.length
@@ -93,7 +93,7 @@ export class RepeatingStore implements SyncStore {
     this.#repeatLater()
   }
 
-  /** Sends adjustments in their order, until the store is busy. What is too old, or fails otherwise, is lost with a warning. */
+  /** Sends adjustments in their order, until the store is busy. An adjustment that is too old, or fails for another reason, is lost with a warning. */
   #send(all: Iterable<Kept>, within?: number): void {
     for (const kept of all) {
       const { operation, until } = kept

@@ -1,10 +1,10 @@
 import { SluiceError } from '../util/errors.ts'
 
-/** What a transaction writes, and what it returns. */
+/** The writes of a transaction, and its result. */
 export interface Changes<Result> {
-  /** Every write, or none. `row` undefined: delete the row. `expiresAt`: epoch milliseconds from which on the row may be deleted. */
+  /** The writes. The database stores all of them or none. */
   readonly writes: readonly RowWrite[]
-  /** What `transact` returns once the writes are stored. */
+  /** The result that `transact` returns when the writes are stored. */
   readonly result: Result
 }
 
@@ -14,22 +14,22 @@ export interface RowWrite {
   readonly key: string
   /** The bytes to store; undefined to delete the row. */
   readonly row: Uint8Array | undefined
-  /** Epoch milliseconds from which on the row may be deleted. Late is harmless, early admits too much. */
+  /** The epoch millisecond from which on the row may be deleted. A late deletion is harmless. An early one admits too many requests. */
   readonly expiresAt: number
 }
 
-/** What the engine does with the rows of some keys. It is pure: a transaction that is repeated calls it again. */
+/** Decides about the rows of some keys. The function is pure, because a repeated transaction calls it again. */
 export type Change<Result> = (rows: readonly (Uint8Array | undefined)[], now: number) => Changes<Result>
 
-/** What a transaction is for. */
+/** Information about a transaction. */
 export interface TransactionInfo {
   /** True if `change` returns no writes. */
   readonly readOnly: boolean
-  /** Milliseconds for which somebody waits for the result. The database may end the transaction then. Default: its own time-out. */
+  /** Milliseconds for which the caller waits for the result. The database may end the transaction after that. Default: its own time-out. */
   readonly within?: number
 }
 
-/** A database, as far as `rowStore` needs it. */
+/** A database with transactions, in the form that `rowStore` needs. */
 export interface RowDatabase {
   /**
    * Reads the rows of `keys`, calls `change` with them, stores the writes that it returns, and returns its result. No other transaction on
@@ -42,25 +42,25 @@ export interface RowDatabase {
    */
   transact<Result>(keys: readonly string[], change: Change<Result>, options: TransactionInfo): Promise<Result> | Result
   /**
-   * The most keys that `keys` may have, from 1. An operation that has more keys on its own is a transaction of its own. Default: no
-   * limit; up to 256 operations share a transaction.
+   * The most keys of a transaction, from 1. An operation that has more keys itself has a transaction of its own. Default: no limit. Up to 256 operations
+   * share a transaction.
    */
   readonly mostKeys?: number
   /** The most transactions at a time, from 1. They have no key in common. Default: 4. */
   readonly inFlight?: number
-  /** Resolves when connection, table and rights are right. Rejects with `STORE_SETUP`, and what to do. Default: there is nothing to check. */
+  /** Resolves if connection, table and rights are correct. Rejects with `STORE_SETUP` and a message that says what to do. Default: there is nothing to check. */
   ready?(): Promise<void>
   /** Releases the resources of the database, if the store owns them. */
   close?(): Promise<void> | void
-  /** Where the rows are, with a name for messages. Databases with the same object count in one place. Default: each database is a place. */
+  /** The place of the rows, with a name for messages. Databases with the same object count in one place. Default: each database is a place. */
   readonly place?: { readonly name: string }
-  /** `'record'` if a transaction has one key. A stack is refused then. Default: a transaction has any number of keys. */
+  /** `'record'` if a transaction can only have one key. A stack is refused then. Default: a transaction has any number of keys. */
   readonly together?: 'record'
 }
 
 /**
- * Other transactions have locked rows: thrown by `transact` of a `RowDatabase`. The operations on other rows are repeated without them, and the
- * operations on a locked row are tried once more alone. Then they reject with this error, whose code is `STORE_BUSY`.
+ * The error that `transact` of a `RowDatabase` throws if other transactions have locked rows. Operations on other rows are repeated without them.
+ * Operations on a locked row are tried once more alone, and then reject with this error. Its code is `STORE_BUSY`.
  * @example throw new BusyRows(lockedKeys, { cause: error })
  */
 export class BusyRows extends SluiceError {

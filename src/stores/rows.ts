@@ -42,17 +42,17 @@ export {
 
 /** A database whose `transact` returns its result at once. */
 export interface SyncRowDatabase extends RowDatabase {
-  /** Says so: a function does not show it. */
+  /** Marks the database. */
   readonly sync: true
   transact<Result>(keys: readonly string[], change: Change<Result>, options: TransactionInfo): Result
   close?(): void
 }
 
-/** A database whose keys can be listed: for the command line. */
+/** A database whose keys can be listed. The command line uses it. */
 export interface ListedDatabase extends RowDatabase {
-  /** Returns the first keys after one, in the order of the database. The one before the first is `''`. */
+  /** Returns the first keys after `key`, in the order of the database. `''` is before all keys. */
   keysAfter(key: string, most: number): Promise<readonly string[]> | readonly string[]
-  /** Returns about how many keys there are. */
+  /** Returns the approximate number of keys. */
   size(): Promise<number> | number
 }
 
@@ -62,24 +62,24 @@ export interface RowStoreOptions {
   readonly clock?: Clock
 }
 
-/** Operations in one transaction. */
+/** The most operations in one transaction. */
 const MOST_GATHERED = 256
-/** Transactions at a time. */
+/** The default of `inFlight`. */
 const MOST_IN_FLIGHT = 4
-/** Milliseconds for which a key has transactions of its own after its row was locked. */
+/** Milliseconds for which a key has transactions of its own after another transaction has locked its row. */
 const APART_MS = 1000
-/** Keys that have transactions of their own. */
+/** The most keys that have transactions of their own. */
 const MOST_APART = 256
-/** Milliseconds for which a transaction of such a key waits while it has rows of other keys, too: it delays their other operations. */
+/** Milliseconds for which a transaction of such a key waits if it also has rows of other keys, because it delays their operations. */
 const SHORT_WAIT_MS = 10
-/** Clocks differ, so a row is kept a second longer than it counts. */
+/** Milliseconds for which a row is kept after it has expired, because clocks differ. */
 const GRACE_MS = 1000
-/** The microseconds of 1973. A time before is one in other units. */
+/** A time in microseconds in the year 1973. An earlier time is in other units. */
 const EARLIEST = 1e14
 
 /**
- * Makes a store of a database that has transactions, or of a service that stores a row if its version has not changed. All decisions are the
- * package's own: the database only reads and writes rows of bytes. Decisions that arrive while a transaction runs share the next one.
+ * Makes a store of a database that has transactions, or of a service that stores a row if its version has not changed. The package makes all decisions:
+ * the database only reads and writes rows of bytes. Decisions that arrive while a transaction runs share the next transaction.
  *
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. A decision rejects with `STORE_FAILED` if the database failed, with its error as the `cause`,
  * and with `DAMAGED_ROW` for a row that is not as it was written.
@@ -98,12 +98,12 @@ export function rowStore(database: SyncRowDatabase, options?: RowStoreOptions): 
 export function rowStore(database: SwapDatabase, options?: RowStoreOptions): AsyncStore
 export function rowStore(database: RowDatabase, options?: RowStoreOptions): AsyncStore
 export function rowStore(database: RowDatabase | SwapDatabase, options: RowStoreOptions = {}): Store {
-  // A receipt of another process names the algorithms of its limits, and a row the one that wrote it.
+  // A receipt of another process and a stored row can name algorithms that this program does not use.
   bringAll()
   return rowStoreWith(wrappers, database, options)
 }
 
-/** Makes the same store with other wrappers, and without algorithms that the program has not brought. */
+/** Makes the same store with other wrappers. It only knows the algorithms that the program uses. */
 export function rowStoreWith(wrappers: Wrappers, given: RowDatabase | SwapDatabase, options: RowStoreOptions): Store {
   options = knownOptions('rowStore', options, ['clock'])
   const database = swapRows(given) ?? (given as RowDatabase)
@@ -137,7 +137,7 @@ export function databaseIn({ place }: Store): RowDatabase | undefined {
 const databases = shared('databases of places', () => new WeakMap<Place, RowDatabase>())
 const places = shared('databases', () => new WeakMap<object, Place>())
 
-/** What both kinds of stores have: a database, its clock, and transactions. */
+/** The common part of both kinds of stores: a database, its clock, and transactions. */
 class RowsStore {
   readonly answersAlways = false
   readonly wrappers: Wrappers
@@ -147,7 +147,7 @@ class RowsStore {
   protected readonly database: RowDatabase
   protected isClosed = false
   readonly #given: Clock | undefined
-  /** Milliseconds by which the clock of the database is ahead of that of this process, as of the last transaction. */
+  /** Milliseconds by which the clock of the database was ahead of the clock of this process in the last transaction. */
   #ahead = 0
 
   constructor(database: RowDatabase, given: Clock | undefined, wrappers: Wrappers) {
@@ -160,7 +160,8 @@ class RowsStore {
   }
 
   /**
-   * Returns the error of each operation. One that fails, such as for a damaged row, changes nothing and stops no other.
+   * Runs operations in one transaction. Returns the error of each operation. An operation that fails, such as for a damaged row, changes nothing, and the
+   * others are still done.
    * @param most the most milliseconds to wait
    */
   protected transactAll(operations: readonly Pending[], most = Infinity): Promise<unknown[]> | unknown[] {
@@ -179,10 +180,10 @@ class RowsStore {
   }
 }
 
-/** The operation is read when it happens, because it may have been given up by then. */
+/** An operation for a transaction. `operation` is read when it is executed, because it may have been given up by then. */
 interface Pending {
   readonly operation: Operation
-  /** Milliseconds for which somebody still waits; `undefined` if the operation does not say. */
+  /** Milliseconds for which the caller still waits; `undefined` if the operation has no such limit. */
   readonly within?: number | undefined
 }
 
@@ -224,7 +225,7 @@ class Waiting extends Underway implements Pending {
     return within === undefined ? undefined : Math.max(1, Math.ceil(within + this.#arrived - performance.now()))
   }
 
-  /** Returns true once: if a transaction with other keys has failed because of locked rows, and somebody waits. */
+  /** Returns true once, if a transaction with other keys has failed because of locked rows, and the caller still waits. */
   mayRepeat(keys: ReadonlySet<string>): boolean {
     if (this.#isRepeated || this.isGivenUp || this.keys.length === keys.size) return false
     return (this.#isRepeated = true)
@@ -236,10 +237,10 @@ class AsyncRows extends RowsStore implements AsyncStore {
   #waiting = new Set<Waiting>()
   #isScheduled = false
   #inFlight = 0
-  /** The keys of the transactions that run. */
+  /** The keys of the running transactions. */
   readonly #taken = new Set<string>()
   readonly #apart = new KeysApart()
-  /** True while a transaction of a key that is apart runs: one at a time, so that locked rows hold up one connection. */
+  /** True while a transaction of a key that is apart runs. There is only one at a time, so that locked rows block only one connection. */
   #isApart = false
 
   readonly run = (operation: Operation, reply: Reply): (() => void) | undefined => {
@@ -259,7 +260,7 @@ class AsyncRows extends RowsStore implements AsyncStore {
     }
   }
 
-  /** Transactions that run are not awaited: the database ends them. */
+  /** Does not wait for running transactions: the database ends them. */
   readonly close = async (): Promise<void> => {
     if (this.isClosed) return
     this.isClosed = true
@@ -268,7 +269,7 @@ class AsyncRows extends RowsStore implements AsyncStore {
     await this.database.close?.()
   }
 
-  /** Starts transactions of what waits. Operations on a key keep their order. */
+  /** Starts transactions for the waiting operations. Operations on a key keep their order. */
   readonly #start = (): void => {
     this.#isScheduled = false
     const { inFlight = MOST_IN_FLIGHT } = this.database
@@ -279,7 +280,7 @@ class AsyncRows extends RowsStore implements AsyncStore {
     }
   }
 
-  /** Removes and returns operations whose keys are free: either of one key that is apart, or of keys that are not. */
+  /** Removes and returns operations whose keys are free: those of one key that is apart, or those of keys that are not apart. */
   #nextBatch(): Waiting[] {
     const { mostKeys = Infinity } = this.database
     const batch: Waiting[] = []
@@ -295,7 +296,7 @@ class AsyncRows extends RowsStore implements AsyncStore {
         common = apart
         batch.push(each)
         for (const key of added) keys.add(key)
-        // What waits for a locked row does not delay operations on its other keys.
+        // An operation that waits for a locked row does not delay operations on its other keys.
       } else for (const key of apart === undefined ? each.keys : [apart]) taken.add(key)
     }
     for (const each of batch) this.#waiting.delete(each)
@@ -322,14 +323,14 @@ class AsyncRows extends RowsStore implements AsyncStore {
         if (failures[i] === undefined) void each.done()
         else each.fail(failures[i])
     } catch (error) {
-      // A row that would be too large fails its own operation, not those that share the transaction.
+      // If a row is too large, only its own operation fails, so all operations of the transaction are repeated one by one.
       if (isRejection(error) && batch.length > 1)
         for (const each of batch) await this.#settle([each], new Set(each.keys), most)
       else this.#fail(batch, keys, failed(error))
     }
   }
 
-  /** All operations of a transaction get the same error. Those that may succeed without the locked rows are repeated first. */
+  /** Fails the operations of a transaction. First repeats those that may succeed without the locked rows. */
   #fail(batch: readonly Waiting[], keys: ReadonlySet<string>, failure: SluiceError): void {
     const locked = lockedKeys(failure)
     this.#apart.add(locked)
@@ -337,13 +338,13 @@ class AsyncRows extends RowsStore implements AsyncStore {
     this.#waiting = new Set([...repeated, ...this.#waiting])
     for (const each of batch) if (!repeated.includes(each)) each.fail(failure)
     if (repeated.length > 0) return
-    // The row was waited for alone. Whatever has come for it meanwhile waits no longer.
+    // The transaction has waited only for the locked row. Operations on this row that have arrived in the meantime also fail.
     for (const each of this.#waiting)
       if (each.keys.some((key) => locked.includes(key)) && this.#waiting.delete(each)) each.fail(failure)
   }
 }
 
-/** Keys whose rows were locked in the last second. They have transactions of their own, so that they do not delay others. */
+/** Keys whose rows were locked in the last second. They have transactions of their own, so that they do not delay other keys. */
 class KeysApart {
   readonly #until = new Map<string, number>()
 
@@ -385,7 +386,7 @@ class Records {
     return madeOnce(this.#records, place, () => new KeyRecord(this.#rows.get(place)))
   }
 
-  /** Returns what is noted of a receipt. Throws `DAMAGED_ROW`. */
+  /** Returns the note of a receipt. Throws `DAMAGED_ROW`. */
   noteOf(id: string): Note | undefined {
     const row = this.#rows.get(noteKey(id))
     return this.#notes.get(id) ?? (row && decodeNote(row))
@@ -428,7 +429,7 @@ class KeyRecord {
     })
   }
 
-  /** Resets all rows. A record that is damaged is deleted. */
+  /** Resets all rows. Deletes a damaged record. */
   forget(now: number): void {
     this.#isDeleted = this.#bytes !== undefined
     try {
@@ -450,7 +451,7 @@ class KeyRecord {
   }
 }
 
-/** The limiter and the key of a record; `undefined` for a text that is none. */
+/** Returns the limiter and the key of a record; `undefined` for a text that is not the key of a record. */
 export function readRecordKey(record: string): { limiter: string; key: string } | undefined {
   try {
     const [limiter, key] = JSON.parse(record) as unknown[]
@@ -460,7 +461,7 @@ export function readRecordKey(record: string): { limiter: string; key: string } 
   }
 }
 
-/** The key of a record. Any text can be in it. The result is well-formed, and without NUL. */
+/** Returns the key of a record. `limiter` and `key` can be any texts. The result is well-formed and has no NUL. */
 export function recordKey(limiter: string, key: string): string {
   return JSON.stringify([limiter, key])
 }
@@ -491,7 +492,7 @@ function executeOnce(operation: Adjusting | Renewing, records: Records, now: num
   if (note !== undefined) records.keep(id, note)
 }
 
-/** Reads every row before anything is changed, so that an operation fails as a whole. */
+/** Executes an operation. Reads every row before it changes one, so that an operation fails as a whole. */
 function execute(operation: Operation, records: Records, now: number): void {
   if (operation.kind === 'forget') return records.of(operation.limiter, operation.key).forget(now)
   const { charges } = operation
@@ -505,7 +506,7 @@ function execute(operation: Operation, records: Records, now: number): void {
   } else if (operation.kind === 'lock') {
     for (const row of rows) lock(row, now, Math.round(operation.ms * 1000), operation.mode)
   } else {
-    // The transaction may be repeated, so nothing of an earlier attempt may stay.
+    // The transaction may be repeated, so results of an earlier attempt are removed.
     for (const charge of charges) {
       charge.markCharged(0, 0)
       charge.markLocked(0)
@@ -523,7 +524,7 @@ function isRejection(error: unknown): boolean {
   return error instanceof SluiceError && (error.code === 'STORE_REJECTED' || error.code === 'DAMAGED_ROW')
 }
 
-/** The keys of the rows that other transactions have locked. The error may be of another copy of the package. */
+/** Returns the keys of rows that other transactions have locked. The error may come from another copy of the package. */
 function lockedKeys(failure: SluiceError): readonly string[] {
   return failure.code === 'STORE_BUSY' ? ((failure as Partial<BusyRows>).keys ?? []) : []
 }

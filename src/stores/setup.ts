@@ -4,14 +4,14 @@ import { detached } from '../util/maybe-promise.ts'
 import { warn } from '../util/warn.ts'
 import type { Store } from './store.ts'
 
-// What stores do about a server that is not set up for them: `ready`, and the error of a decision that the server refuses.
+// Errors about a server that is not set up for a store: of `ready`, and of a decision that the server refuses.
 
 /** Returns the error of a store that is not set up. The problems say what to do. */
 export function setupError(problems: readonly string[], cause?: unknown): SluiceError {
   return new SluiceError('STORE_SETUP', problems.join('. '), cause === undefined ? {} : { cause })
 }
 
-/** The names of a table, as stores take them. */
+/** The names of a table in the options of a store. */
 export interface TableNames {
   readonly table?: string | undefined
   readonly schema?: string | undefined
@@ -23,15 +23,15 @@ export const CHECKING = 10_000
 /** The rights that a store needs in its table. */
 export const RIGHTS = ['SELECT', 'INSERT', 'UPDATE', 'DELETE'] as const
 
-/** How the driver of a database checks its set-up. */
+/** The functions of a database that check its set-up. */
 export interface Check {
   /** Returns a sentence for each problem, with the statement that solves it. */
   problems(): Promise<readonly string[]>
-  /** Returns true for an error of a connection that no later time would help: the user, the password or the database is wrong. */
+  /** Returns true for an error of a connection that a retry cannot solve: the user, the password or the database is wrong. */
   isRefused(error: unknown): boolean
 }
 
-/** Resolves when the set-up is right. Rejects with `STORE_SETUP`, and with `STORE_FAILED` when the server does not answer. */
+/** Resolves if the set-up is correct. Rejects with `STORE_SETUP` if not, and with `STORE_FAILED` if the server does not answer. */
 export async function verifySetup({ problems, isRefused }: Check): Promise<void> {
   let found: readonly string[]
   try {
@@ -45,7 +45,7 @@ export async function verifySetup({ problems, isRefused }: Check): Promise<void>
   if (found.length > 0) throw setupError(found)
 }
 
-/** Returns the error of a decision that the server has refused. It has the text of `ready`, or that of the server if `ready` finds nothing. */
+/** Returns the error of a decision that the server has refused. It has the text of `ready`, or the text of the server if `ready` finds no problem. */
 export async function refusedBy(check: Check, cause: unknown): Promise<SluiceError> {
   try {
     await verifySetup(check)
@@ -58,7 +58,7 @@ export async function refusedBy(check: Check, cause: unknown): Promise<SluiceErr
   )
 }
 
-/** Returns the command that creates a table. `scheme`: what URLs of the database begin with. */
+/** Returns the command that creates a table. `scheme` is the scheme of URLs of the database. */
 export function migrateCommand(scheme: string, { table, schema }: TableNames): string {
   const options = [
     ...(table === undefined ? [] : ['--table', word(table)]),
@@ -67,12 +67,12 @@ export function migrateCommand(scheme: string, { table, schema }: TableNames): s
   return [`npx sluice migrate ${scheme}://… --apply`, ...options].join(' ')
 }
 
-/** Writes a word for a shell. */
+/** Quotes a word for a shell if necessary. */
 function word(text: string): string {
   return /^[\w-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }
 
-/** What to do about a table that has wrong columns. It may belong to another program, so nothing is changed without its owner. */
+/** Returns the problem of a table with wrong columns. The table may belong to another program, so the text gives both choices. */
 export function wrongColumns(table: string, differences: readonly string[], create: string): string {
   return (
     `The table ${table} has other columns: ${differences.join('; ')}. If it is a table of sluice, delete it and create it again; ` +
@@ -83,7 +83,7 @@ export function wrongColumns(table: string, differences: readonly string[], crea
 const checked = shared('checked stores', () => new WeakSet<() => Promise<void>>())
 
 /**
- * Checks the set-up of a store in the background, once. What is wrong becomes the warning `SLUICE_SETUP`. Other errors are ignored: a guard
+ * Checks the set-up of a store in the background, once. A wrong set-up becomes the warning `SLUICE_SETUP`. Other errors are ignored, because a guard
  * reports a store that does not answer.
  */
 export function checkInBackground({ ready }: Store): void {

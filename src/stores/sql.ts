@@ -6,11 +6,11 @@ import { milliseconds, refuse, wholeNumber } from '../util/validate.ts'
 import { BusyRows, type Change, type RowDatabase } from './rows.ts'
 import type { TableNames } from './setup.ts'
 
-// What the stores in SQL databases share.
+// The common parts of the stores in SQL databases.
 
 const places = shared('SQL places', () => new WeakMap<object, Map<string, { readonly name: string }>>())
 
-/** Returns the place of a table that a client reaches: the same object for the same two. */
+/** Returns the place of a table: the same object for the same client and name. */
 export function placeOf(client: object, name: string): { readonly name: string } {
   const known = madeOnce(places, client, () => new Map<string, { readonly name: string }>())
   return madeOnce(known, name, () => ({ name }))
@@ -33,7 +33,7 @@ export function tableName({ table = 'sluice', schema }: TableNames, quote: strin
   return schema === undefined ? name : `${quoted('schema', schema, quote, longest)}.${name}`
 }
 
-/** Loads a package that the user has installed. Throws `MISSING_PACKAGE`, with what is needed. */
+/** Loads a package that the user has installed. Throws `MISSING_PACKAGE` with the text `needed`. */
 export function installed(name: string, needed: string): unknown {
   try {
     const { createRequire } = builtin('node:module') as { createRequire(from: string): (name: string) => unknown }
@@ -43,36 +43,36 @@ export function installed(name: string, needed: string): unknown {
   }
 }
 
-/** Returns the hexadecimal digits of a key. A statement with nothing but digits in it cannot be changed by a client. */
+/** Returns the hexadecimal digits of a key. A key of a client that is only digits in a statement cannot change the statement. */
 export function hexOf(key: string | Uint8Array): string {
   return Buffer.from(key as string).toString('hex')
 }
 
-/** A connection that one transaction has for itself. */
+/** A connection that only one transaction uses. */
 export interface Session<Row> {
   /** Runs one or more statements, and returns their rows. */
   query(text: string): Promise<readonly Row[]>
-  /** Returns the connection. With `isBroken`, it is closed instead where the client can do that. */
+  /** Returns the connection to its pool. With `isBroken`, closes it instead if the client can do that. */
   release(isBroken: boolean): void
 }
 
-/** Milliseconds after which a connection counts as lost, beyond the time that the server has for a statement. */
+/** A connection without an answer counts as lost so many milliseconds after the time that the server has for a statement. */
 export const PATIENCE = 1000
-/** The longest timer. */
+/** The longest time-out in milliseconds: timers of Node have 31 bits. */
 const LONGEST = 2 ** 31 - 1 - PATIENCE
 
 /** Options of the stores in SQL databases with servers. */
 export interface SqlStoreOptions {
   /**
-   * The most time that a transaction has on the server: milliseconds, or a text such as `'200ms'`. If a guard waits for a shorter time, the
-   * transaction has this time. Three quarters of it are for locks. Default: 1000.
+   * The longest time of a transaction on the server: milliseconds, or a text such as `'200ms'`. If a guard waits for a shorter time, this shorter time
+   * applies. A transaction waits for locks for three quarters of it. Default: 1000.
    */
   readonly timeout?: number | string
   /**
-   * The most connections that the store keeps while it decides, so that decisions do not wait for other queries of the pool: at most half of the
+   * The most connections of the pool that the store keeps while it decides, so that decisions do not wait for other queries. It keeps at most half of the
    * pool, and none of a pool with fewer than four. They go back to the pool after five seconds without a decision. 0: none. Default: 2.
    *
-   * With the `connectionString` of PostgreSQL, the size of the store's own pool. postgres.js cannot keep connections.
+   * With the `connectionString` of PostgreSQL, it is the size of the store's own pool. The store keeps no connections of postgres.js.
    */
   readonly connections?: number
   /** Uses this clock instead of the server's: for tests. */
@@ -84,9 +84,9 @@ export function timeoutOf(given: number | string = 1000): number {
   return ms <= LONGEST ? ms : refuse('timeout', `at most ${LONGEST} milliseconds`, given)
 }
 
-/** Milliseconds for which a row without a state is kept. Its transaction follows at once. */
+/** Milliseconds for which an inserted row without a state is kept. The transaction that writes the state follows at once. */
 export const SEED_TTL = 60_000
-/** Expired rows that are many for one step of a sweeper. */
+/** With so many expired rows in one step, a sweeper soon makes the next step. */
 export const MANY = 500
 /** How often a transaction is repeated. */
 export const MOST_REPEATS = 5
@@ -95,23 +95,23 @@ export function connectionsGiven(given: number | undefined): number | undefined 
   return given === undefined ? undefined : wholeNumber('connections', given, 0)
 }
 
-/** Returns the part of a time-out for which a statement waits for locks. The rest is for the rows that are not locked. */
+/** Returns the part of a time-out for which a statement waits for locks. In the rest, operations on rows that are not locked can be repeated. */
 export function lockTimeOf(ms: number): number {
   return Math.ceil((ms * 3) / 4)
 }
 
 /**
- * What an error says. `'undone'`: the server has undone the transaction, such as one of two that wait for each other. `'locked'`: it may have waited for
- * a lock for too long. `'wrong'`: the table, its columns or the rights are wrong.
+ * What an error means. `'undone'`: the server has undone the transaction, such as after a deadlock. `'locked'`: the transaction may have waited too long
+ * for a lock. `'wrong'`: the table, its columns or the rights are wrong.
  */
 export type Fault = 'undone' | 'locked' | 'wrong'
 
-/** What `repeated` needs to know about a database. */
+/** The functions of a database that `repeated` uses. */
 export interface Faults {
   faultOf(error: unknown): Fault | undefined
-  /** Returns those of `keys` whose rows other transactions have locked now. Takes at most so many milliseconds. */
+  /** Returns the keys whose rows other transactions have locked now. Takes at most `ms` milliseconds. */
   lockedOf(keys: readonly string[], ms: number): Promise<readonly string[]>
-  /** Returns the error of a transaction that the table or the rights do not allow. It says what to do. */
+  /** Returns an error that says what to do about a wrong table or missing rights. */
   explained(error: unknown): Promise<Error>
 }
 
@@ -134,7 +134,7 @@ async function repeated<Result>(
       const fault = faultOf(error)
       if (fault === 'wrong') throw await explained(error)
       const left = end - performance.now()
-      // A server may wait for locks for a shorter time than the transaction has.
+      // A server can be set to wait for locks for a shorter time than the transaction has.
       const locked = fault === 'locked' && left < ms / 2 ? await lockedOf(keys, Math.max(1, Math.ceil(left / 2))) : []
       if (locked.length > 0) throw new BusyRows(locked, { cause: error })
       if (fault === undefined || (fault === 'locked' && left < 1)) throw error
@@ -143,7 +143,7 @@ async function repeated<Result>(
   }
 }
 
-/** Runs one transaction, which has so many milliseconds. */
+/** Runs one transaction, which has `ms` milliseconds. */
 export type Attempt = <Result>(
   keys: readonly string[],
   change: Change<Result>,
@@ -151,7 +151,7 @@ export type Attempt = <Result>(
   ms: number,
 ) => Promise<Result>
 
-/** Returns the `transact` of a database. Expired rows are deleted after a transaction. */
+/** Returns the `transact` of a database. After a transaction, it deletes expired rows. */
 export function transactionsOf(
   timeout: number,
   attempt: Attempt,
@@ -171,9 +171,10 @@ export function transactionsOf(
 export type Commit = <Result>(answer: Promise<Result>) => Promise<Result>
 
 /**
- * Returns a function that runs work with a session for so many milliseconds. `open` gets a function that says whether the session comes too late.
- * Rejects if no answer comes within a second more, and closes the connection: a network that swallows packets reports no error. After any other error,
- * the transaction ends. `isBrokenBy` says which errors make a connection useless.
+ * Returns a function that runs work with a session for `given` milliseconds. A second later, it rejects if there is no answer, and closes the
+ * connection: a network that drops packets reports no error. After any other error, it rolls the transaction back.
+ * @param open gets a function that returns true if the session comes too late
+ * @param isBrokenBy returns true for errors that make a connection useless
  */
 export function sessionsOf<Own extends Session<unknown>>(
   open: (isOver: () => boolean) => Promise<Own>,
@@ -223,7 +224,7 @@ export function sessionsOf<Own extends Session<unknown>>(
         release(true)
         reject(isCommitting ? unknownOutcome(lost(ms)) : lost(ms))
       }
-      // A process that was busy for so long reads first what has arrived.
+      // If the process was busy, it first reads the answers that have arrived.
       timer = setTimeout(() => setImmediate(expire), ms)
     })
     try {
@@ -250,14 +251,14 @@ function succeeds(promise: Promise<unknown>): Promise<boolean> {
   )
 }
 
-/** Milliseconds between two steps of a sweeper that finds little, and of one that finds much. */
+/** Milliseconds between two steps of a sweeper, if it finds few expired rows, and if it finds many. */
 const PAUSE = 1000
 const SHORT_PAUSE = 50
 
 /**
- * Returns what deletes expired rows in small steps, called after each decision, so a process that decides nothing does nothing. A step that finds
- * much is soon followed by the next one.
- * @param step deletes some rows, and returns true if there were many. It is tried again after an error.
+ * Returns a function that deletes expired rows in small steps. It is called after each decision, so there are no steps without decisions. If a step finds
+ * many rows, the next step follows soon.
+ * @param step deletes some rows, and returns true if there were many. It is called again after an error
  */
 function sweeperOf(step: () => Promise<boolean>): () => Promise<void> {
   let due = 0

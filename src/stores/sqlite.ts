@@ -35,7 +35,7 @@ export interface SqliteDatabase {
 export interface SqliteStatement {
   /** Returns the first row. */
   get(...values: (string | number | Uint8Array)[]): unknown
-  /** Runs it. */
+  /** Runs the statement. */
   run(...values: (string | number | Uint8Array)[]): unknown
 }
 
@@ -44,8 +44,8 @@ export interface SqliteStoreOptions {
   /** The name of the table, which is created if it does not exist. Default: `'sluice'`. */
   readonly table?: string
   /**
-   * How long one decision waits at most while other processes write to the file: milliseconds, or a text such as `'200ms'`. The process does
-   * nothing else meanwhile, so all waits for a file together take at most a second, of which 100 ms come back in each second. Default: 1000.
+   * The longest time that one decision waits while other processes write to the file: milliseconds, or a text such as `'200ms'`. The process is blocked
+   * while it waits. So all waits for a file together take at most a second, of which 100 ms come back in each second. Default: 1000.
    */
   readonly timeout?: number | string
   /** Uses this clock instead of the system's: for tests. */
@@ -56,23 +56,23 @@ export interface SqliteStoreOptions {
 const TIMEOUT = 1000
 /** The longest pause, in milliseconds, before a locked file is tried again. A transaction takes less than a tenth of it. */
 const PAUSE = 0.5
-/** Milliseconds by which a pause is usually too long on a machine that does nothing else. */
+/** Milliseconds by which a pause is usually too long on an idle machine. */
 const LATE = 0.1
-/** The first milliseconds of a wait for a file that is in use, and the part of them that the budget gets back. */
+/** The first milliseconds of a wait that ends well, and the part of them that the budget gets back. */
 const SHORT = 10
 const GIVEN_BACK = 0.9
-/** Milliseconds between two looks at whether a file was replaced. */
+/** Milliseconds between two checks whether a file was replaced. */
 const LOOK_EVERY = 1000
-/** The decisions before a step that deletes expired rows, and the rows that a step looks at: more than these decisions can insert. */
+/** How many decisions come before a step that deletes expired rows, and how many rows a step checks: more than these decisions insert. */
 const EVERY = 16
 const STEP = 100
-/** Each key begins with `[`, so it comes before this text. */
+/** A text after all keys, which begin with `[` or a letter. */
 const AFTER_ALL = '~'
 const LONGEST_NAME = 63
 const BRACKETS = ['BEGIN IMMEDIATE', 'BEGIN', 'COMMIT', 'ROLLBACK'] as const
 const SETTINGS = 'PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL'
 
-/** What an error means, and what to do. */
+/** The code of an error, and a text that says what to do. */
 type Advice = readonly [code: SluiceErrorCode, text: string]
 
 const DAMAGED =
@@ -92,50 +92,50 @@ const OTHER_TABLE: Advice = [
   'The table has other columns, or was deleted. Choose another name with the option `table`. If it is a table of sluice, run DROP TABLE on it and start again',
 ]
 
-/** What the warning says. */
+/** The text of the warning `SLUICE_FILE_BUSY`. */
 const IS_BUSY =
   'another process has locked the file for longer than this process may wait: for the `timeout`, and for a second in all, of which 100 ms come back ' +
   'in each second. Until the file is free, decisions fail, and a guard makes them in this process. Look for a program that keeps a transaction open, ' +
   'and for a slow disk. If there are only very many decisions, use a server such as Redis'
 
-/** A statement does not fit the table. Only messages say so. */
+/** Messages about a statement that does not fit the table. These errors have no code of their own. */
 const UNFIT =
   /no such (?:column|table)|has no column|ON CONFLICT clause does not match|cannot modify|may not be (?:dropped|modified)/
 
-/** Nothing changes it: to wait for it is to pause. */
+/** A value that never changes: `Atomics.wait` on it is a pause. */
 const never = new Int32Array(new SharedArrayBuffer(4))
 
 const files = shared('SQLite files', () => new WeakValues<{ readonly name: string }>())
-/** How long this process may still wait for files, by their names, and for open databases. */
+/** The budgets of files by their names, and of open databases. */
 const budgets = shared('SQLite budgets', () => new WeakValues<WaitBudget>())
 const ownBudgets = shared('SQLite budgets of databases', () => new WeakMap<SqliteDatabase, WaitBudget>())
 
-/** How long an attempt is repeated: milliseconds, and never longer than a budget has left. */
+/** How long an attempt is repeated: `ms` milliseconds, and never longer than the rest of the budget. */
 interface Patience {
   readonly ms: number
   readonly budget?: WaitBudget
 }
 
-/** For others that open the file at the start. */
+/** At the start, other processes may open the file, too. */
 const AT_START: Patience = { ms: 5000 }
 const NONE: Patience = { ms: 0 }
 
 /**
- * Makes a store of a file of SQLite: opened by `node:sqlite` where Node has it (22.13 or later), else by the package better-sqlite3. The file and the
- * table are created if they do not exist. All decisions are exact, for all processes on this machine that use the file. A file on a network drive does
- * not work. The clock is the system's.
+ * Makes a store of a file of SQLite. It uses `node:sqlite` if Node has it (22.13 or later), else the package better-sqlite3. The file and the table are
+ * created if they do not exist. All decisions are exact, for all processes on this machine that use the file. A file on a network drive does not work.
+ * The clock is the system's.
  *
- * A decision is a transaction of about 30 µs. It returns at once. While other processes decide, it waits for the `timeout` at most, and the
- * process does nothing else meanwhile. All waits for a file together take at most a second, of which 100 ms come back in each second. Time in which
- * the system gives the processor to other processes does not count. Then a decision fails at once with `STORE_BUSY`, and the process warns. Adapters
- * guard the store: they decide in the process then. The `deadline` of a guard does not shorten a wait, because nothing can end it.
+ * A decision is a transaction of about 30 µs. It returns at once. While other processes decide, it waits for at most the `timeout`, and the process is
+ * blocked. All waits for a file together take at most a second, of which 100 ms come back in each second. Time in which the system runs other processes
+ * does not count. If no time is left, a decision fails at once with `STORE_BUSY`, and the process warns. Adapters guard the store, so decisions are made
+ * in the process then. The `deadline` of a guard does not shorten a wait, because a wait cannot be interrupted.
  *
  * A refund, a settlement or a release that finds the file locked does not wait. It is repeated in the background for up to a minute.
  *
  * If the file is deleted or replaced, a decision at most a second later opens the new one, with a warning.
  *
- * It also takes an open database of either package, which stays open when the store is closed. Its settings are not changed: set its journal to WAL, and
- * its busy time-out to 0.
+ * You can also pass an open database of either package. It stays open when the store is closed, and its settings are not changed: set its journal to WAL
+ * and its busy time-out to 0.
  *
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`; `MISSING_PACKAGE` if there is no way to open the file. The file, and each decision, throws
  * `STORE_SETUP` if it cannot be opened or written, or is no database; `STORE_BUSY` if another process has locked it; and `STORE_FAILED` for other
@@ -175,7 +175,7 @@ interface Settings {
   readonly clock: Clock | undefined
 }
 
-/** Returns the rows of a table in a file. Opens the file again when it was replaced. */
+/** Returns the rows of a table in a file. Opens the file again if it was replaced. */
 function rowsIn(file: string, settings: Settings): SqliteRows {
   if (file === '' || file.includes('\0')) refuse('sqliteStore', 'the name of a file, such as limits.db', file)
   const isFile = file !== ':memory:'
@@ -236,20 +236,20 @@ interface FileSystem {
   ): { readonly dev: bigint; readonly ino: bigint } | undefined
 }
 
-/** Identifies a file on this machine, whatever its name is; `undefined` if there is none. */
+/** Returns an id of a file on this machine that does not depend on its name; `undefined` if there is no file. */
 function idOf(path: string): string | undefined {
   const { statSync } = builtin('node:fs') as FileSystem
   const found = statSync(path, { bigint: true, throwIfNoEntry: false })
   return found && `${found.dev}:${found.ino}`
 }
 
-/** Where a table is, and how long it is waited for. `patience` is for others that create the table. */
+/** Returns the place of a table in an open database, and how long decisions wait for it. `patience` is for the creation of the table. */
 function useOf(database: SqliteDatabase, { name }: Settings) {
   const budget = madeOnce(ownBudgets, database, () => new WaitBudget())
   return { place: placeOf(database, `SQLite, table ${name}`), budget, patience: AT_START }
 }
 
-/** Returns the rows of a table. Creates it if it does not exist. */
+/** Returns the rows of a table. Creates the table if it does not exist. */
 function rowsOf(
   database: SqliteDatabase,
   settings: Settings,
@@ -258,10 +258,10 @@ function rowsOf(
   const { name, timeout, clock = Date } = settings
   const prepare = (text: string): SqliteStatement => explained(place.name, () => database.prepare(text))
   const [begin, beginReading, commit, rollback] = BRACKETS.map(prepare) as [SqliteStatement, ...SqliteStatement[]]
-  /** All of it is stored, or nothing. */
+  /** Runs work in a transaction. */
   const transaction = <Result>(patience: Patience, start: SqliteStatement, work: () => Result): Result =>
     patiently(patience, () => {
-      // A transaction that has begun elsewhere is not rolled back: this fails then.
+      // If the application has begun a transaction, this fails, and that transaction is not rolled back.
       start.run()
       try {
         const result = work()
@@ -284,7 +284,7 @@ ON CONFLICT (key) DO UPDATE SET state = excluded.state, expires_at = excluded.ex
   const warnBusy = rareWarning('SLUICE_FILE_BUSY')
   let decisions = 0
   let swept = ''
-  /** Deletes the expired ones of the next rows, in the order of keys. An index on the expiry would be written by each decision. */
+  /** Deletes the expired rows among the next rows. There is no index on the expiry, because each decision would have to write it. */
   const sweep = (): void => {
     const next = valueOf(last.get(swept)) as string | undefined
     removeExpired.run(swept, next ?? AFTER_ALL, Math.floor(clock.now()))
@@ -315,7 +315,7 @@ ON CONFLICT (key) DO UPDATE SET state = excluded.state, expires_at = excluded.ex
         return result
       }
       const start = readOnly ? beginReading! : begin
-      // Nothing can end a wait that has begun, so `within` says only whether somebody waits at all.
+      // A wait cannot be interrupted, so `within` only says whether the caller waits at all.
       const patience = within === 0 ? NONE : { ms: timeout, budget }
       const result = explained(
         'SQLite could not decide',
@@ -328,14 +328,14 @@ ON CONFLICT (key) DO UPDATE SET state = excluded.state, expires_at = excluded.ex
   }
 }
 
-/** The only column of a row. Databases can be set to return rows as arrays. */
+/** Returns the only column of a row. Databases can be set to return rows as arrays. */
 function valueOf(row: unknown): unknown {
   return row === undefined ? undefined : Object.values(row as object)[0]
 }
 
 function tableOf(name: string): string {
   const columns = 'key TEXT NOT NULL PRIMARY KEY, state BLOB NOT NULL, expires_at INTEGER NOT NULL'
-  // The second statement changes nothing, and fails where nothing may be written.
+  // The second statement changes nothing. It fails if the file may not be written.
   return `CREATE TABLE IF NOT EXISTS ${name} (${columns}) STRICT, WITHOUT ROWID; DELETE FROM ${name} WHERE key = ''`
 }
 
@@ -356,11 +356,11 @@ function checked(given: SqliteDatabase): SqliteDatabase {
 }
 
 /**
- * Tries again while another process has locked the file. The pauses are random and short: those of SQLite grow, so that a process that has waited
- * for long waits longer than one that comes later.
+ * Repeats an attempt while another process has locked the file. The pauses are random and short. The pauses of SQLite itself grow, so a process that has
+ * waited for long would wait longer than one that comes later.
  *
- * A pause that takes longer than it should, because the system runs other processes, counts no more. A lock that is soon free costs the
- * budget little: then the file is only in use, and it gets most of the wait back.
+ * A pause that takes too long, because the system runs other processes, counts only as the time that it should take. If the file is soon free, it was
+ * only in use, so the budget gets most of the wait back.
  */
 function patiently<Result>({ ms, budget }: Patience, attempt: () => Result): Result {
   let waited = 0
@@ -386,7 +386,7 @@ function quietly(work: () => unknown): void {
   try {
     work()
   } catch {
-    // It is done later, or was done before.
+    // The work is done later, or was done before.
   }
 }
 
@@ -404,7 +404,7 @@ function explained<Result>(what: string, work: () => Result, observe?: (code: Sl
   }
 }
 
-/** Errors of the name of a table, and of a folder that better-sqlite3 does not find, have no code of their own. */
+/** Returns the advice for an error. Errors about a table, and about a missing folder in better-sqlite3, have no code of their own. */
 function adviceFor(error: unknown, message: string): Advice | readonly ['STORE_FAILED'] {
   if (UNFIT.test(message)) return OTHER_TABLE
   const result = /directory does not exist/.test(message) ? 'CANTOPEN' : resultOf(error)
@@ -412,7 +412,7 @@ function adviceFor(error: unknown, message: string): Advice | readonly ['STORE_F
   return advice
 }
 
-/** The result code of SQLite, such as `BUSY`, without its extension. */
+/** Returns the result code of SQLite without its extension, such as `BUSY`. */
 function resultOf(error: unknown): string | undefined {
   const { code, errcode } = (error ?? {}) as { readonly code?: unknown; readonly errcode?: unknown }
   if (typeof errcode === 'number') return RESULTS.find(([number]) => number === (errcode & 255))?.[1]

@@ -87,15 +87,15 @@ export interface Policy {
   readonly limiter: string
   /** The limit. */
   readonly limit: Limit
-  /** What steps it. A limit on the calendar has another one in each of its windows. */
+  /** The compiled form of the limit. A limit on the calendar has another one in each of its windows. */
   compiled: CompiledLimit
   /** The limiter's store. */
   readonly store: Store
   /** Identifies the limiter: several limiters can share a name and their counts. */
   readonly home: object
-  /** What happens to its requests while the store cannot decide. Default: what the store does. */
+  /** How requests are decided while the store cannot decide. Default: the `onOutage` of the store. */
   readonly onOutage: Degraded | undefined
-  /** How it is leased by a store that leases. Default: as the store says. */
+  /** How a store with leases leases this limit. Default: the settings of the store. */
   readonly lease: LeaseSettings | undefined
   /** What a store keeps for this policy: see `cached`. */
   cache: CacheEntry | undefined
@@ -122,11 +122,11 @@ export function renewParameters(policy: Policy): void {
   policy.cache = undefined
 }
 
-/** The charges of each version of the package. */
+/** Marks the charges of all versions of the package. */
 export const CHARGE: unique symbol = Symbol.for('sluice.Charge')
 
 /**
- * A charge: limit, key and cost on the way into a store, and the store's verdict on the way out.
+ * A charge. It carries limit, key and cost to the store, and the verdict of the store back.
  * @example see `docs/extending/store.md#a-wrapper-store`
  */
 export class Charge implements LimitStatus {
@@ -162,7 +162,7 @@ export class Charge implements LimitStatus {
     this.#policy = policy
   }
 
-  // On the prototype, so that a logged or serialised decision does not show internals.
+  // These getters are on the prototype, so that a logged or serialised decision does not show internals.
   /** The limit as its limiter uses it. */
   get policy(): Policy {
     return this.#policy
@@ -206,13 +206,13 @@ export class Charge implements LimitStatus {
     this.used = used > 0 ? used : 0
   }
 
-  /** Written by a store that has kept the charge. */
+  /** A store calls this when it has counted the charge. */
   markCharged(at: number, units: number): void {
     this.#at = at
     this.#charged = units
   }
 
-  /** Written by a store that has locked the key out. Without it `denyCache` keeps no denial by a limit with `block`. */
+  /** A store calls this when it has locked the key out. Without this call, `denyCache` keeps no denial by a limit with `block`. */
   markLocked(ms: number): void {
     this.#lockedFor = ms
   }
@@ -226,23 +226,23 @@ export function isCharge(status: LimitStatus | undefined): status is Charge {
 }
 
 /**
- * What a store does at once, as data. All of it happens, or none.
+ * One operation of a store, as data. It happens as a whole, or not at all.
  * - `'consume'` and `'peek'` decide charges and write each verdict into its charge. `fresh`: the answer must be the store's own, and not
  *   one that a wrapper remembers.
- * - `'adjust'` adds `units[i]` to the key of `charges[i]`, past any limit. Negative units are refunded. With `receipt`, only what was not done
- *   before.
- * - `'renew'` moves the slots that limits of `concurrent` have charged to now. Writes `renewed[i]` for `charges[i]`. Slots that are gone are taken
- *   again if there is room, unless the key was reset since. With `receipt`, it finds slots where another process has moved them, and takes none
- *   again: another process may have released them.
- * - `'lock'` locks the key of each charge out under its limit, as a denial by a limit with `block` does, for milliseconds from 0.
- *   `'set'` replaces a lock-out, and 0 ends it. `'extend'` keeps the one that ends later.
- * - `'forget'` deletes the state of a key under every limit of a limiter. What was charged before is not refunded later.
+ * - `'adjust'` adds `units[i]` to the key of `charges[i]`, even beyond its limit. Negative units are a refund. With `receipt`, parts that were
+ *   done before are not done again.
+ * - `'renew'` makes slots of `concurrent` limits start now, and writes `renewed[i]` for `charges[i]`. Slots that have expired are taken again if
+ *   there is room, unless the key was reset since. With `receipt`, it finds slots that another process has renewed. It takes no slots again then,
+ *   because another process may have released them.
+ * - `'lock'` locks the key of each charge out under its limit, as a denial by a limit with `block` does. It lasts `ms` milliseconds, 0 or more.
+ *   The mode `'set'` replaces a lock-out, and 0 ends it. `'extend'` keeps the lock-out that ends later.
+ * - `'forget'` deletes the state of a key under every limit of a limiter. Earlier charges are not refunded after that.
  */
 export type Operation = Deciding | Adjusting | Renewing | Locking | Forgetting
 
 /** What every operation can have. */
 interface OperationBase<Kind> {
-  /** What happens. */
+  /** The kind of the operation. */
   readonly kind: Kind
   /**
    * Milliseconds for which the caller waits for the answer. A store may end its statements then. `guard` sets it to its deadline. Default: the
@@ -253,7 +253,7 @@ interface OperationBase<Kind> {
 
 /** Decides charges, all or nothing. */
 export interface Deciding extends OperationBase<DecisionMode> {
-  /** What is decided. */
+  /** The charges to decide. */
   readonly charges: readonly Charge[]
   /** True if a wrapper may not answer from what it remembers. */
   readonly fresh: boolean
@@ -274,19 +274,22 @@ export interface Adjusting extends OperationBase<'adjust'> {
   readonly receipt?: ReceiptUse | undefined
 }
 
-/** How an operation uses the receipt of a decision, so that each part happens once, whichever process asks. */
+/** How an operation uses the receipt of a decision. Each part happens once, even if several processes ask for it. */
 export interface ReceiptUse {
   /** Identifies the decision: 16 characters of base64url. */
   readonly id: string
-  /** Epoch milliseconds from which on nothing is done. */
+  /** The epoch millisecond at which the receipt ends. From then on, nothing is done. */
   readonly until: number
-  /** Epoch milliseconds until which it is known what was done: `until` or later. */
+  /** The epoch millisecond until which the store remembers what was done: `until` or later. */
   readonly keep: number
-  /** Whether it replaces what limits have charged, except slots. */
+  /** True if the operation replaces what limits have charged, except slots. */
   readonly settles: boolean
-  /** Whether it gives slots back. */
+  /** True if the operation gives slots back. */
   readonly releases: boolean
-  /** Written by the store: true if the receipt was settled before, or is over. For a renewal: if its slots were released, or it is over. */
+  /**
+   * Written by the store. For an adjustment: true if the receipt was settled before, or has ended. For a renewal: true if the slots were released,
+   * or the receipt has ended.
+   */
   isRepeated: boolean
 }
 
@@ -294,7 +297,7 @@ export interface ReceiptUse {
 export interface Renewing extends OperationBase<'renew'> {
   /** What was charged before, by limits of slots. */
   readonly charges: readonly Charge[]
-  /** Written by the store: what became of each charge. */
+  /** Written by the store: the result for each charge. */
   readonly renewed: Renewed[]
   /** The receipt of the decision. Absent: nobody else renews it. */
   readonly receipt?: ReceiptUse | undefined
@@ -304,9 +307,9 @@ export interface Renewing extends OperationBase<'renew'> {
 export interface Locking extends OperationBase<'lock'> {
   /** Charges of the keys. */
   readonly charges: readonly Charge[]
-  /** Milliseconds, from 0. */
+  /** The length of the lock-out in milliseconds, 0 or more. */
   readonly ms: number
-  /** Whether a lock-out that ends later stays. */
+  /** `'set'` replaces an earlier lock-out. `'extend'` keeps the one that ends later. */
   readonly mode: LockMode
 }
 
@@ -322,7 +325,7 @@ export interface Forgetting extends OperationBase<'forget'> {
 export interface Reply {
   /**
    * The operation is done. Verdicts are written before.
-   * @param by what has decided instead of the store; `'remembered'` for an earlier answer of it. Absent: the store itself, now
+   * @param by what has decided instead of the store; `'remembered'` for an earlier answer of the store. Absent: the store itself has decided now
    */
   answered(by?: Degraded | 'remembered'): void
   /**
@@ -331,14 +334,14 @@ export interface Reply {
    * - `STORE_BUSY`: another process has locked what this operation needs. Other operations may succeed.
    * - `STORE_SETUP`: the store is not set up, such as a table that does not exist.
    * - `DAMAGED_ROW`: what is stored for this key cannot be read.
-   * - Other codes: the request was wrong.
+   * - Other codes: the request is invalid.
    */
   failed(error: unknown): void
 }
 
 /** Where a store counts. Equal objects are one place. A wrapper has the place of the store inside. */
 export interface Place {
-  /** What the place is called in messages, such as `'Redis at 127.0.0.1:6379'`. It contains no passwords. */
+  /** The name of the place in messages, such as `'Redis at 127.0.0.1:6379'`. It contains no passwords. */
   readonly name?: string
   /** Why the place cannot answer at present, such as the latest error of its connection. Default: unknown. */
   readonly trouble?: string | undefined
@@ -365,42 +368,42 @@ export interface StoreClock extends Clock {
   readonly given: boolean
 }
 
-/** What adapters and limiters put around a store that can fail: see `wrappers`. */
+/** Functions that adapters and limiters use to wrap a store that can fail: see `wrappers`. */
 export interface Wrappers {
   /** Returns the guard of a store, with the default options: the same one for each user of the store. */
   guarded(store: Store): Store
-  /** Returns the store with leases for what limiters ask for: the same one for each user of the store. */
+  /** Returns the store with leases for the limits that ask for them: the same one for each user of the store. */
   leasing(store: Store): Store
 }
 
 /** What every store has. */
 interface StoreBase {
-  /** Where it counts. Two limiters with one name in one place are an error without `shared`. */
+  /** The place where the store counts. Two limiters with one name in one place are an error without `shared`. */
   readonly place: Place
-  /** The time by which it decides. Rules that have an end use it. */
+  /** The clock by which the store decides. Rules that have an end use it. */
   readonly clock: StoreClock
-  /** True if it answers even while its database does not, as `guard` does. Adapters guard no such store. */
+  /** True if the store answers even while its database does not, as `guard` does. Adapters do not guard such a store. */
   readonly answersAlways: boolean
   /**
-   * The code that guards and leases it: `wrappers` of `sluice/extend`, or those of the store inside. Absent: the store has no option `lease`, and
-   * adapters refuse it if it can fail.
+   * The code that guards and leases the store: `wrappers` of `sluice/extend`, or those of the store inside. Absent: limiters cannot lease from the
+   * store, and adapters refuse the store if it can fail.
    */
   readonly wrappers?: Wrappers | undefined
   /**
    * Does an operation, and calls one of the methods of `reply` once, when it is over.
    *
-   * Returns nothing, or a function that gives a decision up before the reply. From then on the store writes into no charge of the operation, and
-   * refunds what it has admitted. It then calls `reply`, too. Other operations continue.
+   * Returns nothing, or a function that gives a decision up before the reply. After this function was called, the store writes into no charge of the
+   * operation, and refunds what it has admitted. It still calls `reply`. Other operations continue.
    */
   run(operation: Operation, reply: Reply): (() => void) | undefined
   /**
-   * Resolves when the store is set up: a connection, the table, and the rights to use it. Rejects with `STORE_SETUP`, and a message that says what
-   * to do, and with `STORE_FAILED` when it does not answer. Adapters call it once. Absent: there is nothing to set up.
+   * Resolves when the store is set up: a connection, the table, and the rights to use it. Rejects with `STORE_SETUP` and a message that says what
+   * to do, or with `STORE_FAILED` if the store does not answer. Adapters call it once. Absent: there is nothing to set up.
    */
   readonly ready?: (() => Promise<void>) | undefined
   /**
-   * Decides a `consume` from units that were charged before, and writes the verdicts. Returns false, and writes nothing, when `run` has to decide.
-   * `lease` has it, and a wrapper around it: it asks the store inside before it denies from memory. Absent: nothing is charged before.
+   * Decides a `consume` from units that were charged ahead, and writes the verdicts. Returns false, and writes nothing, if `run` has to decide.
+   * `lease` has this function, and so has a wrapper around it, which calls it before it denies from memory. Absent: the store charges nothing ahead.
    */
   readonly recall?: ((charges: readonly Charge[]) => boolean) | undefined
 }
@@ -427,10 +430,10 @@ export interface AsyncStore extends StoreBase {
  */
 export type Store = SyncStore | AsyncStore
 
-/** The stores of each version of the package. */
+/** Marks the stores of all versions of the package. */
 export const STORE: unique symbol = Symbol.for('sluice.Store')
 
-/** All stores that are a `denyCache`. */
+/** All stores that `denyCache` has made. */
 export const denyCaches: WeakSet<Store> = shared('deny caches', () => new WeakSet<Store>())
 
 /** Throws `INVALID_OPTION` for anything but a store, and `VERSION_MISMATCH` for a store of another version of the package. */
@@ -455,15 +458,15 @@ export function guardedBy(store: Store): Store {
   )
 }
 
-/** Returns the store in which a limiter leases. One that answers at once, is leased already, or brings no leases, is returned itself. */
+/** Returns the store in which a limiter leases. A store that answers at once, is leased already, or brings no leases, is returned unchanged. */
 export function leasedBy(store: Store): Store {
   return store.sync ? store : (store.wrappers?.leasing(store) ?? store)
 }
 
-/** The clocks of stores, by what the user has given. */
+/** The clocks of stores, by the clock that the user has given. */
 const clocks = new WeakMap<Clock, StoreClock>()
 
-/** Returns the clock of a store: the user's, if there is one, else the store's own. */
+/** Returns the clock of a store: the clock of the user if there is one, else the store's own. */
 export function storeClock(given: Clock | undefined, own: () => number = steadyNow): StoreClock {
   if (given === undefined) return { given: false, now: own }
   const known = clocks.get(given)
@@ -504,8 +507,8 @@ export function perform(store: Store, operation: Operation): MaybePromise<Degrad
 }
 
 /**
- * Starts an operation of a store that a user may have written. Returns a function that gives it up and never throws. What `run` throws, or rejects
- * with, becomes the reply.
+ * Starts an operation of a store that a user may have written. Returns a function that gives the operation up and never throws. An error that `run`
+ * throws, or rejects with, becomes the reply.
  */
 export function start(store: Store, operation: Operation, reply: Reply): (() => void) | undefined {
   try {
@@ -533,7 +536,7 @@ export function replyAfter(end: () => void, reply: Reply): Reply {
   }
 }
 
-/** The short way of a memory store: without a reply, and for a decision without an operation. */
+/** A memory store has these functions, which need no reply, and for a decision no operation: they are faster. */
 export const DIRECT: unique symbol = Symbol.for('sluice.direct')
 
 /** Does what `run` does, and throws the error of the store. */
@@ -596,7 +599,7 @@ export function keptCharge(charge: Charge): Charge {
   return kept
 }
 
-/** True for a charge of `penalize`: no store has decided it. Only admitted charges are refunded or settled. */
+/** Returns true for a charge of `penalize`: no store has decided it. Only admitted charges are refunded or settled. */
 export function isPenalty({ allowed }: Charge): boolean {
   return !allowed
 }
@@ -605,7 +608,7 @@ export function hasPenalty({ charges, units }: Pick<Adjusting, 'charges' | 'unit
   return charges.some((charge, i) => isPenalty(charge) && units[i]! > 0)
 }
 
-/** An operation of a store that answers later. Once it was given up, verdicts go into copies. */
+/** An operation of a store that answers later. After the operation was given up, the store writes verdicts into copies of its charges. */
 export class Underway {
   operation: Operation
   isGivenUp = false
@@ -624,7 +627,7 @@ export class Underway {
     this.operation = { ...this.operation, charges: copiesOf(this.operation.charges) }
   }
 
-  /** The store has done it. What nobody waits for is refunded first. */
+  /** The store has done the operation. If it was given up, its charges are refunded first. */
   async done(by?: Degraded | 'remembered'): Promise<void> {
     if (this.isGivenUp) await undo(this.#store, (this.operation as Deciding).charges)
     this.#reply.answered(by)
@@ -639,13 +642,13 @@ export function closed(): SluiceError {
   return new SluiceError('STORE_CLOSED', 'This store has been closed')
 }
 
-/** Refunds what a decision has charged that was given up. If this fails, the charge stays: the limit is too strict then, never too lenient. */
+/** Refunds the charges of a decision that was given up. If this fails, the charges stay: the limit is too strict then, never too lenient. */
 export async function undo(store: Store, charges: readonly Charge[]): Promise<void> {
   const charged = charges.filter((charge) => charge.charged !== 0)
   if (charged.length === 0) return
   try {
     await perform(store, { kind: 'adjust', charges: charged, units: charged.map((charge) => -charge.charged) })
   } catch {
-    // Nobody waits for it.
+    // No caller waits for the refund.
   }
 }

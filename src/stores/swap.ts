@@ -3,11 +3,11 @@ import { shown, SluiceError } from '../util/errors.ts'
 import { refuse, wholeNumber } from '../util/validate.ts'
 import type { RowDatabase, RowWrite } from './row-database.ts'
 
-/** A row as a service has stored it. */
+/** A row of a service, with its version. */
 export interface VersionedRow {
   /** The bytes. */
   readonly row: Uint8Array
-  /** What the service calls this state of the row. It differs after each write. */
+  /** The version of the row in the service. It changes with each write. */
   readonly version: unknown
 }
 
@@ -17,30 +17,30 @@ export interface SwapWrite extends RowWrite {
   readonly version: unknown
 }
 
-/** A service that stores a row if its version has not changed, as far as `rowStore` needs it. */
+/** A service that stores a row if its version has not changed, in the form that `rowStore` needs. */
 export interface SwapDatabase {
-  /** Returns the rows of keys in their order, `undefined` for one that does not exist. What it returns is current, not a copy that may be older. */
+  /** Returns the rows in the order of `keys`; `undefined` for a row that does not exist. The rows must be current, not from a replica or cache. */
   read(keys: readonly string[]): Promise<readonly (VersionedRow | undefined)[]>
   /**
-   * Stores all writes if no version has changed, and resolves with true. Else stores none, and resolves with false. An error means that it is unknown
-   * whether they are stored: it is not repeated.
+   * If no version has changed, stores all writes and resolves with true. Otherwise stores none and resolves with false. An error means that it is unknown
+   * whether the writes are stored. A swap is not repeated after an error.
    */
   swap(writes: readonly SwapWrite[]): Promise<boolean>
   /** The most keys of a swap, from 1. With 1, a stack is refused. Default: no limit; up to 256 operations share a swap. */
   readonly mostKeys?: number
   /** The most swaps at a time, from 1. They have no key in common. Default: 64. */
   readonly inFlight?: number
-  /** Resolves when the service can be used. Rejects with `STORE_SETUP`, and what to do. Default: there is nothing to check. */
+  /** Resolves if the service can be used. Rejects with `STORE_SETUP` and a message that says what to do. Default: there is nothing to check. */
   ready?(): Promise<void>
-  /** Releases what the object has created. */
+  /** Releases the resources that the object has created. */
   close?(): Promise<void> | void
-  /** Where the rows are, with a name for messages. Objects with the same place count together. Default: each object is a place. */
+  /** The place of the rows, with a name for messages. Objects with the same place count together. Default: each object is a place. */
   readonly place?: { readonly name: string }
 }
 
-/** Swaps at a time: nothing is locked, so that others do not wait for them. */
+/** The default of `inFlight`. Swaps lock nothing, so other processes do not wait for them. */
 const IN_FLIGHT = 64
-/** A decision is given up after this many swaps that others were faster than, and not before this many milliseconds. */
+/** A decision fails after at least so many swaps in which another process was faster, and at least so many milliseconds. */
 const LEAST_TRIES = 10
 const PATIENCE = 1000
 /** The longest pause between two swaps, in milliseconds. */
@@ -60,7 +60,7 @@ export function swapRows(given: unknown): RowDatabase | undefined {
   return madeOnce(known, database, () => rowsOf(database))
 }
 
-/** Transactions of a service that has none: what was decided is stored if nobody has changed a row meanwhile, and else decided again. */
+/** Makes transactions from swaps. A decision is stored if no row has changed in the meantime. Otherwise it is made again. */
 function rowsOf(database: SwapDatabase): RowDatabase {
   const { mostKeys, inFlight = IN_FLIGHT, place, ready, close } = database
   return {
@@ -88,7 +88,7 @@ function rowsOf(database: SwapDatabase): RowDatabase {
         const swapped = writes.map(({ key, row, expiresAt }) => ({ key, row, expiresAt, version: versions.get(key) }))
         if (await swap(database, swapped)) return result
         const waited = performance.now() - start
-        // The last quarter is for one more swap, and for the answer.
+        // The last quarter of the time is for one more swap and for the answer.
         const left = (within * 3) / 4 - waited
         if (left <= 0 || (waited >= PATIENCE && tries >= LEAST_TRIES)) throw changed(keys, tries)
         await pause(Math.min(left, Math.random() * Math.min(LONGEST_PAUSE, 2 ** tries)))
@@ -103,7 +103,7 @@ async function read(database: SwapDatabase, keys: readonly string[]): Promise<re
   throw new SluiceError('STORE_FAILED', `read: expected ${keys.length} rows, got ${shown(stored)}`)
 }
 
-/** Anything but true or false would be taken for one of them. */
+/** Swaps, and throws for a result that is neither true nor false. */
 async function swap(database: SwapDatabase, writes: readonly SwapWrite[]): Promise<boolean> {
   const isStored: unknown = await database.swap(writes)
   if (typeof isStored === 'boolean') return isStored

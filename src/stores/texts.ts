@@ -4,29 +4,29 @@ import { connectionIn } from './redis/place.ts'
 import { databaseIn, type ListedDatabase } from './rows.ts'
 import type { Store } from './store.ts'
 
-// Small texts that processes share beside their counts, each with an end.
+// Small texts that processes share in the database of their counts. Each text expires.
 
-/** A text that has not ended. */
+/** A text that has not expired. */
 export interface KeptText {
   readonly name: string
-  /** Milliseconds since it was kept, by the clock of the database. */
+  /** Milliseconds since the text was written, by the clock of the database. */
   readonly age: number
-  /** `''` for one with more bytes than the most. */
+  /** The text; `''` if it has more than `LARGEST_TEXT` bytes. */
   readonly text: string
 }
 
 /** The texts of one topic in a database. Each method rejects with the error of the client. */
 export interface SharedTexts {
-  /** Keeps a text under a name for milliseconds, in place of the one before. 0 deletes it. */
+  /** Keeps a text under a name for `ms` milliseconds. Replaces an earlier text. 0 deletes the text. */
   keep(name: string, ms: number, text: string): Promise<void>
-  /** Returns the texts that have not ended, at most so many; or the one of a name. */
+  /** Returns at most `most` texts that have not expired. With `name`, returns only the text of this name. */
   read(most: number, name?: string): Promise<readonly KeptText[]>
 }
 
-/** Bytes of a text. Longer ones, which nothing of the package has written, are read as `''`. */
+/** The most bytes of a text. The package does not write longer texts, and reads them as `''`. */
 export const LARGEST_TEXT = 16_384
 
-/** Returns the texts beside the counts of a store, for all processes that use it; `undefined` where processes share nothing, or keys cannot be listed. */
+/** Returns the texts in the database of a store; `undefined` if processes do not share the store, or its keys cannot be listed. */
 export function textsIn(store: Store, topic: string): SharedTexts | undefined {
   const connection = connectionIn(store)
   if (connection !== undefined) return redisTexts(connection.scripts, connection.prefix, topic)
@@ -34,7 +34,7 @@ export function textsIn(store: Store, topic: string): SharedTexts | undefined {
   return database !== undefined && 'keysAfter' in database ? rowTexts(database as ListedDatabase, topic) : undefined
 }
 
-/** Returns the texts in Redis: one hash, under the name of a limiter that no limiter has. */
+/** Returns the texts in Redis. They are in one hash, whose key belongs to no limiter. */
 export function redisTexts(client: ScriptClient, prefix: string, topic: string): SharedTexts {
   const run = (...args: string[]): Promise<unknown> => client.eval(script, [`${prefix}:${topic}`], args)
   return {
@@ -53,12 +53,12 @@ export function redisTexts(client: ScriptClient, prefix: string, topic: string):
   }
 }
 
-/** Milliseconds for which a transaction waits. A database that blocks the process meanwhile does not wait at all. */
+/** Milliseconds for which a transaction waits. A database that would block the process does not wait at all. */
 const WITHIN = 1000
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
-/** Returns the texts in the rows of a database. No record and no note has their keys. */
+/** Returns the texts in the rows of a database. No record and no note has the same keys. */
 export function rowTexts(database: ListedDatabase, topic: string): SharedTexts {
   const start = `${topic} `
   const within = 'sync' in database && database.sync === true ? 0 : WITHIN

@@ -1,10 +1,10 @@
-/** Milliseconds that may be waited at once, and that come back in each millisecond. */
+/** The most milliseconds in the budget, and the milliseconds that come back in each millisecond. */
 const MOST = 1000
 const REFILL = 0.1
 
 /**
- * Bounds the time for which waits may block the event loop: a second, of which 100 milliseconds come back in each second. So no more than two
- * seconds of any ten are waited.
+ * Bounds the time for which waits may block the event loop: a second, of which 100 milliseconds come back in each second. So waits take at most two
+ * seconds of any ten.
  */
 export class WaitBudget {
   readonly #now: () => number
@@ -17,7 +17,7 @@ export class WaitBudget {
     this.#at = now()
   }
 
-  /** Milliseconds that may be waited now, from 0. */
+  /** The milliseconds that are left now, 0 or more. */
   get left(): number {
     const now = this.#now()
     this.#rest = Math.min(MOST, this.#rest + (now - this.#at) * REFILL)
@@ -25,7 +25,7 @@ export class WaitBudget {
     return this.#rest
   }
 
-  /** Notes that a wait took so many milliseconds. A negative number gives time back. */
+  /** Takes the milliseconds of a wait from the budget. A negative number gives time back. */
   spend(ms: number): void {
     this.#rest = Math.min(MOST, Math.max(0, this.left - ms))
   }

@@ -489,8 +489,8 @@ export const typescript = [
   cursors('no sweep', 'if (--table.untilSweep <= 0) sweepIsDue = true', '--table.untilSweep'),
   inFile('src/stores/memory/key-counts.ts', keysOfMetrics)(
     'metrics that fail with a clock',
-    'metrics away.\n    return',
-    'metrics away.\n    throw new Error()',
+    'continue without it.\n    return',
+    'continue without it.\n    throw new Error()',
   ),
   inFile('src/stores/memory/table.ts', keysOfMetrics)(
     'a count of keys that takes any time',

@@ -52,7 +52,7 @@ export function durableObjectStore(namespace: DurableObjectNamespaceLike, option
  * the platform's.
  *
  * Call `store.alarm()` in `alarm()` of the object. The store sets the alarm, unless one is set already. An object has only one alarm: if you set it
- * yourself, rows are deleted when it rings.
+ * yourself, rows are deleted when it goes off.
  *
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. A decision rejects with `STORE_FAILED` if the storage failed, and with `STORE_REJECTED` if the
  * row of a key would be too large: 127 KiB, or 2047 KiB in an object with SQLite.

@@ -14,7 +14,7 @@ export interface DurableObjectStateLike {
  * @example export { LimitsObject } from 'sluice/cloudflare'
  */
 export class LimitsObject {
-  /** Only types have it: `DurableObjectNamespace<LimitsObject>` asks for it. */
+  /** Exists only in types: `DurableObjectNamespace<LimitsObject>` requires it. */
   declare readonly __DURABLE_OBJECT_BRAND: never
   readonly #store: DurableObjectStore
   readonly #answer: ReturnType<typeof answering>
@@ -35,7 +35,7 @@ export class LimitsObject {
   }
 }
 
-/** Returns `undefined` for a text that is no message. */
+/** Returns `undefined` for a text that is not a message. */
 function messageIn(text: string): unknown {
   try {
     return text.length <= MOST_CHARACTERS ? JSON.parse(text) : undefined

@@ -12,11 +12,11 @@ import { wrappers } from './wrappers.ts'
 export interface DurableObjectNamespaceLike {
   /** Returns the id of the object with a name. */
   idFromName(name: string): unknown
-  /** Returns what sends requests to an object. */
+  /** Returns the stub of an object, which sends requests to it. */
   get(id: unknown): DurableObjectStubLike
 }
 
-/** What sends requests to a Durable Object. */
+/** A stub of a Durable Object. It sends requests to the object. */
 export interface DurableObjectStubLike {
   /** Sends a request. */
   fetch(url: string, request: { method: string; body: string }): Promise<ObjectResponse>
@@ -43,9 +43,9 @@ export interface DurableObjectsOptions {
   readonly clock?: Clock
 }
 
-/** No object sees the address. */
+/** The URL of requests to objects. It only has to be valid. */
 const URL = 'https://limits/'
-/** How much of the text of a failed object is kept. */
+/** How many characters of an error response are kept. */
 const MOST_TEXT = 200
 
 /** Makes a store of the objects behind a binding: see `durableObjectStore`. */
@@ -72,7 +72,7 @@ export function namespaceStore(namespace: DurableObjectNamespaceLike, options: D
 
 const places = shared('Durable Objects', () => new WeakMap<object, Map<number | undefined, Place>>())
 
-/** Returns where a binding counts: the same for each store of it, so that two limiters with one name are noticed. */
+/** Returns the place of a binding: the same object for each store of the binding, so that two limiters with one name are detected. */
 function placeOf(namespace: object, objects: number | undefined): Place {
   const known = madeOnce(places, namespace, () => new Map<number | undefined, Place>())
   return madeOnce(known, objects, () =>
@@ -84,7 +84,7 @@ function placeOf(namespace: object, objects: number | undefined): Place {
   )
 }
 
-/** A refund, or a release of a slot, can be under way when the response was sent. */
+/** Keeps a request of a Worker alive after its response was sent: a refund, or the release of a slot, can be under way. */
 function keepRequests(): void {
   import('cloudflare:workers').then(
     ({ waitUntil }) => waitUntil && keepRequestsBy(waitUntil),

@@ -6,7 +6,7 @@ import { placeOf } from '../sql.ts'
 import type { AsyncStore } from '../store.ts'
 import { wrappers } from './wrappers.ts'
 
-/** `ctx.storage` of a Durable Object: of one with SQLite, or with a key-value storage. */
+/** `ctx.storage` of a Durable Object, with SQLite or with a key-value storage. */
 export interface DurableObjectStorageLike {
   /** Runs work as a transaction. */
   transaction<Result>(work: (transaction: DurableObjectTransactionLike) => Promise<Result>): Promise<Result>
@@ -14,7 +14,7 @@ export interface DurableObjectStorageLike {
   readonly sql?: { readonly databaseSize: number }
 }
 
-/** What a transaction has of the storage. */
+/** The storage as a transaction of it sees it. */
 export interface DurableObjectTransactionLike {
   /** Returns values, at most 128. */
   get(keys: string[]): Promise<Map<string, unknown>>
@@ -49,14 +49,14 @@ interface Stored {
   readonly expiresAt: number
 }
 
-/** Keys of the store, so that an object can keep other values. */
+/** The prefix of the keys of the store, so that an object can keep other values. */
 const PREFIX = 'sluice:'
 /** The most keys that the storage takes at a time. */
 const MOST_KEYS = 128
 /** The largest rows, in bytes, with room for the rest of the value: a value has 128 KiB at most, or 2 MiB with SQLite. */
 const LARGEST_VALUE = 127 * 1024
 const LARGEST_WITH_SQL = 2047 * 1024
-/** Rows that an alarm reads at a time, so that also large ones fit into the memory of an object; and how often. */
+/** How many rows an alarm reads at a time, so that large rows fit into the memory of an object, and how often it does so. */
 const STEP = 16
 const STEPS = 32
 /** Milliseconds between two alarms that read the same rows, at least. */
@@ -83,7 +83,7 @@ function storageRows(storage: DurableObjectStorageLike, clock: Clock): RowDataba
   /** The earliest end of the rows that this round has read. */
   let earliest = Infinity
 
-  /** Deletes the expired ones of the next rows. Returns true if there are more. */
+  /** Reads the next rows, and deletes those that have expired. Returns true if there are more rows. */
   const step = async (): Promise<boolean> => {
     const now = clock.now()
     const read = await storage.transaction(async (transaction) => {
@@ -126,13 +126,13 @@ function storageRows(storage: DurableObjectStorageLike, clock: Clock): RowDataba
       hasAlarm = done.isSet
       return done.result
     },
-    /** Continues where the last alarm has stopped. The next one rings at once if there are more rows, else when the first row has expired. */
+    /** Continues where the last alarm has stopped. The next alarm goes off at once if there are more rows, else when the first row has expired. */
     async alarm() {
       hasAlarm = false
       for (let i = 0; i < STEPS; i++) if (!(await step())) break
       const isOver = after === undefined
       const now = Date.now()
-      // Before the next alarm, rows can be inserted where this round has been.
+      // Until the next alarm, rows can be inserted before the place that this round has reached.
       if (!isOver) earliest = Math.min(earliest, now)
       if (earliest === Infinity) return
       const next = isOver ? Math.max(earliest, now + PAUSE) : now
@@ -143,7 +143,7 @@ function storageRows(storage: DurableObjectStorageLike, clock: Clock): RowDataba
   }
 }
 
-/** A copy of its own: the storage keeps the whole memory that an array is a part of. */
+/** Copies a row, because the storage keeps the whole buffer of an array. Throws `STORE_REJECTED` for a row that is too large. */
 function copyOf(row: Uint8Array, largest: number): Uint8Array {
   if (row.byteLength <= largest) return row.slice()
   throw new SluiceError(

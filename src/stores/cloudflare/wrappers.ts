@@ -1,5 +1,5 @@
 import { guardedOnce } from '../guard/index.ts'
 import type { Wrappers } from '../store.ts'
 
-/** No leases: a Worker has no timer that gives back what it has not used. */
+/** There are no leases, because a Worker has no timer that gives unused units back. */
 export const wrappers: Wrappers = { guarded: guardedOnce, leasing: (store) => store }

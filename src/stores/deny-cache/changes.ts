@@ -12,7 +12,7 @@ interface Use extends Spot {
   readonly policy: Policy
 }
 
-/** What else than limiter and name decides about a limit. Equal for limits whose states and verdicts are the same. */
+/** What decides about the verdicts of a limit, except its names. It is equal for limits with the same states and verdicts. */
 export interface Version {
   readonly text: string
   readonly hash: number
@@ -20,12 +20,12 @@ export interface Version {
   readonly name: string
 }
 
-/** With 1,000 changes a second, keys that share a cell end each other's denials twice a minute. */
+/** The number of cells. With 1,000 changes a second, keys that share a cell end each other's denials twice a minute. */
 const CELLS = 1 << 15
 
 /**
- * Counts the changes of keys, in a fixed size. Keys that share a cell change together, which only means that the store is asked more often. A denial is
- * kept with the counts of the time when it was sent, and applies while they are the same.
+ * Counts the changes of keys in a fixed amount of memory. Keys that share a cell change together, so the store is asked more often than necessary. A
+ * denial is kept with the counts at the time when its request was sent. It applies while these counts are the same.
  */
 export class Changes {
   readonly #counts = new Uint32Array(CELLS)
@@ -35,7 +35,7 @@ export class Changes {
   readonly #versions = new Int32Array(CELLS)
   readonly #versionOf = new WeakMap<Policy, Version>()
 
-  /** How often a key has changed; NaN while it does. */
+  /** Returns how often a key has changed; NaN while a change is under way. */
   at(spot: Spot): number {
     const cell = cellOf(spot)
     return this.#open[cell] === 0 ? this.#counts[cell]! : NaN
@@ -45,7 +45,7 @@ export class Changes {
     this.#counts[cellOf(spot)]!++
   }
 
-  /** A change is under way. Returns a function for its end. The store makes it at any time between. */
+  /** Notes that a change has begun. Returns a function to call at its end. The store makes the change at some time between. */
   begin(spots: readonly Spot[]): () => void {
     let isOpen = true
     for (const spot of spots) this.#open[cellOf(spot)]!++
@@ -59,7 +59,7 @@ export class Changes {
     }
   }
 
-  /** Requests are sent. One under another version of its limit than the last one converts the state, so it is a change. */
+  /** Notes that requests are sent. If the version of a limit is not that of the last request, the store converts the state, which is a change. */
   note(uses: readonly Use[]): void {
     for (const use of uses) {
       const cell = hash(use.key, hash(use.policy.limit.name, hash(use.limiter))) & (CELLS - 1)
@@ -78,7 +78,7 @@ export class Changes {
   }
 }
 
-/** True if two keys change together. */
+/** Returns true if two keys change together. */
 export function isSameCell(one: Spot, other: Spot): boolean {
   return cellOf(one) === cellOf(other)
 }

@@ -2,7 +2,7 @@ import type { Charge } from '../store.ts'
 import { copyText } from '../../util/bounded-key.ts'
 import { type Changes, isSameCell } from './changes.ts'
 
-/** What a store has said about one charge. Times are microseconds of this process. */
+/** Returns the verdict of a store about one charge. Times are microseconds of this process. */
 function verdictOf({ allowed, remaining, retryAfter, resetAfter, lockedFor }: Charge, version: string, now: number) {
   return {
     version,
@@ -17,7 +17,7 @@ function verdictOf({ allowed, remaining, retryAfter, resetAfter, lockedFor }: Ch
 
 type Verdict = Readonly<ReturnType<typeof verdictOf>>
 
-/** Writes a verdict into a charge. Waits are shorter by the time that has passed; `remaining` is what it was. */
+/** Writes a verdict into a charge. Waits are shorter by the time that has passed. `remaining` does not change. */
 function write({ allowed, remaining, retryAt, resetAt, lockedUntil }: Verdict, charge: Charge, now: number): void {
   charge.allowed = allowed
   charge.remaining = remaining
@@ -27,10 +27,10 @@ function write({ allowed, remaining, retryAt, resetAt, lockedUntil }: Verdict, c
   charge.markLocked(Math.max(0, lockedUntil - now) / 1000)
 }
 
-/** A decision that denied a request. Its figures count from `since`, the time of the reply, so a client that waits for as long is not too early. */
+/** A decision that denied a request. Its times count from `since`, the time of the reply, so a client that waits for them does not come too early. */
 interface Denial {
   readonly verdicts: readonly Verdict[]
-  /** How often its keys had changed: a sum of those in which a change matters. It is the same only if none of them has changed. */
+  /** The sum of the changes of all keys that matter for the denial. It stays the same only if none of these keys has changed. */
   readonly changes: number
   readonly since: number
   readonly until: number
@@ -61,7 +61,7 @@ export class Denials {
     if (this.#younger.size === 0 && this.#older.size === 0) return false
     const name = this.#nameOf(charges)
     const denial = this.#younger.get(name) ?? this.#older.get(name)
-    // Before its begin, the clock has stepped back.
+    // If `now` is before `since`, the clock has stepped back.
     if (denial === undefined || now < denial.since || now >= denial.until) return false
     const { verdicts, changes } = denial
     for (let i = 0; i < charges.length; i++)
@@ -72,14 +72,14 @@ export class Denials {
   }
 
   /**
-   * Takes over what the store says.
+   * Remembers the decision of the store if it is a denial.
    * @param sent when the request was sent
    * @param counts how often its keys had changed by then
    */
   learn(charges: readonly Charge[], sent: number, counts: readonly number[], clock: () => number): void {
     const deniers = charges.filter(denies)
     const isCurrent = charges.every((charge, i) => !isWatched(charge, charge) || this.#changes.at(charge) === counts[i])
-    // A key that admits has less than before. If another key has denied the request, a cluster may have charged this one and refunded it.
+    // A key that was charged has fewer units than before. If another key has denied the request, a cluster may have charged this key and refunded it.
     for (const charge of charges)
       if (charge.allowed && charge.cost > 0 && !deniers.some((denier) => isSameCell(denier, charge)))
         this.#changes.count(charge)
@@ -107,7 +107,7 @@ export class Denials {
     return sum
   }
 
-  /** What is asked. A key has its length, so that no key can pass for a boundary. */
+  /** Returns a name for the request: its limits, costs and keys. Each key comes after its length, so that two different requests never have the same name. */
   #nameOf(charges: readonly Charge[]): string {
     let name = ''
     for (let i = 0; i < charges.length; i++) {
@@ -126,7 +126,10 @@ export class Denials {
   }
 }
 
-/** True if a change of the key may change the answer. A limit that admitted and has less now may deny, which matters if it then locks the key. */
+/**
+ * Returns true if a change of the key may change the answer. A limit that admitted may deny when its key has fewer units. This matters only if the
+ * limit then locks the key.
+ */
 function isWatched({ policy }: Charge, { allowed }: Pick<Verdict, 'allowed'>): boolean {
   return !allowed || policy.compiled.block > 0
 }
@@ -136,12 +139,12 @@ function denies({ allowed, policy }: Charge): boolean {
 }
 
 /**
- * Returns until when the store says the same about a request as it said about one that was sent at `sent`; in the past if it has to
- * be asked each time. Once the state of the key has expired, a request may begin a new one.
+ * Returns the time until which the store gives the same verdict as for a request that was sent at `sent`. It is in the past if the store must be asked
+ * each time. Once the state of the key has expired, a request may begin a new state.
  */
 function heldUntil(charge: Charge, sent: number): number {
   const { cost, allowed, resetAfter, policy } = charge
-  // A strict limit charges each request, whether it denies or another limit does.
+  // A strict limit charges each request, even if this limit or another one denies it.
   if (policy.compiled.strict && cost > 0) return -Infinity
   // A slot may be released at any time, also by another process.
   if (policy.compiled.slots) return -Infinity
@@ -149,7 +152,7 @@ function heldUntil(charge: Charge, sent: number): number {
   return allowed ? until : Math.min(until, deniedUntil(charge, sent))
 }
 
-/** One tick less than `retryAfter`, because a store rounds its own time down to whole ticks. */
+/** Returns the end of a denial: one tick before `retryAfter` ends, because a store rounds its own time down to whole ticks. */
 function deniedUntil({ policy: { compiled }, retryAfter, lockedFor }: Charge, sent: number): number {
   // The first denial after a lock-out locks the key again.
   const lasts = compiled.block > 0 ? Math.min(retryAfter, lockedFor) : retryAfter

@@ -26,13 +26,13 @@ import { Denials } from './denials.ts'
 /** Options of `denyCache`. */
 export interface DenyCacheOptions {
   /**
-   * The most denials that are cached, from 2 to 16,000,000. A denial is that of one request: its keys, limits and costs. Beyond it, the cache
-   * forgets the older half, and asks the store about them again. A denial by one limit takes about 400 bytes. Default 100,000.
+   * The most denials that are cached, from 2 to 16,000,000. A denial is for one combination of keys, limits and costs. If there are more, the cache
+   * forgets the older half, and the store is asked about them again. A denial by one limit takes about 400 bytes. Default 100,000.
    */
   readonly maxKeys?: number
   /**
-   * How long a denial is cached before the store is asked again. It bounds the effect of changes that this process does not see: by other
-   * processes, or to the server's clock. Default `'1s'`.
+   * How long a denial is cached before the store is asked again. So changes that this process does not see, such as those of other processes or of the
+   * server's clock, take effect within this time. Default `'1s'`.
    */
   readonly maxAge?: Duration
 }
@@ -42,15 +42,15 @@ const MOST_KEYS = 16_000_000
 
 /**
  * Wraps a store so that repeated requests of a denied key are denied in this process, without a round trip. A denial is cached for
- * its `retryAfter`, and for at most `maxAge`. Refunds, settlements, resets and changed limits that pass through this store end it at
- * once. Others, such as those of another process, end it within `maxAge`. So does a limit that changes while requests under both of its versions
- * are on their way.
+ * its `retryAfter`, and for at most `maxAge`. Refunds, settlements, resets and changed limits that pass through this store end a cached denial at
+ * once. Changes of other processes take effect within `maxAge`. So does a limit that changes while requests under both of its versions are under way.
  *
- * A denial by a `strict` limit charges the request, so the store is asked each time, as for `wait`. A limit with `block` that admitted may lock
- * the key at the next request once the key has less, so a charge of that key ends the denial, too. In a cached denial, `retryAfter` and
- * `resetAfter` count down, and `remaining` can be as old as `maxAge`, as can all that it says of limits that admitted. So can the figures of a
- * bucket with `initial`, because a denial may prolong them. A cached denial leaves the store as it is, so a state of a changed limit is converted
- * by the next request that reaches the store.
+ * The store is asked each time for `wait`, and for a `strict` limit, because a denial by such a limit charges the request. A limit with `block` that has
+ * admitted the request may lock the key at the next request if the key has fewer units then. So a charge of that key also ends the denial.
+ *
+ * In a cached denial, `retryAfter` and `resetAfter` count down. `remaining`, the values of limits that admitted, and those of a bucket with `initial` can
+ * be as old as `maxAge`. A cached denial does not change the store, so a state of a changed limit is converted by the next request that reaches
+ * the store.
  *
  * Create one for a store and pass it to all limiters. With a guard, put the guard around it: `guard(denyCache(redisStore(client)))`.
  * Refunds of the guard then end the denials here. In the other order, they last for up to `maxAge` longer.
@@ -125,7 +125,7 @@ class DenyCache implements AsyncStore {
     const { charges } = operation
     this.#changes.note(charges)
     const counts = charges.map((charge) => this.#changes.at(charge))
-    /** Set when the decision was given up. The store refunds what it admits until it replies. */
+    /** Set when the decision was given up. Until the store replies, it may refund the charges. */
     let end: (() => void) | undefined
     let isOver = false
     const giveUp = start(this.#inner, operation, {
@@ -153,7 +153,7 @@ class DenyCache implements AsyncStore {
     )
   }
 
-  /** An operation that may lift denials. */
+  /** Runs an operation that may end denials. */
   #change(operation: Exclude<Operation, Deciding | Renewing>, reply: Reply): undefined {
     const end = this.#changes.begin(changedBy(operation))
     start(this.#inner, operation, replyAfter(end, reply))

@@ -1,7 +1,7 @@
 import { background } from '../../util/clock.ts'
 import { isWorker } from '../../util/worker.ts'
 
-/** A timer in the background that is set again and again. In a Worker, it would end with its request, so that later requests call `look`. */
+/** A timer in the background that can be set again. In a Worker, a timer would end with its request, so later requests call `look` instead. */
 export class Alarm {
   #cancel: (() => void) | undefined
   #due: { readonly at: number; readonly wake: () => void } | undefined
@@ -10,7 +10,7 @@ export class Alarm {
     return this.#cancel !== undefined || this.#due !== undefined
   }
 
-  /** Calls `wake` once so many milliseconds have passed, in place of what was set before. */
+  /** Calls `wake` after `ms` milliseconds. Replaces an earlier alarm. */
   set(ms: number, wake: () => void): void {
     this.cancel()
     if (isWorker) this.#due = { at: performance.now() + ms, wake }
@@ -27,7 +27,7 @@ export class Alarm {
     this.#due = undefined
   }
 
-  /** Calls `wake` if it is due and no timer does so. */
+  /** Calls `wake` if it is due and there is no timer for it. */
   look(): void {
     const due = this.#due
     if (due === undefined || performance.now() < due.at) return

@@ -13,18 +13,18 @@ import {
 import { Alarm } from './alarm.ts'
 import { kindOf } from './health.ts'
 
-/** The most charges of all changes that are kept. One takes 300 to 400 bytes, its key included. */
+/** The most charges of all changes that are kept. A charge takes 300 to 400 bytes, its key included. */
 const MOST = 10_000
 /** How many changes are sent at once after an outage. */
 const AT_ONCE = 100
-/** Milliseconds after which a change that has failed is repeated, and for which it is. */
+/** Milliseconds until a failed change is repeated, and for which it is repeated. */
 const REPEAT_AFTER = 1000
 const REPEAT_FOR = 60_000
 
 /** A change that the store has not made yet. */
 interface Kept {
   readonly operation: Adjusting | Locking
-  /** When a lock-out ends, and until when another change is repeated that has failed, in milliseconds of `performance.now()`. */
+  /** When a lock-out ends, or until when another failed change is repeated, in milliseconds of `performance.now()`. */
   readonly until: number | undefined
 }
 
@@ -36,14 +36,14 @@ interface BacklogTarget {
 }
 
 /**
- * Keeps changes until a store answers again, or until a key is no longer locked: refunds, settlements and penalties, and of each key under a limit
- * one lock-out. Bounded.
+ * Keeps changes until a store answers again, or until a key is no longer locked: refunds, settlements and penalties, and one lock-out for each key
+ * and limit. Their number is bounded.
  */
 export class Backlog {
   readonly #target: BacklogTarget
-  /** Lock-outs by their place, and other changes by themselves, in the order in which they came. */
+  /** The changes in the order in which they came. A lock-out has the text of `placeOf` as its key, another change has itself. */
   readonly #kept = new Map<unknown, Kept>()
-  /** Charges of all of them. */
+  /** The number of charges of all changes. */
   #charges = 0
   readonly alarm: Alarm = new Alarm()
 
@@ -51,14 +51,14 @@ export class Backlog {
     this.#target = target
   }
 
-  /** Keeps a change, and a lock-out of each key in place of an earlier one. Returns an error when there is no room. */
+  /** Keeps a change. A lock-out replaces an earlier one of its key. Returns an error if there is no room. */
   keep(operation: Adjusting | Locking, until?: number): SluiceError | undefined {
     const charges = operation.charges.map(keptCharge)
     if (operation.kind === 'lock')
       return charges
         .map((charge) => this.#put(placeOf(charge), { operation: { ...operation, charges: [charge] }, until }))
         .find((error) => error !== undefined)
-    // A reset writes into the units.
+    // The units are copied because a reset writes into them.
     const own = { ...operation, charges, units: [...operation.units] }
     return this.#put(own, { operation: own, until })
   }
@@ -79,8 +79,8 @@ export class Backlog {
   }
 
   /**
-   * Keeps a change that has failed, and sends it again in a second, if that cannot do it twice: its key was locked, or it has a receipt, or is a
-   * lock-out. Returns false for any other. A penalty is not repeated for a locked key: it has failed, and a reset would have to end it.
+   * Keeps a failed change, and sends it again in a second, if it cannot happen twice then: it is a lock-out, or it has a receipt, or it failed because its
+   * key was locked. Returns false for any other change. A penalty is not repeated for a locked key: its caller learns of the error.
    */
   repeats(operation: Adjusting | Locking, error: unknown, until: number = performance.now() + REPEAT_FOR): boolean {
     const kind = kindOf(error)
@@ -91,7 +91,7 @@ export class Backlog {
     return this.keep(operation, until) === undefined
   }
 
-  /** Sends what is due, some at a time. Never rejects. */
+  /** Sends the changes of parts that answer, some at a time. Never rejects. */
   async send(): Promise<void> {
     const due = [...this.#kept].filter(([, { operation }]) => !this.#target.isOutFor(operation.charges))
     for (let i = 0; i < due.length; i += AT_ONCE)
@@ -130,7 +130,7 @@ export class Backlog {
   }
 }
 
-/** No name contains a NUL, so that no text can pass for a boundary. */
+/** Joins limiter, limit and key. No name contains a NUL, so two different charges never have the same text. */
 function placeOf({ policy, key }: Charge): string {
   return `${policy.limiter}\0${policy.limit.name}\0${key}`
 }

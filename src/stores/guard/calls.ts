@@ -4,40 +4,40 @@ import { isWorker, outlive } from '../../util/worker.ts'
 import type { Degraded, Reply } from '../store.ts'
 import { type Part, shownTime } from './health.ts'
 
-/** Milliseconds between two looks at the calls, at most. A shorter deadline is divided by eight. */
+/** The most milliseconds between two looks at the calls, and the least number of looks within a deadline. */
 const LOOK = 5
 const LOOKS = 8
-/** Looks before a call expires, at least. Between them the answers that came are read, however long each turn of a busy process takes. */
+/** The least number of looks before a call expires. Answers are read between two looks, even if the process is busy and each turn takes long. */
 const TURNS = 6
 
-/** Receives the end of a call: an error, or none for an answer. `by`: what has decided instead of the store. */
+/** Receives the end of a call. `error` is `undefined` for an answer. `by`: what has decided instead of the store. */
 export type Ended = (error: unknown, call: Call, by?: Degraded | 'remembered') => unknown
 
-/** A call to the store. It ends with an answer, with an error, or at its deadline. The parts that decide learn of it. */
+/** A call to the store. It ends with an answer, with an error, or at its deadline. The parts that decide learn from it. */
 export class Call implements Reply {
   readonly sent: number = performance.now()
   /** Milliseconds. */
   readonly deadline: number
-  /** It was not answered in time. */
+  /** True if the call was not answered in time. */
   isLate = false
-  /** It was answered, or has failed, also after the deadline. */
+  /** True once the call was answered or has failed, even after its deadline. */
   isOver = false
-  /** Nobody waits for it any more. It says nothing about the parts. */
+  /** True if the caller no longer waits. The parts learn nothing from the call then. */
   isGivenUp = false
-  /** Ends a decision in the store. */
+  /** Gives a decision up in the store. */
   stop: (() => void) | undefined
-  /** The looks, and the milliseconds for which this process did not run, before it was added. Written by `Calls`. */
+  /** The looks before the call was added, and the milliseconds for which this process did not run. Written by `Calls`. */
   turn = 0
   lost = 0
-  /** Called when it is over. Written by `Calls` in a Worker. */
+  /** Called when the call is over. Written by `Calls` in a Worker. */
   onOver: (() => void) | undefined
   readonly #calls: Calls
   readonly #parts: readonly Part[]
   readonly #ended: Ended
   readonly #late: Ended | undefined
-  /** What it teaches is unsure: it may have to make a connection, or says nothing about a single part. */
+  /** True if the time of the answer says little about a part: there are several parts, or the call may have to make a connection. */
   readonly #isUnsure: boolean
-  /** Its answer comes after its refund. */
+  /** True if the decision was given up at the deadline. Its answer comes after its refund. */
   #isRefunded = false
 
   /**
@@ -103,7 +103,7 @@ export class Call implements Reply {
   #teach(error: unknown): void {
     const now = performance.now()
     const took = now - this.sent
-    // So it is also if a good part of the time is one for which this process did not run.
+    // The time also says little if this process did not run for more than a quarter of it.
     const isUnsure = this.#isUnsure || this.#calls.lostSince(this, now) > took / 4
     for (const part of this.#parts)
       if (!this.isLate && error !== undefined) part.failed(this, error)
@@ -115,14 +115,14 @@ export class Call implements Reply {
 }
 
 /**
- * Expires calls that a store has not answered in time. One timer looks at all of them, and runs only while calls are pending: it costs less than a
- * timer for each call, and notices when this process was busy. In a Worker, a timer ends with its request, so that each call has one of its own.
+ * Expires calls that a store has not answered in time. One timer checks all calls, and runs only while calls are pending. It costs less than a timer
+ * for each call, and detects when this process was busy. In a Worker, a timer ends with its request, so each call has a timer of its own.
  *
- * A call expires after the answers that wait when its time is over.
+ * Answers that wait to be read at a deadline are read before the call expires.
  */
 export class Calls {
   readonly #every: number
-  /** Answered ones stay until the next look. A `Set` without them takes twice the time: its old tables keep them alive. */
+  /** Pending calls, and answered calls until the next look. A `Set` without answered calls takes twice the time, because its old tables keep them alive. */
   #calls: Call[] = []
   #turn = 0
   #lookedAt = 0
@@ -144,7 +144,7 @@ export class Calls {
     if (!this.#isTimed) this.#start(performance.now())
   }
 
-  /** Milliseconds for which this process did not run since a call was added, so that its answer may have waited to be read. */
+  /** Returns the milliseconds for which this process did not run since a call was added. The answer may have waited to be read in this time. */
   lostSince(call: Call, now: number): number {
     return this.#lost - call.lost + (this.#isTimed ? this.#late(now) : 0)
   }
@@ -179,20 +179,20 @@ export class Calls {
     if (due.length > 0) soon(() => due.forEach((call) => call.expire()))
   }
 
-  /** Timers have steps of a millisecond, and turns of some milliseconds are usual. */
+  /** Returns how many milliseconds a look is late. A small delay counts as 0: timers have steps of a millisecond, and turns of some milliseconds are usual. */
   #late(now: number): number {
     const late = now - this.#lookedAt - this.#every
     return late > Math.max(2, this.#every) ? late : 0
   }
 }
 
-/** Keeps the request of a Worker until the store has answered. */
+/** Expires a call by a timer of its own. Keeps the request of the Worker alive until the store has answered. */
 function expireAlone(call: Call): void {
   const cancel = background(call.deadline, () => call.expire())
   const over = new Promise<void>((resolve) => (call.onOver = resolve))
   outlive(over.then(cancel))
 }
 
-/** Calls after the answers that wait to be read: they come between the timers of a turn and this. */
+/** Calls a function after the waiting answers were read: the event loop reads them between timers and `setImmediate`. */
 const soon: (call: () => void) => unknown =
   (globalThis as Partial<Pick<typeof globalThis, 'setImmediate'>>).setImmediate ?? ((call) => background(0, call))

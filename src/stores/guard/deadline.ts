@@ -1,15 +1,15 @@
 const MINUTE = 60_000
-/** Answers of a minute from which on the deadline is twice what they take. Of fewer, it is ten times the slowest. */
+/** With at least so many answers in a minute, the deadline is twice their usual time. With fewer, it is ten times the slowest. */
 const ENOUGH = 20
 const FACTOR = 2
 const FIRST_FACTOR = 10
-/** The part of the answers that take no longer than what is learned. */
+/** The percentile of the answers that counts as their usual time. */
 const PART = 0.95
-/** The longest deadline in milliseconds to which learning raises it after the first minute. */
+/** The longest deadline in milliseconds that can be learned after the first minute. */
 const LONGEST_RAISED = 250
-/** Milliseconds between two times at which the answers are looked at. */
+/** Milliseconds between two calculations of the deadline. */
 const EVERY = 100
-/** Eight for each power of two, so each is 9 % wide. The last one is for all answers after more than half an hour. */
+/** The number of buckets. There are eight for each power of two, so each is 9 % wide. The last one has all answers after more than half an hour. */
 const BUCKETS = 170
 const PER_OCTAVE = 8
 
@@ -20,22 +20,22 @@ export interface Bounds {
 }
 
 /**
- * The deadline for one part of a store: twice the 95th percentile of what its answers took in the last minute, between the bounds. It falls at
- * once. In the first minute it also rises at once. Later it rises by at most a factor of two in a minute, and to at most 250 ms, so that a store
- * that becomes slow is not waited for.
+ * The deadline for one part of a store: twice the 95th percentile of the times of its answers in the last minute, between the bounds. It falls at
+ * once. In the first minute it also rises at once. Later it rises by at most a factor of two in a minute, and to at most 250 ms, so that requests do
+ * not wait for a store that becomes slow.
  */
 export class Deadline {
   /** Milliseconds. */
   ms: number
   readonly #bounds: Bounds
-  /** How many answers took how long, in this half of a minute and in the one before. */
+  /** Histograms of the times of answers, in this half of a minute and in the one before. */
   #younger = new Uint32Array(BUCKETS)
   #older = new Uint32Array(BUCKETS)
   #since = -Infinity
   #first: number | undefined
   #isKnown = false
   #lookAt = -Infinity
-  /** The deadline before this half of a minute, or the shortest since. */
+  /** The deadline at the start of this half of a minute, or a shorter one since then. */
   #before: number
 
   constructor(bounds: Bounds) {
@@ -45,8 +45,8 @@ export class Deadline {
   }
 
   /**
-   * The store has answered after so many milliseconds. `isUnsure`: for a reason that may have been another one, such as a busy process. Such an
-   * answer counts only if it was fast.
+   * Learns from an answer that took `took` milliseconds. `isUnsure`: something else than the store may have taken the time, such as a busy process. Such
+   * an answer counts only if it was fast.
    */
   learn(took: number, now: number, isUnsure: boolean): void {
     const { least, most } = this.#bounds
@@ -73,7 +73,7 @@ export class Deadline {
     this.#before = this.ms
   }
 
-  /** Returns how many answers there are, and what 95 of 100 take at most. */
+  /** Returns the number of answers, and the milliseconds that 95 % of them take at most. */
   #usual(): { readonly count: number; readonly usual: number } {
     let count = 0
     for (let i = 0; i < BUCKETS; i++) count += this.#younger[i]! + this.#older[i]!
@@ -84,7 +84,7 @@ export class Deadline {
   }
 }
 
-/** The bucket of which the milliseconds are at most the upper bound. */
+/** Returns the first bucket whose upper bound is at least `ms`. */
 function bucketOf(ms: number): number {
   return Math.min(BUCKETS - 1, Math.max(0, Math.ceil(Math.log2(ms) * PER_OCTAVE)))
 }

@@ -35,12 +35,12 @@ import { LocalDecisions } from './local.ts'
 import { recoveries } from '../recoveries.ts'
 import type { Reporter } from './reporter.ts'
 
-/** The limiter that probes are charged to. No limiter of a user has this name, which is not ASCII. */
+/** The name of the limiter for probes. No limiter of a user has this name, because it is not ASCII. */
 const PROBE_LIMITER = '·probe'
-/** How many keys are tried to find one in a part of the store. */
+/** How many keys are tried to find a key in a part of the store. */
 const TRIES = 5000
 
-/** Ends an operation that changes something: without an error if it is done. */
+/** Ends an operation that changes something. There is no error if it was done. */
 type Done = (error?: unknown) => void
 
 interface GuardSettings {
@@ -65,7 +65,7 @@ export class GuardedStore {
   readonly #health: Health
   readonly #local: LocalDecisions
   readonly #backlog: Backlog
-  /** What probes are charged to: the limit of a request, so that the store needs nothing new for them. */
+  /** The policy of probes. It has the limit of a request, so that the store has to set up nothing new. */
   #probed: Policy | undefined
   #probes = 0
   #isClosed = false
@@ -76,7 +76,7 @@ export class GuardedStore {
     this.place = inner.place
     this.clock = inner.clock
     this.ready = inner.ready
-    // While the store does not answer, decisions are made without units that were charged before.
+    // While the store does not answer, decisions do not use units that were charged ahead.
     this.recall = inner.recall && ((charges) => this.#health.out === 0 && inner.recall!(charges))
     this.#inner = inner
     this.#settings = settings
@@ -123,7 +123,7 @@ export class GuardedStore {
     if (!part.isOut) for (const recovered of recoveries) recovered(this.place)
     this.#reporter.changed(this.#health.state, part.name === '' ? reason : `${part.name}: ${reason}`, isSilent)
     if (!part.isOut) outlive(this.#backlog.send())
-    // Calls that wait for this part are answered now.
+    // Calls that wait for this part end now.
     else this.#calls.expireWhere((call) => call.waitsFor(part))
   }
 
@@ -139,7 +139,7 @@ export class GuardedStore {
       return undefined
     }
     const call = this.#ask(operation, this.#health.partsOf(charges), (error, { isGivenUp }, by) => {
-      // Nobody waits for a verdict any more.
+      // The caller no longer waits for a verdict.
       if (isGivenUp) return reply.answered()
       if (error !== undefined) return this.#decideAfter(error, operation, reply)
       if (kind === 'consume') this.#hold(charges)
@@ -187,8 +187,8 @@ export class GuardedStore {
   }
 
   /**
-   * Adjusts charges where they were counted: here, or in the store. Penalties also apply in this process, at once. Where the store does not answer,
-   * it is done later.
+   * Adjusts charges where they were counted: here, or in the store. Penalties also apply in this process at once. Parts of the store that do not answer
+   * get their changes later.
    */
   #adjust({ charges, units, receipt }: Adjusting, done: Done): void {
     const now = { kind: 'adjust' as const, charges: [] as Charge[], units: [] as number[], receipt }
@@ -197,7 +197,7 @@ export class GuardedStore {
       const more = units[i]!
       if (this.#local.adjust(charge, more)) continue
       const isOut = this.#isOut(charge)
-      // A settlement that changes nothing is still the only one, and a leasing store finds a lease by all charges of its decision.
+      // A charge of 0 units is sent, too: a settlement without a change still uses its receipt, and `lease` finds a lease by all charges of its decision.
       if (isOut && more === 0 && receipt === undefined) continue
       const to = isOut ? later : now
       to.charges.push(charge)
@@ -216,16 +216,16 @@ export class GuardedStore {
   }
 
   /**
-   * Renews slots where they were taken: here, or in the store. While the store does not answer, its slots keep their leases: they are renewed
-   * with the next attempt, or end. Slots that were taken here are taken in the store once it answers. A process with many slots renews many at
-   * once, so this says nothing about the health of the store.
+   * Renews slots where they were taken: here, or in the store. While the store does not answer, its slots are not renewed: the next attempt renews them,
+   * or they expire. Slots that were taken here are taken in the store when it answers. A process can renew many slots at once, so the times of these
+   * calls say nothing about the health of the store.
    */
   #renew({ charges, renewed, receipt }: Renewing, done: Done): void {
     const asked = charges.flatMap((charge, i) => {
       const isLocal = this.#local.has(charge)
       const here = this.#local.renew(charge)
       renewed[i] = isLocal ? here : { at: charge.at, units: charge.charged }
-      // Another process may release what has a receipt, and looks for it where it was.
+      // Another process may release slots with a receipt, and looks for them where they were taken.
       if (this.#isOut(charge) || (isLocal && (here.units === 0 || receipt !== undefined))) return []
       return [{ i, charge, isLocal, isHeld: here.units > 0, sent: isLocal ? chargedAt(charge, 0, here.units) : charge }]
     })
@@ -243,14 +243,14 @@ export class GuardedStore {
       }
       done()
     }
-    // The slots have moved. Those that were released meanwhile are released again, and those that are still counted here are given back to the store.
+    // The renewal was late. Slots that were released in the meantime are released again, and slots that are still counted here are given back to the store.
     const late: Ended = (error) => {
       if (error !== undefined) return
       for (const [n, { charge, isLocal }] of asked.entries()) {
         const { at, units } = operation.renewed[n] ?? { at: 0, units: 0 }
         if (units === 0) continue
         if (charge.charged > 0 && !isLocal) charge.markCharged(at, units)
-        // With a receipt, the release has found the slots, or the renewal has not.
+        // With a receipt, either the release or the renewal has found the slots, never both.
         else if (receipt === undefined) void undo(this.#inner, [chargedAt(charge, at, units)])
       }
     }
@@ -258,9 +258,9 @@ export class GuardedStore {
   }
 
   /**
-   * Locks keys out in the store and in this process, so that a lock-out also applies here during an outage. What could not be sent to the
-   * store is sent when it answers again, with the time that is left then. Fails when the store has not confirmed it and is still asked: the
-   * caller may try again.
+   * Locks keys out in the store and in this process, so that a lock-out also applies here during an outage. Lock-outs that could not be sent are sent
+   * when the store answers again, with the time that is left then. Fails if the store does not confirm the lock-out but is not out: the caller may try
+   * again.
    */
   #lock(operation: Locking, done: Done): void {
     const { charges, ms, mode } = operation
@@ -289,10 +289,10 @@ export class GuardedStore {
     this.#ask(operation, part.alone, (error, { isLate }) => done(isLate ? unconfirmed('reset', error) : error))
   }
 
-  /** Charges one unit to a key of the guard's own, since a store that cannot write cannot decide either. */
+  /** Charges one unit to a key of the guard itself. A probe has to write, because a store that cannot write cannot decide. */
   #probe(part: Part, ended: (error: unknown, took: number, isLate: boolean) => void): void {
     const key = this.#keyIn(part.name)
-    // The store has no such part any longer, or nothing was decided yet.
+    // The store no longer has this part, or there was no decision yet.
     if (key === undefined || this.#probed === undefined) return ended(undefined, 0, false)
     const charge = new Charge(this.#probed, key, 1)
     let isLate = false
@@ -309,16 +309,16 @@ export class GuardedStore {
     for (let i = 0; i < TRIES; i++) {
       const key = String(this.#probes++)
       if (this.place.partOf(PROBE_LIMITER, key) === part) return key
-      // A store with a part for each key names the part after it.
+      // A store with a part for each key uses the key as the name of the part.
       if (i === 0 && part.length <= LONGEST_STORED && this.place.partOf(PROBE_LIMITER, part) === part) return part
     }
     return undefined
   }
 
-  /** Asks the store. Returns the call while it is not answered. */
+  /** Asks the store. Returns the call if it is not answered yet. */
   #ask(operation: Operation, parts: readonly Part[], ended: Ended, late?: Ended): Call | undefined {
     const call = new Call(this.#calls, parts, this.#settings.deadline.most, ended, late)
-    // Nothing can end what a store does at once.
+    // An operation of a store that answers at once cannot be given up, so it gets no deadline.
     call.stop = start(this.#inner, this.sync ? operation : { ...operation, within: call.deadline }, call)
     if (!call.isPending) return undefined
     if (!this.sync) {

@@ -3,50 +3,50 @@ import type { Charge } from '../store.ts'
 import { Alarm } from './alarm.ts'
 import { type Bounds, Deadline } from './deadline.ts'
 
-/** Failures in a row after which nothing more is sent. */
+/** Failures in a row after which no more decisions are sent. */
 const FAILURES = 3
-/** Milliseconds between two probes, at least. */
+/** The least milliseconds between two probes. */
 const PROBE_EVERY = 250
 /** Milliseconds after which an unanswered probe counts as lost, at first and at most. Each lost probe doubles them. */
 const PATIENCE = 5000
 const LONGEST_PATIENCE = 60_000
-/** Milliseconds after which clients close idle connections, so that the next call may have to make one. */
+/** Milliseconds without a call after which a client may have closed its connection, so that the next call has to make one. */
 const IDLE = 3000
 
-/** What a store does: `'slow'` answers too late, and `'away'` does not answer or fails. */
+/** The state of a store. `'slow'`: it answers too late. `'away'`: it does not answer, or it fails. */
 export type StoreState = 'healthy' | 'slow' | 'away'
 
-/** What parts of a store need of their guard. */
+/** The functions of the guard that parts of a store use. */
 interface Hooks {
   partOf(limiter: string, key: string): string
-  /** Why the store cannot answer, if it knows. */
+  /** Returns why the store cannot answer, if the store knows it. */
   trouble(): string | undefined
-  /** Sends one request of the guard's own. `ended` is called once the store has answered, or has failed, after so many milliseconds. */
+  /** Sends one request of the guard's own. `ended` is called when the store has answered or failed. `took` is in milliseconds. */
   probe(part: Part, ended: (error: unknown, took: number, isLate: boolean) => void): void
-  /** `isSilent`: it is not known yet whether answers come late. */
+  /** The state of a part has changed. `isSilent`: there was no error, so the answers may only be late. */
   changed(part: Part, reason: string, isSilent: boolean): void
-  /** It has failed, or not answered for seconds: it is not slow. */
+  /** A part has failed, or has not answered for seconds, so it is more than slow. */
   lost(): void
 }
 
 /**
- * A part of a store that fails on its own: one server of a cluster, or the whole store. It knows for how long a call waits, and whether calls are
- * sent at all: not after three failures in a row, or one before the first answer. One probe at a time goes out then, in the background. The first
- * that is answered in time ends this.
+ * A part of a store that fails on its own: one server of a cluster, or the whole store. It decides how long a call waits, and whether calls are sent.
+ * After three failures in a row, or one before the first answer, no calls are sent. Then probes are sent in the background, one at a time. After the
+ * first probe that is answered in time, calls are sent again.
  */
 export class Part {
   readonly name: string
-  /** What a decision of this part alone belongs to. */
+  /** The parts of a decision that only this part makes. */
   readonly alone: readonly Part[] = [this]
   state: StoreState = 'healthy'
   readonly #hooks: Hooks
   readonly #deadline: Deadline
   readonly #most: number
-  /** A call may have to make a connection: it is the first one, or the first one for some time. */
+  /** True if the next call may have to make a connection: it is the first call, or the first one for some time. */
   isConnecting = true
   #sentAt = -Infinity
   #answeredAt = -Infinity
-  /** Failures in a row, the cause of the latest one, when it was noticed, and the latest error among them. */
+  /** Failures in a row, the cause of the latest one, its time, and the latest error among them. */
   #failures = 0
   #cause: unknown
   #failedAt = 0
@@ -69,14 +69,14 @@ export class Part {
     return this.state !== 'healthy'
   }
 
-  /** Milliseconds that a call may take which is sent now. */
+  /** Returns the deadline in milliseconds of a call that is sent now. */
   begin(now: number): number {
     if (now - this.#sentAt > IDLE) this.isConnecting = true
     this.#sentAt = now
     return this.isConnecting ? this.#most : this.#deadline.ms
   }
 
-  /** The store has answered in time, after so many milliseconds. */
+  /** The store has answered in time, after `took` milliseconds. */
   answered(took: number, now: number, isUnsure: boolean): void {
     if (this.isOut) return
     this.learn(took, now, isUnsure)
@@ -86,14 +86,14 @@ export class Part {
     this.#error = undefined
   }
 
-  /** Nothing is learned while no calls are sent: a store that is slow must not be waited for. */
+  /** Learns from the time of an answer, except while no calls are sent: otherwise requests would wait for a slow store. */
   learn(took: number, now: number, isUnsure: boolean): void {
     if (!this.isOut) this.#deadline.learn(took, now, isUnsure)
   }
 
   /**
-   * A call has failed; without an error, it was not answered in time. An error that says that the request was wrong, or that its key is busy, is an
-   * answer. One transaction can carry many operations, which fail with one error: it is one failure.
+   * A call has failed. Without `error`, it was not answered in time. An error that says that the request is invalid, or that its key is busy, counts as an
+   * answer. If operations of one transaction fail with the same error, it counts as one failure.
    */
   failed({ sent, deadline }: Sent, error?: unknown): void {
     const now = performance.now()
@@ -110,7 +110,7 @@ export class Part {
     this.#patience = PATIENCE
     this.#probedAt = now
     const reason = this.#error ?? this.#hooks.trouble()
-    // A connection that is being made may only be slow.
+    // If the client is still connecting, the store may only be slow.
     const isSilent = this.#error === undefined && (reason?.startsWith('the client is not connected') ?? true)
     this.#become('away', reason ?? `no answer within ${shownTime(deadline)}`, isSilent)
     this.#probeLater()
@@ -133,7 +133,7 @@ export class Part {
     if (!this.#isStopped && this.isOut) this.alarm.set(wait, () => this.#probe())
   }
 
-  /** A probe without an answer stays with the client. Another is sent only when it must be lost. */
+  /** Sends a probe. The client may keep an unanswered probe, so another one is sent only when the first is probably lost. */
   #probe(): void {
     this.#probedAt = performance.now()
     this.alarm.set(this.#patience, () => {
@@ -147,7 +147,7 @@ export class Part {
       if (error !== undefined) this.#isAway(whyOf(error))
       else if (!isLate) return this.#close()
       else {
-        // After a freeze, and while a connection is made, one answer is late. So this is known only with the second late answer.
+        // One answer can be late after a freeze, or because a connection was made. The store is slow only if a second answer is late.
         if (this.#hasBeenLate) this.#become('slow', this.#slowness(took))
         this.#hasBeenLate = true
       }
@@ -178,7 +178,7 @@ export class Part {
   }
 }
 
-/** When a call was sent, in milliseconds of `performance.now()`, and how many milliseconds it had. */
+/** When a call was sent, in milliseconds of `performance.now()`, and its deadline in milliseconds. */
 interface Sent {
   readonly sent: number
   readonly deadline: number
@@ -188,8 +188,8 @@ interface Sent {
 const AWAY: ReadonlySet<string> = new Set(['STORE_FAILED', 'STORE_SETUP', 'INVALID_CLOCK'])
 
 /**
- * What a failure says. `'away'`: the store cannot decide. `'busy'`: this key alone cannot be decided, since it is locked or its row
- * cannot be read. `'wrong'`: the request cannot be.
+ * Returns what a failure means. `'away'`: the store cannot decide. `'busy'`: only this key cannot be decided, because it is locked or its row cannot
+ * be read. `'wrong'`: the request is invalid.
  */
 export function kindOf(error: unknown): 'away' | 'busy' | 'wrong' {
   const code = error instanceof SluiceError ? error.code : 'STORE_FAILED'
@@ -197,12 +197,12 @@ export function kindOf(error: unknown): 'away' | 'busy' | 'wrong' {
   return code === 'STORE_BUSY' || code === 'DAMAGED_ROW' ? 'busy' : 'wrong'
 }
 
-/** Such as 1.4 s or 60 ms. */
+/** Returns a text such as `1.4 s` or `60 ms`. */
 export function shownTime(ms: number): string {
   return ms < 1000 ? `${Math.round(ms)} ms` : `${Math.round(ms / 100) / 10} s`
 }
 
-/** The most parts that are known: a store can have one for each key. Then the healthy ones are forgotten, and after them the oldest one. */
+/** The most parts that are kept, because a store can have one for each key. Beyond it, the healthy parts are dropped. If none is healthy, the oldest is. */
 const MOST_PARTS = 1000
 
 export class Health {

@@ -23,8 +23,8 @@ export interface DeadlineRange {
 /** Options of `guard`. */
 export interface GuardOptions {
   /**
-   * How long a decision waits for the store, at most an hour. It does not depend on time-outs of the client. With `least` and `most`, it is twice what
-   * the store usually takes (the 95th percentile of the last minute), between them. Default `{ least: '50ms', most: '1s' }`.
+   * How long a decision waits for the store, at most an hour. It does not depend on time-outs of the client. With `least` and `most`, it is twice the usual
+   * time of an answer (the 95th percentile of the last minute), between these bounds. Default `{ least: '50ms', most: '1s' }`.
    *
    * Before the first answer, and after three seconds without a decision, it is `most`: the client may have to connect. Until 20 answers have come
    * within a minute, it is ten times the slowest. A duration is a fixed deadline.
@@ -56,17 +56,17 @@ const OPTIONS = ['deadline', 'onOutage', 'localShare', 'maxKeys', 'onChange']
 /**
  * Returns a store that decides within a deadline, even if the given store does not answer. After three failures or late answers in a
  * row, or one before the first answer, it sends only one probe at a time, at most every 250 ms, until the store answers a probe in time. So a
- * request waits for `deadline.most` at worst, and once three have waited, none does. `decision.degraded` says how a decision was made without the
- * store.
+ * request waits for at most `deadline.most`, and after three requests have waited, no other request waits. `decision.degraded` says how a decision
+ * was made without the store.
  *
  * A late answer changes no decision, and its charge is refunded. Refunds and settlements of charges in the store are made when the store
  * answers again. Up to 10,000 are kept. `reset` rejects with `STORE_FAILED` if the store does not confirm it. Errors that are caused by
- * the request, such as `STORE_REJECTED`, are passed on. A decision
- * about a key that another process has locked, or whose row cannot be read, is made without the store, and the store is asked about other keys.
+ * the request, such as `STORE_REJECTED`, are passed on. If another process has locked a key, or its row cannot be read, decisions about this key are made
+ * without the store. The store still decides about other keys.
  *
- * A store that decides at once, such as `sqliteStore`, also does so in a guard. Nothing can end a decision that it has begun, so it must keep to
- * a deadline itself. A store that cannot fail, such as `memoryStore()`, is returned unchanged. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`, also
- * for a store that is already guarded.
+ * A store that decides at once, such as `sqliteStore`, also decides at once in a guard. A guard cannot interrupt it, so the store must keep a deadline
+ * itself. A store that cannot fail, such as `memoryStore()`, is returned unchanged. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`, also for a store that
+ * is already guarded.
  * @example createLimiter({ keyer, limits, store: guard(redisStore(redis), { deadline: '100ms', localShare: 1 / 8 }) })
  */
 export function guard(store: SyncStore, options?: GuardOptions): SyncStore
@@ -93,14 +93,14 @@ export function guard(store: Store, options: GuardOptions = {}): Store {
 const guards = shared('guards', () => new WeakMap<Store, Store>())
 
 /**
- * Returns the guard of a store, with the default options: the same one for each user of the store. Inside of it, limiters lease what their option
- * `lease` says. `guardedBy` calls it.
+ * Returns the guard of a store, with the default options: the same one for each user of the store. The store inside has leases for limiters with the
+ * option `lease`. `guardedBy` calls it.
  */
 export function guarded(store: Store): Store {
   return guardedOnce(leasing(store))
 }
 
-/** Does the same without leases. */
+/** Does the same as `guarded`, without leases. */
 export function guardedOnce(inner: Store): Store {
   return madeOnce(guards, inner, () => guard(inner))
 }

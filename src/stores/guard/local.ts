@@ -21,14 +21,14 @@ import {
 import { Alarm } from './alarm.ts'
 import { shareOf } from './share.ts'
 
-/** Milliseconds after which a denied request may come again: the store may be back by then. */
+/** The `retryAfter` of a denial without the store, in milliseconds. The store may answer again by then. */
 const RETRY_AFTER = 1000
 /** The largest quota of a limit of slots. */
 const MOST_SLOTS = 100_000
-/** Milliseconds between two looks whether anything is counted here. */
+/** Milliseconds between two checks whether anything is still counted here. */
 const LOOK_EVERY = 60_000
 
-/** Decides without the store, and remembers what it decided, so that it can be undone here. */
+/** Decides without the store, and remembers its decisions, so that they can be refunded here. */
 export class LocalDecisions {
   readonly #share: number
   readonly #maxKeys: number
@@ -36,7 +36,7 @@ export class LocalDecisions {
   #store: SyncStore | undefined
   readonly alarm: Alarm = new Alarm()
   #policies = new WeakMap<Policy, Policy>()
-  /** Policies under which any number of slots fits. */
+  /** Policies with quotas that are large enough for any number of slots. */
   #roomy = new WeakMap<Policy, Policy>()
   /** Charges that were not decided by the store, with their copies in this process. */
   readonly #own = new WeakMap<Charge, Charge | undefined>()
@@ -56,8 +56,8 @@ export class LocalDecisions {
   }
 
   /**
-   * Decides, and writes each verdict into its charge. One enforced charge that is closed denies all. Otherwise those that are local are counted
-   * here. A share of 0 denies, as `'closed'` does. `onOutage` is for policies without one of their own.
+   * Decides, and writes each verdict into its charge. One enforced charge with `'closed'` denies all. Otherwise charges with `'local'` are counted here. A
+   * share of 0 denies, as `'closed'` does. `onOutage` is for policies without one of their own.
    */
   decide({ charges, kind }: Deciding, onOutage: Degraded): Degraded {
     const ways = charges.map(({ policy }) => {
@@ -65,7 +65,7 @@ export class LocalDecisions {
       return way === 'local' && this.#share === 0 ? 'closed' : way
     })
     const isClosed = ways.every((way) => way === 'closed')
-    // Beside other limits, one in shadow mode that is closed counts as open.
+    // A limit in shadow mode that is closed counts as open if other limits are not closed.
     const closes = charges.map(({ policy }, i) => ways[i] === 'closed' && (isClosed || policy.compiled.enforced))
     const isDenied = charges.some(({ policy }, i) => closes[i] && policy.compiled.enforced)
     const counted = isDenied ? [] : charges.filter((_, i) => ways[i] === 'local')
@@ -81,7 +81,7 @@ export class LocalDecisions {
     this.#perform({ kind, charges: copies, fresh: false })
     for (const [i, charge] of charges.entries()) {
       charge.adopt(copies[i]!)
-      // More than the share of this process may still be less than the quota.
+      // A cost above the share of this process may be below the quota, so the store may admit it later.
       if (this.#share < 1 && charge.retryAfter === Infinity && charge.policy.compiled.capacity > 0)
         charge.retryAfter = RETRY_AFTER
       this.#own.set(charge, copies[i])
@@ -97,12 +97,12 @@ export class LocalDecisions {
     this.#own.set(charge, undefined)
   }
 
-  /** True if the store has not decided about this charge. */
+  /** Returns true if the store has not decided about this charge. */
   has(charge: Charge): boolean {
     return this.#own.has(charge)
   }
 
-  /** Adds units to the key of a charge where it was counted here. Returns false if the store has to do so, too. */
+  /** Adds units to the key of a charge that was counted here. Returns false if the store also has to add them. */
   adjust(charge: Charge, units: number): boolean {
     if (!this.#own.has(charge)) {
       if (units > 0 && isPenalty(charge)) this.#add(this.#copy(charge), units)
@@ -110,17 +110,17 @@ export class LocalDecisions {
       return false
     }
     const copy = this.#own.get(charge)
-    // Nothing was counted where all requests were admitted.
+    // Nothing was counted if all requests were admitted.
     if (copy === undefined || units === 0) return true
-    // A limit with `capCost` has counted no more than the share. The units are for the cost.
+    // A limit with `capCost` counts at most the share, but the units refer to the cost.
     const whole = copy.cost < charge.cost ? (units + copy.charged) * (charge.cost / copy.cost) - copy.charged : units
     this.#add(copy, whole)
     return true
   }
 
   /**
-   * Counts slots that the store has given to this process here, too, so that an outage does not admit as many again. They count beyond the
-   * share of this process.
+   * Also counts here the slots that the store has given to this process, so that an outage does not admit as many again. They may exceed the share of
+   * this process.
    */
   hold(charge: Charge): void {
     const { policy, key, charged } = charge
@@ -135,7 +135,7 @@ export class LocalDecisions {
     this.#held.delete(charge)
   }
 
-  /** The store has taken slots that were taken here: they are slots of the store, which count here, too. */
+  /** The store has taken the slots that were taken here. From now on they count as slots of the store. */
   handOver(charge: Charge): void {
     const copy = this.#own.get(charge)!
     this.#own.delete(charge)
@@ -143,11 +143,11 @@ export class LocalDecisions {
     this.hold(charge)
   }
 
-  /** Renews slots that are counted here. Nothing was counted where all requests were admitted. */
+  /** Renews slots that are counted here. If all requests were admitted, nothing was counted. */
   renew(charge: Charge): Renewed {
     const copy = this.#own.get(charge) ?? this.#held.get(charge)
     if (copy === undefined) return { at: charge.at, units: charge.charged }
-    // All that was counted here had expired.
+    // The memory was freed because everything in it had expired.
     if (copy.policy.store !== this.#store) return { at: 0, units: 0 }
     const renewed: Renewed[] = []
     this.#perform({ kind: 'renew', charges: [copy], renewed })
@@ -156,7 +156,7 @@ export class LocalDecisions {
     return { at, units }
   }
 
-  /** Locks keys out here, so that a lock-out applies when the store does not answer. Nothing is kept where nothing is to be ended. */
+  /** Locks keys out here, so that a lock-out applies when the store does not answer. */
   lock({ charges, ms, mode }: Locking): void {
     if (ms === 0 && this.isEmpty) return
     this.#perform({ kind: 'lock', charges: charges.map((charge) => this.#copy(charge)), ms, mode })
@@ -184,7 +184,7 @@ export class LocalDecisions {
     return (this.#store ??= standInStore(this.#maxKeys, this.#clock))
   }
 
-  /** Frees the memory once all that was counted here has expired. */
+  /** Frees the memory when everything in it has expired. */
   #freeLater(): void {
     this.alarm.set(LOOK_EVERY, () => {
       if (keyCounts(this.#store!).some(({ count }) => count > 0)) return this.#freeLater()

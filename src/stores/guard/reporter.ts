@@ -12,7 +12,7 @@ export interface StoreChange {
   /**
    * - `'healthy'`: the store decides.
    * - `'slow'`: it answers, but later than the deadline, so limiters decide without it.
-   * - `'away'`: it does not answer, or it fails, so limiters decide without it. Of a cluster, one server may be enough for this.
+   * - `'away'`: it does not answer, or it fails, so limiters decide without it. In a cluster, one server is enough for this state.
    */
   readonly state: StoreState
   /** The cause, such as the error of the connection, or what answers again. For a cluster, it starts with the server. */
@@ -37,30 +37,30 @@ const WARNINGS = {
 } as const
 
 /**
- * Reports what a store does: every change to the user's function, to the channel and to the log. The log gets the first outage and its end at
- * once. After that, and while the store is slow or away, it gets at most one line a minute. An outage without an error is logged once a probe has
- * failed or was not answered for five seconds: until then the store may be slow. A recovery is logged when the store has decided again.
+ * Reports changes of a store to the user's function, to the channel and to the log. The log gets the first outage and its end at once. After that, and
+ * while the store is slow or away, the log gets at most one line a minute. An outage without an error is logged when a probe has failed, or was not
+ * answered for five seconds: until then the store may only be slow. A recovery is logged when the store has decided again.
  */
 export class Reporter {
   readonly #store: Store
   readonly #onChange: ((change: StoreChange) => void) | undefined
-  /** What was logged in this minute. */
+  /** The states that were logged in this minute. */
   readonly #logged = new Set<StoreState>()
-  /** Changes of this minute that were not logged. */
+  /** The number of changes in this minute that were not logged. */
   #missed = 0
   #latest: StoreChange | undefined
   /** An outage that is not logged yet. */
   #silent: StoreChange | undefined
-  /** A recovery that is not logged yet: the store has not decided since. */
+  /** A recovery that is not logged yet, because the store has not decided since. */
   #recovered: StoreChange | undefined
-  /** Decisions without the store since the latest recovery in the log. */
+  /** The number of decisions without the store since the latest recovery in the log. */
   #local = 0
-  /** A key cannot be decided by the store. */
+  /** Reports that the store cannot decide about a key. */
   readonly busy: (reason: string) => void = this.#counted(
     'SLUICE_LOCAL',
     'Decisions about its key, made in this process',
   )
-  /** A change has failed that the store may have made. */
+  /** Reports that a change has failed and may be lost. */
   readonly unsure: (reason: string) => void = this.#counted(
     'SLUICE_OUTAGE',
     'Refunds, settlements and lock-outs that may be lost',
@@ -72,7 +72,7 @@ export class Reporter {
     this.#onChange = onChange && observer(onChange, 'onChange of a guard failed.')
   }
 
-  /** The one place through which every change goes. `isSilent`: it may turn out that the store is slow. */
+  /** Reports a change. `isSilent`: there was no error, so the store may only be slow. */
   changed(state: StoreState, reason: string, isSilent = false): void {
     const change: StoreChange = { state, reason, name: this.#name }
     this.#latest = change

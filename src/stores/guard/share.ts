@@ -1,24 +1,25 @@
 import { LARGEST } from '../../algorithms/arithmetic.ts'
 import { compiled, type Limit, limit } from '../../engine/limit.ts'
 
-/** Options of limits that count units, as `quota` does. */
+/** Options of limits that are in units, as `quota` is. */
 const UNITS = ['burst', 'capacity'] as const
 const CALENDAR = ['anchor', 'timeZone'] as const
 
 /**
  * Returns a limit with a share of the quota, and of `burst`, `capacity` and `initial`. Units are rounded down, and to at least
- * 1. A limit that admits nothing is returned itself. A quota below 1 becomes 1 in a window that is longer by a whole factor, so that no limit admits more than its share.
- * @param share more than 0. Above 1 for slots alone
+ * 1. A limit that admits nothing is returned unchanged. A quota below 1 becomes 1 in a window that is longer by a whole factor, so that no limit admits
+ * more than its share.
+ * @param share more than 0; above 1 only for slots
  * @example shareOf(perMinute(5), 0.1) // 1 per 2 minutes
  */
 export function shareOf(given: Limit, share: number): Limit {
   if (share === 1 || compiled(given).capacity === 0) return given
   const scaled: Record<string, unknown> = { ...given }
   scaled['quota'] = atLeastOne(given.quota * share)
-  // A slot has the same lease in a smaller share.
+  // The window of a slot is its lease, which does not depend on the share.
   const factor = compiled(given).slots ? 1 : factorOf(given, share)
   if (factor > 1 || given['anchor'] !== 'calendar') scaled['window'] = `${given.window * factor}ms`
-  // No calendar has a longer window.
+  // A calendar window cannot be longer.
   if (factor > 1 && given['anchor'] === 'calendar') for (const name of CALENDAR) delete scaled[name]
   if (given.block !== undefined) scaled['block'] = blockText(given.block)
   for (const name of UNITS) if (typeof given[name] === 'number') scaled[name] = atLeastOne(given[name] * share)
@@ -26,19 +27,19 @@ export function shareOf(given: Limit, share: number): Limit {
   return limit(scaled as Limit)
 }
 
-/** A block with texts as durations: numbers below a second would warn. */
+/** Returns a block with texts as durations, because numbers below a second cause a warning. */
 function blockText(block: NonNullable<Limit['block']>): unknown {
   if (typeof block === 'number') return `${block}ms`
   return { ...block, for: `${block.for}ms`, upTo: `${block.upTo}ms` }
 }
 
-/** How many times longer the window is. Bounded, so that the time can be counted exactly. */
+/** Returns how many times longer the window is. It is bounded, so that times stay exact. */
 function factorOf({ quota, window }: Limit, share: number): number {
   const longest = Math.max(1, Math.floor(LARGEST / 2 / window))
   return Math.min(Math.max(1, Math.ceil(1 / (quota * share) - 1e-9)), longest)
 }
 
-/** Products such as 100 × 0.29 may fall just below a whole number. */
+/** Rounds down to at least 1. Adds a small number first, because products such as 100 × 0.29 may be just below a whole number. */
 function atLeastOne(units: number): number {
   return Math.max(1, Math.floor(units + 1e-9))
 }

@@ -2,11 +2,11 @@ import type { Socket } from 'node:net'
 
 /**
  * The kinds of frames:
- * - `hello`: a process says who it is, or the server that it reads what the process asks
- * - `ask`, `answer`: a message for a store, and the answer, which has its number
- * - `counts`, `heir`: some counts of the server, and their end, after which the receiver is to serve
- * - `taken`: it does
- * - `left`: the server does nothing of what it has not answered
+ * - `hello`: a process sends its identity, or the server begins to read requests
+ * - `ask`, `answer`: a message for a store, and the answer with the same number
+ * - `counts`, `heir`: some counts of the server, and the end of the counts, after which the receiver becomes the server
+ * - `taken`: the receiver has become the server
+ * - `left`: the server leaves. Requests without an answer were not processed
  */
 const KINDS = ['hello', 'ask', 'answer', 'counts', 'heir', 'taken', 'left'] as const
 export type FrameKind = (typeof KINDS)[number]
@@ -15,22 +15,22 @@ export type FrameKind = (typeof KINDS)[number]
 const HEAD = 9
 /** The largest body that a server reads. A message has 65,536 UTF-16 characters, each of which takes three bytes at most. */
 const MOST_ASKED = 200_000
-/** The largest body that the others read. The counts of one key take 4 MiB at most. */
+/** The largest body that a client reads. The counts of one key take 4 MiB at most. */
 const MOST_ANSWERED = 8 << 20
-/** Bytes that wait to be sent to a process. From then on a server reads nothing more of it. */
+/** When more bytes wait to be sent to a process, the server reads nothing more from it. */
 const MOST_UNSENT = 256 << 10
 
-/** What happens on a connection. */
+/** Receives the events of a connection. */
 export interface Listener {
-  /** A frame has come. An error that it throws ends the connection. */
+  /** A frame has arrived. If this function throws, the connection ends. */
   receive(kind: FrameKind, id: number, body: unknown): void
   /** The connection has ended, on either side. */
   ended(): void
 }
 
 /**
- * A connection that carries frames of JSON. The frames of one turn of the event loop are sent together. A frame that is too large, of an unknown
- * kind or no JSON ends the connection. A connection does not keep the process alive.
+ * A connection that carries frames of JSON. The frames of one turn of the event loop are sent together. The connection ends if a frame is too large, has
+ * an unknown kind or is not JSON. A connection does not keep the process alive.
  */
 export class Connection {
   readonly #socket: Socket
@@ -38,9 +38,9 @@ export class Connection {
   readonly #listener: Listener
   readonly #isServer: boolean
   readonly #head = Buffer.alloc(HEAD)
-  /** The bytes of the head that are there. */
+  /** The number of bytes of the head that have arrived. */
   #headLength = 0
-  /** The body of a frame of which only a part is there, and the length of this part. */
+  /** The body of a frame that has arrived in part, and the length of this part. */
   #body: Buffer | undefined
   #bodyLength = 0
   #isCorked = false
@@ -52,13 +52,13 @@ export class Connection {
     this.#most = isServer ? MOST_ASKED : MOST_ANSWERED
     socket.unref()
     socket.on('data', this.#read)
-    // 'close' follows.
+    // The event 'close' follows.
     socket.on('error', () => undefined)
     socket.once('close', () => listener.ended())
     if (isServer) socket.on('drain', () => socket.resume())
   }
 
-  /** True while so much waits to be sent that more should wait. */
+  /** True while so many bytes wait to be sent that the sender should pause. */
   get isFull(): boolean {
     return this.#socket.writableLength > MOST_UNSENT
   }
@@ -86,18 +86,18 @@ export class Connection {
     if (this.#isServer && this.isFull) socket.pause()
   }
 
-  /** Sends what waits for the end of the turn. */
+  /** Sends the frames of this turn now. */
   readonly flush = (): void => {
     if (this.#isCorked) this.#socket.uncork()
     this.#isCorked = false
   }
 
-  /** Reads a connection that is paused. */
+  /** Reads from a connection that was paused. */
   resume(): void {
     this.#socket.resume()
   }
 
-  /** Sends what waits, and ends the connection. */
+  /** Sends the waiting frames, and ends the connection. */
   end(): void {
     this.flush()
     this.#socket.end()
@@ -115,7 +115,7 @@ export class Connection {
     }
   }
 
-  /** Takes bytes of a chunk from a place on, and returns where they end. Memory for a body is taken when its head is there, so its length is bounded. */
+  /** Reads bytes of a chunk from the offset `at`. Returns the offset after them. Memory for a body is only allocated if its length is allowed. */
   #take(chunk: Buffer, at: number): number {
     const head = this.#head
     if (this.#body !== undefined) {

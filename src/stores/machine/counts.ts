@@ -14,16 +14,16 @@ import type { SyncStore } from '../store.ts'
 
 /** The version of the records. */
 const VERSION = 1
-/** Characters from which on a batch is full. */
+/** A batch with at least so many characters is full. */
 const FULL_BATCH = 32_768
-/** Characters that a line of a file has at most: the counts of one key take 4 MiB. */
+/** The most characters of a line of a file. The counts of one key take 4 MiB at most. */
 const LONGEST_LINE = 8 << 20
-/** Milliseconds after which other work of the process comes first. */
+/** Milliseconds after which other work of the process is done. */
 const SLICE = 5
 
 type Section = Parameters<typeof decodeRow>[0]
 
-/** One fact. Keys are those of the limit before them. */
+/** A record of a snapshot. A key belongs to the last limit before it. */
 type CountRecord =
   | readonly ['sluice', version: number]
   | readonly ['limit', limiter: string, limit: string]
@@ -32,12 +32,12 @@ type CountRecord =
   | readonly ['forgotten', charged: number | null]
   | readonly ['end']
 
-/** Where a memory store counts. */
+/** Returns the tables of a memory store. */
 function tablesOf(memory: SyncStore): Tables {
   return memory.place as Tables
 }
 
-/** Keys may come and go while they are listed. Those beyond `maxKeys` have no row of their own. */
+/** Lists the counts. Keys may be added and deleted in the meantime. Keys beyond `maxKeys` are left out, because they have no row of their own. */
 function* recordsOf(memory: SyncStore): Generator<CountRecord> {
   yield ['sluice', VERSION]
   const { byName, notes } = tablesOf(memory)
@@ -59,10 +59,10 @@ function* recordsOf(memory: SyncStore): Generator<CountRecord> {
 }
 
 /**
- * Sends the counts of a memory store in batches, each of which is a list of records in JSON. The process does other work in between, so the counts of
- * a key are as of the time when its batch is made.
- * @param send returns false if nothing more is to be sent
- * @returns false if `send` has
+ * Sends the counts of a memory store in batches. Each batch is a list of records in JSON. The process does other work in between, so the counts of a key
+ * are from the time when its batch was made.
+ * @param send returns false to stop
+ * @returns false if `send` has returned false
  */
 export async function sendCounts(memory: SyncStore, send: (batch: string) => Promise<boolean>): Promise<boolean> {
   let began = performance.now()
@@ -86,9 +86,9 @@ export async function sendCounts(memory: SyncStore, send: (batch: string) => Pro
 /** Puts counts into an empty memory store. */
 export class Restoring {
   readonly memory: SyncStore
-  /** True once the end is there. */
+  /** True once the last record was read. */
   isComplete = false
-  /** How many keys found no room, or were counted by an algorithm that is not known here. */
+  /** The number of keys that found no room, or whose algorithm is not known here. */
   lost = 0
   #names: readonly [limiter: string, limit: string] | undefined
   #writer: CompiledLimit | undefined
@@ -98,7 +98,7 @@ export class Restoring {
     this.memory = memory
   }
 
-  /** Throws for what is no list of records of this version. */
+  /** Adds a list of records. Throws for anything else, and for records of another version. */
   add(batch: unknown): void {
     for (const record of batch as readonly (readonly unknown[])[]) this.#add(record)
   }
@@ -115,7 +115,7 @@ export class Restoring {
     else if (kind === 'end') this.isComplete = true
   }
 
-  /** Keys of one limit have one writer, mostly. */
+  /** Adds a key. It reuses the last writer, because the keys of one limit usually have the same writer. */
   #addKey(tables: Tables, key: string, section: Section): void {
     const row = decodeRow(section, this.#writer)
     this.#writer = row.writer ?? this.#writer
@@ -128,12 +128,12 @@ export class Restoring {
   }
 }
 
-/** JSON has no infinite numbers: those of this file are `-Infinity`. */
+/** Returns a number. JSON has no infinite numbers: here, `null` stands for `-Infinity`. */
 function numberOf(given: unknown): number {
   return typeof given === 'number' ? given : -Infinity
 }
 
-/** Reads a file into an empty memory store. Returns how many keys were lost; nothing if there is no file. Throws for a file that is damaged. */
+/** Reads a file into an empty memory store. Returns how many keys were lost; `undefined` if there is no file. Throws for a damaged file. */
 export async function readSnapshot(path: string, memory: SyncStore): Promise<number | undefined> {
   const restoring = new Restoring(memory)
   let rest = ''
@@ -153,8 +153,8 @@ export async function readSnapshot(path: string, memory: SyncStore): Promise<num
 }
 
 /**
- * Writes the counts of a memory store into a file. It is replaced as a whole, so that it is never half of one.
- * @param isAllowed asked before the file is replaced
+ * Writes the counts of a memory store into a file. The file is replaced as a whole, so it is never incomplete.
+ * @param isAllowed called before the file is replaced. If it returns false, the file stays as it was
  */
 export async function writeSnapshot(path: string, memory: SyncStore, isAllowed: () => boolean): Promise<void> {
   const draft = `${path}.tmp`

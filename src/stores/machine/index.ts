@@ -38,14 +38,14 @@ import { SocketFile } from './socket-file.ts'
 /** Options of `machineStore`. All processes need the same. */
 export interface MachineStoreOptions {
   /**
-   * The name of a file, such as `'/run/shop/limits'`: processes that use the same one share their limits. The user and the machine are added to the
-   * name. Its folder must belong to the user of the process and be closed to others (mode 0700); it is created if it does not exist. Default: a file in
-   * the folder for temporary files, which all processes of this user that were started in the same folder have in common.
+   * The name of a socket file, such as `'/run/shop/limits'`. Processes with the same name share their limits. The user and the machine are added to the
+   * name. The folder must belong to the user of the process, and other users must have no access (mode 0700). It is created if it does not exist.
+   * Default: a file in the folder for temporary files. All processes of this user that were started in the same folder share it.
    */
   readonly path?: string
   /**
-   * The name of a file that keeps the counts, such as `'limits.json'`. It is written twice a second while something is counted, and at the end. Then
-   * at most the counts of the last second are lost if the process that counts is killed, and restarts lose none. Default: counts are only in memory.
+   * The name of a file that keeps the counts, such as `'limits.json'`. It is written twice a second while something is counted, and at the end. If the
+   * process that counts is killed, at most the counts of the last second are lost. A restart loses none. Default: counts are only in memory.
    */
   readonly snapshot?: string
   /** The most keys that each limit remembers: see `memoryStore`. Default: a million. */
@@ -54,22 +54,22 @@ export interface MachineStoreOptions {
   readonly clock?: Clock
 }
 
-/** Milliseconds between two attempts to connect or to bind, at least and at most. */
+/** The least and the most milliseconds between two attempts to connect or to bind. */
 const PAUSE = 20
 const LONGEST_PAUSE = 250
-/** Milliseconds between two looks at whether the file is still there, and between two snapshots. */
+/** Milliseconds between two checks whether the file still exists, and between two snapshots. */
 const LOOK = 500
 const SNAPSHOT = 500
-/** Milliseconds for which an operation waits for its answer if nobody ends it before, and between two looks at that. */
+/** Milliseconds for which an operation waits for its answer, and between two checks for expired operations. */
 const TIMEOUT = 5000
 const TIMEOUT_LOOK = 500
 /** The most operations that wait for an answer. They take about 10 MB. */
 const MOST_WAITING = 20_000
 
-/** Where the processes of a file count. */
+/** The place where the processes that share a file count. */
 interface MachinePlace extends Place {
   readonly name: string
-  /** Why there is no server at present. */
+  /** Why there is no server now. */
   trouble: string | undefined
 }
 
@@ -80,16 +80,16 @@ function placeAt(path: string): MachinePlace {
 const places = shared('machine places', () => new WeakValues<MachinePlace>())
 
 /**
- * Makes a store that all processes and threads of one machine share, without a server. The process that makes one first counts for all, in memory, and
- * decides its own requests at once. The others ask it over a socket file, with one message for the operations of a turn of the event loop. When that
- * process ends, another one takes its place within a second:
+ * Makes a store that all processes and threads of one machine share, without a server. The first process that makes one counts for all processes in
+ * memory, and decides its own requests at once. The other processes send their operations over a socket file, in one message for each turn of the event
+ * loop. When the process that counts ends, another process takes its place within a second:
  *
- * - After `close()` it gets all counts.
- * - Else it starts from zero, with the warning `SLUICE_COUNTS_LOST`, or from the counts of `snapshot`.
+ * - After `close()`, the new process gets all counts.
+ * - Otherwise it starts from the counts of `snapshot`. Without this option, it starts from zero and warns with `SLUICE_COUNTS_LOST`.
  *
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`, and `STORE_SETUP` if the folder of the socket file belongs to another user, if others may use it, or if it
- * cannot be made. A decision rejects with `STORE_FAILED` if the process that counts does not answer within five seconds, or ends. Adapters guard it,
- * as every store that answers later.
+ * cannot be made. A decision rejects with `STORE_FAILED` if the process that counts ends, or does not answer within five seconds. Adapters guard the
+ * store.
  * @example app.use(rateLimit({ keyer: byIP, limits: perMinute(100), store: machineStore() }))
  */
 export function machineStore(options: MachineStoreOptions = {}): AsyncStore {
@@ -120,7 +120,7 @@ interface Ask {
   reject(error: unknown): void
 }
 
-/** This process, as one that is served. */
+/** The identity of this process, which it sends to a server. */
 const SELF: readonly [pid: number, born: number] = [process.pid, Date.now() - 1000 * process.uptime()]
 
 class MachineStore implements AsyncStore, Listener {
@@ -139,18 +139,18 @@ class MachineStore implements AsyncStore, Listener {
   #serving: Serving | undefined
   /** Set while another process counts. */
   #connection: Connection | undefined
-  /** True from the first frame of the server on. A connection that ends before may never have been seen by it. */
+  /** True after the first frame of the server. Before it, the server may not know this connection. */
   #isGreeted = false
-  /** True once another process has counted. If this one begins without its counts, they are lost. */
+  /** True once another process has counted. If this process begins without those counts, they are lost. */
   #wasServed = false
-  /** The counts of a server that leaves, while they come. */
+  /** The counts that a leaving server has sent so far. */
   #heritage: Restoring | undefined
-  /** Ends when this process counts, or is connected to the one that does. */
+  /** Resolves when this process counts, or is connected to the process that counts. */
   #meeting: Promise<void>
   #wake: () => void = () => undefined
   readonly #asks = new Map<number, Ask>()
   #lastAsk = 0
-  /** The operations of the messages that wait. */
+  /** The number of operations in the messages that wait. */
   #waiting = 0
   #timer: NodeJS.Timeout | undefined
   #writing: Promise<void> = Promise.resolve()
@@ -179,12 +179,12 @@ class MachineStore implements AsyncStore, Listener {
     return serving.memory.run(operation, reply)
   }
 
-  /** Resolves when this process counts, or the one that does answers. */
+  /** Resolves when this process counts, or the process that counts has answered. */
   readonly ready = async (): Promise<void> => {
     if (this.#serving === undefined) await this.#remote.ready!()
   }
 
-  /** Hands the counts over if this process has them. */
+  /** If this process counts, hands the counts over to another process. */
   readonly close = (): Promise<void> => (this.#closing ??= this.#close())
 
   async #close(): Promise<void> {
@@ -204,9 +204,9 @@ class MachineStore implements AsyncStore, Listener {
     await serving.leave()
   }
 
-  // Who counts.
+  // The choice of the process that counts.
 
-  /** Connects to the process that counts, or becomes it. */
+  /** Connects to the process that counts. If there is none, this process counts. */
   async #meet(): Promise<void> {
     for (let pause = PAUSE; this.#closing === undefined && this.#serving === undefined; pause *= 2) {
       try {
@@ -216,7 +216,7 @@ class MachineStore implements AsyncStore, Listener {
         return
       } catch (error) {
         this.place.trouble = whyOf(error)
-        // It lasts until somebody changes the folder.
+        // This error lasts until the folder is changed.
         if (error instanceof SluiceError && error.code === 'STORE_SETUP') this.#rejectAll(() => true, error)
       }
       await new Promise<void>((wake) => {
@@ -236,7 +236,7 @@ class MachineStore implements AsyncStore, Listener {
     this.#connection.send('hello', 0, SELF)
   }
 
-  /** Counts from zero, or from what the snapshot has. Nobody is answered before. */
+  /** Begins to count, from zero or from the snapshot. No request is answered before that. */
   async #begin(server: Server, isLost: boolean): Promise<void> {
     const serving = new Serving(server, this.#newMemory(), false)
     const restored = await this.#restored(serving.memory)
@@ -246,7 +246,7 @@ class MachineStore implements AsyncStore, Listener {
     this.#serve(serving)
   }
 
-  /** Reads the snapshot. Returns what is missing. */
+  /** Reads the snapshot. Returns a text about the counts that are lost; `undefined` if there are none. */
   async #restored(memory: SyncStore): Promise<string | undefined> {
     const path = this.#snapshot
     try {
@@ -274,7 +274,7 @@ class MachineStore implements AsyncStore, Listener {
     ask?.resolve(await serving.answer(message))
   }
 
-  /** Stops when another process has replaced the file, or the file was deleted: then others do not find this process, and may count. */
+  /** Stops if the file was deleted, or another process has replaced it. Other processes cannot find this process then, and may count themselves. */
   readonly #look = (): void => {
     const serving = this.#serving
     if (serving === undefined) return
@@ -292,7 +292,7 @@ class MachineStore implements AsyncStore, Listener {
     background(SNAPSHOT, () => void this.#keep())
   }
 
-  /** Writes the snapshot, if this process is still the one that counts. */
+  /** Writes the snapshot if this process still counts. */
   async #write(serving: Serving): Promise<void> {
     const snapshot = this.#snapshot
     if (snapshot === undefined || !this.#file.isOurs) return
@@ -307,7 +307,7 @@ class MachineStore implements AsyncStore, Listener {
     }
   }
 
-  // While another process counts.
+  // The functions that run while another process counts.
 
   receive(kind: FrameKind, id: number, body: unknown): void {
     if (kind === 'answer') this.#taken(id)?.resolve(body)
@@ -332,7 +332,7 @@ class MachineStore implements AsyncStore, Listener {
     this.#meetAgain()
   }
 
-  /** Counts in place of a server that leaves. What it has not answered, it has not done. */
+  /** Takes the place of a server that leaves. Requests that the server has not answered were not processed. */
   async #inherit(file: unknown): Promise<void> {
     const heritage = this.#heritage
     if (heritage?.isComplete !== true || this.#closing !== undefined) return
@@ -345,7 +345,7 @@ class MachineStore implements AsyncStore, Listener {
     this.#serve(new Serving(server, heritage.memory, true))
   }
 
-  /** What it has not answered is sent to the next one. */
+  /** The server has left. Requests without an answer are sent to the next server. */
   #leave(): void {
     for (const ask of this.#asks.values()) ask.isSent = false
     this.#connection?.close()
@@ -365,7 +365,7 @@ class MachineStore implements AsyncStore, Listener {
       this.#asks.set(id, ask)
       this.#waiting += operations
       this.#sendAsk(id, ask)
-      // Keeps the process alive while something waits.
+      // The timer keeps the process alive while a request waits.
       this.#timer ??= setInterval(this.#expire, TIMEOUT_LOOK)
       this.#timer.ref()
     })
@@ -399,7 +399,7 @@ class MachineStore implements AsyncStore, Listener {
 
 brand(MachineStore, STORE)
 
-/** Operations of a message, with one for the message itself. */
+/** Returns the number of operations in a message, plus one for the message itself. */
 function sizeOf({ operations }: StoreMessage): number {
   return operations.length + 1
 }

@@ -6,16 +6,16 @@ import type { SyncStore } from '../store.ts'
 import { Connection, type FrameKind, type Listener } from './connection.ts'
 import { sendCounts } from './counts.ts'
 
-/** The most processes and threads that are served. The connections of others are closed. */
+/** The most processes and threads that are served. Further connections are closed. */
 const MOST_PEERS = 512
-/** Milliseconds between two looks at a process that takes the counts over, and for which it may do nothing. */
+/** Milliseconds between two checks of a process that takes the counts over, and for which it may do nothing. */
 const LOOK = 2
 const PATIENCE = 2000
 
 /** A process or a thread that is served. */
 class Peer implements Listener {
   readonly connection: Connection
-  /** The number of the process, and the epoch milliseconds of its start, once it has said so. */
+  /** The number of the process, and the epoch milliseconds of its start. Set when the process has sent them. */
   pid: number | undefined
   born = 0
   hasTaken = false
@@ -44,7 +44,7 @@ class Peer implements Listener {
     this.#serving.peers.delete(this)
   }
 
-  /** A server that leaves does nothing more: it says so later, and the next server does it. */
+  /** Answers a message. A server that leaves answers no more, so the process sends the message to the next server. */
   async #answer(id: number, message: unknown): Promise<void> {
     if (this.#serving.isLeaving) return
     this.connection.send('answer', id, await this.#serving.answer(message))
@@ -64,18 +64,18 @@ class Peer implements Listener {
 export class Serving {
   readonly memory: SyncStore
   readonly peers: Set<Peer> = new Set<Peer>()
-  /** True if something may have been counted since this was set to false. */
+  /** True if something may have been counted since this field was set to false. */
   isChanged: boolean
   isLeaving = false
   readonly #server: Server
   readonly #answer: (message: unknown) => Promise<StoreAnswer>
-  /** Until then it does not know whether there are others. */
+  /** The time until which other processes may still connect, in milliseconds of `performance.now()`. */
   readonly #alone: number
   #isReading = false
 
   /**
-   * @param server one whose connections are paused
-   * @param isHeir true if the processes that the last server has served are about to connect
+   * @param server a server whose connections are paused
+   * @param isHeir true if this process takes the place of a server, whose processes connect to it soon
    */
   constructor(server: Server, memory: SyncStore, isHeir: boolean) {
     this.#server = server
@@ -99,19 +99,19 @@ export class Serving {
     return this.#answer(message)
   }
 
-  /** Reads what the processes ask, from now on. */
+  /** Begins to read the messages of the processes. */
   read(): void {
     this.#isReading = true
     for (const peer of this.peers) peer.greet()
   }
 
   /**
-   * Does nothing more, and hands the counts over to the youngest process. If it does not take them, the next one is asked.
+   * Stops answering, and hands the counts over to the youngest process. If this process does not take them, the next one gets them.
    * @param file identifies the file that the other process replaces
    */
   async handOver(file: string | undefined): Promise<boolean> {
     this.isLeaving = true
-    // What was asked before is answered first, and those that have just connected say who they are.
+    // Earlier messages are answered first, and processes that have just connected send their identity.
     await nextTurn()
     while (this.peers.size === 0 && performance.now() < this.#alone) await pause(LOOK)
     await Promise.all(Array.from(this.peers, (peer) => peer.until(() => peer.pid !== undefined)))
@@ -130,13 +130,13 @@ export class Serving {
       connection.sendText('counts', 0, batch)
       return heir.until(() => !connection.isFull)
     })
-    // A named pipe cannot be replaced: it has to be free.
+    // A named pipe cannot be replaced, so it must be closed first.
     if (isSent && file === undefined) this.#server.close()
     if (isSent) connection.send('heir', 0, file ?? null)
     return isSent && heir.until(() => heir.hasTaken)
   }
 
-  /** Tells all that what was not answered was not done, and waits until they have gone. */
+  /** Tells all processes that messages without an answer were not processed. Waits until they have disconnected. */
   async leave(): Promise<void> {
     this.#server.close()
     for (const { connection } of this.peers) {

@@ -17,18 +17,18 @@ import { messageOf, SluiceError } from '../../util/errors.ts'
 import { sha256 } from '../../util/sha256.ts'
 import { refuse } from '../../util/validate.ts'
 
-/** Bytes of the name of a socket file: macOS has room for 104 with the NUL at the end, Linux for 108. */
+/** The most bytes in the name of a socket file. With the NUL at the end, macOS allows 104 and Linux 108. */
 const LONGEST = 103
-/** Bytes of what the private names of a process have in addition. */
+/** Bytes that a private name of a process has in addition. */
 const PRIVATE = 9
 /** Attempts to connect or to bind. Another process may do the same at the same time. */
 const ATTEMPTS = 20
-/** Milliseconds after which the time of the file is renewed, so that programs that delete old files leave it. */
+/** Milliseconds after which the time of the file is renewed, so that programs that delete old files keep it. */
 const RENEWED = 3_600_000
 
 const isWindows = process.platform === 'win32'
 
-/** What a process becomes: one that asks over a socket, or the one that serves. */
+/** The role of a process: it asks over a socket, or it serves. */
 export type Met =
   | { readonly socket: Socket }
   | {
@@ -40,15 +40,16 @@ export type Met =
 /**
  * The socket file at which the processes of a machine meet. The process that binds it first serves, and the others connect to it.
  *
- * A server listens at a private name first and then links it to the name of the file: this fails if another process was first, and nobody can see a
- * file at which nothing listens yet. When the server closes, libuv deletes the private name and not the file, which may be another server's.
+ * A server first listens at a private name, and then links it to the name of the file. The link fails if another process was first, and the file never
+ * exists before the server listens. When the server closes, libuv deletes the private name. It does not delete the file, which may belong to another
+ * server by then.
  */
 export class SocketFile {
   readonly path: string
   /** The inode of the file that this process has bound. */
   #id: string | undefined
 
-  /** @param given what the user has chosen. Throws `INVALID_OPTION` for a name that is too long, and `STORE_SETUP` for a folder that others can use */
+  /** @param given the option `path`. Throws `INVALID_OPTION` for a name that is too long, and `STORE_SETUP` for a folder that others can use */
   constructor(given: string | undefined) {
     this.path = isWindows ? pipeOf(given) : fileOf(given)
     if (isWindows) return
@@ -57,12 +58,12 @@ export class SocketFile {
     this.#checkFolder()
   }
 
-  /** Identifies the file that is there now; nothing for a named pipe. */
+  /** Identifies the file that exists now; `undefined` for a named pipe, or without a file. */
   get id(): string | undefined {
     return isWindows ? undefined : idOf(foundAt(this.path))
   }
 
-  /** False once the file that this process has bound was deleted or replaced. Renews its time once an hour. */
+  /** False once the file that this process has bound was deleted or replaced. Renews the time of the file once an hour. */
   get isOurs(): boolean {
     if (isWindows) return true
     const found = foundAt(this.path)
@@ -72,8 +73,8 @@ export class SocketFile {
   }
 
   /**
-   * Connects to the process that serves, or becomes it. Throws `STORE_SETUP` if the file or its folder cannot be used, and another error if it may
-   * succeed later.
+   * Connects to the process that serves. If there is none, this process serves. Throws `STORE_SETUP` if the file or its folder cannot be used, and
+   * another error if it may succeed later.
    */
   async meet(): Promise<Met> {
     if (!isWindows) this.#checkFolder()
@@ -83,7 +84,7 @@ export class SocketFile {
         return { socket: await connected(this.path) }
       } catch (error) {
         const code = codeOf(error)
-        // Nothing listens any more: the process has ended. A server that is stopped still accepts connections.
+        // The process that listened has ended. The kernel still accepts connections for a process that is only stopped.
         const isLeft = code === 'ECONNREFUSED' && found !== undefined
         if (code !== 'ENOENT' && !isLeft) throw error
         const server = await this.#bind(isLeft ? found : undefined)
@@ -93,7 +94,7 @@ export class SocketFile {
     throw new SluiceError('STORE_FAILED', `No process keeps the file ${this.path}`)
   }
 
-  /** Binds the file in place of the server that hands its counts over. Returns nothing if the file is no longer its. */
+  /** Replaces the file of a server that hands its counts over. Returns `undefined` if the file no longer belongs to this server. */
   async replace(id: string): Promise<Server | undefined> {
     if (isWindows) return boundPipe(this.path)
     const own = this.#newName()
@@ -107,15 +108,15 @@ export class SocketFile {
     return undefined
   }
 
-  /** Deletes the file if it is that of this process. */
+  /** Deletes the file if this process has bound it. */
   leave(): void {
     if (!isWindows && this.isOurs) rmSync(this.path, { force: true })
     this.#id = undefined
   }
 
   /**
-   * @param left the file of a process that has ended. It is renamed, tried once more, and deleted. If a process answers, it has bound the file in the
-   *   meantime, and gets it back
+   * @param left the file of a process that has ended. It is renamed, tried once more, and deleted. If a process answers, another process has bound the
+   *   file in the meantime, so the file is renamed back
    */
   async #bind(left: string | undefined): Promise<Server | undefined> {
     if (isWindows) return boundPipe(this.path)
@@ -150,12 +151,12 @@ export class SocketFile {
     }
   }
 
-  /** A name that no other process uses. */
+  /** Returns a name that no other process uses. */
   #newName(): string {
     return `${this.path}.${randomBytes(4).toString('hex')}`
   }
 
-  /** Creates the folder. Another user who could write into it could answer in place of the server. */
+  /** Creates the folder and checks its owner and mode. If another user could write into it, this user could answer in place of the server. */
   #checkFolder(): void {
     const folder = dirname(this.path)
     try {
@@ -177,7 +178,10 @@ export class SocketFile {
   }
 }
 
-/** By default, a file for all processes of the user that were started in the same folder. Files of other users and of other machines have other names. */
+/**
+ * Returns the path of the socket file. By default, all processes of the user that were started in the same folder share it. Other users and other
+ * machines have other names.
+ */
 function fileOf(given: string | undefined): string {
   const user = process.geteuid!()
   const file = given ?? join(tmpdir(), `sluice-${user}`, hashed(process.cwd()))
@@ -189,7 +193,7 @@ function pipeOf(given: string | undefined): string {
   return `\\\\.\\pipe\\sluice-${hashed(userInfo().username)}-${hashed(resolve(given ?? process.cwd()))}`
 }
 
-/** Identifies the machine since its start. A volume that several machines share has a file for each. */
+/** Returns an id of the machine since its last start. Machines that share a volume have different files. */
 function bootOf(): string {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
@@ -202,7 +206,7 @@ function hashed(text: string): string {
   return Buffer.from(sha256(Buffer.from(text))).toString('hex', 0, 4)
 }
 
-/** What is at a path; nothing also if this process may not look any more. */
+/** Returns what is at a path; `undefined` if there is nothing, or if this process has no access. */
 function foundAt(path: string): BigIntStats | undefined {
   try {
     return lstatSync(path, { bigint: true })
@@ -221,7 +225,7 @@ async function connected(path: string): Promise<Socket> {
   return socket
 }
 
-/** True if anything listens, also if it has no room for another connection. */
+/** Returns true if a process listens, even if it has no room for another connection. */
 async function isAnswered(path: string): Promise<boolean> {
   try {
     const socket = await connected(path)
@@ -232,7 +236,7 @@ async function isAnswered(path: string): Promise<boolean> {
   }
 }
 
-/** Listens. Connections are not read until they are resumed. The workers of `node:cluster` would share a server that is not exclusive. */
+/** Starts a server. Its connections are paused. It is exclusive, because the workers of `node:cluster` share other servers. */
 async function listening(path: string): Promise<Server> {
   const server = createServer({ pauseOnConnect: true })
   server.listen({ path, exclusive: true })

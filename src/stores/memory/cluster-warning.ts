@@ -24,23 +24,23 @@ function warnOnce(): void {
 }
 
 /**
- * True in a worker of `node:cluster`, and in an instance of several under pm2. Test runners start neither.
+ * Returns true in a worker of `node:cluster`, and in one of several instances under pm2. Test runners start neither.
  *
- * Node removes `NODE_UNIQUE_ID` from a worker's environment before the application runs, so `node:cluster` itself has to be
- * asked. It is not loaded in a process without a channel to a parent.
+ * Node removes `NODE_UNIQUE_ID` from the environment of a worker before the application runs, so `node:cluster` itself is asked. This module is not
+ * loaded in a process without a channel to a parent.
  */
 export function isOneOfSeveral(process: ProcessLike): boolean {
   try {
     const { env = {} } = process
     if (env['pm_id'] !== undefined && Number(env['NODE_APP_INSTANCE']) > 0) return true
-    // A single instance in pm2's cluster mode is a worker, too.
+    // In the cluster mode of pm2, a single instance is also a worker.
     if (env['pm_id'] !== undefined && env['exec_mode'] === 'cluster_mode') return env['instances'] !== '1'
     if (env['NODE_UNIQUE_ID'] !== undefined) return true
     if (typeof process.send !== 'function') return false
     const cluster = process.getBuiltinModule?.('node:cluster') as { readonly isWorker?: boolean } | undefined
     return cluster?.isWorker === true
   } catch {
-    // Deno throws when the environment may not be read. That is no reason to fail.
+    // Deno throws if the program may not read the environment. The store still works then.
     return false
   }
 }

@@ -35,7 +35,7 @@ export type { FullTable }
 /** Options of `memoryStore`. */
 export interface MemoryStoreOptions {
   /**
-   * The most keys that each limit remembers, from 1 to 8,000,000. Beyond it no limited key is forgotten: new keys share counters until old ones
+   * The most keys that each limit remembers, from 1 to 8,000,000. If there are more, no limited key is forgotten: new keys share counters until old keys
    * expire. They may be limited too early, never too late. Default: a million.
    */
   readonly maxKeys?: number
@@ -49,10 +49,10 @@ export interface MemoryStoreOptions {
 }
 
 /**
- * Makes a store that keeps state in this process, in flat tables of a bounded size, without timers. It answers at once. In one of
- * several processes of an app it warns once, with `SLUICE_PER_PROCESS`; not in the threads of a test runner.
+ * Makes a store that keeps state in this process, in flat tables of a bounded size, without timers. It answers at once. If the app has several
+ * processes, it warns once with `SLUICE_PER_PROCESS`. It does not warn in the threads of a test runner.
  *
- * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`, and `INVALID_CLOCK` when a clock gives no time.
+ * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`, and `INVALID_CLOCK` if the clock returns no valid time.
  * @example createLimiter({ keyer, limits, store: memoryStore({ maxKeys: 100_000 }) })
  */
 export function memoryStore(options: MemoryStoreOptions = {}): SyncStore {
@@ -70,8 +70,8 @@ export function standInStore(maxKeys: number, clock: Clock = steadyClock): SyncS
 }
 
 /**
- * A `Map` of V8 has room for 2^24 keys, deleted ones included until they are half of them, and throws for another one. So one with more
- * than 2^23 keys throws once enough of them have been replaced.
+ * The largest `maxKeys`. A `Map` of V8 throws beyond 2^24 keys. Deleted keys count until they are half of all keys, so a map with more than 2^23 keys
+ * throws when enough of them were replaced.
  */
 export const MOST_KEYS = 8_000_000
 
@@ -92,7 +92,7 @@ class MemoryStore implements SyncStore {
   readonly place: Place
   readonly #time: Clock
   readonly #tables: Tables
-  // One for each charge of a decision, used again by the next one.
+  // There is one for each charge of a decision. The next decision uses them again.
   readonly #cursors: Cursor[] = []
   readonly #rows: Row[] = []
 
@@ -101,7 +101,7 @@ class MemoryStore implements SyncStore {
   constructor(maxKeys: number, onFull: (full: FullTable) => void, clock: Clock) {
     brand(MemoryStore, STORE)
     this.#time = clock
-    // Its own clock never steps back and may differ from the time of day that clients use.
+    // The steady clock never steps back, and may differ from the time of day that clients use.
     this.clock = storeClock(clock === steadyClock ? undefined : clock)
     this.#tables = new Tables(maxKeys, onFull, clock)
     this.place = this.#tables
@@ -142,7 +142,7 @@ class MemoryStore implements SyncStore {
     this.#tables.reportFull()
   }
 
-  /** Steps the state of each key in its place. If one is a rare case, nothing was written yet, and rows decide all of them. */
+  /** Steps the state of each key in its place. If one key is a rare case, rows decide all of them: nothing was written before. */
   readonly #decide = (charges: readonly Charge[], mode: DecisionMode): void => {
     const now = microseconds(this.#time)
     const cursors = this.#cursors
@@ -154,7 +154,7 @@ class MemoryStore implements SyncStore {
   readonly close = (): void => this.#tables.clear()
 }
 
-/** Changes the row of a charge of an operation. Returns false where nothing is done because other keys share the row. */
+/** Changes the row of a charge of an operation. Returns false if nothing was done because other keys share the row. */
 function change(row: Row, operation: Exclude<Operation, Deciding | Forgetting>, i: number, now: number): boolean {
   const charge = operation.charges[i]!
   if (operation.kind === 'lock') return lock(row, now, Math.round(operation.ms * 1000), operation.mode)
@@ -164,8 +164,8 @@ function change(row: Row, operation: Exclude<Operation, Deciding | Forgetting>, 
 }
 
 /**
- * The usual case of one charge: its limit wrote the state of its key, or the key is new, and nothing rare is known of it. The state is stepped
- * in its place.
+ * The usual case of one charge: its limit wrote the state of its key, or the key is new, and the key has no rare parts. The state is stepped in its
+ * place.
  */
 class Cursor {
   readonly outcome: Outcome = createOutcome()
@@ -173,7 +173,7 @@ class Cursor {
   /** The slot of the key; `NOWHERE` for a new key. */
   slot: number = NOWHERE
 
-  /** Steps the state. Returns false, and steps nothing, if a clock that ran ahead wrote it. */
+  /** Steps the state. Returns false, and steps nothing, if the clock was ahead when the state was written. */
   step(compiled: CompiledLimit, tick: number, cost: number): boolean {
     const { slab } = this.table
     const isNew = this.slot === NOWHERE
@@ -199,8 +199,8 @@ class Cursor {
 }
 
 /**
- * The usual case of `adjust`: the limit of a charge wrote the state of its key, and nothing rare is known of it. Returns false, and changes
- * nothing, if a row has to be adjusted.
+ * The usual case of `adjust`: the limit of a charge wrote the state of its key, and the key has no rare parts. Returns false, and changes nothing, if
+ * a row has to be adjusted.
  */
 function adjustInPlace(cursor: Cursor, charge: Charge, units: number, tables: Tables, now: number): boolean {
   const { compiled } = charge.policy
@@ -245,8 +245,8 @@ function step(cursors: Cursor[], charges: readonly Charge[], tables: Tables, now
 }
 
 /**
- * Writes what follows from a step: the charges of all limits or of none, and what a denial leaves. `write` is false for a peek. Returns whether
- * a table is to be swept.
+ * Writes the result of a step: charges all limits or none, and stores what a denial changes. `write` is false for a peek. Returns whether a table must be
+ * swept.
  */
 function keep(
   cursors: readonly Cursor[],
@@ -262,7 +262,7 @@ function keep(
     const { table, slot, outcome } = cursor
     if (--table.untilSweep <= 0) sweepIsDue = true
     if (!isCharged(charge, outcome.persist, admitted)) {
-      // A charge that another limit has denied reports what its key has without it.
+      // If another limit has denied the request, the charge reports its key without its cost.
       if (!charge.allowed || admitted || charge.cost === 0) continue
       cursor.step(charge.policy.compiled, ticks(charge.policy.compiled, now), 0)
       report(outcome, charge)

@@ -10,7 +10,7 @@ export interface KeyCount {
   readonly count: number
 }
 
-/** What a memory store shows to code that does not load it, such as metrics. */
+/** The part of a memory store that is visible to code that does not load it, such as metrics. */
 interface Counted {
   readonly time: Clock
   readonly probe: Row
@@ -32,10 +32,10 @@ export function isMemoryPlace(place: Place): boolean {
   return counted.has(place)
 }
 
-/** Milliseconds for which a count of keys may look for expired ones. The next count continues where this one ends. */
+/** Milliseconds for which a count of keys may look for expired keys. The next count continues at the same place. */
 const BUDGET = 10
 
-/** Returns how many keys that have not expired each limit of a memory store remembers; nothing for another store. */
+/** Returns how many keys each limit of a memory store remembers, without expired keys. The list is empty for another store. */
 export function keyCounts({ place }: Store): KeyCount[] {
   const tables = counted.get(place)
   if (tables === undefined) return []
@@ -43,13 +43,13 @@ export function keyCounts({ place }: Store): KeyCount[] {
   return tables.all.map(({ limiter, limit, slots }) => ({ limiter, limit, count: slots.size }))
 }
 
-/** Frees all that has expired, without decisions, for as long as the budget lasts. */
+/** Frees expired keys for as long as the budget lasts. */
 function forgetExpired(tables: Counted): void {
   let now: number
   try {
     now = microseconds(tables.time)
   } catch {
-    // Decisions report a clock that fails. It takes no metrics away.
+    // Decisions report a clock that fails. Metrics continue without it.
     return
   }
   const end = performance.now() + BUDGET

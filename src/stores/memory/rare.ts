@@ -5,8 +5,8 @@ import { deny } from './shared-rows.ts'
 import type { Tables } from './tables.ts'
 
 /**
- * Decides what cannot be stepped in its place, such as keys that are locked out and states of a changed limit: aims a row at the key of each charge,
- * evaluates and commits, saves what has changed, and sweeps if that is due.
+ * Decides rare cases, such as keys that are locked out and states of a changed limit. Aims a row at the key of each charge, evaluates and commits, saves
+ * the changed rows, and sweeps if a sweep is due.
  */
 export function decideRows(
   rows: Row[],
@@ -23,7 +23,7 @@ export function decideRows(
   tables.reportFull()
 }
 
-/** Returns whether a table is to be swept after the decision. */
+/** Aims a row at the key of each charge. Returns whether a table must be swept after the decision. */
 function aim(rows: Row[], charges: readonly Charge[], tables: Tables, now: number): boolean {
   let sweepIsDue = false
   for (let i = 0; i < charges.length; i++) {
@@ -35,7 +35,7 @@ function aim(rows: Row[], charges: readonly Charge[], tables: Tables, now: numbe
   return sweepIsDue
 }
 
-/** Two keys of one decision may share a row: the later one pays for both. */
+/** Handles two keys of one decision that share a row: the later one is charged for both. */
 function follow(rows: readonly Row[], i: number, charges: readonly Charge[], tables: Tables, now: number): void {
   const row = rows[i]!
   const { policy } = charges[i]!

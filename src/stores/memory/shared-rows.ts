@@ -7,18 +7,18 @@ import { hasPassed, Slab } from './table.ts'
 
 const FEWEST_ROWS = 256
 const MOST_ROWS = 262_144
-/** The least seconds for which they are kept, so that requests that charge nothing do not create them again each time. */
+/** The least seconds for which shared rows are kept, so that requests that charge nothing do not create them again each time. */
 const SHORTEST_LIFE = 5
-/** The owner of a row that is free, and of one that several keys have charged. Any other number is the mark of its only key. */
+/** The owner of a free row, and of a row that several keys have charged. Any other number is the mark of the only key of a row. */
 const FREE = 0
 const SEVERAL = 1
-/** A row in place `n` has the slot `FIRST_SLOT - n`, to tell it from a slot of a table. */
+/** A row in place `n` has the slot `FIRST_SLOT - n`, which no table uses. */
 const FIRST_SLOT = NOWHERE - 1
 
 /**
- * The rows of keys beyond `maxKeys`. A seeded hash chooses the row of a key. While no other key charges it, it is a row like any other. From then
- * on it counts all of its keys together, so that a key may be limited too early, never too late: one limit at a time charges it, and any other
- * limit denies until all of that is over.
+ * The rows of keys beyond `maxKeys`. A seeded hash chooses the row of a key. While only one key charges a row, it is a row like any other. After a second
+ * key has charged it, the row counts all of its keys together, so a key may be limited too early, never too late. Only one limit at a time charges a
+ * shared row. Any other limit denies until these counts have expired.
  */
 export class SharedRows {
   readonly #slab: Slab
@@ -44,10 +44,10 @@ export class SharedRows {
     if (row.isShared && isOther && row.countsUntil(now) > now) deny(row, now)
   }
 
-  /** Aims at a place. One in which nothing counts is freed. Returns whether anything counts. */
+  /** Returns whether anything counts in a place. A place in which nothing counts is freed. */
   #isTaken(row: Row, place: number, now: number): boolean {
     if (this.#owners[place] === FREE) return false
-    // A row is kept for the time by which a clock may step back.
+    // A row is kept longer by the time by which a clock may step back.
     if (row.lastsUntil(now) > now - TOLERANCE_MS * 1000) return true
     this.#free(place)
     this.#aimAt(row, place)
@@ -68,8 +68,8 @@ export class SharedRows {
   }
 
   /**
-   * Takes a row out of its place, so that its key can have a slot of a table. A shared state is copied, unless it has a start time, which may be
-   * another key's. Nothing is refunded that was charged to it.
+   * Takes a row out of its place, so that its key can have a slot of a table. A shared state is copied, unless it has a start time, which may be the start
+   * time of another key. Charges to a shared state are not refunded.
    */
   promote(row: Row, compiled: CompiledLimit, now: number): void {
     if (row.isForeign || (row.isShared && compiled.algorithm.toShared !== undefined)) return
@@ -84,7 +84,7 @@ export class SharedRows {
     else this.#free(place)
   }
 
-  /** Deletes the state of a key. Returns false when others share its row: what they have used stays. */
+  /** Deletes the state of a key. Returns false if other keys share its row: their counts stay. */
   forget(row: Row, key: string, now: number): boolean {
     const place = this.#placeOf(key)
     this.#aimAt(row, place)
@@ -95,7 +95,7 @@ export class SharedRows {
     return true
   }
 
-  /** Returns true when nothing in them counts at a microsecond. */
+  /** Returns true if nothing in these rows counts at a microsecond. */
   hasExpired(now: number): boolean {
     const second = Math.floor(now / 1_000_000)
     this.#expiry = this.#slab.possibleExpiry(this.#expiry, second)
@@ -111,13 +111,13 @@ export class SharedRows {
     return Math.floor(((mixedHash(key, this.#seed) >>> 0) / 2 ** 32) * this.#owners.length)
   }
 
-  /** Returns a number that is different for the keys of one row, except for one pair in four billion. */
+  /** Returns a number for a key. Two keys of one row have the same number only once in four billion pairs. */
   #markOf(key: string): number {
     return Math.max(SEVERAL + 1, mixedHash(key, this.#seed ^ 0x9e3779b1) >>> 0)
   }
 }
 
-/** Denies as if the key were locked out, until all of what another limit wrote for other keys is over. Nothing is written. */
+/** Denies as if the key were locked out, until everything that another limit has written has expired. Nothing is stored. */
 export function deny(row: Row, now: number): void {
   row.lock(now, Math.max(row.lastsUntil(now), now + 1_000_000))
   row.writer = undefined

@@ -8,20 +8,20 @@ import type { CacheEntry } from '../store.ts'
 
 /** The expiry of a slot that never expires. */
 const NEVER = 0xffff_ffff
-/** Limits that are one object if they are equal. A program may make a limit for each request. */
+/** The most limits that are kept to make equal limits one object: a program may create a limit for each request. */
 const MOST_LIMITS = 1000
 const FIRST_CAPACITY = 16
-/** Slots that one sweep looks at, to free those that have expired. */
+/** How many slots one sweep checks for expiry. */
 const SWEPT = 16
 const SWEPT_WHEN_FULL = 32
-/** Slots between two looks at the time, in a sweep of all slots. */
+/** How many slots a sweep of all slots checks between two readings of the time. */
 const SWEPT_AT_ONCE = 256
 /** Decisions between two sweeps. A table is swept at once after a key has found no room. */
 const SWEEP_INTERVAL = 16
 
 /**
- * Rows in flat memory, each in a numbered slot: its cells, the second in which to look whether it has expired and, where they are needed, the
- * limit that wrote it, entries and rare parts.
+ * Rows in flat memory. Each row has a numbered slot, with its cells and the second in which to check whether it has expired. If necessary, it also has
+ * the limit that wrote it, entries and rare parts.
  */
 export class Slab {
   /** `stride` numbers for each slot. */
@@ -32,18 +32,18 @@ export class Slab {
   #writer: CompiledLimit | undefined
   /** The limit that wrote each slot, once there are several. */
   #writers: (CompiledLimit | undefined)[] | undefined
-  /** By their signatures. */
+  /** Limits by their signatures. */
   readonly #limits = new Map<string, CompiledLimit>()
   /** The entries of each slot. Absent until a limit keeps entries. */
   #entries: (EntryArray | undefined)[] | undefined
-  /** The rare parts of rows: one number for each slot. Each is absent until a row has it. */
+  /** The rare parts of rows, with one number for each slot. A part is absent until a row has it. */
   readonly #rare: (Float64Array | undefined)[] = new Array<undefined>(RARE).fill(undefined)
   #hasRare = false
   /** The limit that wrote all slots, while no slot has a rare part. */
   #plainFor: CompiledLimit | undefined
-  /** The epoch second in which each slot may have expired. Decisions in place do not write it: a sweep looks again then. */
+  /** The epoch second in which each slot may have expired. Decisions in place do not change it: a sweep reads the state then. */
   #expiries: Uint32Array
-  /** The microseconds for which the most lasting row was kept. */
+  /** The longest time in microseconds for which a row was kept. */
   #longest = 0
 
   constructor(capacity: number, stride = 1) {
@@ -69,7 +69,7 @@ export class Slab {
     return this.#entries![slot]!
   }
 
-  /** Writes the first state of a limit into a slot that is clear. */
+  /** Writes the first state of a limit into a clear slot. */
   begin(slot: number, compiled: CompiledLimit, outcome: Outcome, now: number): void {
     this.#setWriter(slot, compiled)
     this.keepUntil(slot, now, now + outcome.reset * compiled.micros)
@@ -100,7 +100,7 @@ export class Slab {
     }
   }
 
-  /** Writes what has changed in a row, which may have been elsewhere, into a slot. */
+  /** Writes a row, which may come from another place, into a slot. */
   save(row: Row, slot: number, now: number): void {
     const { writer, cells } = row
     for (let i = 0; i < (writer?.cells ?? 0); i++) this.cells[slot * this.stride + i] = cells[i]!
@@ -119,20 +119,20 @@ export class Slab {
     }
   }
 
-  /** Expiry only frees memory, so it comes a second late. */
+  /** Sets the expiry of a slot. It is rounded up by a second or more, because it only frees memory. */
   keepUntil(slot: number, now: number, until: number): void {
     this.#expiries[slot] = until === 0 ? 0 : Math.min(Math.floor(until * 1e-6) + 2, NEVER)
     if (until - now > this.#longest) this.#longest = until - now
   }
 
-  /** Returns whether a slot has expired. If it only seemed so, the sweep looks at it again when it can have expired. */
+  /** Returns whether a slot has expired. If not, sets the second in which to check it again. */
   hasExpired(slot: number, probe: Row, now: number): boolean {
     const second = Math.floor(now * 1e-6)
     const expiry = this.possibleExpiry(this.#expiries[slot]!, second)
     this.#expiries[slot] = expiry
     if (!hasPassed(expiry, second)) return false
     this.aim(probe, slot)
-    // A state is kept for the time by which a clock may step back. One of a clock that ran ahead would begin now at each look.
+    // A state is kept longer by the time by which a clock may step back. A state from a clock that was ahead would begin again at each check.
     const oldest = now - TOLERANCE_MS * 1000
     const until = probe.lastsUntil(now)
     if (until <= oldest || probe.isCarriedOver) return true
@@ -145,7 +145,7 @@ export class Slab {
     return this.#expiries[slot]!
   }
 
-  /** Returns an expiry as it can be at an epoch second. A later one was set by a clock that ran ahead, and would keep memory until then. */
+  /** Limits an expiry to the latest one that is possible at an epoch second. A later one was set while the clock was ahead, and would keep memory. */
   possibleExpiry(expiry: number, second: number): number {
     return Math.min(expiry, second + Math.ceil(this.#longest * 1e-6) + 2)
   }
@@ -168,7 +168,7 @@ export class Slab {
     if (this.#entries !== undefined) this.#entries[slot] = undefined
   }
 
-  /** Moves a slot into one that is clear. */
+  /** Moves a slot into a clear slot. */
   move(from: number, to: number): void {
     const { stride } = this
     this.cells.copyWithin(to * stride, from * stride, (from + 1) * stride)
@@ -209,7 +209,7 @@ export class Slab {
     if (this.#writers[slot]?.signature !== writer?.signature) this.#writers[slot] = writer && this.#only(writer)
   }
 
-  /** Returns the one of equal limits that slots keep. */
+  /** Returns the same object for limits that are equal. */
   #only(limit: CompiledLimit): CompiledLimit {
     const known = this.#limits.get(limit.signature) ?? limit
     if (this.#limits.size >= MOST_LIMITS) this.#limits.clear()
@@ -218,23 +218,22 @@ export class Slab {
   }
 }
 
-/** What a table knows of the rows of keys beyond `maxKeys`. */
+/** The part of the rows of keys beyond `maxKeys` that a table uses. */
 interface Expiring {
-  /** Returns true when nothing in them counts at a microsecond. */
+  /** Returns true if nothing in these rows counts at a microsecond. */
   hasExpired(now: number): boolean
 }
 
-/** Where the rows of keys beyond `maxKeys` are: from the first such key on, until nothing in them counts. */
+/** Holds the rows of keys beyond `maxKeys`, from the first such key until nothing in these rows counts. */
 export interface Beyond<Rows extends Expiring = Expiring> {
   rows: Rows | undefined
 }
 
 /**
- * The keys of one limit: a `Map` from key to slot, and a slab of rows. Slots in use are always the first `count`, so that
- * a slab shrinks from its end.
+ * The keys of one limit: a `Map` from key to slot, and a slab of rows. The slots in use are always the first `count` slots, so that a slab can shrink.
  */
 export class Table<Rows extends Expiring = Expiring> implements CacheEntry {
-  /** The store. Another object once the table is released, so that no policy finds it any longer. */
+  /** The store. It is replaced when the table is released, so that no policy uses the table from its cache. */
   owner: object
   readonly limiter: string
   readonly limit: string
@@ -243,15 +242,15 @@ export class Table<Rows extends Expiring = Expiring> implements CacheEntry {
   readonly beyond: Beyond<Rows>
   /** Decisions until the next sweep. The first one is due at once, so that many short-lived tables are swept. */
   untilSweep = 1
-  /** False from a sweep of all tables on, until it is used again. */
+  /** True if the table was used since its last sweep by `Tables`. */
   isUsed = true
   readonly #maxKeys: number
   #keys: string[] = []
   #count = 0
-  /** The slot that a sweep looks at next. */
+  /** The slot that a sweep checks next. */
   #sweepCursor = 0
 
-  /** @param beyond where its shared rows are, and any slab, for a table without keys of its own */
+  /** @param beyond the shared rows. A table without slots gets those of other tables, and a slab that it does not use */
   constructor(
     owner: object,
     { limiter, limit }: { readonly limiter: string; readonly limit: string },
@@ -267,12 +266,12 @@ export class Table<Rows extends Expiring = Expiring> implements CacheEntry {
     this.slab = slab
   }
 
-  /** Returns a key as shared rows know it, which tables may share. Lengths come first, so that no text can pass for a boundary. */
+  /** Returns the key for shared rows, which several tables may use. The lengths come first, so that two different keys never have the same text. */
   sharedKey(key: string): string {
     return `${this.limiter.length}:${this.limiter}${this.limit.length}:${this.limit}${key}`
   }
 
-  /** True when nothing in it counts. */
+  /** True if nothing in the table counts. */
   get isEmpty(): boolean {
     return this.#count === 0 && this.beyond.rows === undefined
   }
@@ -294,8 +293,8 @@ export class Table<Rows extends Expiring = Expiring> implements CacheEntry {
   }
 
   /**
-   * Returns the slot of a key, and `NOWHERE` for a new key. `undefined` if a limit cannot step the state in its place, since it has rare parts or
-   * another limit wrote it, and if there is no room for a new key.
+   * Returns the slot of a key, and `NOWHERE` for a new key. Returns `undefined` if there is no room for a new key, or if the state cannot be stepped in its
+   * place, because it has rare parts or another limit wrote it.
    */
   find(key: string, compiled: CompiledLimit): number | undefined {
     this.isUsed = true
@@ -336,16 +335,16 @@ export class Table<Rows extends Expiring = Expiring> implements CacheEntry {
     this.beyond.rows = undefined
   }
 
-  /** Looks at a few slots, and forgets the keys whose states have expired at a microsecond. Frees memory that is idle. */
+  /** Checks a few slots, and forgets keys whose states have expired at a microsecond. Frees memory that is not used. */
   sweep(now: number, probe: Row): void {
     this.#look(this.isFull ? SWEPT_WHEN_FULL : SWEPT, now, probe)
-    // It refers to no entries of a key that is gone.
+    // Otherwise the probe would keep the entries of a deleted key in memory.
     probe.begin()
     this.untilSweep = SWEEP_INTERVAL
     if (this.beyond.rows?.hasExpired(now)) this.beyond.rows = undefined
   }
 
-  /** Looks at all slots, until a time of `performance.now()`. Returns false if the time did not suffice. */
+  /** Checks all slots, until `end` in milliseconds of `performance.now()`. Returns false if some slots were not checked. */
   sweepAll(now: number, probe: Row, end: number): boolean {
     let left = this.#count
     while (left > 0 && performance.now() < end) {
@@ -364,7 +363,7 @@ export class Table<Rows extends Expiring = Expiring> implements CacheEntry {
     }
   }
 
-  /** Forgets a slot's key; the last slot moves into the gap. */
+  /** Forgets the key of a slot. The last slot moves into the gap. */
   #remove(slot: number): void {
     this.slots.delete(this.#keys[slot]!)
     this.slab.clear(slot)
@@ -400,7 +399,7 @@ function copied<Numbers extends Float64Array | Uint32Array>(from: Numbers, to: N
   return to
 }
 
-/** Returns true when an expiry has passed at an epoch second. Seconds of more than 32 bits, from 2106 on, never pass. */
+/** Returns true if an expiry has passed at an epoch second. Expiries of more than 32 bits, from the year 2106 on, never pass. */
 export function hasPassed(expiry: number, second: number): boolean {
   return expiry <= second && expiry < NEVER
 }

@@ -17,22 +17,22 @@ export type Table = TableOf<SharedRows>
 export interface FullTable {
   /** The name of the limiter. */
   readonly limiter: string
-  /** The name of the limit. */
+  /** The limit. */
   readonly limit: Limit
   /** The option `maxKeys` of the store. */
   readonly maxKeys: number
 }
 
-/** The most limits of a store that have their own table. An empty table takes about 3 kB. */
+/** The most limits of a store that have a table of their own. An empty table takes about 3 kB. */
 const MOST_TABLES = 10_000
-/** Other tables that are swept after a sweep, so that unused ones are released. */
+/** How many other tables a sweep also sweeps, so that unused tables are released. */
 const SWEPT_BESIDE = 2
-/** The owner of a table that no policy may find. */
+/** The owner of a table that no policy may use from its cache. */
 const NOBODY = {}
 
-/** The tables of one store, by name of limiter and limit: where it counts. */
+/** The tables of one store, by the names of limiter and limit. They are also the place of the store. */
 export class Tables implements Place {
-  /** What was done with receipts. */
+  /** The notes of receipts. */
   readonly notes: Notes = new Notes()
   readonly byName: Map<string, Map<string, Table>> = new Map<string, Map<string, Table>>()
   /** All tables, in no order. */
@@ -41,14 +41,14 @@ export class Tables implements Place {
   nextCounted = 0
   /** A row for sweeps and resets. */
   readonly probe: Row = new Row()
-  /** The rows of the keys of all limits beyond the most tables. */
+  /** The shared rows of all limits that have no table of their own. */
   readonly #common: Beyond<SharedRows> = { rows: undefined }
   readonly #noSlab = new Slab(1)
   readonly #maxKeys: number
   readonly #onFull: (full: FullTable) => void
   readonly time: Clock
   #warned = false
-  /** What `onFull` receives after the operation. It may count keys, which moves slots. */
+  /** The arguments for `onFull`. It is called after the operation, because it may count keys, which moves slots. */
   readonly #full: FullTable[] = []
 
   constructor(maxKeys: number, onFull: (full: FullTable) => void, time: Clock) {
@@ -88,7 +88,7 @@ export class Tables implements Place {
     return this.byName.get(limiter)?.get(limit) ?? this.#add({ limiter, limit })
   }
 
-  /** A limit beyond the most tables has no slots. It stays without them until nothing counts that was counted so. */
+  /** Adds a table. Beyond `MOST_TABLES`, a limit has no slots, until all rows of such limits have expired. */
   #add(names: { readonly limiter: string; readonly limit: string }): Table {
     if (this.all.length >= MOST_TABLES || this.#common.rows !== undefined)
       return new TableOf<SharedRows>(NOBODY, names, 0, this.#common, this.#noSlab)
@@ -105,7 +105,7 @@ export class Tables implements Place {
     return table
   }
 
-  /** Aims at a shared row. When there is room, the key gets a slot from now on, with what is known of it. */
+  /** Aims at a shared row. If there is room in the table, the key gets a slot there, with its present state. */
   #aimShared(row: Row, { limiter, limit, compiled }: Policy, table: Table, key: string, now: number): void {
     const { beyond } = table
     if (beyond.rows?.hasExpired(now)) beyond.rows = undefined
@@ -115,13 +115,13 @@ export class Tables implements Place {
       else this.#full.push({ limiter, limit, maxKeys: this.#maxKeys })
       beyond.rows = new SharedRows(this.#maxKeys, now)
     }
-    // Perhaps a slot can be freed.
+    // A sweep may free a slot.
     table.untilSweep = 0
     beyond.rows.aim(row, table.sharedKey(key), compiled, now)
     if (!table.isFull) beyond.rows.promote(row, compiled, now)
   }
 
-  /** Reports the tables that have become full. Comes last in an operation. */
+  /** Reports the tables that have become full. Must be the last step of an operation. */
   reportFull(): void {
     if (this.#full.length > 0) for (const full of this.#full.splice(0)) this.#onFull(full)
   }
@@ -132,7 +132,7 @@ export class Tables implements Place {
     else table.save(row, key, now)
   }
 
-  /** Frees what has expired, here and in a few other tables. Comes after a decision, because it moves slots. */
+  /** Frees expired keys in the tables of the charges and in a few other tables. Must come after the decision, because it moves slots. */
   sweep(charges: readonly Charge[], now: number): void {
     for (const { policy } of charges) {
       const table = this.of(policy)
@@ -142,7 +142,7 @@ export class Tables implements Place {
     for (let looks = Math.min(SWEPT_BESIDE, this.all.length); looks > 0; looks--) this.#sweepNext(now)
   }
 
-  /** Sweeps one table after another, and releases those that are empty and were not used since the last time. */
+  /** Sweeps the next table. Releases it if it is empty and was not used since its last sweep. */
   #sweepNext(now: number): void {
     if (this.#sweepCursor >= this.all.length) this.#sweepCursor = 0
     const table = this.all[this.#sweepCursor]!
@@ -176,7 +176,7 @@ export class Tables implements Place {
     this.notes.clear()
   }
 
-  /** Warns once that what a key has used cannot be refunded. */
+  /** Warns once that units of a shared row cannot be refunded. */
   warnShared(): void {
     if (this.#warned) return
     this.#warned = true

@@ -1,22 +1,22 @@
 import calculateSlot from 'cluster-key-slot'
 import { messageOf, shown, SluiceError, veiled } from '../../util/errors.ts'
 
-/** What the store needs of a client: to run a script, by its hash or its text, or the function of a library. */
+/** The common interface of clients. It runs a script by its hash or its text, or the function of a library. */
 export interface ScriptClient {
   /** True when keys of one call must share a slot. */
   readonly cluster: boolean
-  /** What the client itself puts before every key; slots depend on it. */
+  /** The prefix that the client itself puts before every key. Slots depend on it. */
   readonly keyPrefix: string
-  /** The server of a slot, such as `127.0.0.1:7000`; `undefined` where the client does not say. */
+  /** Returns the server of a slot, such as `127.0.0.1:7000`; `undefined` if the client does not know it. */
   nodeOf(slot: number): string | undefined
   evalsha(sha: string, keys: readonly string[], args: readonly string[]): Promise<unknown>
   eval(text: string, keys: readonly string[], args: readonly string[]): Promise<unknown>
-  /** Functions; `undefined` for a client that has no method for them, or that sends the text of a script first. */
+  /** Calls functions of Redis; `undefined` for a client that has no method for them, or that sends the text of a script first. */
   readonly functions: FunctionClient | undefined
   /** True if a second call costs more than a long one, as over HTTP: the first call sends the text of the script. */
   readonly sendsText: boolean
   /**
-   * Has the client look for its servers again, since the server of this key does not answer; `undefined` for a client that cannot, that does so
+   * Makes the client look for its servers again, because the server of a key does not answer. `undefined` for a client that cannot do this, that does it
    * itself, or that has one server.
    */
   readonly lookAgain: ((key: string) => Promise<unknown>) | undefined
@@ -28,7 +28,7 @@ interface FunctionClient {
   load(text: string): readonly Promise<unknown>[]
 }
 
-/** One server as ioredis and iovalkey see it. */
+/** A client of one server of ioredis or iovalkey. */
 interface IoredisNode {
   /** Sends any command. */
   call?(command: string, ...args: string[]): Promise<unknown>
@@ -44,17 +44,17 @@ export interface IoredisLike extends IoredisNode {
   evalsha(sha: string, keys: number, ...rest: string[]): Promise<unknown>
   /** Sends `EVAL`. */
   eval(text: string, keys: number, ...rest: string[]): Promise<unknown>
-  /** Sends `FCALL`. Without it scripts are used. */
+  /** Sends `FCALL`. Without this method, scripts are used. */
   fcall?(name: string, keys: number, ...rest: string[]): Promise<unknown>
-  /** Only a cluster has slots and nodes: the servers of each slot, its primary first. */
+  /** The servers of each slot, the primary first. Only a cluster has them. */
   readonly slots?: unknown
   /** Returns the primaries of a cluster. */
   nodes?(role: 'master'): readonly IoredisNode[]
-  /** Only a cluster has it: asks a server which servers there are. */
+  /** Asks a server for the list of servers. Only a cluster has this method. */
   refreshSlotsCache?(): void
   /** `'ready'` or `'connect'` while there is a connection. */
   readonly status?: string
-  /** Closes the connection. With `true` another is made. */
+  /** Closes the connection. With `true`, the client connects again. */
   disconnect?(reconnect?: boolean): void
 }
 
@@ -69,13 +69,13 @@ export interface NodeRedisLike {
   evalSha(sha: string, options: ScriptOptions): Promise<unknown>
   /** Sends `EVAL`. */
   eval(text: string, options: ScriptOptions): Promise<unknown>
-  /** Sends `FCALL`. Without it scripts are used. */
+  /** Sends `FCALL`. Without this method, scripts are used. */
   fCall?(name: string, options: ScriptOptions): Promise<unknown>
   /** Sends `FUNCTION LOAD`. */
   functionLoad?(text: string): Promise<unknown>
-  /** Only a cluster has slots, and primaries. */
+  /** The slots. Only a cluster has them. */
   readonly slots?: unknown
-  /** The primaries of a cluster. */
+  /** The primaries. Only a cluster has them. */
   readonly masters?: readonly unknown[]
   /** Returns the client of one server of a cluster. */
   nodeClient?(node: never): unknown
@@ -85,12 +85,12 @@ export interface NodeRedisLike {
   readonly _keyPrefix?: { toString(): string } | undefined
 }
 
-/** A server of a cluster as node-redis sees it. */
+/** A server of a cluster in node-redis. */
 interface Primary {
   readonly address: string
 }
 
-/** What node-redis knows of a slot. */
+/** A slot in node-redis. */
 interface Shard {
   readonly master?: Primary
 }
@@ -99,7 +99,7 @@ interface Shard {
 export interface GlideLike {
   /** Sends a command. */
   customCommand(command: string[]): Promise<unknown>
-  /** Sharded channels are a cluster's: only its client has them. */
+  /** Subscribes to sharded channels. Only the client of a cluster has this method. */
   readonly ssubscribe?: unknown
 }
 
@@ -109,7 +109,7 @@ export interface UpstashLike {
   evalsha(sha: string, keys: string[], args: string[]): Promise<unknown>
   /** Sends `EVAL`. */
   eval(text: string, keys: string[], args: string[]): Promise<unknown>
-  /** Only this client has it. */
+  /** Only this client has this method. */
   createScript(text: string): unknown
 }
 
@@ -117,8 +117,8 @@ export interface UpstashLike {
 export type RedisClient = IoredisLike | NodeRedisLike | GlideLike | UpstashLike
 
 /**
- * How to speak to a client, known by the methods it has; `cluster`, where given, goes before what the client seems to be.
- * Throws `INVALID_OPTION` for what is no client.
+ * Returns the common interface of a client, which is recognised by its methods. `cluster` replaces what the client seems to be. Throws `INVALID_OPTION`
+ * for anything but a client.
  */
 export function scriptClient(client: RedisClient, cluster: boolean | undefined): ScriptClient {
   if (typeof client === 'object' && client !== null) {
@@ -134,10 +134,10 @@ export function scriptClient(client: RedisClient, cluster: boolean | undefined):
   )
 }
 
-/** Servers own ranges of slots, so most parts of this size are on one server. */
+/** The slots of a part if servers are not known. Servers own ranges of slots, so most parts of this size are on one server. */
 const SLOTS_IN_PART = 256
 
-/** The server of a cluster that has a key, or the slots around it if the client names no servers; `''` if there is one server. */
+/** Returns the server of a cluster that has a key, or a range of slots if the client does not know servers; `''` if there is one server. */
 export function serverOf(client: ScriptClient, key: string): string {
   if (!client.cluster) return ''
   const slot = calculateSlot(client.keyPrefix + key)
@@ -168,7 +168,7 @@ function ioredisFunctions(client: IoredisLike): FunctionClient {
 function ioredisLookAgain(client: IoredisLike): ScriptClient['lookAgain'] {
   if (client.refreshSlotsCache !== undefined) return async () => client.refreshSlotsCache!()
   if (!client.options?.sentinels) return undefined
-  // A new connection asks the sentinels. While the client connects, it has asked them already.
+  // A new connection asks the sentinels. A client that is connecting has asked them already.
   return async () => {
     if (client.status === 'ready' || client.status === 'connect') client.disconnect?.(true)
   }
@@ -203,8 +203,8 @@ function nodeRedisFunctions(client: NodeRedisLike): FunctionClient {
 }
 
 /**
- * A cluster of node-redis looks for its servers only when it is redirected. So another server is asked for the key. When it names a new
- * server, a read goes to the cluster without a key to route it by, and is redirected.
+ * Makes a cluster of node-redis look for its servers, which it only does when it is redirected. Asks another server for the key. If the answer names a
+ * new server, sends a read to the cluster without a key for routing, so that it is redirected.
  */
 async function provokeRedirect(client: NodeRedisLike, key: string, nodeOf: ScriptClient['nodeOf']): Promise<void> {
   const silent = nodeOf(calculateSlot(key))
@@ -234,11 +234,11 @@ function glideClient(client: GlideLike, cluster: boolean = 'ssubscribe' in clien
     eval: (text, keys, args) => command('EVAL', text, keys, args),
     functions: {
       call: (name, keys, args) => command('FCALL', name, keys, args),
-      // Glide sends it to all primaries.
+      // Glide sends this command to all primaries.
       load: (text) => [client.customCommand(['FUNCTION', 'LOAD', text])],
     },
     sendsText: false,
-    // It searches when it is redirected, but keeps all calls waiting for the frozen server meanwhile.
+    // Glide looks for servers when it is redirected, but all calls would wait for the frozen server in the meantime.
     lookAgain: undefined,
   }
 }
@@ -256,7 +256,10 @@ function upstashClient(client: UpstashLike, cluster: boolean = false): ScriptCli
   }
 }
 
-/** An aborted request resolves with a text. The message of an error ends with the command: words of a script in it would pass for those of the server. */
+/**
+ * Checks a reply. An aborted request resolves with a text. The command at the end of an error message is removed, because words of a script could be taken
+ * for words of the server.
+ */
 async function upstashReply(sent: Promise<unknown>): Promise<unknown> {
   let reply: unknown
   try {

@@ -5,7 +5,7 @@ import { kindName } from './keys.ts'
 /** The commands that the program calls. */
 export const RIGHTS = '+evalsha +eval +time +hget +hmget +hset +hdel +hkeys +del +pttl +pexpire'
 
-/** The server refuses this user. No later time would help. */
+/** Messages with which the server refuses a user. A retry does not help. */
 const REFUSED = /\bNOPERM\b|\bPermissionDenied\b|can't run this command|\bNOAUTH\b|\bWRONGPASS\b/
 
 /** Messages with which Redis refuses a call, as servers and valkey-glide write them, and the remedy for each. */
@@ -40,16 +40,16 @@ const NO_ANSWER =
   /^\w*Error$|\bE(CONN|HOST|NET|PIPE|AI_|TIME|NOTFOUND)|connect|socket|stream|closed|offline|timed out|max retries|startup nodes|fetch failed|no answer|parse response body/i
 
 /**
- * Messages that say that the request was wrong, such as an error in the Lua text of an algorithm: another server or a later time would not
- * help. A refusal of the server that was raised in a script has an `@` in front of the place.
+ * Messages that say that the request is invalid, such as an error in the Lua text of an algorithm. Another server or a retry does not help. If the server
+ * refuses a command within a script, the message has an `@` before the place.
  */
 const REJECTED =
   /^SLUICE_MANY_LIMITS$|\bWRONGTYPE\b|\bCROSSSLOT\b|\bCrossSlot\b|\bunknown (sub)?command\b|(^|[^@])\buser_(script|function):\s?\d+:/
 
 /**
- * Returns the error of a decision that could not be made: `STORE_REJECTED` when the request was wrong, `STORE_SETUP` when the server refuses the
- * user, else `STORE_FAILED`. Its message names the remedy.
- * @param lost why the client has no connection, if it is known. Clients fail commands with other words, such as `Connection is closed.`
+ * Returns the error of a decision that could not be made: `STORE_REJECTED` if the request is invalid, `STORE_SETUP` if the server refuses the user, else
+ * `STORE_FAILED`. Its message says what to do.
+ * @param lost why the client has no connection, if this is known. The errors of commands do not say it: they are such as `Connection is closed.`
  */
 export function failure(cause: unknown, lost?: string): SluiceError {
   return new SluiceError(
@@ -68,8 +68,8 @@ function explained(cause: unknown, lost: string | undefined): string {
 }
 
 /**
- * Returns the message of an error, as a part of a sentence. Some errors stand for others and have no message of their own, or, of a
- * cluster of ioredis, one that does not say why.
+ * Returns the message of an error, as a part of a sentence. Some errors contain another error and have no message of their own. Those of a cluster of
+ * ioredis have a message that does not say why.
  */
 export function causeOf(error: unknown): string {
   const { message, errors, lastNodeError } = Object(error) as Partial<AggregateError> & { lastNodeError?: unknown }
@@ -79,8 +79,8 @@ export function causeOf(error: unknown): string {
 }
 
 /**
- * Returns the error of a transaction that failed alone. The script writes `#`, the place of the charge and the words of its algorithm.
- * They say nothing about Redis, whatever they are. All other words are those of Redis.
+ * Returns the error of a transaction that failed alone. For an error of an algorithm, the script writes `#`, the place of the charge and the message of
+ * the algorithm. Any other text is a message of Redis.
  */
 export function transactionFailure(words: string, charges: readonly Charge[]): SluiceError {
   const [, place, fault] = /^#(\d+) ([^]*)$/.exec(words) ?? []
@@ -96,17 +96,17 @@ function isRejection(error: unknown): boolean {
   return REJECTED.test(messageOf(error)) && !isRefusedForNow(error) && !isTransient(error)
 }
 
-/** The server does not know a function: after a restart, a flush, or on a primary that is new. */
+/** Returns true if the server does not know a function: after a restart, after a flush, or on a new primary. */
 export function isFunctionMissing(error: unknown): boolean {
   return /Function not found/i.test(messageOf(error))
 }
 
-/** The server has no functions, or this user may not use them. */
+/** Returns true if the server has no functions, or this user may not use them. */
 export function isWithoutFunctions(error: unknown): boolean {
   return /unknown (sub)?command|(NOPERM|PermissionDenied|no permissions)[^]*\b(fcall|function)/i.test(messageOf(error))
 }
 
-/** The server refuses a function before it runs, since it might write. */
+/** Returns true if the server refuses a function before it runs, because it might write. */
 export function isRefusedForNow(error: unknown): boolean {
   return /\b(OOM|READONLY|ReadOnly|NOREPLICAS|NotEnoughReplicas|MISCONF)\b/.test(messageOf(error))
 }
@@ -115,17 +115,17 @@ export function isLibraryThere(error: unknown): boolean {
   return /already exists/i.test(messageOf(error))
 }
 
-/** No answer to a load, or one for later: it is tried again when the function is missed again. */
+/** Returns true if a load had no answer, or can succeed later. It is repeated when the function is missing again. */
 export function isTransient(error: unknown): boolean {
   return isFromClient(error) || /\b(BUSY|LOADING|TRYAGAIN|CLUSTERDOWN|MASTERDOWN)\b/i.test(messageOf(error))
 }
 
-/** The server does not know a script. valkey-glide has its own message for this. */
+/** Returns true if the server does not know a script. valkey-glide has a message of its own for this. */
 export function isScriptMissing(error: unknown): boolean {
   return /NOSCRIPT|NoScriptError/.test(messageOf(error))
 }
 
-/** The client has failed, and the server has not answered. */
+/** Returns true for an error of the client: the server has not answered. */
 export function isFromClient(error: unknown): boolean {
   return NO_ANSWER.test(messageOf(error))
 }

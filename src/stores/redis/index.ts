@@ -67,10 +67,10 @@ export function redisStore(client: RedisClient, options: RedisStoreOptions = {})
   return new RedisStore(queueOf, prefix, connection, clock)
 }
 
-/** The limiter of the decision that checks the set-up. No limiter of a user has this name, which is not ASCII. Its key expires after a second. */
+/** The limiter of the decision that checks the set-up. No limiter of a user has this name, because it is not ASCII. Its key expires after a second. */
 const CHECK = '·ready'
 
-/** The most limiters whose start of keys a store remembers. Others are computed each time. */
+/** The most limiters for which a store remembers the start of keys. */
 const MOST_STARTS = 1000
 
 class RedisStore implements AsyncStore {
@@ -109,7 +109,7 @@ class RedisStore implements AsyncStore {
     return undefined
   }
 
-  /** Makes a decision that no limiter makes, in a queue of its own: the program of the store then has no algorithm besides those of its limiters. */
+  /** Makes a decision in a queue of its own, so that the program of the store has only the algorithms of its limiters. */
   readonly ready = (): Promise<void> => {
     if (this.#closed) return Promise.reject(closed())
     const charge = new Charge(createPolicy(CHECK, perSecond(1), this, this), '', 1)
@@ -152,7 +152,7 @@ class RedisStore implements AsyncStore {
         receipt.isRepeated = false
         return this.#change('adjust', new Map(changes), receipt)
       }
-      // All limits of a key, also those of which nothing changes: their states are in one field.
+      // All limits of a key are sent, including those that do not change, because their states are in one field.
       const keys = this.#keys(charges)
       const changed = new Set(keys.filter((_, i) => operation.units[i] !== 0))
       return this.#change('adjust', new Map(changes.filter((_, i) => changed.has(keys[i]!))))
@@ -187,7 +187,7 @@ class RedisStore implements AsyncStore {
     await this.#queue.sendAll(sent)
   }
 
-  /** Where each charge lives: neighbours of one limiter and key share a text. */
+  /** Returns the key in Redis of each charge. Neighbours with the same limiter and key share a text. */
   #keys(charges: readonly Charge[]): string[] {
     const keys = new Array<string>(charges.length)
     for (let i = 0; i < charges.length; i++) {
@@ -199,7 +199,7 @@ class RedisStore implements AsyncStore {
     return keys
   }
 
-  /** What the keys of a limiter begin with. */
+  /** Returns the start of the keys of a limiter. */
   #start(limiter: string): string {
     let start = this.#starts.get(limiter)
     if (start === undefined) {
@@ -211,7 +211,7 @@ class RedisStore implements AsyncStore {
   }
 }
 
-/** A decision on the way through the queue: one object is the transaction, and gets its reply. */
+/** A decision in the queue. The same object is the transaction and receives its reply. */
 class Decision implements Transaction, Pending {
   readonly mode: Mode
   readonly keys: readonly string[]
@@ -234,13 +234,13 @@ class Decision implements Transaction, Pending {
     return this
   }
 
-  /** Verdicts go into copies from now on. */
+  /** From now on, verdicts are written into copies. */
   giveUp(): void {
     this.charges = copiesOf(this.charges)
     this.#isGivenUp = true
   }
 
-  /** Takes over what was decided about copies. */
+  /** Takes over the verdicts of copies. */
   adopt(copies: readonly Charge[], charges: readonly Charge[]): void {
     if (this.#isGivenUp) this.charges = copies
     else for (const [i, charge] of charges.entries()) charge.adopt(copies[i]!)

@@ -2,16 +2,16 @@ import type { Algorithm } from '../../algorithms/algorithm.ts'
 import type { CompiledLimit } from '../../engine/compiled-limit.ts'
 
 /**
- * What wrote a state: the algorithm, and its parameters, which Lua reads from it. It is short, since Redis packs only small values, and
- * is twice as fast with packed ones: numbers to the base 36, an empty text for 0, and a `=` in front of those
- * which are no whole numbers from 0. An empty text for `perMs` means 1000.
+ * Returns the algorithm and the parameters that write a state, as a text that Lua reads. The text is short, because Redis packs only small values, and is
+ * twice as fast with packed values. Numbers are in base 36. 0 is an empty text. A number that is negative or not whole has a `=` before it. An empty text
+ * for `perMs` means 1000.
  */
 export function signature({ algorithm, parameters }: CompiledLimit): string {
   const numbers = algorithm.parameters.map((name) => written(parameters[name]!))
   return [kindName(algorithm), parameters.perMs === 1000 ? '' : written(parameters.perMs), ...numbers].join(',')
 }
 
-/** An algorithm's name without what would end it. */
+/** Returns the name of an algorithm without the characters that would end it. */
 export function kindName({ name }: Algorithm): string {
   return encodeURIComponent(name).replaceAll('!', '%21').replaceAll('~', '%7E')
 }
@@ -21,7 +21,7 @@ function written(number: number): string {
   return Number.isSafeInteger(number) && number >= 0 ? number.toString(36) : `=${number}`
 }
 
-/** The algorithm's name and its parameters, `perMs` first. */
+/** Reads the name of the algorithm and its parameters, `perMs` first. */
 export function readSignature(text: string): { readonly name: string; readonly numbers: readonly number[] } {
   const [name, perMs, ...words] = text.split(',')
   return { name: decodeURIComponent(name!), numbers: [perMs === '' ? 1000 : read(perMs!), ...words.map(read)] }
@@ -35,26 +35,26 @@ function read(word: string): number {
 /** The bytes of an entry of a log: its time and its cost. */
 export const ENTRY = 16
 
-/** How many entries a full block holds: with its length, it just fits into 4 KiB. */
+/** How many entries a full block has. With its length, it just fits into 4 KiB. */
 export const BLOCK_ENTRIES = 248
 
-/** The bytes of a block's record: its number, the time of its last entry, their cost, and its bytes. */
+/** The bytes of the record of a block: its number, the time of its last entry, the cost of its entries, and its size in bytes. */
 export const RECORD = 22
 
 /** The default prefix of keys in Redis. */
 export const PREFIX = 'sluice:'
 
-/** Where a limiter's key lives in Redis. */
+/** Returns the key in Redis for a key of a limiter. */
 export function redisKey(prefix: string, limiter: string, key: string): string {
   return `${prefix}${limiterText(limiter)}:${keyText(key)}`
 }
 
-/** Printable, and without the characters that would end it or make a hash tag. */
+/** Returns the name of a limiter without the characters that would end it or make a hash tag. */
 function limiterText(limiter: string): string {
   return limiter.replaceAll(/[%:{}]/g, (character) => `%${character.charCodeAt(0).toString(16)}`)
 }
 
-/** The limiter and the key of a name in Redis, or `undefined` for a name that no limiter has. The key is as it is stored. */
+/** Returns the limiter and the key of a key in Redis; `undefined` for a key that belongs to no limiter. `key` is in its stored form. */
 export function readRedisKey(prefix: string, name: string): { limiter: string; key: string } | undefined {
   const end = name.indexOf(':', prefix.length)
   if (!name.startsWith(prefix) || end === -1) return undefined
@@ -62,7 +62,7 @@ export function readRedisKey(prefix: string, name: string): { limiter: string; k
   return { limiter, key: name.slice(end + 1) }
 }
 
-/** Lone surrogates have no UTF-8: such a key is written as JSON, and so is one that could be taken for it. */
+/** Returns a key as it is stored. A key with lone surrogates is written as JSON, because they have no UTF-8. So is a key that looks like JSON. */
 export function keyText(key: string): string {
   return key.startsWith('"') || !isWellFormed(key) ? JSON.stringify(key) : key
 }

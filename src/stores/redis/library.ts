@@ -33,9 +33,9 @@ export interface Program {
 }
 
 /**
- * Makes the program of a store that uses these algorithms. The library has all algorithms of the package besides: a server keeps
- * each library, so that one for each set of algorithms would fill its memory. The script has only those used, since a server runs the
- * whole text at each call. The names hold a hash of the text, so that programs of several versions of the package work side by side.
+ * Makes the program of a store that uses these algorithms. The library also has all algorithms of the package: a server keeps each library, so a library
+ * for each set of algorithms would fill its memory. The script only has the given algorithms, because a server runs the whole text at each call. The
+ * names contain a hash of the text, so that programs of several versions of the package work side by side.
  */
 export function programFor(algorithms: readonly Algorithm[]): Program {
   const text = textOf([...standardAlgorithms, ...algorithms])
@@ -51,19 +51,19 @@ function libraryOf(name: string, text: string): string {
 /**
  * Puts the files in `lua/` around the Lua texts of algorithms.
  *
- * KEYS: for each transaction its hashes, one for each (limiter, key), then the hash of the note if it has a receipt.
+ * KEYS: for each transaction, one hash for each (limiter, key), and then the hash of the note if the transaction has a receipt.
  *
- * ARGV: `@` and the time in microseconds, if it is by a clock of our own; then for each run of transactions that differ in their keys
- * alone its plan, how many they are, and for adjustments and locks the units and the time of each charge, then the three numbers of a receipt. A run that
- * is the only one needs no number.
+ * ARGV: `@` and the time in microseconds, if the store has a clock of its own. Then, for each run of transactions that differ only in their keys: the plan,
+ * the number of transactions, for adjustments and locks the units and the time of each charge, and the three numbers of a receipt. If there is only one
+ * run, the number of transactions is left out.
  *
- * The reply is flat: the time, then for each transaction 0, or what its charges came to, or what went wrong.
+ * The reply is a flat list: the time, and then for each transaction 0, or the verdicts of its charges, or an error text.
  */
 function textOf(algorithms: readonly Algorithm[]): string {
   const all = algorithms.flatMap((each) => [each, ...(each.compatibleWith ?? [])])
-  // By name: two copies of the package have one algorithm twice.
+  // Algorithms are equal if their names are: two copies of the package have each algorithm twice.
   const distinct = new Map(all.map((each) => [each.name, each]))
-  // In one order, so that all processes share one program.
+  // The order is fixed, so that all processes share one program.
   const sorted = [...distinct.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1))
   const hasEntries = sorted.some((each) => each.entries)
   const parts = [call, hasEntries ? entries : '', records, state, adjust, notes, decide, requests]
@@ -74,7 +74,7 @@ function sha1(text: string): string {
   return createHash('sha1').update(text).digest('hex')
 }
 
-/** The algorithms by their names, as a table in Lua. Those that share a text share its functions. */
+/** Returns the algorithms by their names, as a table in Lua. Algorithms with the same text share its functions. */
 function kindTable(algorithms: readonly Algorithm[]): string {
   const texts = [...new Set(algorithms.map(luaOf))]
   const loads = texts.map((lua) => `function()\n${lua}\nend,\n`)
@@ -97,18 +97,18 @@ function kindOf(algorithm: Algorithm, load: number): string {
   return `[${quoted(kindName(algorithm))}] = { ${fields.join(', ')} },\n`
 }
 
-/** The cells that are points in time, by their places, and the ticks of each: 1 or a parameter. */
+/** Returns the cells that are points in time: the place of each, and its ticks, which are 1 or a parameter. */
 function timesOf({ cells }: Algorithm): string {
   const times = cells.map(({ ticks }, i) => ticks && `[${i + 1}] = ${ticks === 1 ? 1 : quoted(ticks)}`)
   return times.filter((each) => each !== undefined).join(', ')
 }
 
-/** One name for all that take over from one another. */
+/** Returns one name for all algorithms that can read the states of each other. */
 function familyOf(algorithm: Algorithm): string {
   return [algorithm, ...algorithm.compatibleWith!].map(kindName).toSorted()[0]!
 }
 
-/** A text as Lua writes it, whatever is in it. */
+/** Returns any text as a constant in Lua. */
 function quoted(text: string): string {
   const bytes = [...Buffer.from(text)].map((byte) => `\\${String(byte).padStart(3, '0')}`)
   return /^\w*$/.test(text) ? `'${text}'` : `'${bytes.join('')}'`

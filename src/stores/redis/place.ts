@@ -11,33 +11,33 @@ interface Address {
   readonly path?: string | null | undefined
 }
 
-/** The options of clients that show where they connect to. */
+/** The options of clients that contain the address of the server. */
 interface Options extends Address {
-  /** Of ioredis. */
+  /** In ioredis. */
   readonly db?: number
   readonly sentinels?: readonly Address[] | null
   readonly name?: string | null
-  /** Of node-redis. */
+  /** In node-redis. */
   readonly socket?: Address
   readonly database?: number
-  /** Of a cluster of node-redis. */
+  /** In a cluster of node-redis. */
   readonly rootNodes?: readonly { readonly url?: string; readonly socket?: Address }[]
 }
 
 interface Placed extends Partial<Pick<EventEmitter, 'on' | 'off'>> {
   readonly options?: Options | undefined
-  /** Of a cluster of node-redis. */
+  /** In a cluster of node-redis. */
   readonly _options?: Options | undefined
-  /** Of valkey-glide. */
+  /** In valkey-glide. */
   readonly config?: { readonly addresses?: readonly Address[] }
-  /** Of a cluster of ioredis. */
+  /** In a cluster of ioredis. */
   readonly isCluster?: boolean
   readonly startupNodes?: readonly unknown[]
-  /** Of ioredis: `'end'` once it is closed. */
+  /** In ioredis: `'end'` once the client is closed. */
   readonly status?: string
-  /** Of ioredis: the latest socket. */
+  /** In ioredis: the latest socket. */
   readonly stream?: { readonly errored?: Error | null }
-  /** Of node-redis. */
+  /** In node-redis. */
   readonly isOpen?: boolean
   readonly isReady?: boolean
 }
@@ -47,7 +47,7 @@ const known = shared('places of Redis', () => new WeakMap<RedisClient, Map<strin
 /** Remembers the latest error of a client since its last answer, while a store uses the client. */
 export class ClientErrors {
   readonly #client: WeakRef<Placed>
-  /** Stores that are not closed. */
+  /** The number of stores that are not closed. */
   #users = 0
   #error: unknown
 
@@ -55,7 +55,7 @@ export class ClientErrors {
     this.#client = new WeakRef(client)
   }
 
-  /** A store uses the client. Returns a function for when the store is closed. */
+  /** Notes that a store uses the client. Returns a function to call when the store is closed. */
   use(): () => void {
     // This event shows errors without handling them: a client behaves the same if it has no other listener for errors.
     if (this.#users++ === 0) this.#client.deref()?.on?.(errorMonitor, this.#note)
@@ -70,14 +70,14 @@ export class ClientErrors {
     this.#error = undefined
   }
 
-  /** The error of the connection; `undefined` if there is none since the last answer. */
+  /** The error of the connection; `undefined` if there was none since the last answer. */
   get lost(): string | undefined {
-    // ioredis emits no error if the application does not listen to errors.
+    // ioredis emits no error if the application has no listener for errors.
     this.#error ??= this.#client.deref()?.stream?.errored ?? undefined
     return this.#error === undefined ? undefined : causeOf(this.#error)
   }
 
-  /** Why the client has no answer; `undefined` if it does not know. */
+  /** Why the client gets no answer; `undefined` if this is unknown. */
   get trouble(): string | undefined {
     const { lost } = this
     if (lost !== undefined) return lost
@@ -99,7 +99,7 @@ function errorsOf(client: RedisClient): ClientErrors {
   return errors
 }
 
-/** A client and a prefix: the place of the stores that have both. */
+/** A client and a prefix. It is the place of all stores with this client and prefix. */
 export class Connection implements Place {
   readonly prefix: string
   readonly scripts: ScriptClient
@@ -130,11 +130,11 @@ export class Connection implements Place {
   }
 }
 
-/** The connections of each version of the package. */
+/** Marks the connections of all versions of the package. */
 const CONNECTION: unique symbol = Symbol.for('sluice.Connection')
 brand(Connection, CONNECTION)
 
-/** Returns the connection of a store in Redis, also of a wrapped one, or `undefined` for any other store. */
+/** Returns the connection of a store in Redis, or of one inside a wrapper; `undefined` for any other store. */
 export function connectionIn({ place }: Store): Connection | undefined {
   return hasBrand(place, CONNECTION) ? (place as Connection) : undefined
 }
@@ -148,7 +148,7 @@ export function connectionOf(client: RedisClient, prefix: string, scripts: Scrip
   return connection
 }
 
-/** The name of the server in messages: its address, without user and password. */
+/** Returns the name of the server for messages: its address, without user and password. */
 function nameOf(client: Placed): string {
   const { options, _options, isCluster, startupNodes, config } = client
   if (options?.sentinels) return `Redis "${options.name}"`
@@ -160,7 +160,7 @@ function nameOf(client: Placed): string {
   return `Redis at ${addressOf(server)}${database === 0 ? '' : `, database ${database}`}`
 }
 
-/** The address of a node, which may be an object, a port or a URL. */
+/** Returns the address of a node, which may be an object, a port or a URL. */
 function nodeName(node: unknown): string {
   if (typeof node === 'number') return addressOf({ port: node })
   const { url = node, socket = node } = Object(node) as { url?: unknown; socket?: unknown }

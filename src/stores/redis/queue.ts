@@ -19,10 +19,10 @@ import { ScriptRequest, type Transaction, transactionOf } from './request.ts'
 import { Silence } from './silence.ts'
 import { Charge, type DecisionMode } from '../store.ts'
 
-/** Milliseconds for which scripts replace functions after the server has refused every function that may write. */
+/** Milliseconds for which scripts replace functions after the server has refused a function because it might write. */
 const REFUSED = 1000
 /**
- * Milliseconds before a missing library is loaded, at most. Processes that miss it at once load it one after another. The delay doubles while
+ * The most milliseconds before a missing library is loaded. The delay is random, so that several processes load it one after another. It doubles while
  * loads follow one another within ten seconds.
  */
 const FIRST_DELAY = 50
@@ -30,8 +30,8 @@ const LONGEST_DELAY = 5000
 const QUIET = 10_000
 
 /**
- * Runs a program: as a function where the server has functions, else as a script. Both mean the same. A call is sent a
- * second time only when the server has said that the first one did not run.
+ * Runs a program: as a function if the server has functions, else as a script. Both do the same. A call is only sent a second time if the server has said
+ * that the first call did not run.
  */
 class Runner {
   readonly #client: ScriptClient
@@ -40,9 +40,9 @@ class Runner {
   /** The program whose library is being loaded. */
   #loading: string | undefined
   #lastLoad = -Infinity
-  /** Loads that followed one another. */
+  /** The number of loads that followed one another. */
   #loads = 0
-  /** The script whose text a server has been sent, by its hash. */
+  /** The hash of the script whose text was sent to the server. */
   #sentText: string | undefined
 
   constructor(client: ScriptClient) {
@@ -65,7 +65,7 @@ class Runner {
     return this.#refusedUntil === 0 || performance.now() >= this.#refusedUntil
   }
 
-  /** Returns true when the server has refused a function before it ran, and chooses the next step. */
+  /** Returns true if the server has refused a function before it ran. Prepares what later calls use. */
   #hasNotRun(program: Program, error: unknown): boolean {
     if (isFunctionMissing(error)) void this.#load(program)
     else if (isWithoutFunctions(error)) this.#hasFunctions = false
@@ -84,7 +84,7 @@ class Runner {
       const refused = results.some((each) => each.status === 'rejected' && isRefusedForGood(each.reason))
       if (refused) this.#hasFunctions = false
     } catch {
-      // The client threw, such as one that is closed. The next missing function loads again.
+      // The client has thrown an error, such as one that is closed. The next call of a missing function loads again.
     } finally {
       if (this.#loading === name) this.#loading = undefined
     }
@@ -112,7 +112,7 @@ class Runner {
   }
 }
 
-/** Any refusal but one that may be over soon. */
+/** Returns true for a refusal that a retry does not solve. */
 function isRefusedForGood(reason: unknown): boolean {
   return !isLibraryThere(reason) && !isRefusedForNow(reason) && !isTransient(reason)
 }
@@ -130,14 +130,14 @@ export interface Pending {
   reject(reason: unknown): void
 }
 
-/** Transactions in one call: Redis does nothing else while it runs. */
+/** The most transactions in one call. Redis does nothing else while a call runs. */
 const LARGEST_CALL = 64
-/** Numbers that are tried as a tag: one in 16,384 is in a slot. */
+/** The most numbers that are tried as a tag. One in 16,384 belongs to a given slot. */
 const MOST_TAGS = 1_000_000
-/** Calls that share what is asked: this process and Redis then work at the same time. */
+/** The number of calls into which waiting transactions are divided, so that this process and Redis work at the same time. */
 const CALLS = 2
 
-/** How transactions get to Redis: those of one turn of the event loop in a few calls, in a cluster apart for each slot. */
+/** Sends transactions to Redis: those of one turn of the event loop in a few calls. In a cluster, each slot has calls of its own. */
 export class RedisQueue {
   readonly #client: ScriptClient
   readonly #runner: Runner
@@ -151,13 +151,13 @@ export class RedisQueue {
   readonly #tags = new Map<number, number>()
   #pending: Pending[] = []
   #underWay = 0
-  /** The server's time minus that of this process, in milliseconds, as of the latest reply. */
+  /** Milliseconds by which the clock of the server was ahead of the clock of this process at the latest reply. */
   #ahead = 0
   #asked = 0
 
   /**
-   * `clock`, where given, gives the time in microseconds instead of the server.
-   * @param errors those of the client's connection, which an answer ends
+   * @param clock returns the time in microseconds. Default: the time of the server
+   * @param errors the errors of the connection of the client. An answer clears them
    */
   constructor(client: ScriptClient, clock: (() => number) | undefined, errors: ClientErrors) {
     this.#errors = errors
@@ -167,12 +167,12 @@ export class RedisQueue {
     this.#clock = clock
   }
 
-  /** Ends what watches the calls that are under way. */
+  /** Stops the check for silent servers. */
   close(): void {
     this.#silence?.close()
   }
 
-  /** Returns the time by which the server decides, in epoch milliseconds. Before the first reply it is that of this process. */
+  /** Returns the time by which the server decides, in epoch milliseconds. Before the first reply, it is the time of this process. */
   now(): number {
     return this.#clock === undefined ? steadyClock.now() + this.#ahead : this.#clock() / 1000
   }
@@ -182,14 +182,14 @@ export class RedisQueue {
     return this.#client.cluster
   }
 
-  /** The cluster slot of a key. */
+  /** Returns the cluster slot of a key. */
   slotOf(key: string): number {
     return calculateSlot(this.#client.keyPrefix + key)
   }
 
   /**
-   * Returns the key of what is written together with another key. It contains no colon behind the prefix, so it is that of no limiter. In a cluster
-   * it has a tag that puts it into the same slot: one of few numbers, found by trying.
+   * Returns a key that is written together with another key. It has no colon after the prefix, so it belongs to no limiter. In a cluster, it has a tag that
+   * puts it into the same slot. The tag is a number that is found by trying.
    */
   besides(key: string, prefix: string, name: string): string {
     if (!this.inCluster) return `${prefix}${name}`
@@ -211,8 +211,8 @@ export class RedisQueue {
   }
 
   /**
-   * Sends a transaction, after those sent before it where they share a slot. While fewer than two calls are under way it goes at
-   * once, with what else comes of the same event; else when this turn of the event loop ends.
+   * Sends a transaction, after earlier transactions of the same slot. While fewer than two calls are under way, it is sent with `nextTick`, with others of
+   * the same event. Otherwise it is sent when this turn of the event loop ends.
    */
   send(transaction: Transaction): Promise<void> {
     return new Promise<void>((resolve, reject) => this.enqueue({ transaction, resolve, reject }))
@@ -223,7 +223,7 @@ export class RedisQueue {
     if (this.#pending.push(pending) === 1) this.#schedule()
   }
 
-  /** Sends several, in this order. Waits for all, also when one has failed: then nothing is under way any more. */
+  /** Sends several transactions in their order. Waits for all of them, even if one has failed, so that none is under way after that. */
   async sendAll(transactions: readonly Transaction[]): Promise<void> {
     const sent = await Promise.allSettled(transactions.map((each) => this.send(each)))
     for (const each of sent) if (each.status === 'rejected') throw each.reason
@@ -243,7 +243,7 @@ export class RedisQueue {
     }
   }
 
-  /** What may travel in one call: everything, or in a cluster what shares a slot. */
+  /** Groups the transactions that can share a call. In a cluster, these have the same slot. */
   #groups(pending: readonly Pending[]): Iterable<readonly Pending[]> {
     if (!this.inCluster) return [pending]
     const groups = new Map<number, Pending[]>()
@@ -286,7 +286,7 @@ export class RedisQueue {
     return reply as Promise<readonly unknown[]>
   }
 
-  /** One program for all algorithms that this store has met. */
+  /** Returns one program for all algorithms that this store has used. */
   #programFor(request: ScriptRequest): Program {
     const known = this.#algorithms.size
     for (const each of request.algorithms) this.#algorithms.add(each)
@@ -301,7 +301,7 @@ interface Group {
   readonly charges: readonly Charge[]
 }
 
-/** Charges, each with its key, by the slots of their keys; in the order given. */
+/** Groups charges and their keys by slots. Keeps their order. */
 export function bySlot(queue: RedisQueue, keys: readonly string[], charges: readonly Charge[]): Group[] {
   if (!queue.inCluster || keys.length === 1) return [{ keys, charges }]
   const groups = new Map<number, { keys: string[]; charges: Charge[] }>()
@@ -316,8 +316,8 @@ export function bySlot(queue: RedisQueue, keys: readonly string[], charges: read
 }
 
 /**
- * Decides slot by slot: what one slot admits is reserved, and refunded when a later one denies or does not answer. For a
- * moment it may deny too much. It never admits too much.
+ * Decides slot by slot. The units of a slot that admits are reserved, and refunded if a later slot denies or does not answer. For a moment, other requests
+ * may be denied too early. It never admits too many requests.
  */
 export async function takeBySlot(queue: RedisQueue, groups: readonly Group[], mode: DecisionMode): Promise<void> {
   const reserved: Group[] = []
@@ -336,7 +336,7 @@ export async function takeBySlot(queue: RedisQueue, groups: readonly Group[], mo
   for (const group of reserved.toReversed()) await release(queue, group, mode)
 }
 
-/** Another slot has denied: refunds the reservation of this slot, and reports its state without it. */
+/** Refunds the reservation of a slot because another slot has denied. Reports the state of the slot without the reservation. */
 async function release(queue: RedisQueue, group: Group, mode: DecisionMode): Promise<void> {
   const free = group.charges.map(({ policy, key }) => new Charge(policy, key, 0))
   const peek = transactionOf('peek', group.keys, free)
@@ -358,7 +358,7 @@ function vetoes({ allowed, limit }: Charge): boolean {
   return !allowed && limit.shadow !== true
 }
 
-/** A strict limit keeps what it was charged although the request is denied. */
+/** Returns the units of a refund. A strict limit keeps its charge although the request is denied. */
 function givenBack({ limit, charged }: Charge): number {
   return limit.strict === true || charged === 0 ? 0 : -charged
 }

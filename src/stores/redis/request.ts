@@ -5,13 +5,13 @@ import type { SluiceError } from '../../util/errors.ts'
 import { transactionFailure } from './failure.ts'
 import { signature } from './keys.ts'
 
-// How a charge's part of a reply begins, unless it came to what was asked: then `remaining` and `reset` are all there is.
+// The first number of the part of a charge in a reply. An admitted charge has only `remaining` and `reset` and no such number.
 const DENIED = -1
 const DENIED_BY_OTHERS = -2
 
 /**
- * Writes a charge's part of a reply, from `at` on, into the charge; `now` is the script's time in microseconds. Returns where
- * the next part begins. Ticks become milliseconds as in the memory store.
+ * Writes the part of a reply that begins at `at` into its charge. `now` is the time of the script in microseconds. Returns where the next part begins.
+ * Ticks become milliseconds as in the memory store.
  */
 function readVerdict(
   charge: Charge,
@@ -65,13 +65,13 @@ function whole(charge: Charge, reply: readonly unknown[], at: number): void {
   charge.markLocked(lock)
 }
 
-/** No number is negative; −1 means infinity. */
+/** Reads a number that may be infinite: −1 means infinity, and no number is negative. */
 function endlessIn(value: unknown): number {
   const number = numberIn(value)
   return number === -1 ? Infinity : number
 }
 
-/** A number as clients hand it over: a number, a bigint, or its text. */
+/** Reads a number. Clients return a number, a bigint or a text. */
 function numberIn(value: unknown): number {
   if (typeof value === 'number') return value
   const number = Number(value)
@@ -79,12 +79,12 @@ function numberIn(value: unknown): number {
   return number
 }
 
-/** `refuse`: another part of the transaction has been denied already. */
+/** What a transaction does. `refuse`: nothing is charged, because another part of the decision was denied before. */
 export type Mode = 'consume' | 'peek' | 'refuse' | 'forget' | ChangeMode
 
 /**
- * Modes that change states without a decision. Each charge has units, or for a lock microseconds. `release` is an adjustment of what
- * the same decision has charged just now.
+ * Modes that change states without a decision. Each charge has units, or microseconds for a lock. `release` refunds what the same decision has just
+ * charged.
  */
 export type ChangeMode = 'adjust' | 'release' | 'renew' | 'lock' | 'extend'
 
@@ -94,13 +94,13 @@ function changes(mode: Mode): mode is ChangeMode {
   return CHANGES.has(mode)
 }
 
-/** Charges that are all made or none, with their keys in Redis, and for changes the units of each. */
+/** Charges that all happen or none, with their keys in Redis, and for changes the units of each charge. */
 export interface Transaction {
   readonly mode: Mode
   readonly keys: readonly string[]
   readonly charges: readonly Charge[]
   readonly units: readonly number[]
-  /** What a renewal came to. */
+  /** Receives the results of a renewal. */
   readonly renewed?: Map<Charge, Renewed> | undefined
   /** The receipt of an adjustment or a renewal, and the key of its note. */
   readonly once?: { readonly key: string; readonly receipt: ReceiptUse } | undefined
@@ -123,12 +123,12 @@ export class ScriptRequest {
     while (next < transactions.length) next = this.#addRun(next)
   }
 
-  /** The arguments behind the keys. `clock` is the time in microseconds when it is not the server's. */
+  /** Returns the arguments after the keys. `clock` is the time in microseconds if the store does not use the time of the server. */
   arguments(clock: number | undefined): string[] {
     return clock === undefined ? this.#runs : [`@${clock}`, ...this.#runs]
   }
 
-  /** Writes the verdicts of a reply into the charges. Calls `done` for each transaction, with what went wrong, if anything. */
+  /** Writes the verdicts of a reply into the charges. Calls `done` for each transaction, with its error if it has failed. */
   settle(reply: readonly unknown[], done: (index: number, failure: SluiceError | undefined) => void): void {
     const now = Number(reply[0])
     let at = 1
@@ -144,7 +144,7 @@ export class ScriptRequest {
     }
   }
 
-  /** Adds a transaction and all that follow and differ in their keys alone. Returns the index of the one after them. */
+  /** Adds a transaction and the following ones that differ only in their keys. Returns the index of the next transaction. */
   #addRun(first: number): number {
     const pattern = this.transactions[first]!
     let next = first + 1
@@ -161,12 +161,15 @@ export class ScriptRequest {
   }
 }
 
-/** Until when a receipt can be used and its note is kept, in microseconds, and what it does: 1 settles, 2 releases. */
+/** Returns the end of a receipt and of its note in microseconds, and what it does: 1 settles, 2 releases. */
 function useOf({ until, keep, settles, releases }: ReceiptUse): string[] {
   return [until * 1000, keep * 1000, (settles ? 1 : 0) + (releases ? 2 : 0)].map(String)
 }
 
-/** What a transaction asks, as text: its mode, with a star if it has a receipt, and for each charge which of the transaction's keys, the cost, and the policy. */
+/**
+ * Returns a transaction as text: its mode, with a star if it has a receipt, and for each charge the number of its key in the transaction, its cost, and its
+ * policy.
+ */
 function planOf({ mode: named, keys, charges, once }: Transaction): string {
   const mode = once === undefined ? named : `${named}*`
   const cost = (charge: Charge): number => (changes(named) ? 0 : charge.cost)
@@ -179,7 +182,7 @@ function planOf({ mode: named, keys, charges, once }: Transaction): string {
   return plan
 }
 
-/** Charges of one key share it. They are neighbours: see `transactionOf`. */
+/** Adds keys. Charges of the same key are neighbours (see `transactionOf`), so their key is added once. */
 function addDistinct(to: string[], keys: readonly string[]): void {
   for (let i = 0; i < keys.length; i++) if (i === 0 || keys[i] !== keys[i - 1]) to.push(keys[i]!)
 }
@@ -194,7 +197,7 @@ function sameShape(one: Transaction, other: Transaction): boolean {
   return true
 }
 
-/** A transaction in which charges of one key are neighbours. */
+/** Makes a transaction in which charges of the same key are neighbours. */
 export function transactionOf(
   mode: Mode,
   keys: readonly string[],
@@ -211,13 +214,13 @@ export function transactionOf(
   }
 }
 
-/** True when a key comes again after another one. */
+/** Returns true if a key occurs again after another key. */
 function isScattered(keys: readonly string[]): boolean {
   for (let i = 2; i < keys.length; i++) if (keys[i] !== keys[i - 1] && keys.indexOf(keys[i]!) < i) return true
   return false
 }
 
-/** A policy as text, made once. */
+/** Returns a policy as text. The text is made once. */
 function encodePolicy(policy: Policy): string {
   return cached(policy, ENCODING, encoding).text
 }
@@ -237,7 +240,7 @@ function encode({ limit, compiled }: Policy): string {
   return mark === '' && block === 0 ? text : `${text};${mark};${block}`
 }
 
-/** Where a transaction begins there is a number, or else what went wrong. Some clients hand over numbers as texts. */
+/** Returns the error of a transaction. Its part of a reply begins with a number, or with an error text. Some clients return numbers as texts. */
 function failureIn(value: unknown, charges: readonly Charge[]): SluiceError | undefined {
   return typeof value === 'string' && Number.isNaN(Number(value)) ? transactionFailure(value, charges) : undefined
 }

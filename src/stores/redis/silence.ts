@@ -1,29 +1,29 @@
 import { background } from '../../util/clock.ts'
 
-/** Milliseconds between two looks. */
+/** Milliseconds between two checks. */
 const EVERY = 1000
-/** Looks in a row without an answer after which a server is silent: after two to three seconds. */
+/** Checks in a row without an answer after which a server is silent. They take two to three seconds. */
 const LOOKS = 3
 /** The most searches for servers that may be under way: one can wait for a server that is frozen. */
 const SEARCHES = 10
 
-/** A server that calls were sent to. */
+/** A server to which calls were sent. */
 interface Server {
   /** The key of the latest call. */
   key: string
   /** Calls under way. */
   calls: number
-  /** True if a call was sent since the last look. */
+  /** True if a call was sent since the last check. */
   isAsked: boolean
-  /** Looks since the last answer. */
+  /** Checks since the last answer. */
   looks: number
 }
 
 /**
- * Has the client search for its servers while one of them does not answer: after two to three seconds, and then each second. A client keeps the
- * connection to a server that is frozen, also when another server has replaced it.
+ * Makes the client search for its servers while one of them does not answer: after two to three seconds, and then each second. A client keeps the
+ * connection to a frozen server, even if another server has replaced it.
  *
- * Looks are counted instead of time: a process that was busy reads the answers that have arrived before its next look.
+ * It counts checks instead of time, because a process that was busy reads the waiting answers before its next check.
  */
 export class Silence {
   readonly #serverOf: (key: string) => string
@@ -34,14 +34,14 @@ export class Silence {
 
   /**
    * @param serverOf returns the name of the server that has a key now
-   * @param search has the client search, by a key of a server that is silent
+   * @param search makes the client search, by a key of a silent server
    */
   constructor(serverOf: (key: string) => string, search: (key: string) => Promise<unknown>) {
     this.#serverOf = serverOf
     this.#search = search
   }
 
-  /** A call is sent to the server of a key. Returns a function for the end of the call: whether the server has answered. */
+  /** Notes that a call is sent to the server of a key. Returns a function to call at its end, with true if the server has answered. */
   sent(key: string): (isAnswered: boolean) => void {
     const server = this.#serverFor(key)
     server.key = key
@@ -77,7 +77,7 @@ export class Silence {
       server.isAsked = false
     }
     this.#cancel = this.#servers.size === 0 ? undefined : background(EVERY, this.#look)
-    // A search finds all servers. The client may need a key of the server that was replaced, so each gets its turn.
+    // A search finds all servers. The client may need a key of the server that was replaced, so the key is chosen at random.
     if (silent.length > 0) this.#searchBy(silent[Math.floor(Math.random() * silent.length)]!)
   }
 

@@ -1,5 +1,5 @@
--- Reads a hash, its expiry and the time. Replies in hexadecimal digits: values are binary, and clients decode binary replies
--- differently.
+-- Reads a hash, its expiry and the time. The reply has hexadecimal digits, because values are binary, and clients decode binary
+-- replies differently.
 
 local function hex(text)
   return (string.gsub(text, '.', function(each) return string.format('%02x', string.byte(each)) end))

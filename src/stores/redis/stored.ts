@@ -15,7 +15,7 @@ export async function fetchStored(runner: ScriptClient, key: string): Promise<St
 
 type Fields = ReadonlyMap<string, Buffer>
 
-/** Bytes before the numbers: the hash of the header, and the second until which the key is known to be kept. */
+/** Bytes before the numbers: the hash of the header, and the second until which the key is kept at least. */
 const NUMBERS_AT = 12
 /** Bytes between the cells of a log and its entries. */
 const LAYOUT = 12

@@ -1,11 +1,11 @@
--- Keeps small texts of processes, each until its end, in one hash: no key has to be searched. Each has two fields, so that the
--- ends are read without the texts. Other texts that have ended are deleted.
+-- Keeps small texts of processes in one hash, so that no key has to be searched. Each text has an end, and two fields, so that the
+-- ends are read without the texts. Texts that have ended are deleted.
 
 local key, action = KEYS[1], ARGV[1]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
--- Returns the times of a text: when it was kept, and its end.
+-- Returns when a text was written, and its end.
 local function timesOf(name)
   local at, ending = string.match(redis.call('HGET', key, '@' .. name) or '', '^(%d+) (%d+)$')
   return tonumber(at) or 0, tonumber(ending) or 0
@@ -15,7 +15,7 @@ local function delete(name)
   redis.call('HDEL', key, '@' .. name, '=' .. name)
 end
 
--- Returns the names of the texts that have not ended, at most so many.
+-- Returns at most so many names of texts that have not ended.
 local function names(most)
   local found = {}
   for _, field in ipairs(redis.call('HKEYS', key)) do
@@ -35,7 +35,7 @@ local function keep(name, ms, text)
   if redis.call('PTTL', key) < tonumber(ms) then redis.call('PEXPIRE', key, ms) end
 end
 
--- Replies with the name, the age and the text of each; one with more bytes than the most is empty.
+-- Replies with the name, the age and the content of each text. The content is empty if it has too many bytes.
 local function read(most, bytes, name)
   local reply = {}
   for _, each in ipairs(name and { name } or names(tonumber(most))) do

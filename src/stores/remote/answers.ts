@@ -4,7 +4,7 @@ import { errorOf, MESSAGE_VERSION, type MessageFailure, type OperationAnswer, ty
 
 type Answers = { readonly now: number; readonly answers: readonly unknown[] }
 
-/** Checks what may have been cut off or written by another version. */
+/** Checks a reply, which may be incomplete or come from another version. */
 export function checkedAnswers(given: unknown, count: number): Answers {
   const { sluice, error, now, answers } = (given ?? {}) as Record<string, unknown>
   if (isFailure({ error })) throw errorOf({ error } as MessageFailure)
@@ -18,7 +18,7 @@ function isFailure(given: unknown): given is MessageFailure {
   return typeof error?.code === 'string' && typeof error.message === 'string'
 }
 
-/** Returns the answer to an operation if it is complete, so that a verdict is never half of one. */
+/** Returns the answer to an operation. Throws if it is not complete. */
 export function checkedAnswer(operation: Operation, given: unknown): OperationAnswer {
   if (isFailure(given)) return given
   const { by, verdicts, renewed, isRepeated } = (given ?? {}) as Record<string, unknown>

@@ -12,30 +12,30 @@ import {
   type StoreMessage,
 } from './message.ts'
 
-/** What waits for the answer to an operation. */
+/** An object that waits for the answer to an operation. */
 interface HasOperation {
   readonly operation: Operation
 }
 
-/** A message, and what waits for its answers. */
+/** A message, and the objects that wait for its answers. */
 export interface Batch<Sent extends HasOperation> {
   readonly message: StoreMessage
   readonly sent: readonly Sent[]
 }
 
-/** What a store keeps with a policy: its part of a message, and how long it is. */
+/** The cache entry of a policy: its part of a message, and the length of this part. */
 interface Written {
   readonly owner: object
   readonly policy: MessagePolicy
   readonly length: number
 }
 
-/** All policies are written in the same way. */
+/** The owner of cache entries. All stores share them, because all write policies in the same way. */
 const WRITER = {}
-/** Characters of a charge besides its key, and of an operation besides its charges, at most. */
+/** The most characters of a charge without its key, and of an operation without its charges. */
 const CHARGE_LENGTH = 160
 const OPERATION_LENGTH = 400
-/** Characters of one character of a key as JSON, at most. */
+/** The most characters that one character of a key takes in JSON. */
 const ESCAPED = 6
 
 function writtenOf(policy: Policy): Written {

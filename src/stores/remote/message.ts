@@ -3,15 +3,15 @@ import type { Limit } from '../../engine/limit.ts'
 import { SluiceError, type SluiceErrorCode } from '../../util/errors.ts'
 import type { Degraded, DecisionMode } from '../store.ts'
 
-/** The version of messages and answers. A change that an older reader would misunderstand has another one. */
+/** The version of messages and answers. It grows with a change that an older reader would misunderstand. */
 export const MESSAGE_VERSION = 1
-/** The most UTF-16 characters of a message as JSON. A store splits what it sends. */
+/** The most UTF-16 characters of a message as JSON. A store divides its operations into messages of this size. */
 export const MOST_CHARACTERS = 65_536
-/** The most operations of a message, the most charges of all of them, and the most limits that they name. */
+/** The most operations of a message, and the most charges and the most limits of all its operations. */
 export const MOST_OPERATIONS = 256
 export const MOST_CHARGES = 1024
 
-/** `JSON` writes `Infinity` as `null`, so it is a text. */
+/** A number that may be infinite. JSON has no infinite numbers, so infinity is a text. */
 export type Amount = number | 'Infinity'
 
 /** Operations of a store as plain data. */
@@ -20,7 +20,7 @@ export interface StoreMessage {
   readonly sluice: typeof MESSAGE_VERSION
   /** The limits that charges refer to. */
   readonly policies: readonly MessagePolicy[]
-  /** What is done, in this order. Each operation happens as a whole or not at all. */
+  /** The operations, in their order. Each operation happens as a whole or not at all. */
   readonly operations: readonly MessageOperation[]
 }
 
@@ -32,7 +32,7 @@ export interface MessagePolicy {
   readonly limit: Limit
 }
 
-/** A charge. An adjustment says when and what was charged. */
+/** A charge. For an adjustment, it has `at` and `charged`. */
 export interface MessageCharge {
   /** The number of its limit in `policies`, from 0. */
   readonly policy: number
@@ -50,18 +50,18 @@ export interface MessageCharge {
 export interface MessageReceipt {
   /** Identifies the decision: 16 characters of base64url. */
   readonly id: string
-  /** Epoch milliseconds from which on nothing is done. */
+  /** The epoch millisecond at which the receipt ends. From then on, nothing is done. */
   readonly until: number
-  /** Epoch milliseconds until which it is known what was done. */
+  /** The epoch millisecond until which the store remembers what was done. */
   readonly keep: number
-  /** Whether it replaces what limits have charged, except slots. */
+  /** True if the operation replaces what limits have charged, except slots. */
   readonly settles: boolean
-  /** Whether it gives slots back. */
+  /** True if the operation gives slots back. */
   readonly releases: boolean
 }
 
 interface Bounded {
-  /** Milliseconds for which somebody waits for the answer. */
+  /** Milliseconds for which the caller waits for the answer. */
   readonly within?: number
 }
 
@@ -85,7 +85,7 @@ export type MessageOperation = Bounded &
     | { readonly kind: 'forget'; readonly limiter: string; readonly key: string }
   )
 
-/** What came of a message: an answer for each operation, or the reason why the message was refused. */
+/** The answer to a message: an answer for each operation, or the reason why the message was refused. */
 export type StoreAnswer = StoreAnswers | MessageFailure
 
 /** The answers to the operations of a message. */
@@ -106,7 +106,7 @@ export interface MessageFailure {
   readonly error: { readonly code: string; readonly message: string }
 }
 
-/** What came of one operation. `by`: what has decided instead of the store. */
+/** The answer to one operation. `by`: what has decided instead of the store. */
 export type OperationAnswer =
   | {
       readonly by?: Degraded | 'remembered'
@@ -140,7 +140,7 @@ export function amountOf(value: number): Amount {
   return value === Infinity ? 'Infinity' : value
 }
 
-/** Returns an error as data. Messages are bounded: another process wrote the reason into some of them. */
+/** Returns an error as data. Its message is cut off at a length, because the reason in it may come from another process. */
 export function failureOf(error: unknown): MessageFailure {
   const { code, message } = error instanceof SluiceError ? error : new SluiceError('STORE_FAILED', String(error))
   return { error: { code, message: message.slice(0, MOST_ERROR) } }
@@ -148,7 +148,7 @@ export function failureOf(error: unknown): MessageFailure {
 
 const MOST_ERROR = 1000
 
-/** Codes that an answer can have. Any other one, such as of a later version, is a store that failed. */
+/** The codes that an answer can have. Any other code, such as one of a later version, becomes `STORE_FAILED`. */
 const CODES: ReadonlySet<string> = new Set<SluiceErrorCode>([
   'STORE_FAILED',
   'STORE_BUSY',

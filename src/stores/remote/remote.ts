@@ -22,7 +22,7 @@ import { errorOf, MESSAGE_VERSION, type StoreMessage } from './message.ts'
 
 /** Options of `remoteStore`. */
 export interface RemoteStoreOptions {
-  /** What the place is called in warnings, such as `'limits of machine 4'`. Default: `'another process'`. */
+  /** The name of the place in warnings, such as `'limits of machine 4'`. Default: `'another process'`. */
   readonly name?: string
   /**
    * Returns the name of the part that decides about a key, such as a Durable Object. A message contains operations of one part, and a decision whose keys are
@@ -30,21 +30,21 @@ export interface RemoteStoreOptions {
    */
   readonly partOf?: (limiter: string, key: string) => string
   /**
-   * Sends the operations of one turn of the event loop together. `false` sends each at once, where a message may not outlive its request, such as in
-   * Workers. Default true.
+   * True to send the operations of one turn of the event loop together. `false` sends each operation at once. Use it where a message may not outlive its
+   * request, such as in Workers. Default true.
    */
   readonly batch?: boolean
   /** The clock of the store in the other place: for tests. */
   readonly clock?: Clock
 }
 
-/** Sends a message to the function that `serveStore` has returned, in the place that decides about `part`, and returns its answer. */
+/** Sends a message to the place that decides about `part`, to the function that `serveStore` has returned. Returns the answer of this function. */
 export type SendMessage = (message: StoreMessage, part: string) => Promise<unknown>
 
 /**
- * Makes a store whose operations are decided in another place: `send` takes a message there, `serveStore` does it, and `send` resolves with the answer. A
- * message is plain data, at most 64 kB as JSON, and so is its answer. The operations of one turn of the event loop share messages. Times are those of
- * the other place. Adapters guard it, as every store that answers later.
+ * Makes a store whose operations are decided in another place: `send` sends a message there, `serveStore` processes it, and `send` resolves with the
+ * answer. Messages and answers are plain data. A message has at most 64 kB as JSON. The operations of one turn of the event loop share messages. Times
+ * are by the clock of the other place. Adapters guard the store.
  *
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. A decision rejects with `STORE_FAILED` if `send` rejects or resolves with something else than an answer, and with
  * the error of the store in the other place.
@@ -70,7 +70,7 @@ export function remoteStore(send: SendMessage, options: RemoteStoreOptions = {})
 
 /** An operation that waits for its answer. */
 class Waiting extends Underway {
-  /** Takes what the other place has sent in place of an answer. */
+  /** Checks an answer of the other place, and writes it into the operation. */
   async receive(given: unknown): Promise<void> {
     try {
       const answer = checkedAnswer(this.operation, given)
@@ -83,10 +83,10 @@ class Waiting extends Underway {
   }
 }
 
-/** What the options of a remote store mean. */
+/** The checked options of a remote store. */
 export interface RemoteSettings {
   readonly batch: boolean
-  /** Whether its place has several parts. */
+  /** True if the place has several parts. */
   readonly hasParts: boolean
   readonly clock: Clock | undefined
   readonly wrappers: Wrappers
@@ -98,13 +98,13 @@ export class RemoteStore implements AsyncStore {
   readonly wrappers: Wrappers
   readonly place: Place
   readonly clock: StoreClock
-  /** Resolves when the other place answers. Absent if it has parts: no one of them speaks for all. */
+  /** Resolves when the other place answers. Absent if the place has parts: an answer of one part says nothing about the others. */
   readonly ready: (() => Promise<void>) | undefined
   readonly #send: SendMessage
   readonly #isBatched: boolean
-  /** What is sent in the next turn, by part. */
+  /** The operations that wait for the end of this turn, by part. */
   readonly #waiting = new Map<string, Waiting[]>()
-  /** Milliseconds by which the clock of the other place is ahead, as of the last answer. */
+  /** Milliseconds by which the clock of the other place was ahead at the last answer. */
   #ahead = 0
   #isClosed = false
 

@@ -38,34 +38,34 @@ import {
   type Verdict,
 } from './message.ts'
 
-/** The limits of senders that are known. Beyond it they are forgotten, and made again when they are needed. */
+/** The most limits of senders that are kept. If there are more, all are dropped, and made again when they are needed. */
 const MOST_POLICIES = 10_000
-/** Longer than the name of a limiter with that of a policy. */
+/** The most characters of the name of a limiter. The longest name of a limiter with a policy has fewer. */
 const LONGEST_NAME = 512
 const RECEIPT_ID = /^[\w-]{16}$/
 const KINDS = ['consume', 'peek', 'adjust', 'renew', 'lock', 'forget'] as const
 
 /**
  * Returns a function that does the operations of messages in a store. Another process sends them with `remoteStore`, over any connection. The function
- * checks every message and keeps nothing of the sender. It never rejects: an answer says what was wrong.
+ * checks every message and keeps no state of a sender. It never rejects: an error is part of the answer.
  *
- * An answer has `error` with the code `INVALID_MESSAGE` for something else than a message, and `VERSION_MISMATCH` for one of another version. An operation
- * that is wrong has such an error in its own answer, and the others of its message are done. The limits of custom algorithms need `defineAlgorithm` in this
- * process, else the answer of their operations is `UNKNOWN_ALGORITHM`.
+ * An answer has `error` with the code `INVALID_MESSAGE` if the message is invalid, and `VERSION_MISMATCH` for a message of another version. An invalid
+ * operation has such an error in its own answer, and the other operations of the message are done. Limits with custom algorithms need `defineAlgorithm`
+ * in this process. Otherwise the answer to their operations is `UNKNOWN_ALGORITHM`.
  *
- * Throws `INVALID_OPTION` for something else than a store.
+ * Throws `INVALID_OPTION` if `store` is not a store.
  * @example
  * const answer = serveStore(memoryStore())
  * parentPort.on('message', async ({ id, message }) => parentPort.postMessage({ id, answer: await answer(message) }))
  */
 export function serveStore(store: Store): (message: unknown) => Promise<StoreAnswer> {
   assertStore('serveStore', store)
-  // A sender names algorithms that this process may not use itself.
+  // A sender may use algorithms that this process does not use itself.
   bringAll()
   return answering(store)
 }
 
-/** Does the same without algorithms that the program has not brought. */
+/** Does the same as `serveStore`. It only knows the algorithms that the program uses. */
 export function answering(store: Store): (message: unknown) => Promise<StoreAnswer> {
   const policies = policiesOf(store)
   return async function answerMessage(message) {
@@ -79,7 +79,7 @@ export function answering(store: Store): (message: unknown) => Promise<StoreAnsw
   }
 }
 
-/** An operation that was read, or why it cannot be done. */
+/** An operation that was read, or the error for an invalid one. */
 type Read = Operation | SluiceError
 
 function answerOf(store: Store, operation: Read): Promise<OperationAnswer> {
@@ -118,7 +118,7 @@ function verdictOf(charge: Charge): Verdict {
 
 type Policies = (limiter: string, input: LimitInput) => Policy
 
-/** Returns what makes the limits of messages: each once, as in a limiter. */
+/** Returns a function that makes the policies of messages. It makes equal limits only once, as a limiter does. */
 function policiesOf(store: Store): Policies {
   const known = new Map<string, Policy>()
   return function policyFor(limiter, input) {
@@ -132,7 +132,7 @@ function policiesOf(store: Store): Policies {
   }
 }
 
-/** Reads a message that anybody may have written. Throws `INVALID_MESSAGE` or `VERSION_MISMATCH` for what is no message as a whole. */
+/** Reads a message from an untrusted sender. Throws `INVALID_MESSAGE` or `VERSION_MISMATCH` if the message as a whole is invalid. */
 class Reader {
   readonly #policies: readonly (Policy | SluiceError)[]
   readonly #operations: readonly unknown[]
@@ -147,7 +147,7 @@ class Reader {
     )
   }
 
-  /** Operations do not depend on each other: one that is wrong does not keep others from being done. */
+  /** Returns each operation, or its error. An invalid operation does not prevent others. */
   operations(): Read[] {
     return this.#operations.map((each, i) =>
       orError(() => this.#operation(fields(`operations[${i}]`, each), `operations[${i}]`)),
@@ -205,7 +205,7 @@ function policyOf(policies: Policies, given: unknown, path: string): Policy {
   return policies(name, input as LimitInput)
 }
 
-/** Returns what `read` returns, or the error of the package that it throws. */
+/** Returns the result of `read`. If it throws a `SluiceError`, returns this error. */
 function orError<Value>(read: () => Value): Value | SluiceError {
   try {
     return read()

@@ -1,6 +1,6 @@
--- Locks, and adjustments: what is added later, or refunded, under the configuration that wrote the state.
+-- Locks, and adjustments: units that are added later, or refunded, under the configuration that wrote the state.
 
--- The twin of `lockLength` of `engine/compiled-limit.ts`.
+-- The counterpart of `lockLength` in `engine/compiled-limit.ts`.
 local function lockLength(block, growth, denials)
   if denials % growth.after ~= 0 then return 0 end
   local length, step, steps = block, 1, min(denials / growth.after, MOST_STEPS)
@@ -31,8 +31,8 @@ local function keepDenial(group, attempt)
   attempt.lockedSince = now
 end
 
--- Steps a limit whose key is locked out: nothing is charged, and the wait is that of the algorithm or of the lock. What the algorithm keeps
--- of a denial is kept here, too: the wait was computed from it.
+-- Steps a limit whose key is locked out: nothing is charged, and the wait is the longer one of the algorithm and the lock. The change of state by
+-- a denial is kept here, too, because the wait was computed from it.
 local function stepLocked(attempt)
   local params, cells, tick = attempt.params, attempt.cells, attempt.isMicro and now or millis
   local ending = lockEnd(attempt.lockedSince, attempt.lock)
@@ -52,7 +52,7 @@ local function stepLocked(attempt)
   attempt.lockedFor = attempt.lock - now
 end
 
--- Reports what a limit holds without a charge that others denied.
+-- Reports a limit without a charge that another limit has denied.
 local function stepUncharged(attempt)
   local tick = attempt.isMicro and now or millis
   local _, at, _, remaining, reset, delay =
@@ -63,7 +63,7 @@ local function stepUncharged(attempt)
   return remaining, reset
 end
 
--- The entries that a step leaves.
+-- Returns the entries after a step.
 local function entriesAfter(entries)
   local drop, time, cost, after = entries.drop, entries.pushTime, entries.pushCost, {}
   local left = max(0, entries.costUntil(huge) - drop)
@@ -78,7 +78,7 @@ local function entriesAfter(entries)
   return after
 end
 
--- How long a strict limit denies after a charge that it has kept, although another limit has denied.
+-- Returns how long a strict limit denies after a charge that it has kept although another limit has denied the request.
 local function waitAfter(attempt)
   local tick, entries = attempt.isMicro and now or millis, attempt.entries
   local params = parametersOf(attempt.kind, attempt.signature, '')
@@ -88,7 +88,8 @@ local function waitAfter(attempt)
   return retry
 end
 
--- Keeps a state that was carried over, without a charge that others denied, so that it is rounded once. Returns whether it is kept.
+-- Keeps a state that was carried over, without a charge that another limit has denied, so that the state is only rounded once. Returns whether
+-- it is kept.
 local function keepsCarriedOver(attempt)
   if not attempt.isCarriedOver or groups[attempt.key].isUsual then return false end
   local tick = attempt.isMicro and now or millis
@@ -97,7 +98,8 @@ local function keepsCarriedOver(attempt)
   return writes
 end
 
--- The state of a charge as it was written, and what wrote it; nothing when none of it is left, since that may be absent, too.
+-- Returns the algorithm and the signature that wrote the state of a charge, and its cells. Returns nothing if the state has expired: such a state
+-- may also be absent.
 local function writtenState(attempt, key)
   local kind, record = writerOf(attempt), attempt.record
   if not kind or attempt.own and not attempt.value then return nil end
@@ -109,7 +111,7 @@ local function writtenState(attempt, key)
   if reset > 0 then return kind, record.signature, cells end
 end
 
--- Notes an adjusted state. Returns its cells.
+-- Prepares an adjusted state for writing. Returns its cells.
 local function keepAdjusted(group, attempt, kind, signature, before, state)
   noteChange(group, attempt, signature)
   local isLog, cells = attempt.own, { unpack(state, 2, kind.cells + 1) }
@@ -126,15 +128,15 @@ local function keepAdjusted(group, attempt, kind, signature, before, state)
   return cells
 end
 
--- True when a limit finds its charges in a state: its own, or one of slots, which keep their times when their limit changes.
+-- Returns true if a state contains the charges of a limit: a state of the limit itself, or slots, which keep their times when their limit changes.
 local function isSameState(attempt, kind, signature)
   if signature == attempt.signature then return true end
   return kind and kind.slots and kind == attempt.kind
     and parametersOf(kind, signature, '').perMs == attempt.params.perMs
 end
 
--- True when nothing happened since a charge that may have taken it back: its limit has not changed since, the key was not reset, and no clock
--- that ran ahead wrote its time. A charge that is released was made after a change in the same tick.
+-- Returns true if a charge still counts: its limit has not changed since, the key was not reset, and its time is not from a clock that was
+-- ahead. A released charge was made after a change in the same tick.
 local function isUndisturbed(attempt, chargedAt)
   local micros = 1000 / attempt.params.perMs
   local charged = chargedAt * micros
@@ -142,12 +144,12 @@ local function isUndisturbed(attempt, chargedAt)
   return (attempt.change <= now or isAfter) and charged <= now + TOLERANCE_MS * 1000
 end
 
--- True when it is known how much is left of a charge: another limit may have drained it, and a clock that ran ahead may have written the state.
+-- Returns true if it is known how much of a charge is left. It is unknown if another limit has drained the state, or a clock that was ahead wrote it.
 local function isCertain(attempt, kind, signature, chargedAt)
   return isSameState(attempt, kind, signature) and not attempt.isCarriedOver and isUndisturbed(attempt, chargedAt)
 end
 
--- The state of a limit of which nothing that was written is left, except what was cut off.
+-- Returns the state of a limit whose written state has expired, except the units that were cut off.
 local function emptyState(group, attempt)
   local from = attempt.cut > 0 and attempt.record.signature ~= attempt.signature and writerOf(attempt)
   local cells = from and convertState(attempt, from, attempt.record.cells) or attempt.kind.blank
@@ -173,8 +175,8 @@ local function adjust(group, attempt, units, chargedAt)
   group.changes, group.lasting = true, max(group.lasting, reset / params.perMs / 1000)
 end
 
--- Moves the slots of a charge to now. Without a receipt, those that are gone are taken again if there is room, unless the key was reset since.
--- Notes the tick that they have from now on, and how many are held.
+-- Makes the slots of a charge start now. Without a receipt, expired slots are taken again if there is room, unless the key was reset since. Stores
+-- the new tick of the slots in the attempt, and how many are held.
 local function renew(group, attempt, units, chargedAt)
   current, attempt.heldAt, attempt.held = attempt, 0, 0
   if not isUndisturbed(attempt, chargedAt) then return end
@@ -195,7 +197,7 @@ local function renew(group, attempt, units, chargedAt)
   group.changes, group.lasting = true, max(group.lasting, reset / params.perMs / 1000)
 end
 
--- Locks a key out for so many microseconds from now on; 0 ends a lock-out.
+-- Locks a key out for `length` microseconds; 0 ends a lock-out.
 local function lock(group, attempt, length)
   if plan.mode == 'extend' and lockEnd(attempt.lockedSince, attempt.lock) >= now + length then return end
   local ending = length > 0 and now + length or 0
@@ -204,8 +206,8 @@ local function lock(group, attempt, length)
   group.changes, group.lasting = true, max(group.lasting, length / 1000000)
 end
 
--- Refunds units of a key whose states are as this plan would write them, so that no records are needed: nothing is locked, and no limit has
--- changed. Returns false where that is not so, before anything is written.
+-- Refunds units in the usual case: the states are as this plan would write them, nothing is locked, and no limit has changed, so no records are
+-- needed. Returns false in any other case, before anything is written.
 local function refundUsual(group, key, place)
   read(group, key)
   if not group.isUsual then return false end
@@ -216,7 +218,7 @@ local function refundUsual(group, key, place)
     local kind, params, cells, offset = attempt.kind, attempt.params, attempt.cells, attempt.offset
     local tick, state = attempt.isMicro and now or millis, nil
     if units > 0 or isAhead(kind, params, cells, offset, tick) then return false end
-    -- In this order: a thousand times the microseconds of now is more than a number has digits for.
+    -- The parentheses matter: a thousand times the present microseconds is more than a number can represent exactly.
     if units < 0 and chargedAt * (1000 / params.perMs) <= now + TOLERANCE_MS * 1000 then
       local _, _, _, _, reset = attempt.step(params, cells, offset, tick, 0, attempt.entries)
       if reset > 0 then
@@ -235,7 +237,7 @@ local function refundUsual(group, key, place)
   return true
 end
 
--- Changes a key by records.
+-- Changes a key with records.
 local function changeRecords(group, place)
   group.lasting, group.changes, group.set, group.gone = 0, false, {}, {}
   local values = call('HMGET', group.key, unpack(group.logs or { 'states' }))
@@ -255,7 +257,7 @@ local function changeRecords(group, place)
   end
 end
 
--- Adjusts, renews or locks all charges of a transaction. For each there are two arguments: units or microseconds, and when it was charged.
+-- Adjusts, renews or locks all charges of a transaction. Each charge has two arguments: units or microseconds, and the tick of the charge.
 local function changeAll(first, place)
   for g = 1, width do
     local group = groups[g]
@@ -266,7 +268,7 @@ local function changeAll(first, place)
   current = false
   for g = 1, width do
     local group = groups[g]
-    -- For how long it is kept is looked up the next time.
+    -- The second until which the key is kept is unknown here, so the next write looks it up.
     if group.changes then
       setRecords(group, 0)
       writeFields(group, group.lasting + 2 * slack)
@@ -274,9 +276,9 @@ local function changeAll(first, place)
   end
 end
 
--- Resets: the state of a key is deleted, and what was charged before is not refunded.
+-- Resets: the state of a key is deleted, and earlier charges are not refunded.
 
--- Notes for each limit of a key, in place of its state, until when that would have counted: what was charged until now is not refunded.
+-- Replaces the state of each limit of a key by the time until which the state would have counted. Earlier charges are not refunded until then.
 -- Returns whether there was a state.
 local function reset(group)
   openRecords(group)
@@ -296,8 +298,8 @@ local function reset(group)
   return isHeld
 end
 
--- Deletes the state of a key, also one that cannot be read. Returns 1 if there was one. Only the first write can fail for lack of memory,
--- and no server refuses to delete.
+-- Deletes the state of a key, even if it cannot be read. Returns 1 if there was a state. Only the first write of a call can fail for lack of memory,
+-- so the key is deleted first: no server refuses this.
 local function forget(key)
   local group = { key = key, first = 1, last = 0, attempts = {}, cells = { 0 }, set = {}, gone = {}, lasting = 0 }
   local isRead, isHeld = pcall(function()

@@ -1,20 +1,20 @@
--- What a call shares between its functions, and what is found by a signature.
+-- Variables of the running call, and tables that are found by a signature.
 
 local call = redis.call
 local pack, unpacked = struct.pack, struct.unpack
 local byte, find, format, gmatch, match = string.byte, string.find, string.format, string.gmatch, string.match
 local rep, sub, concat = string.rep, string.sub, table.concat
 
--- Of the call that is running: its keys and arguments, the time, for how many seconds clocks may differ, the second that any of them
--- may show, its reply, and the charge whose algorithm runs.
+-- The running call: its keys and arguments, the time, the seconds by which clocks may differ (`slack`), the latest second that any of these clocks
+-- may show, and the charge whose algorithm runs; its reply.
 local keys, args, now, second, millis, slack, latest, isForeign, current
 local reply, replied = {}, 0
 
--- The plan that is carried out, its charges, how many they are, those of each key, how many keys there are, whether nothing has
--- denied yet, and whether anything is written.
+-- The present plan, its charges, their number, the charges of each key, the number of keys, whether nothing has denied yet, and whether the plan
+-- writes.
 local plan, attempts, total, groups, width, admits, writes
 
--- What was read before, by its text: at most 1,000 of a kind.
+-- Caches of texts that were read, with at most 1,000 texts each.
 local function newCache() return { size = 0, values = {} } end
 
 local function remember(cache, text, value)
@@ -38,7 +38,7 @@ local function readParameters(kind, signature, strict)
   return params
 end
 
--- The parameters in a signature. A variant is '' or 'strict'; each has a table of its own.
+-- Returns the parameters in a signature. The variant is '' or 'strict'. Each variant has a table of its own.
 local function parametersOf(kind, signature, variant)
   local text = signature .. ';' .. variant
   return derived.values[text]
@@ -49,7 +49,7 @@ local function kindOf(signature)
   return kinds[match(signature, '^[^,]*')]
 end
 
--- The functions of an algorithm, made when they are first needed: a text that fails then fails its own transactions.
+-- Returns the functions of an algorithm. They are made when they are first needed, so that a text that fails only fails its own transactions.
 local function twinOf(kind)
   if not kind.twin then kind.twin = kind.load() end
   return kind.twin
@@ -57,7 +57,7 @@ end
 
 -- The reply of a call, which `request.ts` reads. A charge that was made as requested, or that was denied, has a short form.
 
--- Adds a number. Whole ones go as they are; a reply would cut off the rest of others.
+-- Adds a number. A number that is not whole becomes a text, because a reply would cut off its fraction.
 local function addReply(value)
   if value == huge then value = -1 elseif type(value) == 'number' and value % 1 ~= 0 then value = format('%.17g', value) end
   replied = replied + 1
@@ -77,7 +77,7 @@ local function replyInFull(attempt, isCharged, retry)
   addReply(isCharged and attempt.charged or 0)
 end
 
--- Notes what the short form of a reply has no room for, once it is known to be numbers.
+-- Stores the values that the short form of a reply has no room for. Fails if one is not a number.
 local function noteDetails(attempt, at, retry, delay, charged)
   if not (attempt.remaining > -huge and attempt.reset < huge and retry >= 0 and at < huge and delay < huge and charged < huge) then
     error('the result is not a number', 0)

@@ -1,9 +1,9 @@
--- Decides a transaction: reads all its limits, steps all, then writes all or nothing.
+-- Decides a transaction: reads all its limits, steps all, and then writes all or nothing.
 --
--- A server that is out of memory refuses the first write of a call or none, so all writes of a transaction succeed or none.
+-- A server that is out of memory can only refuse the first write of a call, so all writes of a transaction succeed or none.
 
--- Steps every limit of a transaction, whose keys are behind the first, and writes nothing. Returns whether the enforced limits admit the
--- request.
+-- Steps every limit of a transaction and writes nothing. The keys of the transaction come after `first`. Returns whether the enforced limits admit
+-- the request.
 local function evaluate(first)
   local admitted, index, isUsual = admits, first
   for i = 1, total do
@@ -17,7 +17,7 @@ local function evaluate(first)
     current = attempt
     local tick, offset = attempt.isMicro and now or millis, attempt.offset
     if isAhead(attempt.kind, attempt.params, attempt.cells, offset, tick) then
-      -- A limit that is not charged keeps the record that it has.
+      -- Records are opened so that a limit that is not charged keeps its record.
       group = group or groups[attempt.key]
       if group.isUsual then openRecords(group) end
       isUsual = false

@@ -1,20 +1,20 @@
--- The entries of a log in Lua, oldest first: the first chunk, blocks, the open chunk. The chunks are part of the log's value. Each block is a
--- separate field, which is read when it is needed. Of the blocks between the oldest and the newest, an index says what they hold, so that a
--- search reads a few texts however many entries there are.
+-- The entries of a log in Lua, oldest first: the first chunk, the blocks, the open chunk. The chunks are part of the value of the log. Each block is
+-- a separate field, which is read when it is needed. An index has a record for each block between the oldest and the newest, so that a search reads
+-- only a few texts, even if there are many entries.
 --
--- Where there are blocks, neither chunk is empty. Where there are none, all entries are in the first chunk, which is then up to twice as long.
+-- If there are blocks, neither chunk is empty. Without blocks, all entries are in the first chunk, which can be twice as long then.
 
--- The bytes of a chunk, 8 entries, and of a full block.
+-- The bytes of a chunk (8 entries), and of a full block.
 local CHUNK, BLOCK = 8 * ENTRY, BLOCK_ENTRIES * ENTRY
 
--- Blocks are numbered from 1. These say that an entry is in one of the chunks.
+-- Blocks are numbered from 1. These numbers stand for the chunks.
 local FIRST, OPEN = 0, -1
 
 local function blockField(entries, number)
   return entries.field .. '\0' .. number
 end
 
--- The text that holds the entries of a block, or of a chunk.
+-- Returns the text with the entries of a block or of a chunk.
 local function textOf(entries, number)
   if number <= 0 then return entries.value end
   entries.texts = entries.texts or {}
@@ -26,14 +26,14 @@ local function textOf(entries, number)
   return text
 end
 
--- The records of the blocks between the oldest and the newest, in one text.
+-- Returns the records of the blocks between the oldest and the newest, in one text.
 local function indexOf(entries)
   if not entries.index then entries.index = call('HGET', entries.key, entries.field .. '\0') or '' end
   return entries.index
 end
 
--- Passes entries of a text up to a time, or until the sum of their costs reaches a cost. Returns the sum, and the place and the time of the
--- entry where it ended: the first that is later, or the one that reached the cost.
+-- Adds up the entries of a text until one is later than a time, or the sum reaches a cost. Returns the sum, and the place and the time of this
+-- entry.
 local function scan(text, from, to, time, cost, sum)
   for at = from, to, ENTRY do
     local made, each = unpacked('<dd', text, at)
@@ -44,7 +44,7 @@ local function scan(text, from, to, time, cost, sum)
   return sum
 end
 
--- The same for blocks. Returns also the block in which it ended.
+-- Does the same for blocks. Also returns the block of this entry.
 local function scanBlocks(entries, time, cost, sum)
   local head, tail, at, made = entries.head, entries.tail
   local text = textOf(entries, head)
@@ -65,7 +65,7 @@ local function scanBlocks(entries, time, cost, sum)
   return sum, at, made, tail
 end
 
--- The same for all entries.
+-- Does the same for all entries.
 local function search(entries, time, cost)
   local value, open, number = entries.value, entries.open
   local sum, at, made = scan(value, entries.at, open - 1, time, cost, 0)
@@ -80,7 +80,7 @@ local function timeAt(text, at)
   return (unpacked('<d', text, at))
 end
 
--- The place of the entry of a time in a text that may hold it.
+-- Returns the place of the entry of a time in a text; nothing if the text has no such entry.
 local function placeIn(text, from, past, time)
   local low, high = 0, (past - from) / ENTRY
   while low < high do
@@ -91,12 +91,12 @@ local function placeIn(text, from, past, time)
   if at < past and timeAt(text, at) == time then return at end
 end
 
--- Where the entries of the oldest or the newest block begin.
+-- Returns where the entries of the oldest or the newest block begin.
 local function startOf(entries, number)
   return number == entries.head and entries.skip + 1 or 1
 end
 
--- The block or the chunk that holds the entry of a time, if there is one: most often it is among the newest.
+-- Returns the block or the chunk that can have the entry of a time. It searches from the newest, because most searches are for new entries.
 local function blockOf(entries, time)
   local value, open, head, tail = entries.value, entries.open, entries.head, entries.tail
   if head == 0 or time <= timeAt(value, open - ENTRY) then return FIRST end
@@ -113,7 +113,7 @@ local function blockOf(entries, time)
   return found
 end
 
--- The place of the entry of a time, and the block or the chunk.
+-- Returns the place of the entry of a time, and its block or chunk.
 local function locate(entries, time)
   local number = blockOf(entries, time)
   if number == FIRST then return placeIn(entries.value, entries.at, entries.open, time), number end
@@ -156,8 +156,8 @@ local function newEntries(field)
   return entries
 end
 
--- Aims entries at a log's value. They begin at a place in it; first are the bytes of the first chunk, head and tail the oldest and the newest
--- block, 0 when there is none, and skip the bytes at the start of the oldest that are no longer part of it.
+-- Aims entries at the value of a log. They begin at the place `at`. `first` is the bytes of the first chunk. `head` and `tail` are the oldest and the
+-- newest block, 0 if there is none. `skip` is the bytes at the start of the oldest block that no longer count.
 local function aim(entries, key, value, at, first, skip, head, tail)
   entries.key, entries.value, entries.at = key, value, at
   entries.head, entries.tail, entries.skip, entries.open = head, tail, skip, head == 0 and #value + 1 or at + first
@@ -166,13 +166,13 @@ local function aim(entries, key, value, at, first, skip, head, tail)
   return entries
 end
 
--- Aims entries at none, as those of a key that was never seen.
+-- Aims at an empty log, as for a new key.
 local function aimAtNone(entries, key)
   return aim(entries, key, '', 1, 0, 0, 0, 0)
 end
 
--- What becomes of a log's entries in Lua when its state is kept. What is to be written is noted in `set` and `gone`: a push writes the open
--- chunk, and every eighth one the newest block; a drop removes whole blocks; a refund writes one block at most, or two small ones as one.
+-- Changes of the entries of a log in Lua. `set` has the fields to write, and `gone` the fields to delete. A push writes the open chunk, and every
+-- eighth push the newest block. A drop removes whole blocks. A refund writes at most one block, or joins two small blocks.
 
 local function setBlock(entries, number, text)
   entries.set, entries.texts = entries.set or {}, entries.texts or {}
@@ -190,13 +190,13 @@ local function setIndex(entries, index)
   entries.index, entries.isIndexChanged = index, true
 end
 
--- All that is left is in the chunks.
+-- Removes the last block. All entries are in the chunks then.
 local function leaveLast(entries)
   removeBlock(entries, entries.tail)
   entries.head, entries.skip, entries.open = 0, 0, #entries.value + 1
 end
 
--- Removes the blocks before one, which becomes the oldest.
+-- Removes the blocks before a block, which becomes the oldest.
 local function leaveUntil(entries, number)
   if entries.head == number then return end
   removeBlock(entries, entries.head)
@@ -229,7 +229,7 @@ local function leaveNewest(entries)
   end
 end
 
--- Moves entries of the oldest block into a first chunk that is empty.
+-- If the first chunk is empty, moves entries of the oldest block into it.
 local function fillFirst(entries)
   if entries.head == 0 or entries.at < entries.open then return end
   local text = textOf(entries, entries.head)
@@ -240,7 +240,7 @@ local function fillFirst(entries)
   return fillFirst(entries)
 end
 
--- Moves entries of the newest block into an open chunk that is empty.
+-- If the open chunk is empty, moves entries of the newest block into it.
 local function fillOpen(entries)
   if entries.head == 0 or entries.open <= #entries.value then return end
   local text, start = textOf(entries, entries.tail), startOf(entries, entries.tail)
@@ -253,10 +253,10 @@ local function withCost(text, at, cost)
   return sub(text, 1, at + 7) .. pack('<d', cost) .. sub(text, at + ENTRY)
 end
 
--- Drops the oldest cost. What is left of the block where that ends is not written: its oldest entries move into the first chunk.
+-- Drops the oldest entries up to a cost. The last block that this changes is not written: its oldest entries move into the first chunk.
 local function dropCost(entries, cost)
   local sum, at, _, number = cost, entries.passedAt, nil, entries.passedIn
-  -- Most often the cost is that of what is over, which was passed just now.
+  -- Usually the cost is that of the expired entries, and the last search has ended there.
   if not at or entries.passed ~= cost then
     sum, at, _, number = search(entries, huge, cost)
     if not at then sum, at, number = cost, #entries.value - ENTRY + 1, OPEN end
@@ -285,7 +285,7 @@ local function recordOfBlock(number, last, sum, size)
   return pack('<I4ddI2', number, last, sum, size)
 end
 
--- Joins the block of a record with the one behind it, when they fit into one.
+-- Joins the block of a record with the next one if both fit into one block.
 local function joinBlocks(entries, place)
   local index = entries.index
   if place < 1 or place + RECORD > #index then return end
@@ -298,7 +298,7 @@ local function joinBlocks(entries, place)
   setIndex(entries, sub(index, 1, place - 1) .. record .. sub(index, place + 2 * RECORD))
 end
 
--- Writes what is left of a block between the oldest and the newest, once some cost was taken off.
+-- Writes a block between the oldest and the newest after a cost was taken off it.
 local function setMiddle(entries, number, text, cost)
   local index, place = indexOf(entries), 1
   while unpacked('<I4', index, place) ~= number do place = place + RECORD end
@@ -312,7 +312,7 @@ local function setMiddle(entries, number, text, cost)
   joinBlocks(entries, place - RECORD)
 end
 
--- Takes some cost off the entry of a time. An entry without a cost goes.
+-- Takes a cost off the entry of a time. Removes an entry without a remaining cost.
 local function takeOff(entries, time, cost)
   local at, number = locate(entries, time)
   local text = textOf(entries, number)
@@ -347,7 +347,7 @@ local function closeChunk(entries)
   setBlock(entries, tail + 1, chunk)
 end
 
--- Adds an entry, or adds to the newest when that is of the same time. It is not part of the value yet: texts are costly.
+-- Adds an entry, or adds to the newest entry if it has the same time. It is not part of `value` yet, because joining texts is slow.
 local function push(entries, time, cost)
   local value = entries.value
   local size = #value - entries.at + 1
@@ -362,21 +362,21 @@ local function push(entries, time, cost)
   entries.added = pack('<dd', time, cost)
 end
 
--- Carries out the edit that was noted. Nothing may be asked until it is part of the value.
+-- Applies the stored edit. The entries must not be read until `goOn` has made it a part of the value.
 local function applyEdit(entries)
   if entries.drop > 0 then dropCost(entries, entries.drop) end
   if entries.takeCost > 0 then takeOff(entries, entries.takeTime, entries.takeCost) end
   if entries.pushCost > 0 then push(entries, entries.pushTime, entries.pushCost) end
 end
 
--- Continues with the entries as they are after an edit.
+-- Makes an edit a part of the value, so that the entries can be read again.
 local function goOn(entries)
   entries.value, entries.added = entries.value .. entries.added, ''
   if entries.head == 0 then entries.open = #entries.value + 1 end
   entries.passedAt = false
 end
 
--- Notes what is to be written beside the value of a log.
+-- Adds the fields of the blocks and the index to the lists of fields to write and to delete.
 local function writeBlocks(entries, set, gone)
   for i = 1, entries.set and #entries.set or 0 do set[#set + 1] = entries.set[i] end
   for i = 1, entries.gone and #entries.gone or 0 do gone[#gone + 1] = entries.gone[i] end
@@ -386,7 +386,7 @@ local function writeBlocks(entries, set, gone)
   if list == set then set[#set + 1] = entries.index end
 end
 
--- The value of a log.
+-- Returns the value of a log.
 local function valueOf(entries, kind, cells)
   local width = kind.cells
   cells[width + 1], cells[width + 2] = entries.open - entries.at, entries.skip

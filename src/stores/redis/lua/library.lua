@@ -1,5 +1,5 @@
--- Registers the program as a library. A call that is killed or fails half-way may leave tables half-written: the next one builds the
--- program again.
+-- Registers the program as a library. A call that is killed or fails may leave its tables in a wrong state, so the next call builds the program
+-- again.
 
 local decide, isWhole
 

@@ -1,5 +1,5 @@
--- Notes of receipts: the twin of `stores/note.ts`. A note is a hash of its own: until when it is kept, what was done, and where renewals have moved
--- slots, by their keys and the names of their limits.
+-- Notes of receipts: the counterpart of `stores/note.ts`. A note is a hash of its own. It has the time until which it is kept, what was done, and the
+-- ticks to which renewals have moved slots, by keys and names of limits.
 
 local function readNote(key)
   local fields, note = call('HGETALL', key), {}
@@ -20,7 +20,7 @@ local function placeOf(attempt, first)
   return 'at ' .. keys[first + attempt.key] .. '\n' .. attempt.name
 end
 
--- Leaves of the arguments what was not done before, at the times that the slots have now.
+-- Reduces the arguments to the parts that were not done before, with the present ticks of the slots.
 local function keepUndone(note, first, place, settles, changesSlots)
   for i = 1, total do
     local attempt = attempts[i]
@@ -37,8 +37,8 @@ local function keepUndone(note, first, place, settles, changesSlots)
   end
 end
 
--- Adjusts or renews what a receipt asks for, as far as nobody did it before. Returns 1 if it was settled, or for a renewal released, before, or is
--- over.
+-- Adjusts or renews the parts of a receipt that were not done before. Returns 1 if the receipt has ended, or was settled before, or for a renewal
+-- released before.
 local function changeOnce(first, place)
   local asked = place + 2 * total
   local isOver, kept, uses = now >= args[asked] + 0, args[asked + 1] + 0, args[asked + 2] + 0

@@ -1,5 +1,5 @@
--- Which records a key keeps. Names of limits may come from user data, so records in which nothing counts any longer are dropped, and a key
--- has a most number of names.
+-- The records of a key. Names of limits may come from user data, so records in which nothing counts any more are dropped, and the number of names of a
+-- key is bounded.
 
 local function tickOf(params)
   return params.perMs == 1000 and now or millis
@@ -10,8 +10,8 @@ function noEntries.costUntil() return 0 end
 function noEntries.timeOf() return -huge end
 noEntries.costAt, noEntries.beforeNewest = noEntries.costUntil, noEntries.timeOf
 
--- The microseconds for which what a limit wrote counted, as seen so many microseconds ago. Of an algorithm that is not known here, it may
--- be all that the key is kept for. After a reset there is no state.
+-- Returns the microseconds for which a state counts, as seen `ago` microseconds earlier. The state of an unknown algorithm counts as long as the key
+-- is kept. After a reset there is no state.
 local function lifeOf(group, record, ago)
   if record.signature == '' then return 0 end
   local kind, cells = kindOf(record.signature), record.cells
@@ -26,14 +26,14 @@ local function lifeOf(group, record, ago)
   return reset * micros
 end
 
--- True while anything in a record counts, for any clock.
+-- Returns true if anything in a record counts by any clock.
 local function counts(group, record)
   local ago = slack * 1000000
   return record.lock > now - ago or record.change > now - ago
     or record.denials > 0 and record.denialsUntil > now - ago or lifeOf(group, record, ago) > 0
 end
 
--- Notes the fields of logs, whatever wrote them.
+-- Adds the fields of the logs of some limits to the fields to delete, whichever algorithm wrote them.
 local function dropLogs(group, names)
   local gone = group.gone
   for _, field in ipairs(call('HKEYS', group.key)) do
@@ -42,7 +42,7 @@ local function dropLogs(group, names)
   end
 end
 
--- Drops the records of other limits in which nothing counts. The fields of their logs are noted.
+-- Drops the records of other limits in which nothing counts. The names of their logs are kept, so that their fields are deleted.
 local function dropExpired(group)
   local kept, own = {}, {}
   for i = group.first, group.last do own[group.attempts[i].name] = true end
@@ -56,28 +56,27 @@ local function dropExpired(group)
   group.records = kept
 end
 
--- The most limits of a key to which a new name is added. All of them are read and written together, at most 16 numbers for each, and Lua
--- passes less than 8,000 at once.
+-- The most limits of a key. All of them are read and written together, with at most 16 numbers each, and Lua can pass less than 8,000 numbers at
+-- once.
 local MOST_NAMES = 256
 
--- Makes room for the names that a key does not have. Fails where there is none.
+-- Makes room for new names of limits. Fails if there is none.
 local function makeRoom(group)
   if #group.records < MOST_NAMES then return end
   dropExpired(group)
   if #group.records >= MOST_NAMES then error({ err = 'SLUICE_MANY_LIMITS' }) end
 end
 
--- States by records, one for each limit that a header names: of other limits, of changed ones, of locked ones. They are read and written out
--- of line, as they are rare.
+-- States as records, one for each limit in a header. They are only used in rare cases: if there are other limits, changed limits or locked keys.
 
--- A limit in the header: its name, the number of its cells, + for a log, ! for one that is locked, ~ for one that has changed, # for one
--- with denials that count, ^ for one of which units were cut off, and what wrote it.
+-- Returns the line of a limit in the header: its name, the number of its cells, + for a log, ! for a locked key, ~ for a changed limit, # for denials
+-- that count, ^ for units that were cut off, and the signature of what wrote it.
 local function heading(name, width, isLog, isLocked, isChanged, isDenied, isCut, signature)
   return name .. '\t' .. width .. (isLog and '+' or '') .. (isLocked and '!' or '') .. (isChanged and '~' or '')
     .. (isDenied and '#' or '') .. (isCut and '^' or '') .. signature
 end
 
--- The first eight bytes of a header's SHA-1.
+-- Returns the first eight bytes of the SHA-1 of a header.
 local function hashOf(header)
   local digits = redis.sha1hex(header)
   return pack('<I4I4', tonumber(sub(digits, 1, 8), 16), tonumber(sub(digits, 9, 16), 16))
@@ -85,10 +84,10 @@ end
 
 local layouts = newCache()
 
--- The most limits of a layout that is remembered, so that the layouts of many names do not fill the memory of the server.
+-- Layouts with more limits are not remembered, so that they do not fill the memory of the server.
 local MOST_REMEMBERED = 16
 
--- Returns how the numbers in "states" are laid out under a header.
+-- Returns the layout of the numbers in "states" for a header.
 local function layoutOf(header)
   local layout = layouts.values[header]
   if layout then return layout end
@@ -108,7 +107,7 @@ local function layoutOf(header)
   return #layout > MOST_REMEMBERED and layout or remember(layouts, header, layout)
 end
 
--- Reads the states as records and gives every charge its own. Returns the second until which the key is known to be kept.
+-- Reads the states as records, and gives each charge its record. Returns the second until which the key is kept at least.
 local function openRecords(group)
   local records, named, kept = {}, {}, 0
   if group.value then
@@ -149,7 +148,7 @@ local function openRecords(group)
   return kept
 end
 
--- The algorithm that wrote the state of a charge, when the charge's own can read it.
+-- Returns the algorithm that wrote the state of a charge if the algorithm of the charge can read it.
 local function writerOf(attempt)
   local record, kind = attempt.record, attempt.kind
   local from = record and kindOf(record.signature)
@@ -157,8 +156,8 @@ local function writerOf(attempt)
   if from == kind or from.family and from.family == kind.family then return from end
 end
 
--- Carries over what another configuration of a limit wrote, with the units that this one has cut off. Returns the cells, and notes what is cut
--- off now.
+-- Converts a state of another configuration of a limit, with the units that this configuration has cut off. Returns the cells. Stores the units that
+-- are cut off now in the attempt.
 local function convertState(attempt, from, cells, entries)
   current, attempt.isCarriedOver = attempt, true
   local params, old = attempt.params, parametersOf(from, attempt.record.signature, '')
@@ -172,13 +171,13 @@ local function convertState(attempt, from, cells, entries)
   return state
 end
 
--- Gives all limits of a key the state of a key that was never seen.
+-- Gives all limits of a key the state of a new key.
 local function clear(group)
   local cells, blank = group.cells, group.blank
   for k = 1, group.count do cells[k] = blank[k] end
 end
 
--- Reads states that are not as this plan would write them: of other limits, changed ones, or locked ones.
+-- Reads states that this plan would not write in this form: those of other limits, changed limits, or locked keys.
 local function readOther(group)
   local cells = group.cells
   clear(group)
@@ -195,14 +194,14 @@ local function readOther(group)
   end
 end
 
--- Reads a log as an algorithm with so many cells wrote it. Returns its cells.
+-- Reads a log of an algorithm with `width` cells. Returns its cells.
 local function openLog(attempt, key, width, format)
   local cells = { unpacked(format, attempt.value) }
   aim(attempt.own, key, attempt.value, 8 * width + 13, unpack(cells, width + 1, width + 4))
   return cells
 end
 
--- Reads a log of which nothing is kept.
+-- Reads a log and removes its entries.
 local function openCleared(attempt, key)
   local record, entries = attempt.record, attempt.own
   if not (attempt.value and record and record.isLog) then return aimAtNone(entries, key) end
@@ -223,8 +222,8 @@ local function readOtherLog(attempt, key)
   goOn(attempt.own)
 end
 
--- Notes that a limit takes over what another one wrote. What was charged until now is not refunded while the previous state would
--- have counted: until attempt.change.
+-- Notes that a limit takes over the state of another one. Earlier charges are not refunded while the previous state would have counted: until
+-- `attempt.change`.
 local function noteChange(group, attempt, signature)
   local record = attempt.record
   -- Slots keep their times, so that each release finds its own.
@@ -233,8 +232,7 @@ local function noteChange(group, attempt, signature)
   if ending > now then attempt.change, attempt.changedAt = max(attempt.change, ending), now end
 end
 
--- Keeps what was cut off. A charge prolongs it as it prolongs the state, from some cells to others: the definition that would count all of it
--- is busy for no longer.
+-- Keeps the units that were cut off. If a charge prolongs the state (`from` to `to`), these units are kept longer by the same time.
 local function keepCut(attempt, kind, params, from, to, offset, record)
   record.cut = attempt.cut
   if attempt.cut == 0 then return end
@@ -244,7 +242,7 @@ local function keepCut(attempt, kind, params, from, to, offset, record)
   attempt.change = attempt.change + (after - before) * 1000 / params.perMs
 end
 
--- The record that a limit leaves. One that is not charged keeps its own; where there is none, it is the state of a key that was never seen.
+-- Returns the record of a limit after the decision. A limit that is not charged keeps its record. If it has none, it gets that of a new key.
 local function recordOf(group, attempt)
   local record, kind = attempt.record, attempt.kind
   if not record or attempt.isCharged then
@@ -266,8 +264,8 @@ local function recordOf(group, attempt)
   return record
 end
 
--- Notes the states of all records: those of this plan in its own order, and then the others. When a name is new, or the key is kept for
--- longer, those that have expired are dropped.
+-- Prepares all records for writing: those of this plan in its order, and then the others. If a name is new, or the key is kept longer, drops expired
+-- records.
 local function setRecords(group, kept)
   if group.isNew or kept ~= group.cells[1] then dropExpired(group) end
   local headings, numbers, own = {}, { kept }, {}

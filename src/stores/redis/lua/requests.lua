@@ -1,7 +1,7 @@
--- Reads the arguments of a call and decides its transactions one after another. A transaction that fails leaves the others alone.
+-- Reads the arguments of a call and decides its transactions one after another. A transaction that fails does not affect the others.
 --
--- A plan is the text of what a transaction asks: its mode, and a line for each charge. It is one argument, so that it is read once and
--- then found by its text.
+-- A plan is the text of a transaction: its mode, and a line for each charge. It is one argument, so that it is only read once and then found by its
+-- text.
 
 local plans = newCache()
 
@@ -41,7 +41,7 @@ local function readPlan(text)
   return remember(plans, text, plan)
 end
 
--- Finds the algorithm of each charge. Kept apart, so that what fails here fails as a transaction.
+-- Finds the algorithm of each charge. It is a separate step, so that an error here only fails the transaction.
 local function prepare(plan)
   for _, attempt in ipairs(plan.attempts) do
     current = attempt
@@ -55,8 +55,8 @@ local function prepare(plan)
   current, plan.isReady = false, true
 end
 
--- The run that is carried out: how many keys are used, how many are used when it ends, the place of the next argument, that of
--- its units, and where the reply of its transaction begins.
+-- The present run: the number of keys that are used, the number when it ends, the place of the next argument and of its units, where the reply of its
+-- transaction begins, and the number of keys of a transaction.
 local used, last, place, units, began, span
 
 local function readRun()
@@ -101,7 +101,7 @@ local function work()
   end
 end
 
--- The place of the charge whose algorithm runs, from 1, or 0.
+-- Returns the place of the charge whose algorithm runs, from 1; 0 if none runs.
 local function placeOfCurrent()
   for i, attempt in ipairs(attempts) do
     if attempt == current then return i end
@@ -109,8 +109,8 @@ local function placeOfCurrent()
   return 0
 end
 
--- An error of Redis begins with a code in capitals, before Redis 7 behind an '@' and a line. Any other comes from the algorithm that
--- runs. It is replied with the place of its charge, and without names: names of users must not look like errors of Redis.
+-- Replies with an error. An error of Redis begins with a code in capitals, or before Redis 7 with '@' and a line. Any other error comes from the
+-- running algorithm. It is replied with the place of its charge, and without names: names of users must not look like errors of Redis.
 local function replyFailure(failure)
   local words = tostring(type(failure) == 'table' and failure.err or failure)
   if not find(words, '^@') and not find(words, '^%u[%u_]+%f[^%u_]') then
@@ -120,7 +120,7 @@ local function replyFailure(failure)
   addReply(words)
 end
 
--- The time comes with the call when it is not the server's.
+-- Reads the time: from the call if the store has a clock of its own, else from the server.
 local function readTime(first)
   isForeign = byte(first) == 64
   if isForeign then
@@ -133,7 +133,7 @@ local function readTime(first)
   latest = second + slack
 end
 
--- The reply is one table, used again by every call: what is left of the last one is taken off.
+-- Returns the reply. All calls use the same table, so the rest of the last reply is removed.
 local function endReply(last)
   for i = replied + 1, last do reply[i] = nil end
   return reply

@@ -1,5 +1,5 @@
--- The counterparts of `isAhead`, `lockEnd` and `moveToPresent` of `engine/row.ts`. `kind.times` has the places of the cells that are points in
--- time, and the ticks of each. The entries of a state that is moved become one.
+-- The counterparts of `isAhead`, `lockEnd` and `moveToPresent` in `engine/row.ts`. `kind.times` has the places of the cells that are points in time,
+-- and the ticks of each. When a state is moved, all its entries become one entry.
 
 local function unitOf(params, ticks)
   return ticks == 1 and 1 or params[ticks]
@@ -28,16 +28,16 @@ local function moveToPresent(attempt, kind, params, cells, offset, tick)
   goOn(attempt.own)
 end
 
--- The states of a key in Lua. The field "names" lists the limits of the key: it is the header. The field "states" has the
--- header's hash and the numbers of all limits of fixed size; a log has a separate field, in which its entries are. States whose
--- header is the plan's are read and written here, at once; any others go by records.
+-- The states of a key in Lua. The field "names" is the header: it lists the limits of the key. The field "states" has the hash of the header, and the
+-- numbers of all limits of fixed size. A log has a separate field for its entries. States with the header of the plan are read and written here.
+-- Other states need records.
 
 -- Calls a command in slices: a log may have more fields than the stack has room for.
 local function inSlices(command, key, list)
   for i = 1, #list, 2000 do call(command, key, unpack(list, i, min(i + 1999, #list))) end
 end
 
--- Gives the limits of a key their places.
+-- Assigns places to the limits of a key.
 local function arrange(group, attempts)
   local headings, blank, fields = {}, { 0 }, { 'states' }
   for i = group.first, group.last do
@@ -83,14 +83,14 @@ local function readLogs(group, key, values)
   end
 end
 
--- Reads the numbers behind a hash. Returns the hash.
+-- Reads the numbers after a hash. Returns the hash.
 local function readWide(cells, count, hash, ...)
   for k = 1, count do cells[k] = select(k, ...) end
   return hash
 end
 
--- Reads all limits of a key into their cells, behind the second until which the key is known to be kept. States of another hash are not
--- as this plan would write them.
+-- Reads all limits of a key into their cells, after the second until which the key is kept at least. If the hash differs, this plan would write the
+-- states in another form.
 local function read(group, key)
   local cells, count, value, values, hash = group.cells, group.count
   if group.logs then
@@ -115,7 +115,7 @@ local function read(group, key)
   if values then readLogs(group, key, values) end
 end
 
--- Puts the cells of a wide state behind its first three.
+-- Writes the cells of a wide state after its first three.
 local function keepMore(next, offset, width, ...)
   for k = 4, width do next[offset + k] = select(k - 3, ...) end
 end
@@ -137,7 +137,7 @@ local function keepOthers(group)
   end
 end
 
--- Notes what is to be written for a log, once its edit is carried out.
+-- Applies the edit of a log, and prepares its fields for writing.
 local function keepLog(attempt, kind, cells, group)
   local entries, set = attempt.own, group.set
   applyEdit(entries)
@@ -145,8 +145,8 @@ local function keepLog(attempt, kind, cells, group)
   set[#set + 1], set[#set + 2] = entries.field, valueOf(entries, kind, cells)
 end
 
--- The second until which a key that lasts so long is to be kept, and for how long that is: for longer than need be, so that its expiry
--- is seldom looked at. A clock that is not the server's does not know when the server forgets.
+-- Returns the second until which a key must be kept, and the seconds until then. They are longer than necessary, so that the expiry is seldom checked.
+-- With a clock of the store, the second is 0, because this clock does not know when the server deletes the key.
 local function keepFor(lasting)
   local needed = lasting + slack + min(max(lasting / 4, 2), 3600)
   return isForeign and 0 or floor(second + needed), needed
@@ -156,14 +156,14 @@ local function prolong(key, needed)
   if call('PTTL', key) < needed * 1000 then call('PEXPIRE', key, ceil(needed * 1000)) end
 end
 
--- Writes fields that were noted.
+-- Writes and deletes the prepared fields.
 local function writeFields(group, needed)
   inSlices('HSET', group.key, group.set)
   inSlices('HDEL', group.key, group.gone)
   if needed then prolong(group.key, needed) end
 end
 
--- Notes the states of limits whose header is the plan's.
+-- Prepares the states of limits with the header of the plan for writing.
 local function setStates(group, kept)
   local set, next = group.set, group.next
   keepOthers(group)
@@ -172,7 +172,7 @@ local function setStates(group, kept)
   if not group.value then set[#set + 1], set[#set + 2] = 'names', group.header end
 end
 
--- Writes the limits of a key that has logs, or whose header is not the plan's.
+-- Writes the limits of a key that has logs, or whose header is not that of the plan.
 local function writeOther(group, lasting, isChanged)
   local isUsual, changesFixed = group.isUsual, not group.value
   for i = group.first, group.last do
@@ -194,8 +194,8 @@ local function writeOther(group, lasting, isChanged)
   writeFields(group, needed)
 end
 
--- Writes the limits of a key that are charged: some when it is changed, not all when that is partial. What they hold lasts for so many
--- seconds.
+-- Writes the charged limits of a key. `isChanged`: at least one limit is charged. `isPartial`: at least one limit is not charged. The states last for
+-- `lasting` seconds.
 local function write(group, lasting, isChanged, isPartial)
   if not group.isUsual or group.logs then return writeOther(group, lasting, isChanged) end
   if not isChanged then return end
