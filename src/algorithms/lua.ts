@@ -3,7 +3,7 @@ import { closed } from './closed.ts'
 import closedText from './closed.lua?raw'
 import initial from './token-bucket-initial.lua?raw'
 import interval from './token-bucket-interval.lua?raw'
-// Written from the algorithms: `npm run record`.
+// `npm run record` writes the following part from the algorithms.
 
 import gcra from './gcra.lua?raw'
 import fixedWindow from './fixed-window.lua?raw'
@@ -25,7 +25,7 @@ const written: Readonly<Record<string, string>> = {
   concurrent,
 }
 
-// End of what is written.
+// End of the part that `npm run record` writes.
 
 /** A text that uses the functions of another one, as a table of this name. */
 function around(name: string, inner: string, text: string): string {

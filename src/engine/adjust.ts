@@ -5,7 +5,7 @@ import type { Charged } from './decide.ts'
 import { LOCKED_AT, lockEnd, Row } from './row.ts'
 import { TOLERANCE_MS } from '../util/ticks.ts'
 
-/** What becomes of a lock-out that has not ended: `'set'` replaces it, and `'extend'` keeps the one that ends later. */
+/** How a new lock-out treats an earlier one: `'set'` replaces it, and `'extend'` keeps the one that ends later. */
 export type LockMode = 'set' | 'extend'
 
 /**
@@ -25,7 +25,7 @@ function adjustOwn(row: Row, compiled: CompiledLimit, chargedAt: number, units: 
   if (units < 0 && !(isSameState(writer, compiled) && isCertain(row, compiled, chargedAt, now))) return
   const under = writer ?? compiled
   if (writer === undefined) row.read(under, now)
-  // The same if a clock that ran ahead wrote the state.
+  // The same applies if the clock was ahead when the state was written.
   if (units < 0 && row.isCarriedOver) return
   row.adjust(under, rescale(chargedAt, compiled.parameters, under.parameters), units)
   if (row.outcome.persist) keep(row, under, now)
@@ -37,7 +37,7 @@ function keep(row: Row, under: CompiledLimit, now: number): void {
   row.changed = true
 }
 
-/** What a renewal came to. */
+/** The result of a renewal. */
 export interface Renewed {
   /** The tick that the slots have now. */
   readonly at: number
@@ -48,8 +48,8 @@ export interface Renewed {
 const NOT_HELD: Renewed = { at: 0, units: 0 }
 
 /**
- * Moves the slots of a charge to now. `takes`: those that are gone are taken again if there is room, unless the key was reset since. Where other
- * keys share the row, nothing moves.
+ * Makes the slots of a charge start now. `takes`: expired slots are taken again if there is room, unless the key was reset since. If other keys share the
+ * row, nothing changes.
  */
 export function renew(row: Row, charge: Charged, now: number, takes: boolean): Renewed {
   const { compiled } = charge.policy
@@ -66,14 +66,14 @@ export function renew(row: Row, charge: Charged, now: number, takes: boolean): R
   return { at, units: charged }
 }
 
-/** Returns true if a limit finds its charges in a state: its own, or one of slots, which keep their times when their limit changes. */
+/** Returns true if a state contains the charges of a limit: a state of the limit itself, or slots, which keep their times when their limit changes. */
 function isSameState(writer: CompiledLimit | undefined, { signature, slots, perMs }: CompiledLimit): boolean {
   return writer?.signature === signature || (slots && writer?.perMs === perMs)
 }
 
 /**
- * Locks a key out for `length` microseconds from `now` on; 0 ends a lock-out. Where others share the row, it never becomes shorter: returns
- * false if it would.
+ * Locks a key out for `length` microseconds from `now` on; 0 ends a lock-out. If other keys share the row, a lock-out never becomes shorter: this returns
+ * false then.
  */
 export function lock(row: Row, now: number, length: number, mode: LockMode): boolean {
   const until = now + length
@@ -87,8 +87,7 @@ export function lock(row: Row, now: number, length: number, mode: LockMode): boo
 }
 
 /**
- * Deletes the state. While it would have counted, it is known that nothing is refunded that was charged before. Returns false where other
- * keys share the row: what they have used stays.
+ * Deletes the state. Earlier charges are not refunded while the state would have counted. Returns false if other keys share the row: their counts stay.
  */
 export function reset(row: Row, now: number): boolean {
   if (row.isShared) return false
@@ -96,7 +95,7 @@ export function reset(row: Row, now: number): boolean {
   return true
 }
 
-/** Where another limit wrote for other keys, units count as a lock-out: until what is there and all of the units would be over. */
+/** Adds units to a row that another limit has written for other keys: locks it out until the present state and the units would have expired. */
 function lockLonger(row: Row, { policy: { compiled }, at }: Charged, units: number, now: number): void {
   const alone = new Row()
   alone.read(compiled, now)
@@ -106,8 +105,8 @@ function lockLonger(row: Row, { policy: { compiled }, at }: Charged, units: numb
 }
 
 /**
- * Returns true when it is known how much is left of a charge: its limit has not changed since, as another limit may have drained it, and no
- * clock that ran ahead wrote its time.
+ * Returns true if it is known how much of a charge is left: its limit has not changed since (another limit may have drained it), and its time is not from a
+ * clock that was ahead.
  */
 function isCertain(row: Row, { micros }: CompiledLimit, at: number, now: number): boolean {
   const chargedAt = at * micros
@@ -115,8 +114,8 @@ function isCertain(row: Row, { micros }: CompiledLimit, at: number, now: number)
 }
 
 /**
- * Returns false if a refund of a charge gives nothing back any more: its window is over, or as much has returned by itself. It looks at the charge
- * alone.
+ * Returns false if a refund of a charge gives nothing back any more: its window is over, or the same units have returned by themselves. It considers only
+ * this charge.
  * @param age microseconds since the charge
  */
 export function isRefundable(charge: Charged, units: number, age: number): boolean {
@@ -133,7 +132,7 @@ export function isRefundable(charge: Charged, units: number, age: number): boole
   return outcome.persist && (outcome.edit.takeCost > 0 || unchanged.some((cell, i) => cell !== outcome.next[i]))
 }
 
-/** Returns the limit that wrote a row, when its algorithm is compatible and anything of its state is left. The row is read under it then. */
+/** Returns the limit that wrote a row if its algorithm is compatible and its state has not expired. The row is read under this limit then. */
 function liveWriter(row: Row, { algorithm }: CompiledLimit, now: number): CompiledLimit | undefined {
   const { writer } = row
   if (writer === undefined || !isCompatible(algorithm, writer.algorithm)) return undefined

@@ -4,8 +4,8 @@ import { builtIn } from '../algorithms/index.ts'
 import { shown, SluiceError } from '../util/errors.ts'
 import { bring, broughtAlgorithms, type Limit, type LimitInput, limitOf, noteComplete } from './limit.ts'
 
-// What finds algorithms by their names: rules, rows of a database, and programs that import `sluice/algorithms`. Everything else brings the
-// algorithms of its limits, so that a bundle has no others.
+// Code that finds algorithms by their names uses this file: rules, rows of a database, and programs that import `sluice/algorithms`. All other code brings
+// only the algorithms of its limits, so that a bundle has no others.
 
 /** Brings all algorithms of the package. */
 export function bringAll(): void {
@@ -19,7 +19,7 @@ export function knownAlgorithms(): readonly Algorithm[] {
   return [...builtIn, ...broughtAlgorithms().filter((each) => !builtIn.includes(each))]
 }
 
-/** Returns algorithms with their variants, which write states under names of their own. */
+/** Returns algorithms and their variants, which write states under names of their own. */
 export function withVariants(algorithms: readonly Algorithm[]): readonly Algorithm[] {
   const variants = algorithms.flatMap((each) => each.variant?.({ refill: 'interval' }) ?? [])
   const named = [...algorithms, ...variants]
@@ -29,7 +29,7 @@ export function withVariants(algorithms: readonly Algorithm[]): readonly Algorit
 /** The algorithms that the package itself can give to a store. */
 export const standardAlgorithms: readonly Algorithm[] = standard()
 
-/** A bundle leaves an unused call out, and would keep a spread. */
+/** It is a function because a bundler can remove an unused call, but not a spread. */
 function standard(): readonly Algorithm[] {
   return withVariants([...builtIn, closed])
 }

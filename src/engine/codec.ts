@@ -9,21 +9,21 @@ import { CHANGE_UNTIL, DENIALS_UNTIL, LOCKED_UNTIL, Row, type StoredState } from
 import { TOLERANCE_MS } from '../util/ticks.ts'
 
 /**
- * Rows as JSON in UTF-8, so that `SELECT` shows them. A record has all rows of one key under one limiter, by the names of their limits:
+ * Rows are JSON in UTF-8, so that `SELECT` shows them. A record has all rows of one key under one limiter, by the names of their limits:
  *
  *     {"v":1,"sum":"3e0c2f71","limits":{"daily":{"until":1767229200000000,"by":"gcra,1000,…","cells":[1767225960000000]}}}
  *
- * `sum` is the FNV-1a hash of the text of `limits`, so a row that another program has written again is refused. The rows of limits that a request does not
- * name are kept, so they count again when a limit is changed back.
+ * `sum` is the FNV-1a hash of the text of `limits`, so a row that another program has changed is refused. Rows of limits that a request does not have are
+ * kept, so they count again when a limit is changed back.
  *
- * A release that writes another version comes after one that reads it, so that old and new processes can run together.
+ * A new version is first read by one release and written by the next, so that old and new processes can run together.
  */
 const VERSION = 1
 const HEAD = /^\{"v":1,"sum":"([0-9a-f]{8})","limits":/
 /** The largest record. A log of the largest quota takes 1.9 MB. */
 export const MOST_BYTES: number = 4 << 20
 
-/** The names of the rare parts, in their order. Those that are 0 are not stored. */
+/** The names of the rare parts, in their order. Parts that are 0 are not stored. */
 const RARE_NAMES = [
   'lockedUntil',
   'lockedAt',
@@ -40,7 +40,7 @@ interface Stored extends StoredState, Readonly<Partial<Record<(typeof RARE_NAMES
   readonly until: number
 }
 
-/** What is stored of each limit, by its name. It is checked when it is used. */
+/** The stored data of each limit, by its name. It is checked when it is used. */
 export type Sections = Map<string, Stored>
 
 const encoder = new TextEncoder()
@@ -56,14 +56,14 @@ export function decodeRecord(bytes: Uint8Array | undefined): Sections {
     const limits = text.slice(head.length, -1)
     if (sum === hash(limits) && text.endsWith('}')) return new Map(Object.entries(JSON.parse(limits) as object))
   } catch {
-    // The same as a wrong hash.
+    // An error here means the same as a wrong hash.
   }
   throw damaged()
 }
 
 /**
- * Returns the record of the sections that count, and until when it does; no record when none does. A section is kept for the time by which a
- * clock may step back. Throws `STORE_REJECTED` for a record that is too large.
+ * Returns the record of the sections that count, and the microsecond until which it counts. Returns no record if no section counts. A section is kept longer
+ * by the time by which a clock may step back. Throws `STORE_REJECTED` for a record that is too large.
  */
 export function encodeRecord(sections: Sections, now: number): { row: Uint8Array | undefined; until: number } {
   const oldest = now - TOLERANCE_MS * 1000
@@ -101,7 +101,7 @@ export function encodeRow(row: Row): Stored {
   return section
 }
 
-/** Reads a section as the row of a limit, or as that of whichever limit wrote it. */
+/** Reads a section as the row of a limit. Without `compiled`, reads it as the row of the limit that wrote it. */
 export function decodeRow(section: Stored, compiled?: CompiledLimit): Row {
   const { row, signature, cells, entries } = decodeStored(section)
   if (signature === '') return row
@@ -116,11 +116,11 @@ export function decodeRow(section: Stored, compiled?: CompiledLimit): Row {
   return row
 }
 
-/** A section as it is stored, whatever limit wrote it. */
+/** A checked section. */
 interface StoredSection {
-  /** Its times and rare parts. */
+  /** The times and the rare parts. */
   readonly row: Row
-  /** Of the limit that wrote the state: the algorithm, ticks in a millisecond, the parameters. `''` for no state. */
+  /** The limit that wrote the state: its algorithm, ticks in a millisecond and parameters. `''` if there is no state. */
   readonly signature: string
   readonly cells: readonly number[]
   readonly entries: EntryArray
@@ -134,7 +134,7 @@ export function decodeStored(section: Stored): StoredSection {
   return { row, signature: by, cells: cells.map(numberOf), entries: entriesOf(entries) }
 }
 
-/** Reads until when the state of a section counts, and the rare parts. */
+/** Reads the end of the state of a section, and the rare parts. */
 function decodeHead(section: Stored): Row {
   const row = new Row()
   row.until = timeOf(section?.until)
@@ -178,12 +178,12 @@ function jsonOf(cell: number): number | string {
   return Object.is(cell, -0) ? '-0' : Number.isFinite(cell) ? cell : String(cell)
 }
 
-/** NaN is no state of any algorithm. */
+/** Reads a number of a state. No algorithm has NaN in its state. */
 function numberOf(cell: number | string): number {
   return typeof cell === 'string' && Object.hasOwn(NOT_IN_JSON, cell) ? NOT_IN_JSON[cell]! : timeOf(cell)
 }
 
-/** Returns the limit that wrote a state, as far as it is needed to convert it and to see until when it counts, if its algorithm is known. */
+/** Returns the limit that wrote a state, in a form that can convert the state and find its end; `undefined` if its algorithm is unknown. */
 function writerOf(algorithm: Algorithm | undefined, signature: string): CompiledLimit | undefined {
   for (const by of withVariants([...(algorithm === undefined ? [] : [algorithm]), ...broughtAlgorithms()])) {
     if (!signature.startsWith(`${by.name},`)) continue

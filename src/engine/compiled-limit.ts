@@ -4,7 +4,7 @@ import { LARGEST } from '../algorithms/arithmetic.ts'
 import { closed } from '../algorithms/closed.ts'
 import { SluiceError } from '../util/errors.ts'
 
-/** A `block` that grows, as a limit keeps it. Durations are in milliseconds. */
+/** A `block` that grows, in the form that a limit has. Durations are in milliseconds. */
 export interface GrowingBlock {
   /** Denials before each lock-out. */
   readonly after: number
@@ -24,11 +24,11 @@ export interface Growth {
   readonly factor: number
   /** The longest lock-out. */
   readonly upTo: number
-  /** For how long denials count, from the last of them or from the end of its lock-out on. */
+  /** How long denials count after the last denial, or after the end of its lock-out. */
   readonly memory: number
 }
 
-/** Lock-outs do not grow any more after this many, so that their length is found in bounded time. */
+/** After this number of lock-outs, they do not grow any more, so that their length is computed in bounded time. */
 export const MOST_STEPS = 1000
 
 const OPTIONS = ['after', 'for', 'factor', 'upTo']
@@ -67,9 +67,9 @@ function compiledBlock(
 }
 
 /**
- * Returns the microseconds of the lock-out that the latest of so many denials begins; 0 if it begins none. Stores use it.
+ * Returns the microseconds of the lock-out that a denial begins; 0 if it begins none. Stores use it.
  * @param block the first lock-out in microseconds
- * @param denials how many denials count, with the latest one
+ * @param denials how many denials count, including this one
  * @example lockLength(1e6, { after: 2, factor: 3, upTo: 5e6, memory: 5e6 }, 4) // 3000000
  */
 export function lockLength(block: number, { after, factor, upTo }: Growth, denials: number): number {
@@ -83,15 +83,15 @@ export function lockLength(block: number, { after, factor, upTo }: Growth, denia
 /**
  * Everything that is needed to step a limit. It is derived once, when the limit is made.
  *
- * All limits have one shape, so that a decision finds each property at one place: V8 needs the same properties in the same order, and knows a
- * number that can be large if it was a fraction at first.
+ * All compiled limits have the same shape, so that V8 finds each property at a fixed place. This requires the same properties in the same order. Numbers that
+ * can be large start as a fraction, so that V8 does not store them as small integers first.
  */
 export class CompiledLimit {
   readonly algorithm: Algorithm
   readonly parameters: LimitParameters
   /** The same parameters without `strict`: nothing is charged while a key is locked out. */
   readonly nonStrict: LimitParameters
-  /** The state of a key that was never seen. */
+  /** The state of a new key. */
   readonly initialState: Float64Array
   /** The algorithm's name and parameters: equal for limits whose states are interchangeable. */
   readonly signature: string
@@ -100,17 +100,17 @@ export class CompiledLimit {
   readonly perMs: number
   /** Microseconds in a tick: 1, or 1000. */
   readonly micros: number
-  /** Which number of a state is its newest time. */
+  /** The index of the newest time in a state. */
   readonly newest: number
-  /** Ticks in a unit of the newest time; 0 if the algorithm names none. */
+  /** Ticks in a unit of the newest time; 0 if the algorithm has no such cell. */
   readonly newestTicks: number = 0.5
-  /** How many numbers a state has, not counting entries. */
+  /** How many numbers a state has, without entries. */
   readonly cells: number
   readonly hasEntries: boolean
   readonly strict: boolean
   /** True if its units are slots, which are held until they are released. */
   readonly slots: boolean
-  /** True if a process may charge units of it ahead: see `lease`. */
+  /** True if a process may charge units ahead: see `lease`. */
   readonly leasable: boolean
   /** False for a shadow limit. */
   readonly enforced: boolean
@@ -147,7 +147,7 @@ export class CompiledLimit {
     this.cells = algorithm.initialState.length
     this.hasEntries = algorithm.entries === true
     this.slots = algorithm.renew !== undefined
-    // A charge may be used later than in the tick in which it was made.
+    // It is leasable if a charge may be used after the tick in which it was made.
     const isLeased = (algorithm.leaseUntil?.(this.parameters, 0, 1) ?? 0) > 0
     this.leasable = !this.strict && block === 0 && data.exact !== true && isLeased
     this.enforced = data.shadow !== true
@@ -173,7 +173,7 @@ interface LimitNumbers {
   readonly [option: string]: unknown
 }
 
-/** Returns the capacity that an algorithm declares, if it does. `capacity` is also an option: one on `Object.prototype` is none of an algorithm. */
+/** Returns the capacity that an algorithm declares, if it does. Checks the type, because `Object.prototype` may have a property `capacity`. */
 export function capacityIn(algorithm: Algorithm, parameters: LimitParameters): number | undefined {
   return typeof algorithm.capacity === 'function' ? algorithm.capacity(parameters) : undefined
 }
@@ -195,7 +195,7 @@ export function compile(data: LimitNumbers, named: Algorithm, time?: number): Co
   )
 }
 
-/** Returns a limit as another process has compiled it, from what it has stored: enough to read and to convert its states. */
+/** Returns a limit of another process from stored parameters. It can read and convert states of this limit. */
 export function fromParameters(
   algorithm: Algorithm,
   own: Readonly<Record<string, number>>,
@@ -204,7 +204,7 @@ export function fromParameters(
   return new CompiledLimit({ quota: 0, window: 0 }, algorithm, own, perMs)
 }
 
-/** A quota of 0 is replaced by 1, so that the algorithm still checks its options. */
+/** Returns the input of `deriveParameters`. A quota of 0 is replaced by 1, so that the algorithm still checks its options. */
 function inputOf(data: LimitNumbers, perMs: number, time: number | undefined): ParameterInput {
   return {
     quota: Math.max(1, data.quota),
@@ -221,7 +221,7 @@ export function ticksOf({ ticks = 1 }: Cell, parameters: LimitParameters): numbe
   return ticks === 1 ? 1 : parameters[ticks]!
 }
 
-/** Parameters in the order of the algorithm, each a fraction at first, so that all limits of an algorithm have one shape. */
+/** Parameters in the order of the algorithm. Each starts as a fraction, so that all limits of an algorithm have the same shape in V8. */
 class ParameterSet {
   readonly perMs: number
   readonly strict: number;

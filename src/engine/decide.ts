@@ -2,7 +2,7 @@ import type { Outcome } from '../algorithms/algorithm.ts'
 import { type CompiledLimit, lockLength } from './compiled-limit.ts'
 import type { Row } from './row.ts'
 
-/** A charge, as far as the engine reads and writes it: limit and cost on the way in, the verdict on the way out. */
+/** The part of a charge that the engine uses. It reads limit and cost, and writes the verdict. */
 export interface Charged {
   readonly policy: { readonly compiled: CompiledLimit }
   readonly cost: number
@@ -33,7 +33,7 @@ export function evaluate(rows: readonly Row[], charges: readonly Charged[], now:
       if (!charge.allowed) lockOut(row, charge, now)
     }
     if (charge.allowed) continue
-    // A state of which nothing is left may be missing, too.
+    // A state that has expired is not kept, because it may also be missing.
     if (row.isCarriedOver && row.outcome.reset > 0) row.outcome.persist = true
     if (row.isForeign) row.outcome.persist = false
     if (compiled.enforced) admitted = false
@@ -41,7 +41,7 @@ export function evaluate(rows: readonly Row[], charges: readonly Charged[], now:
   return admitted
 }
 
-/** Writes what follows: the charges of all limits or of none, and what a denial leaves. `write` is false for a peek. */
+/** Writes the result: charges all limits or none, and stores what a denial changes. `write` is false for a peek. */
 export function commit(
   rows: readonly Row[],
   charges: readonly Charged[],
@@ -57,7 +57,7 @@ export function commit(
   }
 }
 
-/** Returns whether a request is charged to a limit. No other place decides it. */
+/** Returns whether a request is charged to a limit. This is the only place that decides it. */
 export function isCharged({ cost, allowed, policy }: Charged, persist: boolean, admitted: boolean): boolean {
   return cost > 0 && (allowed ? admitted || policy.compiled.strict : persist)
 }
@@ -78,7 +78,7 @@ function keep(row: Row, charge: Charged, now: number, admitted: boolean): void {
   charge.retryAfter = row.outcome.retry / compiled.perMs
 }
 
-/** Continues from what an earlier charge of this decision has left in the same place. */
+/** Continues with the state after an earlier charge of this decision in the same place. */
 function follow(row: Row, after: Row): void {
   row.writer = after.writer
   row.cells.set(after.cells)
@@ -88,7 +88,7 @@ function follow(row: Row, after: Row): void {
   row.locked = Math.max(row.locked, after.locked)
 }
 
-/** Charges nothing. A charge that another limit has denied reports what its key has without it. */
+/** Charges nothing. If another limit has denied the request, the charge reports its key without its cost. */
 function leave(row: Row, charge: Charged, now: number, admitted: boolean, write: boolean): void {
   if (!charge.allowed) {
     if (row.after !== undefined) follow(row, row.after)
@@ -99,7 +99,7 @@ function leave(row: Row, charge: Charged, now: number, admitted: boolean, write:
   const { compiled } = charge.policy
   row.step(compiled, compiled.parameters, 0)
   report(row.outcome, charge)
-  // A state that was carried over is kept, so that it is rounded once.
+  // A state that was carried over is kept, so that it is rounded only once.
   if (write && row.isCarriedOver && row.outcome.reset > 0) row.keep(compiled, now)
 }
 
@@ -120,20 +120,20 @@ function lockOut(row: Row, charge: Charged, now: number): void {
 function countDenial(row: Row, { block, growth }: CompiledLimit, now: number): number {
   if (growth === undefined) return block
   row.counted = row.denialsAt(now) + 1
-  // Other keys may have been denied, so that the number that begins a lock-out has been passed.
+  // Denials of other keys may have skipped the number that begins a lock-out.
   const counted = row.isShared ? row.counted - (row.counted % growth.after) : row.counted
   const length = counted === 0 ? 0 : lockLength(block, growth, counted)
   row.countedUntil = now + length + growth.memory
   return length
 }
 
-/** Denies until the lock-out ends, or until later if the limit still denies by then. A cost of 0 is allowed. */
+/** Denies until the lock-out ends, or longer if the limit still denies then. A cost of 0 is allowed. */
 function denyLocked(row: Row, charge: Charged, now: number): void {
   const { compiled } = charge.policy
   row.step(compiled, compiled.nonStrict, charge.cost)
   charge.allowed = charge.cost === 0
   charge.retryAfter = charge.allowed ? 0 : row.outcome.retry / compiled.perMs
-  // What the limit keeps of a denial, such as of a new key that starts part-full, is kept: the wait was computed from it.
+  // The change of state by a denial is kept, such as for a new key with `initial`, because the wait was computed from it.
   if (!row.outcome.persist) row.step(compiled, compiled.nonStrict, 0)
   report(row.outcome, charge)
   reportLock(charge, (row.locked - now) / 1000)
@@ -146,7 +146,7 @@ export function judge(outcome: Outcome, charge: Charged): void {
   report(outcome, charge)
 }
 
-/** Writes the state of a key after a step, allowed or denied, into the charge. */
+/** Writes the state of a key after a step into the charge. */
 export function report(outcome: Outcome, charge: Charged): void {
   const { perMs } = charge.policy.compiled
   charge.remaining = outcome.remaining

@@ -11,7 +11,7 @@ export interface QuotaOptions extends CommonOptions {
   readonly window: Duration
 }
 
-// Written from the algorithms: `npm run record`.
+// `npm run record` writes the following part from the algorithms.
 
 /** Options of `gcra`. */
 export interface GcraOptions extends QuotaOptions {
@@ -147,7 +147,7 @@ export const concurrent: (options: number | ConcurrentOptions) => Limit = /* @__
   algorithms.concurrent,
 )
 
-// End of what is written.
+// End of the part that `npm run record` writes.
 
 /**
  * Requires at least `gap` between two requests: milliseconds, or a text such as `'2s'`. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
@@ -191,7 +191,7 @@ export const perHour: (quota: number, common?: CommonOptions) => Limit = /* @__P
  */
 export const perDay: (quota: number, common?: CommonOptions) => Limit = /* @__PURE__ */ per('Day', '1d')
 
-/** Returns the factory of the limits of an algorithm. Where the window has a default, the quota alone is a limit. */
+/** Returns the factory of the limits of an algorithm. If the window has a default, the factory also takes the quota alone. */
 function factoryOf(algorithm: Algorithm): (options: object | number) => Limit {
   const { name, windowOption } = algorithm
   const takesQuota = windowOption !== undefined
@@ -201,7 +201,7 @@ function factoryOf(algorithm: Algorithm): (options: object | number) => Limit {
   return named(name, factory, takesQuota ? `${name}(10)` : `${name}({ quota: 100, window: '1m' })`)
 }
 
-/** Gives a function its name, and notes the call of it that an option takes. */
+/** Gives a function its name, and an example of a call for errors. */
 function named<Maker extends object>(name: string, maker: Maker, call: string): Maker {
   return needsCall(Object.defineProperty(maker, 'name', { value: name }), call)
 }

@@ -12,9 +12,8 @@ import { checkedBlock, compile, type CompiledLimit, type GrowingBlock } from './
 export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd' | 'w'}`
 
 /**
- * Lock-outs that begin after several denials, or grow with each. A denial while the key is locked out does not count. Denials are
- * forgotten once the key has had none for `upTo` or for the window, whichever is longer; time in a lock-out does not count. `reset`
- * forgets them at once.
+ * Lock-outs that begin after several denials, or grow with each lock-out. A denial while the key is locked out does not count. Denials are forgotten when
+ * the key has had none for `upTo` or for the window, whichever is longer. Time in a lock-out does not count. `reset` forgets them at once.
  * @example slidingWindowLog({ quota: 5, window: '15m', block: { after: 3, for: '1m', factor: 2, upTo: '1d' } })
  */
 export interface BlockOptions {
@@ -36,27 +35,25 @@ export interface CommonOptions {
    */
   readonly name?: string
   /**
-   * Charges denied requests too, so that a client that keeps retrying stays denied until it pauses for `retryAfter`. Refused with
-   * `anchor: 'clock'`, `anchor: 'calendar'` and `refill: 'interval'`, where capacity returns at a fixed time, and with `shadow`. Default
-   * false.
+   * Charges denied requests, too, so that a client that retries stays denied until it pauses for `retryAfter`. Refused with `anchor: 'clock'`,
+   * `anchor: 'calendar'` and `refill: 'interval'`, whose capacity returns at a fixed time, and with `shadow`. Default false.
    */
   readonly strict?: boolean
   /**
-   * Locks the key out for this long after a denial by this limit. Further requests do not prolong it. An object locks it out after several
-   * denials, or longer each time. Default: no lock-out.
+   * How long the key is locked out after a denial by this limit. Further requests do not prolong it. With an object, lock-outs begin after several denials,
+   * or grow each time. Default: no lock-out.
    */
   readonly block?: Duration | BlockOptions
   /** Evaluates and reports, but never denies a request. Default false. */
   readonly shadow?: boolean
   /**
-   * A cost above the capacity of the limit counts as its capacity, so that it is admitted once the whole capacity is free. `settle` charges
-   * the actual cost later, as a debt. Without it, such a cost is denied for ever. Default false.
+   * A cost above the capacity of the limit counts as its capacity, so it is admitted when the whole capacity is free. `settle` charges the actual cost later,
+   * as a debt. Without this option, such a cost is always denied. Default false.
    * @example perMinute(100_000, { name: 'tokens', capCost: true })
    */
   readonly capCost?: boolean
   /**
-   * Decides each request of this limit in the store, also on a store with `lease`. So does any request that another limit counts together with it.
-   * Default false.
+   * Each request of this limit is decided in the store, even on a store with `lease`. This also applies to other limits of the same request. Default false.
    * @example fixedWindow({ quota: 5, window: '15m', exact: true })
    */
   readonly exact?: boolean
@@ -85,7 +82,7 @@ export interface LimitInput extends Omit<CommonOptions, 'block'> {
 export interface Limit {
   /** The name of its algorithm, such as `'gcra'`. */
   readonly algorithm: string
-  /** Its identity in headers, state and metrics, such as `100-per-1m`. */
+  /** The limit's identity in headers, state and metrics, such as `100-per-1m`. */
   readonly name: string
   /** Units per window. */
   readonly quota: number
@@ -95,7 +92,7 @@ export interface Limit {
   readonly strict?: boolean
   /** Lock-out after a denial, in milliseconds. */
   readonly block?: number | GrowingBlock
-  /** Whether it is evaluated and reported, and never denies. */
+  /** Whether it is only evaluated and reported, and never denies. */
   readonly shadow?: boolean
   /** Whether a cost above its capacity counts as its capacity. */
   readonly capCost?: boolean
@@ -109,7 +106,7 @@ export interface Limit {
 
 const COMMON = ['algorithm', 'name', 'quota', 'window', 'strict', 'block', 'shadow', 'capCost', 'exact', 'notifyAt']
 
-/** The algorithms that a program has brought, by name: each that a factory was called of, or all. */
+/** The algorithms that a program has brought, by name: those of the factories that were called, or all. */
 const registry = new Map<string, Algorithm>()
 let isComplete = false
 
@@ -120,7 +117,7 @@ interface Making {
 
 const makings = shared('limits', () => new WeakMap<Limit, Making>())
 
-/** Brings an algorithm, so that limits can name it. The first one of a name stays. Returns the one of that name. */
+/** Brings an algorithm, so that limits can use its name. The first algorithm of a name stays. Returns the algorithm of this name. */
 export function bring(algorithm: Algorithm): Algorithm {
   bringEntries(algorithm.newEntries)
   const known = registry.get(algorithm.name)
@@ -128,7 +125,7 @@ export function bring(algorithm: Algorithm): Algorithm {
   return known ?? algorithm
 }
 
-/** Notes that all algorithms of the package are there: an unknown name is a mistake then. */
+/** Notes that all algorithms of the package were brought. An error about an unknown name then has no hint to import them. */
 export function noteComplete(): void {
   isComplete = true
 }
@@ -143,8 +140,8 @@ export function limitOf(algorithm: Algorithm, options: object): Limit {
 }
 
 /**
- * Makes a limit from plain data, such as a rule read from a file. `import 'sluice/algorithms'` brings all algorithms; without it, it finds those
- * of the factories that were called, such as `gcra` after `perMinute(100)`.
+ * Makes a limit from plain data, such as a rule from a file. `import 'sluice/algorithms'` brings all algorithms. Without this import, only the algorithms of
+ * factories that were called are known, such as `gcra` after `perMinute(100)`.
  * Throws `INVALID_OPTION`, `UNKNOWN_OPTION`, `UNKNOWN_ALGORITHM` and, for numbers that are too large to count exactly, `OUT_OF_RANGE`.
  * The message names the option, what was expected and what was given.
  * @example
@@ -155,7 +152,7 @@ export function limit(json: LimitInput): Limit {
   return made(json, warnIfShort)
 }
 
-/** Makes a limit again from its data, such as that of another process. A short duration was warned of when it was made first. */
+/** Makes a limit again from its data, such as from another process. It does not warn about a short duration, because the first process has warned. */
 export function limitFromData(data: LimitInput): Limit {
   return made(data, () => undefined)
 }
@@ -178,12 +175,12 @@ export function compiled(made: Limit): CompiledLimit {
   return makings.get(made)!.compiled
 }
 
-/** Returns what steps a limit near a time in epoch milliseconds. */
+/** Returns the compiled form of a limit near a time in epoch milliseconds. */
 export function compiledAt(made: Limit, time: number): CompiledLimit {
   return compile(made, namedBy(made)!, time)
 }
 
-/** Returns the same for a limit from another copy of this package, or `undefined` if its algorithm is not registered here. */
+/** Returns the compiled form of a limit, also of one from another copy of this package; `undefined` if its algorithm is not registered here. */
 export function findCompiled(made: Limit): CompiledLimit | undefined {
   const known = makings.get(made)
   if (known !== undefined) return known.compiled
@@ -202,14 +199,14 @@ export function windowOptionOf(made: Limit): string {
 }
 
 /**
- * Writes the window of a limit.
+ * Returns the window of a limit as a text.
  * @example windowText(perMinute(5)) // '1m'
  */
 export function windowText(made: Limit): string {
   return namedBy(made)?.windowUnit?.(made)?.text ?? shortDuration(made.window)
 }
 
-/** Returns the algorithm that a limit names, if it is here. */
+/** Returns the algorithm of a limit, if it is known here. */
 function namedBy(made: Limit): Algorithm | undefined {
   return makings.get(made)?.named ?? registry.get(made.algorithm)
 }
@@ -258,8 +255,8 @@ function normalized(json: LimitInput, algorithm: Algorithm, warnOf: typeof warnI
 const absent = new WeakMap<Algorithm, object>()
 
 /**
- * Returns what limits of an algorithm inherit: nothing for each option, whatever a program has added to `Object.prototype`. Everything else
- * is as for other objects.
+ * Returns the prototype of the limits of an algorithm. It has `undefined` for each option, so that additions to `Object.prototype` are not read as options.
+ * Everything else is as for other objects.
  */
 function absentOptions(algorithm: Algorithm): object {
   const known = absent.get(algorithm)
@@ -271,7 +268,7 @@ function absentOptions(algorithm: Algorithm): object {
   return made
 }
 
-/** Returns the window of a limit in milliseconds. An algorithm may name the option otherwise. */
+/** Returns the window of a limit in milliseconds. An algorithm may have another name for the option. */
 function windowIn(json: LimitInput, { windowOption }: Algorithm, warnOf: typeof warnIfShort): number {
   if (windowOption === undefined) {
     warnOf('window', json.window)
@@ -306,7 +303,7 @@ function checkedThresholds(given: unknown): readonly number[] {
   return Object.freeze([...new Set(parts as number[])].toSorted((a, b) => a - b))
 }
 
-/** Returns a copy: stores keep names, and one that was cut from a header would keep the header in memory. */
+/** Checks a name, and returns a copy: stores keep names, and a name that was cut from a header would keep the header in memory. */
 function validName(name: unknown): string {
   if (typeof name === 'string' && /^[\x20-\x7e]{1,256}$/.test(name)) return copyText(name)
   return refuse('name', '1 to 256 characters of printable ASCII', name)
@@ -314,10 +311,10 @@ function validName(name: unknown): string {
 
 const warned = new Set<string>()
 
-/** Half an hour, an hour, two, six, twelve hours, a day, a week and 30 days, in seconds. As milliseconds they are no usual window. */
+/** Half an hour, one, two, six and twelve hours, a day, a week and 30 days, in seconds. As milliseconds, these numbers are unusual windows. */
 const USUAL_SECONDS = new Set([1800, 3600, 7200, 21_600, 43_200, 86_400, 604_800, 2_592_000])
 
-/** Warns about a number below a second, or the seconds of an hour or a day: it may have been meant as seconds. Each option warns once. */
+/** Warns about a number below a second, or one that is the seconds of an hour or a day: the user may have meant seconds. Each option warns once. */
 export function warnIfShort(option: string, given: unknown): void {
   if (typeof given !== 'number' || warned.has(option)) return
   if (given >= 1000 && !USUAL_SECONDS.has(given)) return

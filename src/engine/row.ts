@@ -4,29 +4,29 @@ import { rescale } from '../algorithms/arithmetic.ts'
 import { isAhead, ticks, TOLERANCE_MS } from '../util/ticks.ts'
 import { type CompiledLimit, ticksOf } from './compiled-limit.ts'
 
-// The rare parts of a row. Times are microseconds since 1970, and 0 where there is none.
-/** The end of the lock-out, and its begin. */
+// The rare parts of a row. Times are microseconds since 1970, and 0 if there is none.
+/** The end of the lock-out, and its start. */
 export const LOCKED_UNTIL = 0
 export const LOCKED_AT = 1
-/** How many denials count, the time of the latest one, and until when they count. */
+/** The number of denials that count, the time of the latest one, and the time until which they count. */
 export const DENIALS = 2
 const DENIED_AT = 3
 export const DENIALS_UNTIL = 4
-/** When another limit wrote over a state or the key was reset, and until when that state would have counted. */
+/** When another limit wrote over a state or the key was reset, and the time until which that state would have counted. */
 const CHANGED_AT = 5
 export const CHANGE_UNTIL = 6
 /** The units that the capacity of a changed limit has cut off. They count until `CHANGE_UNTIL`. */
 const CUT = 7
 export const RARE = 8
 
-/** Where a row is that no store keeps yet. */
+/** The slot of a row that no store keeps yet. */
 export const NOWHERE = -1
 
 /** A state in a database. */
 export interface StoredState {
   /** The signature of the limit that wrote it. Absent: there is no state. */
   readonly by?: string | undefined
-  /** The cells. Those that JSON does not have are texts. */
+  /** The cells. Numbers that JSON does not have are texts. */
   readonly cells?: readonly (number | string)[] | undefined
   /** The time and cost of each entry, the oldest first. */
   readonly entries?: readonly number[] | undefined
@@ -36,17 +36,17 @@ export interface StoredState {
 const written = createOutcome()
 
 /**
- * What is kept of one key under one limit, and the outcome of its step while it is decided. One object serves any number of decisions in turn.
+ * The state of one key under one limit, and the outcome of its step while it is decided. One object is used for many decisions in turn.
  *
- * Its life in a decision: the store aims it at a state and copies the cells, `evaluate` reads and steps it, `commit` keeps the next state, and
- * the store saves it if `changed` is true.
+ * In a decision, the store aims it at a state and copies the cells, `evaluate` reads and steps it, `commit` keeps the next state, and the store saves it if
+ * `changed` is true.
  */
 export class Row {
   readonly outcome: Outcome = createOutcome()
-  /** The number of the place where the store keeps it. */
+  /** The number of the place where the store keeps the row. */
   slot: number = NOWHERE
 
-  // What is kept.
+  // The stored parts.
   readonly cells: Float64Array = new Float64Array(MAX_CELLS)
   entries: EntryArray | undefined = undefined
   /** The limit that wrote the state; undefined if there is no state. */
@@ -54,39 +54,39 @@ export class Row {
   /** The rare parts. All of them are 0 unless `hasRare` is true. */
   readonly rare: Float64Array = new Float64Array(RARE)
   hasRare = false
-  /** The state as it is stored, if it is of an algorithm that is not known here. It is kept, so that it counts again once the limit is changed back. */
+  /** The stored state of an algorithm that is not known here. It is kept, so that it counts again if the limit is changed back. */
   unread: StoredState | undefined = undefined
-  /** True when the store has to save it. */
+  /** True if the store has to save the row. */
   changed = false
-  /** The microsecond until which the state counts, once it was written. */
+  /** The microsecond until which the state counts after it is written. */
   until = 0.5
 
-  // Rows of keys beyond `maxKeys`, which several keys charge.
-  /** True when other keys have charged it, too. */
+  // The parts for rows of keys beyond `maxKeys`, which several keys charge.
+  /** True if other keys have also charged the row. */
   isShared = false
-  /** True when other keys have charged it under another limit: it denies, and nothing is written. */
+  /** True if other keys have charged the row under another limit. It denies then, and nothing is written. */
   isForeign = false
   /** The row of an earlier charge of the same decision in the same place, and the cost of all such charges. */
   after: Row | undefined = undefined
   ahead = 0
 
-  // The decision.
+  // The parts for the present decision.
   /** The time of the decision, in ticks of the limit. */
   tick = 0.5
-  /** The microsecond until which the key is locked out, as this decision leaves it. A clock fault is corrected. */
+  /** The microsecond until which the key is locked out after this decision. A clock that was ahead is corrected. */
   locked = 0.5
-  /** The denials with this one, if it is counted, and the microsecond until which they count; else 0. */
+  /** If this denial counts: the number of denials including it, and the microsecond until which they count. Otherwise 0. */
   counted = 0
   countedUntil = 0.5
-  /** True when the state was converted from that of a changed limit or from a clock in the future. A denial keeps it: it is rounded once. */
+  /** True if the state was converted from a changed limit, or from a clock that was ahead. A denial keeps the converted state, so that it is rounded only once. */
   isCarriedOver = false
   /**
-   * The units that were cut off, as this decision leaves them. They do not count under the limit whose capacity has cut them off, and are
-   * added again before the next conversion. So a limit that alternates between two definitions forgets nothing that the larger one counts.
+   * The units that are cut off after this decision. They do not count under the limit whose smaller capacity has cut them off, and are added again before the
+   * next conversion. So a limit that alternates between two definitions keeps everything that the larger one counts.
    */
   private cut = 0.5
 
-  // The state as steps read it: as it was written, or converted in a copy.
+  // The state that steps read: the written state, or a converted copy.
   private from: Float64Array = this.cells
   private fromEntries: Entries = noEntries
   private isConverted = false
@@ -105,7 +105,7 @@ export class Row {
     if (this.isShared) this.#unshare()
   }
 
-  /** Becomes the row of a key that was never seen. */
+  /** Becomes the row of a new key. */
   begin(): void {
     this.aim(NOWHERE, undefined)
     this.fromEntries = noEntries
@@ -132,7 +132,7 @@ export class Row {
     return this.rare[CHANGE_UNTIL]!
   }
 
-  /** Reads the state under a limit. If another one wrote it, or a clock ahead did, it is converted in a copy. */
+  /** Reads the state under a limit. If another limit wrote it, or the clock was ahead, it is converted in a copy. */
   read(compiled: CompiledLimit, now: number): void {
     const { writer } = this
     this.tick = ticks(compiled, now)
@@ -147,7 +147,7 @@ export class Row {
     if (isAhead(compiled, this.from, 0, this.tick)) this.#moveToPresent(compiled)
   }
 
-  /** A state that cannot be read is written over, as one of another algorithm is. */
+  /** Reads a new state. A stored state that cannot be read is written over, as a state of another algorithm is. */
   #readNew({ initialState }: CompiledLimit): void {
     this.isConverted = this.unread !== undefined
     this.cut = 0
@@ -159,7 +159,7 @@ export class Row {
     this.fromEntries = entries
   }
 
-  /** A state that the algorithm cannot read becomes a new one. */
+  /** Converts the state of another limit. A state that the algorithm cannot read becomes a new one. */
   #convert(from: CompiledLimit, to: CompiledLimit): void {
     this.isConverted = true
     const { outcome, cut } = this
@@ -184,7 +184,7 @@ export class Row {
     this.#readFrom(this.scratch, entries ?? noEntries)
   }
 
-  /** Moves a state from a clock that ran ahead to the present, in a copy: its newest time becomes now. Its entries become one. */
+  /** Moves a state from a clock that was ahead to the present, in a copy: its newest time becomes now. All entries become one entry. */
   #moveToPresent({ algorithm, parameters, newest, newestTicks, hasEntries, cells }: CompiledLimit): void {
     const moved = this.scratch
     for (let i = 0; i < cells; i++) moved[i] = this.from[i]!
@@ -212,7 +212,7 @@ export class Row {
     algorithm.adjust(nonStrict, this.from, 0, this.tick, chargedAt, units, outcome, this.fromEntries)
   }
 
-  /** Moves units of a charge, which are slots, to now. `takes`: those that are gone are taken again if there is room. */
+  /** Makes the slots of a charge start now. `takes`: expired slots are taken again if there is room. */
   renew({ algorithm, nonStrict }: CompiledLimit, chargedAt: number, units: number, takes: boolean): void {
     const { outcome } = this
     clearEdit(outcome.edit)
@@ -228,14 +228,14 @@ export class Row {
     if (this.hasRare && this.rare[CUT]! + this.cut > 0) this.#keepCut(this.countsUntil(now) - before)
   }
 
-  /** A charge prolongs what was cut off as it prolongs the state: the definition that would count all of it is busy for no longer. */
+  /** Keeps the units that were cut off. If a charge prolongs the state, these units are kept longer by the same time. */
   #keepCut(longer: number): void {
     this.rare[CUT] = this.cut
     if (this.cut > 0) this.rare[CHANGE_UNTIL] = this.changeUntil + longer
     this.#noteRare()
   }
 
-  /** The state becomes one of this limit. */
+  /** Makes this limit the writer of the state. */
   #take(compiled: CompiledLimit, now: number): void {
     this.changed = true
     // Slots keep their times, so that each release finds its own.
@@ -252,7 +252,7 @@ export class Row {
     this.unread = undefined
   }
 
-  /** Nothing is refunded later that was charged until now, while the state before would have counted. */
+  /** Notes that earlier charges must not be refunded while the previous state would have counted. */
   noteChange(now: number, until: number): void {
     this.rare[CHANGED_AT] = now
     this.rare[CHANGE_UNTIL] = Math.max(until, this.changeUntil)
@@ -287,7 +287,7 @@ export class Row {
     this.changed = true
   }
 
-  /** Deletes all but the note that a state was deleted, which counts until a microsecond. */
+  /** Deletes everything. Only the note that a state was deleted stays, until a microsecond. */
   clear(now: number, until: number): void {
     this.entries = undefined
     this.writer = undefined
@@ -298,12 +298,12 @@ export class Row {
     if (until > now) this.noteChange(now, until)
   }
 
-  /** Returns true when a limit wrote over this state, or the key was reset, at a microsecond or later, as far as that matters now. */
+  /** Returns true if a limit wrote over this state, or the key was reset, at a microsecond or later, and this still matters. */
   hasChanged(since: number, now: number): boolean {
     return this.changeUntil > now && this.rare[CHANGED_AT]! >= since
   }
 
-  /** Returns the microsecond until which the state counts as it was written; now for none. */
+  /** Returns the microsecond until which the written state counts; now if there is none. */
   countsUntil(now: number): number {
     const { writer } = this
     if (writer === undefined) return this.unread === undefined ? now : Math.max(now, this.until)
@@ -311,8 +311,8 @@ export class Row {
   }
 
   /**
-   * Returns the microsecond until which anything of a row counts, as seen by a clock that is right. An end in the last second is found, too, as a
-   * clock may step back by that much. Reads the state.
+   * Returns the microsecond until which anything in the row counts, corrected for a clock that was ahead. It also finds an end in the last second, because a
+   * clock may step back by this time. Reads the state.
    */
   lastsUntil(now: number): number {
     const { rare, writer } = this
@@ -330,22 +330,22 @@ export class Row {
     return Math.max(until, locked, denied, this.changeUntil)
   }
 
-  /** Returns the microsecond until which anything of a row counts, once it was written. */
+  /** Returns the microsecond until which anything in the row counts after it is written. */
   expiry(): number {
     if (!this.hasRare) return this.until
     return Math.max(this.until, this.lockedUntil, this.rare[DENIALS_UNTIL]!, this.changeUntil)
   }
 }
 
-/** Returns the microsecond until which a state counts; now for one that is over. */
+/** Returns the microsecond until which a state counts; now if it has expired. */
 function endOf(writer: CompiledLimit, cells: Float64Array, entries: Entries, now: number): number {
   writer.step(writer.nonStrict, cells, 0, ticks(writer, now), 0, written, entries)
   return now + written.reset * writer.micros
 }
 
 /**
- * Returns the microsecond until which a lock-out lasts. One that a clock ahead has begun lasts from `now` on for the time that it was to
- * last. Its length is the `block` of the limit that began it, whichever version of the limit asks.
+ * Returns the microsecond until which a lock-out lasts. If the clock was ahead at its start, it lasts for its length from `now` on. Its length is the `block`
+ * of the limit that began it, even if the limit has changed since.
  */
 export function lockEnd(since: number, until: number, now: number): number {
   return since > now + TOLERANCE_MS * 1000 ? now + (until - since) : until

@@ -8,14 +8,14 @@ import { chargesOf } from './charges.ts'
 import type { Limiter } from './contract.ts'
 import { waitPlaceOf } from './wait-place.ts'
 
-// What adapters make of a limiter.
+// The variants of a limiter that adapters use.
 
 /** No key of an input begins like this: see `boundedKey`. */
 const PREFLIGHT_PREFIX = 'sha256:preflight:'
 
 /**
  * Returns a limiter with the same limits and the same limiters in a stack, but with a separate bucket for each key. `reset`
- * of the given limiter resets both. A limiter that was not made by `createLimiter` or `stack` is returned itself.
+ * of the given limiter resets both. A limiter that was not made by `createLimiter` or `stack` is returned unchanged.
  */
 export function preflightLimiterOf<Input>(limiter: Limiter<Input>): Limiter<Input> {
   if (!isOwn(limiter)) return limiter
@@ -38,13 +38,13 @@ export function guardedLimiterOf<Input>(limiter: Limiter<Input>, onOutage: Degra
 }
 
 /**
- * Resets the keys that a decision charged, as `limiter.reset` does. The keyer is not called again: an input may have another key by
- * now. A limiter that was not made by `createLimiter` or `stack` resets the input.
+ * Resets the keys that a decision charged, as `limiter.reset` does. The keyer is not called again, because the input may have another key by now. A limiter
+ * that was not made by `createLimiter` or `stack` resets the input.
  */
 export function resetKeys<Input>(limiter: Limiter<Input>, input: Input, decision: Decision): MaybePromise<void> {
   if (!decision.limits.every(isCharge)) return limiter.reset(input)
   const charges = chargesOf(decision)
-  // A limiter's name is printable, so it ends at the first NUL.
+  // The name of a limiter is printable, so it ends at the first NUL.
   const keys = new Map(charges.map((charge) => [`${charge.policy.limiter}\0${charge.key}`, charge]))
   const done = collect([...keys.values()], ({ policy, key }) =>
     perform(policy.store, { kind: 'forget', limiter: policy.limiter, key }),

@@ -21,14 +21,14 @@ import { type Decision, decisionObserver } from './decision.ts'
 import { lossObserver, type OnSlotLost } from './lost-slots.ts'
 import { refusePromises } from '../util/validate.ts'
 
-/** Names whose first definition is remembered. */
+/** The most names whose first definition is remembered. */
 const MOST_NAMES = 1000
 
 type LimitSource<Input> = Limit | LimitFunc<Input>
 type Answer = Limit | readonly Limit[]
 
 interface BuilderPlace extends LimiterPlace {
-  /** Comes before each key. Default `''`. */
+  /** The prefix of each key. Default `''`. */
   readonly prefix?: string
   /** How requests are decided while the store does not answer. Default: as the store does. */
   readonly onOutage?: Degraded | undefined
@@ -55,7 +55,7 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
   readonly #lease: LeaseSettings | undefined
   /** The first definition of each name. */
   readonly #definitions = new Map<string, string>()
-  /** Looks at the limits of each key, from the second definition of a name on. */
+  /** Watches for keys whose limits alternate. Set after the second definition of a name. */
   #watch: Pick<AlternationWatch, 'note'> | undefined
   #isWatched = false
   #warned = false
@@ -103,7 +103,7 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
     return new ChargeBuilder(this.#options, { ...this.#place, prefix })
   }
 
-  /** Without an input, functions are not called. */
+  /** Without an input, the cost function is not called, and limits that are functions throw `INPUT_NEEDED`. */
   withKey(key: Key, hasInput: boolean): ChargeBuilder<Input> {
     const { cost, limits: _, keyer: __, ...others } = this.#options
     const limits = hasInput

@@ -74,7 +74,7 @@ export function assertUniqueNames(policies: readonly Policy[]): void {
   }
 }
 
-/** Adds a policy that a function returned, unless it is there already. */
+/** Adds a policy that a function returned, unless the list has it already. */
 export function addDistinct(policies: Policy[], policy: Policy): void {
   for (const { limit } of policies) {
     if (limit.name !== policy.limit.name) continue
@@ -88,7 +88,7 @@ function duplicateName(name: string): SluiceError {
   return new SluiceError('DUPLICATE_LIMIT', `Two limits are named ${shown(name)}. Give one of them another \`name\``)
 }
 
-/** Removes duplicates: the same limit and key is charged once, with the larger cost. */
+/** Removes duplicates: the same limit and key are charged once, with the larger cost. */
 export function dedupe(charges: Charge[]): Charge[] {
   for (let i = 1; i < charges.length; i++) {
     for (let j = 0; j < i; j++) {
@@ -122,7 +122,7 @@ export function chargesOf(decision: Decision): readonly Charge[] {
   return refuse('decision', 'a decision from consume or wait, not a promise of one', decision)
 }
 
-/** True for a denial and for a peek. A store that could not answer has charged nothing either, and that is no mistake. */
+/** Returns true for a denial and for a peek, whose refund is a mistake. Returns false if nothing was charged because the store did not answer. */
 export function chargedNothing({ allowed, degraded }: Decision, charges: readonly Charge[]): boolean {
   if (!allowed) return true
   return (
@@ -134,7 +134,7 @@ function isDue({ allowed, cost }: Charge): boolean {
   return allowed && cost > 0
 }
 
-/** Returns the units to add. An algorithm may weigh the cost, so this scales by what it charged. A denial in shadow charged nothing. */
+/** Returns the units to add. An algorithm may weigh the cost, so they are scaled by what it charged. A shadow limit that denied has charged nothing. */
 export function difference(charge: Charge, actual: number): number {
   if (!charge.allowed) return 0
   return charge.cost === 0 ? actual : actual * (charge.charged / charge.cost) - charge.charged

@@ -31,20 +31,20 @@ export interface Limiter<Input, Answer extends MaybePromise<Decision> = MaybePro
   /**
    * Resolves when the input is admitted, first come first served for each key, after the delay of a `leakyBucket`. Rejects
    * with `WAIT_TOO_LONG` as soon as `maxWait` cannot be met, and with `NEVER_ADMITTED` if the cost can never be admitted; the
-   * `cause` is the decision, if there is one. Rejects with the signal's reason if that aborts.
+   * `cause` is the decision, if there is one. If the signal aborts, rejects with its reason.
    * @example await limiter.wait(user, { maxWait: 5000 })
    */
   wait(input: Input, options?: WaitOptions): Promise<Decision>
   /**
    * Returns a receipt of a decision: a text with which `settle`, `refund`, `release` and `renew` can be called in another process, such as a
-   * worker of a queue. The limiter there has the same name and counts on the same store. A decision that has charged nothing in the store (a
-   * denial, a peek, one that was made without the store) has a receipt that settles nothing there.
+   * worker of a queue. The limiter there has the same name and counts on the same store. If a decision has charged nothing in the store (a denial, a
+   * peek, or a decision without the store), its receipt settles nothing.
    *
    * It contains the key and the limits, and has at most 16,384 characters, all of them letters, digits, `-` and `_`. It is signed if the limiter
-   * has a `receiptSecret`. Do not give it to clients. A decision and its receipts are settled once and released once, whichever process does it. They
-   * end after `receiptFor`, from the first receipt on and again from each `renew` on.
+   * has a `receiptSecret`. Do not give it to clients. A decision and its receipts are settled once and released once, by any process. They end
+   * `receiptFor` after the first receipt, or after the latest `renew`.
    *
-   * Throws `INVALID_OPTION` for any other value, `INVALID_RECEIPT` for a decision with so many limits that its receipt is too long,
+   * Throws `INVALID_OPTION` for any other value, `INVALID_RECEIPT` if a decision has so many limits that its receipt is too long,
    * `EXPIRED_RECEIPT` for a decision whose receipt has ended, and for a receipt as `settle` does.
    * @example
    * const decision = await limiter.consume(user, { cost: 1000 })
@@ -54,8 +54,8 @@ export interface Limiter<Input, Answer extends MaybePromise<Decision> = MaybePro
    */
   receipt(decision: Decision | string): string
   /**
-   * Gives back the slots that limits by `concurrent` have charged for a decision, once, and keeps what other limits have charged. For a
-   * decision without slots it does nothing. Adapters call it by themselves. If the store fails, it does not reject, and emits the warning
+   * Gives back the slots that `concurrent` limits have charged for a decision, once. The charges of other limits stay. For a decision without
+   * slots, it does nothing. Adapters call it themselves. If the store fails, it does not reject, and emits the warning
    * `SLUICE_OUTCOME` at most once a minute; so do `refund` and `settle`. Takes a receipt, too. Throws `INVALID_OPTION` for any other
    * value, and for a receipt as `settle` does.
    * @example
@@ -64,9 +64,9 @@ export interface Limiter<Input, Answer extends MaybePromise<Decision> = MaybePro
    */
   release(decision: Decision | string): Done<Answer>
   /**
-   * Renews the slots of a decision: they are held for another `expiresAfter` from now on. A slot that is gone, such as one that has expired, is
-   * taken again if there is room, unless the key was reset since or the decision has a receipt. Otherwise it is lost for good, and `onSlotLost` is
-   * called. Returns whether all slots are held. Slots that were released stay free. Adapters call it by themselves.
+   * Renews the slots of a decision: they are held for another `expiresAfter` from now on. A slot that was lost, such as by expiry, is taken again if
+   * there is room, unless the key was reset since or the decision has a receipt. Otherwise the slot stays lost, and `onSlotLost` is called.
+   * Returns whether all slots are held. Released slots stay free. Adapters call it themselves.
    * Takes a receipt, too: other receipts of the decision still find the slots. Throws `INVALID_OPTION` for any other value, and for a receipt as
    * `settle` does.
    */
@@ -77,10 +77,10 @@ export interface Limiter<Input, Answer extends MaybePromise<Decision> = MaybePro
    */
   refund(decision: Decision | string): Done<Answer>
   /**
-   * Replaces what a decision charged by the actual cost, once. A higher cost is charged past any limit, as a debt. Give a
-   * function if the limits count different things. Slots stay held until they are released. Takes a receipt, too: see
-   * `receipt`. Throws `INVALID_COST`, and for a receipt `INVALID_RECEIPT`, `EXPIRED_RECEIPT`, `FOREIGN_RECEIPT` if another limiter has
-   * charged all of it, and `VERSION_MISMATCH` if another version of the package wrote it.
+   * Replaces the charge of a decision by the actual cost, once. A higher cost is charged even beyond the limit, as a debt. Pass a function if the
+   * limits count different units. Slots stay held until they are released. Takes a receipt, too: see `receipt`. Throws `INVALID_COST`. For a
+   * receipt, throws `INVALID_RECEIPT`, `EXPIRED_RECEIPT`, `FOREIGN_RECEIPT` if another limiter has made all its charges, and `VERSION_MISMATCH` if
+   * another version of the package wrote it.
    * @example limiter.settle(decision, usage.totalTokens)
    */
   settle(decision: Decision | string, actualCost: number | ((limit: Limit) => number)): Done<Answer>
@@ -90,33 +90,32 @@ export interface Limiter<Input, Answer extends MaybePromise<Decision> = MaybePro
   reset(input: Input): Done<Answer>
   /**
    * Locks the key of this input out for a duration from now on: milliseconds, or a text such as `'15m'`, at most 100 years. Decisions
-   * are denied until then, with the rest of it as `retryAfter`, and waiters wait. It replaces a lock-out that has not ended, also a longer
-   * one; 0 ends a lock-out. A request of cost 0 is not locked out.
+   * are denied until then, with the remaining time as `retryAfter`, and waiters wait. It replaces an earlier lock-out, even a longer one, and 0 ends
+   * a lock-out. A request of cost 0 is not locked out.
    *
-   * It locks the key under every limit that applies to the input, except under `shadow` limits. In a stack and with rules, these are
-   * the keys of all parts, so block through one part if the others count more than this client. `wait` waits for the end.
-   * A wrong duration throws `INVALID_OPTION`.
+   * It locks the key under every limit that applies to the input, except under `shadow` limits. In a stack and with rules, it locks the keys of all
+   * parts. If other parts count more than this client, call `block` of one part. `wait` waits for the end of the lock-out. A wrong duration throws
+   * `INVALID_OPTION`.
    * @example limiter.block(user, '15m')
    */
   block(input: Input, duration: Duration): Done<Answer>
   /**
-   * Admits no request with this key for a duration from now on, such as the `Retry-After` of an upstream that answered 429. The same as
-   * `block`, but it never makes a lock-out shorter: of two that overlap, the later end counts, and 0 changes nothing. Those that `wait` go
-   * on in their order then. Throws as `block` does.
+   * Admits no request with this key for a duration from now on, such as the `Retry-After` of an upstream that answered 429. It does the same as `block`,
+   * but never makes a lock-out shorter: of two that overlap, the later end counts, and 0 changes nothing. After it, waiters continue in their order.
+   * Throws as `block` does.
    * @example limiter.pause(upstream, Number(response.headers.get('retry-after')) * 1000)
    */
   pause(input: Input, duration: Duration): Done<Answer>
   /**
-   * Charges units to this input's key under every limit, past any limit, as a debt: later requests are denied until it is paid. A
-   * `strict` or `shadow` limit is charged like any other. A limit by `concurrent` is not charged: nobody would release the slots. Throws
-   * `INVALID_COST`.
+   * Charges units to this input's key under every limit, even beyond the limit, as a debt: later requests are denied until it is paid. A `strict` or
+   * `shadow` limit is charged like any other. A `concurrent` limit is not charged, because nothing would release the slots. Throws `INVALID_COST`.
    * @example if (isSpam(message)) limiter.penalize(user, 10)
    */
   penalize(input: Input, units: Penalty): Done<Answer>
   /**
-   * Returns the same limiter for one key, by its text: for jobs and administration, where there is no request. A list is the key of
-   * `keyers(…)` with these parts. Limits that are functions receive `input`. Without an input they throw `INPUT_NEEDED`, except in
-   * `reset`; a `cost` function is not called then, and the cost is 1.
+   * Returns the same limiter for one key, which is given as a text. Use it for jobs and administration, where there is no request. A list is the key of
+   * `keyers(…)` with these parts. Limits that are functions receive `input`. Without an input, they throw `INPUT_NEEDED`, except in `reset`. A `cost`
+   * function is not called then, and the cost is 1.
    *
    * Throws `NO_SINGLE_KEY` for a stack and for rules, which have several keys, and `INVALID_KEY`.
    * @example limiter.key('ann').block('1h')
@@ -141,7 +140,7 @@ export interface KeyedLimiter<Answer extends MaybePromise<Decision> = MaybePromi
   block(duration: Duration): Done<Answer>
   /** Admits nothing with this key for a duration. It never makes a lock-out shorter, and 0 changes nothing. Throws as `block` does. */
   pause(duration: Duration): Done<Answer>
-  /** Charges units past any limit, as a debt. Throws `INVALID_COST`. */
+  /** Charges units even beyond the limit, as a debt. Throws `INVALID_COST`. */
   penalize(units: Penalty): Done<Answer>
 }
 
@@ -152,6 +151,6 @@ export type InputOfAll<Limiters extends readonly Limiter<never>[]> = {
   ? Input
   : never
 
-/** What these limiters together return: decisions, promises, or either. */
+/** The return type of these limiters together: decisions, promises, or either. */
 export type AnswerOfAll<Limiters extends readonly Limiter<never>[]> =
   Limiters[number] extends Limiter<never, infer Answer> ? Answer : never

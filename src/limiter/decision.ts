@@ -31,9 +31,9 @@ export interface Decision {
  * Combines the verdicts of several limits into one decision. Shadow limits are listed and change nothing else.
  *
  * The decision is a denial if an enforced limit denies. `retryAfter`, `resetAfter` and `delay` are the largest; `remaining` is
- * the smallest number of further requests of the same cost. The binding limit is the one with the longest wait on denial
- * (`Infinity` is the longest), else the one with the least remaining. A limit of slots whose wait is a hint comes after all others. The
- * first of equal ones wins.
+ * the smallest number of further requests of the same cost. On a denial, the binding limit is the one with the longest wait (`Infinity` is the longest).
+ * A limit of slots, whose wait is only a hint, comes after all others. On an admission, it is the limit with the least remaining. Of equal limits,
+ * the first is binding.
  */
 export function combine(limits: readonly LimitStatus[], degraded: Degraded | undefined): Decision {
   return limits.length === 1 && isEnforced(limits[0]!) ? single(limits, degraded) : several(limits, degraded)
@@ -70,16 +70,16 @@ function several(limits: readonly LimitStatus[], degraded: Degraded | undefined)
 
 /**
  * Makes the first decision of each process, with `remaining: Infinity`. V8 stores a number as a small integer until a property gets another kind of
- * number. With several limiters, one of five processes then converted each decision when it was read, which took 1 µs.
+ * number. Without this call, one of five processes with several limiters converted each decision when it was read, which took 1 µs.
  */
 several([], undefined)
 
-/** No store writes `used`, so that all stores agree. */
+/** Computes `used` here and not in stores, so that it has the same meaning in all of them. */
 function countUsed(status: LimitStatus): void {
   if (isCharge(status)) status.countUsed()
 }
 
-/** Limits differ in shape and compiled limits do not, so this reads the compiled limit of a charge. */
+/** Reads the compiled limit of a charge, which is faster: all compiled limits have the same shape, and limits have not. */
 function isEnforced(status: LimitStatus): boolean {
   return status instanceof Charge ? status.policy.compiled.enforced : status.limit.shadow !== true
 }
@@ -91,13 +91,13 @@ function binds(status: LimitStatus, before: LimitStatus): boolean {
   return isHint === waitsForSlots(before) ? status.retryAfter > before.retryAfter : !isHint
 }
 
-/** Returns true for a denial that ends when somebody releases a slot, so that its `retryAfter` is only a hint. */
+/** Returns true for a denial that ends when a slot is released, so that its `retryAfter` is only a hint. */
 export function waitsForSlots(status: LimitStatus): boolean {
   if (status.allowed || !isCharge(status) || status.retryAfter === Infinity) return false
   return status.policy.compiled.slots && status.lockedFor === 0
 }
 
-/** Returns true if an admitted request has taken slots of a limit by `concurrent`. */
+/** Returns true if an admitted request has taken slots of a `concurrent` limit. */
 export function holdsSlots({ allowed, limits }: Decision): boolean {
   if (!allowed) return false
   for (let i = 0; i < limits.length; i++) {
@@ -111,7 +111,7 @@ function further({ remaining, cost }: LimitStatus): number {
   return cost > 1 ? Math.floor(remaining / cost) : remaining
 }
 
-// What metrics and the dashboard count. Both use these functions, so their figures have the same meaning.
+// Outcomes that metrics and the dashboard count. Both use these functions, so their figures have the same meaning.
 
 export const ALLOWED = 0
 export const DENIED = 1
@@ -123,15 +123,15 @@ export type Outcome = typeof ALLOWED | typeof DENIED | typeof SHADOW_DENIED
 /** The outcomes by their numbers. */
 export const OUTCOMES: readonly string[] = ['allowed', 'denied', 'shadow_denied']
 
-/** The outcome of one limit: its own verdict, also if another limit denies the request. */
+/** Returns the outcome of one limit: its own verdict, even if another limit denies the request. */
 export function outcomeOfLimit({ allowed, limit }: LimitStatus): Outcome {
   if (allowed) return ALLOWED
   return limit.shadow === true ? SHADOW_DENIED : DENIED
 }
 
 /**
- * The outcome of a request. Each request has exactly one: `DENIED` if it is denied, `SHADOW_DENIED` if it is admitted and at least one
- * shadow limit would have denied it, else `ALLOWED`.
+ * Returns the outcome of a request: `DENIED` if it is denied, `SHADOW_DENIED` if it is admitted and at least one shadow limit would have denied it,
+ * else `ALLOWED`.
  */
 export function outcomeOfRequest({ allowed, limits }: Decision): Outcome {
   if (!allowed) return DENIED
@@ -140,15 +140,15 @@ export function outcomeOfRequest({ allowed, limits }: Decision): Outcome {
 }
 
 /**
- * True if an admitted request leaves less than a fifth of a limit's capacity. The capacity is what remains and what is used. Envoy's
- * rate limit service has the same signal, at 80 %: https://github.com/envoyproxy/ratelimit#statistics
+ * Returns true if an admitted request leaves less than a fifth of a limit's capacity. The capacity is `remaining` plus `used`. Envoy's rate limit service
+ * has the same signal, at 80 %: https://github.com/envoyproxy/ratelimit#statistics
  */
 export function isNearLimit(decision: Decision, { allowed, used, remaining }: LimitStatus): boolean {
   return allowed && decision.allowed && 4 * remaining < used
 }
 
 /**
- * The message on the channel `sluice:decision`: one for each decision of `consume`, and for the last one of `wait`.
+ * The message on the channel `sluice:decision`: one for each decision of `consume`, and for the last decision of `wait`.
  * @example
  * import { subscribe } from 'node:diagnostics_channel'
  * import type { DecisionEvent } from 'sluice'
@@ -163,9 +163,9 @@ export interface DecisionEvent<Input = unknown> {
   readonly limiter: string
   /** The decision, with the verdicts of all limits. */
   readonly decision: Decision
-  /** What the limiter decided on, such as the request. */
+  /** The input of the decision, such as the request. */
   readonly input: Input
-  /** Milliseconds until the decision: 0 for a store that answers at once. With `wait` it includes the time of waiting. */
+  /** Milliseconds until the decision: 0 for a store that answers at once. With `wait`, it includes the time of waiting. */
   readonly duration: number
   /** Milliseconds that the request waited for its turn, in `wait` or in the `queue` of an adapter. 0 if it did not have to wait. */
   readonly waited: number
@@ -175,20 +175,20 @@ export interface DecisionEvent<Input = unknown> {
 export const decisions: Channel<DecisionEvent> = channel('sluice:decision')
 
 /**
- * The message on the channel `sluice:unmatched`: a request was decided that no policy of its rules matches, so that it is not limited.
+ * The message on the channel `sluice:unmatched`: no policy of the rules matches a request, so it is not limited.
  * @example subscribe('sluice:unmatched', (message) => console.log((message as UnmatchedEvent<Request>).input.url))
  */
 export interface UnmatchedEvent<Input = unknown> {
   /** The name of the limiter, by default `rules`. */
   readonly limiter: string
-  /** What the limiter decided on, such as the request. */
+  /** The input of the decision, such as the request. */
   readonly input: Input
 }
 
 /** Where rules publish requests that no policy matches. */
 export const unmatchedRequests: Channel<UnmatchedEvent> = channel('sluice:unmatched')
 
-/** Names under which such requests are counted, as those of a policy and a limit are. */
+/** The names under which unmatched requests are counted. They stand in place of the names of a policy and a limit. */
 export interface UnmatchedSeries {
   readonly limiter: string
   readonly limit: string
@@ -201,12 +201,12 @@ export function unmatchedSeries(limiter: string): UnmatchedSeries {
   return { limiter: `${limiter}/${NONE}`, limit: NONE }
 }
 
-/** Returns true for names of requests that no policy matches: there is no such limit. */
+/** Returns true for the names of unmatched requests. There is no limit with these names. */
 export function isUnmatchedSeries({ limiter, limit }: UnmatchedSeries): boolean {
   return limit === NONE && limiter.endsWith(`/${NONE}`)
 }
 
-/** Called with decisions and their inputs. What it returns is not used. */
+/** Called with decisions and their inputs. Its result is not used. */
 export type OnDecision<Input> = (decision: Decision, input: Input) => void
 
 /** Returns a function that calls `onDecision` and never throws. */

@@ -26,10 +26,10 @@ import { decisionOf, receiptOf } from './receipt.ts'
 import { refuseReceipts } from './together.ts'
 import { noticeAdded, noticeDecision, thresholds } from './thresholds.ts'
 
-/** The limiters of each version of the package. */
+/** Marks the limiters of all versions of the package. */
 const LIMITER: unique symbol = Symbol.for('sluice.Limiter')
 
-/** A limiter of `createLimiter` or `stack`: of this copy of the package, or of another one. */
+/** A limiter of `createLimiter` or `stack`, from this copy of the package or another one. */
 export interface OwnLimiter<Input> extends Limiter<Input> {
   /** The names of the parts, joined. */
   readonly name: string
@@ -37,11 +37,11 @@ export interface OwnLimiter<Input> extends Limiter<Input> {
   /** The parts that make the charges. */
   readonly sources: readonly ChargeSource<Input>[]
   /**
-   * Ends a decision in one adjustment: replaces what its limits have charged by `actual`, past any limit, unless that is undefined, and
-   * gives its slots back if `releases` is true. Each happens once.
+   * Ends a decision in one adjustment. If `actual` is given, it replaces what the limits have charged, even beyond a limit. If `releases` is true, the slots
+   * are given back. Each of the two happens once.
    */
   end(decision: Decision, actual: ((limit: Limit) => number) | undefined, releases: boolean): MaybePromise<void>
-  /** Returns a limiter with the same limits, with each part changed. It is made once for each `id`. */
+  /** Returns a limiter with the same limits, in which each part is changed. It is made once for each `id`. */
   adapted(id: unknown, store: Store, change: (source: ChargeSource<Input>) => ChargeSource<Input>): OwnLimiter<Input>
 }
 
@@ -51,7 +51,7 @@ export function isOwn<Input>(limiter: Limiter<Input>): limiter is OwnLimiter<Inp
   return hasBrand(limiter, LIMITER)
 }
 
-/** Returns the parts of a limiter that was made by `createLimiter` or `stack`; nothing for any other limiter. */
+/** Returns the parts of a limiter that was made by `createLimiter` or `stack`. The list is empty for any other limiter. */
 export function chargeSourcesOf<Input>(limiter: Limiter<Input>): readonly ChargeSource<Input>[] {
   return isOwn(limiter) ? limiter.sources : []
 }
@@ -79,7 +79,7 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
   readonly #place: WaitPlace
   readonly #endings: Endings
   #isWarned = false
-  /** What adapters made of this limiter. */
+  /** The variants of this limiter that adapters have made. */
   readonly #adapted = new Map<unknown, DefaultLimiter<Input>>()
 
   readonly name: string
@@ -189,7 +189,7 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
     const unitsOf = typeof units === 'function' ? units : () => units
     const guarded = this.#guards()[0] ?? this
     return chain(guarded.#charges(input, 1), (charges) => {
-      // Nobody would release the slots of a penalty.
+      // Nothing would release the slots of a penalty.
       const added = charges.map(({ limit, policy }) =>
         policy.compiled.slots ? 0 : checkedCost(unitsOf(limit), 'units'),
       )
@@ -218,12 +218,12 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
     return keyed
   }
 
-  /** The adapted ones that are guarded. They count in the same place as this limiter. */
+  /** Returns the guarded variants. They count in the same place as this limiter. */
   #guards(): DefaultLimiter<Input>[] {
     return [...this.#adapted.values()].filter((each) => each.#store !== this.#store)
   }
 
-  /** Locks the keys of an input here and in what adapters made of this limiter. */
+  /** Locks the keys of an input here and in the variants of adapters. */
   #lock(input: Input, ms: number, mode: LockMode): MaybePromise<void> {
     const own = this.#guards().length === 0 ? [this] : []
     const done = collect([...this.#adapted.values(), ...own], (each) =>
@@ -241,12 +241,12 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
     })
   }
 
-  /** Waiters may have to wait longer than was predicted, or shorter. */
+  /** Wakes waiters: they may have to wait longer than predicted, or shorter. */
   #changed(charges: readonly Charge[]): void {
     for (const each of [this, ...this.#adapted.values()]) each.#place.queue?.wake(charges)
   }
 
-  // A function with a closure allocates the variables of the closure at each call, so those of rare cases are on their own.
+  // A function with a closure allocates the variables of the closure at each call, so rare cases have functions of their own.
   #consumeObserved(input: Input, options: ConsumeOptions | undefined): MaybePromise<Decision> {
     const isPublished = decisions.hasSubscribers
     const began = isPublished && !this.#store.sync ? performance.now() : undefined
@@ -279,7 +279,7 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
     return charges.then((known) => this.#take(store, known, mode))
   }
 
-  /** Requests that wait are served first: while there are any, a decision on the same limits and keys is a denial. */
+  /** Decides at once. Waiting requests are served first: while there are any, a decision on the same limits and keys is a denial. */
   #take(store: SyncStore, charges: readonly Charge[], mode: DecisionMode): MaybePromise<Decision> {
     const { queue } = this.#place
     if (queue?.isAheadOf(charges) === true) return queue.deny(store, charges)
@@ -297,7 +297,7 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
     const { queue } = this.#place
     if (queue?.isAheadOf(charges) === true) return queue.deny(store, charges)
     if (charges.length === 0) return combine(charges, undefined)
-    // Units that were charged before cost no reply of the store, and no promise of one.
+    // Units that were charged ahead need no reply of the store, and no promise.
     if (mode === 'consume' && store.recall?.(charges)) return noticed(mode, combine(charges, undefined))
     return noticed(mode, combine(charges, await perform(store, { kind: mode, charges, fresh: false })))
   }

@@ -13,11 +13,11 @@ import { reportLost } from './lost-slots.ts'
 import { noticeAdded } from './thresholds.ts'
 import type { WaitPlace } from './wait-place.ts'
 
-/** Decisions that were refunded or settled. That happens once. */
+/** Decisions that were refunded or settled. This happens once for each decision. */
 const settled = shared('settled decisions', () => new WeakSet<Decision>())
 /**
- * Decisions whose slots are being given back, or could not be. They are not renewed any more. One whose slots a store has given back at once holds
- * none, so it is not kept: that took 150 ns.
+ * Decisions whose slots are being given back, or could not be given back. They are not renewed any more. If a store gives slots back at once, the decision
+ * holds none, so it is not added here: this would take 150 ns.
  */
 const released = shared('released decisions', () => new WeakSet<Decision>())
 
@@ -28,7 +28,7 @@ const OVER =
   'A decision was refunded, settled or released after its receipt had ended, so nothing changes: another process may have done it. Increase ' +
   '`receiptFor`.'
 
-/** Renewals that are under way. What follows waits for them, since they move the slots. */
+/** Renewals that are under way. Other operations on these decisions wait for them, because a renewal changes the ticks of slots. */
 const renewals = shared('renewals', () => new Map<Decision, Promise<unknown>>())
 
 interface Ending {
@@ -42,7 +42,7 @@ interface Ending {
   readonly use: ReceiptUse | undefined
 }
 
-/** A part of a limiter, as far as it hears of lost slots. */
+/** The part of a charge source that receives lost slots. */
 type Source = Pick<ChargeSource<never>, 'owns' | 'slotLost'>
 
 /** Settles, releases and renews the decisions of a limiter. */
@@ -76,7 +76,7 @@ export class Endings {
     return this.#adjust(decision, charges, costs, releases)
   }
 
-  /** Charges actual costs, if they are given, and gives slots back. With a receipt, another process may have done it, or may do it. */
+  /** Charges actual costs, if they are given, and gives slots back. With a receipt, another process may do the same. */
   #adjust(
     decision: Decision,
     charges: readonly Charge[],
@@ -126,11 +126,11 @@ export class Endings {
     const store = storeOf(charges, this.#store)
     const receipt = receiptIn(decision)
     if (receipt !== undefined && isOver(receipt, store)) return false
-    // It lives for as long again.
+    // The receipt can be used for its whole time again.
     const keep = receipt && Math.ceil(store.clock.now()) + receipt.life
     const use = receipt && useOf(receipt, { settles: false, releases: false, keep: keep! })
     const done = chain(perform(store, { kind: 'renew', charges, renewed, receipt: use }), () => {
-      // Without an answer of the store, slots stay where they are, and the receipt ends as before.
+      // If the store does not answer, slots keep their ticks, and the receipt its end.
       if (receipt !== undefined && charges.some(({ at }, i) => renewed[i]!.units > 0 && renewed[i]!.at > at))
         receipt.until = Math.max(receipt.until, use!.keep)
       const isEnded = use?.isRepeated === true || released.has(decision)
@@ -166,9 +166,9 @@ export function wasSettled(decision: Decision): boolean {
   return settled.has(decision)
 }
 
-/** A failure of the store is a warning: the work is done, and its result must not be replaced. */
+/** Reports a failure of the store as a warning: the work of the request is done, and an error would replace its result. */
 function failed({ decision, charges, settles, releases, units, use }: Ending, error: unknown): void {
-  // The store does once what a receipt asks for, so it can be asked again.
+  // With a receipt, the store does each part only once, so it can be asked again.
   if (use !== undefined && settles) settled.delete(decision)
   // Slots can be given back again.
   if (releases) charges.forEach((charge, i) => isSettled(charge) || charge.markCharged(charge.at, -units[i]!))
@@ -197,7 +197,7 @@ function markReleased(charges: readonly Charge[]): void {
   }
 }
 
-/** Returns false for slots: they are given back, and not settled. */
+/** Returns false for slots, which are given back and not settled. */
 function isSettled({ policy }: Charge): boolean {
   return !policy.compiled.slots
 }
@@ -206,7 +206,7 @@ function holdsSlots(charge: Charge): boolean {
   return !isSettled(charge) && charge.charged > 0
 }
 
-/** Returns the store that has decided: an adapter may have guarded it. */
+/** Returns the store that has decided. It may be the guard of an adapter. */
 function storeOf([first]: readonly Charge[], store: Store): Store {
   return first?.policy.store ?? store
 }

@@ -2,11 +2,11 @@ import { refuse } from '../util/validate.ts'
 import type { Limiter } from './contract.ts'
 import { isOwn, type OwnLimiter } from './default-limiter.ts'
 
-// Limiters that are asked about one key, by their names: in a dashboard, and in a service.
+// Limiters that a dashboard and a service ask about single keys.
 
 /**
  * Returns a limiter whose inputs have one key each. Throws `INVALID_OPTION` for any other value of the option `limiters`.
- * @param forRules says what to do for rules, which have several keys. Absent: they were taken before
+ * @param forRules the part of the error that says what to do for rules, which have several keys. Absent: the caller has handled rules before
  */
 export function keyedLimiter(given: Limiter<never>, forRules?: string): OwnLimiter<never> {
   const isSingle = given !== undefined && given !== null && isOwn(given) && given.sources.length === 1

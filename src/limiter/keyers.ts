@@ -4,7 +4,7 @@ import { shown, SluiceError } from '../util/errors.ts'
 import { chain, collect, type MaybePromise } from '../util/maybe-promise.ts'
 import { needsCall, refuse, refuseUncalled } from '../util/validate.ts'
 
-/** Who is counted. A number or bigint counts as its decimal string. */
+/** The key that is counted. A number or bigint counts as its decimal string. */
 export type Key = string | number | bigint
 
 /** Returns the key of an input. Inputs with `undefined`, `null` or `''` share one bucket. */
@@ -25,9 +25,8 @@ export function everyone(): string {
 }
 
 /**
- * Makes one key out of several. Different parts never make the same key. A part may be missing; without any part there is no
- * key. For functions that are written in the call, `keyers<User>(…)` names their input. Throws `INVALID_OPTION` without a keyer, or for any
- * other value.
+ * Makes one key out of several. Different parts never make the same key. A part may be missing. Without any part there is no key. For functions that are
+ * written in the call, `keyers<User>(…)` sets the type of their input. Throws `INVALID_OPTION` without a keyer, or for any other value.
  * @example createLimiter({ keyer: keyers(byTenant, byUser), limits: perSecond(10) })
  * @example
  * createLimiter({
@@ -56,7 +55,7 @@ export const keyers: {
   return define('keyers', parts, compositeKeyer) as never
 }, 'keyers(byIP, byMethod)')
 
-/** How a function was made: by a factory of this package, from this data. */
+/** The factory of this package that has made a function, and the data that it was given. */
 interface Definition {
   readonly factory: string
   readonly given: readonly unknown[]
@@ -64,16 +63,16 @@ interface Definition {
 
 const definitions = shared('definitions', () => new WeakMap<object, Definition>())
 
-/** Notes how a factory made a function: another function that it makes of equal data does the same. */
+/** Notes how a factory made a function. Functions that a factory makes from equal data are equal. */
 export function define<Made extends object>(factory: string, given: readonly unknown[], made: Made): Made {
   definitions.set(made, { factory, given })
   return made
 }
 
-// Another copy of the package has a function of its own.
+// Another copy of the package has a function `everyone` of its own.
 define('everyone', [], everyone)
 
-/** Returns true for a function that this factory made, and for `keyers` with such a part. */
+/** Returns true for a function that a factory made, and for `keyers` with such a part. */
 export function isMadeBy(factory: string, made: unknown): boolean {
   const definition = definitions.get(made as object)
   if (definition === undefined) return false
@@ -84,8 +83,8 @@ export function isMadeBy(factory: string, made: unknown): boolean {
 }
 
 /**
- * Returns true for equal data. Functions are equal only if they are one function, or if one factory of this package made them of equal
- * data: their text does not show the variables that they use.
+ * Returns true for equal data. Functions are equal only if they are the same function, or if one factory of this package made them from equal data. The
+ * text of functions is not compared, because it does not show the variables that they use.
  */
 export function isEqual(one: unknown, other: unknown): boolean {
   if (Object.is(one, other)) return true

@@ -71,7 +71,7 @@ export function createLimiter<Input>(options: LimiterOptions<Input> | RulesLimit
   return new DefaultLimiter([builder], builder.store)
 }
 
-/** Returns what makes the charges of a limiter, and registers the limiter under its name. */
+/** Returns the charge builder of a limiter, and registers the limiter under its name. */
 function chargeBuilder<Input>(
   options: LimiterOptions<Input>,
   given: Store,
@@ -83,7 +83,7 @@ function chargeBuilder<Input>(
 }
 
 /**
- * Makes a limiter from rules. They bring the code for it. Throws as `createLimiter` does.
+ * Makes a limiter from rules. The rules contain the code for it. Throws as `createLimiter` does.
  * @param reader reads inputs. Default: they are plain objects
  */
 export function createRulesLimiter<Input>(
@@ -100,7 +100,7 @@ export function createRulesLimiter<Input>(
 /**
  * Makes one limiter of several with different keys, such as a limit for all users together and one for each user. Either all limits of all
  * limiters admit an input, or nothing is charged. It takes the options of the limiters and their one `store`, or limiters of `createLimiter`.
- * Its input has all that its limiters read.
+ * Its input must have everything that its limiters read.
  *
  * Throws as `createLimiter` does, with the place of the limiter, `STORE_MISMATCH` for limiters that do not share a store, `VERSION_MISMATCH` for a
  * limiter of another version of the package, and `INVALID_OPTION` without a limiter or for any other value.

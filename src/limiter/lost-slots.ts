@@ -6,7 +6,7 @@ import { observer, rarely } from '../util/warn.ts'
 import type { Decision } from './decision.ts'
 import { addSlots, type SlotCount } from './slots.ts'
 
-/** Slots of `concurrent` that a request has lost while it runs. Other requests may have them now. */
+/** Slots of `concurrent` that a running request has lost. Other requests may have taken them. */
 export interface LostSlots {
   /** The decision that has taken them. */
   readonly decision: Decision
@@ -20,7 +20,7 @@ export interface LostSlots {
   readonly slots: number
 }
 
-/** Called with slots that are lost. What it returns is not used. */
+/** Called with slots that are lost. Its result is not used. */
 export type OnSlotLost = (lost: LostSlots) => void
 
 /** Returns a function that calls `onSlotLost` and never throws. */

@@ -19,7 +19,7 @@ export type LimitFunc<Input> = (input: Input) => MaybePromise<Limit | readonly L
 /** A LimitFunc that returns no promise. */
 export type SyncLimitFunc<Input> = (input: Input) => Limit | readonly Limit[]
 /**
- * What a LimitFunc returns for an input that is not limited: an empty list.
+ * The result of a LimitFunc for an input that is not limited: an empty list.
  * @example createLimiter({ keyer, limits: (user: User) => (user.isAdmin ? unlimited : perMinute(100)) })
  */
 export const unlimited: readonly Limit[] = Object.freeze([])
@@ -35,10 +35,10 @@ export type SyncCostFunc<Input> = (input: Input, limit: Limit) => number
 /** The names of `StoreOptions`. */
 export const STORE_OPTIONS = ['store', 'lease', 'receiptFor', 'receiptSecret', 'shared'] as const
 
-/** Where a limiter, or a stack of limiters, keeps its counts. */
+/** Options about the counts of a limiter, or of a stack of limiters. */
 export interface StoreOptions {
   /**
-   * Where the counts are kept. The default is a new `memoryStore()`, with which each process counts alone. With a store such as
+   * The store that keeps the counts. The default is a new `memoryStore()`, with which each process counts alone. With a store such as
    * `redisStore(client)`, all processes count together.
    * @example createLimiter({ keyer, limits: perMinute(100), store: redisStore(client) })
    */
@@ -50,15 +50,16 @@ export interface StoreOptions {
    */
   readonly lease?: boolean | LeaseOptions
   /**
-   * How long a receipt can be used, in milliseconds or as a text such as `'1d'`, at most `'366d'`: from the first `receipt` of a decision on, and
-   * again from each `renew`. What was done with a receipt is kept for as long. Default: the longest window of the limits, at least an hour and at
-   * most a day. In a `stack` the longest one counts.
+   * How long a receipt can be used after the first `receipt` of a decision, and again after each `renew`: milliseconds, or a text such as `'1d'`, at
+   * most `'366d'`. The store remembers for the same time what was done with a receipt. Default: the longest window of the limits, at least an hour and
+   * at most a day. In a `stack`, the longest time applies.
    */
   readonly receiptFor?: Duration
   /**
-   * Signs receipts, so that nobody without the secret can make or change one: a text of at least 16 characters, from a random source. A list is for
-   * a change of the secret: the first one signs, and receipts with a signature of any are read. Receipts without one are `INVALID_RECEIPT`.
-   * `undefined`, as of an environment variable that is not set, is `INVALID_OPTION`. Default, without the option: receipts have a checksum only.
+   * A secret that signs receipts, so that only its owners can make or change one: a text of at least 16 characters, from a random source. Use a list to
+   * change the secret: the first one signs, and a receipt with a signature by any of them is valid. A receipt without a signature is
+   * `INVALID_RECEIPT`. `undefined`, such as from an environment variable that is not set, throws `INVALID_OPTION`. Without the option, receipts only
+   * have a checksum.
    * @example createLimiter({ keyer, limits, store, receiptSecret: process.env.RECEIPT_SECRET! })
    */
   readonly receiptSecret?: string | readonly string[]
@@ -75,15 +76,15 @@ export interface StoreOptions {
  */
 export interface LimiterOptions<Input> extends StoreOptions {
   /**
-   * Who is counted: a function that returns the key of an input, such as the address of a client or the id of a user. Inputs with equal keys share
+   * A function that returns the key of an input, such as the address of a client or the id of a user. Inputs with equal keys share
    * the quota, and all inputs without a key (`undefined`, `null` or `''`) share one.
    * @example createLimiter({ keyer: (user: { id: string }) => user.id, limits: perMinute(100) })
    * @example rateLimit({ keyer: byIP, limits: perMinute(100) })
    */
   readonly keyer: Keyer<Input>
   /**
-   * What is allowed: a limit such as `perMinute(100)`, a function that returns the limits of an input, or an array of both. With several limits,
-   * an input is admitted if all of them admit it, and otherwise it is charged to none.
+   * The limits: a limit such as `perMinute(100)`, a function that returns the limits of an input, or an array of both. With several limits, an input is
+   * admitted if all of them admit it. Otherwise it is charged to none.
    * @example createLimiter({ keyer, limits: [perSecond(10), perMinute(100)] })
    * @example createLimiter({ keyer, limits: ({ plan }: { plan: 'free' | 'paid' }) => perMinute(plan === 'paid' ? 1000 : 100) })
    */
@@ -100,8 +101,8 @@ export interface LimiterOptions<Input> extends StoreOptions {
    */
   readonly onDecision?: OnDecision<Input>
   /**
-   * Called when a request that runs has lost a slot of `concurrent`: a renewal has found the slot gone and could not take it again, because the key
-   * was reset, all other slots are taken, or the decision has a receipt. Another request may run in its place. It is called once for each decision
+   * Called when a running request has lost a slot of `concurrent`: a renewal did not find the slot, and could not take it again, because the key was
+   * reset, all other slots are taken, or the decision has a receipt. Another request may run in its place. It is called once for each decision
    * and limit. A promise is not awaited, and an error becomes the warning `SLUICE_OUTCOME`. In a `stack` each limiter calls its own. Default: the
    * warning `SLUICE_SLOT_LOST`, at most once a minute.
    * @example createLimiter({ keyer, limits: concurrent(10), onSlotLost: ({ limiter, slots }) => console.error(limiter, slots) })
@@ -117,16 +118,16 @@ export interface SyncLimiterOptions<Input> extends LimiterOptions<Input> {
   readonly cost?: SyncCostFunc<Input>
 }
 
-/** The rules of each version of the package. */
+/** Marks the rules of all versions of the package. */
 export const RULES: unique symbol = Symbol.for('sluice.Rules')
 
 /**
- * What the option `rules` expects: the rules of `sluice/rules`. Only they know how documents are matched, so that programs
- * without rules do not load it.
+ * The type of the option `rules`: the rules of `sluice/rules`. The code that matches documents is only there, so that programs without rules do not load
+ * it.
  */
 export interface RuleSource<Input> {
   /**
-   * Makes a limiter of them. Throws as `createLimiter` does.
+   * Makes a limiter from the rules. Throws as `createLimiter` does.
    * @param reader reads inputs. Default: they are plain objects
    */
   limiter(options: RulesLimiterOptions<Input>, reader?: InputReader<Input>): Limiter<Input>
@@ -136,13 +137,13 @@ export interface RuleSource<Input> {
 export interface RulesLimiterOptions<Input> extends StoreOptions {
   /** Rules of `sluice/rules`, in place of `keyer`, `limits` and `cost`. They may change while the limiter is in use. */
   readonly rules: RuleSource<Input>
-  /** The state of a policy is under this name and the policy's. Default `'rules'`. */
+  /** The first part of the name of each state. The name of the policy is the second part. Default `'rules'`. */
   readonly name?: string
-  /** Leases all policies that do not say `lease` themselves, as in `LimiterOptions`. Default false. */
+  /** Leases all policies that have no `lease` of their own, as in `LimiterOptions`. Default false. */
   readonly lease?: boolean | LeaseOptions
   /** Called with each decision, as in `LimiterOptions`. */
   readonly onDecision?: OnDecision<Input>
-  /** Called when a request that runs has lost a slot, as in `LimiterOptions`. */
+  /** Called when a running request has lost a slot, as in `LimiterOptions`. */
   readonly onSlotLost?: OnSlotLost
   /** Not with rules. */
   readonly keyer?: never
@@ -162,7 +163,7 @@ export const LIMITER_OPTIONS: readonly string[] = [
   'rules',
   'onSlotLost',
 ]
-/** Those of `createLimiter`. */
+/** The names of the options of `createLimiter`. */
 export const ALL_OPTIONS: readonly string[] = [...LIMITER_OPTIONS, 'onDecision']
 
 /** Returns the own options. Throws `INVALID_OPTION` or `UNKNOWN_OPTION` with the option, what was expected and what was given. */

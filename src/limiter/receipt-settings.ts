@@ -6,7 +6,7 @@ const HOUR = 3_600_000
 const DAY = 24 * HOUR
 /** The longest `receiptFor`. Longer than a year of any calendar. */
 export const LONGEST_LIFE: number = 366 * DAY
-/** The characters of a secret, at least, and how many secrets there may be. */
+/** The fewest characters of a secret, and the most secrets. */
 const SHORTEST_SECRET = 16
 const MOST_SECRETS = 10
 
@@ -14,7 +14,7 @@ const MOST_SECRETS = 10
 export interface ReceiptSettings {
   /** Milliseconds for which a receipt can be used; `undefined` for the default. */
   readonly life: number | undefined
-  /** The first one signs. A receipt with a digest of any of them is read. Without any, receipts are not signed. */
+  /** The first secret signs. A receipt with a digest of any of them is valid. Without secrets, receipts are not signed. */
   readonly secrets: readonly string[]
 }
 
@@ -23,12 +23,12 @@ interface ReceiptOptions {
   readonly receiptSecret?: string | readonly string[] | undefined
 }
 
-/** Checks the options about receipts. Throws `INVALID_OPTION`, which does not show a secret. */
+/** Checks the options about receipts. Throws `INVALID_OPTION`. The message does not contain a secret. */
 export function receiptSettings(options: ReceiptOptions): ReceiptSettings {
   const { receiptFor, receiptSecret } = options
   const life = receiptFor === undefined ? undefined : milliseconds('receiptFor', receiptFor)
   if (life !== undefined && life > LONGEST_LIFE) refuse('receiptFor', "at most '366d'", receiptFor)
-  // A secret that is `undefined`, such as one of an environment variable that is not set, is a mistake.
+  // A secret that is `undefined`, such as from an environment variable that is not set, is a mistake.
   if (!Object.hasOwn(options, 'receiptSecret')) return { life, secrets: [] }
   const secrets: readonly unknown[] = Array.isArray(receiptSecret) ? receiptSecret : [receiptSecret]
   const isRight = (each: unknown): boolean => typeof each === 'string' && each.length >= SHORTEST_SECRET
@@ -39,7 +39,7 @@ export function receiptSettings(options: ReceiptOptions): ReceiptSettings {
   return { life, secrets: secrets as readonly string[] }
 }
 
-/** Returns the longest time that the parts of a limiter say. By default it is an hour, or up to a day for limits with longer windows. */
+/** Returns the longest `receiptFor` of the parts of a limiter. Its default is an hour, or up to a day for limits with longer windows. */
 export function lifeOf(parts: readonly { readonly receipts: ReceiptSettings }[], limits: readonly Limit[]): number {
   const longest = limits.reduce((window, limit) => Math.max(window, limit.window), 0)
   const usual = Math.min(Math.max(HOUR, longest), DAY)

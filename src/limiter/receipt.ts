@@ -10,11 +10,11 @@ import { combine, type Decision } from './decision.ts'
 import { lifeOf, LONGEST_LIFE } from './receipt-settings.ts'
 
 /**
- * Receipts: what a decision has charged, as a short text that another process can settle.
+ * A receipt contains the charges of a decision as a short text, which another process can settle.
  *
- * `sluice2_`, 11 characters of a SHA-256 over the version and all that follows, and JSON as UTF-8, both in base64url. With a secret it is
- * `sluice2s_`, and 22 characters of an HMAC-SHA-256. The JSON is a list: an identity of the decision, the epoch millisecond at which the receipt
- * ends, and for each charge the limiter, the limit as data, the key, the cost, the tick of the charge and the units charged.
+ * It consists of `sluice2_`, 11 characters of a SHA-256 over the version and the rest, and JSON as UTF-8, both in base64url. With a secret, it begins with
+ * `sluice2s_` and 22 characters of an HMAC-SHA-256. The JSON is a list: an id of the decision, the epoch millisecond at which the receipt ends, and for
+ * each charge the limiter, the limit as data, the key, the cost, the tick of the charge and the charged units.
  */
 const FORMAT = 2
 const FORM = /^sluice([1-9]\d{0,3})(s?)_([\w-]+)$/
@@ -22,11 +22,11 @@ const FORM = /^sluice([1-9]\d{0,3})(s?)_([\w-]+)$/
 const CHECKSUM = { bytes: 8, characters: 11 }
 const DIGEST = { bytes: 16, characters: 22 }
 export const LONGEST_RECEIPT = 16_384
-/** The decisions whose receipts are known in this process. The oldest go first. */
+/** The most decisions whose receipts are kept in this process. The oldest are dropped first. */
 const MOST_DECISIONS = 10_000
-/** The policies that are kept for a store. */
+/** The most policies that are kept for a store. */
 const MOST_POLICIES = 1000
-/** Longer than any key, or name of a limiter with a policy. */
+/** The most characters of a key, and of the name of a limiter with a policy. Real ones are shorter. */
 const LONGEST_KEY = 256
 const LONGEST_NAME = 512
 /** 12 bytes in base64url. */
@@ -35,15 +35,15 @@ const ID = /^[\w-]{16}$/
 /** Milliseconds by which the clock of the process that made a receipt may be ahead. */
 const AHEAD = 60_000
 
-/** What is written of a charge, in this order. */
+/** The parts of a charge that are written, in this order. */
 const PARTS = ['limiter', 'limit', 'key', 'cost', 'at', 'charged'] as const
 
 type Noted = Pick<Charge, (typeof PARTS)[number]>
 
-/** What is known of a decision that has a receipt. */
+/** The data of a decision that has a receipt. */
 export interface Receipt {
   readonly id: string
-  /** Milliseconds for which it can be used, from the first one and from each renewal on. */
+  /** Milliseconds for which it can be used after the first receipt, and again after each renewal. */
   readonly life: number
   /** The epoch millisecond at which it ends. */
   until: number
@@ -52,7 +52,7 @@ export interface Receipt {
 const known = shared('receipts', () => ({
   receipts: new WeakMap<Decision, Receipt>(),
   decisions: new Map<string, Decision>(),
-  /** False as long as there is no receipt, so that nothing is looked up. */
+  /** False until there is a receipt, so that lookups are skipped. */
   isUsed: false,
 }))
 
@@ -64,12 +64,12 @@ function remember(receipt: Receipt, decision: Decision): void {
   known.decisions.set(receipt.id, decision)
 }
 
-/** Returns what is known of the receipts of a decision; `undefined` for a decision that has none. */
+/** Returns the data of a decision that has a receipt; `undefined` for any other decision. */
 export function receiptIn(decision: Decision): Receipt | undefined {
   return known.isUsed ? known.receipts.get(decision) : undefined
 }
 
-/** Returns how a store uses a receipt. A renewal keeps its note for longer. */
+/** Returns how a store uses a receipt. A renewal passes `keep`, so that the note is kept longer. */
 export function useOf(
   { id, until }: Receipt,
   { settles, releases, keep = until }: { settles: boolean; releases: boolean; keep?: number },
@@ -82,8 +82,8 @@ export function isOver({ until }: Receipt, store: Store): boolean {
 }
 
 /**
- * Returns the receipt of a decision. What was done with it before its first receipt is not in it. Throws `INVALID_OPTION`, `INVALID_RECEIPT` and
- * `EXPIRED_RECEIPT`.
+ * Returns the receipt of a decision. Charges that were settled or released before the first receipt are not in it. Throws `INVALID_OPTION`,
+ * `INVALID_RECEIPT` and `EXPIRED_RECEIPT`.
  */
 export function receiptOf<Input>(
   decision: Decision,
@@ -118,16 +118,16 @@ function secretsOf<Input>(sources: readonly ChargeSource<Input>[]): readonly str
   return sources.flatMap(({ receipts }) => receipts.secrets)
 }
 
-/** The charges that another process can settle. A decision without the store, a denial and a peek have charged nothing there. */
+/** Returns the charges that another process can settle. A decision without the store, a denial and a peek have charged nothing in the store. */
 function countedOf(decision: Decision): readonly Charge[] {
   const charges = chargesOf(decision)
   if (!decision.allowed || decision.degraded !== undefined) return []
-  // Slots that were given back are not charged any more.
+  // Slots that were given back are no longer charged.
   return charges.filter(({ allowed, cost, charged }) => allowed && (cost === 0 || charged > 0))
 }
 
 /**
- * Returns the decision of a receipt, for a limiter of these sources: the one in this process, or one with the same charges. Throws
+ * Returns the decision of a receipt, for a limiter with these sources. It is the decision of this process, or a new one with the same charges. Throws
  * `INVALID_RECEIPT`, `EXPIRED_RECEIPT`, `FOREIGN_RECEIPT`, and `VERSION_MISMATCH` for a receipt of another format.
  */
 export function decisionOf<Input>(text: string, sources: readonly ChargeSource<Input>[], store: Store): Decision {
@@ -165,7 +165,7 @@ function chargeOf(noted: Noted, store: Store, home: object): Charge {
 
 const policies = new WeakMap<Store, Map<string, Policy>>()
 
-/** Equal limits have one policy, for which a store computes what it needs once. */
+/** Returns a policy. Equal limits share one, so that a store computes its cache entry once. */
 function policyOf({ limiter, limit }: Noted, store: Store, home: object): Policy {
   const made = policies.get(store) ?? new Map<string, Policy>()
   policies.set(store, made)
@@ -189,7 +189,7 @@ function read(text: string, secrets: readonly string[]): { id: string; until: nu
   }
 }
 
-/** Returns the part behind the checksum, or the digest. */
+/** Returns the part after the checksum or the digest. */
 function checkedBody(text: string, secrets: readonly string[]): string {
   if (text.length > LONGEST_RECEIPT)
     throw invalid(`it has ${text.length} characters, and at most ${LONGEST_RECEIPT} are read`)
@@ -245,7 +245,7 @@ function expired({ until }: Pick<Receipt, 'until'>): SluiceError {
   )
 }
 
-/** Returns a checksum, or with a secret a digest that nobody else can make. */
+/** Returns a checksum, or with a secret a digest that only its owners can make. */
 function digestOf(body: string, secret: string | undefined): string {
   const encoder = new TextEncoder()
   if (secret === undefined)

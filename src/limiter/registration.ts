@@ -8,23 +8,23 @@ import { isEqual } from './keyers.ts'
 
 type Options = LimiterOptions<never> | RulesLimiterOptions<never>
 
-/** Identifies the counts of limiters. It is registered while one of them is in use. */
+/** Identifies the counts of limiters. It is registered while one of these limiters is in use. */
 interface Home {
   readonly options: Options
-  /** The home that was registered first under its name, so that it stays registered. */
+  /** The home that was registered first under the same name. This reference keeps it registered. */
   readonly first?: Home
 }
 
 const homes = shared('homes', () => new WeakMap<object, WeakValues<Home>>())
 
 /**
- * Makes what counts under a name on a store, and registers the name. Limiters whose definitions are equal data have one home, an object that
- * identifies their counts. Throws `DUPLICATE_LIMITER` when another limiter on the store has the name, unless one of the two is `shared`.
+ * Makes a limiter or a part of one, and registers its name on its store. Limiters whose definitions are equal share one home, an object that identifies
+ * their counts. Throws `DUPLICATE_LIMITER` if another limiter on the store has the name, unless one of the two is `shared`.
  */
 export function registered<Made>(name: string, store: Store, options: Options, make: (home: object) => Made): Made {
   const first = homes.get(store.place)?.get(name)
   const home = first === undefined ? { options } : homeBeside(first, name, options)
-  // Wrong options throw here, and the name stays free.
+  // If wrong options throw here, the name stays free.
   const made = make(home)
   const known = homes.get(store.place) ?? new WeakValues<Home>()
   homes.set(store.place, known)
@@ -51,7 +51,7 @@ export function isSharedHome(home: object): boolean {
 
 const PARTS = ['keyer', 'limits', 'cost', 'rules'] as const
 
-/** Limits of the same meaning are equal data, however they are written. */
+/** Returns a part of options. Limits are normalized, so that limits with the same meaning are equal data. */
 function partOf(options: Partial<Record<(typeof PARTS)[number], unknown>>, part: (typeof PARTS)[number]): unknown {
   const given = options[part]
   if (part !== 'limits' || given === undefined) return given

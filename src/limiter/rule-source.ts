@@ -9,7 +9,7 @@ import type { ReceiptSettings } from './receipt-settings.ts'
 export interface RulePlace<Input> extends LimiterPlace {
   /** How its requests are decided while the store does not answer. Default: as a policy says, or as the store does. */
   readonly onOutage?: Degraded | undefined
-  /** How its policies are leased, unless they say it themselves. Default: as the store does. */
+  /** How its policies are leased, unless they have settings of their own. Default: as the store does. */
   readonly lease?: LeaseSettings | undefined
   /** How its receipts are written and read. */
   readonly receipts: ReceiptSettings
@@ -43,7 +43,7 @@ export interface RulesInput {
   readonly path?: string | undefined
   /** The client's address. */
   readonly ip?: string | undefined
-  /** From names in any letter case to values. */
+  /** The headers: from names in any letter case to values. */
   readonly headers?: Readonly<Record<string, string | readonly string[] | undefined>> | undefined
   /** Values for all other conditions and keys, by their names. */
   readonly attributes?: Readonly<Record<string, unknown>> | undefined

@@ -14,23 +14,23 @@ interface Held {
 }
 
 const held = shared('held slots', () => new Map<Decision, Held>())
-/** The timers of decisions in a Worker. There each ends with its request, and nothing is kept of a request that was ended. */
+/** The timers of decisions in a Worker. A timer there ends with its request, so each decision has its own. */
 const ownTimers = new WeakMap<Decision, NodeJS.Timeout>()
 const timer = shared('renewal of slots', () => ({ id: undefined as NodeJS.Timeout | undefined, every: Infinity }))
 
-/** A slot is renewed after this part of its lease, so that two renewals can fail. */
+/** A slot is renewed after a third of its lease, so that two renewals can fail. */
 const PART = 3
-/** Batches in this time, and the shortest time between two in milliseconds. */
+/** The number of batches in a third of a lease, and the shortest time between two batches in milliseconds. */
 const BATCHES = 32
 const SHORTEST = 10
-/** A batch has at most so many renewals, or a sixteenth of all. */
+/** The most renewals of a batch. If a sixteenth of all decisions is more, a batch can have these. */
 const MOST_AT_ONCE = 64
-/** When slots are due that a store may have lost. */
+/** The value of `due` for slots that a store may have lost. */
 const AT_ONCE = -Infinity
 
 /**
- * Renews the slots of a decision until `dropSlots` is called. One timer, which keeps no process alive, serves all decisions. Slots that were taken
- * at once are renewed in batches over a sixth of their lease.
+ * Renews the slots of a decision until `dropSlots` is called. All decisions share one timer, which does not keep the process alive. Slots that were taken at
+ * the same time are renewed in batches, which are spread over a sixth of their lease.
  */
 export function holdSlots(decision: Decision, renew: Held['renew']): void {
   const lease = shortestLease(decision)
@@ -47,7 +47,7 @@ export function dropSlots(decision: Decision): void {
 
 function holdAlone(decision: Decision, renew: Held['renew'], lease: number): void {
   const each = { renew, lease, due: 0 }
-  // A request that was delayed is held already.
+  // A delayed request has a timer already.
   dropSlots(decision)
   ownTimers.set(
     decision,
@@ -86,8 +86,8 @@ function stop(): void {
 }
 
 /**
- * Renews the slots of a store that answers again. If it has lost them, they are taken again before requests can take them. Only many slots need
- * several batches.
+ * Renews the slots of a store that answers again. If the store has lost them, they are taken again before requests can take them. If there are many slots,
+ * this needs several batches.
  */
 function renewAt(place: Place): void {
   for (const [{ limits }, each] of held)
@@ -112,21 +112,21 @@ function renewDue(): void {
   if (every !== timer.every && held.size > 0) start(every)
 }
 
-/** Renews a decision. One whose slots are gone, such as after a reset, is not renewed again. After an error, the next turn tries again. */
+/** Renews a decision. If all its slots are lost, such as after a reset, it is not renewed again. After an error, the next turn tries again. */
 async function renewed(decision: Decision, { renew }: Held): Promise<void> {
   try {
     const answer = renew(decision)
     const isHeld = isPromise(answer) ? await answer : answer
-    // Others of its slots may still be held.
+    // Other slots of the decision may still be held.
     if (isHeld || holdsSlots(decision)) return
     held.delete(decision)
     clearInterval(ownTimers.get(decision))
   } catch {
-    // The store is away. A slot that is not renewed until its lease ends is free then.
+    // The store does not answer. A slot that is not renewed is free at the end of its lease.
   }
 }
 
-/** How many slots of a limit, for metrics. */
+/** The number of slots of a limit, for metrics. */
 export interface SlotCount {
   readonly limiter: string
   readonly limit: string

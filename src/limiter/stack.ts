@@ -13,8 +13,8 @@ import {
   validateOptions,
 } from './options.ts'
 
-// Interfaces, since an editor shows no doc-comments for the members of `Omit` and `Pick`.
-/** One limiter in the options of `stack`: options of `createLimiter`, without those that the stack has for all. */
+// These are interfaces, because an editor shows no doc-comments for the members of `Omit` and `Pick`.
+/** One limiter in the options of `stack`: options of `createLimiter`, without the options that are common to the stack. */
 export interface StackedLimiter<Input> extends LimiterOptions<Input> {
   /** Not in a limiter of a stack: it stands beside `limiters`. */
   readonly store?: never
@@ -56,11 +56,11 @@ export interface SyncStackOptions<Input> extends StackOptions<Input> {
   readonly store?: SyncStore
 }
 
-/** What all of these limiters take: the intersection of their inputs. */
+/** The input of all of these limiters: the intersection of their inputs. */
 export type InputOf<Limiters extends readonly StackedLimiter<never>[]> =
   Limiters[number] extends StackedLimiter<infer Input> ? Input : never
 
-/** What a stack of these limiters returns. */
+/** The return type of a stack of these limiters. */
 export type DecisionOf<Limiters, Given extends Store> = [Given, Limiters] extends [
   SyncStore,
   readonly SyncStackedLimiter<never>[],
@@ -91,7 +91,7 @@ export function limitersIn<Input>(options: StackOptions<Input>): (LimiterOptions
   )
 }
 
-/** Calls a function. An error that it throws says which limiter of a stack it is about. */
+/** Calls a function. Adds the place of the limiter in the stack to an error that it throws. */
 export function inLimiter<Result>(i: number, call: () => Result): Result {
   try {
     return call()

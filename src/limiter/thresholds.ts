@@ -6,10 +6,10 @@ import { isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import type { Decision } from './decision.ts'
 
 /**
- * The message on the channel `sluice:threshold`: a key has reached a part of a limit's capacity that `notifyAt` names.
+ * The message on the channel `sluice:threshold`: a key has reached a part of a limit's capacity that is in `notifyAt`.
  *
- * A process publishes it when a decision of `consume` or `wait`, a settlement or a penalty of its own crosses the part, at most once per
- * window for a key, a limit and a part. A denial of a key that has used up the capacity counts as a crossing, too.
+ * A process publishes it when its own decision of `consume` or `wait`, its settlement or its penalty crosses the part. It does so at most once per window
+ * for a key, a limit and a part. A denial of a key that has used the whole capacity also counts as a crossing.
  * @example
  * import { subscribe } from 'node:diagnostics_channel'
  * import type { ThresholdEvent } from 'sluice'
@@ -24,30 +24,30 @@ export interface ThresholdEvent {
   readonly limiter: string
   /** The limit that has `notifyAt`. */
   readonly limit: Limit
-  /** Who was counted: the key as a string. */
+  /** The key that was counted, as a string. */
   readonly key: string
   /** The part of the capacity that was reached, as in `notifyAt`. */
   readonly threshold: number
   /** Units that cannot be used now. At most the capacity, also with a debt. */
   readonly used: number
-  /** The capacity of the limit: `burst` or `capacity` where it has one, else the quota. */
+  /** The capacity of the limit: `burst` or `capacity` if it has one, else the quota. */
   readonly capacity: number
 }
 
 /** Where limiters publish that a key has reached a part of a limit. */
 export const thresholds: Channel<ThresholdEvent> = channel('sluice:threshold')
 
-/** The most crossings that are remembered. The oldest go first. */
+/** The most crossings that are remembered. The oldest are dropped first. */
 const MOST_CROSSINGS = 10_000
 
-/** The epoch millisecond until which each crossing is not published again. */
+/** For each crossing, the epoch millisecond until which it is not published again. */
 const crossings = shared('thresholds', () => ({
   until: new Map<string, number>(),
   places: new WeakMap<object, number>(),
   count: 0,
 }))
 
-/** Publishes what a decision has crossed. Without the store, nobody knows what is used. */
+/** Publishes the thresholds that a decision has crossed. If it was made without the store, the usage is unknown. */
 export function noticeDecision({ limits, degraded }: Decision): void {
   if (degraded !== undefined) return
   for (let i = 0; i < limits.length; i++) {
@@ -58,7 +58,7 @@ export function noticeDecision({ limits, degraded }: Decision): void {
   }
 }
 
-/** Publishes what units have crossed that were added to the keys of charges. It never fails: what was added is settled. */
+/** Publishes the thresholds that added units have crossed. It never fails, because the units are added already. */
 export function noticeAdded(store: Store, charges: readonly Charge[], units: readonly number[]): MaybePromise<void> {
   if (!thresholds.hasSubscribers) return
   const grown = charges.flatMap((charge, i) => {
@@ -77,7 +77,7 @@ export function noticeAdded(store: Store, charges: readonly Charge[], units: rea
     const peeked = perform(store, { kind: 'peek', charges: grown.map(({ now }) => now), fresh: true })
     return isPromise(peeked) ? peeked.then(noticed, () => undefined) : noticed(peeked)
   } catch {
-    // The store is away: nobody knows what is used.
+    // The store does not answer, so the usage is unknown.
   }
 }
 
@@ -102,13 +102,13 @@ function isFirst(charge: Charge, threshold: number): boolean {
   return true
 }
 
-/** Returns when a key may cross a part again: at the end of its window, where all units return together, else one window later. */
+/** Returns when a crossing can be published again: at the end of the window if all units return together, else one window later. */
 function windowEnd({ limit, resetAfter, policy }: Charge, now: number): number {
   const { algorithm } = policy.compiled
   return now + (algorithm.resetLag === undefined ? Math.min(limit.window, resetAfter) : limit.window)
 }
 
-/** Limiters of one name on several stores count separately. */
+/** Returns a number for the place of a store: limiters with one name on several stores count separately. */
 function placeNumber({ place }: Store): number {
   const number = crossings.places.get(place) ?? ++crossings.count
   crossings.places.set(place, number)

@@ -5,13 +5,13 @@ import { isEqual } from './keyers.ts'
 
 const ONE = { key: 'one key at a time', record: 'one key of one limiter at a time' } as const
 
-/** Throws `STORE_MISMATCH` for a store that cannot note a receipt together with what it settles. */
+/** Throws `STORE_MISMATCH` for a store that cannot write the note of a receipt in the transaction of a settlement. */
 export function refuseReceipts({ place: { together, name = 'This store' } }: Store): void {
   if (together !== 'record') return
   throw new SluiceError('STORE_MISMATCH', `${name} decides about ${ONE.record}, and a receipt is kept beside the key.`)
 }
 
-/** Throws `STORE_MISMATCH` for the parts of a limiter that can have several keys, on a store that cannot decide about these in one step. */
+/** Throws `STORE_MISMATCH` if the parts of a limiter can have several keys, and the store cannot decide about these in one step. */
 export function refuseApart<Input>([first, ...others]: readonly ChargeSource<Input>[], { place }: Store): void {
   const { together, name = 'this store' } = place
   if (together === undefined || first === undefined) return

@@ -13,7 +13,7 @@ import { combine, waitsForSlots } from './decision.ts'
 import type { QueueTools } from './queue/tools.ts'
 import type * as QueueCode from './queue/wait-queue.ts'
 
-// Where requests wait. Few programs wait, so the code of queues, in `queue/`, is loaded by the first limiter that needs it.
+// The places where requests wait. Few programs use `wait`, so the code in `queue/` is loaded by the first limiter that needs it.
 
 const queueTools: QueueTools = {
   NOT_LEASED,
@@ -37,7 +37,7 @@ const queueTools: QueueTools = {
   waitsForSlots,
 }
 
-/** Where requests can wait. The first one that waits makes the queue. */
+/** A place where requests can wait. The first request that waits creates the queue. */
 export interface WaitPlace {
   queue: QueueCode.WaitQueue | undefined
 }
@@ -59,10 +59,10 @@ type Code = typeof QueueCode
 let loaded: Code | undefined
 let loading: Promise<Code> | undefined
 
-/** Returns the code of queues. All who wait for it get one promise, so that they keep their order. */
+/** Returns the code of queues. All callers get the same promise, so that they keep their order. */
 export function queueCode(): Promise<Code> {
   loading ??= import('./queue/wait-queue.ts').catch((error: unknown) => {
-    // The next one tries again.
+    // The next call tries again.
     loading = undefined
     throw error
   })
@@ -71,7 +71,7 @@ export function queueCode(): Promise<Code> {
 
 /**
  * Returns the queue of a place; `undefined` until the code of queues is loaded.
- * @param code what `queueCode` has returned
+ * @param code the result of `queueCode`
  */
 export function queueIn(place: WaitPlace, code: Code | undefined = loaded): QueueCode.WaitQueue | undefined {
   loaded = code
@@ -79,11 +79,11 @@ export function queueIn(place: WaitPlace, code: Code | undefined = loaded): Queu
   return place.queue
 }
 
-/** Loads the code of queues, so that the first request that waits finds it. It never rejects: that request loads it again. */
+/** Loads the code of queues, so that the first request that waits does not have to. It never rejects: after an error, that request loads it again. */
 export async function loadQueues(): Promise<void> {
   try {
     loaded = await queueCode()
   } catch {
-    // The first request that waits is rejected.
+    // The first request that waits gets the error.
   }
 }

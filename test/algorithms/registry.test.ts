@@ -171,8 +171,8 @@ function inPage(file: string, parts: Readonly<Record<string, string>>): string {
   return text
 }
 
-const BEGIN = '// Written from the algorithms: `npm run record`.'
-const END = '// End of what is written.'
+const BEGIN = '// `npm run record` writes the following part from the algorithms.'
+const END = '// End of the part that `npm run record` writes.'
 
 const written: Readonly<Record<string, () => string>> = {
   'src/engine/factories.ts': () =>

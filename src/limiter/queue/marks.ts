@@ -2,15 +2,15 @@ import type { LockMode } from '../../engine/adjust.ts'
 import type { Charge, Policy, Store } from '../../stores/store.ts'
 import { tools } from './tools.ts'
 
-/** The limiter whose keys are marks. No limiter of a user has this name, which is not ASCII. */
+/** The limiter whose keys are marks. No limiter of a user has this name, because it is not ASCII. */
 const LIMITER = '·waiting'
-/** A mark is longer by so many milliseconds for each doubling of the wait: 100 ms after 1 ms, 1 s after a second, 2.2 s after an hour. */
+/** Milliseconds that each doubling of the wait adds to a mark: it is 100 ms after 1 ms, 1 s after a second, and 2.2 s after an hour. */
 const PER_DOUBLING = 100
-/** Marks that differ by less are of equal waits: one that is 1.4 times as long. */
+/** Marks that differ by less count as equal: one wait is less than 1.4 times as long as the other. */
 const MARGIN = PER_DOUBLING / 2
-/** Milliseconds between two looks at a line for which no other process waits. */
+/** Milliseconds between two checks of a line for which no other process waits. */
 const MARK_AGAIN = 50
-/** Milliseconds for which a process looks for others after it has waited, and asks often after it has seen one. */
+/** Milliseconds for which a process looks for other processes after it has waited, and asks often after it has seen one. */
 const REMEMBERED = 1000
 const MOST_LINES = 10_000
 
@@ -22,31 +22,31 @@ export interface Marking {
   readonly waited: number
 }
 
-/** What this process knows of the marks of a line. */
+/** The data of this process about the marks of a line. */
 interface Line {
-  /** When the latest mark of this process ends, at the latest. */
+  /** The latest time at which the last mark of this process can end. */
   own: number
   /** When the latest mark of another process ends. */
   other: number
-  /** When another process was seen. */
+  /** When another process was last seen. */
   seen: number
-  /** When this process has waited. */
+  /** When this process last waited. */
   waited: number
   /** When this process marks the line again. */
   due: number
 }
 
 /**
- * The order of processes whose requests wait for the same slots. The first waiter of each process locks out a key that nothing else uses: the
- * longer it has waited, the longer. The longest lock-out stays, so every process sees for how long others have waited. It stands back while that is
- * longer than its own wait by 1.4 times.
+ * The order of processes whose requests wait for the same slots. The first waiter of each process locks out a key that nothing else uses. The lock-out is
+ * longer if it has waited longer. The longest lock-out stays, so every process sees how long others have waited. A process stands back while another
+ * one has waited more than 1.4 times as long.
  *
- * A mark needs no name and no clean-up: it ends by itself. Nothing is marked in a store that only this process uses, and without waiters.
+ * A mark needs no name and no clean-up, because it ends by itself. There are no marks without waiters, and none in a store that only this process uses.
  */
 export class Marks {
-  /** In the order in which they were marked. */
+  /** The lines in the order in which they were marked. */
   readonly #lines = new Map<string, Line>()
-  /** The policies of marks, by those of the charges that wait. */
+  /** The policies of marks, by the policies of the waiting charges. */
   readonly #policies = new WeakMap<Policy, Policy>()
 
   /** Returns the index of the first line for which a request of another process has waited much longer; -1 for none. */
@@ -59,14 +59,14 @@ export class Marks {
     })
   }
 
-  /** True if another process has waited for a line in the last second. */
+  /** Returns true if another process has waited for a line in the last second. */
   isContested(name: string, now: number): boolean {
     return now - (this.#lines.get(name)?.seen ?? -Infinity) < REMEMBERED
   }
 
   /**
-   * Looks for marks before a request asks that waits for nobody in this process. Returns undefined if this process has not waited for the lines
-   * lately: there is nothing to look up.
+   * Reads marks of other processes before a request asks that waits for no other request in this process. Returns `undefined` if this process has not waited
+   * for these lines lately.
    */
   look(names: readonly string[], charges: readonly Charge[], waiter: Marking): Promise<unknown> | undefined {
     if (this.#lines.size === 0) return undefined
@@ -85,9 +85,9 @@ export class Marks {
   }
 
   /**
-   * Marks the line of a charge, if that is due, and looks for marks of other processes.
-   * @param waits false for a request that was admitted at once to the last slot, which marks nothing: its process never has to wait, and does not
-   * see the others otherwise
+   * Marks the line of a charge if a mark is due, and reads marks of other processes.
+   * @param waits false for a request that was admitted at once to the last slot. It only reads marks: a process that never has to wait would not see the
+   *   waiters of other processes otherwise
    */
   async mark(name: string, charge: Charge, waiter: Marking, waits = true): Promise<void> {
     if (tools.isMemoryPlace(waiter.store.place)) return
@@ -99,7 +99,7 @@ export class Marks {
     await this.#read(name, line, charge, waiter, waits ? lengthOf(waiter.waited) : 0)
   }
 
-  /** Reads the mark of a line, and then marks it for so many milliseconds, or longer. */
+  /** Reads the mark of a line, and then marks the line for at least `length` milliseconds. */
   async #read(name: string, line: Line, charge: Charge, waiter: Marking, length = 0): Promise<void> {
     try {
       const began = waiter.now
@@ -108,19 +108,19 @@ export class Marks {
       const read = tools.perform(waiter.store, { kind: 'peek', charges: [mark], fresh: true })
       await Promise.all([read, length > 0 && lock(waiter.store, mark, length, 'extend')])
       const ended = waiter.now
-      // What was read ends between these two, since it takes a time to read it.
+      // The mark ends between these two times, because reading it takes some time.
       const [earliest, latest] = [began + mark.retryAfter, ended + mark.retryAfter]
       line.other = earliest > line.own ? earliest : Math.min(line.other, earliest)
       line.own = Math.max(Math.min(line.own, latest), ended + length)
       if (line.other > began) line.seen = ended
     } catch {
-      // Then the processes have no order, and marks end by themselves.
+      // Without the store, the processes have no order. Marks end by themselves.
     }
   }
 
   /**
-   * A waiter leaves a line: its mark becomes that of the next one in this process, so that nobody stands back for it.
-   * @param next undefined for none
+   * A waiter leaves a line. The mark is replaced by that of the next waiter in this process, so that no process stands back for the one that has left.
+   * @param next `undefined` if there is no next waiter
    */
   async pass(name: string, charge: Charge, waiter: Marking, next: Marking | undefined): Promise<void> {
     const line = this.#lines.get(name)
@@ -131,7 +131,7 @@ export class Marks {
       line.own = waiter.now + length
       await lock(waiter.store, this.#markOf(name, charge), length, 'set')
     } catch {
-      // It ends by itself.
+      // The mark ends by itself.
     }
   }
 
@@ -143,7 +143,7 @@ export class Marks {
     return line
   }
 
-  /** A charge to the key that is the mark of a line, under the limit of what waits, so that the store needs nothing new for it. */
+  /** Returns a charge to the key that is the mark of a line. It has the limit of the waiting charge, so that the store has to set up nothing new. */
   #markOf(name: string, { policy }: Charge): Charge {
     const { limit, store, home } = policy
     const known =
@@ -157,7 +157,7 @@ function lock(store: Store, mark: Charge, ms: number, mode: LockMode): unknown {
   return tools.perform(store, { kind: 'lock', charges: [mark.copy()], ms, mode })
 }
 
-/** Returns the milliseconds for which a request that has waited so many is marked. */
+/** Returns the length of a mark in milliseconds, by the milliseconds that the request has waited. */
 function lengthOf(waited: number): number {
   return PER_DOUBLING * Math.log2(1 + Math.max(0, waited))
 }

@@ -11,8 +11,8 @@ import type * as worker from '../../util/worker.ts'
 import type * as decisions from '../decision.ts'
 
 /**
- * What the code of queues uses of the package. It gets them and imports only types: a module that both import would be in every bundle as a file of its
- * own, or in a function of its own where a bundler makes one file.
+ * The parts of the package that the code of queues uses. It receives them and imports only types: a bundler puts a module that both sides import into a
+ * file of its own, or into a function of its own if it makes one file.
  */
 export type QueueTools = Pick<typeof stores, 'Charge' | 'createPolicy' | 'perform'> &
   Pick<typeof checks, 'milliseconds' | 'refuse' | 'wholeNumber'> &
@@ -28,7 +28,7 @@ export type QueueTools = Pick<typeof stores, 'Charge' | 'createPolicy' | 'perfor
 
 export let tools: QueueTools
 
-/** Called before anything else of this folder. */
+/** Must be called before anything else in this folder. */
 export function takeTools(given: QueueTools): void {
   tools = given
 }

@@ -7,12 +7,12 @@ export interface Waiting {
   group: Group<this>
 }
 
-/** The waiters with one key of the first limiter. Turns go round by tenant. */
+/** The waiters with one key of the first limiter. Tenants are served in turn. */
 export interface Tenant<Waiter extends Waiting> {
   readonly name: string
-  /** Grows with each admitted waiter, so that the tenant that was served longest ago comes first. */
+  /** Grows with each admitted waiter. The tenant with the smallest number, which was served longest ago, comes first. */
   turn: number
-  /** In the order of their arrival. */
+  /** The waiters in the order of their arrival. */
   readonly waiters: Set<Waiter>
   readonly groups: Set<Group<Waiter>>
 }
@@ -21,14 +21,14 @@ export interface Tenant<Waiter extends Waiting> {
 export class Group<Waiter extends Waiting> {
   readonly name: string
   readonly tenant: Tenant<Waiter>
-  /** The names of the lines in which it can stand: one for each charge. */
+  /** The names of the lines in which the group can stand: one for each charge. */
   readonly lines: readonly string[]
   /** The cost of all waiters, for each charge. */
   readonly costs: number[]
-  /** In the order of their arrival. */
+  /** The waiters in the order of their arrival. */
   readonly waiters: Set<Waiter> = new Set<Waiter>()
   arrival = 0
-  /** The index of the line in which it stands; -1 for none. */
+  /** The index of the line in which the group stands; -1 for none. */
   place = -1
   #wake: () => void = () => undefined
   #isWoken = false
@@ -44,12 +44,12 @@ export class Group<Waiter extends Waiting> {
     return this.waiters.values().next().value
   }
 
-  /** From now on, `wake` ends the next sleep. */
+  /** Forgets earlier calls of `wake`. A later call ends the next sleep. */
   begin(): void {
     this.#isWoken = false
   }
 
-  /** Sleeps for so many milliseconds, or until `wake` is called. */
+  /** Sleeps for `ms` milliseconds, or until `wake` is called. */
   sleep(ms: number, clock: Clock | undefined): Promise<void> {
     if (this.#isWoken) return Promise.resolve()
     return new Promise((resolve) => {
@@ -67,15 +67,15 @@ export class Group<Waiter extends Waiting> {
   }
 }
 
-/** The groups that wait for one key under one limit, and the cost of all of their waiters. */
+/** The groups that wait for one key under one limit, and the cost of all their waiters. */
 interface Line<Waiter extends Waiting> {
   readonly groups: Set<Group<Waiter>>
   cost: number
 }
 
 /**
- * The order of waiters. A group stands in one line: that of the limit that has denied it last, or of a limit that others wait for before it.
- * So a tenant at its own limit delays nobody else under a limit that they share. Empty lines, groups and tenants are removed.
+ * The order of waiters. A group stands in one line: the line of the limit that has denied it last, or of a limit for which other groups wait before it. So a
+ * tenant that waits for its own limit does not delay others under a shared limit. Empty lines, groups and tenants are removed.
  */
 export class Turns<Waiter extends Waiting> {
   readonly #lines = new Map<string, Line<Waiter>>()
@@ -92,7 +92,7 @@ export class Turns<Waiter extends Waiting> {
     return this.#tenants.get(tenantName(charges))?.waiters.size ?? 0
   }
 
-  /** Returns the waiters of the tenant that has the most of them. */
+  /** Returns the waiters of the tenant with the most waiters. */
   longest(): ReadonlySet<Waiter> {
     let longest: ReadonlySet<Waiter> = new Set()
     for (const { waiters } of this.#tenants.values()) if (waiters.size > longest.size) longest = waiters
@@ -112,7 +112,7 @@ export class Turns<Waiter extends Waiting> {
     this.#countCosts(group, charges, 1)
   }
 
-  /** Removes a waiter. The next one in its line is woken. */
+  /** Removes a waiter, and wakes the next one in its line. */
   remove(waiter: Waiter): void {
     const { group } = waiter
     const { tenant } = group
@@ -134,7 +134,7 @@ export class Turns<Waiter extends Waiting> {
     group.wake()
   }
 
-  /** A waiter of the tenant was admitted: the turn goes to others. */
+  /** Notes that a waiter of the tenant was admitted. The next turn goes to another tenant. */
   served({ tenant }: Group<Waiter>): void {
     tenant.turn = ++this.#count
     const names = new Set<string>()
@@ -142,7 +142,7 @@ export class Turns<Waiter extends Waiting> {
     for (const name of names) this.firstIn(name)?.wake()
   }
 
-  /** Returns the index of a line in which others come before a group; -1 if there is none. */
+  /** Returns the index of a line in which another group comes first; -1 if there is none. */
   placeBehind(group: Group<Waiter>): number {
     const isBehind = (name: string): boolean => {
       const first = this.firstIn(name)
@@ -152,7 +152,7 @@ export class Turns<Waiter extends Waiting> {
     return group.lines.findIndex(isBehind)
   }
 
-  /** Moves a group to one of its lines; -1 for none. The first group of the line that it leaves is woken. */
+  /** Moves a group to one of its lines; -1 for none. Wakes the first group of the line that it leaves. */
   stand(group: Group<Waiter>, place: number): void {
     if (group.place === place) return
     const left = group.lines[group.place]
@@ -173,12 +173,12 @@ export class Turns<Waiter extends Waiting> {
     if (left !== undefined) this.firstIn(left)?.wake()
   }
 
-  /** True when a group waits for the key of a charge under its limit. */
+  /** Returns true if a group waits for the key of a charge under its limit. */
   isAheadOf(charge: Charge): boolean {
     return this.#lines.has(lineName(charge))
   }
 
-  /** Returns the cost of all who wait for the key of a charge under its limit. */
+  /** Returns the cost of all waiters for the key of a charge under its limit. */
   costAhead(charge: Charge): number {
     return this.#lines.get(lineName(charge))?.cost ?? 0
   }
@@ -228,7 +228,7 @@ function comesBefore<Waiter extends Waiting>(one: Group<Waiter>, other: Group<Wa
   return one.arrival < other.arrival
 }
 
-/** Requests without a cost have lines of their own: they wait for the end of a lock-out only. */
+/** Returns the name of a line. Requests without a cost have lines of their own, because they only wait for the end of a lock-out. */
 function lineName(charge: Charge): string {
   return `${charge.cost === 0 ? 'free ' : ''}${stateName(charge)}`
 }
@@ -237,7 +237,7 @@ function tenantName([first]: readonly Charge[]): string {
   return first === undefined ? '' : `${first.policy.limiter.length}:${first.policy.limiter}${first.key}`
 }
 
-/** Lengths come first, so that no text can pass for a boundary. */
+/** Returns the name of a key under a limit. Lengths come first, so that two different ones never have the same name. */
 function stateName({ policy: { limiter, limit }, key }: Charge): string {
   return `${limiter.length}:${limiter}${limit.name.length}:${limit.name}${key}`
 }

@@ -19,15 +19,15 @@ function longestWait({ maxWait = Infinity }: WaitOptions): number {
 const TOLERANCE = 2
 
 /**
- * A slot is renewed after this part of its lease, so that two renewals can fail. `holdSlots` does the same for requests that run. It is not used here,
- * because it does not follow the clock of the store, and would make the bundle of `sluice` alone larger than its bound.
+ * A slot is renewed after a third of its lease, so that two renewals can fail. `holdSlots` does the same for running requests. It is not used here,
+ * because it does not use the clock of the store, and would make the bundle of `sluice` alone larger than its bound.
  */
 const PART = 3
 
-/** The limiter that has made a decision: undoes it if nothing waits for it any longer, and renews its slots. */
+/** The limiter that has made a decision. It refunds a decision that is not needed any more, and renews slots. */
 type Owner = Pick<Limiter<never>, 'refund' | 'renew'>
 
-/** A request that waits to be admitted: its promise, and what can end it early. */
+/** A request that waits to be admitted: its promise, its deadline and its signal. */
 class Waiter implements Marking {
   readonly store: Store
   readonly charges: readonly Charge[]
@@ -38,10 +38,10 @@ class Waiter implements Marking {
   held: Decision | undefined
   isOver = false
   readonly owner: Owner
-  /** Called when it is not admitted or denied at once. */
+  /** Called when the request is neither admitted nor denied at once. */
   readonly waits: () => void
   readonly #maxWait: number
-  /** Measures the wait, if the store was given one. */
+  /** The clock that measures the wait, if the store was given one with timers. */
   readonly clock: Clock | undefined
   readonly #since: number
   readonly #ignoreAbort: () => void
@@ -51,9 +51,9 @@ class Waiter implements Marking {
   #settle!: { resolve(decision: Decision): void; reject(reason: unknown): void }
 
   /**
-   * `giveUp` is called when the signal is aborted or `maxWait` has passed. Throws the signal's reason when it is aborted
-   * already, and `INVALID_OPTION`.
-   * @param store its clock, if it was given one, measures the wait
+   * Throws `INVALID_OPTION`, and the reason of a signal that is aborted already.
+   * @param store if it was given a clock, this clock measures the wait
+   * @param giveUp called when the signal is aborted, or `maxWait` has passed
    */
   constructor(
     store: Store,
@@ -75,7 +75,7 @@ class Waiter implements Marking {
     this.promise = new Promise((resolve, reject) => {
       this.#settle = { resolve, reject }
     })
-    // For a waiter that did not come into the queue. Callers of `wait` get the rejection of their own promise.
+    // A waiter may be rejected before its promise has a listener. Callers of `wait` get a promise of their own.
     this.promise.catch(() => undefined)
     this.#maxWait = maxWait
     this.clock = store.clock.after === undefined ? undefined : store.clock
@@ -97,7 +97,7 @@ class Waiter implements Marking {
     return this.now - this.#since
   }
 
-  /** Returns why it cannot wait so many more milliseconds, with the decision that says so as `cause`. */
+  /** Returns the error of a request that cannot wait for `ms` more milliseconds. Its `cause` is the decision. */
   refusal(ms: number, cause: Decision): SluiceError | undefined {
     if (ms === Infinity) {
       const { cost, limit } = cause.binding!
@@ -110,7 +110,7 @@ class Waiter implements Marking {
     return new tools.SluiceError('WAIT_TOO_LONG', message, { cause })
   }
 
-  /** Resolves once the decision's delay has passed. Until then nobody else knows the decision, and can renew its slots. */
+  /** Resolves when the delay of the decision has passed. Renews its slots until then, because the caller does not have the decision yet. */
   hold(decision: Decision): void {
     this.held = decision
     if (decision.delay === 0) return this.#resolve(decision)
@@ -127,7 +127,7 @@ class Waiter implements Marking {
         this.#renewAfter(ms, decision)
         await this.owner.renew(decision)
       } catch {
-        // The store is away, and the next turn tries again.
+        // The store does not answer. The next turn tries again.
       }
     }
     this.#cancelRenewal = tools.sleep(ms, () => void renew(), this.clock)
@@ -156,8 +156,8 @@ class Waiter implements Marking {
 const MAX_QUEUE = 10_000
 
 /**
- * Serves waiters in turns: first come, first served for each key, and the keys of the first limiter in turn. The first waiter of a group asks the
- * store, sleeps until the time that the store names, and asks again. The others only sleep.
+ * Serves waiters in turn: first come, first served for each key, and the keys of the first limiter in turn. The first waiter of a group asks the store,
+ * sleeps until the time in the answer, and asks again. The others only sleep.
  */
 export class WaitQueue {
   readonly waiters: Set<Waiter> = new Set<Waiter>()
@@ -167,8 +167,8 @@ export class WaitQueue {
   #changes = 0
 
   /**
-   * Resolves once the charges are admitted and their delay has passed. Rejects with `WAIT_QUEUE_FULL`.
-   * @param waits called if they are not admitted or denied at once
+   * Resolves when the charges are admitted and their delay has passed. Rejects with `WAIT_QUEUE_FULL`.
+   * @param waits called if the charges are neither admitted nor denied at once
    */
   async enter(
     store: Store,
@@ -195,7 +195,7 @@ export class WaitQueue {
   }
 
   /**
-   * Asks until the charges are admitted. A Worker has no queue: it could not serve others with the timers of one request, nor learn that a request was
+   * Asks until the charges are admitted. A Worker has no queue: the timers of one request could not serve others, and it does not learn when a request has
    * ended.
    */
   async #serveAlone(waiter: Waiter): Promise<void> {
@@ -222,8 +222,8 @@ export class WaitQueue {
   }
 
   /**
-   * Rejects the newest waiter of the key that has the most of them, a new one included. Returns false if that is the new one: its key has as many
-   * waiters as any other.
+   * Rejects the newest waiter of the key with the most waiters, including the new one. Returns false if the new waiter is rejected, because its key has as
+   * many waiters as any other.
    */
   #makeRoom(added: Waiter, maxQueue: number): boolean {
     const longest = this.#turns.longest()
@@ -233,12 +233,12 @@ export class WaitQueue {
     return !isAdded
   }
 
-  /** True when a waiter is to be served before these charges. Without waiters, there is nothing to look up. */
+  /** Returns true if a waiter must be served before these charges. */
   isAheadOf(charges: readonly Charge[]): boolean {
     return this.waiters.size > 0 && charges.some((charge) => this.#turns.isAheadOf(charge))
   }
 
-  /** Denies charges that waiters are ahead of, until those are served. Charges nothing. */
+  /** Denies charges that have waiters before them. Charges nothing. */
   deny(store: Store, charges: readonly Charge[]): MaybePromise<Decision> {
     const behind = charges.map((charge) => withAhead(charge, this.#turns.costAhead(charge) + charge.cost))
     return tools.chain(decide(store, behind, 'peek'), ({ degraded }) => {
@@ -247,7 +247,7 @@ export class WaitQueue {
     })
   }
 
-  /** Asks again for the first waiters, of these charges or of all: states have changed, so that they wait shorter or longer. */
+  /** Asks again for the first waiters of these charges, or of all: states have changed, so they may wait shorter or longer. */
   wake(charges?: readonly Charge[]): void {
     if (this.waiters.size === 0) return
     this.#changes++
@@ -267,7 +267,7 @@ export class WaitQueue {
     }
   }
 
-  /** Asks for the first waiter of a group, unless others come before it. Then sleeps until it is time to ask again. */
+  /** Asks for the first waiter of a group, unless other groups come before it. Then sleeps until it is time to ask again. */
   async #askInTurn(group: Group<Waiter>, waiter: Waiter): Promise<void> {
     group.begin()
     const looked = group.place < 0 ? this.#marks.look(group.lines, waiter.charges, waiter) : undefined
@@ -293,17 +293,17 @@ export class WaitQueue {
       this.#admit(waiter, decision)
     } else if (!this.#refused(waiter, promisedWait(decision), decision)) {
       this.#stand(group, waiter, decision.limits.indexOf(decision.binding!))
-      // `wake` does not find a group that stands in no line yet.
+      // A call of `wake` did not find the group, because it did not stand in a line yet.
       const isOutdated = changesBefore !== undefined && changesBefore !== this.#changes
       if (isOutdated) return
-      // What is decided without the store says nothing about other processes.
+      // A decision without the store says nothing about other processes.
       if (decision.degraded === undefined && tools.waitsForSlots(decision.binding!)) this.#mark(group, waiter)
       const pause = decision.limits.some(tools.waitsForSlots) ? this.#pause(group, waiter) : 0
       return group.sleep(Math.max(promisedWait(decision), pause), waiter.clock)
     }
   }
 
-  /** Lets a request of another process go first that has waited longer. */
+  /** Waits for a request of another process that has waited longer. */
   #standBack(group: Group<Waiter>, waiter: Waiter, place: number): Promise<void> {
     this.#stand(group, waiter, place)
     if (waiter.denied === undefined) void this.#judge(waiter, costsOf(waiter))
@@ -315,7 +315,7 @@ export class WaitQueue {
     this.#marks.mark(lines[place]!, waiter.charges[place]!, waiter).catch(() => undefined)
   }
 
-  /** A request that took the last slot at once may come before others that wait in another process. */
+  /** Reads the marks of other processes after a request has taken the last slot at once: requests of other processes may have waited longer. */
   #notice({ lines }: Group<Waiter>, waiter: Waiter, { limits }: Decision): void {
     for (const [i, charge] of waiter.charges.entries())
       if (charge.policy.compiled.slots && limits[i]!.remaining === 0)
@@ -334,7 +334,7 @@ export class WaitQueue {
     if (left >= 0 && left !== place) this.#passMark(group.lines[left]!, waiter.charges[left]!, waiter)
   }
 
-  /** The mark of a line is no longer that of a waiter. */
+  /** Replaces the mark of a waiter that leaves a line. */
   #passMark(line: string, charge: Charge, waiter: Waiter): void {
     void this.#marks.pass(line, charge, waiter, this.#turns.firstIn(line)?.first)
   }
@@ -346,9 +346,9 @@ export class WaitQueue {
   }
 
   /**
-   * Rejects a waiter behind others at once if its wait is surely too long. Asks when a request would be admitted that costs as much as the waiter
-   * and all before it in its group: other groups may be served later. Where that is more than a limit ever admits at once, the rest of the
-   * wait is known when the turn of the waiter comes.
+   * Rejects a waiter behind others at once if its wait is certainly too long. It asks when a request with the cost of this waiter and of all before it in its
+   * group would be admitted. Other groups are not counted, because they may be served later. If this cost is more than a limit ever admits at once, the rest
+   * of the wait is only known when it is the turn of the waiter.
    */
   async #judge(waiter: Waiter, costs: readonly number[]): Promise<void> {
     try {
@@ -393,14 +393,14 @@ function holdOrRefuse(waiter: Waiter, decision: Decision): void {
   waiter.reject(refusal)
 }
 
-/** Milliseconds after which the first waiter for a slot asks again, and what is added at random. */
+/** Milliseconds after which the first waiter for a slot asks again, and the most that is added at random. */
 const ASK_AGAIN = 50
 const JITTER = 25
-/** The same while another process waits, too. A process with more than 10 groups of waiters asks less often: 1,000 times a second for all. */
+/** The same while another process also waits. A process with more than 10 groups of waiters asks less often: 1,000 times a second for all groups. */
 const ASK_SOON = 10
 const JITTER_SOON = 10
 
-/** Returns the milliseconds that a denied request surely has to wait. Nobody knows when a slot is released. */
+/** Returns the milliseconds that a denied request certainly has to wait. For a slot, the time is unknown and counts as 0. */
 function promisedWait({ limits }: Decision): number {
   let wait = 0
   for (const status of limits)
@@ -409,14 +409,14 @@ function promisedWait({ limits }: Decision): number {
   return wait
 }
 
-/** Decides charges. A wait can be long, so it never starts from an answer that a wrapper of the store remembers. */
+/** Decides charges. A wait can be long, so the answer must not be one that a wrapper of the store remembers. */
 function decide(store: Store, charges: readonly Charge[], mode: DecisionMode): MaybePromise<Decision> {
   return tools.chain(tools.perform(store, { kind: mode, charges, fresh: true }), (degraded) =>
     tools.combine(charges, degraded),
   )
 }
 
-/** Decides about a waiter. A strict limit counts each denial, so one that was denied before asks whether it would be admitted now. */
+/** Decides about a waiter. A strict limit charges each denial, so a waiter that was denied before first asks with a peek. */
 function ask(waiter: Waiter): MaybePromise<Decision> {
   const consume = (): MaybePromise<Decision> => decide(waiter.store, sameCharges(waiter), 'consume')
   if (waiter.denied === undefined || !waiter.charges.some(({ policy }) => policy.compiled.strict)) return consume()
@@ -432,12 +432,12 @@ function costsOf({ charges }: Waiter): number[] {
   return charges.map(({ cost }) => cost)
 }
 
-/** Returns a charge with a cost that includes those ahead of it, as far as its limit ever admits them at once. */
+/** Returns a charge whose cost includes the waiters before it, at most the capacity of its limit. */
 function withAhead({ policy, key, cost }: Charge, sum: number): Charge {
   return new tools.Charge(policy, key, Math.max(cost, Math.min(sum, policy.compiled.capacity)))
 }
 
-/** Returns the verdict of a charge. `isBehind`: waiters are ahead of it. */
+/** Returns the verdict of a charge. `isBehind`: there are waiters before it. */
 function verdictBehind(charge: Charge, behind: Charge, isBehind: boolean): Charge {
   const verdict = charge.copy()
   verdict.adopt(behind)
@@ -458,7 +458,7 @@ function queueFull(most: number, option: 'maxQueue' | 'maxPerKey'): SluiceError 
   )
 }
 
-/** Makes a queue. All queues have the same tools. */
+/** Makes a queue. All queues use the same tools. */
 export function createQueue(given: QueueTools): WaitQueue {
   takeTools(given)
   return new WaitQueue()
