@@ -31,8 +31,8 @@ import type { HttpAdapter } from '../../src/http/adapter.ts'
 import { checkMounts, type Layer, stackOf, watchMounts } from './mounted-late.ts'
 
 /**
- * Returns true when a middleware is mounted with `use`. It then does not run in a route: `request.route` is that of an earlier route
- * that called `next`, if there is one.
+ * Returns true if a middleware is mounted with `use`. It does not run in a route then: `request.route` is an earlier route that called `next`, if there is
+ * one.
  */
 function isMountedWithUse(app: Application, middleware: unknown): boolean {
   return [...routersIn(stackOf(app))].some(({ stack }) => stack.some(({ handle }) => handle === middleware))
@@ -44,7 +44,7 @@ interface Place {
   readonly numbers: readonly number[]
 }
 
-/** Yields an app and all routers within, each once: routers can contain each other. */
+/** Lists an app and all routers in it, each once: routers can contain each other. */
 function* routersIn(
   stack: readonly Layer[],
   numbers: readonly number[] = [],
@@ -57,8 +57,8 @@ function* routersIn(
 }
 
 /**
- * Makes a large body that has not arrived look complete. The error handler of Express reads a body to its end before it answers. With
- * this it answers at once, and the connection ends after the response.
+ * Makes a large body that has not arrived look complete. The error handler of Express reads a body to its end before it answers. With this function, it
+ * answers at once, and the connection ends after the response.
  */
 function skipLargeBody(request: Request): void {
   if (!hasUnreadBody(request) || !isLargeBody(request)) return
@@ -74,8 +74,8 @@ interface Route {
 const keys = new WeakMap<Application, WeakMap<Route, string>>()
 
 /**
- * Returns the key of a route, such as `GET /:id of router 2`: all its methods, since the client can choose any of them; its
- * pattern as it was declared; and the number of its router, since a router does not know the path it is mounted at.
+ * Returns the key of a route, such as `GET /:id of router 2`. It has all methods of the route, because the client can choose any of them, its declared
+ * pattern, and the number of its router, because a router does not know the path at which it is mounted.
  */
 function keyOfRoute(app: Application, route: Route): string {
   const known = keys.get(app) ?? new WeakMap<Route, string>()
@@ -88,7 +88,7 @@ function keyOfRoute(app: Application, route: Route): string {
   return key
 }
 
-/** Returns `''` for a route of the app itself. A router that was not mounted with `use` cannot be found. */
+/** Returns the place of a route; `''` for a route of the app itself. A router that was not mounted with `use` cannot be found. */
 function placeIn(app: Application, route: Route): string {
   const found = [...routersIn(stackOf(app))].find(({ stack }) =>
     stack.some((layer) => (layer.route as unknown) === route),
@@ -105,7 +105,7 @@ const client: ClientInfo<Request> = {
   isSet: (request) => isSetByApp(request, request.socket, request.ips),
 }
 
-/** An app trusts every proxy if it trusts an address that is reserved for documentation, 99 hops away. */
+/** Returns which proxies an app trusts. It trusts every proxy if it trusts an address that is reserved for documentation, 99 hops away. */
 function trustOf({ app }: Request): ProxyTrust {
   if (!app.get('trust proxy')) return 'nobody'
   const trusts = app.get('trust proxy fn') as (address: string, hops: number) => boolean
@@ -143,10 +143,9 @@ export const byHeader: (name: string) => SyncKeyer<Request> = byHeaderOf(nodeHea
 export const byMethod: SyncKeyer<Request> = byMethodOf((request) => request.method)
 
 /**
- * The pattern of the route, such as `GET /users/:id`, in the middleware of a route. Elsewhere all requests share one bucket,
- * and the process warning `SLUICE_NO_ROUTE` is emitted once for each app.
- * The key of a route in a router has the number of that router: `GET /:id of router 2`. This works for routers and apps that were
- * mounted with `use`; routes of all others with the same pattern share a bucket.
+ * The pattern of the route, such as `GET /users/:id`, in the middleware of a route. In any other middleware, all requests share one bucket, and the process
+ * warning `SLUICE_NO_ROUTE` is emitted once for each app. The key of a route in a router has the number of that router: `GET /:id of router 2`. This works
+ * for routers and apps that were mounted with `use`. In all others, routes with the same pattern share a bucket.
  * @example keyers(byIP, byRoute)
  */
 export const byRoute: SyncKeyer<Request> = define('byRoute', ['express'], (request: Request) => {
@@ -157,14 +156,13 @@ export const byRoute: SyncKeyer<Request> = define('byRoute', ['express'], (reque
 
 interface PathSource {
   readonly baseUrl: string
-  /** It is null for a URL without one. */
+  /** Null for a URL without a path. */
   readonly path: string | null
   readonly originalUrl: string
 }
 
 /**
- * Returns the path of the whole app that the router matches, also in a router that is mounted somewhere. If a middleware has rewritten the URL,
- * it also returns the one that the client sent.
+ * Returns the full path that the router matches, also in a mounted router. If a middleware has rewritten the URL, also returns the URL that the client sent.
  */
 export function pathsOf({ baseUrl, path, originalUrl }: PathSource): string | readonly string[] {
   const routed = baseUrl + (path ?? '')
@@ -187,9 +185,9 @@ export type RateLimitOptions = LimiterSource<Request> &
   HttpOptions<Request, Response> & {
     /**
      * Answers a denied request instead of the 429. The status 429, `Cache-Control: no-store`, `Retry-After` and the rate-limit
-     * headers are already set. It must send a response or call `next`, which undoes the first two. An error that it throws or
-     * passes to `next` undoes only the status. Its return value is not sent. If it does neither within ten seconds, the process
-     * warning `SLUICE_NOT_ANSWERED` is emitted once.
+     * headers are already set. It must send a response or call `next`. `next` undoes the status and `Cache-Control`. An error that it throws or passes to
+     * `next` undoes only the status. Its return value is not sent. If it does neither within ten seconds, the process warning `SLUICE_NOT_ANSWERED` is
+     * emitted once.
      */
     readonly onDenied?: OnDenied
   }
@@ -201,7 +199,7 @@ export type RateLimit = <Params, ResBody, ReqBody, Query, Locals extends Record<
   next: NextFunction,
 ) => void
 
-/** Is called with denials: see the option `onDenied`. */
+/** Called with denials: see the option `onDenied`. */
 export type OnDenied = (request: Request, response: Response, next: NextFunction, decision: Decision) => unknown
 
 const adapter: HttpAdapter<Request, Response, NextFunction, OnDenied> = {
@@ -236,7 +234,7 @@ const adapter: HttpAdapter<Request, Response, NextFunction, OnDenied> = {
     }),
 }
 
-/** Express takes `'route'` and `'router'` for the end of a route or router. */
+/** Returns true for an error. In Express, `'route'` and `'router'` mean the end of a route or router. */
 function isError(reason: unknown): boolean {
   return Boolean(reason) && reason !== 'route' && reason !== 'router'
 }

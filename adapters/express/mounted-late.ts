@@ -5,13 +5,13 @@ import { withChecks } from '../../src/http/checking.ts'
 /** An entry of a router of Express 4 or 5. */
 export interface Layer {
   readonly route?: { readonly stack: readonly Layer[] } | undefined
-  /** The middleware. That of a router has its entries. */
+  /** The middleware. If it is a router, `stack` has its entries. */
   readonly handle: ((...given: never[]) => unknown) & { readonly stack?: readonly Layer[] }
 }
 
 /** Returns the entries of an app, in order. */
 export function stackOf(app: Application): readonly Layer[] {
-  // In Express 4 reading `router` throws.
+  // In Express 4, reading `router` throws.
   const own = app as unknown as { readonly _router?: Router; readonly router: Router }
   const { _router: router = own.router } = own
   return router.stack
@@ -29,10 +29,10 @@ function isErrorHandler({ handle }: Layer): boolean {
   return handle.length === 4
 }
 
-/** The middlewares that are checked, until a warning was written for them. */
+/** The middlewares that are checked. A middleware with a warning is removed. */
 const watched = new WeakSet<object>()
 
-/** Warns of each middleware of an app that is mounted after all routes: these have answered before it is called. Throws for an app that was made by hand. */
+/** Warns about each middleware of an app that is mounted after all routes, because the routes answer before it is called. May throw for an app of a test. */
 export function checkMounts(app: Application): void {
   for (const [middleware, isLate] of placesIn(stackOf(app))) {
     if (!isLate) continue
@@ -41,7 +41,7 @@ export function checkMounts(app: Application): void {
   }
 }
 
-/** Returns the watched middlewares, and whether the first place of each is the last one of its app or router, after routes. */
+/** Returns the watched middlewares. The value is true if the first place of a middleware is after routes, at the end of its app or router. */
 function placesIn(stack: readonly Layer[], places = new Map<object, boolean>()): Map<object, boolean> {
   // Routers can contain each other.
   places.set(stack, false)
@@ -54,18 +54,18 @@ function placesIn(stack: readonly Layer[], places = new Map<object, boolean>()):
   return places
 }
 
-/** The channel of Node on which each response is published that was sent completely. */
+/** The channel of Node for responses that were sent completely. */
 const CHANNEL = 'http.server.response.finish'
-/** So many responses are watched after a middleware was created. Each takes less than a microsecond. */
+/** How many responses are watched after a middleware was created. A response takes less than a microsecond. */
 const WATCHED_RESPONSES = 1000
 
 let responsesLeft = 0
-/** The apps that a route has responded for. */
+/** The apps whose middlewares were checked after a response of a route. */
 const checkedApps = new WeakSet<Application>()
 
 /**
- * Checks where a middleware is mounted once a route of its app has responded: a middleware after all routes is not called then. It would
- * only notice a request that no route responds to.
+ * Checks where a middleware is mounted when a route of its app has responded. A middleware after all routes cannot check this itself, because it is only
+ * called for requests without a response.
  */
 export function watchMounts(middleware: object): void {
   watched.add(middleware)
@@ -80,11 +80,11 @@ function checkResponse(message: unknown): void {
       .request
     if (route !== undefined) checkApps(app)
   } catch {
-    // The request is none of Express, or its app was made by hand. An error of a subscriber would end the process.
+    // The request does not belong to Express, or its app is one of a test. An error in a subscriber would end the process.
   }
 }
 
-/** Checks the middlewares of an app, and of the apps that it is mounted in. */
+/** Checks the middlewares of an app, and of the apps in which it is mounted. */
 function checkApps(app: Application): void {
   if (checkedApps.has(app)) return
   checkedApps.add(app)

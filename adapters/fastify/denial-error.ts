@@ -4,8 +4,8 @@ import { denial, denialStatus } from '../../src/http/denial.ts'
 import type { HeaderOptions } from '../../src/http/headers/options.ts'
 
 /**
- * A denied request, for error handlers: what `onDenied: 'throw'` throws. Its message is the sentence of the problem details. The
- * rate-limit headers, `Retry-After` and `Cache-Control: no-store` are already set on the reply, and an error handler need not set them.
+ * The error of a denied request, which `onDenied: 'throw'` throws for error handlers. Its message is the `detail` of the problem details. The rate-limit
+ * headers, `Retry-After` and `Cache-Control: no-store` are already set on the reply, so an error handler does not have to set them.
  * @example
  * app.setErrorHandler((error, request, reply) => {
  *   if (error instanceof DenialError) return reply.code(error.statusCode).send({ error: 'slow down' })
@@ -22,7 +22,7 @@ export class DenialError extends Error {
   /** The decision, with the verdicts of all limits. */
   readonly decision: Decision
 
-  /** @param unit what limits count, as in the options of the headers */
+  /** @param unit the unit of limits, as in the options of the headers */
   constructor(decision: Decision, headers: Readonly<Record<string, string>>, unit?: HeaderOptions['unit']) {
     super((JSON.parse(denial(decision, { unit }).body) as { readonly detail: string }).detail)
     this.name = 'DenialError'
@@ -33,7 +33,7 @@ export class DenialError extends Error {
   }
 }
 
-/** Returns an `onDenied` that throws. The application may have set a longer `Retry-After`, so the headers are those of the reply. */
+/** Returns an `onDenied` that throws. The error has the headers of the reply, because the application may have set a longer `Retry-After`. */
 export function throwDenial(
   unit: HeaderOptions['unit'],
 ): (request: FastifyRequest, reply: FastifyReply, decision: Decision) => never {

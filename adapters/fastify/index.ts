@@ -28,15 +28,15 @@ declare module 'fastify' {
     rateLimit?: Decision
   }
   interface FastifyContextConfig {
-    /** The limits of this route, in place of those of the scopes around it. `false`: no limits. */
+    /** The limits of this route. They replace the limits of the scopes around it. `false`: no limits. */
     rateLimit?: RouteRateLimitOptions | false
   }
   interface FastifyInstance {
     /**
-     * Returns a hook that limits a route in addition to its scope: `onRequest`, `preValidation` or `preHandler`. It exists after
-     * `await app.register(rateLimit, …)`, also in the scopes within. The options are those of a route; the place is the hook.
-     * Throws `SluiceError` for wrong options, and `NOT_APPLICABLE` when it is not called as a method. A route that uses the hook
-     * where a response has begun already throws `NOT_APPLICABLE` when it is declared.
+     * Returns a hook that limits a route in addition to its scope: `onRequest`, `preValidation` or `preHandler`. This method exists after
+     * `await app.register(rateLimit, …)`, also in inner scopes. The options are those of a route, without `hook`: the place of the hook is used instead.
+     * Throws `SluiceError` for wrong options, and `NOT_APPLICABLE` if it is not called as a method. If a route uses the hook at a point where a response
+     * has begun already, the declaration of the route throws `NOT_APPLICABLE`.
      * @example app.post('/login', { preHandler: app.rateLimit({ limits: perMinute(5) }) }, login)
      */
     rateLimit(options: WithoutHook<RouteRateLimitOptions>): RateLimitHook
@@ -44,11 +44,11 @@ declare module 'fastify' {
 }
 
 /**
- * The options of a route, in `config.rateLimit` or for `app.rateLimit`. A route inherits every option of its scope that it does not
- * give itself, such as `keyer`, `cost`, `store`, `skip`, `headers`, `onDenied` and `hook`. It does not inherit `limits`, `limiter`,
- * `rules`, `name` and `shared`. In an inherited `store` it counts under its own name, such as `default POST /login`. With one of
- * `onDenied`, `message` and `statusCode` it inherits none of them, and with one of the options of the headers none of those. With a
- * `limiter` or `rules` it inherits neither keys, costs nor store.
+ * The options of a route, in `config.rateLimit` or for `app.rateLimit`. A route inherits every option of its scope that it does not have itself, such as
+ * `keyer`, `cost`, `store`, `skip`, `headers`, `onDenied` and `hook`. It does not inherit `limits`, `limiter`, `rules`, `name` and `shared`. In an inherited
+ * `store`, it counts under its own name, such as `default POST /login`. If a route has one of `onDenied`, `message` and `statusCode`, it inherits none of
+ * these. If it has one of the options of the headers, it inherits none of those. If it has a `limiter` or `rules`, it does not inherit keys, costs or
+ * store.
  */
 export type RouteRateLimitOptions =
   | RateLimitOptions
@@ -69,17 +69,16 @@ export type RateLimitOptions = LimiterSource<FastifyRequest> &
   HttpOptions<FastifyRequest, FastifyReply> & {
     /**
      * Answers a denied request instead of the 429. The status 429, `Cache-Control: no-store`, `Retry-After` and the rate-limit
-     * headers are already set. Its return value is sent. Without one it must send a reply: if it does not within ten seconds, the
-     * process warning `SLUICE_NOT_ANSWERED` is emitted once. `'throw'`: the denial is a {@link DenialError}, which the error handler of
-     * the scope receives.
+     * headers are already set. Its return value is sent. Without a return value, it must send a reply. If it does not do so within ten seconds, the process
+     * warning `SLUICE_NOT_ANSWERED` is emitted once. `'throw'`: the error handler of the scope receives a {@link DenialError}.
      * @example await app.register(rateLimit, { keyer: byIP, limits: perMinute(100), onDenied: 'throw' })
      */
     readonly onDenied?: OnDenied | 'throw'
-    /** When to decide. Use `'preHandler'` when keys or costs need the body or an authenticated user. Default `'onRequest'`. */
+    /** When to decide. Use `'preHandler'` if keys or costs need the body or an authenticated user. Default `'onRequest'`. */
     readonly hook?: Hook
   }
 
-/** Is called with denials: see the option `onDenied`. */
+/** Called with denials: see the option `onDenied`. */
 export type OnDenied = (request: FastifyRequest, reply: FastifyReply, decision: Decision) => unknown
 
 const adapter: HttpAdapter<FastifyRequest, FastifyReply, undefined, OnDenied> = {
@@ -95,7 +94,7 @@ const adapter: HttpAdapter<FastifyRequest, FastifyReply, undefined, OnDenied> = 
   headersSent: (reply) => reply.raw.headersSent,
   getStatus: (reply) => reply.raw.statusCode,
   markAborted: ({ raw }) => markAborted(raw),
-  // As bytes: Fastify adds a charset to a text with a JSON type.
+  // The body is sent as bytes, because Fastify adds a charset to a text with a JSON type.
   sendDenial: (reply, status, body) => void reply.code(status).send(Buffer.from(body)),
   onEnd: (reply, listener) => whenClosed(reply.raw, listener),
   isGone: (_request, { raw }) => isClosed(raw),
@@ -112,18 +111,18 @@ const adapter: HttpAdapter<FastifyRequest, FastifyReply, undefined, OnDenied> = 
 }
 
 /**
- * A plugin that limits the scope that it is registered in, and all scopes within: their routes, whenever they are declared, and
- * their 404 handlers. In a scope that is within a limited one it limits in addition, and inherits the options of a
- * route, except those that say which requests count: `skip`, `allow`, `address`, `cost`, `count`, `refundWhen`, `settleWith`, `resetWhen`. `config: { rateLimit: options }` gives a route its own limits instead, `config: { rateLimit: false }` none.
- * The decision is on `request.rateLimit`.
+ * A plugin that limits its scope and all inner scopes: their routes, even if they are declared earlier, and their 404 handlers. In a scope within a limited
+ * scope, it adds limits. It inherits the same options as a route, except those that say which requests count: `skip`, `allow`, `address`, `cost`, `count`,
+ * `refundWhen`, `settleWith`, `resetWhen`. `config: { rateLimit: options }` gives a route its own limits instead, and `config: { rateLimit: false }` gives
+ * it none. The decision is on `request.rateLimit`.
  *
- * When the app starts, it throws `SluiceError` for a wrong or unknown option, and `NOT_APPLICABLE` when it would limit nothing or
- * count requests twice. When it is called directly, as if it created a middleware, it throws `NOT_APPLICABLE` at once.
+ * When the app starts, it throws `SluiceError` for a wrong or unknown option, and `NOT_APPLICABLE` if it would limit nothing or count requests twice. If it
+ * is called directly, as if it created a middleware, it throws `NOT_APPLICABLE` at once.
  * @example await app.register(rateLimit, { keyer: byIP, limits: [perSecond(10), perMinute(100)] })
  */
 export const rateLimit: FastifyPluginAsync<RateLimitOptions> = fastifyPlugin(
   function rateLimit(scope: FastifyInstance, options: RateLimitOptions): Promise<void> {
-    // Throws synchronously: `app.register` takes a promise for a plugin, and may not notice its rejection.
+    // This throws synchronously: `app.register` also accepts a promise of a plugin, and may ignore its rejection.
     if (typeof scope?.addHook !== 'function')
       throw misuse(
         'rateLimit is a plugin that Fastify calls: write `app.register(rateLimit, { … })`, not `app.register(rateLimit({ … }))`.',

@@ -13,7 +13,7 @@ import type { SyncKeyer } from '../../src/limiter/keyers.ts'
 import { refuseOwnCall } from '../../src/util/validate.ts'
 import type { NodeHead } from '../../src/http/response/on-denied.ts'
 
-// A request through 32 proxies at an address that is reserved for documentation. An app that trusts all of them trusts every proxy.
+// A request through 32 proxies with an address that is reserved for documentation. An app that trusts all of them trusts every proxy.
 const PROXIES = 32
 const UNKNOWN_ADDRESS = '203.0.113.1'
 const PROBE = {
@@ -29,7 +29,7 @@ const client: ClientInfo<FastifyRequest> = {
   isSet: (request) => isSetByApp(request, request.socket, request.ips),
 }
 
-/** Fastify does not expose its `trustProxy`. But `ips` exists only with this option, and shows its effect on a request. */
+/** Returns which proxies an app trusts. Fastify does not expose its `trustProxy`, but `ips` exists only with this option, and shows its effect. */
 function trustOf(request: FastifyRequest): ProxyTrust {
   if (request.ips === undefined) return 'nobody'
   const probe = Object.create(request, { raw: { value: PROBE } }) as FastifyRequest
@@ -39,9 +39,9 @@ function trustOf(request: FastifyRequest): ProxyTrust {
 }
 
 /**
- * Returns true when `trustProxy` is a number. Since Fastify 5.12.1 a number trusts no proxy, without any message. A probe cannot
- * distinguish a number from a list of addresses, so this reads the options of the app. Fastify keeps them under a private symbol;
- * without it there is no warning in this case.
+ * Returns true if `trustProxy` is a number. Since Fastify 5.12.1, a number trusts no proxy, without any message. A probe cannot distinguish a number from a
+ * list of addresses, so this function reads the options of the app. Fastify keeps them under a private symbol. Without this symbol, there is no warning in
+ * this case.
  */
 function isCount(server: object | null): boolean {
   if (server === null) return false
@@ -91,12 +91,12 @@ export const byRoute: SyncKeyer<FastifyRequest> = (request) => {
   return routeKey(String(method), url)
 }
 
-/** Returns the path that the router matches, and the one that the client sent if `rewriteUrl` has changed it. */
+/** Returns the path that the router matches. If `rewriteUrl` has changed it, also returns the path that the client sent. */
 export function pathsOf({ url, originalUrl }: FastifyRequest): string | readonly string[] {
   return url === originalUrl ? routed(url) : [routed(url), routed(originalUrl)]
 }
 
-/** The router ignores the first character, whatever it is: `*login` is `/login`. It knows the URLs of two schemes. */
+/** Returns a URL as the router reads it. The router ignores the first character, so `*login` is `/login`. It accepts full URLs of two schemes. */
 function routed(url: string): string {
   return url.startsWith('/') || /^https?:\/\//i.test(url) ? url : `/${url.slice(1)}`
 }
@@ -126,9 +126,9 @@ export function headOf(reply: FastifyReply): NodeHead {
 const FOUND = 302
 
 /**
- * Fastify redirects with 302 unless a status was chosen. That of a denial is not the choice of the application: while the reply has it,
- * `reply.redirect` uses 302, and afterwards the reply knows again whether the application has chosen one. Fastify keeps this under a
- * private symbol; without it, a later redirect needs its status as an argument.
+ * Keeps the information whether the application has chosen a status. Fastify redirects with 302 unless a status was chosen, and the status of a denial is
+ * not the choice of the application. So `reply.redirect` uses 302 while the reply has the status of a denial, and the information is restored after
+ * that. Fastify keeps it under a private symbol. Without this symbol, a later redirect needs its status as an argument.
  */
 function keepChoice(reply: FastifyReply, denial: number): () => void {
   const { redirect } = reply

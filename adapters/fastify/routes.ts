@@ -12,23 +12,23 @@ export type LimitHook = (request: FastifyRequest, reply: FastifyReply, done: (er
 /** Creates the hook of a route from its `config.rateLimit`. Throws `SluiceError` for wrong options. */
 export type CreateHook = (options: never) => LimitHook
 
-/** A route with `config.rateLimit`: its limit is in place of those of the scopes around it. */
+/** A route with `config.rateLimit`. Its limit replaces those of the scopes around it. */
 export interface OwnRoute {
   readonly options: unknown
-  /** Hooks of the application may change it after the declaration. */
+  /** The route. Hooks of the application may change it after the declaration. */
   readonly route: Pick<RouteOptions, 'method'>
   readonly url: string
   readonly constraints?: unknown
   /** The `config.rateLimit` and the handler of the declaration. */
   readonly given?: unknown
   readonly handler?: unknown
-  /** Undefined until the app is ready, and when the options are not for this package. */
+  /** Undefined until the app is ready, and if the options are not for this package. */
   limit?: LimitHook
-  /** The scope limit that calls `limit`: the route was declared before this package was loaded, and has no hook of its own. */
+  /** The scope limit that calls `limit`. Set if the route was declared before this package was loaded, so that it has no hook of its own. */
   readonly caller?: object
 }
 
-/** A route that was seen when it was declared. It has its own hooks. */
+/** A route whose declaration this package has seen, so that it has its own hooks. */
 export interface DeclaredRoute extends OwnRoute {
   readonly scope: FastifyInstance
   /** When the limit decides. Undefined until the app is ready. */
@@ -38,8 +38,8 @@ export interface DeclaredRoute extends OwnRoute {
 }
 
 /**
- * Gives a route with `config.rateLimit` a hook for it. A hook at `preHandler` is only returned, in `last`. Without a `hook` in the
- * options it has both, since the scope says which of them limits. Returns `undefined` for any other route.
+ * Adds a hook to a route with `config.rateLimit`. A hook at `preHandler` is only returned, in `last`. If the options have no `hook`, the route gets both
+ * hooks, and the scope decides which of them limits. Returns `undefined` for any other route.
  */
 export function addOwnHook(
   route: RouteOptions,
@@ -80,7 +80,7 @@ export function createOwnLimit(
 
 /** Returns true for a GET route and its HEAD route. For a route at `/prefix` Fastify also declares `/prefix/`. */
 function sharesLimit(a: OwnRoute, b: OwnRoute): boolean {
-  // A hook of the application may have created options for each of them.
+  // A hook of the application may have created separate options for each route.
   const alike = a.options === b.options || (a.handler !== undefined && a.given === b.given && a.handler === b.handler)
   const [one, other] = [a, b].map(({ url }) => (url.endsWith('/') ? url : `${url}/`))
   const methods = [a.route.method, b.route.method]
@@ -97,7 +97,7 @@ function sharesLimit(a: OwnRoute, b: OwnRoute): boolean {
 function createFor(own: OwnRoute, inherited: GivenOptions, create: CreateHook): LimitHook {
   const { route, url, constraints = {}, options, caller } = own
   const { method } = route
-  // Any of an early GET route and its HEAD route can have the first request.
+  // If the route was declared before this package was loaded, either the GET route or its HEAD route can have the first request.
   const counted = caller !== undefined && method === 'HEAD' ? 'GET' : method
   const version = Object.keys(constraints as object).length === 0 ? '' : ` ${JSON.stringify(constraints)}`
   const name = limiterName(inherited, `${String(counted)} ${url}${version}`)
@@ -117,9 +117,9 @@ export interface Inheritable {
   readonly options: GivenOptions
 }
 
-/** What a limiter counts, and under which name, is its own. */
+/** Options that are never inherited: what a limiter counts, and its name. */
 const NEVER = ['limits', 'limiter', 'rules', 'name', 'shared']
-/** Options that belong together: one of them replaces all of the scope. */
+/** Options that belong together: a route with one of them inherits none of the group. */
 const GROUPS = [
   ['onDenied', 'message', 'statusCode'],
   ['count', 'refundWhen'],
@@ -127,8 +127,8 @@ const GROUPS = [
 ]
 
 /**
- * Adds the options of a scope to those of a route: all that the route does not give itself, except what is counted and its name. A
- * `limiter` and `rules` have their own keys, costs and store.
+ * Adds the options of a scope that a route does not have itself, except what is counted and its name. A `limiter` and `rules` have their own keys, costs and
+ * store.
  *
  * @param name the name of the limiter in a store that it shares with the limiter of the scope
  */
@@ -156,7 +156,7 @@ export function limiterName(scope: GivenOptions, place: string): string {
   return name.replace(/[^\x20-\x7e]/gu, (character) => `u+${character.codePointAt(0)!.toString(16)}`)
 }
 
-/** A request or an app instead of options is left to the check of the options. */
+/** Returns true for a plain object. Other values, such as a request or an app, are reported by the check of options. */
 function isOptions(own: unknown): own is GivenOptions {
   return (
     typeof own === 'object' && own !== null && [Object.prototype, null].includes(Object.getPrototypeOf(own) as null)
@@ -168,13 +168,13 @@ type CreateLimit = (scope: FastifyInstance, options: object) => LimitHook | unde
 
 /** The hooks at which a request can be limited, with the arguments `(request, reply, done)`. */
 const HOOKS = ['onRequest', 'preValidation', 'preHandler']
-/** All other hooks of a route. Their arguments differ, or the response has begun. */
+/** All other hooks of a route. They have other arguments, or run after the response has begun. */
 const OTHER_HOOKS = ['preParsing', 'preSerialization', 'onSend', 'onResponse', 'onError', 'onTimeout', 'onRequestAbort']
 
 const methods = new WeakSet<object>()
 const hooks = new WeakSet<object>()
 
-/** Creates the method `app.rateLimit`. Throws `NOT_APPLICABLE` when it has lost its app, and as `create` does. */
+/** Creates the method `app.rateLimit`. The method throws `NOT_APPLICABLE` if it is called without its app, and as `create` does. */
 export function routeHook(create: CreateLimit): (this: FastifyInstance, options: object) => LimitHook {
   function rateLimit(this: FastifyInstance | undefined, options: object): LimitHook {
     if (typeof this?.addHook !== 'function') throw calledWithoutApp()
@@ -194,7 +194,7 @@ export function routeHook(create: CreateLimit): (this: FastifyInstance, options:
   return rateLimit
 }
 
-/** Throws `NOT_APPLICABLE` for a route with a hook of `app.rateLimit` where it cannot limit, or with the method itself. */
+/** Throws `NOT_APPLICABLE` if a route has a hook of `app.rateLimit` at a point where it cannot limit, or the method itself as a hook. */
 export function checkRouteHooks(route: RouteOptions): void {
   const given = route as unknown as Readonly<Record<string, unknown>>
   const owner = `Route ${routeName(route.method, route.url)}`
@@ -218,7 +218,7 @@ export function routeName(method: unknown, url: string | undefined): string {
   return `${String(method)} ${JSON.stringify(url)}`
 }
 
-/** Makes the error for a limit in a place where it has no effect or another one than expected. */
+/** Returns the error for a limit in a place where it has no effect, or another effect than expected. */
 export function misuse(message: string): SluiceError {
   return new SluiceError('NOT_APPLICABLE', message)
 }

@@ -26,27 +26,27 @@ interface ScopeLimit extends Inheritable {
   readonly scope: Scope
   /** True once Fastify has put the hook of the scope on a route or a 404 handler. */
   attached: boolean
-  /** The hook of a limit at `preHandler` that runs after all others. */
+  /** The hook of a limit at `preHandler`, which runs after all other hooks. */
   last?: LimitHook
 }
 
 interface AppLimits {
   readonly app: Scope
   readonly scopeLimits: ScopeLimit[]
-  /** Those that were declared before this package was loaded are added at their first request. */
+  /** The routes with own limits. Routes that were declared before this package was loaded are added at their first request. */
   readonly ownRoutes: OwnRoute[]
   readonly scopesWithRoutes: Set<Scope>
-  /** What is checked when the app starts. */
+  /** The checks that run when the app starts. */
   readonly checks: (() => void)[]
 }
 
-// A scope inherits from the scope around it, so these properties also exist in all scopes within.
+// A scope inherits from the scope around it, so these properties also exist in all inner scopes.
 const APP_LIMITS = Symbol('sluice: limits of the app')
 const ON_REQUEST = Symbol('sluice: limit of the scope, onRequest')
 const PRE_HANDLER = Symbol('sluice: limit of the scope, preHandler')
 const OWN_ROUTE = Symbol('sluice: limit of the route')
 const SCOPE_LIMIT = { onRequest: ON_REQUEST, preHandler: PRE_HANDLER } as const
-/** The same symbol for all copies of this package in a process: each copy sees all apps, but one registers the limits. */
+/** All copies of this package in a process share this symbol: each copy sees all apps, but only one registers the limits. */
 const LIMITED = Symbol.for('sluice: limited')
 
 type Scope = FastifyInstance & {
@@ -58,22 +58,21 @@ type Scope = FastifyInstance & {
 type Config = Record<string | symbol, unknown> & { [OWN_ROUTE]?: OwnRoute | undefined }
 
 /**
- * Listens to every app of the process that is created from now on. Fastify tells a plugin only about routes that are declared
- * after it, and nothing about those of other scopes.
+ * Watches every app that is created from now on. This is necessary because a plugin of Fastify only sees routes that are declared after it, and none of
+ * other scopes.
  */
 export function watchApps(create: CreateHook): void {
   subscribe('fastify.initialization', (message) => {
     const app = (message as { fastify: Scope }).fastify
     watchApp(app, create)
-    // The default 404 handler again, since Fastify has set it before.
+    // Sets the default 404 handler again, because Fastify has set it before this function was called.
     ;(app as unknown as { setNotFoundHandler(): void }).setNotFoundHandler()
   })
 }
 
 /**
- * Limits every route of a scope, whenever it is declared, and its 404 handler. Routes with their own limit are excepted.
- * A scope within a limited one inherits its options.
- * Throws `NOT_APPLICABLE` when the scope already has a limit at this hook, and as `create` does.
+ * Limits every route of a scope, even if it is declared earlier, and its 404 handler. Routes with their own limit are left out. A scope within a limited
+ * scope inherits its options. Throws `NOT_APPLICABLE` if the scope already has a limit at this hook, and as `create` does.
  */
 export function limitScope(instance: FastifyInstance, given: object, create: CreateHook): void {
   const scope = instance as Scope
@@ -91,10 +90,10 @@ export function limitScope(instance: FastifyInstance, given: object, create: Cre
   scope[LIMITED] = true
   const { scopeLimits } = scope[APP_LIMITS] ?? watchApp(scope, create)
   scopeLimits.push(scopeLimit)
-  // `reply.callNotFound` runs the preHandler hooks again, as the hooks of a 404 handler without a route.
+  // `reply.callNotFound` runs the preHandler hooks again, as hooks of the 404 handler.
   const passed = hook === 'preHandler' ? new WeakSet<FastifyRequest>() : undefined
 
-  /** Creates the hook of one route or 404 handler. `request.routeOptions` makes an object at each read, so it is read once. */
+  /** Creates the hook of one route or 404 handler. `request.routeOptions` creates an object at each read, so it is read once. */
   function limitRoute(): LimitHook {
     let config: Config | undefined
     return function limitRequest(request, reply, done) {
@@ -108,7 +107,7 @@ export function limitScope(instance: FastifyInstance, given: object, create: Cre
     }
   }
 
-  /** Returns `undefined` for an early route that another scope limits. Throws `NOT_APPLICABLE` if it asks for another hook. */
+  /** Returns a route that was declared early; `undefined` if another scope limits it. Throws `NOT_APPLICABLE` if its options have another hook. */
   function ownRouteOf(request: FastifyRequest): OwnRoute | undefined {
     const { ownRoutes } = (request.server as Scope)[APP_LIMITS]!
     const { config, method, url = '' } = request.routeOptions
@@ -130,15 +129,15 @@ export function limitScope(instance: FastifyInstance, given: object, create: Cre
   addScopeHook(scopeLimit, hook, limitRoute)
 }
 
-/** Which requests count, and how much. A `skip` may leave out just the requests that a scope within limits. */
+/** Options that say which requests count, and how much. They are not inherited: a `skip` may leave out the requests that an inner scope limits. */
 const COUNTED = ['skip', 'allow', 'address', 'cost', 'count', 'refundWhen', 'settleWith', 'resetWhen']
 
-/** Adds what a scope inherits from a limited scope around it: what a route inherits, except which requests count. */
+/** Adds the options that a scope inherits from a limited scope around it: those that a route inherits, except `COUNTED`. */
 function within(outer: GivenOptions, given: object, prefix: string): GivenOptions {
   return withInherited(given, without(outer, COUNTED) as GivenOptions, limiterName(outer, prefix))
 }
 
-/** Returns the limit of a scope or of the nearest one around it: the one at `hook`, if it has two. */
+/** Returns the limit of a scope, or of the nearest limited scope around it. If that scope has two limits, returns the one at `hook`. */
 export function nearestLimit(instance: FastifyInstance, hook: Hook = 'onRequest'): Inheritable | undefined {
   for (let each = instance as Scope | null; each !== null; each = Object.getPrototypeOf(each) as Scope | null) {
     for (const at of [hook, 'onRequest', 'preHandler'] as const)
@@ -150,11 +149,10 @@ export function nearestLimit(instance: FastifyInstance, hook: Hook = 'onRequest'
 type CreateRouteHook = () => LimitHook
 
 /**
- * Adds the hook of a limit to its scope. A limit at `preHandler` also has `last`, for `appendLast`: the hook of the scope runs before the
- * hooks of routes, so it limits only where `last` is missing, since Fastify created the app before this package was loaded.
+ * Adds the hook of a limit to its scope. A limit at `preHandler` also has `last`, for `appendLast`. The hook of the scope runs before the hooks of routes,
+ * so it only limits routes without `last`: Fastify has created their app before this package was loaded.
  *
- * Fastify binds the hooks of a route one after another, first those of its scope. So `last` knows which bound hook of the scope is on the
- * same route.
+ * Fastify binds the hooks of a route one after another, and those of its scope first. So `last` can find the bound hook of the scope on the same route.
  */
 function addScopeHook(scopeLimit: ScopeLimit, hook: Hook, limitRoute: CreateRouteHook): void {
   const { checks: wanted } = scopeLimit.options
@@ -181,7 +179,7 @@ function addScopeHook(scopeLimit: ScopeLimit, hook: Hook, limitRoute: CreateRout
   scopeLimit.scope.addHook(hook as 'onRequest', withBind(bindOfScope, bindOfScope))
 }
 
-/** Returns the hooks of all limits at `preHandler` around a route or a 404 handler, the outermost first. */
+/** Returns the hooks of all limits at `preHandler` of the scopes around a route or a 404 handler, the outermost first. */
 function lastHooks(scope: Scope): LimitHook[] {
   const hooks: LimitHook[] = []
   for (let each: Scope | null = scope; each !== null; each = Object.getPrototypeOf(each) as Scope | null)
@@ -200,7 +198,7 @@ function watchApp(app: Scope, create: CreateHook): AppLimits {
     checkRouteHooks(route)
     const checkPlace = (): void => refuseMisplaced(route, scope, `Route ${routeName(route.method, url)}`)
     checkPlace()
-    // Hooks of the application run after this one, and may set the limit of the route.
+    // Hooks of the application run after this hook, and may set the limit of the route.
     scope.after(() => {
       limits.checks.push(checkPlace, () => refuseMisspelt(route, scope))
       const own = addOwnHook(route, { url, constraints, given, handler, scope })
@@ -225,7 +223,7 @@ function watchApp(app: Scope, create: CreateHook): AppLimits {
   return limits
 }
 
-/** Gives every 404 handler that an app sets from now on the limits at `preHandler`, as its last hooks. */
+/** Adds the limits at `preHandler` to every 404 handler that an app sets from now on, as its last hooks. */
 function watchNotFound(app: Scope, { checks }: AppLimits): void {
   type SetHandler = (this: Scope, options: object, handler?: unknown) => Scope
   const setHandler = app.setNotFoundHandler as unknown as SetHandler
@@ -239,7 +237,7 @@ function watchNotFound(app: Scope, { checks }: AppLimits): void {
   Object.assign(app, { setNotFoundHandler: watched })
 }
 
-/** Returns true for a route whose own limit runs after all other preHandler hooks. Call it when all plugins are loaded. */
+/** Returns true for a route whose own limit runs after all other preHandler hooks. Must be called after all plugins are loaded. */
 function isLast({ options, scope }: DeclaredRoute): boolean {
   const hook = hookIn(options)
   return (hook ?? nearestLimit(scope)?.hook) === 'preHandler'
@@ -253,7 +251,7 @@ function prepareOwnRoute(own: DeclaredRoute, routes: readonly OwnRoute[], create
     own.hook = isLast(own) ? 'preHandler' : 'onRequest'
     createOwnLimit(own, routes, nearest, create)
   }
-  // Other plugins, too, have options with this name.
+  // Other plugins also have options with this name.
   else if (scope[LIMITED] !== true && isOurs(own.options))
     throw misuse(
       `Route ${routeName(own.route.method, own.url)} has \`config.rateLimit\`, but rateLimit is not registered in its scope or a ` +
@@ -296,8 +294,8 @@ function hasRoutes({ scope, attached }: ScopeLimit, { app, scopesWithRoutes }: A
 }
 
 /**
- * Gives a route or a 404 handler hooks that run after all other preHandler hooks. Fastify reads the property when all plugins are
- * loaded, so that hooks that are added until then run before. The array that a reader gets is frozen: adding to it throws.
+ * Adds hooks to a route or a 404 handler that run after all other preHandler hooks. Fastify reads the property when all plugins are loaded, so hooks that are
+ * added before that run first. The array that a reader gets is frozen, so adding to it throws.
  *
  * @param lastHooks returns the hooks; they can change until all plugins are loaded
  */
@@ -318,7 +316,7 @@ function appendLast(hooked: { preHandler?: unknown }, lastHooks: () => readonly 
   })
 }
 
-/** Returns a hook that Fastify binds with `bind`, once for each route. Where it is called directly, `create` makes the hook of that call. */
+/** Returns a hook that Fastify binds with `bind`, once for each route. If it is called directly, `create` makes a hook for this call. */
 function withBind(create: CreateRouteHook, bind: CreateRouteHook): LimitHook {
   return Object.assign(((request, reply, done) => create()(request, reply, done)) satisfies LimitHook, { bind })
 }

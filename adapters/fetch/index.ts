@@ -28,14 +28,14 @@ export type { HeaderStyle } from '../../src/http/headers/types.ts'
 export type RateLimitOptions = LimiterSource<Request> &
   HttpOptions<Request, Response> & {
     /**
-     * Answers a denied request instead of the 429. `Cache-Control: no-store`, `Retry-After` and the rate-limit headers are added
-     * to its response, but not a status: use `status: 429`. A larger `Retry-After` of that response stays. If its promise is
-     * pending for ten seconds, the process warning `SLUICE_NOT_ANSWERED` is emitted once.
+     * Answers a denied request instead of the 429. `Cache-Control: no-store`, `Retry-After` and the rate-limit headers are added to its response. The status
+     * is not set: use `status: 429`. A larger `Retry-After` of that response stays. If its promise is pending for ten seconds, the process warning
+     * `SLUICE_NOT_ANSWERED` is emitted once.
      */
     readonly onDenied?: OnDenied
   }
 
-/** Is called with denials: see the option `onDenied`. */
+/** Called with denials: see the option `onDenied`. */
 export type OnDenied = (request: Request, decision: Decision) => MaybePromise<Response>
 
 /** Limits a handler. The handler receives all arguments of the runtime, unchanged. */
@@ -43,7 +43,7 @@ export type RateLimit = <In extends Request, Rest extends readonly unknown[]>(
   handler: (request: In, ...rest: Rest) => MaybePromise<Response>,
 ) => (request: In, ...rest: Rest) => Promise<Response>
 
-/** Takes the headers and the denial of a request before there is a response. */
+/** The headers and the denial of a request, before there is a response. */
 interface Draft {
   readonly request: Request
   readonly headers: Headers
@@ -54,7 +54,7 @@ interface Draft {
 
 const encoder = new TextEncoder()
 const decisions = shared('decisions of fetch', () => new WeakMap<Request, Decision>())
-/** The headers that a limit inside of others has removed: the drafts of the others, which are written later, may have them. */
+/** The headers that an inner limit has removed. The drafts of outer limits, which are written later, may have them. */
 const removals = shared('removed headers of fetch', () => new WeakMap<Request, Set<string>>())
 
 const adapter: HttpAdapter<Request, Draft, undefined, OnDenied> = {
@@ -76,7 +76,7 @@ const adapter: HttpAdapter<Request, Draft, undefined, OnDenied> = {
   removeHeader: ({ request }, name) => void removals.set(request, (removals.get(request) ?? new Set()).add(name)),
   headersSent: ({ end }) => end.response !== undefined,
   getStatus: ({ end }) => end.response!.status,
-  // As bytes: for a text, the platform would set a Content-Type.
+  // The body is sent as bytes: for a text, the platform would set a Content-Type.
   sendDenial: (draft, status, body) =>
     void (draft.denial = new Response(draft.isHead ? null : encoder.encode(body), { status })),
   onEnd: ({ end }, listener) => end.listen(listener),
@@ -112,9 +112,9 @@ export function rateLimitOf(request: Request): Decision | undefined {
 }
 
 /**
- * Limits web-standard handlers, `(request, …) => Response`: of Bun, Deno, workers, and route handlers of Next.js. The decision is
- * at `rateLimitOf(request)`. A header that the handler sets itself does not change.
- * Throws `SluiceError` for a wrong or unknown option. When a keyer or the store fails, the handler rejects with the error.
+ * Limits web-standard handlers, `(request, …) => Response`: of Bun, Deno, workers, and route handlers of Next.js. `rateLimitOf(request)` returns the
+ * decision. A header that the handler sets itself does not change. Throws `SluiceError` for a wrong or unknown option. If a keyer or the store fails, the
+ * handler rejects with the error.
  * @example
  * const limit = rateLimit({ keyer: byHeader('x-api-key'), limits: [perSecond(10), perMinute(100)] })
  * export const GET = limit((request) => Response.json({ left: rateLimitOf(request)?.remaining }))
@@ -180,9 +180,8 @@ export type IpKeyerOptions<Arguments extends readonly [Request, ...Rest] = reado
   AddressOptions<Arguments>
 
 /**
- * Returns a keyer for the client's address. A web-standard request has no address: `address` receives the arguments of the handler
- * and returns it. Use a header such as `X-Forwarded-For` only if your own proxy overwrites it; otherwise the client can write it.
- * IPv6 addresses are cut to a prefix.
+ * Returns a keyer for the client's address. A web-standard request has no address, so `address` receives the arguments of the handler and returns it. Use a
+ * header such as `X-Forwarded-For` only if your own proxy overwrites it. Otherwise the client can set it. IPv6 addresses are cut to a prefix.
  * Throws `INVALID_OPTION`, `UNKNOWN_OPTION`.
  *
  * @example

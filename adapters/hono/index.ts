@@ -33,7 +33,7 @@ export type { HeaderStyle } from '../../src/http/headers/types.ts'
 /** The options of {@link ipKeyer}. */
 export type IpKeyerOptions = SubnetOptions & Partial<AddressOptions<[context: Context]>>
 
-/** What the keyers here read of a context. They say nothing about its environment, so they fit apps with any environment. */
+/** The part of a context that the keyers of this module read. It has no environment, so the keyers fit apps with any environment. */
 export type AnyContext = Pick<Context, 'req'>
 
 // The address of the socket, which is the client's address if there is no proxy.
@@ -45,7 +45,7 @@ const client: ClientInfo<Context> = {
   isSet: (context) => isSocketSet(bindingsOf(context).incoming?.socket),
 }
 
-/** A context does not know its app, but the routes of an app are its own objects. */
+/** Returns an object that identifies the app. A context does not know its app, but each app has its own route objects. */
 function appOf(context: Context): object | undefined {
   return (context.req as Matched).matchedRoutes[0] ?? client.app(context)
 }
@@ -92,7 +92,7 @@ export const byHeader: (name: string) => SyncKeyer<AnyContext> = byHeaderOf(({ r
  */
 export const byMethod: SyncKeyer<AnyContext> = byMethodOf((context) => context.req.method)
 
-/** A route as Hono keeps it. Hono's own helpers for it would have to be loaded. */
+/** A route of Hono. The helpers of Hono for routes are not used, because they would have to be loaded. */
 interface Route {
   readonly method: string
   readonly path: string
@@ -105,11 +105,11 @@ interface Matched {
 }
 
 /**
- * The pattern of the route, such as `GET /users/:id`. In a middleware with a wildcard, as of `app.use`, it is the first route after
- * it that matches. Requests without a route share the pattern of the last middleware, such as `ALL /*`.
+ * The pattern of the route, such as `GET /users/:id`. In a middleware with a wildcard, such as of `app.use`, it is the first matching route after the
+ * middleware. Requests without a route share the pattern of the last middleware, such as `ALL /*`.
  *
- * Each method and each path of `app.on(methods, paths, …)` is a separate route here, because a context does not show that they were
- * declared together: use {@link routeKeyer} for them. `app.all` is one route for all methods.
+ * Each method and each path of `app.on(methods, paths, …)` is a separate route, because a context does not show that they were declared together. Use
+ * {@link routeKeyer} for them. `app.all` is one route for all methods.
  * @example keyers(byIP, byRoute)
  */
 export const byRoute: SyncKeyer<AnyContext> = (context) => {
@@ -120,7 +120,7 @@ export const byRoute: SyncKeyer<AnyContext> = (context) => {
 
 /**
  * Returns a keyer for the routes of an app, in which all methods and paths of one `app.on(methods, paths, …)` are one route, such as
- * `GET,POST /a,/b`. Routes that share one handler function count together. Throws `INVALID_OPTION` for what is no Hono app.
+ * `GET,POST /a,/b`. Routes that share one handler function count together. Throws `INVALID_OPTION` for anything but a Hono app.
  * @example
  * const app = new Hono()
  * app.use(rateLimit({ keyer: keyers(byIP, routeKeyer(app)), limits: perMinute(100) }))
@@ -152,7 +152,7 @@ function keysByHandler(routes: readonly Route[]): Map<object, string> {
   )
 }
 
-/** Returns the last handler of the route that a request matches: those before it are middleware, which routes may share. */
+/** Returns the last handler of the route that a request matches. Handlers before it are middleware, which routes may share. */
 function handlerOf(context: AnyContext): object {
   const route = routeOf(context)
   const { matchedRoutes } = context.req as Matched
@@ -164,7 +164,7 @@ function routeOf(context: AnyContext): Route | undefined {
   const { matchedRoutes, routeIndex } = context.req as Matched
   const current = matchedRoutes[routeIndex]
   if (!current?.path.endsWith('*')) return current
-  // The first route that is no middleware, as far as that is known: `app.use` and `app.all` have the method `ALL`.
+  // This is the first route that is certainly not a middleware: `app.use` and `app.all` both have the method `ALL`.
   return matchedRoutes.slice(routeIndex).find(({ method }) => method !== 'ALL') ?? matchedRoutes.at(-1)
 }
 
@@ -188,10 +188,10 @@ type AnyEnv = Context extends Context<infer E> ? E : never
 export type RateLimitOptions<E extends Env = BlankEnv> = LimiterSource<Context<E>> &
   HttpOptions<Context<E>, Response> & {
     /**
-     * Answers a denied request instead of the 429: it returns a response, or calls `next`. `context.json` and the like start
-     * with status 429. `Cache-Control: no-store`, `Retry-After` and the rate-limit headers are added to the response. A larger
-     * `Retry-After` of that response stays. `next` undoes the status and `Cache-Control`, and an error that it throws undoes the status. If its promise is pending for ten seconds, the process
-     * warning `SLUICE_NOT_ANSWERED` is emitted once.
+     * Answers a denied request instead of the 429: it returns a response, or calls `next`. Methods such as `context.json` start with status 429.
+     * `Cache-Control: no-store`, `Retry-After` and the rate-limit headers are added to the response. A larger `Retry-After` of that response stays. `next`
+     * undoes the status and `Cache-Control`, and an error that it throws undoes the status. If its promise is pending for ten seconds, the process warning
+     * `SLUICE_NOT_ANSWERED` is emitted once.
      */
     readonly onDenied?: OnDenied<E>
   }
@@ -212,7 +212,7 @@ function draftOf(context: Context): Headers {
   return draft
 }
 
-/** Does not read `context.res`: that creates a response whose headers replace those of the handler. */
+/** Returns a header that was set. It does not read `context.res`, because this creates a response whose headers replace those of the handler. */
 function headerOf(context: Context, name: string): string | undefined {
   return context.newResponse(null, 200).headers.get(name) ?? undefined
 }
@@ -241,7 +241,7 @@ const adapter: HttpAdapter<Context, Context, Next, OnDenied<AnyEnv>> = {
   getStatus: (context) => sentResponseOf(context)!.status,
   sendDenial(context, status, body) {
     context.res = context.newResponse(body, status as 429)
-    // These belong to this body, and not to one that replaces it.
+    // These headers belong to this body. Another body may replace it.
     for (const name of ['Content-Type', 'Cache-Control', 'Vary']) draftOf(context).delete(name)
   },
   onEnd(context, listener) {
@@ -270,10 +270,10 @@ const adapter: HttpAdapter<Context, Context, Next, OnDenied<AnyEnv>> = {
       () => watchedAnswer(context, onDenied, onDenied(context, goOn, decision), () => hasGoneOn),
     )
     return chain(answered, (answer) => {
-      // Hono takes an empty 200 for a response.
       if (context.finalized) return
+      // Without a response, this throws: Hono would answer with an empty 200.
       const denial = denialFrom(answer, 'a function that returns a Response or calls next')
-      // After something has read `context.res`, as `cors` does, Hono would use them instead of the headers of the denial.
+      // If a middleware such as `cors` has read `context.res`, Hono would use the headers of the draft instead of those of the denial.
       const theirs = [...denial.headers]
       for (const name of draftOf(context).keys()) context.header(name)
       // A response of `@hono/node-server` shares its headers with the context.
@@ -298,9 +298,9 @@ function startDenial(context: Context, status: number): Undo {
 }
 
 /**
- * Creates a middleware for an app, a path or a route, in Hono 4. The decision is at `context.get('rateLimit')`. A header that the
- * handler sets on its response does not change, unless another middleware has read `context.res` before, as `cors` does: then Hono
- * uses the header of the limit. An error of a keyer or of the store goes to the `onError` of the app.
+ * Creates a middleware for an app, a path or a route, in Hono 4. `context.get('rateLimit')` returns the decision. A header that the handler sets on its
+ * response does not change, unless another middleware, such as `cors`, has read `context.res` before: Hono uses the header of the limit then. An error of
+ * a keyer or of the store goes to the `onError` of the app.
  * Throws `SluiceError` for a wrong or unknown option.
  * @example app.use(rateLimit({ keyer: byIP, limits: [perSecond(10), perMinute(100)] }))
  * @example

@@ -3,7 +3,7 @@ import type { NodeResponse } from '../../src/http/response/node.ts'
 import type { NodeRequest } from '../../src/http/response/unread-body.ts'
 import { ResponseEnd } from '../../src/http/response/web.ts'
 
-/** What `@hono/node-server` passes to an app, directly or as the `server` of another environment. */
+/** The bindings that `@hono/node-server` passes to an app, directly or as the `server` of another environment. */
 interface NodeBindings {
   readonly incoming?: NodeRequest & {
     readonly socket: NodeResponse & { readonly remoteAddress?: string; readonly server?: object }
@@ -17,7 +17,7 @@ interface NodeBindings {
   readonly server?: NodeBindings
 }
 
-/** Returns the request and response of Node. Other runtimes have none, and may have other values of these names. */
+/** Returns the request and response of Node. Other runtimes have none, and may have other values with these names. */
 export function bindingsOf({ env }: Context): NodeBindings {
   const bindings = env as NodeBindings | undefined
   return [bindings, bindings?.server].find(isOfNode) ?? {}
@@ -51,9 +51,9 @@ export function responseEndOf(context: Context): ResponseEnd {
   return end
 }
 
-/** Delivers `context.res` whenever it is read. Hono reads it last, when no middleware can replace it any more. */
+/** Delivers `context.res` each time it is read. The last read is by Hono, when no middleware can replace it any more. */
 function deliverOnRead(context: Context, end: ResponseEnd): void {
-  // Another version of this package may have defined the property, too.
+  // Another version of this package may have defined the property before.
   const before = Object.getOwnPropertyDescriptor(context, 'res')
   function set(response: Response): void {
     end.withdraw()
@@ -65,7 +65,7 @@ function deliverOnRead(context: Context, end: ResponseEnd): void {
     if (!context.finalized || response === end.response) return response
     const delivered = end.deliver(response)
     if (delivered === response) return response
-    // First `undefined`: otherwise Hono would copy the headers of the previous response.
+    // The property is set to `undefined` first. Otherwise Hono would copy the headers of the previous response.
     setResponse(context, undefined)
     setResponse(context, delivered)
     return delivered
@@ -90,7 +90,7 @@ export function sentResponseOf(context: Context): Response | undefined {
   const { outgoing } = bindingsOf(context)
   if (outgoing === undefined) return ends.get(context)?.response
   if (!outgoing.headersSent) return undefined
-  // When only Hono handled an error, its response is not in `context.res`.
+  // If Hono itself has handled an error, its response is not in `context.res`.
   const { statusCode: status } = outgoing
   const known = context.finalized && context.res.status === status && !context.res.headers.has(ALREADY_SENT)
   return known ? context.res : new Response(null, { status, headers: outgoing.getHeaders() as Record<string, string> })

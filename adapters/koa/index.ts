@@ -35,7 +35,7 @@ import {
 import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import { refuseOwnCall } from '../../src/util/validate.ts'
 
-/** What the keyers here read of a context. They say nothing about its state, so they fit apps with any state. */
+/** The part of a context that the keyers of this module read. It has no state, so the keyers fit apps with any state. */
 export type AnyContext = Pick<Context, 'app' | 'method' | 'req'>
 
 const client: ClientInfo<Context> = {
@@ -46,7 +46,7 @@ const client: ClientInfo<Context> = {
   isSet: (context) => isSetByApp(context, context.req.socket, context.ips),
 }
 
-/** A proxy replaces a header with another name. It only appends to X-Forwarded-For. */
+/** Returns which proxies an app trusts. A proxy appends to X-Forwarded-For, and replaces a header with any other name. */
 function trustOf({ app }: Context): ProxyTrust {
   if (!app.proxy) return 'nobody'
   return app.maxIpsCount > 0 || app.proxyIpHeader.toLowerCase() !== 'x-forwarded-for' ? 'some' : 'everybody'
@@ -83,8 +83,9 @@ export const byHeader: (name: string) => SyncKeyer<AnyContext> = byHeaderOf(({ r
 export const byMethod: SyncKeyer<AnyContext> = byMethodOf((context) => context.method)
 
 /**
- * The pattern of the route, such as `GET /users/:id`, with `@koa/router`. Elsewhere all requests share one bucket, and the
- * process warning `SLUICE_NO_ROUTE` is emitted once for each app. In the middleware of a router it is the pattern of the route that will answer. All methods of a route count together.
+ * The pattern of the route, such as `GET /users/:id`, with `@koa/router`. Outside of a router, all requests share one bucket, and the process warning
+ * `SLUICE_NO_ROUTE` is emitted once for each app. In the middleware of a router, it is the pattern of the route that will answer. All methods of a route
+ * count together.
  * @example keyers(byIP, byRoute)
  */
 export const byRoute: SyncKeyer<AnyContext> = define('byRoute', ['koa'], (context: AnyContext) => {
@@ -130,7 +131,7 @@ export interface RateLimitState {
   rateLimit?: Decision
 }
 
-/** The members that are declared by name, without those of any other name, which have the type `any`. */
+/** The members of a type with a declared name, without its index signatures, which have the type `any`. */
 export type Declared<Type> = {
   [
     Name in keyof Type as string extends Name ? never : number extends Name ? never : symbol extends Name ? never : Name
@@ -139,8 +140,8 @@ export type Declared<Type> = {
 
 /**
  * The options of {@link rateLimit}: those of `createLimiter` or a `limiter`, and those of the HTTP responses. A request is the
- * context of Koa. `State` and `Custom` are the types of the app, as in `new Koa<State, Custom>()`. By default they are
- * what is declared in `DefaultState` and `DefaultContext`.
+ * context of Koa. `State` and `Custom` are the types of the app, as in `new Koa<State, Custom>()`. By default they are the declared members of
+ * `DefaultState` and `DefaultContext`.
  */
 export type RateLimitOptions<State = Declared<DefaultState>, Custom = Declared<DefaultContext>> = LimiterSource<
   ParameterizedContext<State, Custom>
@@ -148,8 +149,8 @@ export type RateLimitOptions<State = Declared<DefaultState>, Custom = Declared<D
   HttpOptions<ParameterizedContext<State, Custom>, Response> & {
     /**
      * Answers a denied request instead of the 429. The status 429, `Cache-Control: no-store`, `Retry-After` and the rate-limit
-     * headers are already set. `next` undoes the first two, and an error that it throws undoes the status. If its promise is pending for ten seconds, the process warning
-     * `SLUICE_NOT_ANSWERED` is emitted once.
+     * headers are already set. `next` undoes the status and `Cache-Control`, and an error that it throws undoes the status. If its promise is pending for
+     * ten seconds, the process warning `SLUICE_NOT_ANSWERED` is emitted once.
      */
     readonly onDenied?: OnDenied<State, Custom>
   }
@@ -161,11 +162,11 @@ export type OnDenied<State = Declared<DefaultState>, Custom = Declared<DefaultCo
   decision: Decision,
 ) => unknown
 
-// Uses the response of Node where Koa's response does the same, but checks the name of every header first.
+// The adapter uses the response of Node where possible, because the response of Koa checks the name of every header first.
 const adapter: HttpAdapter<Context, Response, Next, OnDenied<DefaultState, DefaultContext>> = {
   getMethod: (context) => context.req.method,
   getRequestHeader: ({ req }, name) => nodeHeader(req, name),
-  // Routers match `path`, which a middleware can rewrite. It is null for a URL without one.
+  // Routers match `path`, which a middleware can rewrite. It is null for a URL without a path.
   getPath: ({ path, originalUrl }) => (path === originalUrl ? path : [(path as string | null) ?? '', originalUrl]),
   getAddress: addressOf,
   getApp: (context) => context.app,
@@ -177,7 +178,7 @@ const adapter: HttpAdapter<Context, Response, Next, OnDenied<DefaultState, Defau
   getStatus: (response) => response.res.statusCode,
   markAborted: ({ res }) => markAborted(res),
   sendDenial(response, status, body) {
-    // Not with \`response.status\`: it refuses statuses that have no name.
+    // `response.status` is not used, because it refuses statuses without a name.
     response.res.statusCode = status
     if (response.req.httpVersionMajor < 2) response.message = ''
     Object.assign(response, { _explicitStatus: true })
@@ -203,7 +204,7 @@ const adapter: HttpAdapter<Context, Response, Next, OnDenied<DefaultState, Defau
   },
 }
 
-/** Does `beginDenial`. In Koa, a status that the user has set is not changed by a body. */
+/** Calls `beginDenial`. Marks the status as explicit, because Koa would change it when a body is set. */
 function startDenial(context: Context, status: number): Undo {
   const response = context.response as Response & { _explicitStatus?: boolean }
   const { _explicitStatus: wasExplicit = false } = response
@@ -259,16 +260,15 @@ const RETRY_AFTER = 'retry-after'
 const keeping = new WeakSet<Application>()
 
 /**
- * Keeps headers on the response of an uncaught error. Koa removes all headers before it answers such an error, and then sets the
- * `headers` of the error. The rate-limit headers do not change, since the request was counted. The error is not modified: it may be
- * the same object for all requests.
+ * Keeps headers on the response of an uncaught error. Koa removes all headers before it answers such an error, and then sets the `headers` of the error. The
+ * rate-limit headers stay, because the request was counted. The error is not modified, because it may be the same object for all requests.
  */
 function keepHeadersOnErrors(app: Application): void {
   if (keeping.has(app)) return
   keeping.add(app)
   const { onerror } = app.context
   function keepHeaders(this: Context, error: Error): void {
-    // Koa calls it at the end of every response, without an error.
+    // Koa also calls `onerror` at the end of every response, without an error.
     const latest = (error as Error | null) === null || this.headerSent ? undefined : latestPass(adapter, this)
     if (latest !== undefined) setAtEnd(this.res, keptNames(this, latest))
     onerror.call(this, error)
@@ -276,7 +276,7 @@ function keepHeadersOnErrors(app: Application): void {
   Object.assign(app.context, { onerror: keepHeaders })
 }
 
-/** The headers of all limits, and those of a denial that `onDenied` has thrown: it is not cached. */
+/** Returns the names of the headers of all limits. For a denial that `onDenied` has thrown, also returns those that prevent caching and give the wait. */
 function keptNames({ res, state }: Context, { headers }: Pass): readonly string[] {
   const { limits } = headers.decision
   const written = headers.parts.flatMap(({ config }) => writtenHeaders(config, limits))
@@ -284,7 +284,7 @@ function keptNames({ res, state }: Context, { headers }: Pass): readonly string[
   return [...written, EXPOSE_HEADERS, ...(isDenial ? ['cache-control', RETRY_AFTER, RETRY_AFTER_MS] : [])]
 }
 
-/** Sets the headers of these names that a response has now again when it is sent. */
+/** Remembers the present values of some headers, and sets them again when the response is sent. */
 function setAtEnd(res: Context['res'], names: readonly string[]): void {
   const { end } = res
   const kept = names.flatMap((name) => (res.hasHeader(name) ? [[name, String(res.getHeader(name))] as const] : []))

@@ -39,12 +39,12 @@ import type { Limiter } from '../../src/limiter/limiter.ts'
 import { LIMITER_OPTIONS } from '../../src/limiter/options.ts'
 import { exceptionOf } from './exceptions.ts'
 
-/** Is called with denials: see the option `onDenied`. */
+/** Called with denials: see the option `onDenied`. */
 export type OnDenied = (context: ExecutionContext, decision: Decision) => unknown
 
 type Limited = NestRequest & { rateLimit?: Decision }
 
-/** How a call is read, with or without an HTTP response. */
+/** The part of the adapters that reads a call, with or without an HTTP response. */
 const requestAdapter: Pick<
   HttpAdapter<object, Exchange, undefined, OnDenied>,
   'getMethod' | 'getRequestHeader' | 'getPath' | 'getAddress' | 'getApp' | 'getDecision' | 'setDecision' | 'sendDenial'
@@ -74,12 +74,12 @@ function appOf(request: object): object | undefined {
 }
 
 /**
- * What a middleware decided about a request of GraphQL, or a client of a gateway, before its first field or message. Each field and
- * each message counts, also of one limit: a client chooses how many there are. So does each call of a user.
+ * The decisions of middlewares about a request of GraphQL, or a client of a gateway, before its first field or message. Each field and each message counts,
+ * even for one limit, because a client chooses how many there are. Each call of a user counts, too.
  */
 const firstDecisions = new WeakMap<object, Decision | undefined>()
 
-/** What the guards of a field or of a message decided. They receive one context. */
+/** The decisions of the guards of a field or of a message. These guards share one context. */
 const partDecisions = new WeakMap<ExecutionContext, Decision>()
 
 function partDecisionOf(request: object): Decision | undefined {
@@ -95,7 +95,7 @@ function isPartOfMany(): boolean {
   return kindOf(context) !== 'http' || request !== context.switchToHttp().getRequest()
 }
 
-/** The headers of a response to GraphQL show the latest decision, or the latest denial if there is one. */
+/** The decision that the headers of a response to GraphQL show: the latest denial if there is one, else the latest decision. */
 const shown = new WeakMap<object, Decision>()
 
 function isShown({ response, decision }: Exchange): boolean {
@@ -120,7 +120,7 @@ export const httpAdapter: HttpAdapter<object, Exchange, undefined, OnDenied> = {
   },
   getHeader: ({ response }, name) => headOf(response!).getHeader(name),
   setHeader(exchange, name, value) {
-    // Only for this body: an exception filter may send another one.
+    // The type is kept with this body, because an exception filter may send another body.
     if (name === 'Content-Type') exchange.type = value
     else if (isShown(exchange)) headOf(exchange.response!).setHeader(name, value)
   },
@@ -158,9 +158,9 @@ export const messageAdapter: HttpAdapter<object, Exchange, undefined, OnDenied> 
 /** Options of the HTTP responses, and of denials. */
 export type ResponseOptions<Request, Response> = HttpOptions<Request, Response> & {
   /**
-   * Is called with a denial, before the exception is thrown. The status 429, `Cache-Control: no-store`, `Retry-After` and the
-   * rate-limit headers are already set. What it throws, and an error that it returns, is thrown in place of a
-   * `RateLimitException`. When it returns `true` the call continues. It may also send a response itself.
+   * Called with a denial, before the exception is thrown. The status 429, `Cache-Control: no-store`, `Retry-After` and the rate-limit headers are already
+   * set. An error that it throws or returns replaces the `RateLimitException`. If it returns `true`, the call continues. It may also send a response
+   * itself.
    * @example RateLimitModule.forRoot({ keyer: byIP, limits, onDenied: () => new ServiceUnavailableException() })
    */
   readonly onDenied?: OnDenied
@@ -173,11 +173,11 @@ export type RateLimitOptions<Request = NestRequest, Response = NestResponse> = L
 /** Limits the calls of handlers. */
 export interface ContextLimiter {
   readonly limiter: Limiter<never>
-  /** Resolves when a call is admitted, and rejects with its exception when it is not. */
+  /** Resolves if a call is admitted, and rejects with its exception if it is denied. */
   admit(exchange: Exchange): Promise<void>
 }
 
-/** Resolves at once if the client of a call is there, and never if it has hung up. */
+/** Resolves at once if the client of a call is still connected. Otherwise never settles. */
 export async function whileConnected(context: ExecutionContext): Promise<void> {
   const response = kindOf(context) === 'http' ? responseOf(context) : undefined
   if (response === undefined || !isClosed(rawResponseOf(response))) return
@@ -185,7 +185,7 @@ export async function whileConnected(context: ExecutionContext): Promise<void> {
   await never()
 }
 
-/** An exception would be reported as an error. A middleware does not call `next` for a client that has hung up. */
+/** Returns a promise that never settles, as a middleware does not call `next` for a client that has gone. An exception would be reported as an error. */
 function never(): Promise<never> {
   return new Promise(() => undefined)
 }
@@ -211,7 +211,7 @@ export function createContextLimiter(options: RateLimitOptions): ContextLimiter 
     const requestLimiter = exchange.response === undefined ? messages : responses
     const admitted = await within(exchange, async () => requestLimiter.admit(exchange.request, exchange, undefined))
     if (admitted || exchange.answer === true) return
-    // The client of an HTTP request has hung up while it waited.
+    // The client of an HTTP request has disconnected while it waited.
     if (exchange.decision?.allowed === true && kindOf(exchange.context) === 'http') await never()
     throw await exceptionOf(exchange, options.message !== undefined, options.unit)
   }

@@ -10,9 +10,9 @@ import type { ResponseOptions } from './adapter.ts'
 type Absent<Names extends string> = { readonly [Name in Names]?: never }
 
 /**
- * The options of {@link RateLimit}. With `limits`, `limiter` or `rules` they take the place of those of the module. The keyer and the
- * store of the module are used unless there are others, and so are its options of the HTTP responses. Without any of the three, the
- * limits of the module apply, with this `cost` and these options of the HTTP responses.
+ * The options of {@link RateLimit}. With `limits`, `limiter` or `rules`, they replace the limits of the module. The keyer, the store and the options of the
+ * HTTP responses of the module are used unless these options have their own. Without any of the three, the limits of the module apply, with this `cost` and
+ * these options of the HTTP responses.
  */
 export type OwnRateLimitOptions<Request = NestRequest, Response = NestResponse> = ResponseOptions<Request, Response> &
   (
@@ -32,7 +32,7 @@ type LimiterOption = 'keyer' | 'limits' | 'cost' | 'name' | 'store' | 'shared' |
 /** The options of a class or a handler, and its name. */
 export interface OwnLimits {
   readonly options: OwnRateLimitOptions
-  /** Such as `UsersController` or `UsersController.create`. */
+  /** The name, such as `UsersController` or `UsersController.create`. */
   readonly place: string
 }
 
@@ -44,9 +44,8 @@ const reflector = new Reflector()
 export type Decorator = ClassDecorator & MethodDecorator
 
 /**
- * Gives a controller, a resolver, a gateway, or one of their handlers limits of its own, in place of those of the module. The
- * decorator of a handler is used in place of that of its class. All handlers of a class count together under the limits of the
- * class; add `byHandler` to the keyer to count each of them.
+ * Gives a controller, a resolver, a gateway, or one of their handlers limits of its own. They replace the limits of the module. The decorator of a handler
+ * replaces that of its class. All handlers of a class count together under the limits of the class. To count each handler, add `byHandler` to the keyer.
  * Throws `INVALID_OPTION`. Other mistakes in the options are thrown when the app starts.
  * @example
  * @Controller('users')
@@ -91,7 +90,7 @@ export function SkipRateLimit(skip = true): Decorator {
   return SetMetadata(SKIP, boolean('@SkipRateLimit', skip)) as Decorator
 }
 
-/** Returns true when the nearest decorator of a call is `SkipRateLimit`. */
+/** Returns true if the nearest decorator of a call is `SkipRateLimit`. */
 export function isSkipped(context: ExecutionContext): boolean {
   const handler = context.getHandler()
   const skipped = reflector.get<boolean | undefined>(SKIP, handler)

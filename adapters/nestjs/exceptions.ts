@@ -5,7 +5,7 @@ import type { Decision } from '../../src/limiter/decision.ts'
 import { retryAfter } from '../../src/http/headers/retry-after.ts'
 import { type Exchange, kindOf } from './platform.ts'
 
-/** A denial as {@link RateLimitFilter} sends it: problem details, the same as a page or as text, or the `message` of the options. */
+/** The body of a denial that {@link RateLimitFilter} sends: problem details as JSON, as a page or as text, or the `message` of the options. */
 export interface DenialBody {
   /** 429, the `statusCode` of the options, or 503. */
   readonly status: number
@@ -19,7 +19,7 @@ export interface DenialBody {
 export interface DenialExtensions {
   /** `SERVICE_UNAVAILABLE` if the store did not answer and the limiter is closed then. */
   readonly code: 'TOO_MANY_REQUESTS' | 'SERVICE_UNAVAILABLE'
-  /** Seconds, at least 1. Absent when the same call is never admitted. */
+  /** Seconds, at least 1. Absent if the same call is never admitted. */
   readonly retryAfter?: number | undefined
   /** The problem details, or the `message` of the options. */
   readonly problem: unknown
@@ -40,12 +40,12 @@ export interface DenialExtensions {
 export class RateLimitException extends HttpException {
   /** The decision, with the verdicts of all limits. Its `retryAfter` is `Infinity` if the call is never admitted. */
   readonly decision: Decision
-  /** What {@link RateLimitFilter} sends. */
+  /** The body that {@link RateLimitFilter} sends. */
   readonly denial: DenialBody
 
   /**
-   * @param response what `getResponse()` returns. Default: the problem details
-   * @param sent what the filter sends. Default: the problem details
+   * @param response the result of `getResponse()`. Default: the problem details
+   * @param sent the body that the filter sends. Default: the problem details
    */
   constructor(decision: Decision, response?: string | object, sent: DenialBody = bodyOf(decision)) {
     const problem = problemOf(decision, sent.status)
@@ -88,13 +88,13 @@ function messageIn({ type, body }: DenialBody): string | object {
   return type === 'application/json' ? (JSON.parse(body) as object) : body
 }
 
-/** Status 499: the client hung up while its request waited. No client reads the response. */
+/** Status 499: the client disconnected while its request waited. No client reads the response. */
 const CLIENT_GONE = 499
 
 /**
  * Returns the exception for a call that was not admitted.
- * @param hasMessage whether the options have a `message`. It is not used for the 503 of an outage
- * @param unit what limits count, as in the options of the headers
+ * @param hasMessage true if the options have a `message`. It is not used for the 503 of an outage
+ * @param unit the unit of limits, as in the options of the headers
  */
 export function exceptionOf(exchange: Exchange, hasMessage: boolean, unit: Unit): Error | Promise<Error> {
   const { answer, decision, context } = exchange
@@ -112,7 +112,7 @@ function sentIn({ denial: sent, type }: Exchange): DenialBody | undefined {
   return sent === undefined || type === undefined ? undefined : { ...sent, type }
 }
 
-/** The filters of gateways and microservices accept only exceptions of their packages, which are installed there. */
+/** Returns the exception for a gateway. Filters of gateways and microservices only accept exceptions of their packages, which are installed there. */
 async function socketException(exception: RateLimitException, context: ExecutionContext): Promise<Error> {
   const { WsException } = await import('@nestjs/websockets')
   const payload = { ...payloadOf(exception), event: context.switchToWs().getPattern() }
@@ -132,7 +132,7 @@ async function rpcException(exception: RateLimitException): Promise<Error> {
   return Object.assign(new RpcException(payloadOf(exception)), aboutDenial(exception))
 }
 
-/** A message has no header for the time to wait. */
+/** Returns the problem details with `retryAfter`, because a message has no header for it. */
 function payloadOf({ extensions }: RateLimitException): object {
   const { problem, retryAfter } = extensions
   return { ...(typeof problem === 'object' ? problem : { detail: problem }), retryAfter }

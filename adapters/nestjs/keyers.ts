@@ -14,7 +14,7 @@ import { needsCall, refuseOwnCall } from '../../src/util/validate.ts'
 /** The options of {@link ipKeyer}. */
 export type IpKeyerOptions = SubnetOptions & Partial<AddressOptions<[request: object]>>
 
-/** Calls the function for the platform of a request. */
+/** Returns a function that calls the function for the platform of a request. */
 function byPlatform<Result>(
   name: string,
   onExpress: (request: never) => Result,
@@ -43,8 +43,8 @@ export const addressOf: (request: object) => string | undefined = byPlatform(
 )
 
 /**
- * Returns a keyer for the client's address: `request.ip`, which depends on the app's `trust proxy` or `trustProxy`; the address of
- * the connection in a gateway; or the result of `address`, which gateways behind a proxy need. IPv6 addresses are cut to a prefix.
+ * Returns a keyer for the client's address: `request.ip`, which depends on the app's `trust proxy` or `trustProxy`, or in a gateway the address of the
+ * connection. With `address`, which gateways behind a proxy need, it is the result of this function. IPv6 addresses are cut to a prefix.
  * Throws `INVALID_OPTION`, `UNKNOWN_OPTION`.
  * @example ipKeyer({ ipv6Subnet: 64 }) // the default is 56
  */
@@ -80,8 +80,7 @@ export const byHeader: (name: string) => SyncKeyer<object> = byHeaderOf((request
 export const byMethod: SyncKeyer<object> = byMethodOf((request) => (request as { readonly method?: string }).method)
 
 /**
- * The pattern of the route, such as `GET /users/:id`. All fields of GraphQL have one route, and messages have none: use
- * {@link byHandler} for them.
+ * The pattern of the route, such as `GET /users/:id`. All fields of GraphQL have the same route, and messages have none. Use {@link byHandler} for them.
  * @example keyers(byIP, byRoute)
  */
 export const byRoute: SyncKeyer<object> = byPlatform('byRoute', express.byRoute, fastify.byRoute, () => undefined)

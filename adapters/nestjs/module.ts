@@ -32,7 +32,7 @@ import { isSkipped } from './decorators.ts'
 export class RateLimitFilter implements ExceptionFilter<RateLimitException> {
   /** Called by Nest for each denial. */
   catch(exception: RateLimitException, host: ArgumentsHost): void {
-    // An error of GraphQL is sent by its driver.
+    // The driver of GraphQL sends its errors.
     if (host.getType<string>() !== 'http') throw exception
     const { status, type, body } = exception.denial
     send(host.switchToHttp().getResponse<NestResponse>(), status, type, body)
@@ -73,30 +73,30 @@ export class RateLimitGuard implements CanActivate {
   }
 
   /**
-   * Returns true for calls that are neither counted nor given headers. Default: those with `SkipRateLimit`. Values other than true and false are
-   * as for the option `skip`.
+   * Returns true for calls that are not counted and get no headers. Default: those with `SkipRateLimit`. Values other than true and false are handled as for
+   * the option `skip`.
    */
   protected shouldSkip(context: ExecutionContext): MaybePromise<boolean> {
     return isSkipped(context)
   }
 
-  /** Returns what keyers and other functions receive. Throws `NOT_APPLICABLE` for a context without a known request. */
+  /** Returns the object that keyers and other functions receive. Throws `NOT_APPLICABLE` for a context without a known request. */
   protected getRequest(context: ExecutionContext): object {
     return requestOf(context)
   }
 
-  /** Returns the response that gets the headers, or `undefined` where there is none. */
+  /** Returns the response that gets the headers; `undefined` if there is none. */
   protected getResponse(context: ExecutionContext): NestResponse | undefined {
     return responseOf(context)
   }
 }
 
-// As `@Inject` before the parameter would do, without metadata from the compiler.
+// This does the same as `@Inject` before the parameter, without metadata from the compiler.
 Inject(RateLimitService)(RateLimitGuard, undefined, 0)
 
 /**
- * Creates a guard with its own limits, without the module or in addition to it, such as one before the guard that authenticates
- * a request. It ignores `RateLimit` decorators, and obeys `SkipRateLimit`. Throws `SluiceError` for a wrong or unknown option.
+ * Creates a guard with its own limits, without the module or in addition to it, such as one before the guard that authenticates a request. It ignores
+ * `RateLimit` decorators, but respects `SkipRateLimit`. Throws `SluiceError` for a wrong or unknown option.
  * @example
  * @UseGuards(createRateLimitGuard({ keyer: byIP, limits: perMinute(20) }), AuthGuard)
  * @Controller('account')
@@ -144,8 +144,8 @@ const OPTIONS = Symbol('sluice: options of RateLimitModule')
 const ASYNC_OPTIONS = ['global', 'imports', 'inject', 'useFactory', 'useClass', 'useExisting']
 
 /**
- * Provides the limits of {@link RateLimitGuard}. Import it once. It limits nothing by itself: without a guard the process warning
- * `SLUICE_NO_GUARD` is emitted when the app starts.
+ * Provides the limits of {@link RateLimitGuard}. Import it once. The module itself limits nothing. Without a guard, the process warning `SLUICE_NO_GUARD` is
+ * emitted when the app starts.
  * @example
  * @Module({
  *   imports: [RateLimitModule.forRoot({ keyer: byIP, limits: perMinute(100) })],
@@ -174,8 +174,7 @@ export class RateLimitModule implements OnModuleInit {
   }
 
   /**
-   * Creates the module from options. The options of a wrong or unknown name or value are reported when the app starts, with a
-   * `SluiceError`.
+   * Creates the module from options. A wrong or unknown option throws a `SluiceError` when the app starts.
    */
   static forRoot<Request = NestRequest, Response = NestResponse>(
     options: RateLimitOptions<Request, Response> & ModuleScope,
@@ -224,7 +223,7 @@ function moduleOf(
   }
 }
 
-/** Filters run in the reverse order, so that the first one is used when no other handles an exception. */
+/** The provider of the service. It adds the filter as the first one: filters run in reverse order, so it is used if no other filter handles an exception. */
 const LIMITS: Provider = {
   provide: RateLimitService,
   inject: [OPTIONS, ModulesContainer, ApplicationConfig],

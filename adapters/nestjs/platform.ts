@@ -7,7 +7,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { CostFunc } from '../../src/limiter/options.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 
-/** The context of an operation of GraphQL, as the drivers for Apollo and Mercurius make it. */
+/** The context of an operation of GraphQL that the drivers for Apollo and Mercurius create. */
 interface GraphqlContext {
   readonly req?: object
   readonly request?: object
@@ -20,12 +20,12 @@ export function kindOf(context: ExecutionContext): string {
   return context.getType<ContextType | 'graphql'>()
 }
 
-/** The context is the third argument of a resolver. */
+/** Returns the context of GraphQL, which is the third argument of a resolver. */
 function graphqlContextOf(context: ExecutionContext): GraphqlContext {
   return (context.getArgByIndex(2) as GraphqlContext | undefined) ?? {}
 }
 
-/** Returns what keyers receive. Throws `NOT_APPLICABLE` when it is not found. */
+/** Returns the object that keyers receive. Throws `NOT_APPLICABLE` if it is not found. */
 export function requestOf(context: ExecutionContext): object {
   const found = findRequest(context)
   if (typeof found === 'object' && found !== null) return found
@@ -66,14 +66,14 @@ function findResponse(context: ExecutionContext): unknown {
 }
 
 /**
- * What keyers and other functions receive: the request of Express or Fastify, also for GraphQL; the client of a WebSocket gateway;
- * `{ data, context }` for a microservice. Give the parameter the type that your platform has, such as Express's `Request`.
+ * The object that keyers and other functions receive: the request of Express or Fastify, also for GraphQL; the client of a WebSocket gateway;
+ * `{ data, context }` for a microservice. Use the type of your platform for the parameter, such as Express's `Request`.
  */
 export interface NestRequest {
   readonly [name: string]: unknown
 }
 
-/** What responses of Express and replies of Fastify have in common. */
+/** The common members of responses of Express and replies of Fastify. */
 export interface NestResponse {
   /** The status of the response. */
   readonly statusCode: number
@@ -130,7 +130,7 @@ interface SocketClient {
   /** In socket.io. */
   readonly connected?: boolean
   readonly handshake?: { readonly address?: string; readonly headers?: Readonly<Record<string, string | undefined>> }
-  /** In ws: the socket below. */
+  /** In ws: the TCP socket. */
   readonly _socket?: { readonly remoteAddress?: string }
   /** In ws: 1 for an open connection. */
   readonly readyState?: number
@@ -149,7 +149,7 @@ export function handshakeHeaderOf(client: object, name: string): string | undefi
 }
 
 /**
- * Calls `listener` once, and never synchronously, when the client of a message has gone. A microservice does not say when.
+ * Calls `listener` once, and never synchronously, when the client of a message has gone. In a microservice, this is unknown.
  * @returns a function that removes the listener
  */
 export function whenDisconnected(context: ExecutionContext, listener: () => void): () => void {
@@ -164,12 +164,12 @@ export function whenDisconnected(context: ExecutionContext, listener: () => void
   return () => void client.off?.(event, listener)
 }
 
-/** One call of a handler, about which a guard decides. */
+/** A call of a handler about which a guard decides. */
 export interface Exchange {
   readonly context: ExecutionContext
-  /** What keyers receive. */
+  /** The object that keyers receive. */
   readonly request: object
-  /** Absent where there are no headers: in gateways and microservices, and in subscriptions of GraphQL. */
+  /** Absent if there are no headers: in gateways and microservices, and in subscriptions of GraphQL. */
   readonly response: NestResponse | undefined
   /** The `cost` of the handler or its class. */
   readonly cost?: CostFunc<never> | undefined
@@ -178,7 +178,7 @@ export interface Exchange {
   type?: string
   /** The denial, which an exception filter sends. */
   denial?: { readonly status: number; readonly body: string }
-  /** What `onDenied` returned. `true` admits the request. */
+  /** The result of `onDenied`. `true` admits the request. */
   answer?: unknown
 }
 
@@ -194,8 +194,8 @@ export function currentExchange(): Exchange | undefined {
 }
 
 /**
- * Returns the context of the call that is being decided, for keyers, limits, costs, `skip`, `onDenied` and `onDecision`: its class
- * and its handler, the arguments of a GraphQL field, or the data of a message. Returns `undefined` elsewhere.
+ * Returns the context of the call that is being decided, for keyers, limits, costs, `skip`, `onDenied` and `onDecision`. The context has the class and the
+ * handler, the arguments of a GraphQL field, or the data of a message. Returns `undefined` outside of these functions.
  * @example
  * const byEvent = () => executionContext()?.switchToWs().getPattern()
  */

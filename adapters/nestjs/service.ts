@@ -17,7 +17,7 @@ interface Applied {
 }
 
 /**
- * The limits of the module, and those of classes and handlers. The constructor of a custom guard passes it on.
+ * The limits of the module, and those of classes and handlers. The constructor of a custom guard passes it to `RateLimitGuard`.
  * @example
  * class OwnGuard extends RateLimitGuard {
  *   constructor(limits: RateLimitService, readonly users: Users) {
@@ -44,7 +44,7 @@ export class RateLimitService implements OnModuleInit, OnApplicationBootstrap {
     this.#isUsed = true
   }
 
-  /** Returns what applies to a call: the limits of its handler, else those of its class, else those of the module. */
+  /** Returns the limits of a call: those of its handler, else those of its class, else those of the module. */
   appliedTo(context: ExecutionContext): Applied {
     const own = limitsOf(context.getHandler()) ?? limitsOf(context.getClass())
     return { limiter: own === undefined ? this.#common : this.#limiterOf(own), own }
@@ -122,7 +122,7 @@ export class RateLimitService implements OnModuleInit, OnApplicationBootstrap {
   }
 }
 
-/** Returns the names of options of the module that cannot be together with others. */
+/** Returns the names of options of the module that cannot be combined with the own options. */
 function replacedBy(own: OwnLimits['options']): readonly string[] {
   const { onDenied, message, statusCode, count, refundWhen } = own
   const replaced: string[] = []
@@ -133,7 +133,7 @@ function replacedBy(own: OwnLimits['options']): readonly string[] {
   return replaced
 }
 
-/** Returns options whose `cost` is that of the handler or class, if it has one but no limits. */
+/** Returns options whose `cost` uses the `cost` of a handler or class that has no limits of its own. */
 function withOwnCosts(options: RateLimitOptions): RateLimitOptions {
   if (typeof options !== 'object' || options === null || options.limits === undefined) return options
   const { cost: common } = options

@@ -108,7 +108,7 @@ const requestAdapter: Pick<HttpAdapter<IncomingMessage, never, never, never>, Re
   setDecision: (request, decision) => void decisions.set(request, decision),
 }
 
-/** Frameworks like Connect keep the URL that the client sent before they rewrite it. */
+/** Returns the path. Frameworks such as Connect keep the URL that the client sent before they rewrite it. */
 function pathsOf({
   url,
   originalUrl = url,
@@ -124,7 +124,7 @@ export function rateLimitOf(request: IncomingMessage): Decision | undefined {
   return decisions.get(request)
 }
 
-/** A socket whose client asks to change the protocol, and the headers of a denial. */
+/** The socket of an upgrade, and the headers of a denial. */
 interface Upgrade {
   readonly socket: Duplex
   readonly headers: Map<string, string>
@@ -155,19 +155,19 @@ export type RateLimitOptions = LimiterSource<IncomingMessage> &
   HttpOptions<IncomingMessage, ServerResponse> & {
     /**
      * Answers a denied request instead of the 429. The status 429, `Cache-Control: no-store`, `Retry-After` and the rate-limit
-     * headers are already set. It must send a response: if it does not within ten seconds, the process warning
-     * `SLUICE_NOT_ANSWERED` is emitted once. It is not called for upgrades.
+     * headers are already set. It must send a response. If it does not do so within ten seconds, the process warning `SLUICE_NOT_ANSWERED` is emitted once.
+     * It is not called for upgrades.
      */
     readonly onDenied?: OnDenied
     /**
-     * Answers a request when a keyer, an option or the store fails. An upgrade has no response; its socket is closed afterwards.
-     * If it throws or rejects itself, the default answers, and its warning shows that error.
-     * Default: a 500, and the process warning `SLUICE_FAULT` at most once a minute.
+     * Answers a request if a keyer, an option or the store fails. An upgrade has no response, and its socket is closed after this call. If the function
+     * throws or rejects itself, the default answers, and its warning has that error. Default: a 500, and the process warning `SLUICE_FAULT` at most once a
+     * minute.
      */
     readonly onError?: OnError
   }
 
-/** Is called with denials: see the option `onDenied`. */
+/** Called with denials: see the option `onDenied`. */
 export type OnDenied = (request: IncomingMessage, response: ServerResponse, decision: Decision) => unknown
 type OnError = (error: unknown, request: IncomingMessage, response: ServerResponse | undefined) => unknown
 
@@ -177,8 +177,8 @@ export type UpgradeListener = (request: IncomingMessage, socket: Duplex, head: B
 /** Limits listeners. All listeners of one `RateLimit` count together. */
 export interface RateLimit {
   /**
-   * Limits the requests of a server. The slots of `concurrent` are held until the promise of the listener has settled, or, if it returns none, until
-   * it has called `end`.
+   * Limits the requests of a server. The slots of `concurrent` are held until the promise of the listener has settled. If the listener returns no promise,
+   * they are held until it has called `end`.
    */
   (listener: (...given: Parameters<RequestListener>) => unknown): RequestListener
   /**
@@ -210,7 +210,7 @@ const adapter: HttpAdapter<IncomingMessage, ServerResponse, undefined, OnDenied>
 }
 
 /**
- * Limits the requests and upgrades of a server of `node:http`. The decision is at `rateLimitOf(request)`.
+ * Limits the requests and upgrades of a server of `node:http`. `rateLimitOf(request)` returns the decision.
  * Throws `SluiceError` for a wrong or unknown option.
  * @example
  * const limit = rateLimit({ keyer: byIP, limits: [perSecond(10), perMinute(100)] })
@@ -243,7 +243,7 @@ export function rateLimit(given: RateLimitOptions): RateLimit {
   function upgrade(listener: UpgradeListener): UpgradeListener {
     if (typeof listener !== 'function') refuse('upgrade', 'a listener, (request, socket, head) => …', listener)
     return function limitUpgrade(request, socket, head) {
-      // Without a listener a connection reset would end the process.
+      // Without a listener, a connection reset would end the process.
       socket.on('error', ignore)
       let stopReading = ignore
       const admitted = (): void => {
@@ -266,12 +266,12 @@ export function rateLimit(given: RateLimitOptions): RateLimit {
 /** The options that need a response. An upgrade has none. */
 const RESPONSE_OPTIONS = ['count', 'refundWhen', 'settleWith', 'resetWhen', 'onDenied']
 
-/** The most bytes that are read of an upgrade before it is admitted; one more chunk can come. */
+/** The most bytes of an upgrade that are read before it is admitted. One more chunk can be read. */
 const READ_AHEAD = 65_536
 
 /**
- * Destroys a socket whose client leaves: Node notices that only while the socket is read. Returns a function that stops reading, and puts back
- * what was read.
+ * Reads a socket, and destroys it if its client disconnects: Node only detects this while the socket is read. Returns a function that stops reading, and puts
+ * the data back.
  */
 function readAhead(socket: Duplex): () => void {
   const chunks: Buffer[] = []
@@ -293,7 +293,7 @@ function readAhead(socket: Duplex): () => void {
   }
 }
 
-/** Calls `admitted` or `failed`. Returns true if it does so later. An error that `admitted` throws does not go to `failed`. */
+/** Calls `admitted` or `failed`. Returns true if it does so later. An error of `admitted` does not go to `failed`. */
 function admit<Response>(
   requestLimiter: RequestLimiter<IncomingMessage, Response, undefined>,
   request: IncomingMessage,
@@ -318,7 +318,7 @@ function admit<Response>(
 
 type FaultHandler = (error: unknown, request: IncomingMessage, response: ServerResponse | undefined) => void
 
-/** Returns a function that calls `onError`, and its default if there is none or it fails itself. */
+/** Returns a function that calls `onError`. If there is none, or if it fails itself, the default answers. */
 function faultHandler(onError: OnError | undefined): FaultHandler {
   const answerFault = answerFaults()
   if (onError === undefined) return answerFault
@@ -340,7 +340,7 @@ function answerFaults(): FaultHandler {
   }
 }
 
-/** The cause of a failed store, which says what to do: the error itself has a message for clients. */
+/** Returns the cause of an error of the store, because it says what to do: the error itself has a message for clients. */
 function causeOf(error: unknown): unknown {
   return isStoreError(error) ? (error.cause ?? error) : error
 }

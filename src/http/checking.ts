@@ -8,7 +8,7 @@ import { clashBetween } from './headers/styles.ts'
 import { clientAddress, readsOfChecked } from './keys/address.ts'
 import { NO_ROUTE } from './keys/request-keyers.ts'
 
-/** The checks of the set-up of a server. They are loaded when they are needed, so that they are no part of what a program loads at once. */
+/** The checks of the set-up of a server. They are loaded later, so that a program starts faster. */
 type Checks = typeof CheckCode
 
 let loaded: Checks | undefined
@@ -28,8 +28,8 @@ export async function loadChecks(): Promise<void> {
 }
 
 /**
- * Calls a function with the checks: at once if they are loaded, else some milliseconds later. Where they cannot be loaded, nothing is checked.
- * @param wanted the option `checks`. Default `true`, also in production: a mistake that leaves clients unlimited must be seen there
+ * Calls a function with the checks: at once if they are loaded, else some milliseconds later. If they cannot be loaded, nothing is checked.
+ * @param wanted the option `checks`. Default `true`, also in production, where a mistake can leave clients unlimited
  */
 export function withChecks(wanted: boolean | undefined, use: (checks: Checks) => void): void {
   if (wanted === false) return
@@ -39,13 +39,13 @@ export function withChecks(wanted: boolean | undefined, use: (checks: Checks) =>
     .catch(() => undefined)
 }
 
-/** Returns the checks while a request is checked: from its start in a request limiter with checks until its decision has taken effect. */
+/** Returns the checks while a request is checked: from its start in a request limiter with checks until `admit` has ended. */
 export function checksOf(request: object): Checks | undefined {
   return readsOfChecked.has(request) ? loaded : undefined
 }
 
 /**
- * Returns what an `onDenied` returned. If the request is checked, it warns when a promise stays pending.
+ * Returns the result of an `onDenied`. If the request is checked, warns about a promise that stays pending.
  * @param isAnswered returns true when the response does not wait for the promise
  */
 export function watchedAnswer<Answer>(
@@ -59,14 +59,14 @@ export function watchedAnswer<Answer>(
 }
 
 /**
- * Returns the key of a request whose route is not known yet. A rate limit that checks the request warns, once for each app.
+ * Returns the key of a request whose route is not known yet. A rate limit that checks the request warns about it, once for each app.
  * @example const byRoute = (request: express.Request) => (request.route === undefined ? unroutedKey(request, request.app) : routeKey(request.method, request.route.path))
  */
 export function unroutedKey(request: object, app: object): string {
   try {
     checksOf(request)?.warnOfNoRoute(app)
   } catch {
-    // The app was made by hand, and is no object.
+    // A test may pass an app that is not an object.
   }
   return NO_ROUTE
 }

@@ -10,12 +10,12 @@ import { checksOf } from './checking.ts'
 import type { Pass } from './passes.ts'
 
 /**
- * Finds the decision that already counted what a limiter is about to count for a request. Returns `undefined` when the limiter
- * would count anything else. If the request is checked, it warns when a limit would count the same request twice.
+ * Finds an earlier decision that has counted the same charges for a request. Returns `undefined` if the limiter would count anything else. If the request is
+ * checked, warns if a limit would count the same request twice.
  */
 export type FindCounted<Request> = (request: Request, latest: Pass) => MaybePromise<Decision | undefined>
 
-/** Creates the function for one limiter. It asks no store: the same limit and the same key are enough. */
+/** Creates the function for one limiter. It does not ask the store, because it only compares limits and keys. */
 export function countedFinder<Request>(limiter: Limiter<Request>): FindCounted<Request> {
   const builders = chargeSourcesOf(limiter)
   const homes = builders.map(({ home }) => home)
@@ -45,7 +45,7 @@ export function countedFinder<Request>(limiter: Limiter<Request>): FindCounted<R
   }
 }
 
-/** Returns true when one of these limiters took part in a pass, or one of the same name, so that a closer look is needed. */
+/** Returns true if a pass has one of these limiters, or one with the same name, so that its charges must be compared. */
 function hasCountedFor(homes: readonly object[], builders: readonly ChargeSource<never>[], latest: Pass): boolean {
   for (let pass: Pass | undefined = latest; pass !== undefined; pass = pass.earlier) {
     for (const status of pass.decision.limits) {
@@ -64,7 +64,7 @@ function countsTogether(charge: Charge, status: LimitStatus): boolean {
   return charge.limit.name === status.limit.name && charge.key === status.key
 }
 
-/** Returns true for the same limit, name and key on two stores. Memory stores count in two places for sure. */
+/** Returns true for the same limit, name and key on two stores. Two memory stores always count in different places, so they are left out. */
 function countsApart(charge: Charge, status: LimitStatus): boolean {
   if (!isCharge(status) || charge.key !== status.key || charge.limit.name !== status.limit.name) return false
   const [one, other] = [charge.policy, status.policy]

@@ -16,13 +16,13 @@ export type Format = 'json' | 'html' | 'text'
 interface Match {
   /** From 0 to 1. */
   readonly weight: number
-  /** 3 for a range that names the type, 2 for its family, 1 for any type, 0 for none. */
+  /** 3 for a range with the exact type, 2 for its family, 1 for any type, 0 for no range. */
   readonly precision: number
 }
 
 /**
- * Returns the format of a denial for an `Accept` header. HTML is for clients that name `text/html` and prefer it to JSON, such as
- * browsers. Plain text is for clients that accept it but no JSON. All others get JSON.
+ * Returns the format of a denial for an `Accept` header. HTML is for clients whose header has `text/html` and prefers it to JSON, such as browsers. Plain
+ * text is for clients that accept it but no JSON. All others get JSON.
  * @see https://www.rfc-editor.org/rfc/rfc9110#name-accept
  */
 export function acceptedFormat(accept: string | undefined): Format {
@@ -37,7 +37,7 @@ export function acceptedFormat(accept: string | undefined): Format {
 /** Returns the weight of each media range. The default is 1. */
 function weightsIn(accept: string): ReadonlyMap<string, number> {
   const ranges = new Map<string, number>()
-  // Quoted parameters may contain commas, and are not used. A quote that is not closed goes to the end, so that the time is linear.
+  // Quoted parameters may contain commas, and are not used. An unclosed quote reaches to the end, so that the time is linear.
   const unquoted = accept.toLowerCase().replace(/"(?:[^"\\]|\\[^]?)*(?:"|$)/g, '')
   for (const each of unquoted.split(',')) {
     const [range = '', ...parameters] = each.split(';').map((part) => part.trim())
@@ -55,14 +55,14 @@ function matchOf(type: string, ranges: ReadonlyMap<string, number>): Match {
   return at === -1 ? { weight: 0, precision: 0 } : { weight: ranges.get(specific[at]!)!, precision: 3 - at }
 }
 
-/** Of two types with the same weight, the one that the client named more precisely is better. */
+/** Returns true if `a` has a larger weight, or the same weight and a more precise range. */
 function isBetter(a: Match, b: Match): boolean {
   return a.weight > b.weight || (a.weight === b.weight && a.weight > 0 && a.precision > b.precision)
 }
 
 /** The response to a request that was not admitted. */
 export interface Denial {
-  /** 429, or the status that was asked for. 503 in an outage. */
+  /** 429, or the given `statusCode`. 503 in an outage. */
   readonly status: number
   /** The headers in the order in which to set them. The rate-limit headers are not among them. */
   readonly headers: readonly (readonly [name: string, value: string])[]
@@ -78,7 +78,7 @@ export interface DeniedRequest {
   readonly accept?: string | undefined
   /** The status of an exceeded quota, 400 to 599. Default 429. */
   readonly statusCode?: number | undefined
-  /** What limits count, as in the options of the headers. Default: requests, or units for a request whose cost is not 1. */
+  /** The unit of limits, as in the options of the headers. Default: requests, or units for a request whose cost is not 1. */
   readonly unit?: HeaderOptions['unit'] | undefined
 }
 
@@ -113,7 +113,7 @@ export function denial(decision: Decision, request: DeniedRequest = {}): Denial 
 }
 
 /**
- * Returns the same.
+ * Does the same as `denial`.
  * @param retry the seconds for `Retry-After`
  */
 export function denialIn(
@@ -133,7 +133,7 @@ export function denialIn(
 }
 
 /**
- * Returns a denial as it is sent over a bare socket, such as the socket of a WebSocket upgrade. Close the socket after it.
+ * Returns a denial as text for a bare socket, such as the socket of a WebSocket upgrade. Close the socket after you have sent it.
  * @example socket.end(rawResponse(denial(decision)))
  */
 export function rawResponse({ status, headers, body }: Denial): string {
@@ -142,7 +142,7 @@ export function rawResponse({ status, headers, body }: Denial): string {
   return `${head}Content-Length: ${byteLength(body)}\r\n\r\n${body}`
 }
 
-/** Other statuses have no reason phrase. It is optional, and only people read it. */
+/** Reason phrases. Other statuses have none, because it is optional and only people read it. */
 const REASONS: Readonly<Record<number, string>> = { 429: 'Too Many Requests', 503: 'Service Unavailable' }
 
 const encoder = new TextEncoder()
@@ -191,7 +191,7 @@ function outage(retry: number | undefined): Problem {
   }
 }
 
-/** Returns a function from a limit of a denial to its name in the headers, which may also show limits of earlier middlewares. */
+/** Returns a function from a limit of a denial to its name in the headers. The headers may also show limits of earlier middlewares. */
 function namesOf(decision: Decision): (status: LimitStatus) => string {
   const shown = shownTogether(decision)
   const { limits } = decision.limits.every((status) => shown.limits.includes(status)) ? shown : decision
@@ -210,7 +210,7 @@ function bodyOf(problem: Problem, format: Format): string {
   return JSON.stringify({ type, title, status, 'violated-policies': violated, detail })
 }
 
-/** Returns a denial as a page. It has no script, no style and no link, so that every `Content-Security-Policy` allows it. */
+/** Returns a denial as a page. It has no script, style or link, so every `Content-Security-Policy` allows it. */
 function page({ status, heading, detail }: Problem): string {
   return (
     '<!doctype html><html lang="en"><head><meta charset="utf-8">' +
@@ -219,12 +219,12 @@ function page({ status, heading, detail }: Problem): string {
   )
 }
 
-/** The name of a unit may contain any ASCII character. */
+/** Escapes a text for HTML: the name of a unit may contain any ASCII character. */
 function escaped(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 }
 
-/** A violated limit, and the plural of what it counts. */
+/** A violated limit, and its unit in the plural. */
 interface Counted extends Pick<LimitStatus, 'limit' | 'cost' | 'retryAfter'> {
   readonly counts: string
 }
@@ -238,7 +238,7 @@ function countedBy({ limit, cost }: LimitStatus, name: string, unit: HeaderOptio
   return given === BYTES ? 'bytes' : given
 }
 
-/** Says what is allowed, in a sentence for the person who sent the request. */
+/** Returns a sentence that says what is allowed, for the person who has sent the request. */
 function reasonOf(violated: readonly LimitStatus[], counted: readonly Counted[]): string {
   if (violated.some((each) => isCharge(each) && each.lockedFor > 0)) return 'Too many attempts.'
   if (counted.length === 0) return 'You have sent too many requests.'
@@ -247,7 +247,7 @@ function reasonOf(violated: readonly LimitStatus[], counted: readonly Counted[])
   return `You can ${listed(allowances(counted))}${needed}.`
 }
 
-/** Returns the allowances, each once. The verb stands before the first one and where it changes. */
+/** Returns the allowances without duplicates. A verb is before the first one, and before each one that needs another verb. */
 function allowances(counted: readonly Counted[]): readonly string[] {
   let verb = ''
   return [...new Map(counted.map((each) => [allowance(each), each]))].map(([text, { limit, counts }]) => {
@@ -257,13 +257,13 @@ function allowances(counted: readonly Counted[]): readonly string[] {
   })
 }
 
-/** Returns the words for a limit and what it counts, such as `3 requests per minute (at most 10 at once)`. */
+/** Returns a text for a limit and its unit, such as `3 requests per minute (at most 10 at once)`. */
 function allowance({ limit, counts }: Counted): string {
   const units = limit.quota === 1 ? `one ${counts.replace(/s$/, '')}` : `${numberText(limit.quota)} ${counts}`
   return `${units} ${rateText(limit)}`
 }
 
-/** Clients that are denied often are denied by the same few limits. */
+/** Texts of limits. They are kept because most denials come from the same few limits. */
 const rateTexts = new WeakMap<Limit, string>()
 
 function rateText(limit: Limit): string {
@@ -286,7 +286,7 @@ function listed(parts: readonly string[]): string {
   return parts.length < 2 ? parts.join() : `${parts.slice(0, -1).join(', ')} and ${parts.at(-1)}`
 }
 
-/** Says why a request is denied whenever it is sent. */
+/** Returns a sentence that says why a request is never admitted. */
 function neverAdmitted(counted: readonly Counted[]): string {
   const never = counted.find(({ cost, limit, retryAfter: wait }) => wait === Infinity && cost > capacityOf(limit))
   const capacity = never === undefined ? 0 : capacityOf(never.limit)

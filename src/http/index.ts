@@ -1,7 +1,7 @@
 /**
- * For adapters to frameworks that this package does not support. An adapter describes, as an `HttpAdapter`, how its framework
- * reads a request and answers it. `createRequestLimiter` does everything that is the same for all frameworks: skip, decide,
- * write headers, deny, delay, refund. `adapterBehaviours` of `sluice/testing` checks the result.
+ * For adapters to frameworks that this package does not support. An adapter is an `HttpAdapter`, which describes how its framework reads a request and
+ * answers it. `createRequestLimiter` does the part that is the same for all frameworks: skip, decide, write headers, deny, delay, refund.
+ * `adapterBehaviours` of `sluice/testing` checks the result.
  *
  * @example
  * import { createRequestLimiter, type HttpAdapter, type HttpOptions, type LimiterSource } from 'sluice/adapter'
@@ -56,8 +56,8 @@ const HEADER_OPTIONS = ['headers', 'headerNames', 'unit', 'partitionKey']
 export type ProblemOptions = HeaderOptions & DeniedRequest
 
 /**
- * Returns the rate-limit headers of a decision, for code that decides by itself, such as a middleware of tRPC. The default style is
- * `'standard'`. Returns no headers for `headers: false`, and when the store did not answer. With the styles `'openai'` and
+ * Returns the rate-limit headers of a decision, for code that calls a limiter itself, such as a middleware of tRPC. The default style is
+ * `'standard'`. Returns no headers for `headers: false`, and if the store did not answer. With the styles `'openai'` and
  * `'anthropic'`, a denial also has `retry-after-ms`. Throws `INVALID_OPTION`, `UNKNOWN_OPTION`.
  * @example
  * const decision = await limiter.consume(user)
@@ -69,8 +69,8 @@ export function headersFor(decision: Decision, options: HeaderOptions = {}): Hea
 }
 
 /**
- * Returns the response to a denied request: status 429, or 503 when the store did not answer and the limiter is closed then, the
- * headers and the body that every adapter sends. Throws `INVALID_OPTION` for the decision of an admitted request, and
+ * Returns the response to a denied request: the status, headers and body that every adapter sends. The status is 429, or 503 if the store did not answer
+ * and the limiter is closed then. Throws `INVALID_OPTION` for the decision of an admitted request, and
  * `INVALID_OPTION` or `UNKNOWN_OPTION` for wrong options.
  * @example
  * const decision = await limiter.consume(user)

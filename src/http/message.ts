@@ -2,7 +2,7 @@ import type { Decision } from '../limiter/decision.ts'
 import { isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { refuse } from '../util/validate.ts'
 
-/** A text, or what is sent as JSON. */
+/** A text, or an object that is sent as JSON. */
 export type MessageBody = string | Readonly<Record<string, unknown>>
 
 /** The body of a denial, or a function that returns it. */
@@ -11,12 +11,12 @@ export type Message<Request> = MessageBody | ((decision: Decision, request: Requ
 /** The options of the denial, for users without an `onDenied`. */
 export interface DenialOptions<Request> {
   /**
-   * The body of a denial, for all clients: a text is sent as `text/plain`, an object as `application/json`. Or a function that returns
-   * one of them; what it throws goes to the error handling of the framework. The status, `Retry-After`, `Cache-Control: no-store` and
-   * the rate-limit headers are those of every denial. It is not used for the 503 of `onOutage: 'closed'`, nor with `onDenied`.
+   * The body of a denial, for all clients, or a function that returns it. A text is sent as `text/plain`, an object as `application/json`. If the function
+   * throws, the error goes to the error handling of the framework. The status, `Retry-After`, `Cache-Control: no-store` and the rate-limit headers are
+   * those of every denial. It is not used for the 503 of `onOutage: 'closed'`, nor with `onDenied`.
    *
-   * Default: problem details as JSON. A client that prefers HTML, such as a browser, gets a small page, and one that accepts
-   * `text/plain` but no JSON gets text.
+   * Default: problem details as JSON. A client that prefers HTML, such as a browser, gets a small page. A client that accepts `text/plain` but no JSON gets
+   * text.
    * @example rateLimit({ keyer: byIP, limits: perMinute(100), message: { error: 'slow down' } })
    * @example rateLimit({ keyer: byIP, limits: perMinute(100), message: ({ retryAfter }) => `Wait ${Math.ceil(retryAfter / 1000)} s` })
    */
@@ -44,13 +44,13 @@ export function validateDenialOptions(options: DenialOptions<never> & { readonly
   validateStatus(statusCode)
 }
 
-/** Throws `INVALID_OPTION` for a status that is not the one of an error. */
+/** Throws `INVALID_OPTION` for a status that is not an error status. */
 export function validateStatus(status: number | undefined): void {
   if (status === undefined || (Number.isInteger(status) && status >= 400 && status <= 599)) return
   refuse('statusCode', 'a whole number from 400 to 599', status)
 }
 
-/** Returns a function for the message of a denial, or `undefined` if there is none. What is no function is written once. */
+/** Returns a function for the message of a denial, or `undefined` if there is none. A fixed message is converted once. */
 export function messageReader<Request>(
   message: Message<Request> | undefined,
 ): ((decision: Decision, request: Request) => MaybePromise<SentMessage>) | undefined {
@@ -65,7 +65,7 @@ export function messageReader<Request>(
   }
 }
 
-/** Throws `INVALID_OPTION` for anything but a text or an object that can be written as JSON. */
+/** Returns the body and its type. Throws `INVALID_OPTION` for anything but a text or an object that can be written as JSON. */
 function sentMessage(message: unknown): SentMessage {
   if (typeof message === 'string') return { type: 'text/plain; charset=utf-8', text: message }
   const text = typeof message === 'object' && message !== null ? written(message) : undefined

@@ -14,13 +14,13 @@ import { type DenialOptions, validateDenialOptions } from './message.ts'
 import { checkedQueue, type QueueOptions } from './queue.ts'
 import { type OutcomeOptions, validateOutcomeOptions } from './settlement.ts'
 
-/** What rules read with an adapter. */
+/** The part of an adapter that rules use. */
 type RulesAdapter<Request> = Pick<
   HttpAdapter<Request, never, never, never>,
   'getMethod' | 'getPath' | 'getAddress' | 'getRest' | 'getRequestHeader'
 >
 
-/** Returns how rules read the requests of a framework. Throws `NOT_APPLICABLE` for an adapter that cannot say a path. */
+/** Returns the reader with which rules read the requests of a framework. Throws `NOT_APPLICABLE` for an adapter without `getPath`. */
 function readerOf<Request>(adapter: RulesAdapter<Request>): InputReader<Request> {
   const { getPath } = adapter
   if (getPath === undefined)
@@ -35,7 +35,7 @@ function readerOf<Request>(adapter: RulesAdapter<Request>): InputReader<Request>
   }
 }
 
-/** Where the limiter comes from: the options of `createLimiter`, with limits or with rules, or an existing limiter. */
+/** The options that give the limiter: the options of `createLimiter`, with limits or with rules, or an existing limiter. */
 export type LimiterSource<Request> =
   | (LimiterOptions<Request> & { readonly limiter?: never; readonly rules?: never })
   | (RulesLimiterOptions<Request> & { readonly limiter?: never })
@@ -51,7 +51,7 @@ export type LimiterSource<Request> =
       readonly rules?: never
     }
 
-/** How CORS preflights count. */
+/** How CORS preflights are counted. */
 export type Preflights = 'separate' | 'count' | 'skip'
 
 const PREFLIGHTS: readonly Preflights[] = ['separate', 'count', 'skip']
@@ -66,53 +66,53 @@ export interface HttpOptions<Request, Response>
    */
   readonly skip?: (request: Request) => MaybePromise<boolean>
   /**
-   * How requests are decided while the store does not answer. Adapters guard a store that answers later, such as `redisStore(client)`, with the
-   * defaults of `guard`, unless it is guarded already. A store that decides at once is never in an outage.
+   * How requests are decided while the store does not answer. Adapters guard a store that can fail, such as `redisStore(client)`, with the defaults of
+   * `guard`, unless it is guarded already. A memory store is never in an outage.
    * - `'local'`: by the same limits, counted in this process.
-   * - `'open'`: all are admitted, and none is counted.
-   * - `'closed'`: all are denied, with status 503 and a `Retry-After`.
+   * - `'open'`: all requests are admitted, and none is counted.
+   * - `'closed'`: all requests are denied, with status 503 and a `Retry-After`.
    *
-   * Default: that of the guard, which is `'local'` unless `guard` was called with another one.
+   * Default: the `onOutage` of the guard, which is `'local'` unless `guard` was called with another one.
    */
   readonly onOutage?: Degraded
   /**
-   * Called with every decision, also with denials, once the headers are written and before the decision takes effect. It cannot change
+   * Called with every decision, including denials, after the headers are written and before the decision takes effect. It cannot change
    * the decision: a promise is not awaited, and an error becomes the warning `SLUICE_OUTCOME`.
    */
   readonly onDecision?: (decision: Decision, request: Request) => void
   /**
-   * Holds a request that would be denied until it is admitted: first come, first served for each key. `max`: the most requests of a key that wait
-   * at a time. `maxTotal`: the most of all keys. `maxWait`: the longest wait, after which the request is denied: milliseconds, or a text such as
-   * `'5s'`. A request whose wait is known to be longer is denied at once, as is one that comes when `max` requests of its key wait. When `maxTotal`
-   * requests wait, the newest request of the key that has the most of them is denied. A client that hangs up gives its place up.
+   * Holds a request that would be denied until it is admitted: first come, first served for each key. `max`: the most requests of a key that wait at a time.
+   * `maxTotal`: the most requests of all keys. `maxWait`: the longest wait, after which the request is denied: milliseconds, or a text such as `'5s'`.
+   * A request whose wait is known to be longer is denied at once. So is a request that comes while `max` requests of its key wait. If `maxTotal`
+   * requests wait, the newest request of the key with the most waiting requests is denied. A client that disconnects loses its place.
    * Defaults: `max` 100, `maxTotal` 1,000, `maxWait` `'5s'`. Without this option no request waits.
    * @example rateLimit({ keyer: byIP, limits: concurrent(10), queue: { max: 50, maxWait: '2s' } })
    */
   readonly queue?: QueueOptions
   /**
-   * How CORS preflights count. A browser sends them by itself, and without credentials.
-   * - `'separate'`: each key has one more bucket for them, under the same limits. They get no rate-limit headers.
+   * How CORS preflights are counted. A browser sends them automatically, and without credentials.
+   * - `'separate'`: each key has another bucket for them, under the same limits. They get no rate-limit headers.
    * - `'count'`: like any other request.
-   * - `'skip'`: not at all. Clients can send any number of them, so use it only if a CORS middleware responds to them first.
+   * - `'skip'`: they are not counted. Clients can send any number of them, so use it only if a CORS middleware responds to them first.
    *
    * Default `'separate'`. A `limiter` that was not made by `createLimiter` or `stack` counts them with the other requests.
    */
   readonly preflights?: Preflights
   /**
-   * When a request gives the slots of `concurrent` back.
-   * - `'work'`: when its response has closed and its handler has ended, so that clients who hang up do not make more handlers run than the
-   *   quota. A handler has ended when its promise has settled; in Express and Fastify, and for a listener without a promise, when it has called
-   *   `end` of the response, or when the response had begun before the client hung up. A handler that never ends keeps its slots until their lease is over.
+   * When the slots of `concurrent` of a request are released.
+   * - `'work'`: when its response has closed and its handler has ended, so that clients that disconnect cannot cause more running handlers than the
+   *   quota. A handler has ended when its promise has settled. In Express and Fastify, and for a listener without a promise, it has ended when it has called
+   *   `end` of the response, or if the response had begun before the client disconnected. The slots of a handler that never ends expire with their lease.
    * - `'response'`: when its response has closed.
    *
    * Default `'work'`.
    */
   readonly release?: 'work' | 'response'
   /**
-   * Whether to look for mistakes in the set-up of the server, such as a limit that is created for each request, a limit after all routes, or a
-   * proxy that the framework does not trust. They become process warnings. The checks are loaded when the limit is created, some milliseconds later.
-   * From then on 1000 requests are checked, and then one of every 16. With false none of these warnings is emitted, and no request is checked. Errors do
-   * not depend on it. Default: true, also in production.
+   * Whether to check the set-up of the server for mistakes, such as a limit that is created for each request, a limit after all routes, or a proxy that the
+   * framework does not trust. Mistakes become process warnings. The checks are loaded some milliseconds after the limit is created. Then the first 1000
+   * requests are checked, and after that one of every 16. With false, no request is checked. Errors do not depend on this option. Default: true, also in
+   * production.
    * @example rateLimit({ keyer: byIP, limits: perMinute(100), checks: false })
    */
   readonly checks?: boolean
@@ -142,7 +142,7 @@ const HTTP_OPTIONS = [
 ]
 
 /**
- * Returns the own options, and `queue` with its defaults. Throws `UNKNOWN_OPTION` or `INVALID_OPTION` for options that no `rateLimit` has. Headers and limits are checked elsewhere.
+ * Returns the own options, and `queue` with its defaults. Throws `UNKNOWN_OPTION` or `INVALID_OPTION`. Headers and limits are checked elsewhere.
  * @param more the names of options that only this adapter has
  */
 export function validateHttpOptions<
@@ -164,12 +164,12 @@ export function validateHttpOptions<
   return options.queue === undefined ? options : Object.assign(options, { queue: checkedQueue(options.queue) })
 }
 
-/** Returns options without these. */
+/** Returns options without some names. */
 export function without(options: object, names: readonly string[]): object {
   return Object.fromEntries(Object.entries(options).filter(([name]) => !names.includes(name)))
 }
 
-/** Throws `INVALID_OPTION` for a limiter in place of options that contain it. */
+/** Throws `INVALID_OPTION` if the user has passed a limiter instead of options that contain it. */
 export function refuseLimiter(owner: string, given: object): void {
   if ('consume' in given && typeof given.consume === 'function')
     throw new SluiceError('INVALID_OPTION', `${owner}: expected options such as { limiter }, got the limiter itself`)

@@ -4,18 +4,18 @@ import type { HttpAdapter } from './adapter.ts'
 import { exposedIn, impliedHeaders, type MergedHeaders } from './headers/stacked.ts'
 import { exposedHeaders, hasMilliseconds, type HeaderConfig } from './headers/styles.ts'
 
-/** What one request limiter decided about a request. The passes of a request are a list, the latest first. */
+/** The decision of one request limiter about a request. The passes of a request are a linked list, the latest first. */
 export interface Pass {
   readonly decision: Decision
   readonly earlier: Pass | undefined
-  /** The headers that the response has since this pass. */
+  /** The headers of the response after this pass. */
   readonly headers: MergedHeaders
 }
 
-/** By decision. A first pass is not in it if the limiter implies the header options: `passOf` derives it. */
+/** The passes by their decisions. A first pass is not in it if the limiter implies the header options: `passOf` derives it. */
 const passes = shared('passes', () => new WeakMap<Decision, Pass>())
 
-/** Returns the latest pass of a request. Other packages, too, store a value as `rateLimit`; only a decision counts. */
+/** Returns the latest pass of a request. Other packages also store a value as `rateLimit`, so it is only used if it is a decision. */
 export function latestPass<Request>(
   adapter: Pick<HttpAdapter<Request, never, never, never>, 'getDecision'>,
   request: Request,
@@ -28,7 +28,7 @@ function passOf(decision: Decision): Pass {
   return passes.get(decision) ?? { decision, earlier: undefined, headers: impliedHeaders(decision) }
 }
 
-/** Returns all limits that the headers of a response show since a decision. */
+/** Returns all limits that the headers of a response show after a decision, as one decision. */
 export function shownTogether(decision: Decision): Decision {
   return passOf(decision).headers.decision
 }
@@ -47,7 +47,7 @@ export function showsMilliseconds(decision: Decision): boolean {
   return passOf(decision).headers.parts.some(({ config }) => hasMilliseconds(config))
 }
 
-/** Keeps a pass for the request limiters that follow. A pass with only the implied headers of its decision is not kept. */
+/** Keeps a pass for later request limiters. It is not called for a pass with only the implied headers of its decision. */
 export function recordPass(decision: Decision, earlier: Pass | undefined, headers: MergedHeaders): void {
   passes.set(decision, { decision, earlier, headers })
 }

@@ -5,21 +5,21 @@ import { timeOf } from './headers/stacked.ts'
 import { isAnswered } from './headers/standard.ts'
 import { hasMilliseconds, type HeaderConfig } from './headers/styles.ts'
 
-// Headers and denials as plain data, for code that has no framework.
+// Headers and denials as plain data, for code without a framework.
 
 /** Headers by name. */
 export type HeaderRecord = Readonly<Record<string, string>>
 
 /** The response to a request that was not admitted, as plain data. */
 export interface ProblemResponse {
-  /** 429, the `statusCode` that was asked for, or 503. */
+  /** 429, the given `statusCode`, or 503. */
   readonly status: Denial['status']
   /**
    * The rate-limit headers, `Retry-After`, `Cache-Control`, `Vary` and `Content-Type`. With the styles `'openai'` and `'anthropic'` also
    * `retry-after-ms`.
    */
   readonly headers: HeaderRecord
-  /** Problem details as JSON, a page for a client that prefers HTML, or text for one that accepts no JSON. Empty for HEAD. */
+  /** Problem details as JSON, a page for a client that prefers HTML, or text for a client that accepts no JSON. Empty for HEAD. */
   readonly body: string
 }
 

@@ -6,13 +6,13 @@ import { SluiceError } from '../util/errors.ts'
 import { knownOptions, milliseconds, refuse, wholeNumber } from '../util/validate.ts'
 import type { HttpAdapter } from './adapter.ts'
 
-/** How requests wait instead of being denied. */
+/** The options of requests that wait instead of being denied. */
 export interface QueueOptions {
   /** The most requests that wait at a time with one key of the first limiter: a whole number from 1. Default 100. */
   readonly max?: number
   /**
-   * The most requests that wait at a time on the store, of all keys: a whole number from 1. When they are so many, the newest request of the key that
-   * has the most of them no longer waits. Default 1,000.
+   * The most requests of all keys that wait at a time on the store: a whole number from 1. If there are more, the newest request of the key with the most
+   * waiting requests is denied. Default 1,000.
    */
   readonly maxTotal?: number
   /** The longest wait: milliseconds, or a text such as `'5s'`. Default `'5s'`. */
@@ -32,7 +32,7 @@ export function checkedQueue(given: QueueOptions): Required<QueueOptions> {
   }
 }
 
-/** Decides about a request when it is its turn. Resolves with `undefined` if the client hangs up before. */
+/** Decides about a request when it is its turn. Resolves with `undefined` if the client disconnects before that. */
 export async function consumeInTurn<Request, Response>(
   limiter: Limiter<Request>,
   { max, maxTotal, maxWait }: Required<QueueOptions>,
@@ -49,7 +49,7 @@ export async function consumeInTurn<Request, Response>(
     if (signal.aborted) return undefined
     const denial = denialOf(error)
     if (denial !== undefined) return denial
-    // Where the queue is full, the request is decided as without a queue.
+    // If the queue is full, the request is decided as without a queue.
     if (error instanceof SluiceError && (error.code === 'WAIT_QUEUE_FULL' || error.code === 'WAIT_TOO_LONG'))
       return await limiter.consume(request)
     throw error

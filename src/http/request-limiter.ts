@@ -33,7 +33,7 @@ type DenialResponder<Request, Response, Next> = (
   next: Next,
 ) => MaybePromise<boolean>
 
-/** Creates the responder of a request limiter: the `onDenied` of its user with `Retry-After` already set, or a whole response. */
+/** Creates the responder of a request limiter. It sets `Retry-After` and calls the `onDenied` of the user, or sends a whole response. */
 function denialResponder<Request, Response, Next, OnDenied>(
   {
     onDenied,
@@ -85,7 +85,7 @@ function denialResponder<Request, Response, Next, OnDenied>(
           return send({ status: statusCode ?? 429, headers, body: text }, retry, decision, request, response)
         })
       }
-      // Without the method: a response to HEAD has the headers of the whole body, which the framework then omits.
+      // The method is not passed: a response to HEAD has the headers of the whole body, and the framework omits the body.
       const accept = adapter.getRequestHeader(request, 'accept')
       return send(denialIn(decision, { accept, statusCode, unit }, retry), retry, decision, request, response)
     }
@@ -98,7 +98,7 @@ function denialResponder<Request, Response, Next, OnDenied>(
   }
 }
 
-/** How a request limiter counts one kind of requests: preflights, or all others. */
+/** How a request limiter counts one kind of request: preflights, or all others. */
 interface RequestLane<Request, Response> {
   readonly limiter: Limiter<Request>
   readonly findCounted: FindCounted<Request>
@@ -114,18 +114,18 @@ function laneOf<Request, Response>(
   return { limiter, findCounted: countedFinder(limiter), writeHeaders }
 }
 
-/** So many requests are checked for mistakes in the set-up, and then one of every 16, since the checks take a microsecond. */
+/** How many requests are checked at first. After them, one of every `SAMPLE` requests is checked, because the checks take a microsecond. */
 const CHECKED_FIRST = 1000
 const SAMPLE = 16
 
 /** Limits the requests of a framework. It works in the same way for every framework. */
 export interface RequestLimiter<Request, Response, Next> {
   /**
-   * Decides about a request, and answers it when it is denied. Returns true when the request may continue; false when it was
-   * answered or the client is gone. It returns a promise only if the limiter, an option or a delay takes time.
+   * Decides about a request, and answers it if it is denied. Returns true if the request may continue, and false if it was answered or the client has
+   * gone. Returns a promise only if the limiter, an option or a delay takes time.
    *
-   * Throws, or rejects, with the error of a keyer, a LimitFunc or an option. Pass it to the error handling of the framework.
-   * @param next what handlers of the framework receive in addition; for `onDenied`
+   * Throws, or rejects, with the error of a keyer, a LimitFunc or an option. Pass this error to the error handling of the framework.
+   * @param next the additional argument of handlers of the framework; for `onDenied`
    */
   admit(request: Request, response: Response, next: Next): MaybePromise<boolean>
 }
@@ -133,7 +133,7 @@ export interface RequestLimiter<Request, Response, Next> {
 /**
  * Creates the request limiter of an adapter from the options of its user. A request passes these steps: allow, skip,
  * decide, write headers, then deny or delay. Throws `SluiceError` for a wrong or unknown option.
- * @param checkApp looks for mistakes in the set-up of an app, such as a middleware after all routes, and warns of them. It is called
+ * @param checkApp checks the set-up of an app for mistakes, such as a middleware after all routes, and warns about them. It is called
  *   once for each object that `getApp` returns, and never with the option `checks: false`. Default: none
  * @example
  * const requestLimiter = createRequestLimiter(options, adapter)
@@ -149,7 +149,7 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
   return requestLimiterOf(validateHttpOptions(options), adapter, checkApp)
 }
 
-/** Creates the same from options that `validateHttpOptions` has returned, for an adapter that also has options of its own. */
+/** Does the same as `createRequestLimiter` with options from `validateHttpOptions`, for an adapter that also has options of its own. */
 export function requestLimiterOf<Request, Response, Next, OnDenied>(
   options: LimiterSource<Request> & HttpOptions<Request, Response> & { readonly onDenied?: OnDenied },
   adapter: HttpAdapter<Request, Response, Next, OnDenied>,
@@ -161,7 +161,7 @@ export function requestLimiterOf<Request, Response, Next, OnDenied>(
   const limiter = limiterOf(options, adapter)
   const requests = laneOf(limiter, options, adapter)
   const { skip, preflights: how = 'separate' } = options
-  // In their own buckets and without headers, like all requests, or not at all.
+  // Preflights are counted in their own buckets and without headers, like all requests, or not at all.
   const separate = how === 'separate' ? laneOf(preflightLimiterOf(limiter), { headers: false }, adapter) : undefined
   const preflights = how === 'count' ? requests : separate
   const deny = denialResponder(options, adapter)
@@ -184,7 +184,7 @@ export function requestLimiterOf<Request, Response, Next, OnDenied>(
     )
   }
 
-  /** `isLate`: something has taken time, so that the client may have gone. */
+  /** `isLate`: something has taken time, so the client may have gone. */
   function decide(
     lane: Lane,
     request: Request,
@@ -211,7 +211,7 @@ export function requestLimiterOf<Request, Response, Next, OnDenied>(
     return adapter.isGone?.(request, response) === true ? leave(request) : true
   }
 
-  /** The client has gone before the request went on. Other request limiters may hold slots for it. */
+  /** Releases the slots that other request limiters hold for a request whose client has gone. */
   function leave(request: Request): false {
     endWork(request as object)
     return false
@@ -264,7 +264,7 @@ export function requestLimiterOf<Request, Response, Next, OnDenied>(
     return true
   }
 
-  /** A client that hangs up before its turn has caused no work, so that there is nothing to settle: it stays charged. */
+  /** Delays a request. A client that disconnects before the end of the delay stays charged: there was no work, so there is nothing to settle. */
   async function holdAndSettle(
     limiter: Limiter<Request>,
     decision: Decision,
@@ -285,7 +285,7 @@ export function requestLimiterOf<Request, Response, Next, OnDenied>(
     }
   }
 
-  /** Waits for the slot of a request. Returns false if the client hangs up before; no timer remains then. */
+  /** Waits for `ms` milliseconds. Returns false if the client disconnects before, and cancels the timer then. */
   function hold(response: Response, ms: number): Promise<boolean> {
     return new Promise((resolve) => {
       const cancel = sleep(ms, function slotReached() {
@@ -342,10 +342,10 @@ function isPreflightOf<Request>(adapter: HttpAdapter<Request, never, never, neve
   return isPreflight('OPTIONS', (name) => adapter.getRequestHeader(request, name))
 }
 
-/** A framework may show a message to clients, so that of a failed store says nothing about the store. */
+/** The message of an error of the store. A framework may show it to clients, so it says nothing about the store. */
 const STORE_ERROR = 'Requests cannot be counted at the moment'
 
-/** Throws an Error in any case. For some frameworks `undefined` or a text such as 'route' is not an error. */
+/** Always throws an Error. For some frameworks, `undefined` or a text such as 'route' is not an error. */
 function rethrow(reason: unknown): never {
   if (isStoreError(reason)) throw new SluiceError(reason.code, STORE_ERROR, { cause: reason })
   if (typeof reason === 'object' && reason !== null) throw reason as Error

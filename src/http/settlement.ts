@@ -12,38 +12,38 @@ import { warn } from '../util/warn.ts'
 import type { HttpAdapter } from './adapter.ts'
 import { noteWork, Work } from './work.ts'
 
-/** Which responses are meant: those with a status below 400, all others, or those for which a function returns true. */
+/** Selects responses: those with a status below 400, all others, or those for which a function returns true. */
 export type Outcome<Request, Response> =
   | 'success'
   | 'failure'
   | ((request: Request, response: Response) => MaybePromise<boolean>)
 
 /**
- * The options for what happens after a response. Their functions are called once for each admitted request, when its response was
- * sent completely or was aborted. If the client hangs up before anything was sent, the status of the response is 499 when they are
- * called. A promise that they return may take any time. If one of them throws or rejects, or returns a value that it must not return, such as
- * an object in place of true, the charge does not change, and the process warning `SLUICE_OUTCOME` is emitted once.
+ * The options that change the charge after a response. Their functions are called once for each admitted request, when its response was sent completely or
+ * was aborted. If the client disconnects before anything was sent, the status of the response is 499 in these calls. A promise that they return may take
+ * any time. If one of them throws or rejects, or returns an invalid value, such as an object in place of true, the charge does not change, and the process
+ * warning `SLUICE_OUTCOME` is emitted once.
  *
- * `resetWhen` takes precedence over `count` and `refundWhen`, and these over `settleWith`.
+ * `resetWhen` takes precedence over `count` and `refundWhen`. These take precedence over `settleWith`.
  */
 export interface OutcomeOptions<Request, Response> {
   /**
-   * Which requests count: `'failures'` for those whose response has a status of 400 or more, such as wrong passwords, `'successes'` for the
-   * others. The rest is refunded once its response is known: `count: 'failures'` is `refundWhen: 'success'`. Until then each request counts, so
-   * requests at the same time cannot pass the limit. Default: all requests. Throws `INVALID_OPTION` together with `refundWhen`.
+   * Which requests count: `'failures'` for those whose response has a status of 400 or more, such as wrong passwords, `'successes'` for the others. All other
+   * requests are refunded when their response is known: `count: 'failures'` does the same as `refundWhen: 'success'`. Until then, each request counts, so
+   * simultaneous requests cannot exceed the limit. Default: all requests. Throws `INVALID_OPTION` together with `refundWhen`.
    * @example rateLimit({ keyer: byIP, limits: perMinute(5), count: 'failures' })
    */
   readonly count?: 'failures' | 'successes'
   /**
-   * Refunds the charge of a request once its response is known: `'success'` for a status below 400, `'failure'` for any other. With
-   * these two words a request stays charged if the client hangs up before anything was sent: otherwise it could cause work for
-   * nothing. A response that is aborted later counts with the status that was sent. Default: no refund.
+   * Refunds the charge of a request when its response is known: `'success'` for a status below 400, `'failure'` for any other. With these two words, a
+   * request stays charged if the client disconnects before anything was sent. Otherwise clients could cause work without a charge. A response that is
+   * aborted later counts with the status that was sent. Default: no refund.
    * @example rateLimit({ keyer: byIP, limits: perMinute(5), refundWhen: (_request, response) => response.statusCode === 304 })
    */
   readonly refundWhen?: Outcome<Request, Response>
   /**
-   * Returns the actual cost of a request, for all of its limits or for each. `undefined` leaves the charge unchanged. It is also
-   * called when the client hangs up, so that work that continues is charged when its promise resolves. Default: no change.
+   * Returns the actual cost of a request, for all of its limits or for each. `undefined` leaves the charge unchanged. It is also called if the client
+   * disconnects, so that work that continues is charged when its promise resolves. Default: no change.
    * @example rateLimit({ keyer, limits, settleWith: (_request, response) => Number(response.getHeader('x-tokens')) })
    * @example rateLimit({ keyer, limits, settleWith: (request) => usageOf.get(request) }) // a promise of the tokens of a language model
    */
@@ -52,10 +52,9 @@ export interface OutcomeOptions<Request, Response> {
     response: Response,
   ) => MaybePromise<number | ((limit: Limit) => number) | undefined>
   /**
-   * Resets the key of a request once its response is known, as `limiter.reset` does: the limiter forgets all that was charged to the
-   * key, and its lock-out. With a stack, this is the key of each of its limiters. `'success'` and `'failure'` are as for `refundWhen`:
-   * a request whose client hangs up before anything was sent resets nothing. Requests of the key that are still open are not refunded
-   * or settled afterwards, since their charge is forgotten. Default: no reset.
+   * Resets the key of a request when its response is known, as `limiter.reset` does: the limiter forgets all charges of the key, and its lock-out. With a
+   * stack, this is the key of each of its limiters. `'success'` and `'failure'` are as for `refundWhen`: a request whose client disconnects before anything
+   * was sent resets nothing. Open requests of the key are not refunded or settled later, because their charge is forgotten. Default: no reset.
    * @example rateLimit({ keyer: byUser, limits: perHour(5), resetWhen: 'success' }) // forgets the failed logins after a good one
    */
   readonly resetWhen?: Outcome<Request, Response>
@@ -74,15 +73,15 @@ export function validateOutcomeOptions(options: OutcomeOptions<never, never>): v
   }
 }
 
-/** What happens to the charge of an admitted request later. */
+/** Changes the charge of an admitted request later. */
 export interface Settlement<Request, Response> {
-  /** True if the options ask for something at the end of a response. */
+  /** True if an option acts at the end of a response. */
   readonly hasOutcome: boolean
   /** Renews the slots of a decision from now on. */
   hold(decision: Decision): void
-  /** Resets, refunds or settles the charge once the response has ended, and gives the slots back. */
+  /** When the response has ended, resets, refunds or settles the charge, and releases the slots. */
   atEnd(request: Request, response: Response, decision: Decision): void
-  /** Gives the slots back: the client has gone before the request went on. */
+  /** Releases the slots of a request whose client has gone before the request continued. */
   release(decision: Decision): void
 }
 
@@ -96,10 +95,10 @@ interface ReleaseOption {
   readonly release?: 'work' | 'response'
 }
 
-/** What a decision has cost after all; undefined for what was charged. */
+/** The actual cost of a decision; `undefined` if it is the charged cost. */
 type Cost = number | ((limit: Limit) => number) | undefined
 
-/** Returns what `settleWith` has returned. Throws `INVALID_COST`. */
+/** Returns the result of `settleWith`. Throws `INVALID_COST`. */
 function checkedActual(cost: Cost): Cost {
   return cost === undefined || typeof cost === 'function' ? cost : checkedCost(cost, 'settleWith')
 }
@@ -117,7 +116,7 @@ export function settlement<Request, Response>(
   const isReset = predicateOf(resetWhen, adapter)
   let warned = false
 
-  /** Replaces the charge by a cost, and gives slots back, in one adjustment. */
+  /** Replaces the charge by a cost, and releases slots, in one adjustment. */
   function end(decision: Decision, cost: Cost, releases = true): MaybePromise<void> {
     if (isOwn(limiter)) return limiter.end(decision, typeof cost === 'number' ? () => cost : cost, releases)
     if (cost === 0 && releases) return limiter.refund(decision)
@@ -138,12 +137,12 @@ export function settlement<Request, Response>(
     })
   }
 
-  /** Catches every error: the response has ended, so that the framework can no longer handle one. */
+  /** Applies the outcome of a request. Catches every error: the response has ended, so the framework can no longer handle errors. */
   async function settle(request: Request, response: Response, decision: Decision, releases: boolean): Promise<void> {
     let isReleased = !releases || !holdsSlots(decision)
     try {
       const known = hasOutcome ? outcome(request, response) : undefined
-      // The request runs no longer, however long it takes to find out what it has cost.
+      // The request has ended, so its slots are released even if its cost is known much later.
       if (isPromise(known) && !isReleased) {
         await attempted(() => end(decision, undefined))
         isReleased = true
@@ -158,12 +157,12 @@ export function settlement<Request, Response>(
     }
   }
 
-  /** While the store is away, a slot ends with its lease. */
+  /** Ignores errors: if the store does not answer, a slot expires. */
   async function attempted(work: () => MaybePromise<void>): Promise<void> {
     try {
       await work()
     } catch {
-      // Nobody waits for it.
+      // No caller waits for it.
     }
   }
 
@@ -207,7 +206,7 @@ export function settlement<Request, Response>(
   }
 }
 
-/** A client that hangs up before the answer has neither success nor failure. With a refund it could cause work for nothing. */
+/** Returns a predicate for an outcome. If the client disconnects before the answer, it is neither success nor failure: see `refundWhen`. */
 function predicateOf<Request, Response>(
   when: Outcome<Request, Response> | undefined,
   adapter: ResponseState<Response>,

@@ -1,14 +1,14 @@
 import { shared } from '../util/copies.ts'
 import { isPromise } from '../util/maybe-promise.ts'
 
-// When the work for a request is over: its response has closed, and its handler has ended.
+// The work for a request is over when its response has closed and its handler has ended.
 
 /** How often slots are renewed after the response has closed, while the promise of the handler is pending. */
 const MOST_RENEWALS = 10
 
 /** A request that holds slots. */
 export class Work {
-  /** Promises of the handler that have not settled. */
+  /** The number of promises of the handler that have not settled. */
   #pending = 0
   #isTracked = false
   #isAnswered = false
@@ -21,7 +21,7 @@ export class Work {
     this.#release = release
   }
 
-  /** The promise of a handler says when the handler has ended. */
+  /** Tracks the promise of a handler, which settles when the handler has ended. */
   track(promise: PromiseLike<unknown>): void {
     this.#isTracked = true
     this.#pending++
@@ -32,25 +32,25 @@ export class Work {
     promise.then(settled, settled)
   }
 
-  /** A handler has ended its response. */
+  /** Notes that a handler has ended its response. */
   answered(): void {
     this.#isAnswered = true
     this.#releaseIfOver()
   }
 
-  /** The response has closed. Returns true if the handler has ended, too. `isAnswered`: nothing more will say so. */
+  /** Notes that the response has closed. Returns true if the handler has ended, too. `isAnswered`: counts as a call of `answered`. */
   closed(isAnswered: boolean): boolean {
     this.#isClosed = true
     this.#isAnswered ||= isAnswered
     return this.isOver
   }
 
-  /** True when the response has closed and the handler has ended. */
+  /** True if the response has closed and the handler has ended. */
   get isOver(): boolean {
     return this.#isClosed && (this.#isTracked ? this.#pending === 0 : this.#isAnswered)
   }
 
-  /** Called before each renewal. Returns false when the slots are not renewed any more. */
+  /** Must be called before each renewal. Returns false if the slots are not renewed any more. */
   mayRenew(): boolean {
     return !this.#isClosed || (this.#pending > 0 && this.#renewals++ < MOST_RENEWALS)
   }
@@ -60,12 +60,11 @@ export class Work {
   }
 }
 
-/** The requests that hold slots, and how many have been seen: most apps have none. */
+/** The requests that hold slots, and the number of all such requests so far. It is 0 in most apps. */
 const works = shared('work of requests', () => ({ byRequest: new WeakMap<object, Work[]>(), count: 0 }))
 
 /**
- * Holds the slots of an admitted request until the promise of its handler has settled. Returns what the handler has returned, also if that is no
- * promise.
+ * Holds the slots of an admitted request until the promise of its handler has settled. Returns `work`, which may also be another value.
  * @example return trackWork(context, next())
  */
 export function trackWork<Result>(request: object, work: Result): Result {
@@ -80,7 +79,7 @@ export function noteWork(request: object, work: Work): void {
   works.byRequest.set(request, [...known.filter(({ isOver }) => !isOver), work])
 }
 
-/** No handler is called for a request whose client has gone. What other request limiters hold for it is given back. */
+/** Releases the slots that request limiters hold for a request whose client has gone before a handler was called. */
 export function endWork(request: object): void {
   if (works.count > 0) for (const each of works.byRequest.get(request) ?? []) each.answered()
 }

@@ -478,7 +478,7 @@ export const http = [
   ),
   inTests('src/http/checking.ts', 'test/adapters/handmade-apps.test.ts')(
     'fails a request by route without an app',
-    '// The app was made by hand, and is no object.',
+    '// A test may pass an app that is not an object.',
     'throw new TypeError()',
   ),
   returnedIn('src/http/request-limiter.ts')('skips for any object', "isTrue('skip', known) ?", 'known ?'),

@@ -88,7 +88,7 @@ export const limits = [
   local('a retry of a limit that admits nothing', ' && charge.policy.compiled.capacity > 0', ''),
   valuesInStandard(
     'a quota of 0 that returns at once',
-    'if (values.quota === 0) return (values.window ?? 0) * 1000\n  if (!status',
+    'if (values.quota === 0) return values.window * 1000\n  if (!status',
     'if (!status',
   ),
   used('used below 0', 'used > 0 ? used : 0', 'used'),

@@ -6,15 +6,15 @@ import { checkProxies } from './proxies.ts'
 import { wholeAddressWarner } from './whole-address.ts'
 import { tools } from './tools.ts'
 
-// Checks for mistakes in the set-up of a server that leave it unlimited, or limit the wrong clients, although each part of it works. They
-// only warn, and the option `checks: false` of `rateLimit` turns all of them off. Mistakes that are certain are errors, and stay errors.
+// Checks for mistakes in the set-up of a server that leave clients unlimited, or limit the wrong clients, although each part works. They only warn. The
+// option `checks: false` of `rateLimit` turns all of them off. Certain mistakes are errors, also with this option.
 //
-// A check that throws has no effect: an app that was made by hand may lack what a check reads (`attempt`).
+// A check that throws has no effect (`attempt`): an app in a test may not have the properties that a check reads.
 //
-// Each request limiter chooses the requests that are checked (`admit` in `request-limiter.ts`). Other code asks `checksOf`. Each file of this folder
+// Each request limiter chooses the requests that are checked (`admit` in `request-limiter.ts`). Other code calls `checksOf`. Each file of this folder
 // has the warnings about one kind of mistake.
 
-/** Returns what a check returns; `undefined` if it throws. */
+/** Returns the result of a check; `undefined` if it throws. */
 function attempt<Result>(check: () => Result): Result | undefined {
   try {
     return check()
@@ -39,7 +39,7 @@ export function requestChecks<Request>(
   const noteUse = creationWatch(limiter)
   const warnOfWholeAddress = wholeAddressWarner()
 
-  /** Throws for a request that was made by hand. */
+  /** Returns the app of a request. May throw for a request of a test. */
   function appOf(given: Request): object | undefined {
     const app = adapter.getApp?.(given)
     return typeof app === 'object' || typeof app === 'function' ? (app ?? undefined) : undefined
@@ -59,7 +59,7 @@ export function requestChecks<Request>(
       tools.readsOfChecked.delete(request)
       for (const client of clients) attempt(() => checkProxies(client as ClientInfo<object>, request))
       const decision = adapter.getDecision(given)
-      // A skipped request has no decision, or that of an earlier request limiter.
+      // A skipped request has no decision, or the decision of an earlier request limiter.
       if (decision === undefined || decision === before) return
       noteUse(app)
       attempt(() => warnOfWholeAddress(decision))

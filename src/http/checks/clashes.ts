@@ -1,10 +1,10 @@
 import type { HeaderConfig } from '../headers/styles.ts'
 import { tools } from './tools.ts'
 
-/** The header options that each writer was compared with. */
+/** The header options with which each writer was compared. */
 const compared = new WeakMap<object, WeakSet<HeaderConfig>>()
 
-/** Warns, once for each, of earlier request limiters that write the same header in another way than this writer of headers. */
+/** Warns if an earlier request limiter writes the same header as this writer in another way. It warns once for each pair. */
 export function warnOfClashes(
   writer: object,
   config: HeaderConfig,

@@ -1,12 +1,12 @@
 import type { Limiter } from '../../limiter/contract.ts'
 import { tools } from './tools.ts'
 
-/** A handler creates so many limiters in ten seconds when somebody tries it. Somebody who edits a file for a hot reload does not. */
+/** Within ten seconds, a handler that is tried out creates at least so many limiters. Hot reloads create fewer. */
 const FEW = 5
 const SOON = 10_000
-/** However long it takes. */
+/** The number of limiters after which there is a warning, in any time. */
 const MANY = 100
-/** The definitions that are counted for one app. */
+/** The most definitions that are counted for one app. */
 const MOST_DEFINITIONS = 1000
 
 interface Uses {
@@ -16,16 +16,16 @@ interface Uses {
   app: object | undefined
 }
 
-/** Limiters in a row with one definition, each used for one request of one app: how many, and the times of the latest. */
+/** Limiters with the same definition that were each used for one request of one app: their number, and the times of the latest. */
 interface Singles {
   count: number
   readonly times: number[]
 }
 
-/** True once this process has served a request. Limiters are usually created before. */
+/** True after this process has served a request. Limiters are usually created earlier. */
 let isServing = false
 let hasWarned = false
-/** By the first part of a limiter. */
+/** The uses of limiters, by the first part of each limiter. */
 const usesOf = new WeakMap<object, Uses>()
 /** By app, and then by definition. Tests create an app for each of their limiters, and a handler has one. */
 const singlesOf = new WeakMap<object, Map<string, Singles>>()
@@ -47,7 +47,7 @@ export function creationWatch(limiter: Limiter<never>): (app: object | undefined
   }
 }
 
-/** A limiter continues the counts of a store that is not new. */
+/** Returns the uses of a limiter; `undefined` if it continues the counts of a store that is not new. */
 function usesBy(limiter: Limiter<never>): Uses | undefined {
   const [part] = tools.chargeSourcesOf(limiter)
   if (part === undefined || !part.startsFromZero) return undefined
@@ -60,9 +60,9 @@ function usesBy(limiter: Limiter<never>): Uses | undefined {
   return uses
 }
 
-/** Describes a part of a definition for a guess whether two have one origin. Equal texts prove nothing. */
+/** Describes a part of a definition. Equal texts mean that two limiters are probably from the same code, but are no proof. */
 function described(part: unknown): string {
-  // Without its name: a program that creates a limiter for each request may name each one differently.
+  // The name is left out: a program that creates a limiter for each request may give each one another name.
   if (typeof part !== 'function')
     return JSON.stringify(part, (name, value: unknown) => (name === 'name' ? undefined : value))
   const definition = tools.definitionOf(part)

@@ -1,7 +1,7 @@
 import type { ChargeSource } from '../../limiter/charges.ts'
 import { tools } from './tools.ts'
 
-/** The limiters that a warning was written for, by its code. */
+/** The limiters for which a warning was written, by its code. */
 const warnedLimiters = { SLUICE_MOUNTED_TWICE: new WeakSet<object>(), SLUICE_SAME_PLACE: new WeakSet<object>() }
 
 const COUNTED_ONCE = 'The request is counted once. Use the middleware in one place only.'
@@ -22,7 +22,7 @@ export function warnMountedTwice(
   )
 }
 
-/** Warns of two limiters that may count in one place, although their stores are two. */
+/** Warns about two limiters on two stores that may count in the same place. */
 export function warnSamePlace(limiter: object, sources: readonly ChargeSource<never>[]): void {
   warnOnce(
     limiter,

@@ -1,13 +1,13 @@
 import type { ClientInfo, ProxyHeader, ProxyTrust } from '../keys/address.ts'
 import { tools } from './tools.ts'
 
-/** The proxy settings of an app, and the function that warns of them. */
+/** The proxy settings of an app, and the function that warns about them. */
 interface ProxySettings {
   readonly trust: ProxyTrust
   readonly warn: ReturnType<typeof proxyWarner>
 }
 
-/** By framework and app, so that all keyers of an app share its warnings. */
+/** The settings by framework and app, so that all keyers of an app share its warnings. */
 const knownApps = new WeakMap<object, WeakMap<object, ProxySettings>>()
 
 /** Warns, once for each app, if its proxy settings make the addresses of its clients useless. */
@@ -19,7 +19,7 @@ export function checkProxies<Request>(client: ClientInfo<Request>, request: Requ
   const known = ofFramework.get(app)
   const settings = known ?? { trust: client.trust(request), warn: proxyWarner() }
   ofFramework.set(app, settings)
-  // An app that trusts everybody may set the address of most requests itself, so that only its first request counts.
+  // An app that trusts everybody may set the address of most requests itself, so only its first request is checked.
   if (known !== undefined && settings.trust === 'everybody') return
   settings.warn(client.proxyHeader(request), settings.trust, () => client.isSet?.(request) === true)
 }
@@ -58,7 +58,7 @@ const trustsAll: ProxyWarning = {
 }
 
 /**
- * Returns what is wrong with the address of a request, if anything.
+ * Returns the warning about the address of a request, if there is one.
  * @example proxyWarning('x-forwarded-for', 'nobody')?.code // 'SLUICE_PROXY_UNTRUSTED'
  */
 export function proxyWarning(header: ProxyHeader | undefined, trust: ProxyTrust): ProxyWarning | undefined {

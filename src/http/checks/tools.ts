@@ -5,7 +5,7 @@ import type { isTestRun, warn } from '../../util/warn.ts'
 import type { clashBetween } from '../headers/styles.ts'
 import type { clientAddress, readsOfChecked } from '../keys/address.ts'
 
-/** What the checks use of the package: see `src/limiter/queue/tools.ts`. */
+/** The parts of the package that the checks use: see `src/limiter/queue/tools.ts`. */
 export interface CheckTools {
   readonly chargeSourcesOf: typeof chargeSourcesOf
   readonly boundedKey: typeof boundedKey
@@ -19,7 +19,7 @@ export interface CheckTools {
 
 export let tools: CheckTools
 
-/** Called before anything else of this folder. */
+/** Must be called before anything else in this folder. */
 export function takeTools(given: CheckTools): void {
   tools = given
 }

@@ -1,17 +1,17 @@
 import { tools } from './tools.ts'
 
-/** How long an `onDenied` may take until a warning says that it has not answered. */
+/** Milliseconds within which an `onDenied` must answer. After that, there is a warning. */
 const PATIENCE = 10_000
 
 const MESSAGE =
   'An `onDenied` function has sent no response for 10 s, so the client is still waiting. Send a response, or call `next` if there is one.'
 
-/** The `onDenied` functions that are watched, or that a warning was written for. */
+/** The `onDenied` functions that are watched, or have had a warning. */
 const watched = new WeakSet<object>()
 
 /**
- * Warns once for each `onDenied` that does not answer within ten seconds of its call: its client waits. It watches one response at a
- * time, and keeps no process alive.
+ * Warns once for each `onDenied` that does not answer within ten seconds, while its client waits. It watches one response at a time, and does not keep the
+ * process alive.
  */
 export function warnIfUnanswered(onDenied: object, isAnswered: () => boolean): void {
   if (isAnswered() || watched.has(onDenied)) return
@@ -25,7 +25,7 @@ export function warnIfUnanswered(onDenied: object, isAnswered: () => boolean): v
 }
 
 /**
- * Does the same where a framework answers when `onDenied` has returned: its promise may stay pending.
+ * Does the same if the framework answers when `onDenied` has returned: its promise may stay pending.
  * @param answer the promise that `onDenied` returned
  * @param isAnswered returns true when the response does not wait for the promise
  * @returns a promise with the same result. A thenable is called once

@@ -1,11 +1,11 @@
 import type { Decision } from '../../limiter/decision.ts'
 import { tools } from './tools.ts'
 
-/** Texts that may be a public address. The part of another keyer may follow. */
+/** Matches texts that may be a public address. Another part of a composite key may follow. */
 const PUBLIC = /(?<![\da-f])[23][\da-f]{3}(?::[\da-f]{0,4}){2,7}(?<!:)/gi
 
 /**
- * Returns a function that warns once when a key is or contains a whole IPv6 address, which is only one of many that a client has.
+ * Returns a function that warns once if a key is or contains a whole IPv6 address: a client can use many addresses.
  * `ipKeyer` never makes such a key: it appends the length of the prefix.
  */
 export function wholeAddressWarner(): (decision: Decision) => void {
@@ -38,7 +38,7 @@ export function isWholeAddress(key: string): boolean {
   return (key[0] !== '[' && isIPv6(key)) || containsAddress(key)
 }
 
-/** Public addresses begin with 2 or 3. A prefix, such as in a key of `ipKeyer`, is none. */
+/** Returns true if a text contains a public address, which begins with 2 or 3. A network, such as in a key of `ipKeyer`, does not count. */
 function containsAddress(key: string): boolean {
   for (const { 0: found, index } of key.matchAll(PUBLIC)) {
     if (isIPv6(found) && !/^\/\d/.test(key.slice(index + found.length))) return true

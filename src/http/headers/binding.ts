@@ -7,7 +7,7 @@ import type { HeaderNames, HeaderValues, HeaderWriter, PartNames } from './types
 import { structuredString } from './structured.ts'
 import { headerValuesOf, SLOTS } from './values.ts'
 
-/** The limit that a response describes, and what its headers have in common. */
+/** The limit that a response describes, with the values that its headers share. */
 interface Binding {
   readonly status: LimitStatus
   readonly values: HeaderValues
@@ -19,7 +19,7 @@ interface Binding {
 
 type Part = keyof HeaderNames
 
-/** Returns the value of a part. A limit of slots has no reset. */
+/** Returns the value of a part; `undefined` for the reset of a limit of slots. */
 type PartValue = (binding: Binding) => number | string | undefined
 
 const COMMON: Readonly<Record<Exclude<Part, 'reset'>, PartValue>> = {
@@ -29,7 +29,7 @@ const COMMON: Readonly<Record<Exclude<Part, 'reset'>, PartValue>> = {
   resource: ({ status, decision: { limits } }) => distinctNames(limits)?.[limits.indexOf(status)] ?? status.limit.name,
 }
 
-/** The units of a reset: seconds from now, and epoch seconds as in GitHub's API. */
+/** The forms of a reset: seconds from now, and epoch seconds as in GitHub's API. */
 const RESETS: Readonly<Record<'seconds' | 'epoch', PartValue>> = {
   seconds: ({ status, values, left }) => resetSeconds(status, values, left),
   epoch({ status, values, left, now }) {
@@ -100,7 +100,7 @@ export function bindingWriter({ reset, dictionary, hasPolicies }: BindingStyle, 
       return set(dictionary, members.map(([name, value]) => `${name}=${value}`).join(', '))
     }
     for (const [name, value] of known) {
-      // The header of an earlier request limiter is about another limit.
+      // A header of an earlier request limiter would describe another limit.
       if (value === undefined) remove?.(name)
       else set(name, String(value))
     }
@@ -135,14 +135,14 @@ function withDistinctQuotas({ limits, binding }: Decision): string {
   return Array.from(kept.values(), ({ limit }) => policyItem(limit).text).join(', ')
 }
 
-/** The binding limit goes before all others, since the other headers describe it. */
+/** Returns true if a limit replaces another one in the list. The binding limit replaces all others, because the other headers describe it. */
 function goesBefore(status: LimitStatus, other: LimitStatus, binding: LimitStatus | undefined): boolean {
   return other !== binding && (status === binding || isUsedUpSooner(status, other))
 }
 
 /**
- * A limit that denies goes first, and of two such limits the one with the longer wait. Then comes the one with fewer units left, then the
- * one that resets later.
+ * Returns true if `a` is more restrictive than `b`. A limit that denies comes first, and of two such limits the one with the longer wait. Then comes the one
+ * with fewer units left, and then the one that resets later.
  */
 export function isUsedUpSooner(a: LimitStatus, b: LimitStatus): boolean {
   if (a.allowed !== b.allowed) return b.allowed

@@ -5,14 +5,14 @@ import { recentCache } from '../keys/address.ts'
 import { structuredBytes } from './structured.ts'
 import { HEADER_STYLES, type HeaderNames, type HeaderStyle, type HeaderStyles, type StandardOptions } from './types.ts'
 
-/** The bytes of the digest that are shown. */
+/** How many bytes of the digest are shown. */
 const BYTES = 12
 /** The size of the cache. An HMAC takes several microseconds. */
 const CACHE_SIZE = 1000
 
 /**
  * Returns a function that names the partition of a key without revealing the key: the first 12 bytes of an HMAC-SHA256, as a
- * byte sequence. A plain hash of an IPv4 address could be reversed, since there are few addresses.
+ * byte sequence. A plain hash of an IPv4 address could be reversed, because there are few addresses.
  * Throws `INVALID_OPTION` for an empty secret, `UNKNOWN_OPTION`.
  *
  * @example
@@ -33,7 +33,7 @@ function partitioner(options: { readonly secret: string }): (key: string) => str
   })
 }
 
-/** The message does not quote the secret. */
+/** Returns an error whose message does not contain the secret. */
 function wrongOption(option: string, expected: string, given: unknown): SluiceError {
   return new SluiceError(
     'INVALID_OPTION',
@@ -53,13 +53,13 @@ export interface HeaderOptions {
    */
   readonly headers?: HeaderStyles
   /**
-   * Your own names for the headers of `'legacy'` and `'github'`, such as names that your clients already read.
+   * Your own names for the headers of `'legacy'` and `'github'`, such as names that your clients already use.
    * @example rateLimit({ keyer, limits, headers: 'legacy', headerNames: { limit: 'X-Quota', remaining: 'X-Quota-Left' } })
    */
   readonly headerNames?: HeaderNames
-  /** The quota unit of all limits, or of each limit by its name. In the headers of the newest draft, and in the body of a denial. Default `'requests'`. */
+  /** The quota unit of all limits, or of each limit by its name. It is in the headers of the newest draft, and in the body of a denial. Default `'requests'`. */
   readonly unit?: string | Readonly<Record<string, string>>
-  /** Adds a keyed hash of the key to the headers. It does not reveal the key. Only in the newest draft. Default: none. */
+  /** Adds a keyed hash of the key to the headers of the newest draft. It does not reveal the key. Default: none. */
   readonly partitionKey?: { readonly secret: string }
 }
 
@@ -74,7 +74,7 @@ export function chosenStyles({ headers = 'standard' }: HeaderOptions): readonly 
   return list.map((style: unknown) => oneOf('headers', style, HEADER_STYLES))
 }
 
-/** Returns the names that are asked for. Throws `INVALID_OPTION` when no style has headers that can be renamed. */
+/** Returns the given names. Throws `INVALID_OPTION` if no style has headers that can be renamed. */
 export function chosenNames({ headerNames = {} }: HeaderOptions, styles: readonly HeaderStyle[]): HeaderNames {
   if (typeof headerNames !== 'object' || headerNames === null || Array.isArray(headerNames))
     refuse('headerNames', 'names such as { limit, remaining, reset }', headerNames)
@@ -83,7 +83,7 @@ export function chosenNames({ headerNames = {} }: HeaderOptions, styles: readonl
   return headerNames
 }
 
-/** Returns what the newest draft shows except quota and window. Throws `INVALID_OPTION`, `UNKNOWN_OPTION`. */
+/** Returns the options of the newest draft. Throws `INVALID_OPTION`, `UNKNOWN_OPTION`. */
 export function standardOptions({ unit, partitionKey }: HeaderOptions): StandardOptions {
   const isTable = typeof unit === 'object' && unit !== null && !Array.isArray(unit)
   const units: readonly unknown[] = isTable ? Object.values(unit) : [unit]
@@ -95,7 +95,7 @@ export function standardOptions({ unit, partitionKey }: HeaderOptions): Standard
   }
 }
 
-/** Returns what a limit counts, as the options name it. */
+/** Returns the unit of a limit from the options. */
 export function unitOf(name: string, unit: HeaderOptions['unit']): string | undefined {
   if (unit === undefined || typeof unit === 'string') return unit
   return Object.hasOwn(unit, name) ? unit[name] : undefined

@@ -6,7 +6,7 @@ import { isAnswered, unitsLeft } from './standard.ts'
 import type { HeaderValues, HeaderWriter } from './types.ts'
 import { headerValuesOf } from './values.ts'
 
-/** The headers of one limit, in a style with headers for each limit. `reset` is absent for a limit without a promised time. */
+/** The names of the headers of one limit, in a style with headers for each limit. `reset` is absent for a limit of slots. */
 interface LimitHeaders {
   readonly limit: string
   readonly remaining: string
@@ -20,7 +20,7 @@ export interface LimitHeaderNames {
   readonly pattern: RegExp
 }
 
-/** Keeps the names, since most requests have the same limits. */
+/** Keeps the names, because most requests have the same limits. */
 function limitHeaderNames(
   pattern: RegExp,
   nameOf: (part: keyof LimitHeaders, limit: string) => string,
@@ -32,7 +32,7 @@ function limitHeaderNames(
       let names = known.get(limit)
       if (names === undefined) {
         const token = headerToken(limit.name)
-        // Nobody knows when a slot of a running request is released.
+        // The time at which a slot is released is unknown.
         const reset = findCompiled(limit)?.slots === true ? undefined : nameOf('reset', token)
         names = { limit: nameOf('limit', token), remaining: nameOf('remaining', token), reset }
         known.set(limit, names)
@@ -62,7 +62,7 @@ export const ANTHROPIC: LimitHeaderNames = limitHeaderNames(
 
 /**
  * Creates a writer of three headers for each limit: the quota, the units that are left, and when the whole quota is available. If several
- * limits have the same headers, it writes the one that is used up sooner.
+ * limits have the same headers, it writes the most restrictive one.
  * @param resetText writes milliseconds from now
  */
 export function perLimit({ namesOf }: LimitHeaderNames, resetText: (ms: number, now: number) => string): HeaderWriter {
@@ -88,8 +88,8 @@ export function perLimit({ namesOf }: LimitHeaderNames, resetText: (ms: number, 
 }
 
 /**
- * Returns the milliseconds until the whole quota is available, at least the wait of a limit that denies. It is at least 1 while no unit is
- * left. For a limit that admits nothing it is the window.
+ * Returns the milliseconds until the whole quota is available. It is at least the wait of a limit that denies, and at least 1 while no unit is left. For
+ * a limit that admits nothing, it is the window.
  */
 function wholeQuotaIn({ retryAfter: wait, resetAfter }: LimitStatus, values: HeaderValues, left: number): number {
   if (values.quota === 0) return (values.window ?? 0) * 1000
@@ -102,7 +102,7 @@ function wholeQuotaIn({ retryAfter: wait, resetAfter }: LimitStatus, values: Hea
 const LONGEST_GO_DURATION = 9_223_372_036_000
 
 /**
- * Returns a duration as Go writes it, in whole milliseconds, rounded up. OpenAI's API does so.
+ * Returns a duration in the format of Go, in whole milliseconds, rounded up. OpenAI's API uses this format.
  * @example goDuration(360_000) // '6m0s'
  * @example goDuration(12) // '12ms'
  */

@@ -2,8 +2,8 @@ import type { Decision } from '../../limiter/decision.ts'
 import { MAX_HEADER_INTEGER, wholeMilliseconds, wholeSeconds } from '../../util/seconds.ts'
 
 /**
- * Returns the milliseconds until a denied request is admitted. Returns `undefined` when the request was admitted, and when it will
- * never be. When the store does not answer, the wait is unknown, and at least one second is returned.
+ * Returns the milliseconds until a denied request is admitted. Returns `undefined` if the request was admitted, or will never be. If the store does not
+ * answer, the wait is unknown, and at least one second is returned.
  */
 function waitOf({ allowed, retryAfter: ms, degraded }: Decision): number | undefined {
   if (allowed) return undefined
@@ -17,7 +17,7 @@ export function retryAfter(decision: Decision): number | undefined {
   return wait === undefined ? undefined : Math.max(1, wholeSeconds(wait))
 }
 
-/** A `Retry-After` in milliseconds. The clients of language models read it first. */
+/** The name of a `Retry-After` in milliseconds. Clients of language models prefer it. */
 export const RETRY_AFTER_MS = 'retry-after-ms'
 
 /** Returns the milliseconds for `retry-after-ms`: the same wait as `Retry-After`, rounded up, at least 1. */
@@ -27,8 +27,7 @@ export function retryAfterMs(decision: Decision): number | undefined {
 }
 
 /**
- * Returns the `retry-after-ms` beside a `Retry-After` that `mergeRetryAfter` returned. If that is not ours, it is the one of the
- * application, which is longer.
+ * Returns the `retry-after-ms` for a `Retry-After` that `mergeRetryAfter` has returned. If this is not our own, it is the longer one of the application.
  * @param ours our own `Retry-After`
  * @param ms our own `retry-after-ms`
  * @example millisecondsBeside(120, 13, 12_200) // 120000

@@ -28,7 +28,7 @@ export interface HeaderPart {
 
 /**
  * Writes the headers of a decision, merged with the headers of earlier request limiters. Writes nothing without a response.
- * @returns the merged headers, or `undefined` when they are just `impliedHeaders(decision)`
+ * @returns the merged headers, or `undefined` if they are equal to `impliedHeaders(decision)`
  */
 export type StackedHeaderWriter<Response> = (
   decision: Decision,
@@ -52,10 +52,10 @@ export function stackedHeaderWriter<Response>(
 ): StackedHeaderWriter<Response> {
   const config = headerConfig(options)
   const isImplied = implyConfig(limiter, config)
-  // Not `config.write`, which all request limiters without header options share: a writer keeps its latest list of policies.
+  // `config.write` is not used: all request limiters without header options share it, and a writer keeps its latest list of policies.
   const write = headerWriter(config)
   const readsTime = needsTime(config)
-  // One function for all requests: headers are written synchronously, so that no other response can come between.
+  // There is one function for all requests. Headers are written synchronously, so no other response can come between.
   let current: Response
   const set = (name: string, value: string): void => adapter.setHeader(current, name, value)
   const remove = (name: string): void => adapter.removeHeader?.(current, name)
@@ -100,12 +100,12 @@ export function stackedHeaderWriter<Response>(
 }
 
 /**
- * The header options of the first request limiter of each limiter. So nothing has to be stored for a decision of most request limiters:
- * an entry for each request costs more than writing the headers.
+ * The header options of the first request limiter of each limiter. With them, decisions of most request limiters need no entry: an entry for each request
+ * costs more than writing the headers.
  */
 const impliedConfigs = shared('configs of limiters', () => new WeakMap<object, HeaderConfig>())
 
-/** Returns true if the decisions of a limiter imply these header options, as no earlier request limiter of it has others. */
+/** Returns true if the decisions of a limiter imply these header options, because no earlier request limiter of it has others. */
 function implyConfig(limiter: Limiter<never>, config: HeaderConfig): boolean {
   const homes = chargeSourcesOf(limiter).map(({ home }) => home)
   for (const home of homes) if (!impliedConfigs.has(home)) impliedConfigs.set(home, config)
@@ -135,8 +135,8 @@ function isSilent({ styles }: HeaderConfig): boolean {
 }
 
 /**
- * Returns two decisions about one request as one decision. A limit that both applied to the same key, under one name of a limiter, appears
- * once, with the stricter status. Limits of a store that did not answer do not appear.
+ * Merges two decisions about one request. A limit that both have applied to the same key, under the same name of a limiter, appears once, with the stricter
+ * status. Limits of a store that did not answer do not appear.
  */
 export function mergeDecisions(earlier: Decision, later: Decision): Decision {
   if (!isAnswered(later)) return earlier
@@ -154,7 +154,7 @@ function hasSameLimitAndKey(a: LimitStatus, b: LimitStatus): boolean {
   return a.limit === b.limit && a.key === b.key && limiterNameOf(a) === limiterNameOf(b)
 }
 
-/** Returns a function that finds the format of the request limiter that a status belongs to. */
+/** Returns a function from a status to the format of its request limiter. */
 function formatsOf(parts: readonly HeaderPart[]): (status: LimitStatus) => StandardFormat {
   return function formatOf(status) {
     const part = parts.find(({ decision }) => decision.limits.includes(status))
@@ -166,7 +166,7 @@ function otherConfigs(parts: readonly HeaderPart[], own: HeaderConfig): readonly
   return [...new Set(parts.map(({ config }) => config))].filter((config) => config !== own)
 }
 
-/** Returns epoch milliseconds by the clock of the store that decided, or by `Date` when the store has no clock. */
+/** Returns epoch milliseconds by the clock of the store that decided, or by `Date` if the user has given no clock. */
 export function timeOf({ limits: [first] }: Decision): number {
   const clock = isCharge(first) ? first.policy.store.clock : undefined
   return clock?.given === true ? clock.now() : Date.now()

@@ -49,7 +49,7 @@ function writeList({ allowed, limits }: Decision, { items, text }: PolicyList, s
   writeBoth(text, states, set)
 }
 
-/** Writes policies that differ between keys, or between the request limiters of a request. */
+/** Writes policies that depend on the key, or on the request limiter. */
 function writeItems(
   { allowed, limits }: Decision,
   formatOf: (status: LimitStatus) => StandardFormat,
@@ -113,7 +113,7 @@ export function policyLists(
   }
 }
 
-/** With names of limiters in it, a list fits only the same limiters. */
+/** Returns true if limits belong to these limiters. A list that contains names of limiters fits only the same limiters. */
 function areOf(limiters: readonly unknown[], limits: readonly LimitStatus[]): boolean {
   return limits.every((status, i) => limiterNameOf(status) === limiters[i])
 }
@@ -131,7 +131,7 @@ function createList(items: readonly PolicyItem[]): PolicyList {
   return { items, text: [...texts].join(', '), repeatsQuota: quotas.size < shown.length }
 }
 
-/** The texts that an item keeps. Most clients of a limit have few units used, and most requests of a client come in one second. */
+/** How many texts an item keeps. Most clients have used few units of a limit, and most requests of a client come within one second. */
 const KEPT_TEXTS = 64
 
 function stateText(status: LimitStatus, { start, values, recent }: PolicyItem): string {
@@ -151,13 +151,13 @@ export function unitsLeft(status: LimitStatus, values: HeaderValues): number {
 }
 
 /**
- * Returns the milliseconds until the state improves, or `undefined` for a limit of slots: nobody knows when requests end. For a limit that denies it is the same time as `Retry-After`; with no unit
- * left it is the time until the first unit is back. For a request that is never admitted it is the time until all units are back, and
- * for a limit that admits nothing it is the window.
+ * Returns the milliseconds until the state improves; `undefined` for a limit of slots, because the end of requests is unknown. For a limit that denies, it
+ * is the same time as `Retry-After`. If no unit is left, it is the time until the first unit is back. For a request that is never admitted, it is the time
+ * until all units are back, and for a limit that admits nothing, it is the window.
  */
 export function resetIn(status: LimitStatus, values: HeaderValues, left: number): number | undefined {
   if (values.window === undefined) return undefined
-  if (values.quota === 0) return (values.window ?? 0) * 1000
+  if (values.quota === 0) return values.window * 1000
   if (!status.allowed && status.retryAfter !== Infinity) return status.retryAfter
   const ms = left === 0 ? status.resetAfter - values.lag : status.resetAfter
   return ms > 0 ? ms : 0
@@ -175,7 +175,7 @@ function append(list: string, item: string): string {
   return list === '' ? item : list + ', ' + item
 }
 
-/** An empty list is not sent. */
+/** Writes both headers. An empty list is not sent. */
 function writeBoth(policies: string, states: string, set: SetHeader): void {
   if (policies !== '') set('RateLimit-Policy', policies)
   if (states !== '') set('RateLimit', states)

@@ -1,5 +1,5 @@
-// The values of RFC 9651 that the headers have: texts of printable ASCII, which the names of limits and units are, and bytes. A library for the whole
-// RFC is 0.8 kB more of each bundle.
+// The two kinds of values of RFC 9651 that the headers use: strings of printable ASCII, such as the names of limits and units, and bytes. A library for
+// the whole RFC would add 0.8 kB to each bundle.
 
 /**
  * Returns a text as a string of RFC 9651, section 4.1.6.

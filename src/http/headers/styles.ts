@@ -18,15 +18,15 @@ interface Style {
   writer(format: StandardFormat, names: HeaderNames): HeaderWriter
   /** Returns the syntax of each header by its name. Two styles can share a header only if its syntax is the same. */
   syntaxes(names: HeaderNames): Readonly<Record<string, string>>
-  /** True when the writer reads the time. */
+  /** True if the writer reads the time. */
   readonly needsTime?: true
-  /** Set for the styles of language models: their headers have the names of limits, and a denial also has `retry-after-ms`. */
+  /** Set for the styles of language models: their header names contain the names of limits, and a denial also has `retry-after-ms`. */
   readonly perLimit?: LimitHeaderNames
 }
 
 const NEWEST: Style = { writer: standard, syntaxes: () => ({ RateLimit: 'items', 'RateLimit-Policy': 'items' }) }
 
-/** All styles. A new style is a writer, and an entry here. */
+/** All styles. A new style needs a writer and an entry here. */
 const STYLES: Readonly<Record<HeaderStyle, Style>> = {
   standard: NEWEST,
   'draft-8': NEWEST,
@@ -43,7 +43,7 @@ const STYLES: Readonly<Record<HeaderStyle, Style>> = {
   },
 }
 
-/** Returns a style that describes the binding limit. Those without policies are of no standard, and can have other names. */
+/** Returns a style that describes the binding limit. Styles without policies belong to no standard, so their headers can be renamed. */
 function bindingStyle(style: BindingStyle): Style {
   const { names: defaults, reset, dictionary, hasPolicies } = style
   const namesOf = (names: HeaderNames): PartNames => partNames(defaults, hasPolicies ? {} : names)
@@ -58,7 +58,7 @@ function bindingStyle(style: BindingStyle): Style {
   }
 }
 
-/** The same part is the same text in all styles with the same unit of time. */
+/** Returns the syntax of each part. A part has the same text in all styles with the same unit of time. */
 function partSyntaxes(names: Readonly<Record<string, string | false>>, unit: string): Readonly<Record<string, string>> {
   const written = Object.entries(names).filter((entry): entry is [string, string] => entry[1] !== false)
   return Object.fromEntries(written.map(([part, name]) => [name, `${part} in ${unit}`]))
@@ -110,7 +110,7 @@ export function needsTime({ styles }: HeaderConfig): boolean {
   return styles.some((style) => STYLES[style].needsTime === true)
 }
 
-/** Returns true when a denial has `retry-after-ms` beside `Retry-After`. */
+/** Returns true if a denial has `retry-after-ms` in addition to `Retry-After`. */
 export function hasMilliseconds({ styles }: HeaderConfig): boolean {
   return styles.some((style) => STYLES[style].perLimit !== undefined)
 }
@@ -150,7 +150,7 @@ function writtenBy({ styles, names }: Pick<HeaderConfig, 'styles' | 'names'>): r
   )
 }
 
-/** Returns a description of two styles that write the same header in different ways, if there are such. */
+/** Returns a text about two styles that write the same header in different ways; `undefined` if there are none. */
 export function clashBetween(...configs: readonly Pick<HeaderConfig, 'styles' | 'names'>[]): string | undefined {
   const seen = new Map<string, WrittenHeader>()
   const forEachLimit = configs.flatMap(perLimitStyles)

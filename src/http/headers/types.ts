@@ -54,7 +54,7 @@ export interface HeaderValues {
   readonly limit: Limit
   /** The units that are available at once: the quota, or the capacity if that is larger. */
   readonly quota: number
-  /** The seconds in which as many units come back. `undefined` for a limit of slots, which are free when requests end. */
+  /** The seconds in which this number of units comes back. `undefined` for a limit of slots, which are free when requests end. */
   readonly window: number | undefined
   /** The milliseconds between the return of the first unit and the return of the last one, when no unit is left. */
   readonly lag: number
@@ -65,9 +65,9 @@ export interface PolicyItem {
   readonly values: HeaderValues
   /** The item of `RateLimit-Policy`. */
   readonly text: string
-  /** The beginning of the item of `RateLimit`. */
+  /** The start of the item of `RateLimit`. */
   readonly start: string
-  /** Some of the latest items of `RateLimit`. A text that is used again is already flat, which saves 100 ns of `setHeader`. */
+  /** Some of the latest items of `RateLimit`. V8 has flattened a text that is used again, which saves 100 ns in `setHeader`. */
   readonly recent: StateText[]
 }
 
@@ -107,7 +107,7 @@ export interface HeaderNames {
 /** The header of each part of a style, or false when it is omitted. */
 export type PartNames = Readonly<Partial<Record<keyof HeaderNames, string | false>>>
 
-/** Headers that a denial also sets, that frame a message, or that have another meaning for every client. */
+/** Reserved headers: a denial sets them, they frame a message, or they have another meaning for every client. */
 const RESERVED = new Set(
   [
     'retry-after retry-after-ms cache-control content-type access-control-expose-headers',
@@ -144,7 +144,7 @@ function partName(part: string, given: unknown, byDefault: string): string | fal
   return given
 }
 
-/** What the newest draft can show of a limit, except quota and window. */
+/** The options of the newest draft: what it shows of a limit besides quota and window. */
 export interface StandardOptions {
   /** Returns the quota unit of a limit, by its name. Default: requests. */
   readonly unit?: ((name: string) => string | undefined) | undefined

@@ -28,8 +28,8 @@ function computeValues(limit: Limit): HeaderValues {
 }
 
 /**
- * Returns the seconds in which `units` come back, rounded up, and the window for a limit that admits nothing. The product of a quota and
- * a window needs more than 53 bits.
+ * Returns the seconds in which `units` come back, rounded up. For a limit that admits nothing, returns the window. It uses `BigInt`, because the product of
+ * a quota and a window can need more than 53 bits.
  */
 function secondsFor(units: number, { quota, window }: Limit): number {
   if (units === 0 || quota === 0) return wholeSeconds(window)

@@ -9,8 +9,8 @@ import { isPublicIPv4, readIPv4, readIPv6, writeIPv6 } from './ip.ts'
 const MAX_TEXT_LENGTH = 64
 
 /**
- * Caches the latest results of a pure function of a text: at least `size` and at most twice as many. It has two generations
- * and drops the older one as a whole, which is cheaper than keeping the texts in order. `undefined` is not cached.
+ * Caches the latest results of a pure function of a text: at least `size` and at most twice as many. It has two generations and drops the older one as a
+ * whole, which is faster than keeping the texts in order. `undefined` is not cached.
  */
 export function recentCache<Result>(size: number, compute: (text: string) => Result): (text: string) => Result {
   let young = new Map<string, Result>()
@@ -39,7 +39,7 @@ export function recentCache<Result>(size: number, compute: (text: string) => Res
 
 /** The longest text that is read as an address. Only a zone can make an address longer. */
 const MAX_ADDRESS_LENGTH = 128
-/** The addresses that a keyer caches, in each of two generations. */
+/** How many addresses a keyer caches, in each of two generations. */
 const CACHE_SIZE = 1000
 const MAPPED = '::ffff:'
 
@@ -58,7 +58,7 @@ export function clientAddress(raw: string | undefined): string | undefined {
 
 /**
  * Returns a function from an address to its key. The key of an IPv4 address is the address. The key of an IPv6 address is its
- * network of `ipv6Subnet` bits (32 to 128, default 56), since a client usually has the whole network. Any other text has the key
+ * network of `ipv6Subnet` bits (32 to 128, default 56), because a client usually has the whole network. Any other text has the key
  * `undefined`: the bucket that unidentified clients share. Throws `INVALID_OPTION` for any other `ipv6Subnet`.
  *
  * @example
@@ -75,7 +75,7 @@ export function addressKeyer(ipv6Subnet = 56): (raw: string | undefined) => stri
   })
 }
 
-/** Anything but a text is no address. Throws `INVALID_OPTION` for a promise, since it would make all clients share a bucket. */
+/** Returns the key of a value that is not a text. Throws `INVALID_OPTION` for a promise, because all clients would share a bucket then. */
 function noAddress(raw: unknown): undefined {
   if (isPromise(raw)) refuse('address', 'a function that returns a text or undefined', raw)
 }
@@ -98,7 +98,7 @@ function keyOfIPv6(groups: readonly number[], subnet: number | undefined): strin
 }
 
 /**
- * Returns how an IPv6 address carries the IPv4 address of a client in its last 32 bits: `::ffff:0:0/96` is mapped,
+ * Returns how an IPv6 address contains the IPv4 address of a client in its last 32 bits: addresses in `::ffff:0:0/96` are mapped, those in
  * `::ffff:0:0:0/96` and `64:ff9b::/96` (NAT64) are translated.
  */
 export function carrierOf([a, b, c, d, e, f]: readonly number[]): 'mapped' | 'translated' | undefined {
@@ -109,8 +109,8 @@ export function carrierOf([a, b, c, d, e, f]: readonly number[]): 'mapped' | 'tr
 }
 
 /**
- * A translator only carries public addresses (RFC 6052, section 3.1). With a private one inside, anybody on the way could
- * pretend to be in an allowed network, so such an address stays IPv6. A mapped one is what a socket reports for any client.
+ * Returns true if an IPv6 address counts as the IPv4 address in it. A socket reports mapped addresses for any client. A translator only has public addresses
+ * (RFC 6052, section 3.1). A translated private address could be forged to appear in an allowed network, so it stays IPv6.
  */
 function isOfIPv4(groups: readonly number[]): boolean {
   const carrier = carrierOf(groups)
@@ -148,7 +148,7 @@ export function withoutZone(text: string): string {
   return zone !== -1 && text.includes(':') ? text.slice(0, zone) : text
 }
 
-/** What a framework knows about the client of a request. */
+/** Functions of a framework that return data about the client of a request. */
 export interface ClientInfo<Request> {
   /** Returns the client's address, as the framework reports it under its own proxy settings. */
   address(request: Request): string | undefined
@@ -159,8 +159,8 @@ export interface ClientInfo<Request> {
   /** Returns the app of the request. Each app has its own warnings. `undefined` for a request outside of any app. */
   app(request: Request): object | undefined
   /**
-   * Returns true if the app has set the address of this request itself, so that the framework's trust in proxies does not matter and
-   * nothing warns of it. Default: it never does.
+   * Returns true if the app has set the address of this request itself, so that the proxies that the framework trusts do not matter, and there is no
+   * warning about them. Default: the app never does this.
    */
   isSet?(request: Request): boolean
 }
@@ -171,9 +171,9 @@ interface PeerSocket {
 }
 
 /**
- * Returns true for an address that the app has set, such as from a header of its proxy: the framework takes addresses only from the socket
- * and from the headers that `ips` are read from. Also returns true if the app has set the address of the socket.
- * @param request an object with a property `ip` of its own only if the app has set it
+ * Returns true for an address that the app has set, such as from a header of its proxy. The framework itself only takes addresses from the socket and from
+ * the headers in `ips`. Also returns true if the app has set the address of the socket.
+ * @param request an object that has its own property `ip` only if the app has set it
  * @example isSetByApp(request, request.socket, request.ips)
  */
 export function isSetByApp(
@@ -194,15 +194,14 @@ export function isSocketSet(socket: PeerSocket | undefined): boolean {
 
 /** The options of every adapter's `ipKeyer`. */
 export interface IpKeyerOptions {
-  /** The bits of an IPv6 address that identify a client, 32 to 128. Default 56, since a client has many addresses. */
+  /** The bits of an IPv6 address that identify a client, 32 to 128. Default 56, because a client has many addresses. */
   readonly ipv6Subnet?: number
 }
 
-/** The options of an `ipKeyer` whose user says where to find the address. */
+/** The options of an `ipKeyer` with a function that returns the address. */
 export interface AddressOptions<Arguments extends readonly unknown[]> extends IpKeyerOptions {
   /**
-   * Returns the client's address, as the runtime or your own proxy reports it; `undefined` when there is none. Do not use a
-   * header that the client can write.
+   * Returns the client's address, as the runtime or your own proxy reports it; `undefined` if there is none. Do not use a header that the client can set.
    */
   readonly address: (...of: Arguments) => string | undefined
 }
@@ -217,7 +216,7 @@ export function givenAddressKey(options: AddressOptions<never>): (address: strin
 }
 
 /**
- * Creates the `ipKeyer` of an adapter whose user says where to find the address.
+ * Creates the `ipKeyer` of an adapter whose options have a function that returns the address.
  * @example export const ipKeyer = (options: AddressOptions<[request: IncomingMessage]>) => givenAddressKeyer(options)
  */
 export function givenAddressKeyer<Request>(options: AddressOptions<[request: Request]>): SyncKeyer<Request> {
@@ -256,8 +255,8 @@ export function ipKeyerOf<Request>(client: ClientInfo<Request>): (options?: IpKe
 }
 
 /**
- * For each request that `src/http/checks/` checks: what its address was read with. Most requests are not in it.
- * Warnings about proxies concern only limits that read addresses.
+ * For each request that `src/http/checks/` checks, the `ClientInfo` objects that have read its address: only limits that read addresses warn about
+ * proxies. Most requests are not in it.
  */
 export const readsOfChecked: WeakMap<object, Set<ClientInfo<never>>> = shared(
   'reads of checked requests',
@@ -275,7 +274,7 @@ export function addressReader<Request>(client: ClientInfo<Request>): (request: R
 /** Which proxies the framework trusts to report the client's address. */
 export type ProxyTrust = 'nobody' | 'everybody' | 'some'
 
-/** A header that a proxy adds: one that the framework can read, or one that it does not read. */
+/** A header that a proxy adds. The framework can read `x-forwarded-for`, and does not read the other two. */
 export type ProxyHeader = 'x-forwarded-for' | 'forwarded' | 'x-real-ip'
 
 /**

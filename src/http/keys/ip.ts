@@ -26,7 +26,7 @@ function groupsOf(text: string): number[] {
   return text.split(':').map((group) => (/^[\da-f]{1,4}$/i.test(group) ? parseInt(group, 16) : NaN))
 }
 
-/** Writes an IPv6 address in its one short form (RFC 5952, section 4): the first of the longest runs of zeros becomes `::`. */
+/** Returns an IPv6 address in its short form (RFC 5952, section 4): the first of the longest runs of zeros becomes `::`. */
 export function writeIPv6(groups: readonly number[]): string {
   const text = groups.map((group) => group.toString(16)).join(':')
   let [longest, start] = ['', 0]
@@ -36,7 +36,7 @@ export function writeIPv6(groups: readonly number[]): string {
   return `${text.slice(0, start).replace(/:$/, '')}::${text.slice(start + longest.length).replace(/^:/, '')}`
 }
 
-/** The networks of IPv4 that are not those of a client on the internet (RFC 6890 and the registry of special addresses). */
+/** The networks of IPv4 that no client on the internet has (RFC 6890 and the registry of special addresses). */
 const SPECIAL = (
   '0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 192.31.196.0/24 192.52.193.0/24 ' +
   '192.88.99.0/24 192.168.0.0/16 192.175.48.0/24 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/3'

@@ -3,7 +3,7 @@ import { readIPv4, readIPv6 } from './ip.ts'
 import { refuse } from '../../util/validate.ts'
 import type { HttpAdapter } from '../adapter.ts'
 
-/** The addresses whose networks are cached, in each of two generations. */
+/** How many addresses are cached with their networks, in each of two generations. */
 const CACHE_SIZE = 1000
 
 /** The bits of an address, as numbers of a fixed width: one of 32 bits, or eight of 16. */
@@ -21,7 +21,7 @@ export function isNetwork(text: string): boolean {
   return parsed(text) !== undefined
 }
 
-/** Networks, and what belongs to each. An address is looked up once for each length of prefix. */
+/** A map from networks to values. An address is looked up once for each length of prefix. */
 export class NetworkMap<Value> {
   readonly #byLength = new Map<
     string,
@@ -33,7 +33,7 @@ export class NetworkMap<Value> {
     this.#cached = recentCache(CACHE_SIZE, (address) => this.#lookUp(address))
   }
 
-  /** Returns the value of a network. Makes it if there is none. Call it for all networks before `find`. */
+  /** Returns the value of a network. Makes it if there is none. Must be called for all networks before `find`. */
   of(text: string, make: () => Value): Value {
     const network = parsed(text)!
     const { prefix, width } = network
@@ -63,7 +63,7 @@ export class NetworkMap<Value> {
   }
 }
 
-/** Reads an address or a network. An IPv4-mapped one is its IPv4 address or network: `::ffff:10.0.0.0/104` is `10.0.0.0/8`. */
+/** Reads an address or a network. An IPv4-mapped one becomes its IPv4 address or network: `::ffff:10.0.0.0/104` is `10.0.0.0/8`. */
 function parsed(text: string): Network | undefined {
   const slash = text.indexOf('/')
   const written = slash === -1 ? text : text.slice(0, slash)
@@ -78,11 +78,11 @@ function parsed(text: string): Network | undefined {
   return prefix >= 0 && prefix <= most ? { parts, width, prefix } : undefined
 }
 
-/** Returns the bits of a network that its IPv4 address does not have: 96 for an IPv4-mapped network, otherwise none. */
+/** Returns how many bits a network has before its IPv4 address: 96 for an IPv4-mapped network, else 0. `Infinity` for a network that is not allowed. */
 function hiddenBits(groups: readonly number[]): number {
   const carrier = carrierOf(groups)
   if (carrier === undefined) return 0
-  // Clients in networks that carry IPv4 in other ways are known by their IPv4 address.
+  // Clients in translated networks have their IPv4 address as a key.
   return carrier === 'mapped' ? 96 : Infinity
 }
 
@@ -91,7 +91,7 @@ function bitsOf(address: string): Bits {
   return groups === undefined ? { parts: [readIPv4(address)!], width: 32 } : { parts: groups, width: 16 }
 }
 
-/** Writes the first bits of an address. */
+/** Returns the first bits of an address as a text. */
 function maskedText({ parts, width }: Bits, prefix: number): string {
   let text = ''
   for (let i = 0, left = prefix; i < parts.length && left > 0; i++, left -= width) {
@@ -105,16 +105,16 @@ function maskedText({ parts, width }: Bits, prefix: number): string {
 export interface AllowOptions<Request> {
   /**
    * Addresses and networks of clients that are not limited: IPv4 or IPv6, such as `'192.0.2.7'`, `'10.0.0.0/8'` or `'2001:db8::/32'`.
-   * Their requests are not counted and have no rate-limit headers. An IPv4-mapped address is its IPv4 address, and so is NAT64 (`64:ff9b::/96`) of a public address. A client without a known
-   * address is limited. The address is the one that `byIP` uses, so it depends on the proxies that the framework trusts: with
-   * `SLUICE_PROXY_TRUSTS_ALL` clients can forge an address of this list. Default: none.
+   * Their requests are not counted and have no rate-limit headers. An IPv4-mapped address counts as its IPv4 address, and so does a NAT64 address
+   * (`64:ff9b::/96`) of a public address. A client without a known address is limited. The address is the one that `byIP` uses, so it depends on the
+   * proxies that the framework trusts: with the warning `SLUICE_PROXY_TRUSTS_ALL`, clients can forge an address of this list. Default: none.
    * @example rateLimit({ keyer: byIP, limits: perMinute(100), allow: ['127.0.0.1', '::1', '10.0.0.0/8'] })
    */
   readonly allow?: readonly string[]
   /**
-   * Returns the client's address for `allow`, as the runtime or your own proxy reports it. It receives the arguments of a handler. Do
-   * not use a header that the client can write. Default: the address that `byIP` uses. `sluice/fetch` needs it, since its requests
-   * have no address, and so does Hono outside of Node.
+   * Returns the client's address for `allow`, as the runtime or your own proxy reports it. It receives the arguments of a handler. Do not use a header that
+   * the client can set. Default: the address that `byIP` uses. `sluice/fetch` needs this option, because its requests have no address. So does Hono outside
+   * of Node.
    * @example rateLimit({ keyer, limits, allow: ['10.0.0.0/8'], address: (request) => request.headers.get('x-real-ip') ?? undefined })
    */
   readonly address?: (request: Request, ...rest: never[]) => string | undefined
@@ -123,8 +123,8 @@ export interface AllowOptions<Request> {
 type AddressAdapter<Request> = Pick<HttpAdapter<Request, never, never, never>, 'getAddress' | 'getRest'>
 
 /**
- * Returns a function that returns true for the requests of `allow`, or `undefined` without this option. Throws `INVALID_OPTION` for
- * anything but addresses and networks, and where nothing says the address of a request.
+ * Returns a function that returns true for the requests of `allow`, or `undefined` without this option. Throws `INVALID_OPTION` for anything but addresses
+ * and networks, and if there is no way to get the address of a request.
  */
 export function allowedRequests<Request>(
   { allow, address }: AllowOptions<Request>,

@@ -4,7 +4,7 @@ import { HEADER_NAME, needsCall, refuse, refuseOwnCall } from '../../util/valida
 /** The path of a route, as it was declared. */
 export type RoutePattern = string | RegExp | readonly (string | RegExp)[]
 
-/** The key of all requests without a route. They share one bucket, since the client chooses the path. */
+/** The key of all requests without a route. They share one bucket, because the client chooses the path. */
 export const NO_ROUTE = 'no route'
 
 /**
@@ -27,8 +27,8 @@ const METHODS =
   /^(?:ACL|BIND|CHECKOUT|CONNECT|COPY|DELETE|GET|HEAD|LINK|LOCK|M-SEARCH|MERGE|MKACTIVITY|MKCALENDAR|MKCOL|MOVE|NOTIFY|OPTIONS|PATCH|POST|PROPFIND|PROPPATCH|PURGE|PUT|QUERY|REBIND|REPORT|SEARCH|SOURCE|SUBSCRIBE|TRACE|UNBIND|UNLINK|UNLOCK|UNSUBSCRIBE)$/
 
 /**
- * Returns the key of a method. Letter case makes no difference, and all unknown methods share one key: in HTTP/2 a client can write any text
- * as a method, and would have a new limit with each.
+ * Returns the key of a method. Letter case makes no difference. All unknown methods share one key: in HTTP/2, a client can use any text as a method, and
+ * would get a new limit with each.
  */
 export function methodKey(method: string | undefined): string | undefined {
   const name = method?.toUpperCase()

@@ -3,9 +3,9 @@ import { sharedListener } from '../../util/shared-listener.ts'
 /** The status of a response that was aborted before anything was sent. No standard defines one; nginx logs this one. */
 export const ABORTED = 499
 
-/** The parts of a Node response, of HTTP/1.1 or HTTP/2, or of a socket, that tell when it ends. */
+/** The parts of a Node response of HTTP/1.1 or HTTP/2, or of a socket, that show when it ends. */
 export interface NodeResponse extends Closing {
-  /** In HTTP/1.1: `null` while the response waits for others on its connection, and once it is sent. */
+  /** In HTTP/1.1: `null` while the response waits for others on its connection, and after it is sent. */
   readonly socket?: object | null
   readonly req?: { readonly socket?: Closing }
   /** In HTTP/2. */
@@ -56,8 +56,9 @@ function connectionOf({ socket, req }: NodeResponse): Closing | undefined {
 }
 
 /**
- * The `onAnswer` of an `HttpAdapter` for Node responses: calls `listener` when a handler calls `end` or `destroy`, also after the client has gone. A
- * response that is gone then emits nothing. For an upgrade it calls `listener` at once: its handler works until the connection closes, and calls neither.
+ * The `onAnswer` of an `HttpAdapter` for Node responses: calls `listener` when a handler calls `end` or `destroy`. It replaces these methods, because a
+ * response emits no event after its client has gone. For an upgrade it calls `listener` at once: its handler works until the connection closes, and calls
+ * neither.
  * @example whenAnswered(response, () => console.log('the handler is done'))
  */
 export function whenAnswered(
@@ -84,7 +85,7 @@ export function markAborted(response: { statusCode: number }): void {
   response.statusCode = ABORTED
 }
 
-/** A response may pass many limits, and many responses may wait on a connection. Node emits `close` only on the first of those. */
+/** A shared listener: a response may pass many limits, and many responses may wait on a connection, of which Node emits `close` only on the first. */
 const onClose = sharedListener<Closing>(
   (emitter, call) => emitter.once('close', call),
   (emitter, call) => emitter.off('close', call),

@@ -12,17 +12,17 @@ export interface NodeHead {
   setHeader(name: string, value: HeaderValue): unknown
   removeHeader(name: string): void
   /**
-   * Where a framework distinguishes a status that the application has chosen: called before the status of a denial is set. Returns a
-   * function to call once the earlier status is set again.
+   * For a framework that distinguishes a status that the application has chosen: called before the status of a denial is set. Returns a function to call
+   * after the earlier status is restored.
    */
   keepChoice?(status: number): () => void
 }
 
-/** Undoes the beginning of a denial. After an error `Cache-Control` stays: the error may be a denial, which no cache may store. */
+/** Undoes the start of a denial. After an error, `Cache-Control` stays, because the error may be a denial, which no cache may store. */
 export type Undo = (isError?: boolean) => void
 
 /**
- * Sets what every denial has on a Node response, before `onDenied` is called: the status, and `Cache-Control: no-store`.
+ * Sets the status and `Cache-Control: no-store` on a Node response before `onDenied` is called. Every denial has both.
  * @returns a function that undoes this, for a request that continues and for an error
  */
 export function beginDenial(response: NodeHead, status: number): Undo {
@@ -41,7 +41,7 @@ export function beginDenial(response: NodeHead, status: number): Undo {
   }
 }
 
-/** What an `onDenied` of a Node framework is called with. */
+/** The data of a call of `onDenied` in a Node framework. */
 interface DenialCall {
   readonly request: object
   readonly onDenied: object
@@ -50,8 +50,8 @@ interface DenialCall {
 }
 
 /**
- * Calls an `onDenied` whose response has the status and `Cache-Control: no-store` of a denial already. `undo` undoes both,
- * for a request that continues. When it throws, only the status is undone. If the request is checked, it warns when `onDenied` does not answer.
+ * Calls an `onDenied` after the status and `Cache-Control: no-store` of a denial were set. `undo` undoes both, for a request that continues. If `onDenied`
+ * throws, only the status is undone. If the request is checked, warns if `onDenied` does not answer.
  */
 export function callStarted(
   { request, onDenied, response, status }: DenialCall,
@@ -74,7 +74,7 @@ export function callStarted(
   )
 }
 
-/** Calls a function. If it throws or rejects, `undo` is called before the error goes on. */
+/** Calls a function. If it throws or rejects, calls `undo` and then throws the same error. */
 export function undoneByError<Answer>(undo: () => void, call: () => Answer): Answer {
   function failed(error: unknown): never {
     undo()

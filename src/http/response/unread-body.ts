@@ -1,14 +1,14 @@
 import { background } from '../../util/clock.ts'
 import { whenClosed, type NodeResponse } from './node.ts'
 
-/** The parts of a Node request that tell whether its body has arrived. */
+/** The parts of a Node request that show whether its body has arrived. */
 export interface NodeRequest {
   readonly httpVersionMajor: number
   readonly complete?: boolean
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
 }
 
-/** The parts of a Node request whose body can be discarded. In HTTP/2 there is no more to it. */
+/** The parts of a Node request of HTTP/1 whose body can be discarded. */
 export interface DiscardableRequest extends NodeRequest {
   readonly socket: object
   readonly readableDidRead: boolean
@@ -17,7 +17,7 @@ export interface DiscardableRequest extends NodeRequest {
   once(event: 'close', listener: () => void): unknown
 }
 
-/** The parts of a Node response that say what becomes of its connection. */
+/** The parts of a Node response that decide about its connection. */
 export interface ClosableResponse extends NodeResponse {
   /** False: the response has `Connection: close`, and the connection ends after it. */
   shouldKeepAlive?: boolean
@@ -36,11 +36,11 @@ interface Connection {
   removeAllListeners(event: 'data' | 'end'): unknown
 }
 
-/** Bytes of a body that is read to its end, so that its connection can stay. */
+/** The most bytes of a body that is read to its end, so that its connection stays open. */
 const SMALL = 2 ** 20
-/** Milliseconds for which such a body may take, after the response. */
+/** Milliseconds that such a body may take after the response. */
 const DRAIN_MS = 30_000
-/** Milliseconds, and bytes, for which a connection lingers. */
+/** The most milliseconds and the most bytes for which a connection lingers. */
 const LINGER_MS = 1000
 const LINGER_BYTES = 16 * 2 ** 20
 /** The most connections whose bodies are discarded at a time. */
@@ -49,42 +49,43 @@ const MOST = 1000
 const BYTES_PER_SECOND = 256 * 2 ** 20
 
 /**
- * Returns true for an HTTP/1 request whose body has not arrived. Node reads it to its end after the response, unless the
- * connection closes. In HTTP/2 Node resets the stream by itself.
+ * Returns true for an HTTP/1 request whose body has not arrived. Node reads it to its end after the response, unless the connection closes. In HTTP/2, Node
+ * resets the stream itself.
  */
 export function hasUnreadBody({ httpVersionMajor, complete, headers }: NodeRequest): boolean {
   if (httpVersionMajor >= 2 || complete === true) return false
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }
 
-/** Returns how much of a body is left to read, at most. `NaN` if the request does not say. */
+/** Returns the most bytes of a body that are left to read. `NaN` if the request has no `Content-Length`. */
 function bytesLeft({ headers, readableDidRead, readableLength }: DiscardableRequest): number {
   return Number(headers['content-length']) - (readableDidRead ? 0 : readableLength)
 }
 
-/** Returns true if a body is too large to be read for nothing. Its response ends the connection. */
+/** Returns true if a body is too large to be read and discarded. Its response ends the connection. */
 export function isLargeBody(request: DiscardableRequest): boolean {
   return !(bytesLeft(request) <= SMALL)
 }
 
 /**
- * The `discardBody` of an `HttpAdapter` for Node servers: prepares a response that is sent before the body of its request was read, such as a
- * denial. A connection that is closed while its client still writes is reset: the client, or a proxy in front, then sees an error in place of the
- * response, and a proxy may take the whole server for broken.
+ * The `discardBody` of an `HttpAdapter` for Node servers: prepares a response that is sent before the body of its request was read, such as a denial. If a
+ * connection is closed while its client still writes, it is reset. The client, or a proxy in front, then gets an error instead of the response, and a
+ * proxy may consider the whole server as broken.
  *
- * - A body of which at most 1 MB is left is read and thrown away, for at most 30 seconds. The connection stays.
- * - For a larger one, and one of unknown size, the response has `Connection: close`. Then the connection lingers, as nginx does it: up to 16 MB are
- *   read, and it is closed when the client has closed it, when the body is over, or after one second.
+ * - If at most 1 MB of a body is left, it is read and discarded, for at most 30 seconds. The connection stays open.
+ * - For a larger body, and one of unknown size, the response has `Connection: close`. Then the connection lingers, as in nginx: up to 16 MB are read, and
+ *   it is closed when the client has closed it, when the body has ended, or after one second.
  *
- * At most 1,000 connections do so at a time: the oldest makes room for a new one. All together read at most 256 MB a second; then they wait. Nothing
- * that comes after a response with `Connection: close` is taken for a request. In HTTP/2 it does nothing: Node resets the stream after the response.
+ * At most 1,000 connections do this at a time. The oldest is closed for a new one. All of them together read at most 256 MB a second, and wait after that.
+ * Data after a response with `Connection: close` is never parsed as a request. In HTTP/2, this function does nothing: Node resets the stream after the
+ * response.
  * @example discardBody: (request, response) => discardBody(request, response)
  */
 export function discardBody(request: NodeRequest, response: ClosableResponse): void {
   if (hasUnreadBody(request)) discard(request as DiscardableRequest, response)
 }
 
-/** The requests whose bodies are discarded: a request may pass several limits. */
+/** The requests whose bodies are discarded. A request may pass several limits. */
 const discarded = new WeakSet<DiscardableRequest>()
 
 function discard(request: DiscardableRequest, response: ClosableResponse): void {
@@ -96,7 +97,7 @@ function discard(request: DiscardableRequest, response: ClosableResponse): void 
   if (typeof connection.resume !== 'function') return
   let isOver = false
 
-  /** In place of the method of the socket. */
+  /** Replaces `destroySoon` of the socket. */
   function lingerFirst(): void {
     restore()
     stopDraining()
@@ -114,14 +115,14 @@ function discard(request: DiscardableRequest, response: ClosableResponse): void 
     stopDraining()
   })
   whenClosed(response, () => {
-    // The connection stays, or lingers already.
+    // The connection stays open, or lingers already.
     if (isOver || connection.destroySoon !== lingerFirst) return
     stopDraining = held(connection, DRAIN_MS, () => connection.destroySoon())
     request.resume()
   })
 }
 
-/** Reads what a client still sends, without taking it for a request, and closes the connection in the end. */
+/** Reads and discards data of a client, and then closes the connection. The data is not parsed as a request. */
 function linger(connection: Connection, left: number): void {
   if (connection.destroyed) return
   let bytes = 0
@@ -133,7 +134,7 @@ function linger(connection: Connection, left: number): void {
     connection.destroySoon()
   }
   const stop = held(connection, LINGER_MS, end)
-  // The parser of Node listens to these.
+  // The parser of Node listens for these events.
   connection.removeAllListeners('data')
   connection.removeAllListeners('end')
   connection.on('data', ({ length }) => {
@@ -150,7 +151,7 @@ function linger(connection: Connection, left: number): void {
 /** The connections whose bodies are discarded, the oldest first. */
 const connections = new Set<Connection>()
 
-/** Keeps a connection for a time, after which `end` is called. Returns a function that gives up its place. */
+/** Adds a connection, and calls `end` after `ms` milliseconds. Returns a function that removes the connection. */
 function held(connection: Connection, ms: number, end: () => void): () => void {
   if (connections.size >= MOST) {
     const [oldest] = connections
@@ -168,7 +169,7 @@ function held(connection: Connection, ms: number, end: () => void): () => void {
 let second = 0
 let bytesRead = 0
 
-/** Counts bytes that lingering connections have read. Returns false when there are too many in this second. */
+/** Counts bytes that lingering connections have read. Returns false if there are too many in this second. */
 function mayRead(bytes: number): boolean {
   const now = performance.now()
   if (now - second >= 1000) {

@@ -7,9 +7,8 @@ import type { Outcome } from '../settlement.ts'
 import { ABORTED } from './node.ts'
 
 /**
- * Tells when the response to a request ends, for frameworks where a handler returns the response. It ends when its body was
- * read completely, when the runtime stops reading it, or when the request is aborted. A response without a body, and a response
- * to HEAD, ends at once.
+ * Reports the end of the response to a request, for frameworks whose handlers return the response. It ends when its body was read completely, when the
+ * runtime stops reading it, or when the request is aborted. A response without a body, and a response to HEAD, ends at once.
  * @example
  * const end = new ResponseEnd(request)
  * end.listen(() => console.log('sent or aborted'))
@@ -24,7 +23,7 @@ export class ResponseEnd {
     this.#request = request
   }
 
-  /** The response that was delivered. `undefined` before that, and when the request was aborted before. */
+  /** The response that was delivered. `undefined` before that, and if the request was aborted before. */
   get response(): Response | undefined {
     return this.#response
   }
@@ -78,12 +77,12 @@ export class ResponseEnd {
   }
 }
 
-/** Returns true when the client of a request has gone. Some runtimes have no signal. */
+/** Returns true if the client of a request has gone. Some runtimes have no signal. */
 export function isAborted({ signal }: { readonly signal?: Pick<AbortSignal, 'aborted'> | undefined }): boolean {
   return signal?.aborted === true
 }
 
-/** Returns the same bytes as a stream that calls `end` when it was read completely or is cancelled. */
+/** Returns a stream with the same bytes that calls `end` when it was read completely or is cancelled. */
 function withEnd(body: ReadableStream<Uint8Array>, end: () => void): ReadableStream<Uint8Array> {
   const reader = body.getReader()
   return new ReadableStream({
@@ -105,11 +104,11 @@ function withEnd(body: ReadableStream<Uint8Array>, end: () => void): ReadableStr
   })
 }
 
-// For adapters where a response is a value that a handler returns, and a draft takes the headers before there is one.
+// For adapters whose handlers return responses as values. A draft has the headers until there is a response.
 
 const EXPOSE_HEADERS = 'Access-Control-Expose-Headers'
 
-/** Returns options that call the user's functions with the response that belongs to another object. */
+/** Returns options that call the user's functions with the response that `responseOf` returns. */
 export function optionsWithResponses<Request, Own, Theirs, OnDenied>(
   options: LimiterSource<Request> & HttpOptions<Request, Theirs> & { readonly onDenied?: OnDenied },
   responseOf: (own: Own) => Theirs,
@@ -128,20 +127,20 @@ export function optionsWithResponses<Request, Own, Theirs, OnDenied>(
   }
 }
 
-/** Returns a response for a client that hung up before there was one. Only functions of the user read it. */
+/** Returns a response for a client that disconnected before there was one. Only functions of the user read it. */
 export function clientGone(): Response {
   return new Response(null, { status: ABORTED })
 }
 
-/** Checks what `onDenied` returned. A `Response` of another realm is allowed. Throws `INVALID_OPTION` for any other value. */
+/** Checks the result of `onDenied`. A `Response` of another realm is allowed. Throws `INVALID_OPTION` for any other value. */
 export function denialFrom(returned: unknown, expected: string): Response {
   if (typeof returned === 'object' && returned !== null && 'headers' in returned) return returned as Response
   return refuse('onDenied', expected, returned)
 }
 
 /**
- * Returns the headers of a draft that still have to be set on the response. A header that the response has itself does not
- * change, except that of two `Retry-After` the larger one is used.
+ * Returns the headers of a draft that must be set on the response. Headers of the response itself do not change, but of two `Retry-After` the larger one is
+ * used.
  *
  * @param exposed returns the headers that scripts can read when the response has CORS headers
  */
