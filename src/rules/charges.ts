@@ -22,7 +22,7 @@ import type { CompiledPolicy, CompiledRules } from './dimensions.ts'
 import { type Attributes, Facts, NO_ATTRIBUTES } from './facts.ts'
 import { applyingPolicies, isUnmatched, keyUnder } from './match.ts'
 
-/** What the charges of a limiter read from its rules. */
+/** The part of rules that the charges of a limiter use. */
 export interface RulesInForce<Input> {
   /** Returns the rules at this moment. */
   compiled(): CompiledRules
@@ -32,7 +32,7 @@ export interface RulesInForce<Input> {
   decided?(input: Input, cost: number | undefined, decision: Decision, charges: RulesCharges<Input>): void
 }
 
-/** Turns inputs into the charges of all policies that match them. An input is charged by one version of the rules. */
+/** Turns inputs into the charges of all policies that match them. Each input is charged by one version of the rules. */
 export class RulesCharges<Input> implements ChargeSource<Input> {
   readonly place: RulePlace<Input>
   readonly name: string
@@ -50,7 +50,7 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
   /** Inputs that no policy matches, until they are decided. */
   readonly #unmatched = new WeakSet<object>()
 
-  /** @param prefix comes before each key */
+  /** @param prefix the prefix of each key */
   constructor(rules: RulesInForce<Input>, place: RulePlace<Input>, prefix = '') {
     this.#rules = rules
     this.#prefix = prefix
@@ -97,7 +97,7 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
     return limits.map((limit) => new Charge(this.#policyOf(policy, limit), key, cost))
   }
 
-  /** The policies that have limits, and so keys. */
+  /** Returns the policies that have limits and keys. */
   #limiting(): CompiledPolicy[] {
     const { policies, otherwise } = this.#rules.compiled()
     return [...policies, ...(otherwise === undefined ? [] : [otherwise])].filter(({ key }) => key !== undefined)
@@ -118,12 +118,12 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
     if (this.#prefix === '') this.#rules.decided?.(input, cost, decision, this)
   }
 
-  /** Returns the name of the policy that a status of its decisions belongs to. */
+  /** Returns the name of the policy of a status. */
   policyOf(status: LimitStatus): string {
     return isCharge(status) ? status.policy.limiter.slice(stateName(this.name, '').length) : ''
   }
 
-  /** Reads the rules once: a promise of attributes may resolve after the rules have changed. */
+  /** Calls `use` with the policies that apply. Reads the rules once, because a promise of attributes may resolve after the rules have changed. */
   #matching<Result>(
     input: Input,
     use: (facts: Facts, policies: readonly CompiledPolicy[], now: number) => Result,
@@ -208,7 +208,7 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
     return stateName(this.name, rule.name)
   }
 
-  /** Warns once of each subject, and of a bounded number of them. */
+  /** Warns once about each subject, and only about a bounded number of subjects. */
   #warnOnce(subject: string, code: string, reason: () => string): void {
     if (this.#warned.has(subject) || this.#warned.size >= MOST_WARNINGS) return
     this.#warned.add(subject)
@@ -216,7 +216,7 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
   }
 }
 
-/** The limits of a key under a policy: those of its override, until that ends. */
+/** Returns the limits of a key under a policy: those of its override until the override ends. */
 function limitsOf({ overrides, limits }: CompiledPolicy, key: string, now: number): readonly Limit[] {
   const override = overrides.get(key)
   return override !== undefined && now < override.until ? override.limits : limits
@@ -224,18 +224,18 @@ function limitsOf({ overrides, limits }: CompiledPolicy, key: string, now: numbe
 
 const MOST_WARNINGS = 100
 
-/** Requests after which an attribute that none of them had is warned of. */
+/** How many requests without an attribute cause a warning. */
 const REQUESTS = 1000
 const MOST_LISTED = 10
 
-/** Warns once of attributes that a document names and that no request has, such as misspelled ones. */
+/** Warns once about attributes in a document that no request has, such as misspelled ones. */
 export class AttributeWatch {
   #named: CompiledRules['attributes'] = new Map()
-  /** Attributes of the document that no request has had yet, and that were not warned of. */
+  /** Attributes of the document that no request has had yet, and that have had no warning. */
   #missing = new Set<string>()
   #requests = 0
 
-  /** Looks at a request: which attributes the document names, and which the request has. */
+  /** Notes the attributes of the document, and those of a request. */
   see(named: CompiledRules['attributes'], attributes: Attributes): void {
     if (named !== this.#named) this.#begin(named)
     if (this.#missing.size === 0) return
@@ -248,7 +248,7 @@ export class AttributeWatch {
     this.#missing.clear()
   }
 
-  /** Another document: what is known of the attributes that it names, too, stays. */
+  /** Begins with another document. Keeps the state of attributes that are also in the new document. */
   #begin(named: CompiledRules['attributes']): void {
     const isSettled = (name: string): boolean => this.#named.has(name) && !this.#missing.has(name)
     this.#missing = new Set([...named.keys()].filter((name) => !isSettled(name)))

@@ -7,10 +7,10 @@ import { type CompiledOverride, LimitReader, readOverrides, untilOf } from './li
 import { hasMoreValues, isObject, join, type Report, type Shape, where } from './shape.ts'
 import { documentOf, otherwiseShape, policyShape } from './shapes.ts'
 
-/** Values of a document. One object in several places counts at each of them. */
+/** The most values of a document. If an object is in several places, it counts at each of them. */
 const MOST_VALUES = 1_000_000
 
-/** A policy of a document whose parts are checked and made. */
+/** A policy of a document with checked parts. */
 type ReadPolicy = Pick<CompiledPolicy, 'rule' | 'key' | 'limits' | 'overrides'>
 
 interface ReadPolicies {
@@ -18,26 +18,26 @@ interface ReadPolicies {
   readonly otherwise?: ReadPolicy | undefined
 }
 
-/** What is in a document: its policies, and its mistakes. The policies are complete only if there are no mistakes. */
+/** The policies and the mistakes of a document. The policies are complete only if there are no mistakes. */
 interface ReadDocument extends ReadPolicies {
   readonly problems: readonly RulesProblem[]
   readonly limits: LimitReader
 }
 
 export interface ReadOptions {
-  /** The bits of an IPv6 address that make the key `ip`. Default 56. */
+  /** The bits of an IPv6 address that are the key `ip`. Default 56. */
   readonly ipv6Subnet?: number | undefined
 }
 
 const anything = where({}, '', () => true)
 const shell = documentOf(anything, anything)
 
-/** The name under which requests count that no policy matches. */
+/** The name under which unmatched requests count. */
 const OTHERWISE = 'otherwise'
 
 /**
- * Reads a document and finds its mistakes, at most a hundred. Time and memory grow with the size of the document alone.
- * @param before made the limits of an earlier document. Limits that did not change stay the same objects.
+ * Reads a document and finds its mistakes, at most a hundred. Time and memory grow only with the size of the document.
+ * @param before the reader of an earlier document. Limits that did not change stay the same objects
  */
 function readDocument(value: unknown, { ipv6Subnet = 56 }: ReadOptions, before?: LimitReader): ReadDocument {
   const limits = new LimitReader(before)
@@ -83,7 +83,7 @@ function checkName(policy: unknown, path: string, names: Map<string, string>, re
   else report(`${path}.name`, `expected another name, because ${first} has ${shown(name)}`)
 }
 
-/** @param name of a policy whose value has none */
+/** @param name the name of a policy whose value has no name */
 function readPolicy(
   value: unknown,
   path: string,
@@ -124,7 +124,7 @@ function frozenCopy(value: unknown): unknown {
 
 /**
  * Compiles a document. Throws `INVALID_RULES` with all its mistakes as `cause`.
- * @param before the rules before, whose unchanged limits stay the same objects
+ * @param before the earlier rules. Their unchanged limits stay the same objects
  */
 export function compileRules(document: unknown, options: ReadOptions = {}, before?: CompiledRules): CompiledRules {
   const read = readDocument(document, options, before?.limits)
@@ -178,7 +178,7 @@ function matchesEverything({ conditions, until, isEnforced }: CompiledPolicy): b
   return conditions.length === 0 && until === Infinity && isEnforced
 }
 
-/** Returns the condition by which the fewest policies are found. */
+/** Returns the condition that finds the fewest policies. */
 function mostSelective(conditions: readonly Condition[]): Condition | undefined {
   let best: Condition | undefined
   let least = Infinity
@@ -189,7 +189,7 @@ function mostSelective(conditions: readonly Condition[]): Condition | undefined 
   return best
 }
 
-/** Returns the attributes that policies name, each with the first policy that names it. */
+/** Returns the attributes in policies, each with the first policy that has it. */
 function attributesOf(policies: readonly CompiledPolicy[]): ReadonlyMap<string, string> {
   const attributes = new Map<string, string>()
   for (const { rule, key } of policies) {

@@ -7,38 +7,38 @@ import type { CompiledKey } from './keys.ts'
 import type { CompiledOverride, LimitReader } from './limits.ts'
 import { canonicalPattern, pathForms, WHOLE } from './paths.ts'
 
-/** A value that policies name, such as one path. All policies that name it share the cell. */
+/** A value in policies, such as one path. All policies with this value share the cell. */
 export class Cell {
-  /** How many policies name it. */
+  /** How many policies have it. */
   uses = 0
-  /** The policies that are found by it. */
+  /** The policies that are found by this cell. */
   readonly policies: CompiledPolicy[] = []
 }
 
 /** A part of a request on which policies set conditions: the method, the path, a header. It finds the cells of a request. */
 export interface Dimension {
-  /** As in a document: `path`, `header.x-device`, `attributes.plan`. */
+  /** The name in a document, such as `path`, `header.x-device` or `attributes.plan`. */
   readonly part: string
   find(facts: Facts): readonly Cell[]
   /**
-   * Returns true if a request has one of these cells whatever a router takes for this part. Default: if `find` finds one of them.
+   * Returns true if a request has one of these cells, however a router reads this part. Default: `find` finds one of them.
    */
   surelyHas?(facts: Facts, cells: ReadonlySet<Cell>): boolean
   /** Returns the readings of the path that have one of these cells. Only the dimension of paths has it. */
   readings?(facts: Facts, cells: ReadonlySet<Cell>): readonly string[]
-  /** Returns what a request has, for explanations. */
+  /** Returns the value of a request, for explanations. */
   actual(facts: Facts): string | undefined
 }
 
-/** One part of a `match`: a request matches if it has one of its cells. */
+/** One part of a `match`. A request matches if it has one of its cells. */
 export interface Condition {
   readonly dimension: Dimension
   readonly cells: ReadonlySet<Cell>
-  /** As in the document, for explanations. */
+  /** The text in the document, for explanations. */
   readonly expected: string
 }
 
-/** A policy as requests are matched with it. */
+/** A compiled policy, with which requests are matched. */
 export interface CompiledPolicy {
   readonly rule: PolicyRule
   /** Its place in the document; `Infinity` for `otherwise`. */
@@ -50,22 +50,22 @@ export interface CompiledPolicy {
   readonly overrides: ReadonlyMap<string, CompiledOverride>
   /** When it ends, in epoch milliseconds; `Infinity` for never. */
   readonly until: number
-  /** True if it limits or allows: false for a policy whose limits are all in shadow. */
+  /** True if it limits or allows. False for a policy whose limits are all in shadow. */
   readonly isEnforced: boolean
 }
 
-/** A document as requests are matched with it. It never changes. */
+/** A compiled document, with which requests are matched. It never changes. */
 export interface CompiledRules {
   readonly policies: readonly CompiledPolicy[]
-  /** Policies that match every request, or are found by nothing else. */
+  /** Policies without a condition. They match every request. */
   readonly always: readonly CompiledPolicy[]
-  /** Applies to requests that no enforced policy matches. It has `allow` for `otherwise: allow`. */
+  /** The policy for requests that no enforced policy matches. It has `allow` for `otherwise: allow`. */
   readonly otherwise: CompiledPolicy | undefined
-  /** True if the document does not say what happens to requests that no policy matches, and there may be some. */
+  /** True if some requests may match no policy, and the document has no `otherwise`. */
   readonly leavesRest: boolean
-  /** What policies are found by. */
+  /** The dimensions by which policies are found. */
   readonly indexed: readonly Dimension[]
-  /** The attributes that policies name, each with the name of the first policy that does. */
+  /** The attributes in policies, each with the name of the first policy that has it. */
   readonly attributes: ReadonlyMap<string, string>
   /** True if a policy or an override has an end, so that the time is needed. */
   readonly usesTime: boolean
@@ -78,7 +78,7 @@ const NOTHING: readonly Cell[] = Object.freeze([])
 class ValueDimension implements Dimension {
   readonly part: string
   readonly #read: (facts: Facts) => string | undefined
-  /** The cell of each value, as the list that `find` returns. */
+  /** The cell of each value, in a list that `find` returns. */
   readonly #found = new Map<string, readonly [Cell]>()
   /** The cell of any value. */
   #present: Cell | undefined
@@ -125,7 +125,7 @@ class NetworkDimension implements Dimension {
   }
 }
 
-/** A pattern in the router: the number of its segments, unless it ends with `*`. */
+/** A pattern in the router. `length` is the number of its segments; `undefined` if it ends with `*`. */
 interface Route {
   readonly cell: Cell
   readonly length: number | undefined
@@ -188,7 +188,7 @@ class PathDimension implements Dimension {
     return found
   }
 
-  /** The router takes a parameter at the end for optional, so that the number of segments is compared, too. */
+  /** Returns the cells of a spelling. The number of segments is also compared, because for the router a parameter at the end is optional. */
   #match(form: string): Cell[] {
     const cells: Cell[] = []
     const length = lengthOf(form)
@@ -208,7 +208,7 @@ export class Dimensions {
   readonly #networks = new NetworkDimension()
   readonly #values = new Map<string, ValueDimension>()
 
-  /** Returns the conditions of a `match`. The first of equally selective ones is used to find the policy. */
+  /** Returns the conditions of a `match`. Of equally selective conditions, the first is used to find the policy. */
   conditions({ method, path, header = {}, ip, attributes = {} }: MatchRule): readonly Condition[] {
     const conditions: Condition[] = []
     if (path !== undefined) conditions.push(condition(this.#path, path, (each) => [this.#path.of(each)]))
@@ -224,7 +224,7 @@ export class Dimensions {
     }
     if (method !== undefined) {
       const dimension = this.#valuesOf('method', (facts) => facts.method)
-      // A router answers HEAD where there is GET.
+      // A router also answers HEAD for a route with GET.
       const namesOf = (name: string): readonly string[] => (name === 'GET' ? [name, 'HEAD'] : [name])
       conditions.push(
         condition(dimension, method, (each) => namesOf(each.toUpperCase()).map((name) => dimension.of(name))),

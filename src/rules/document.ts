@@ -3,12 +3,12 @@ import { SluiceError } from '../util/errors.ts'
 
 /** A document of rules: limits as data. JSON and YAML files have the same content. */
 export interface RulesDocument {
-  /** Where an editor finds the schema of this document. It has no effect. */
+  /** The address of the schema of this document, for editors. It has no effect. */
   readonly $schema?: string
   /** All policies. Their order has no effect on what is allowed. */
   readonly policies: readonly PolicyRule[]
   /**
-   * What happens to requests that no policy matches, or only policies in shadow: other limits, or `'allow'`. Default: they are not limited, with a
+   * The limits of requests that no policy matches, or only policies in shadow; or `'allow'`. Default: these requests are not limited, and there is a
    * warning.
    */
   readonly otherwise?: OtherwiseRule | 'allow'
@@ -16,40 +16,40 @@ export interface RulesDocument {
 
 /** The limits of requests that no policy matches. They count under the name `otherwise`. */
 export interface OtherwiseRule extends Pick<PolicyRule, 'overrides' | 'shadow' | 'cost' | 'onOutage' | 'lease'> {
-  /** Who is counted, as in a policy. */
+  /** The key that is counted, as in a policy. */
   readonly key: NonNullable<PolicyRule['key']>
-  /** How often is allowed. */
+  /** The limits. */
   readonly limits: readonly LimitRule[]
 }
 
-/** Which requests are limited, by which key, and how often. All policies that match a request apply, all or nothing. */
+/** A policy: which requests are limited, by which key, and how often. All policies that match a request apply, all or nothing. */
 export interface PolicyRule {
-  /** The identity of the policy's state: unique, 1 to 128 characters of printable ASCII. */
+  /** The identity of the policy's state: a unique name of 1 to 128 characters of printable ASCII. */
   readonly name: string
-  /** Every part that is given must match. Default: every request matches. */
+  /** The conditions. Every given part must match. Default: every request matches. */
   readonly match?: MatchRule
   /**
-   * Who is counted: `ip`, `everyone`, `method`, `path`, `header:NAME` or `attribute:NAME`. A list makes one key out of several.
+   * The key that is counted: `ip`, `everyone`, `method`, `path`, `header:NAME` or `attribute:NAME`. A list makes one key out of several.
    */
   readonly key?: string | readonly string[]
-  /** How often is allowed. Required, unless `allow` is true. */
+  /** The limits. Required, unless `allow` is true. */
   readonly limits?: readonly LimitRule[]
   /** Other limits for single keys. */
   readonly overrides?: readonly OverrideRule[]
-  /** True: a request that matches passes every policy uncounted. The policy has no key and no limits then. */
+  /** True: a matching request passes all policies and is not counted. The policy has no key and no limits then. */
   readonly allow?: boolean
   /** True: the limits are evaluated and reported, but never deny a request. Default false. */
   readonly shadow?: boolean
-  /** What a request costs: a whole number from 0, or the name of an attribute with the cost. Default: the limiter's cost. */
+  /** The cost of a request: a whole number from 0, or the name of an attribute with the cost. Default 1. */
   readonly cost?: number | string
-  /** What happens while the store cannot answer. Default: what the store's guard does. */
+  /** How requests are decided while the store does not answer. Default: the `onOutage` of the store's guard. */
   readonly onOutage?: Degraded
   /**
-   * Charges a part of its limits ahead and spends it in the process, with `true` or options of `lease`. False: never. Default: what the limiter's
-   * store does.
+   * Charges a part of its limits ahead and spends it in the process: true, or options of `lease`. False: never. Default: the settings of the limiter or its
+   * store.
    */
   readonly lease?: boolean | LeaseRule
-  /** The end of the policy, by the store's clock, such as `2026-12-01T00:00:00Z`. */
+  /** The time at which the policy ends, by the store's clock, such as `2026-12-01T00:00:00Z`. */
   readonly until?: string
 }
 
@@ -59,11 +59,11 @@ export interface LeaseRule {
   readonly for?: number | string
   /** The largest part of the remaining quota that a process leases: above 0, at most 1. Default 0.1. */
   readonly share?: number
-  /** Decisions within `for` before a key is leased. Default 4. */
+  /** How many decisions within `for` a key must have before it is leased. Default 4. */
   readonly from?: number
 }
 
-/** The conditions of a policy. All that are given must hold. */
+/** The conditions of a policy. All given conditions must hold. */
 export interface MatchRule {
   /** A method or a list. GET matches HEAD, too. */
   readonly method?: string | readonly string[]
@@ -93,15 +93,15 @@ export interface LimitRule {
   readonly window?: number | string
   /** Identifies the state of the limit. Default: the policy's name, as above. */
   readonly name?: string
-  /** Charges denied requests, too. Default false. */
+  /** True to charge denied requests, too. Default false. */
   readonly strict?: boolean
   /** Locks a key out after a denial: milliseconds, a text such as `15m`, or a block that grows. Default: no lock-out. */
   readonly block?: number | string | BlockRule
-  /** Evaluates and reports, but never denies a request. Default false. */
+  /** True to evaluate and report, but never deny a request. Default false. */
   readonly shadow?: boolean
-  /** Counts a cost above the capacity as the capacity. Default false. */
+  /** True to count a cost above the capacity as the capacity. Default false. */
   readonly capCost?: boolean
-  /** Decides each request in the store, also where a policy is leased. Default false. */
+  /** True to decide each request in the store, even if the policy is leased. Default false. */
   readonly exact?: boolean
   /** Parts of the capacity at which an event is published, such as `[0.8, 1]`. Default: none. */
   readonly notifyAt?: readonly number[]
@@ -123,18 +123,18 @@ export interface BlockRule {
 
 /** Other limits for single keys. */
 export interface OverrideRule {
-  /** A key, or a list of its parts where the policy's key is a list. */
+  /** A key, or a list of its parts if the policy's key is a list. */
   readonly key: KeyText | readonly KeyText[]
   /**
-   * Each replaces the limit of the policy with the same name or, without a name, at the same place in the list. What it does not
-   * give is taken from that limit. Usage under it is kept.
+   * Each one replaces the limit of the policy with the same name or, without a name, at the same place in the list. Missing options are taken from that limit.
+   * Usage under that limit is kept.
    */
   readonly limits: readonly OverrideLimitRule[]
-  /** The end of the override, by the store's clock. */
+  /** The time at which the override ends, by the store's clock. */
   readonly until?: string
 }
 
-/** A key, or a part of one, as a document writes it. */
+/** A key, or a part of one, in a document. */
 export type KeyText = string | number
 
 /** The part of a limit that an override changes. */
@@ -144,9 +144,9 @@ export interface OverrideLimitRule extends Partial<LimitRule> {
 
 /** A mistake in a document. */
 export interface RulesProblem {
-  /** Where: `policies[2].limits[0].window`. Empty for the document itself. */
+  /** The place, such as `policies[2].limits[0].window`. Empty for the document itself. */
   readonly path: string
-  /** What was expected and what was given. */
+  /** The expected and the given value. */
   readonly message: string
   /** The name of the file, for rules from a file. */
   readonly file?: string
@@ -158,13 +158,13 @@ export interface RulesProblem {
 
 /** A compiled document. Frozen. */
 export interface RulesVersion {
-  /** Given by the source, or else a count of the documents in this process. */
+  /** The version from the source, or a count of the documents in this process. */
   readonly version: number
   /** The policies of the document. */
   readonly policies: readonly PolicyRule[]
-  /** What happens to requests that no policy matches, if the document says it. */
+  /** The `otherwise` of the document, if it has one. */
   readonly otherwise?: OtherwiseRule | 'allow'
-  /** When it came into force, in epoch milliseconds of this process. */
+  /** When it was applied, in epoch milliseconds of this process. */
   readonly loadedAt: number
 }
 
@@ -177,8 +177,8 @@ const LONGEST = 500
 class EnoughProblems extends Error {}
 
 /**
- * Runs a check that adds the mistakes of a document, and ends it after a hundred. Then one more entry says that there are more, and there is no
- * `result`.
+ * Runs a check that adds the mistakes of a document, and ends it after a hundred mistakes. In this case, one more entry says that there are more, and there is
+ * no `result`.
  */
 export function found<Result>(check: (add: (problem: RulesProblem) => void) => Result): {
   readonly problems: readonly RulesProblem[]
@@ -201,11 +201,11 @@ export function found<Result>(check: (add: (problem: RulesProblem) => void) => R
   }
 }
 
-/** The content of a text: a value that is not checked yet, or why there is none. */
+/** The content of a text: a value that is not checked yet, or the problems of the text. */
 export type ParsedText =
   | {
       readonly value: unknown
-      /** Returns mistakes in the value with their lines. */
+      /** Adds lines to mistakes in the value. */
       readonly located: (problems: readonly RulesProblem[]) => readonly RulesProblem[]
     }
   | { readonly problems: readonly RulesProblem[] }
@@ -231,14 +231,14 @@ export function inFile(file: string, problems: readonly RulesProblem[]): readonl
   return Array.from(problems, (each) => ({ ...each, file }))
 }
 
-/** Writes a mistake on one line: where it is, such as `rules.yaml:12: policies[0].key`, and what it is. */
+/** Returns a mistake as one line: its place, such as `rules.yaml:12: policies[0].key`, and its message. */
 export function problemText({ path, message, file, line, column }: RulesProblem): string {
   const position = column === undefined ? `${line}` : `${line}:${column}`
   const at = line === undefined ? (file ?? '') : file === undefined ? `line ${position}` : `${file}:${position}`
   return [at, path, message].filter((each) => each !== '').join(': ')
 }
 
-/** Makes the error for a document with mistakes. They are its `cause`. */
+/** Returns the error for a document with mistakes. The mistakes are its `cause`. */
 export function invalidRules(problems: readonly RulesProblem[]): SluiceError {
   const count = problems.length > MOST ? `more than ${MOST} mistakes` : `${problems.length} mistakes`
   return new SluiceError(
@@ -248,7 +248,7 @@ export function invalidRules(problems: readonly RulesProblem[]): SluiceError {
   )
 }
 
-/** Returns the mistakes that an error is about, `undefined` for another error than `INVALID_RULES`. */
+/** Returns the mistakes of an error; `undefined` for another error than `INVALID_RULES`. */
 export function mistakesIn(error: unknown): readonly RulesProblem[] | undefined {
   if (!(error instanceof SluiceError) || error.code !== 'INVALID_RULES') return undefined
   return error.cause as readonly RulesProblem[]

@@ -2,12 +2,12 @@ import type { InputReader, RulesInput } from '../limiter/rule-source.ts'
 import { clientAddress } from '../http/keys/address.ts'
 import { pathReadings } from './paths.ts'
 
-/** The attributes of an input: what the application knows about it. */
+/** The attributes of an input, which the application returns. */
 export type Attributes = Readonly<Record<string, unknown>>
 
 export const NO_ATTRIBUTES: Attributes = Object.freeze({})
 
-/** What rules read of one input. Each part is read once, when it is needed. */
+/** The data of one input that rules use. Each part is read once, when it is needed. */
 export class Facts<Input = unknown> {
   readonly #reader: InputReader<Input>
   readonly #input: Input
@@ -22,12 +22,12 @@ export class Facts<Input = unknown> {
     this.#attributes = attributes
   }
 
-  /** The method in capitals, `''` without one. */
+  /** The method in capitals; `''` if there is none. */
   get method(): string {
     return this.#reader.method(this.#input)?.toUpperCase() ?? ''
   }
 
-  /** The readings of each path: see `pathReadings`. The path that the router matches is the first. None without a path. */
+  /** The readings of each path: see `pathReadings`. The first path is the one that the router matches. Empty without a path. */
   get paths(): readonly (readonly string[])[] {
     if (this.#paths !== undefined) return this.#paths
     const path = this.#reader.path(this.#input)
@@ -35,12 +35,12 @@ export class Facts<Input = unknown> {
     return (this.#paths = paths.map(pathReadings))
   }
 
-  /** The client's address as text, `''` for none. */
+  /** The client's address as text; `''` if there is none. */
   get address(): string {
     return (this.#address ??= clientAddress(this.#reader.address(this.#input)) ?? '')
   }
 
-  /** Returns what `find` has returned for an object the first time, such as the cells of a dimension. */
+  /** Returns the result of the first call of `find` for an object, such as the cells of a dimension. */
   once<Found>(object: object, find: () => Found): Found {
     const known = this.#found.get(object) as Found | undefined
     if (known !== undefined) return known
@@ -57,7 +57,7 @@ export class Facts<Input = unknown> {
     return Object.hasOwn(this.#attributes, name) ? this.#attributes[name] : undefined
   }
 
-  /** An attribute as documents compare it. Objects match nothing. */
+  /** Returns an attribute as a text that documents compare. Objects match nothing. */
   attributeText(name: string): string | undefined {
     const value = this.attribute(name)
     return COMPARABLE.has(typeof value) ? String(value) : undefined

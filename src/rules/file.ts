@@ -14,41 +14,41 @@ import type { Rules } from './rules.ts'
 const fs = builtin('node:fs') as typeof Fs | undefined
 const { promises, watch } = fs ?? ({} as typeof Fs)
 
-/** Milliseconds without a change after which a file is taken as written. */
+/** Milliseconds without a change after which a file counts as complete. */
 const SETTLED = 200
-/** Milliseconds after which a file with mistakes, or none, is reported: it may be half-written. */
+/** Milliseconds after which a file with mistakes, or a missing file, is reported. Before that, it may be incomplete. */
 const PATIENCE = 1000
 /** Milliseconds in which the events of one change arrive. */
 const GATHER = 20
 
 interface Look {
   readonly text?: string
-  /** Why its content is no text of rules. */
+  /** The problem, if the content is not a text of rules. */
   readonly refused?: ParsedText
-  /** Why it could not be read. */
+  /** The error, if the file could not be read. */
   readonly error?: NodeJS.ErrnoException
   /** The time of the last write, in epoch milliseconds. */
   readonly written: number
 }
 
-/** A look that differs from what was reported last. It is reported once it has lasted. */
+/** A look that differs from the last reported one. It is reported if it does not change for some time. */
 interface Candidate {
   readonly look: Look
   readonly since: number
-  /** The mistakes of its document, which applies if it has none. `undefined` without a text. */
+  /** The mistakes of its document. If there are none, the document was applied. `undefined` without a text. */
   problems?: readonly RulesProblem[] | undefined
 }
 
 /**
- * Watches one file by its content, and returns what ends this. It reads the file when the system reports a change in its directory, and
- * regularly, since not every system reports every change. So it needs to know nothing about the ways in which files are replaced.
+ * Watches one file by its content. Returns a function that ends this. It reads the file when the system reports a change in its directory, and also
+ * regularly, because some systems do not report every change. So all ways to replace a file work.
  */
 function watchFile(path: string, format: RulesFormat, interval: number, feed: RulesFeed): () => void {
   const directory = watchDirectory((builtin('node:path') as typeof Path).dirname(path), () => looks.notice())
   let reported: Look | undefined
   let candidate: Candidate | undefined
 
-  /** Reports what has lasted long enough. Returns the milliseconds until the next look. */
+  /** Reports a look that has not changed for long enough. Returns the milliseconds until the next look. */
   async function consider(look: Look): Promise<number> {
     if (reported !== undefined && isSame(look, reported)) {
       candidate = undefined
@@ -112,7 +112,7 @@ async function lookAt(path: string, format: RulesFormat): Promise<Look> {
 const NO_TEXT: ParsedText = problem('expected a text in UTF-8')
 const TOO_LARGE: Readonly<Record<RulesFormat, ParsedText>> = { json: tooLarge('json'), yaml: tooLarge('yaml') }
 
-/** Calls `notice` when a directory changes, where the system reports it. */
+/** Calls `notice` when a directory changes, if the system reports it. */
 function watchDirectory(path: string, notice: () => void): { renew(): Promise<void>; close(): void } {
   let watcher: Fs.FSWatcher | undefined
   let watched = ''
@@ -124,7 +124,7 @@ function watchDirectory(path: string, notice: () => void): { renew(): Promise<vo
   }
 
   return {
-    /** Watches the directory that is at the path now, which may be another than before. */
+    /** Watches the directory that is at the path now. It may have replaced another one. */
     async renew() {
       const found = await promises.stat(path).catch(() => undefined)
       const identity = found === undefined ? '' : `${found.dev}:${found.ino}:${found.birthtimeMs}`
@@ -137,7 +137,7 @@ function watchDirectory(path: string, notice: () => void): { renew(): Promise<vo
         watcher = begun
         watched = identity
       } catch {
-        // Without watches, such as where the system has too many, the regular look is left.
+        // Without a watch, such as if the system has too many, only the regular look works.
       }
     },
     close() {
@@ -150,25 +150,24 @@ function watchDirectory(path: string, notice: () => void): { renew(): Promise<vo
 /** Options of `rulesFromFile`. */
 export interface FileOptions<Input> extends SourceOptions<Input> {
   /**
-   * How often the file is read again where the system does not report changes, such as on a network drive. Default `'2s'`. It is
-   * also how soon another target of a link elsewhere, or a replaced directory, is noticed.
+   * How often the file is read again if the system does not report changes, such as on a network drive. Default `'2s'`. A changed target of a link, or a
+   * replaced directory, is also detected after this time.
    */
   readonly pollInterval?: Duration
 }
 
 /**
- * Rules from a file: JSON if its name ends in `.json`, YAML if it ends in `.yaml` or `.yml`. A change takes effect about 0.2
- * seconds after the last write: a rename over the file, a write in place, a file that is deleted and made again, a link to another
- * file. A file with mistakes, or none, is reported after 1 second, and the current rules stay.
+ * Rules from a file: JSON if its name ends in `.json`, YAML if it ends in `.yaml` or `.yml`. A change takes effect about 0.2 seconds after the last write.
+ * The file can be replaced by a rename, written in place, deleted and created again, or a link can change. A file with mistakes, or a missing file, is
+ * reported after 1 second, and the current rules stay.
  *
- * Replace the file by a rename. A file that is written in place and pauses for longer is read half-written.
+ * Replace the file by a rename. If a file is written in place with a longer pause, an incomplete file is read.
  *
  * The watch does not keep the process running. `rules.close()` ends it.
  *
  * Rejects with `INVALID_RULES` or `RULES_UNREACHABLE` if there are no rules at the start and no `fallback`, `INVALID_OPTION`,
- * `UNKNOWN_OPTION`, and `MISSING_PACKAGE` for YAML where the package `yaml` is not installed, even with a `fallback`. Throws
- * `NOT_APPLICABLE` in a runtime without files, such as a Worker. JSON may have
- * 1 MiB, YAML 128 KiB.
+ * `UNKNOWN_OPTION`, and `MISSING_PACKAGE` for YAML if the package `yaml` is not installed, even with a `fallback`. Throws
+ * `NOT_APPLICABLE` in a runtime without files, such as a Worker. A JSON file may have 1 MiB, a YAML file 128 KiB.
  * @example
  * const rules = await rulesFromFile('rules.yaml', {
  *   attributes: (request: express.Request) => ({ tenant: request.get('x-tenant') }),

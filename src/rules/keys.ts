@@ -5,23 +5,23 @@ import type { KeyText } from './document.ts'
 import type { Facts } from './facts.ts'
 import { pathKey, pathReadings } from './paths.ts'
 
-/** Who is counted under a policy: one part of a request, or several. */
+/** The key of a policy: one part of a request, or several. */
 export interface CompiledKey {
   readonly names: readonly string[]
   /**
-   * Returns the key of a request, `''` for one that has none.
-   * @param readings the readings of the path by which the policy applies
+   * Returns the key of a request; `''` if the request has none.
+   * @param readings returns the readings of the path by which the policy applies
    */
   of(facts: Facts, readings: () => readonly string[]): string
-  /** Returns the parts of the key of a request, each `''` if the request has none. */
+  /** Returns the parts of the key of a request. A part that the request does not have is `''`. */
   parts(facts: Facts, readings: () => readonly string[]): readonly string[]
-  /** Returns the same key from its written parts, or the part that cannot be one. */
+  /** Returns the same key from its parts in a document, or the part that is wrong. */
   written(parts: readonly KeyText[]): string | { readonly wrong: KeyText; readonly expected: string }
 }
 
 interface KeyPart {
   of(facts: Facts, readings: () => readonly string[]): Key | undefined
-  /** Returns the part as a document writes it, or `undefined` for a text that it cannot be. */
+  /** Returns the part for a text of a document; `undefined` for a wrong text. */
   read(written: string): string | undefined
   readonly expected: string
 }
@@ -61,7 +61,7 @@ function keyPart(name: string, ipv6Subnet: number): KeyPart {
   return { of, read: (value) => value, expected: 'a text' }
 }
 
-/** Returns the attribute that a part of a key names, `undefined` for another part. */
+/** Returns the attribute of a part of a key; `undefined` for another kind of part. */
 export function attributeIn(name: string): string | undefined {
   return name.startsWith(ATTRIBUTE) ? name.slice(ATTRIBUTE.length) : undefined
 }
@@ -89,7 +89,7 @@ function counted(method: string): string {
   return name === 'HEAD' ? 'GET' : name
 }
 
-/** An attribute that is no key is refused by `normalizeKey`, except for true and false. */
+/** Returns the key of an attribute. `normalizeKey` refuses other values that are not keys. */
 function keyOf(value: unknown): Key | undefined {
   return typeof value === 'boolean' ? String(value) : (value as Key | undefined)
 }

@@ -15,7 +15,7 @@ import { plainReader } from './facts.ts'
 
 /**
  * Makes a limiter whose keys and limits come from rules. Throws as `createLimiter` does.
- * @param chargesOf returns what makes the charges
+ * @param chargesOf returns the source of charges
  */
 export function limiterOf<Input>(
   options: RulesLimiterOptions<Input>,

@@ -13,7 +13,7 @@ export interface CompiledOverride {
   readonly until: number
 }
 
-/** Returns the overrides of a policy by key, so that one of many is one look-up. Reports mistakes. */
+/** Returns the overrides of a policy by key, so that each is found in one step. Reports mistakes. */
 export function readOverrides(
   rule: PolicyRule,
   key: CompiledKey,
@@ -60,8 +60,7 @@ function written(key: OverrideRule['key']): string {
 type Json = Readonly<Record<string, unknown>>
 
 /**
- * Makes the limits of a document. Limits of one policy with the same options are one object, also in the next document, so that
- * a store knows them again.
+ * Makes the limits of a document. Limits of one policy with the same options are the same object, also in the next document, so that a store recognises them.
  */
 export class LimitReader {
   readonly #before: ReadonlyMap<string, Limit>
@@ -71,7 +70,7 @@ export class LimitReader {
     this.#before = before === undefined ? new Map() : before.#made
   }
 
-  /** Makes the limits of a policy. Returns `undefined` and reports when one of them is wrong. */
+  /** Makes the limits of a policy. If one of them is wrong, reports it and returns `undefined`. */
   ofPolicy(rule: PolicyRule, given: readonly LimitRule[], path: string, report: Report): readonly Limit[] | undefined {
     const names = new Set<string>()
     const limits = given.map((each, i) => {
@@ -125,18 +124,18 @@ export class LimitReader {
   }
 }
 
-/** The name of a limit without one. It does not depend on the quota, so that usage survives a change of it. */
+/** Returns the default name of a limit. It does not depend on the quota, so that usage survives a change of the quota. */
 function defaultName(policy: string, index: number): string {
   return index === 0 ? policy : `${policy}-${index + 1}`
 }
 
-/** Returns which limit of a policy an override changes, -1 for none. */
+/** Returns the index of the limit of a policy that an override changes; -1 for none. */
 function placeOf(name: string | undefined, index: number, own: readonly Limit[]): number {
   if (name === undefined) return index < own.length ? index : -1
   return own.findIndex((each) => each.name === name)
 }
 
-/** Another algorithm has other options, so none is kept. */
+/** Returns the options of a changed limit. With another algorithm, no options of the policy are kept. */
 function changed(base: LimitRule, given: OverrideLimitRule, name: string): Json {
   const algorithm = base.algorithm ?? DEFAULT_ALGORITHM
   if (given.algorithm !== undefined && given.algorithm !== algorithm) return { ...given, name }

@@ -1,16 +1,16 @@
 import { background } from '../util/clock.ts'
 
-/** Looks that are repeated. */
+/** Repeated looks at a source. */
 export interface Looks {
-  /** Looks soon, since something may have changed. During a look: once more after it. */
+  /** Looks soon, because something may have changed. During a look, looks once more after it. */
   notice(): void
   stop(): void
 }
 
 /**
- * Looks at a source now and again and again, one look at a time. The timers do not keep the process running.
+ * Looks at a source repeatedly, one look at a time. The timers do not keep the process running.
  * @param look returns the milliseconds until the next look
- * @param soon returns the milliseconds from a notice until a look
+ * @param soon returns the milliseconds between a notice and the next look
  */
 export function repeatedLooks(look: () => Promise<number>, soon: () => number): Looks {
   let cancel = (): void => undefined
@@ -31,7 +31,7 @@ export function repeatedLooks(look: () => Promise<number>, soon: () => number): 
   void run()
   return {
     notice() {
-      // Notices that come all the time do not put the look off.
+      // Further notices do not delay the look.
       if (isNoticed) return
       isNoticed = true
       if (!isLooking) lookIn(soon())

@@ -20,8 +20,8 @@ function matches({ conditions, rule }: CompiledPolicy, facts: Facts): boolean {
 }
 
 /**
- * Returns true if a condition is met whatever a router takes for the path. A policy with `allow` needs this: another spelling of its path
- * must not exempt what a router takes for another path.
+ * Returns true if a condition is met, however a router reads the path. A policy with `allow` needs this: a request must not be exempt if a router reads its
+ * path as another one.
  */
 function surelyHolds(condition: Condition, facts: Facts): boolean {
   return condition.dimension.surelyHas?.(facts, condition.cells) ?? holds(condition, facts)
@@ -29,7 +29,7 @@ function surelyHolds(condition: Condition, facts: Facts): boolean {
 
 /**
  * Returns the policies that match a request, in the order of the document. It examines only the policies that have the
- * request's path, address, header or attribute.
+ * path, address, header or attribute of the request.
  * @param now epoch milliseconds: policies that have ended do not match
  */
 export function matchingPolicies(rules: CompiledRules, facts: Facts, now: number): readonly CompiledPolicy[] {
@@ -46,8 +46,8 @@ export function matchingPolicies(rules: CompiledRules, facts: Facts, now: number
 const ALLOWED: readonly CompiledPolicy[] = Object.freeze([])
 
 /**
- * Returns the policies whose limits a request must pass: all that match, or none if one of them allows it. `otherwise` is one of them if none
- * that matches is enforced.
+ * Returns the policies whose limits a request must pass: all that match, or none if one of them allows the request. If no matching policy is enforced,
+ * `otherwise` is added.
  */
 export function applyingPolicies(rules: CompiledRules, facts: Facts, now: number): readonly CompiledPolicy[] {
   const matched = matchingPolicies(rules, facts, now)
@@ -57,7 +57,7 @@ export function applyingPolicies(rules: CompiledRules, facts: Facts, now: number
   return [...matched, otherwise]
 }
 
-/** Returns true if no policy limits or allows a request. @param applying what `applyingPolicies` has returned */
+/** Returns true if no policy limits or allows a request. @param applying the result of `applyingPolicies` */
 export function isUnmatched(applying: readonly CompiledPolicy[]): boolean {
   return applying !== ALLOWED && !applying.some(isEnforced)
 }
@@ -71,8 +71,8 @@ function isEnforced(policy: CompiledPolicy): boolean {
 }
 
 /**
- * Returns the key of a request under a policy that it matches, `undefined` for a policy with `allow`. A key by path is the path by which the
- * policy applies, so that a client cannot vary a reading of it that the router ignores.
+ * Returns the key of a request under a policy that it matches; `undefined` for a policy with `allow`. A key by path uses the path by which the policy
+ * applies, so that a client cannot vary another reading, which the router ignores.
  */
 export function keyUnder({ key, conditions }: CompiledPolicy, facts: Facts): string | undefined {
   return key?.of(facts, () => readingsUnder(conditions, facts))
@@ -97,9 +97,9 @@ function addMatching(
   }
 }
 
-/** What rules say about one request, policy by policy. */
+/** The explanation of one request, with an entry for each policy. */
 interface Explanation {
-  /** The first policy with `allow: true` that applies; no limit applies then. */
+  /** The first policy with `allow: true` that applies. No limit applies then. */
   readonly allowedBy: string | undefined
   readonly policies: readonly PolicyExplanation[]
 }
@@ -112,7 +112,7 @@ export interface PolicyExplanation {
   readonly isRest: boolean
   readonly hasEnded: boolean
   readonly conditions: readonly ConditionExplanation[]
-  /** The parts of the key, as the document names them, with the value of the request; `''` for none. */
+  /** The parts of the key with their names in the document and the values of the request; `''` if the request has none. */
   readonly keyParts: readonly { readonly name: string; readonly value: string }[]
   /** The key of the request, `''` without one; `undefined` for a policy with `allow: true`. */
   readonly key: string | undefined
@@ -123,7 +123,7 @@ export interface PolicyExplanation {
 }
 
 export interface ConditionExplanation {
-  /** As in the document: `path`, `header.x-device`, `attributes.plan`. */
+  /** The name in the document, such as `path`, `header.x-device` or `attributes.plan`. */
   readonly part: string
   readonly expected: string
   readonly actual: string | undefined

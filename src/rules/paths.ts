@@ -8,14 +8,14 @@
 export const PATH_PATTERN: RegExp =
   /^\/(?:(?!(?:\.|%2[eE]){1,2}\/)(?:[^/?#:*(){}\\\s]+|:[A-Za-z_]\w*)\/)*(?:(?!(?:\.|%2[eE]){1,2}$)(?:[^/?#:*(){}\\\s]+|:[A-Za-z_]\w*)|\*)?$/
 
-/** The longest pattern. A longer path of a request is matched as a whole. */
+/** The longest pattern. Paths of requests may be longer. */
 const LONGEST_PATTERN = 1024
 
 const SLASH = 47
 const DOT = 46
-/** Represents an empty segment. No other segment is written like this. */
+/** Represents an empty segment. No other segment has this text. */
 const EMPTY = '%'
-/** A text that is canonical except for its letter case. */
+/** Matches a text that is canonical except for its letter case. */
 const PLAIN = /^[\w.~/-]*$/
 
 export function isPathPattern(value: unknown): boolean {
@@ -23,7 +23,7 @@ export function isPathPattern(value: unknown): boolean {
 }
 
 /**
- * Returns a pattern in the notation of the router. Patterns that match the same paths are equal.
+ * Returns a pattern in the notation of the router. Patterns that match the same paths have the same result.
  * @example canonicalPattern('/Users/:id/') // '/users/:p1'
  */
 export function canonicalPattern(pattern: string): string {
@@ -39,15 +39,15 @@ export function canonicalPattern(pattern: string): string {
 const SEVERAL = 'several paths'
 
 const URL_WITH_HOST = /^https?:\/\/[^/\\]+/i
-/** Every other target begins with a slash, or with a character that some routers take for one. */
+/** Matches a full URL. Every other target begins with a slash, or with a character that some routers read as a slash. */
 const URL_TARGET = /^https?:\/\//i
-/** A target of which all routers take the same for the path. */
+/** Matches a target in which all routers find the same path. */
 const AGREED = /^\/(?!\/)[^\\;]*$/
 
 /**
- * Returns everything that a router may take for the path of a request, the path itself first. Each is in canonical form, except that a
- * backslash, a semicolon and a slash stay as they are. A semicolon ends the path for some routers. Fastify ignores the first character
- * (`*login`). `URL` reads backslashes as slashes, as Koa does before a `#`, and slashes at the begin as the begin of a host.
+ * Returns all texts that a router may read as the path of a request, the path itself first. Each is in canonical form, except that backslashes, semicolons
+ * and slashes stay as they are. For some routers, a semicolon ends the path. Fastify ignores the first character (`*login`). `URL` reads backslashes as
+ * slashes, as Koa does before a `#`, and slashes at the start as the start of a host.
  * @param target a path, a path with a query, or a URL
  * @example pathReadings('/Users//42;a/?b=c') // ['/users//42;a/', '/users//42']
  */
@@ -63,7 +63,7 @@ export function pathReadings(target: string): readonly string[] {
   return withOthers(hosted, ';', (each) => each.slice(0, each.indexOf(';')))
 }
 
-/** Adds what `other` returns for each reading that contains a text. */
+/** Adds the result of `other` for each reading that contains a text. */
 function withOthers(readings: readonly string[], text: string, other: (reading: string) => string): readonly string[] {
   return [...new Set([...readings, ...readings.filter((each) => each.includes(text)).map(other)])]
 }
@@ -78,7 +78,7 @@ function withoutHost(place: string): string {
   return place.charCodeAt(0) === SLASH || !URL_WITH_HOST.test(place) ? place : place.replace(URL_WITH_HOST, '') || '/'
 }
 
-/** Returns what may be the path of a target that does not begin with a slash. An application may put its own host before it. */
+/** Returns the possible paths of a target that does not begin with a slash. An application may put its own host before it. */
 function pathsWithoutSlash(target: string, place: string): string[] {
   const [scheme = ''] = /^[a-z][\w+.-]*:/i.exec(place) ?? []
   const behind = place.slice(scheme.length)
@@ -95,7 +95,7 @@ function withSlash(path: string): string {
   return path.charCodeAt(0) === SLASH ? path : `/${path}`
 }
 
-/** What of a path can make a difference. Documents set it, so that a long path does not take long. */
+/** The part of a path that can matter for the patterns of a document. It bounds the time for a long path. */
 interface PathSize {
   /** The segments of the longest pattern. */
   readonly segments: number
@@ -103,14 +103,14 @@ interface PathSize {
   readonly characters: number
 }
 
-/** All of a path. */
+/** The whole path. */
 export const WHOLE: PathSize = { segments: Infinity, characters: Infinity }
 
 /**
- * Returns the spellings under which a reading is matched: the canonical one first. A router may see an empty segment as a parameter,
- * and resolve `.` and `..` before it merges slashes, or after it: `/a//../b` is `/a/b` or `/b`.
- * @param size a path with more segments is written with one more, and a longer segment with one more character
- * @param mergesSlashes true for the spellings without empty segments
+ * Returns the spellings with which a reading is matched, the canonical one first. A router may read an empty segment as a parameter. It may resolve `.` and
+ * `..` before or after it merges slashes: `/a//../b` is `/a/b` or `/b`.
+ * @param size a path with more segments is cut after one more, and a longer segment after one more character
+ * @param mergesSlashes true for only the spellings without empty segments
  * @example pathForms('/users//42', { segments: 5, characters: 9 }) // ['/users/42', '/users/%/42']
  */
 export function pathForms(reading: string, size: PathSize, mergesSlashes = false): string[] {
@@ -119,12 +119,12 @@ export function pathForms(reading: string, size: PathSize, mergesSlashes = false
 }
 
 /**
- * Returns the path as a key: one for all spellings that are the same for a router. It ends at a semicolon. Where the readings differ there is
- * one key for all such paths, because a client could vary the reading that its router ignores.
+ * Returns the path as a key: one key for all spellings that are the same for a router. It ends at a semicolon. If the readings differ, all such paths share
+ * one key, because a client could vary a reading that the router ignores.
  * @example pathKey(['/users//42;a/', '/users//42']) // '/users/42'
  */
 export function pathKey(readings: readonly string[]): string {
-  // A path with backslashes has a reading without them.
+  // A path with backslashes also has a reading without them.
   const keys = new Set(readings.filter((reading) => !reading.includes('\\')).flatMap(keysOf))
   return keys.size === 1 ? [...keys][0]! : SEVERAL
 }
@@ -139,7 +139,7 @@ function keysOf(path: string): string[] {
   })
 }
 
-/** Returns where the segments of each spelling begin. */
+/** Returns the starts of the segments of each spelling. */
 function segmentForms(path: string, most: number, mergesSlashes: boolean): (readonly number[])[] {
   const merged = startsOf(path, most, true)
   const forms = [merged]
@@ -148,7 +148,7 @@ function segmentForms(path: string, most: number, mergesSlashes: boolean): (read
   return hasDots(path) ? [...forms, ...resolvedForms(path, mergesSlashes)] : forms
 }
 
-/** Returns where the segments begin: the first ones, and one more. */
+/** Returns the starts of the first `most` segments, and of one more. */
 function startsOf(path: string, most: number, mergesSlashes: boolean): number[] {
   const starts: number[] = []
   for (let start = 1; start <= path.length && starts.length <= most;) {
@@ -178,7 +178,7 @@ function resolvedForms(path: string, mergesSlashes: boolean): number[][] {
   return mergesSlashes ? [after, merged] : [after, before, merged]
 }
 
-/** Returns where the segment ends that begins at `start`. A loop is faster than `indexOf` for thousands of short segments. */
+/** Returns the end of the segment that begins at `start`. A loop is faster than `indexOf` for thousands of short segments. */
 function endOf(path: string, start: number): number {
   let end = start
   while (end < path.length && path.charCodeAt(end) !== SLASH) end++
@@ -196,7 +196,7 @@ function hasDots(path: string): boolean {
   return /\/\.{1,2}(?:\/|$)/.test(path)
 }
 
-/** Writes the segments that begin at `starts`. */
+/** Returns a path with the segments that begin at `starts`. */
 function written(path: string, starts: readonly number[], { segments, characters }: PathSize): string {
   const shown = starts.length > segments ? starts.slice(0, segments + 1) : starts
   const texts = shown.map((start) => {
@@ -207,7 +207,7 @@ function written(path: string, starts: readonly number[], { segments, characters
   return `/${texts.join('/')}`
 }
 
-/** Writes the characters that only some routers treat like others. */
+/** Encodes the characters that only some routers treat as special. */
 function literal(text: string): string {
   return text.replaceAll(';', '%3b').replaceAll('\\', '%5c')
 }
@@ -217,7 +217,7 @@ const decoder = new TextDecoder()
 const PERCENT = 37
 const HEXADECIMAL = encoder.encode('0123456789abcdef')
 
-/** For each byte how it is written: as itself, in lower case, or as 0 for encoded. */
+/** The output for each byte: itself, its lower case, or 0 if it must be encoded. */
 const WRITTEN = Uint8Array.from({ length: 256 }, (_, byte) => {
   const character = String.fromCharCode(byte)
   return /[\w.~/\\;-]/.test(character) ? character.toLowerCase().charCodeAt(0) : 0
@@ -226,8 +226,8 @@ const WRITTEN = Uint8Array.from({ length: 256 }, (_, byte) => {
 const KEPT = new Set(encoder.encode('/\\;'))
 
 /**
- * Writes a text in lower case, and encodes every character that has a meaning. Slashes, backslashes and semicolons stay as they
- * are, and so do encoded ones. What is not UTF-8 stays encoded.
+ * Returns a text in lower case, with all special characters encoded. Slashes, backslashes and semicolons stay as they are, encoded or not. Bytes that are not
+ * UTF-8 stay encoded.
  */
 function canonicalText(text: string): string {
   if (PLAIN.test(text)) return text.toLowerCase()
@@ -255,7 +255,7 @@ function canonicalText(text: string): string {
   return decoder.decode(result.subarray(0, length))
 }
 
-/** Returns the value of a hexadecimal digit, a large negative number for any other byte. */
+/** Returns the value of a hexadecimal digit; a large negative number for any other byte. */
 function hexadecimal(byte: number | undefined): number {
   if (byte === undefined) return -1000
   if (byte >= 48 && byte <= 57) return byte - 48
@@ -263,7 +263,7 @@ function hexadecimal(byte: number | undefined): number {
   return letter >= 97 && letter <= 102 ? letter - 87 : -1000
 }
 
-/** Percent-encoded characters that are not ASCII, in valid UTF-8. */
+/** Matches percent-encoded characters that are not ASCII, in valid UTF-8. */
 const UTF8 = utf8Pattern()
 
 function utf8Pattern(): RegExp {
@@ -275,8 +275,7 @@ function utf8Pattern(): RegExp {
 }
 
 /**
- * Returns a text that is the same for letters that differ in case alone, whether they are encoded or not. It decodes only what can be
- * decoded, because each exception would take microseconds.
+ * Returns the same text for letters that differ only in case, encoded or not. It decodes only valid UTF-8, because each exception would take microseconds.
  */
 function folded(text: string): string {
   const letters = text.replace(/%(?![\da-f]{2})/gi, '%25').replace(UTF8, (found) => decodeURIComponent(found))

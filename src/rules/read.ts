@@ -7,7 +7,7 @@ import type { CompiledRules } from './dimensions.ts'
 import { compileText, decode, formatOf, formatOfText, LARGEST, type RulesText } from './text.ts'
 
 /**
- * Reads a text of rules from a file. Throws `INVALID_OPTION` for a name without a format, `INVALID_RULES` for bytes that are no text,
+ * Reads a text of rules from a file. Throws `INVALID_OPTION` for a name without a known format, `INVALID_RULES` for bytes that are not a text,
  * `NOT_APPLICABLE` in a runtime without files, or the error of the file.
  */
 export async function readRulesFile(path: string): Promise<RulesText> {
@@ -18,7 +18,7 @@ export async function readRulesFile(path: string): Promise<RulesText> {
   if (format === undefined)
     throw new SluiceError('INVALID_OPTION', `expected a file .json, .yaml or .yml, or a URL, got ${shown(path)}`)
   const { size } = await fs.promises.stat(path)
-  // The text of a file that is too large is refused like a text that is.
+  // A file that is too large is refused in the same way as a text that is too large.
   if (size > LARGEST[format]) return { text: ' '.repeat(LARGEST[format] + 1), format, file: path }
   const text = decode(await fs.promises.readFile(path))
   if (text === undefined) throw new SluiceError('INVALID_RULES', `expected a text in UTF-8: ${path}`)
@@ -26,8 +26,8 @@ export async function readRulesFile(path: string): Promise<RulesText> {
 }
 
 /**
- * Compiles a text, or the text of a file: by a URL, or by one line that ends in `.json`, `.yaml` or `.yml`. Throws as `readRulesFile` and
- * `compileText`.
+ * Compiles a text, or the text of a file. A file is given by a URL, or by one line that ends in `.json`, `.yaml` or `.yml`. Throws as `readRulesFile` and
+ * `compileText` do.
  */
 export async function compileTextOrFile(given: string | URL, options: ReadOptions): Promise<CompiledRules> {
   const text = given instanceof URL ? (builtin('node:url') as typeof Url).fileURLToPath(given) : given

@@ -32,36 +32,36 @@ export interface RulesOptions<Input> {
    * @example rulesFromFile('rules.yaml', { attributes: (request: express.Request) => ({ tenant: request.get('x-tenant') }) })
    */
   readonly attributes?: (input: Input, ...rest: readonly never[]) => MaybePromise<Readonly<Record<string, unknown>>>
-  /** Returns the client's address. Default: what the framework reports. */
+  /** Returns the client's address. Default: the address from the framework. */
   readonly address?: (input: Input, ...rest: readonly never[]) => string | undefined
-  /** The bits of an IPv6 address that make the key `ip`, 32 to 128. Default 56, since a client has many addresses. */
+  /** The bits of an IPv6 address that are the key `ip`, 32 to 128. Default 56, because a client has many addresses. */
   readonly ipv6Subnet?: number
 }
 
 export const RULES_OPTIONS: readonly string[] = ['attributes', 'address', 'ipv6Subnet']
 
-/** The events of rules, and what their listeners receive. */
+/** The events of rules, and the arguments of their listeners. */
 export interface RulesEvents {
   /** A new document replaced the current rules. */
   change: [{ readonly before: RulesVersion; readonly after: RulesVersion }]
   /** A document had mistakes. The current rules stay. */
   invalid: [{ readonly problems: readonly RulesProblem[]; readonly error: SluiceError }]
   /**
-   * The source could not be read, or has no document. The current rules stay. Emitted at once for each of the two, and again each minute
-   * while it lasts.
+   * The source could not be read, or has no document. The current rules stay. Emitted at once for each of the two problems, and again each minute while it
+   * lasts.
    */
   unreachable: [{ readonly error: unknown }]
-  /** A valid document was read after `invalid` or `unreachable`, also if it is the same as before. */
+  /** A valid document was read after `invalid` or `unreachable`, even if it is the same as before. */
   recovered: [{ readonly current: RulesVersion }]
 }
 
-/** Why a source gives no document: it cannot be read, or it has none. */
+/** Why there is no document: the source cannot be read, or it has none. */
 export type Loss = 'unreachable' | 'missing'
 
-/** Milliseconds after which a loss that lasts is reported again. */
+/** Milliseconds after which a loss is reported again. */
 const REPORT_EVERY = 60_000
 
-/** The message on the channel `sluice:rules`: the name of an event, its rules, and what listeners of the event receive. */
+/** The message on the channel `sluice:rules`: the name of an event, its rules, and the argument of the listeners of this event. */
 export type RulesEvent = {
   [Name in keyof RulesEvents]: {
     /** The name of the event. */
@@ -71,7 +71,7 @@ export type RulesEvent = {
   } & RulesEvents[Name][0]
 }[keyof RulesEvents]
 
-/** What every listener may ask of the rules of an event, whatever their requests are. */
+/** The members of rules that a listener can use, for any type of requests. */
 export type RulesInEvent = Pick<Rules, 'current' | 'replace' | 'close'>
 
 const channelOfRules: Channel<RulesEvent> = channel('sluice:rules')
@@ -123,8 +123,7 @@ const events = builtin('node:events') as { readonly EventEmitter: typeof EventEm
 const Emitter: typeof EventEmitter = events?.EventEmitter ?? (SmallEmitter as unknown as typeof EventEmitter)
 
 /**
- * Current rules, for the option `rules` of `rateLimit` and `createLimiter`. Requests read one version of them in this process,
- * never the source.
+ * Current rules, for the option `rules` of `rateLimit` and `createLimiter`. Requests use one version of them in this process, and never read the source.
  * @example
  * const rules = await rulesFromFile('rules.yaml')
  * rules.on('change', ({ after }) => console.log(`version ${after.version}`))
@@ -140,7 +139,7 @@ export class Rules<Input = unknown> extends Emitter<RulesEvents> implements Rule
   #stop: (() => MaybePromise<void>) | undefined
   readonly #inForce: RulesInForce<Input>
 
-  /** Use `createRules` or a source. */
+  /** Do not call it: use `createRules` or a source. */
   constructor(compiled: CompiledRules, options: RulesOptions<Input>, version?: number) {
     super()
     this.#options = options
@@ -182,7 +181,7 @@ export class Rules<Input = unknown> extends Emitter<RulesEvents> implements Rule
     return isChanged
   }
 
-  /** Reports that no problem is left, if there was one. */
+  /** If there was a problem, reports that it is solved. */
   #recover(): void {
     if (this.#problems.size === 0) return
     this.#problems.clear()
@@ -192,8 +191,8 @@ export class Rules<Input = unknown> extends Emitter<RulesEvents> implements Rule
   }
 
   /**
-   * Evaluates another document in addition to the current one, and counts what it would have denied. It denies nothing. It replaces an
-   * earlier one. Throws `INVALID_RULES`.
+   * Evaluates another document in addition to the current one, and counts the requests that it would have denied. It denies nothing. It replaces an earlier
+   * document in shadow. Throws `INVALID_RULES`.
    *
    * A string is the name of a file if it ends in `.json`, `.yaml` or `.yml` and has one line, else a text in JSON or YAML. For both, and for the URL
    * of a file, the result is a promise. It rejects with `INVALID_RULES`, or with the error of the file.
@@ -226,12 +225,12 @@ export class Rules<Input = unknown> extends Emitter<RulesEvents> implements Rule
     await stop?.()
   }
 
-  /** Makes a limiter of them. `createLimiter` and `rateLimit` call it. */
+  /** Makes a limiter from the rules. `createLimiter` and `rateLimit` call it. */
   limiter(options: RulesLimiterOptions<Input>, reader?: InputReader<Input>): Limiter<Input> {
     return limiterOf(options, reader, (place) => new RulesCharges(this.#inForce, place))
   }
 
-  // Static, so that only sources reach them: the package exports the type of this class alone.
+  // These methods are static, so that only sources can call them: the package exports only the type of this class.
 
   /** Reports a document with mistakes. */
   static refuse<Input>(rules: Rules<Input>, problems: readonly RulesProblem[]): void {
@@ -242,7 +241,7 @@ export class Rules<Input = unknown> extends Emitter<RulesEvents> implements Rule
     Rules.#report(rules, { event: 'invalid', rules, problems, error })
   }
 
-  /** Reports that the source gives no document: at once, and again each minute. */
+  /** Reports that there is no document: at once, and again each minute. */
   static lose<Input>(rules: Rules<Input>, error: unknown, loss: Loss): void {
     const now = performance.now()
     if (now - (rules.#problems.get(loss) ?? -Infinity) < REPORT_EVERY) return
@@ -260,7 +259,7 @@ export class Rules<Input = unknown> extends Emitter<RulesEvents> implements Rule
     }
   }
 
-  /** Sets what `close` does. */
+  /** Sets the function that `close` calls. */
   static whenClosed<Input>(rules: Rules<Input>, stop: () => MaybePromise<void>): void {
     rules.#stop = stop
   }
@@ -268,7 +267,7 @@ export class Rules<Input = unknown> extends Emitter<RulesEvents> implements Rule
 
 brand(Rules, RULES)
 
-/** The other arguments of a handler. Their types are those that the function of the user has. */
+/** Returns the other arguments of a handler, with the types that the function of the user has. */
 function restOf<Input>(reader: InputReader<Input>, input: Input): readonly never[] {
   return reader.rest(input) as readonly never[]
 }
@@ -288,18 +287,18 @@ function otherwiseOf({
   return allow === true ? 'allow' : (Object.freeze(rule) as OtherwiseRule)
 }
 
-/** What a document without `otherwise` lacks. */
+/** The text about a document without `otherwise`. */
 export const NO_OTHERWISE =
   'Requests that no policy matches are not limited. Add `otherwise: { key, limits }` to the document, or `otherwise: allow` if this is intended.'
 
-/** Warns of a document that does not say what happens to requests that no policy matches. */
+/** Warns about a document without `otherwise`. */
 export function warnOfRest({ leavesRest }: CompiledRules): void {
   if (leavesRest) warn('SLUICE_NO_OTHERWISE', NO_OTHERWISE)
 }
 
 /** Options of `rules.replace`. */
 export interface ReplaceOptions {
-  /** The number of the document. Default: one more than that of the document before. */
+  /** The number of the document. Default: one more than the number of the current document. */
   readonly version?: number
 }
 

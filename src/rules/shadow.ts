@@ -9,15 +9,15 @@ import type { CompiledRules } from './dimensions.ts'
 /** Options of `rules.shadow`. */
 export interface ShadowOptions<Input> {
   /**
-   * Called for each request that the document would have denied, with both decisions. What it returns is not used, and a promise is not
-   * awaited. An error becomes the warning `SLUICE_OUTCOME`.
+   * Called for each request that the document would have denied, with both decisions. Its result is not used, and a promise is not awaited. An error becomes
+   * the warning `SLUICE_OUTCOME`.
    */
   readonly onDenied?: (denied: ShadowDenial<Input>) => void
 }
 
 /** A request that a document in shadow would have denied. */
 export interface ShadowDenial<Input> {
-  /** What was decided, such as the request. */
+  /** The input of the decision, such as the request. */
   readonly input: Input
   /** The decision of the document in shadow. */
   readonly decision: Decision
@@ -25,7 +25,7 @@ export interface ShadowDenial<Input> {
   readonly enforced: Decision
 }
 
-/** What a document in shadow would have done. */
+/** The results of a document in shadow. */
 export interface ShadowReport {
   /** When it began, in epoch milliseconds. */
   readonly since: number
@@ -43,7 +43,7 @@ export interface ShadowReport {
   readonly limits: readonly ShadowLimit[]
 }
 
-/** What a limit of a document in shadow would have denied. */
+/** The results of a limit of a document in shadow. */
 export interface ShadowLimit {
   /** The name of its policy. */
   readonly policy: string
@@ -53,7 +53,7 @@ export interface ShadowLimit {
   readonly denied: number
 }
 
-/** What the name of a limiter has before the state of a document in shadow. */
+/** The prefix of the name of a limiter for a document in shadow. */
 const SHADOW = 'shadow:'
 
 /**
@@ -87,7 +87,7 @@ export class ShadowRules<Input> {
     this.#forget = forget
   }
 
-  /** What the document would have done since the call of `rules.shadow`. */
+  /** The results of the document since the call of `rules.shadow`. */
   get report(): ShadowReport {
     const { policies, otherwise } = this.#compiled
     const all = otherwise === undefined ? policies : [...policies, otherwise]
@@ -103,12 +103,12 @@ export class ShadowRules<Input> {
     }
   }
 
-  /** Ends it. The report stays. */
+  /** Ends the evaluation. The report stays. */
   close(): void {
     this.#forget(this)
   }
 
-  /** Decides a request that the current document has decided. Never throws, and nothing waits for it. */
+  /** Decides a request that the current document has decided. Never throws. The request does not wait for it. */
   observe(input: Input, cost: number | undefined, enforced: Decision, charges: RulesCharges<Input>): void {
     const failed = (): void => void this.#counts.failed++
     try {

@@ -4,10 +4,10 @@ import { nearest } from '../util/validate.ts'
 /** A part of a JSON Schema. */
 export type JsonSchema = { readonly [keyword: string]: unknown }
 
-/** Receives a mistake: where it is, and what was expected and given. */
+/** Receives a mistake: its path, and a message with the expected and the given value. */
 export type Report = (path: string, message: string) => void
 
-/** What a value must be. One description makes the check and the JSON Schema, so that they cannot differ. */
+/** The shape of a value. The check and the JSON Schema come from one description, so that they cannot differ. */
 export interface Shape {
   readonly schema: JsonSchema
   check(value: unknown, path: string, report: Report): void
@@ -69,7 +69,7 @@ export function oneOrMany(item: Shape, expected: string, most: number): Shape {
   }
 }
 
-/** Either of two shapes: the second for values of which `isSecond` is true. */
+/** One of two shapes. The second is for values for which `isSecond` returns true. */
 export function either(first: Shape, second: Shape, isSecond: (value: unknown) => boolean): Shape {
   return {
     schema: { anyOf: [first.schema, second.schema] },
@@ -77,23 +77,23 @@ export function either(first: Shape, second: Shape, isSecond: (value: unknown) =
   }
 }
 
-/** What an object may have in addition to its fields: names that match a pattern. */
+/** Other fields that an object may have: names that match a pattern. */
 interface OtherFields {
   readonly name: RegExp
   readonly expectedName: string
-  /** Names that match the pattern and are refused all the same. */
+  /** Names that are refused although they match the pattern. */
   readonly refused: readonly string[]
   readonly shape: Shape
   readonly most: number
 }
 
-/** Returns what to write instead of a name that is not known, as a sentence. */
+/** Returns a sentence that says what to write instead of an unknown name. */
 type Advise = (name: string, value: unknown) => string
 
-/** An object with more names that are not known is refused as a whole. */
+/** An object with more unknown names is refused as a whole. */
 const MOST_UNKNOWN = 100
 
-/** An object with fields. Any other name is a mistake, with the nearest known name as a hint. */
+/** An object with fields. Any other name is a mistake. The message has the nearest known name as a hint. */
 export function object(
   owner: string,
   fields: Readonly<Record<string, Field>>,
@@ -140,7 +140,7 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Returns true if a value contains more than `most` values. One object in several places counts at each of them. */
+/** Returns true if a value contains more than `most` values. If an object is in several places, it counts at each of them. */
 export function hasMoreValues(value: unknown, most: number): boolean {
   const objects: object[] = []
   let count = 0
@@ -155,7 +155,7 @@ export function hasMoreValues(value: unknown, most: number): boolean {
   return count > most
 }
 
-/** Returns the question for the name that was meant, if there is one. */
+/** Returns the question "Did you mean …?", if there is a similar name. */
 export function hintOf(near: string | undefined): string {
   return near === undefined ? '' : `. Did you mean ${shown(near)}?`
 }

@@ -27,14 +27,14 @@ import { isPathPattern, PATH_PATTERN } from './paths.ts'
 type Algorithm = ReturnType<typeof knownAlgorithms>[number]
 type OptionField = NonNullable<Algorithm['optionFields']>[string]
 
-/** As many digits as a safe number of milliseconds has. */
+/** The pattern of a duration. It allows as many digits as a safe number of milliseconds has. */
 const DURATION = '^(?=\\d*[1-9])(?:\\d{1,15}ms|\\d{1,12}s|\\d{1,10}m|\\d{1,9}h|\\d{1,8}d|\\d{1,7}w)$'
 
-/** The same up to an hour. */
+/** The pattern of a duration up to an hour. */
 const DURATION_TO_HOUR =
   '^(?=\\d*[1-9])(?:(?:\\d{1,6}|[12]\\d{6}|3[0-5]\\d{5}|3600000)ms|(?:\\d{1,3}|[12]\\d{3}|3[0-5]\\d\\d|3600)s|(?:[1-5]?\\d|60)m|1h)$'
 
-/** A duration from 1 ms to so many milliseconds. `pattern` is that of a text. */
+/** Returns the shape of a duration from 1 to `most` milliseconds. `pattern` is for a text. */
 function durationUpTo(most: number, pattern: string, expected: string): Shape {
   const schema = {
     anyOf: [
@@ -50,7 +50,7 @@ function durationUpTo(most: number, pattern: string, expected: string): Shape {
 
 const duration: Shape = durationUpTo(Number.MAX_SAFE_INTEGER, DURATION, 'a duration such as "1m"')
 
-/** Of an algorithm with a calendar. */
+/** The window of an algorithm with a calendar. */
 const WINDOW_OR_UNIT: Field = {
   shape: either(duration, oneOf(['1mo', '1y']), (value) => value === '1mo' || value === '1y'),
   required: true,
@@ -138,13 +138,13 @@ const limitShape: Shape = {
   check: (value, path, report) => checkLimit(value, path, report, true),
 }
 
-/** A limit of an override: what it does not give is taken from the limit that it replaces. */
+/** A limit of an override. Missing options are taken from the limit that it replaces. */
 const overrideLimitShape: Shape = {
   schema: object('', { algorithm: algorithmNames, ...optional(fieldsOf(builtIn)) }).schema,
   check: (value, path, report) => checkLimit(value, path, report, false),
 }
 
-/** Checks the options that are given. An algorithm of the application's own checks its options when the limit is made. */
+/** Checks the given options. An algorithm of the application checks its options itself when the limit is made. */
 function checkLimit(value: unknown, path: string, report: Report, isWhole: boolean): void {
   if (!isObject(value)) return report(path, `expected a limit such as { quota, window }, got ${shown(value)}`)
   const { algorithm = isWhole ? DEFAULT_ALGORITHM : undefined } = ownOptions(value)
@@ -154,7 +154,7 @@ function checkLimit(value: unknown, path: string, report: Report, isWhole: boole
   shapeFor(found === undefined ? known : [found], isWhole).check(value, path, report)
 }
 
-/** By the names of the algorithms that the limit may have. */
+/** Shapes by the names of the algorithms that the limit may have. */
 const shapesByAlgorithms = new Map<string, Shape>()
 
 function shapeFor(algorithms: readonly Algorithm[], isWhole: boolean): Shape {
@@ -174,8 +174,8 @@ function unknownAlgorithm(given: unknown): string {
 }
 
 /**
- * Returns the fields of the options that these algorithms have, and of their window, which may have another name. An option that one of them
- * does not describe takes anything.
+ * Returns the fields of the options of these algorithms, and of their window, which may have another name. If one of them does not describe an option, the
+ * option accepts any value.
  */
 function fieldsOf(algorithms: readonly Algorithm[]): Readonly<Record<string, Field>> {
   const { window: _, ...common } = COMMON
@@ -201,14 +201,14 @@ function optional(fields: Readonly<Record<string, Field>>): Readonly<Record<stri
   return Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, { ...field, required: false }]))
 }
 
-/** Returns where in a limit an error of `limit()` is: it begins with the name of an option. */
+/** Returns the place of an error of `limit()` in a limit. Its message begins with the name of an option. */
 export function pathOfError(message: string, path: string, given: Readonly<Record<string, unknown>>): string {
   const [, option, part] = /^(\w+)(?:\.(\w+))?: /.exec(message) ?? []
   if (option === undefined || given[option] === undefined) return path
   return part === undefined ? join(path, option) : join(join(path, option), part)
 }
 
-/** The most that a document may contain: of policies, of overrides in one policy, and of values in one list. */
+/** The most policies of a document, overrides of a policy, values of a list, and so on. */
 const MOST_POLICIES = 10_000
 const MOST_OVERRIDES = 100_000
 const MOST_VALUES = 10_000
@@ -216,12 +216,12 @@ const MOST_LIMITS = 16
 const MOST_KEY_PARTS = 8
 const MOST_CONDITIONS = 32
 
-/** Names that JavaScript objects have. None of them is an attribute. */
+/** Names of JavaScript objects. They cannot be attributes. */
 const REFUSED = ['constructor', 'prototype', '__proto__']
 const ATTRIBUTE = /^[A-Za-z][\w.-]{0,63}$/
 const VALUE = /^[^\0]{0,1024}$/
 
-/** A rough form for editors. The check reads the address. */
+/** A rough pattern for editors. The check parses the address. */
 const ADDRESS = '^(?:(?:\\d{1,3}\\.){3}\\d{1,3}(?:/\\d{1,2})?|[\\dA-Fa-f:.]*:[\\dA-Fa-f:.]*(?:/\\d{1,3})?)$'
 
 const policyName: Shape = text(/^[\x20-\x7e]{1,128}$/, '1 to 128 characters of printable ASCII')
@@ -309,12 +309,12 @@ const match: Shape = object(
   { advise: adviseAttribute },
 )
 
-/** Attributes once stood beside the other conditions. */
+/** Returns advice for an attribute that is written directly in `match`, as in an earlier format. */
 function adviseAttribute(name: string, value: unknown): string {
   return `For an attribute of the application, write attributes: { ${ATTRIBUTE.test(name) ? name : '…'}: ${brief(value)} }`
 }
 
-/** Writes a value of a condition as a document does, `…` for a long one. */
+/** Returns a value of a condition as JSON; `…` for a long one. */
 function brief(value: unknown): string {
   const isShort = Array.isArray(value) ? value.length <= 8 && !value.some(isLong) : !isLong(value)
   return isShort ? JSON.stringify(value) : '…'
@@ -334,7 +334,7 @@ const key: Shape = {
   check: (value, path, report) => keyPattern.check(value, path, (at, message) => report(at, message + keyHint(value))),
 }
 
-/** Attributes once stood in a key by their names alone. */
+/** Returns a hint for a wrong key, such as the name of an attribute without `attribute:`, as in an earlier format. */
 function keyHint(value: unknown): string {
   if (typeof value !== 'string') return ''
   const colon = value.indexOf(':')
@@ -411,7 +411,7 @@ const POLICY: Readonly<Record<string, Field>> = {
   until: { shape: until, description: 'When the policy ends.' },
 }
 
-/** What a policy with `allow: true` may not have. */
+/** The options that a policy with `allow: true` may not have. */
 const NOT_BESIDE_ALLOW = ['key', 'limits', 'overrides', 'cost', 'shadow', 'onOutage', 'lease'] as const
 
 const policyObject = object('a policy such as { name, match, key, limits }', POLICY)
@@ -440,7 +440,7 @@ export const policyShape: Shape = {
   },
 }
 
-/** A field of a policy in `otherwise`. The schema of the document has its description once. */
+/** Returns a field of a policy for `otherwise`. Its schema is a reference, so that the description is in the schema once. */
 function sharedField(name: string, required: boolean): Field {
   const { check } = POLICY[name]!.shape
   return { shape: { schema: { $ref: `#/properties/policies/items/properties/${name}` }, check }, required }
@@ -458,7 +458,7 @@ export const otherwiseShape: Shape = either(
   (value) => value === 'allow',
 )
 
-/** The shape of a document whose policies and `otherwise` have a shape. */
+/** Returns the shape of a document, from the shapes of its policies and of `otherwise`. */
 export function documentOf(policy: Shape, otherwise: Shape): Shape {
   return object('a document such as { policies: […] }', {
     $schema: { shape: text(/^[^\0]{0,1024}$/, 'a text') },
@@ -480,7 +480,7 @@ export function instant(value: string): number {
 }
 
 /**
- * Returns the JSON Schema of rules documents, for editors. It is made from the same shapes as the checks.
+ * Returns the JSON Schema of rules documents, for editors. It comes from the same shapes as the checks.
  * @example writeFileSync('rules.schema.json', JSON.stringify(rulesSchema()))
  */
 export function rulesSchema(): JsonSchema {

@@ -10,37 +10,37 @@ import { type Loss, Rules, RULES_OPTIONS, type RulesOptions, validateRulesOption
 
 /** The options of every source. */
 export interface SourceOptions<Input> extends RulesOptions<Input> {
-  /** The rules to start with while the source cannot be read. Default: none, so that the start fails. */
+  /** The rules for a start without a readable source. Default: none, so the start fails then. */
   readonly fallback?: RulesDocument
   /** How long the first document may take. Default `'10s'`. */
   readonly timeout?: Duration
 }
 
-/** Where a source reports what it reads. It may call these at any time, until it is stopped. */
+/** A source calls these functions with its results. It may call them at any time until it is stopped. */
 export interface RulesFeed {
   /**
-   * Applies a document, unless it has mistakes or has the same content as the current one. Returns its mistakes. The source adds their places, and
-   * calls `invalid` with them.
-   * @param version its number, if the source has one
+   * Applies a document, unless it has mistakes or the same content as the current one. Returns its mistakes. The source adds their places, and calls `invalid`
+   * with them.
+   * @param version the number of the document, if the source has one
    */
   document(value: unknown, version?: number): readonly RulesProblem[]
-  /** Reports a document with mistakes, or a text that is none, such as YAML with a syntax error. */
+  /** Reports a document with mistakes, or a text that is not a document, such as YAML with a syntax error. */
   invalid(problems: readonly RulesProblem[]): void
   /**
-   * Reports that the source cannot be read. One event is emitted each minute until it can be read again.
-   * @param loss `'missing'` for a source that can be read and has no document. Default `'unreachable'`
+   * Reports that the source cannot be read. An event is emitted each minute until it can be read again.
+   * @param loss `'missing'` if the source can be read but has no document. Default `'unreachable'`
    */
   unreachable(error: unknown, loss?: Loss): void
 }
 
-/** Starts a source. Returns what stops it: no timer, listener or socket may be left then. */
+/** Starts a source. Returns a function that stops it. After that, no timer, listener or socket may be left. */
 type ConnectSource = (feed: RulesFeed) => MaybePromise<() => MaybePromise<void>>
 
 const LONGEST_START = '10s'
 
 /**
- * Starts rules from a source. Resolves once there is a first document, or with the `fallback` if there can be none. Rejects with
- * `INVALID_RULES` or `RULES_UNREACHABLE` without a fallback; the source is stopped then.
+ * Starts rules from a source. Resolves when there is a first document, or with the `fallback` if there is none. Without a fallback, stops the source and
+ * rejects with `INVALID_RULES` or `RULES_UNREACHABLE`.
  */
 export function startRules<Input>(options: SourceOptions<Input>, connect: ConnectSource): Promise<Rules<Input>> {
   options = knownOptions('rules', options, [...RULES_OPTIONS, 'fallback', 'timeout'])
@@ -67,7 +67,7 @@ export function startRules<Input>(options: SourceOptions<Input>, connect: Connec
       return begun
     }
 
-    /** Begins with the fallback, or fails without one. A listener can be added before `report` emits an event. */
+    /** Begins with the fallback, or fails without one. `report` is called later, so that a listener can be added before. */
     function beginWithout(failure: SluiceError, report: (rules: Rules<Input>) => void): void {
       if (fallback === undefined) return void fail(failure)
       const begun = begin(fallback, 0)
@@ -79,7 +79,7 @@ export function startRules<Input>(options: SourceOptions<Input>, connect: Connec
       try {
         await stop()
       } catch {
-        // The failure that is reported came first.
+        // The first failure is reported.
       }
       reject(failure)
     }
@@ -127,14 +127,13 @@ export function startRules<Input>(options: SourceOptions<Input>, connect: Connec
   })
 }
 
-/** Documents, one after another. */
+/** A sequence of documents. */
 export type Documents = AsyncIterable<unknown> | Iterable<unknown>
 
 /**
- * Rules from any source of documents, such as an async generator that reads a database. Each document replaces the one before.
- * When the iterable throws, the current rules stay and `unreachable` is emitted. A function is then called again for another
- * iterable, after a pause of 1 to 30 seconds. The current rules stay after the last document, too. The function receives a signal
- * that is aborted by `rules.close()`, so that a source that waits can end.
+ * Rules from any source of documents, such as an async generator that reads a database. Each document replaces the previous one. If the iterable throws, the
+ * current rules stay and `unreachable` is emitted. If the source is a function, it is called again after a pause of 1 to 30 seconds. After the last
+ * document, the current rules also stay. The function receives a signal that `rules.close()` aborts, so that a source that waits can end.
  *
  * Rejects with `INVALID_RULES` or `RULES_UNREACHABLE` if there is no first document and no `fallback`, `INVALID_OPTION`.
  * @example
@@ -157,7 +156,7 @@ export async function rulesFrom<Input = unknown>(
 const FIRST_PAUSE = 1000
 const LONGEST_PAUSE = 30_000
 
-/** Reads documents, and opens the source again after a failure if it can. Returns what stops it. */
+/** Reads documents, and opens the source again after a failure if this is possible. Returns a function that stops it. */
 function readDocuments(
   feed: RulesFeed,
   open: (signal: AbortSignal) => MaybePromise<Documents>,
@@ -218,7 +217,7 @@ function readDocuments(
   return function stop() {
     stopping.abort()
     wake()
-    // A generator that waits for its next document returns only after it: nothing waits for that.
+    // A generator that waits for its next document only returns after that document, so this promise is not awaited.
     void close().catch(() => undefined)
   }
 }

@@ -14,12 +14,12 @@ import {
 export type RulesFormat = 'json' | 'yaml'
 
 /**
- * The largest text that is parsed, in bytes. Both take less than 100 ms for any text of this size. YAML takes much longer to parse
- * than JSON.
+ * The largest text that is parsed, in bytes. YAML takes much longer to parse than JSON, and each of the two takes less than 100 ms for any text of this
+ * size.
  */
 export const LARGEST: Readonly<Record<RulesFormat, number>> = { json: 2 ** 20, yaml: 2 ** 17 }
 
-/** Returns the format of a file by its name, `undefined` for another than `.json`, `.yaml` and `.yml`. */
+/** Returns the format of a file by its name; `undefined` if the name does not end in `.json`, `.yaml` or `.yml`. */
 export function formatOf(path: string): RulesFormat | undefined {
   const [, ending] = /\.(json|ya?ml)$/i.exec(path) ?? []
   if (ending === undefined) return undefined
@@ -51,11 +51,11 @@ export interface RulesText {
   readonly format: RulesFormat
 }
 
-/** A text that is parsed, and its document as requests are matched with it. */
+/** A parsed text, and its compiled document. */
 export interface CompiledText {
   readonly value: unknown
   readonly compiled: CompiledRules
-  /** Adds the file and the lines to remarks about values of the document. */
+  /** Adds the file and the lines to problems with values of the document. */
   readonly located: (problems: readonly RulesProblem[]) => readonly RulesProblem[]
 }
 
@@ -123,14 +123,14 @@ function locatedInJson(text: string, problems: readonly RulesProblem[]): readonl
   return problems.map((each, i) => ({ ...each, line: ways[i]!.findLast(({ line }) => line !== undefined)!.line! }))
 }
 
-/** An object or a list that has begun, and the part of the tree that belongs to it, if there is one. */
+/** An open object or list, and its part of the tree, if there is one. */
 interface Container {
   readonly tree: PathTree | undefined
   /** The place of the current value; -1 in an object. */
   place: number
 }
 
-/** Reads a right text of JSON once, and notes the lines of the values in a tree. */
+/** Reads a valid text of JSON once, and writes the lines of values into a tree. */
 function findLines(text: string, root: PathTree): void {
   const containers: Container[] = []
   let [line, tree, isName] = [1, root as PathTree | undefined, false]

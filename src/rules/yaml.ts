@@ -7,34 +7,34 @@ import { hasMoreValues } from './shape.ts'
 
 /** The deepest nesting. Documents of rules need less than twenty levels. */
 const DEEPEST = 64
-/** The words, marks and line ends of a text. They are composed in one turn of the event loop: 100 ms at most. */
+/** The most words, marks and line ends of a text. They are composed in one turn of the event loop, which takes 100 ms at most. */
 const MOST_TOKENS = 80_000
-/** The library compares each alias with all anchors and aliases before it. */
+/** The most aliases and anchors. The library compares each alias with all anchors and aliases before it. */
 const MOST_ALIASES = 500
 const MOST_ANCHORS = 500
-/** Values of a document after every alias is replaced by its value. */
+/** The most values of a document after every alias is replaced by its value. */
 const MOST_VALUES = 50_000
-/** Syntax errors after which the rest of a text is not read. */
+/** After this number of syntax errors, the rest of a text is not read. */
 const MOST_ERRORS = 100
-/** Tokens that are read in one turn of the event loop: about 5 ms. */
+/** Tokens that are read in one turn of the event loop. They take about 5 ms. */
 const TOKENS_IN_TURN = 2000
 
 const { setImmediate: nextTurn } = (builtin('node:timers') ?? globalThis) as Pick<typeof globalThis, 'setImmediate'>
 
-/** The library that parses YAML. A project installs it only if it has documents in YAML. */
+/** The library that parses YAML. A project only needs it for documents in YAML. */
 type Library = typeof Yaml
 
 /** Loads the library. Throws `MISSING_PACKAGE` if it is not installed. */
 export async function yamlLibrary(): Promise<Library> {
   try {
-    // In a `try`, so that bundlers only warn in projects without it.
+    // The import is in a `try`, so that bundlers only warn if the package is missing.
     return await import('yaml')
   } catch (cause) {
     throw new SluiceError('MISSING_PACKAGE', 'Rules in YAML need the package yaml: npm install yaml', { cause })
   }
 }
 
-/** Parses YAML 1.2. Refuses what would take long or grow large before it does, and lets the event loop run meanwhile. */
+/** Parses YAML 1.2. Refuses a text before it would take too much time or memory, and lets the event loop run in between. */
 export async function parseYaml(text: string): Promise<ParsedText> {
   const library = await yamlLibrary()
   const lines = new library.LineCounter()
@@ -59,8 +59,8 @@ export async function parseYaml(text: string): Promise<ParsedText> {
 }
 
 /**
- * Reads the tokens of a text, or returns why it is not composed. Composing is recursive: on deep texts it would exhaust the stack, and
- * Node ends the process if that happens inside of a regular expression.
+ * Returns the tokens of a text, or a message that says why the text is refused. Composing is recursive: a deep text would exhaust the stack, and Node ends the
+ * process if this happens in a regular expression.
  */
 async function tokensOf(
   { Lexer, Parser }: Library,
@@ -80,7 +80,7 @@ async function tokensOf(
       if (token.type === 'error') errors++
     }
     if (parser.stack.length > DEEPEST) return `expected at most ${DEEPEST} levels, got more`
-    // What follows has no effect on the mistakes that are listed.
+    // Later errors are not listed.
     if (errors > MOST_ERRORS) break
     if (count % TOKENS_IN_TURN === 0) await new Promise((resolve) => nextTurn(resolve))
   }
@@ -88,14 +88,14 @@ async function tokensOf(
 }
 
 /**
- * Duplicate keys are found by `partsIn`. A text that asks for YAML 1.1, or for a tag, would have merge keys: the library throws at wrong ones,
- * and a few of them can take forever.
+ * `partsIn` finds duplicate keys. A text that asks for YAML 1.1, or for a tag, would have merge keys: the library throws at wrong ones, and a few of them
+ * can take forever.
  */
 const COMPOSED = { uniqueKeys: false, schema: 'core', resolveKnownTags: false } as const
 
 /**
- * Composes the first document of a text. Also returns another one, if there is one. The library makes an error object for each mistake: most
- * of its time is the stack, which nothing reads.
+ * Composes the first document of a text. Also returns a second one, if there is one. The library makes an error object for each mistake. Most of the
+ * time for it would be the stack, which is not needed.
  */
 function composed(
   { Composer }: Library,
@@ -127,7 +127,7 @@ function syntaxErrors({ errors, warnings }: Document.Parsed, another: Document.P
 /** The values of aliases. */
 type Targets = ReadonlyMap<Alias, Node>
 
-/** Finds names that are given twice, names that are no text, and what each alias stands for, in one pass. */
+/** Finds duplicate names, names that are not texts, and the value of each alias, in one pass. */
 function partsIn(
   library: Library,
   document: Document.Parsed,

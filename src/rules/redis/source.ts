@@ -27,15 +27,15 @@ interface CanDuplicate {
 function ignore(): void {}
 
 /**
- * Calls `heard` for each message of a channel, and after each connection, since messages may have been missed before it. A
- * subscription that the server refuses hears nothing. Returns what ends it.
+ * Calls `heard` for each message of a channel, and after each connection, because messages may have been missed before. If the server refuses the
+ * subscription, `heard` is not called. Returns a function that ends the subscription.
  */
 function subscribe(client: RedisClient, channel: string, heard: () => void): () => void {
   const begin = 'evalsha' in client ? subscribeIoredis : subscribeNodeRedis
   return begin(client as unknown as CanDuplicate, channel, heard)
 }
 
-/** These wait for the server, whatever the options of the client are. */
+/** Options that wait for the server, independent of the options of the client. */
 const PATIENT = { lazyConnect: false, enableOfflineQueue: true, maxRetriesPerRequest: null }
 
 function subscribeIoredis(client: CanDuplicate, channel: string, heard: () => void): () => void {
@@ -73,23 +73,23 @@ function subscribeNodeRedis(client: CanDuplicate, channel: string, heard: () => 
 /** Options of `rulesFromRedis`. */
 export interface RedisRulesOptions<Input> extends SourceOptions<Input>, RedisPlace {
   /**
-   * How often Redis is asked for another version, for pushes whose announcement did not arrive. Default `'10s'`, and
-   * `'500ms'` with a client that cannot subscribe (valkey-glide, a pool of node-redis).
+   * How often Redis is asked for a new version, in case an announcement did not arrive. Default `'10s'`, and `'500ms'` with a client that cannot subscribe
+   * (valkey-glide, a pool of node-redis).
    */
   readonly pollInterval?: Duration
 }
 
 /** Milliseconds after which a call without an answer counts as a failure. */
 const ANSWER = 5000
-/** Milliseconds after a failure until Redis is asked again, at most. */
+/** The most milliseconds between a failure and the next read. */
 const RETRY = 1000
-/** Milliseconds over which the processes of a fleet spread their reads of a new document. */
+/** Milliseconds over which processes spread their reads of a new document. */
 const SPREAD = 100
 
 /**
- * Rules from Redis, written by `npx sluice rules push` and `pushRules`. A push is announced, and every process has it within a
- * second. A process that misses the announcement finds the push when it polls. You connect and close the client. Announcements arrive on
- * a second connection, created by `duplicate()` of the client. `rules.close()` closes it.
+ * Rules from Redis, written by `npx sluice rules push` and `pushRules`. A push is announced, and every process has it within a second. A process that misses
+ * the announcement finds the push when it polls. You connect and close the client. Announcements arrive on a second connection, which `duplicate()` of the
+ * client creates. `rules.close()` closes it.
  *
  * Rejects with `INVALID_RULES` or `RULES_UNREACHABLE` if there are no rules at the start and no `fallback`, `INVALID_OPTION`,
  * `UNKNOWN_OPTION`.
@@ -107,7 +107,7 @@ export async function rulesFromRedis<Input = unknown>(
   const { name = 'rules', prefix, cluster, pollInterval, ...rest } = ownOptions(options)
   const place = { name, ...(prefix !== undefined && { prefix }), ...(cluster !== undefined && { cluster }) }
   const document = new RedisDocument(client, place)
-  // valkey-glide and pools of node-redis make no second connection like themselves.
+  // valkey-glide and pools of node-redis cannot create a second connection.
   const hears = 'duplicate' in client && 'subscribe' in client
   const interval = milliseconds('pollInterval', pollInterval ?? (hears ? '10s' : '500ms'))
   return startRules(rest, (feed) => {
@@ -122,7 +122,7 @@ export async function rulesFromRedis<Input = unknown>(
 
 /** Reads the document when a push is announced, and regularly. */
 function repeatedReads(document: RedisDocument, name: string, interval: number, feed: RulesFeed): Looks {
-  /** The identity of the document that was reported last; empty after a failure, so that the next read reports it again. */
+  /** The identity of the last reported document; empty after a failure, so that the next read reports it again. */
   let reported = ''
 
   function fail(error: unknown, loss?: Loss): void {
@@ -132,7 +132,7 @@ function repeatedReads(document: RedisDocument, name: string, interval: number, 
 
   async function report(found: Awaited<ReturnType<RedisDocument['read']>>): Promise<void> {
     if (found === 'same') return
-    // They were never pushed, or Redis has lost its data.
+    // The rules were never pushed, or Redis has lost its data.
     if (found === undefined)
       return fail(new Error(`Redis has no rules named "${name}". Push them with \`npx sluice rules push\``), 'missing')
     const { version, identity, json } = found

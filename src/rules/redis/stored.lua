@@ -2,7 +2,7 @@
 
 local key = KEYS[1]
 
--- The most documents that are kept beside the current one, and the most bytes of their texts. One text has at most so many.
+-- The most documents that are kept in addition to the current one, and the most bytes of their texts. One text can have as many bytes.
 local most_kept = 49
 local most_bytes = 1048576
 local parts = { 'writer', 'pushedAt', 'format', 'restores', 'text' }
@@ -13,7 +13,7 @@ local function fields_of(version)
   return fields
 end
 
--- Keeps the document that is replaced, and deletes the oldest ones beyond the most.
+-- Keeps the document that is replaced, and deletes the oldest documents if there are too many.
 local function keep(version)
   local values = redis.call('HMGET', key, unpack(parts))
   for i, field in ipairs(fields_of(version)) do redis.call('HSET', key, field, values[i] or '') end
@@ -25,7 +25,7 @@ local function keep(version)
   end
 end
 
--- Writes a document, unless another version than the expected one is there. '' expects any.
+-- Writes a document if the current version is the expected one. '' expects any version.
 local function push(expected, writer, format, text, json, restores)
   local held = redis.call('HMGET', key, 'version', 'writer', 'pushedAt')
   local version = held[1] or '0'
@@ -36,12 +36,12 @@ local function push(expected, writer, format, text, json, restores)
   local following = string.format('%.0f', version + 1)
   redis.call('HSET', key, 'version', following, 'writer', writer, 'pushedAt', now, 'format', format, 'text', text,
     'restores', restores, 'json', json, 'identity', following .. '-' .. now .. '-' .. redis.sha1hex(text))
-  -- Without the permission to publish, processes find it when they poll.
+  -- If the user may not publish, processes find the document when they poll.
   redis.pcall('PUBLISH', key, following)
   return { 'pushed', following, writer, now, restores }
 end
 
--- Reads a document for a process, unless the process has it or it has more bytes than the most.
+-- Reads a document for a process, unless the process has it already, or it has too many bytes.
 local function read(identity, most)
   local held = redis.call('HMGET', key, 'version', 'identity')
   if not held[1] then return { 'none' } end
@@ -54,7 +54,7 @@ local function pull()
   return redis.call('HMGET', key, 'version', unpack(parts))
 end
 
--- Returns the current document and those that are kept, the newest first: the version of each, and its parts.
+-- Returns the current document and the kept ones, the newest first: the version of each, and its parts.
 local function history()
   local current = redis.call('HGET', key, 'version')
   local all = {}

@@ -9,7 +9,7 @@ import { hostname, userInfo } from 'node:os'
 import script from './stored.lua?raw'
 import { invalidRules, type RulesDocument } from '../document.ts'
 
-/** Where a document is kept in Redis. */
+/** The place of a document in Redis. */
 export interface RedisPlace {
   /** The name of the document. Default `'rules'`. */
   readonly name?: string
@@ -21,11 +21,11 @@ export interface RedisPlace {
 
 const PLACE: readonly (keyof RedisPlace)[] = ['name', 'prefix', 'cluster']
 
-/** A push: who made it, and when. */
+/** A push: its writer and its time. */
 export interface RulesPush {
-  /** 1 for the first document of this name, one more for each after it. */
+  /** 1 for the first document of this name, and one more for each further document. */
   readonly version: number
-  /** Who pushed it, such as `ada@web-1`. */
+  /** The writer, such as `ada@web-1`. */
   readonly writer: string
   /** The server's time, in epoch milliseconds. */
   readonly pushedAt: number
@@ -41,16 +41,16 @@ export interface PulledRules extends RulesPush {
   readonly format: RulesFormat
 }
 
-/** A text that is checked, and its document in JSON, so that processes need no parser of YAML. */
+/** A checked text, and its document in JSON, so that processes need no parser of YAML. */
 interface CheckedRules extends RulesText, CompiledText {
   readonly json: string
 }
 
-/** A document as processes read it. Its identity differs for every push. */
+/** A document in the form that processes read. Every push has another identity. */
 interface StoredDocument {
   readonly version: number
   readonly identity: string
-  /** `undefined` for one that is too large. */
+  /** `undefined` for a document that is too large. */
   readonly json: string | undefined
 }
 
@@ -58,7 +58,7 @@ const sha = createHash('sha1').update(script).digest('hex')
 
 /** The document of one name in Redis: one hash, written and read by scripts. */
 export class RedisDocument {
-  /** Where pushes are announced: the name of the hash. */
+  /** The channel on which pushes are announced: the name of the hash. */
   readonly channel: string
   readonly #client: ScriptClient
   readonly #key: string
@@ -69,14 +69,13 @@ export class RedisDocument {
       refuse('name', 'one to 128 printable ASCII characters', name)
     if (typeof prefix !== 'string') refuse('prefix', 'a string', prefix)
     this.#client = scriptClient(client, cluster === undefined ? undefined : boolean('cluster', cluster))
-    // No limiter has an empty name, so no state of a limiter is here.
+    // No limiter has an empty name, so this key belongs to no limiter.
     this.#key = `${prefix}:rules:${name}`
     this.channel = this.#client.keyPrefix + this.#key
   }
 
   /**
-   * Writes a document and announces it. Nothing is written, and the push that is there is returned, if `expected` is given and
-   * another version is there.
+   * Writes a document and announces it. If `expected` is given and Redis has another version, writes nothing and returns the push of that version.
    */
   async push(
     { format, text, json }: CheckedRules,
@@ -89,7 +88,7 @@ export class RedisDocument {
     return { isPushed: outcome === 'pushed', push: pushOf(version, by, at, restored) }
   }
 
-  /** Reads the document for a process. Returns `'same'` if its identity is the given one, `undefined` if there is none. */
+  /** Reads the document for a process. Returns `'same'` if it has the given identity, and `undefined` if there is none. */
   async read(identity: string): Promise<StoredDocument | 'same' | undefined> {
     const [outcome, version, found, json] = await this.#run('read', identity, String(LARGEST.json))
     if (outcome === 'none') return undefined
@@ -102,7 +101,7 @@ export class RedisDocument {
     return version === undefined ? undefined : pulledOf(version, parts)
   }
 
-  /** Returns the current document and those that are kept, the newest first. */
+  /** Returns the current document and the earlier ones that are kept, the newest first. */
   async history(): Promise<readonly PulledRules[]> {
     const reply = await this.#run('history')
     const count = reply.length / (1 + PARTS)
@@ -123,7 +122,7 @@ export class RedisDocument {
   }
 }
 
-/** What Redis has of a document: writer, time, format, what it restores, and text. */
+/** The number of parts of a document in Redis: writer, time, format, the restored version, and text. */
 const PARTS = 5
 
 function pulledOf(version: string, parts: readonly (string | undefined)[]): PulledRules {
@@ -154,10 +153,10 @@ export interface PushOptions extends RedisPlace {
 }
 
 /**
- * Replaces the document in Redis, as one transaction, and announces it to all processes with `rulesFromRedis`. Returns its version. A
- * text is kept as it is, with its comments.
+ * Replaces the document in Redis, in one transaction, and announces it to all processes with `rulesFromRedis`. Returns the push with its version. A text is
+ * kept as it is, with its comments.
  *
- * Throws `INVALID_RULES` with all mistakes as `cause`; `RULES_CONFLICT` if another `version` is there, with its `RulesPush` as
+ * Throws `INVALID_RULES` with all mistakes as `cause`; `RULES_CONFLICT` if Redis has another `version`, with its `RulesPush` as
  * `cause`; `RULES_UNREACHABLE` if Redis did not answer; `MISSING_PACKAGE` for YAML without the package `yaml`; `INVALID_OPTION`, `UNKNOWN_OPTION`.
  * @example
  * const { text, version } = (await pullRules(client))!
@@ -213,8 +212,8 @@ export async function rulesHistory(client: RedisClient, options: RedisPlace = {}
 /** Options of `rollbackRules`. */
 export interface RollbackOptions extends RedisPlace {
   /**
-   * The version whose document applies again. Default: the one before the current version or, if that is a rollback, before the version that
-   * it restores. So each further rollback goes back by one more.
+   * The version whose document applies again. Default: the version before the current one. If the current version is a rollback, it is the version before the
+   * restored one. So each further rollback goes back by one more version.
    */
   readonly version?: number
   /** The person or program that rolls back: see `pushRules`. */
@@ -222,9 +221,9 @@ export interface RollbackOptions extends RedisPlace {
 }
 
 /**
- * Pushes the document of an earlier version again, as a new version. Nothing is written if somebody else pushes at the same time.
+ * Pushes the document of an earlier version again, as a new version. Nothing is written if another push happens at the same time.
  *
- * Throws `RULES_NOT_KEPT` if Redis does not have that version, `RULES_CONFLICT` if another version was pushed meanwhile, and the errors of
+ * Throws `RULES_NOT_KEPT` if Redis does not have that version, `RULES_CONFLICT` if another version was pushed in the meantime, and the errors of
  * `pushRules`.
  * @example const { version, restores } = await rollbackRules(client)
  */
@@ -251,7 +250,7 @@ function notKept(version: number, history: readonly RulesPush[]): SluiceError {
 export async function checkedRules(given: RulesText): Promise<CheckedRules> {
   const compiled = await compileText(given)
   const json = JSON.stringify(compiled.value)
-  // Aliases of YAML are copies in JSON.
+  // The JSON can be larger than the text, because aliases of YAML become copies.
   if (Buffer.byteLength(json) > LARGEST.json)
     throw invalidRules([{ path: '', message: 'expected at most 1 MiB of JSON, got more' }])
   return { ...given, ...compiled, json }
@@ -281,7 +280,7 @@ function writerHere(): string {
   try {
     user = userInfo().username
   } catch {
-    // A user without an entry in the system's list has no name, such as in a container.
+    // A user without an entry in the list of the system has no name, such as in a container.
     user = String(process.getuid?.() ?? 'unknown')
   }
   return `${user}@${hostname()}`.slice(0, 256)
