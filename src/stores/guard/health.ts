@@ -144,7 +144,8 @@ export class Part {
     })
     this.#hooks.probe(this, (error, took, isLate) => {
       if (!this.isOut || this.#isStopped) return
-      if (error !== undefined) this.#isAway(whyOf(error))
+      // As for other calls, an error that says that the request was wrong is an answer.
+      if (error !== undefined && kindOf(error) === 'away') this.#isAway(whyOf(error))
       else if (!isLate) return this.#close()
       else {
         // One answer can be late after a freeze, or because a connection was made. The store is slow only if a second answer is late.

@@ -11,6 +11,7 @@ import {
   memoryStore,
   perMinute,
   SluiceError,
+  type Store,
   type StoreChange,
 } from '../../../src/index.ts'
 import { rowStore } from '../../../src/extend.ts'
@@ -25,6 +26,7 @@ import { settled } from '../../support/held-store.ts'
 const warnings = warningsOfEachTest()
 
 interface World {
+  readonly store: Store
   readonly limiter: Limiter<string>
   readonly changes: StoreChange[]
   readonly asked: Operation[]
@@ -41,7 +43,7 @@ function world(wrap: (store: AsyncStore) => AsyncStore = (store) => store): Worl
   })
   const guarded = guard(wrap(store), { deadline: '5s', onChange: (change) => void changes.push(change) })
   const limiter = createLimiter<string>({ keyer: (key) => key, limits: perMinute(100), store: guarded })
-  const made: World = { limiter, changes, asked, fault: () => undefined }
+  const made: World = { store: guarded, limiter, changes, asked, fault: () => undefined }
   return made
 }
 
@@ -168,6 +170,30 @@ describe('a row that cannot be read', () => {
 })
 
 describe('the breaker', () => {
+  it('closes at an answer that says that the limit of the probe is wrong', async () => {
+    const it = world()
+    const wrong = (operation: Operation): unknown =>
+      operation.kind !== 'forget' && operation.charges.some(({ limit }) => limit.name === 'wrong')
+        ? new SluiceError('STORE_REJECTED', 'an error in an algorithm')
+        : undefined
+    it.fault = wrong
+    const other = createLimiter({
+      name: 'other',
+      keyer: (key: string) => key,
+      limits: { ...perMinute(5), name: 'wrong' },
+      store: it.store,
+    })
+    // Probes are charged to the limit of the first request.
+    await expect(other.consume('a')).rejects.toMatchObject({ code: 'STORE_REJECTED' })
+    await it.limiter.consume('a')
+    it.fault = () => new SluiceError('STORE_FAILED', 'away')
+    for (let i = 0; i < 3; i++) await it.limiter.consume('a')
+    expect(it.changes).toMatchObject([{ state: 'away' }])
+    it.fault = wrong
+    await until(async () => (await it.limiter.consume('a')).degraded === undefined)
+    await settled()
+  })
+
   it('counts the operations of one transaction as one failure', async () => {
     const it = world()
     await it.limiter.consume('a')
