@@ -9,6 +9,7 @@ import { type ListedDatabase, readRecordKey, recordKey, rowStore } from '../stor
 import { redisStore } from '../stores/redis/index.ts'
 import { perform, type Store } from '../stores/store.ts'
 import { redisTexts, rowTexts, type SharedTexts } from '../stores/texts.ts'
+import { SluiceError } from '../util/errors.ts'
 import { withRedis, withServers } from './connect.ts'
 import { isDatabaseUrl, type TableOptions, withDatabase } from './databases.ts'
 
@@ -21,6 +22,14 @@ export interface StoredKey {
   read(): Promise<Stored>
   /** Returns false if nothing was stored. */
   reset(): Promise<boolean>
+}
+
+/** Reads a key. Returns `undefined` for one that is damaged: one of them does not hide all others. */
+export async function readable(key: StoredKey): Promise<Stored | undefined> {
+  return key.read().catch((error: unknown) => {
+    if (error instanceof SluiceError && error.code === 'DAMAGED_ROW') return undefined
+    throw error
+  })
 }
 
 /** Where the counts of limiters live, as the command line sees it. */

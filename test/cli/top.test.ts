@@ -82,6 +82,25 @@ describe('sluice top', () => {
     expect(found[0]?.lockedFor).toBeGreaterThan(3_500_000)
   })
 
+  it('leaves out keys that cannot be read, and says so', async () => {
+    const limiter = limiterOf('api', [gcra({ quota: 5, window: '1d' }), slidingWindowLog({ quota: 3, window: '1d' })])
+    const places = [server.url, '--prefix', 'top:', '--limiter', 'api']
+    await limiter.consume('good')
+    for (const [i, field] of ['names', 'states', 'log:3-per-1d'].entries()) {
+      await limiter.consume(`bad${i}`)
+      await client.hset(`top:api:bad${i}`, field, 'garbage')
+    }
+    const { out, error, code } = await cli.run(['top', ...places])
+    expect([code, error]).toEqual([0, '3 keys are damaged, or of another version of the package\n'])
+    expect(out.match(/good|bad\d/g)).toEqual(['good', 'good'])
+    expect(await cli.run(['inspect', server.url, 'api', 'bad0', '--prefix', 'top:'])).toMatchObject({
+      code: 1,
+      error: expect.stringContaining('is damaged, or another version of the package wrote it'),
+    })
+    expect(await cli.run(['block', server.url, 'api', 'new', '1m', '--prefix', 'top:'])).toMatchObject({ code: 0 })
+    await client.del(['good', 'bad0', 'bad1', 'bad2', 'new'].map((key) => `top:api:${key}`))
+  })
+
   it('keeps as many keys as it is asked for, of thousands', { timeout: 60_000 }, async () => {
     const many = limiterOf('many', [gcra({ quota: 1000, window: '1d', name: 'thousand' })])
     await Promise.all(Array.from({ length: 5000 }, (_, i) => many.consume(`k${i}`, { cost: 1 + (i % 1000) })))

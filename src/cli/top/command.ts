@@ -3,7 +3,7 @@ import { command, type Command, Misuse, SOURCE_OPTIONS, SOURCE_USAGE } from '../
 import { columns, grouped, inOneLine, jsonText, resetText } from '../print.ts'
 import { SluiceError } from '../../util/errors.ts'
 import { TOPIC } from '../../dashboard/fleet.ts'
-import { type KeySource, type StoredKey, withAllKeys, withPlace } from '../sources.ts'
+import { type KeySource, readable, type StoredKey, withAllKeys, withPlace } from '../sources.ts'
 import { fleetOf, fleetPage } from './fleet.ts'
 import { cut, live, type Page } from './screen.ts'
 import { type HeldByLimit, heldOf } from '../../stores/held.ts'
@@ -31,6 +31,8 @@ export class Ranking {
   readonly #most: number
   readonly #kept = new Map<string, { readonly key: StoredKey; readonly rows: readonly Row[] }>()
   #read = 0
+  /** How many keys could not be read: they are damaged, or another version of the package wrote them. */
+  unread = 0
 
   constructor(limiter: string | undefined, most: number) {
     this.#limiter = limiter
@@ -61,7 +63,9 @@ export class Ranking {
 
   async #addOne(key: StoredKey): Promise<void> {
     if (this.#limiter !== undefined && key.limiter !== this.#limiter) return
-    const { limits } = heldOf(key.name, await key.read())
+    const stored = await readable(key)
+    if (stored === undefined) return void this.unread++
+    const { limits } = heldOf(key.name, stored)
     this.#read++
     const rows = limits.map((each) => rowOf(key, each)).filter(isInUse)
     if (rows.length === 0) this.#kept.delete(key.name)
@@ -179,14 +183,20 @@ export const topCommand: Command = command(USAGE, OPTIONS, async (words, values,
     if (isLive) return live(interval, () => refreshed(source, ranking))
     await source.next(Infinity, ranking.add)
     const rows = ranking.rows()
-    return { text: values.json ? `${JSON.stringify(rows)}\n` : `${tableOf(rows, Infinity).join('\n')}\n` }
+    const text = values.json ? `${JSON.stringify(rows)}\n` : `${tableOf(rows, Infinity).join('\n')}\n`
+    return { text, note: ranking.unread === 0 ? '' : `${unreadText(ranking)}\n` }
   })
 })
 
+function unreadText({ unread }: Ranking): string {
+  return `${grouped(unread)} ${unread === 1 ? 'key is' : 'keys are'} damaged, or of another version of the package`
+}
+
 async function refreshed(source: KeySource, ranking: Ranking): Promise<Page> {
+  ranking.unread = 0
   await ranking.refresh()
   await source.next(KEYS_PER_REFRESH, ranking.add)
-  const title = `${grouped(await source.size())} ${source.contents}`
+  const title = `${grouped(await source.size())} ${source.contents}${ranking.unread === 0 ? '' : `, ${unreadText(ranking)}`}`
   return { title, lines: (columns) => tableOf(ranking.rows(), columns) }
 }
 

@@ -2,6 +2,7 @@ import type { ScriptClient } from './clients.ts'
 import { ENTRY, readSignature, RECORD } from './keys.ts'
 import script from './stored.lua?raw'
 import type { Entry, Stored, StoredState } from '../held.ts'
+import { SluiceError } from '../../util/errors.ts'
 
 /** Reads the state of a key, its expiry and the time in one call. */
 export async function fetchStored(runner: ScriptClient, key: string): Promise<Stored> {
@@ -10,7 +11,17 @@ export async function fetchStored(runner: ScriptClient, key: string): Promise<St
   for (let i = 0; i < rest.length; i += 2) {
     fields.set(Buffer.from(rest[i]!, 'hex').toString(), Buffer.from(rest[i + 1]!, 'hex'))
   }
-  return { now: Number(seconds) * 1_000_000 + Number(micros), ttl: Number(ttl), states: storedStates(fields) }
+  return { now: Number(seconds) * 1_000_000 + Number(micros), ttl: Number(ttl), states: readStates(fields) }
+}
+
+/** Throws `DAMAGED_ROW` for fields that this version of the package did not write. */
+function readStates(fields: Fields): StoredState[] {
+  try {
+    return storedStates(fields)
+  } catch (cause) {
+    const reason = 'What Redis has of this key is damaged, or another version of the package wrote it'
+    throw new SluiceError('DAMAGED_ROW', `${reason}. \`reset\` deletes it, and the key starts from zero`, { cause })
+  }
 }
 
 type Fields = ReadonlyMap<string, Buffer>
@@ -38,7 +49,7 @@ function storedStates(fields: Fields): StoredState[] {
  * `^` for units that were cut off, the signature.
  */
 function stateOf(line: string, read: () => number, fields: Fields): StoredState {
-  const parts = /^([^\t]+)\t(\d)(\+?)(!?)(~?)(#?)(\^?)(.*)$/.exec(line)!
+  const parts = /^([^\t]+)\t([0-8])(\+?)(!?)(~?)(#?)(\^?)(.*)$/.exec(line)!
   const [, limit = '', width, log, mark, change, denied, cut, text = ''] = parts
   const { name: algorithm, numbers } = text === '' ? { name: '', numbers: [] } : readSignature(text)
   const [lock] = mark === '!' ? [read(), read()] : [0]
