@@ -28,10 +28,14 @@ async function vitest(folder, args, limitMs) {
     detached: true,
   })
   // The whole group: vitest runs tests in separate processes.
-  const timer = setTimeout(() => process.kill(-Number(child.pid), 'SIGKILL'), limitMs)
+  let ended = true
+  const timer = setTimeout(() => {
+    ended = false
+    process.kill(-Number(child.pid), 'SIGKILL')
+  }, limitMs)
   const [out, errors] = await Promise.all([text(child.stdout), text(child.stderr)])
   clearTimeout(timer)
-  return { out, errors, ended: child.signalCode !== 'SIGKILL' }
+  return { out, errors, ended }
 }
 
 function firstFailure({ success, numPassedTests, testResults }, folder) {

@@ -1,7 +1,7 @@
 // A refund across changed limits and resets never lets a request pass that would be denied if the refunded one had never been made.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createLimiter, type Decision, type Limit, limit, type Limiter, memoryStore } from '../../../src/index.ts'
+import { createLimiter, type Decision, gcra, type Limit, limit, type Limiter, memoryStore } from '../../../src/index.ts'
 import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
 import { limits } from '../../support/harness.ts'
 
@@ -69,3 +69,20 @@ describe.each(['gcra', 'leakyBucket', 'spacing', 'slidingWindowLog', 'slidingWin
     })
   },
 )
+
+it('a refund of a charge before two changes gives nothing back while its state would have counted', () => {
+  const clock = virtualClock()
+  const limiter = limiterOn(clock)
+  const [long, short] = ['1h', '10s'].map((window) => gcra({ quota: 10, window, name: 'changing' })) as [Limit, Limit]
+  const first = limiter.consume(long, { cost: 5 })
+  for (const [each, cost] of [
+    [short, 5],
+    [long, 1],
+  ] as const) {
+    clock.advance(1000)
+    limiter.consume(each, { cost })
+  }
+  clock.advance(60_000)
+  limiter.refund(first)
+  expect(limiter.peek(long, { cost: 0 }).limits[0]!.remaining).toBe(0)
+})
