@@ -5,26 +5,26 @@ import type { Edit, Entries, EntryArray } from './entries.ts'
  * The contract of an algorithm.
  *
  * An algorithm is a pure step over a few numbers: `(parameters, state, now, cost) → verdict and next state`. It reads no
- * clock and changes no state. Whether the next state is saved is decided outside, after all limits of the request have decided. It
- * is written twice: in TypeScript, and in Lua in a file beside it.
+ * clock and changes no state. The caller decides whether to save the next state, after all limits of the request have decided. Each
+ * algorithm is written twice: in TypeScript, and in Lua in a file beside it.
  *
- * All times are integer ticks: 1 µs, or 1 ms if the products of a limit would not be exact integers.
+ * All times are integer ticks. A tick is 1 µs, or 1 ms if the products of a limit would not be exact integers with 1 µs.
  *
- * A step allocates nothing: `advance` of a file writes into its one object `advanced` and returns it.
+ * A step allocates nothing: the function `advance` of each file writes into its one object `advanced` and returns it.
  */
 
 /**
- * The parameters of one limit, derived once from its options: names to numbers, so that Lua receives the same. In addition to
- * the algorithm's own there are always `perMs`, the ticks in a millisecond (1000, or 1), and `strict`, which is 1 if denied
- * requests are also charged.
+ * The parameters of one limit, derived once from its options. They are numbers, so that Lua can receive the same values. In addition to
+ * the algorithm's own parameters there are always `perMs`, the ticks in a millisecond (1000, or 1), and `strict`, which is 1 if denied
+ * requests are also charged, and otherwise 0.
  */
 export type LimitParameters<Name extends string = string> = {
   readonly [name in Name | 'perMs' | 'strict']: number
 }
 
-/** What an algorithm derives its parameters from: the options of a limit. Those that every limit has are already checked. */
+/** The options of a limit, from which an algorithm derives its parameters. The options that every limit has are already checked. */
 export interface ParameterInput {
-  /** At least 1. A limit with a quota of 0 admits nothing, whatever its algorithm. */
+  /** At least 1. A limit with a quota of 0 admits nothing, and `closed` decides in place of its algorithm. */
   readonly quota: number
   /** The window in ticks. */
   readonly window: number
@@ -33,7 +33,7 @@ export interface ParameterInput {
   /** True if denied requests are also charged. An algorithm that cannot do that throws. */
   readonly strict: boolean
   /**
-   * The time near which the parameters must be valid, in epoch milliseconds. Absent when the limit is made. Only an algorithm with
+   * The time for which the parameters must be valid, in epoch milliseconds. Absent when the limit is created. Only an algorithm with
    * `validity` needs it.
    */
   readonly time?: number
@@ -41,7 +41,7 @@ export interface ParameterInput {
   readonly own: Readonly<Record<string, unknown>>
 }
 
-/** What a step returns: the verdict, and the next state. One object is reused for many steps. */
+/** The result of a step: the verdict, and the next state. One object is reused for many steps. */
 export interface Outcome {
   /** Whether the cost is admitted. */
   allowed: boolean
@@ -55,9 +55,9 @@ export interface Outcome {
   reset: number
   /** Ticks that an admitted request waits before it continues. */
   delay: number
-  /** What an admission charges, in units: the cost, unless the algorithm weighs it. */
+  /** The units that an admission charges: the cost, unless the algorithm changes its weight. */
   charged: number
-  /** Saves the next state although the request is denied: for `strict`, and for a new key that starts with less than its capacity. */
+  /** True: the next state is saved although the request is denied. For `strict`, and for a new key that starts below its capacity. */
   persist: boolean
   /** The next state: one number for each cell. */
   readonly next: Float64Array
@@ -67,39 +67,39 @@ export interface Outcome {
 
 /** The name and the meaning of one number of a state. `npx sluice inspect` prints it. */
 export interface Cell<Name extends string = string> {
-  /** What the number is, in a word or two. */
+  /** A name of one or two words. */
   readonly name: string
-  /** For a point in time: ticks per unit, 1 or the parameter with them. Absent for a plain number. */
+  /** For a point in time: the number of ticks in a unit, either 1 or the name of a parameter with this number. Absent for a plain number. */
   readonly ticks?: 1 | Name
   /**
-   * True for the time of the newest charge, or for the start of its window. A correct clock never writes a later time than its own, so
-   * a state in which this time is more than a second ahead was written by a clock that ran ahead. Stores move such a state to
-   * the present, with all of its times. They do not change states without this mark.
+   * True for the time of the newest charge, or for the start of its window. A correct clock never writes a time after its own. So if this
+   * time is more than a second ahead, a clock that was wrong has written the state. Stores move such a state to the present, with
+   * all of its times. They do not change states without this mark.
    */
   readonly newest?: true
 }
 
-/** An option of one algorithm, as the JSON schema of rules, the types of factories, the playground and the table of options show it. */
+/** The description of an option, for the JSON schema of rules, the types of factories, the playground and the table of options. */
 export interface OptionField {
   /** `count` is a whole number, `flag` is true or false, and `choice` is one of `choices`. */
   readonly kind: 'count' | 'duration' | 'flag' | 'choice' | 'text'
-  /** What it means, in whole sentences. */
+  /** The meaning of the option, in whole sentences. */
   readonly meaning: string
-  /** The default, as it is written in code: `'10'`, `'true'`, or the name of another option. */
+  /** The text of the default in code: `'10'`, `'true'`, or the name of another option. */
   readonly fallback: string
-  /** The least count. 0 also for a duration that may be 0. Default 1. */
+  /** The least count, or 0 for a duration that may be 0. Default 1. */
   readonly least?: 0 | 1
   /** The values of a choice. */
   readonly choices?: readonly string[]
-  /** What a text must match. Default: any text. */
+  /** The pattern that a text must match. Default: any text. */
   readonly pattern?: RegExp
 }
 
 /**
  * An algorithm. `step`, `adjust`, `convert` and `renew` each have a counterpart of the same name in `lua`. The counterparts of a built-in
- * algorithm `gcra.ts` are in `gcra.lua`, so that only a bundle with a store that runs Lua contains them.
+ * algorithm such as `gcra.ts` are in `gcra.lua`, so that only a bundle with a store that runs Lua contains them.
  *
- * The package reads everything that it needs from this object: no other file depends on the name of an algorithm.
+ * The package reads everything from this object: no other file depends on the name of an algorithm.
  *
  * @example see `docs/extending/algorithm.md`
  */
@@ -118,29 +118,29 @@ export interface Algorithm<Name extends string = string> {
   readonly initialState: readonly number[]
   /** True when the state also keeps entries. If a cell is marked `newest`, the first cell is their sum. Default false. */
   readonly entries?: boolean
-  /** Makes the entries of a key. A custom algorithm leaves it out: those of the package bring it. */
+  /** Creates the entries of a key. A custom algorithm leaves it out: the algorithms of the package provide it. */
   newEntries?(): EntryArray
   /** The parameter that holds the ticks of one unit of an entry's time. Default: entry times are ticks. */
   readonly entryTicks?: Name
 
-  /** The option that takes the place of `window`, and its default. Absent: the option is `window`, which has no default. */
+  /** The option that replaces `window`, and its default. Absent: the option is `window`, which has no default. */
   readonly windowOption?: { readonly name: string; readonly fallback: string; readonly meaning: string }
 
   /**
-   * Other algorithms whose states this one can read: `convert` receives their parameters and cells. Each of them must list this
-   * one as well.
+   * Other algorithms whose states this algorithm can read: `convert` receives their parameters and cells. Each of them must also list this
+   * algorithm.
    */
   readonly compatibleWith?: readonly Algorithm[]
 
   /** Returns another algorithm to use when an option asks for it, such as `refill: 'interval'`. */
   variant?(own: Readonly<Record<string, unknown>>): Algorithm | undefined
-  /** Returns a unit of the calendar for a window that is no duration, or `undefined`. */
+  /** Returns the calendar unit of a window that is not a duration. Otherwise returns `undefined`. */
   windowUnit?(own: Readonly<Record<string, unknown>>): CalendarUnit | undefined
   /** Checks its own options and derives its parameters. Throws `SluiceError` naming the option. */
   deriveParameters(input: ParameterInput): Readonly<Record<Name, number>>
   /**
-   * Returns the epoch milliseconds from which and until which the parameters are valid. Outside of them they are derived again, before the next
-   * decision, and `convert` carries each state over. Absent: they are always valid.
+   * Returns the epoch milliseconds from which and until which the parameters are valid. At other times they are derived again before the next
+   * decision, and `convert` converts each state. Absent: the parameters are always valid.
    */
   validity?(params: LimitParameters<Name>): readonly [from: number, until: number]
   /** Returns the largest number that a step can produce. From 2^52 on, the limit uses ticks of 1 ms, or throws `OUT_OF_RANGE`. */
@@ -164,9 +164,9 @@ export interface Algorithm<Name extends string = string> {
     entries: Entries,
   ): void
   /**
-   * Adds `units` past any limit, or refunds them if negative, for a charge made at `chargedAt`. It refunds at most what is
-   * left of that charge: later requests owe as much as without it. The state never goes below zero. Writes `next`, `edit` and
-   * `persist`, which is false if there is nothing to change.
+   * Adds `units` without a check of the limit, or refunds them if negative, for a charge made at `chargedAt`. A refund is at most the rest
+   * of that charge, so that it does not reduce what later requests were charged. The state never goes below zero. Writes `next`, `edit`
+   * and `persist`, which is false if there is nothing to change.
    */
   adjust(
     params: LimitParameters<Name>,
@@ -179,12 +179,13 @@ export interface Algorithm<Name extends string = string> {
     entries: Entries,
   ): void
   /**
-   * Converts a state to changed parameters: units used stay used, at most the new capacity, rounded against the
-   * client by less than one unit. `now` is in new ticks. Writes `next` and `edit`.
+   * Converts a state to changed parameters. Used units stay used, at most the new capacity. Rounding is against the client, by less
+   * than one unit. `now` is in new ticks. Writes `next` and `edit`.
    *
-   * A limit may alternate between two definitions. So that nothing is forgotten that the larger one counts, a state of the same window
-   * keeps a count above the new capacity. An algorithm for which that would prolong the wait writes to `charged` how many units it has cut
-   * off: they are added by `adjust` before the next conversion. 0 when it is called. One with entries writes none.
+   * A limit may alternate between two definitions. The smaller definition must not forget what the larger one has counted. So if the window
+   * is the same, a state keeps a count above the new capacity. If this would make the wait longer, the algorithm cuts off these units and
+   * writes their number to `charged`. `adjust` adds them again before the next conversion. `charged` is 0 before the call. An algorithm
+   * with entries does not change it.
    */
   convert(
     params: LimitParameters<Name>,
@@ -197,12 +198,12 @@ export interface Algorithm<Name extends string = string> {
   ): void
 
   /**
-   * Moves `units` of a charge made at `chargedAt` to `now`. Writes `next` and `edit`, the number of units that are held from now on to `charged`,
-   * and the tick that they have to `at`. `persist` is false if none is held. With `takes`, units that are not held any more are taken again, all
-   * or none of them, if the limit has room for them.
+   * Moves `units` of a charge made at `chargedAt` to `now`. Writes `next` and `edit`. Writes the number of units that are held from now on to
+   * `charged`, and their new tick to `at`. `persist` is false if no unit is held. With `takes`, units that are no longer held are taken
+   * again if the limit has room for all of them.
    *
-   * An algorithm with this function counts what is held at the same time: its units are slots. They are released and not settled, a limit
-   * with `strict` charges no denied request, `retryAfter` is only a hint, and `convert` keeps the times of charges.
+   * An algorithm with this function counts units that are held at the same time: its units are slots. Slots are released, not settled. A
+   * limit with `strict` charges no denied request. `retryAfter` is only a hint. `convert` keeps the times of charges.
    */
   renew?(
     params: LimitParameters<Name>,
@@ -217,46 +218,47 @@ export interface Algorithm<Name extends string = string> {
   ): void
 
   /**
-   * Returns the tick until which units that were charged at the tick `at` may be used, `reset` ticks before the state has expired; `Infinity` if only
-   * the length of a lease limits it, and `at` if they may not be used later. A process may charge units ahead and use them later: see `lease`. So
-   * a window must end a lease, or units of two windows could be used in one. Absent: never leased. It has no counterpart in Lua.
+   * A process may charge units in advance and use them later: see `lease`. This function returns the tick until which units that were charged
+   * at the tick `at` may be used. The state expires `reset` ticks after the step. Returns `Infinity` if only the length of the lease limits the
+   * use, and `at` if the units may not be used later. A lease must end with its window. Otherwise units of two windows could be used in one
+   * window. Absent: the limit is never leased. This function has no counterpart in Lua.
    */
   leaseUntil?(params: LimitParameters<Name>, at: number, reset: number): number
 
   /**
-   * Makes a state that was just charged safe to share between keys: it admits no more than any of the keys alone could, so
-   * its window starts with the newest charge. Algorithms whose state has a start time need it. It has no counterpart in Lua: states
-   * are shared only in memory, beyond `maxKeys`.
+   * Makes a state that was just charged safe to share between keys. The shared state must not admit more than each key alone could, so its
+   * window starts with the newest charge. Algorithms need this function if their state has a start time. It has no counterpart in Lua:
+   * states are shared only in memory, above `maxKeys`.
    */
   toShared?(params: LimitParameters<Name>, out: Outcome): void
 
   /**
    * The same functions in Lua: a chunk that returns a table with `step`, `adjust` and `convert`. They receive the arguments of the
-   * TypeScript functions without `out`, and return what those write. `cells[offset + 1]` is the first cell.
+   * TypeScript functions without `out`, and return the values that the TypeScript functions write. `cells[offset + 1]` is the first cell.
    *
    * - `step(params, cells, offset, now, cost, entries)` returns `allowed, at, retry, remaining, reset, delay, charged, persist`, then
    *   the next cells.
    * - `adjust(params, cells, offset, now, chargedAt, units, entries)` returns `persist` and the next cells.
-   * - `convert(params, from, cells, offset, now, entries)` returns the next cells, and the units that were cut off, if there are any.
+   * - `convert(params, from, cells, offset, now, entries)` returns the next cells, and the number of units that were cut off, if there are any.
    * - `renew(params, cells, offset, now, chargedAt, units, takes, entries)` returns `persist`, the next cells, `at` and `charged`.
    *
    * An algorithm that keeps entries also calls `entries.edit(drop, takeTime, takeCost, pushTime, pushCost)`.
    *
-   * A custom algorithm without this text decides in memory only: on Redis its requests are rejected with `STORE_REJECTED`.
+   * A custom algorithm without this text can decide only in memory: on Redis its requests are rejected with `STORE_REJECTED`.
    */
   readonly lua?: string
 }
 
 /**
- * Returns true if `algorithm` can read the states of `from`. Otherwise a key starts from zero. It compares names: another copy of the
- * package has algorithms of its own.
+ * Returns true if `algorithm` can read the states of `from`. If not, a key starts from zero. The function compares names, because another
+ * copy of the package has its own algorithm objects.
  */
 export function isCompatible(algorithm: Algorithm, from: Algorithm): boolean {
   if (algorithm.name === from.name) return true
   return algorithm.compatibleWith?.some(({ name }) => name === from.name) === true
 }
 
-/** Creates what a step writes. It is reused for any number of steps. */
+/** Creates an outcome, which can be reused for any number of steps. */
 export function createOutcome(): Outcome {
   return {
     allowed: false,
@@ -275,7 +277,7 @@ export function createOutcome(): Outcome {
 /** The most cells that a state can have, not counting entries. */
 export const MAX_CELLS = 8
 
-/** Starts the window of a state, whose start is in a cell, with the charge. */
+/** Starts the window of a state at its charge. The start of the window is in `cell`. */
 export function restart(out: Outcome, cell: number): void {
   out.reset += out.at - out.next[cell]!
   out.next[cell] = out.at

@@ -1,4 +1,4 @@
--- The functions of `arithmetic.ts` in Lua, and short names that every Lua text can use.
+-- The functions of `arithmetic.ts` in Lua, and short names for all Lua texts.
 
 local floor, ceil, max, min, huge = math.floor, math.ceil, math.max, math.min, math.huge
 local LARGEST = 4503599627370496

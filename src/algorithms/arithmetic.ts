@@ -1,6 +1,6 @@
 import type { LimitParameters } from './algorithm.ts'
 
-/** From here on the sum of two doubles may skip integers, so every product of a limit is smaller. */
+/** The sum of two doubles from this size on may skip integers. So every product of a limit is smaller. */
 export const LARGEST: number = 2 ** 52
 
 /**
@@ -12,7 +12,7 @@ export function gcd(a: number, b: number): number {
 }
 
 /**
- * Returns `ticks` of one limit in ticks of another, rounded down. It multiplies or divides, so that no product is too large.
+ * Converts `ticks` of one limit to ticks of another limit, rounded down. It either multiplies or divides, so that no product is too large.
  * @example rescale(90_000, { perMs: 1000 }, { perMs: 1 }) // 90
  */
 export function rescale(ticks: number, from: LimitParameters, to: LimitParameters): number {
@@ -21,7 +21,7 @@ export function rescale(ticks: number, from: LimitParameters, to: LimitParameter
 }
 
 /**
- * Returns a debt that is a multiple of `1 / from` units as one of `1 / to` units, rounded up. Whole units stay exact.
+ * Converts a debt, counted in parts of `1 / from` unit, to parts of `1 / to` unit, rounded up. Whole units stay exact.
  * @example convertDebt(5, 2, 3) // 8: 2.5 units are 7.5 thirds
  */
 export function convertDebt(debt: number, from: number, to: number): number {
@@ -29,7 +29,7 @@ export function convertDebt(debt: number, from: number, to: number): number {
   return Math.min(units * to + Math.ceil((debt - units * from) * (to / from)), 2 * LARGEST)
 }
 
-/** Returns how many whole units a debt has to lose so that it is at most `most`. */
+/** Returns the number of whole units to subtract from a debt so that it is at most `most`. */
 export function unitsAbove(debt: number, most: number, unit: number): number {
   return debt > most ? Math.ceil((debt - most) / unit) : 0
 }

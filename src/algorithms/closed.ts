@@ -14,9 +14,8 @@ const step: Algorithm<never>['step'] = (_params, _cells, _offset, now, cost, out
 }
 
 /**
- * Decides in place of every other algorithm when a limit has a quota or a capacity of 0: nothing is admitted, except a cost of 0.
- * It counts nothing and reads no state of others, so the usage that a key had under an earlier quota stays in the store until it
- * has expired.
+ * Replaces every other algorithm when a limit has a quota or a capacity of 0: nothing is admitted, except a cost of 0. It counts nothing,
+ * and does not read states of other algorithms. So the usage of a key under an earlier quota stays in the store until it expires.
  */
 export const closed: Algorithm<never> = {
   name: 'closed',

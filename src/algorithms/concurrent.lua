@@ -1,4 +1,4 @@
--- The functions of `concurrent.ts` in Lua, around the text of the log.
+-- The functions of `concurrent.ts` in Lua. `log` has the functions of `sliding-window-log.lua`.
 
 local function step(params, cells, offset, now, cost, entries)
   local allowed, at, retry, remaining, reset, delay, charged, persist, kept, newest =

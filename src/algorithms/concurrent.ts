@@ -5,17 +5,17 @@ import { milliseconds, refuse } from '../util/validate.ts'
 import { advance, log, MOST_ENTRIES, type Name as LogName } from './sliding-window-log.ts'
 
 /**
- * `concurrent`: a log of the requests that run. A charge takes slots, which are free again when they are released or when their lease ends.
+ * `concurrent`: a log of the running requests. A charge takes slots. Slots are free again when they are released, or after `expiresAfter`.
  *
- * State and entries are those of `slidingWindowLog` with `window = expiresAfter`: `(sum, newest)`, and `(tick, slots)` for each tick in which slots
- * were taken. A release removes the entry of its own charge, and a renewal moves it to now, or adds it again. Both find the entry by its time, so
- * that nothing else has to be stored, and a release that comes too late changes nothing.
+ * State and entries are the same as in `slidingWindowLog` with `window = expiresAfter`: `(sum, newest)`, and `(tick, slots)` for each tick in
+ * which slots were taken. A release removes the entry of its own charge. A renewal moves the entry to now, or adds it again. Both find the
+ * entry by its time, so nothing else has to be stored. A release that comes too late changes nothing.
  */
 type Name = LogName | 'hint'
 
 const step: Algorithm<Name>['step'] = (params, cells, offset, now, cost, out, entries) => {
   log.step(params, cells, offset, now, cost, out, entries)
-  // Nobody knows when a slot will be released.
+  // The time of the next release is unknown.
   if (out.retry > 0 && out.retry < Infinity) out.retry = params.hint
 }
 
@@ -23,7 +23,7 @@ const convert: Algorithm<Name>['convert'] = (params, from, cells, offset, now, o
   const newest = cells[offset + 1]!
   const { over } = advance(from, cells, offset, rescale(now, params, from), entries)
   const kept = cells[offset]! - over
-  // Slots that are taken stay taken, also beyond a smaller quota. They keep their times, so that each release finds its own.
+  // Slots stay taken, also above a smaller quota. They keep their times, so that each release finds its own entry.
   const isSame = from.perMs === params.perMs
   const time = Math.max(now, -rescale(-newest, from, params))
   out.next[0] = kept

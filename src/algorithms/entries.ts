@@ -1,6 +1,6 @@
 /**
- * A change of a key's entries, in this order: the oldest cost is dropped, some cost is subtracted from an entry, one entry is
- * added. An entry whose cost becomes 0 is removed.
+ * A change of a key's entries. The steps, in this order: the oldest cost is dropped, some cost is subtracted from an entry, one entry is
+ * added. An entry is removed when its cost becomes 0.
  */
 export interface Edit {
   /** The cost to drop, oldest first. The last entry may be dropped in part. */
@@ -9,15 +9,15 @@ export interface Edit {
   takeTime: number
   /** The cost to subtract from the entry of `takeTime`; 0 for none. */
   takeCost: number
-  /** An entry is added when `pushCost` > 0. It is not older than the newest; one of the same time is added to it. */
+  /** The time of the entry that is added. It is not before the newest entry. If it is the same time, the cost is added to that entry. */
   pushTime: number
   /** The cost of the entry that is added; 0 for none. */
   pushCost: number
 }
 
 /**
- * The entries of a key whose state grows with use: (time, cost), oldest first. A time is a whole number and occurs once; a
- * cost is above 0.
+ * The entries of a key whose state grows with use: (time, cost), oldest first. Each time is a whole number and occurs once. Each cost is
+ * above 0.
  */
 export interface Entries {
   /** Returns the cost of all entries up to and including a time. */
@@ -59,29 +59,29 @@ export const noEntries: Entries = {
 
 let made: (() => EntryArray) | undefined
 
-/** Notes how entries are made. Algorithms that keep entries bring it, so that a bundle without them has no `EntryArray`. */
+/** Sets the function that creates entries. Only algorithms with entries provide it, so a bundle without them has no `EntryArray`. */
 export function bringEntries(make: (() => EntryArray) | undefined): void {
   made ??= make
 }
 
-/** Returns the entries of a key that has none yet, for an algorithm that was brought. */
+/** Creates empty entries, with the function that an algorithm has provided. */
 export function newEntries(): EntryArray {
   return made!()
 }
 
-/** Idle places at the start of a list, before it is packed. */
+/** The number of unused places at the start of a list before the list is packed. */
 const IDLE = 32
 
 /**
- * The entries of one key: times, and the sum of costs up to each, so that each question is a binary search. Dropped entries stay at the
- * start until they are more than half of the list, so that dropping costs little.
+ * The entries of one key: the times, and for each time the sum of the costs up to it. So each question is a binary search. Dropped entries
+ * stay at the start until they are more than half of the list, so that a drop is fast.
  */
 export class EntryArray implements Entries {
   #times: number[] = []
   #totals: number[] = []
   /** The index of the oldest entry. */
   #first = 0
-  /** The cost that was dropped. It is in all totals, and may be a part of the oldest entry. */
+  /** The cost that was dropped. All totals still contain it. It may include a part of the oldest entry. */
   #dropped = 0
 
   get length(): number {
@@ -128,7 +128,7 @@ export class EntryArray implements Entries {
     if (pushCost > 0) this.push(pushTime, pushCost)
   }
 
-  /** Adds an entry, which is not older than the newest one. */
+  /** Adds an entry. It must not be older than the newest one. */
   push(time: number, cost: number): void {
     if (this.length === 0 && this.#first === 1) return this.#begin(time, cost)
     // Totals are exact below 2^53.
@@ -142,7 +142,7 @@ export class EntryArray implements Entries {
     }
   }
 
-  /** Writes over the place of an empty list. */
+  /** Reuses the one place of an empty list. */
   #begin(time: number, cost: number): void {
     this.#times[0] = time
     this.#totals[0] = cost
@@ -182,13 +182,13 @@ export class EntryArray implements Entries {
     }
   }
 
-  /** The next entry often follows soon, so a list of one place keeps it: that takes 100 ns less than two new arrays. */
+  /** A list of one place keeps its arrays, because the next entry often follows soon. This saves 100 ns, compared with two new arrays. */
   #empty(): void {
     if (this.#times.length > 1) this.clear()
     else this.#first = 1
   }
 
-  /** Removes what was dropped, so that the memory is free and the totals begin at 0. */
+  /** Removes the dropped entries. This frees their memory, and the totals begin at 0 again. */
   #pack(): void {
     this.#times = this.#times.slice(this.#first)
     this.#totals = this.#totals.slice(this.#first).map((total) => total - this.#dropped)
@@ -196,7 +196,7 @@ export class EntryArray implements Entries {
     this.#dropped = 0
   }
 
-  /** Returns the index of the first entry whose total is at least `total`, or more than that. */
+  /** Returns the index of the first entry whose total is at least `total`, or above `total` with `isMore`. */
   #reaching(total: number, isMore: boolean): number {
     let low = this.#first
     let high = this.#totals.length
@@ -209,7 +209,7 @@ export class EntryArray implements Entries {
     return low
   }
 
-  /** Returns the index behind the last entry up to and including a time. */
+  /** Returns the index after the last entry that is not later than a time. */
   #after(time: number): number {
     let low = this.#first
     let high = this.#times.length
@@ -221,7 +221,7 @@ export class EntryArray implements Entries {
     return low
   }
 
-  /** Returns the total of the entries before an index, at least what was dropped. */
+  /** Returns the total of the entries before an index. It is at least the dropped cost. */
   #totalBefore(i: number): number {
     return i <= this.#first ? this.#dropped : this.#totals[i - 1]!
   }

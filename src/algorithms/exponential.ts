@@ -1,10 +1,11 @@
 import type { Algorithm, LimitParameters } from './algorithm.ts'
 import { LARGEST, rescale } from './arithmetic.ts'
 
-// e^−x and ln computed from + − × ÷, so that TypeScript and Lua agree to the bit. Math.exp and Math.log differ between platforms.
+// e^−x and ln are computed with + − × ÷ only, so that TypeScript and Lua have exactly the same results. Math.exp and Math.log differ between
+// platforms.
 
-// Both from fdlibm, https://www.netlib.org/fdlibm/e_exp.c and e_log.c: x · coth(x / 2) − 2 as a polynomial in x², for
-// |x| ≤ ln 2 / 2, and (ln(1 + f) − f) / s + f as one in s², with s = f / (2 + f).
+// The coefficients are from fdlibm, https://www.netlib.org/fdlibm/e_exp.c and e_log.c. P is x · coth(x / 2) − 2 as a polynomial in x², for
+// |x| ≤ ln 2 / 2. L is (ln(1 + f) − f) / s + f as a polynomial in s², with s = f / (2 + f).
 const P = [
   0.16666666666666602, -0.0027777777777015593, 0.00006613756321437934, -0.0000016533902205465252, 4.1381367970572385e-8,
 ] as const
@@ -13,12 +14,12 @@ const L = [
   0.15313837699209373, 0.14798198605116586,
 ] as const
 const LN2 = 0.6931471805599453
-// ln 2 in two parts, the first of so few digits that small multiples of it are exact.
+// ln 2 in two parts. The first part has few digits, so that small multiples of it are exact.
 const LN2_HIGH = 0.6931471803691238
 const LN2_LOW = 1.9082149292705877e-10
 const SQRT2 = 1.4142135623730951
 
-/** Returns `(1 − e^−x) / x` for `|x| ≤ ln 2 / 2`: exact but for the last digit or two, also where `1 − e^−x` would lose them. */
+/** Returns `(1 − e^−x) / x` for `|x| ≤ ln 2 / 2`. Only the last one or two digits may be wrong, also for a small `x`. */
 function nearZero(x: number): number {
   const q = x * x
   return 2 / (2 + x + q * (P[0] + q * (P[1] + q * (P[2] + q * (P[3] + q * P[4])))))
@@ -34,7 +35,7 @@ function decay(x: number): number {
   return a
 }
 
-/** Returns `(1 − a) / x` with `a = e^−x`: what of a request still counts when it is spread over the time since the last one. */
+/** Returns `(1 − a) / x` with `a = e^−x`: the part of a request that still counts when it is spread over the time since the last request. */
 function share(x: number, a: number): number {
   return x < 0.25 ? nearZero(x) : (1 - a) / x
 }
@@ -56,7 +57,7 @@ interface Rate {
   readonly window: number
 }
 
-/** Returns the rate of a full state: so much more than the quota that a second request in the same tick is denied, too. */
+/** Returns the rate of a full state. It is above the quota, so that a second request in the same tick is also denied. */
 function full({ quota, window }: Rate): number {
   return quota + (2 * quota) / window
 }
@@ -67,21 +68,22 @@ function life({ window }: Rate, rate: number): number {
 }
 
 /**
- * `exponential`: measures the rate of a client as Exim does. A request is admitted if the rate including it is at most
- * `quota` per `window`.
+ * `exponential`: measures the rate of a client with the method of Exim. A request is admitted if the rate, including this request, is at
+ * most `quota` per `window`.
  *
  * State `(r, last)`: the smoothed number of requests per window, and when it was measured. With `x = max(t − last, 1) / window`
- * and `a = e^−x` a request of cost `n` makes it `r' = max(n, n · (1 − a) / x + a · r)`. A key whose `r` has decayed below one
- * half is new, and a new key's first request makes `r' = n`. So `reset` is the time until then, and no wait is longer.
- * `⌊quota − r⌋` units remain, in one request or in several. After a pause a single request can get a little more.
+ * and `a = e^−x`, a request of cost `n` changes it to `r' = max(n, n · (1 − a) / x + a · r)`. A key is new again when its `r` has decayed
+ * below one half. The first request of a new key makes `r' = n`. So `reset` is the time until the key is new, and no wait is longer.
+ * `⌊quota − r⌋` units remain, for one request or for several. After a pause a single request can get a little more.
  *
  * @see Exim's specification, "Ratelimiting incoming messages"
  */
 type Name = 'quota' | 'window'
 
 /**
- * Returns the first tick after the last charge at which `cost` is admitted, given that it is not `elapsed` ticks after. The rate
- * falls ever more slowly, so that Newton's steps from the left do not pass it; what rounding leaves is bisected.
+ * Returns the number of ticks after the last charge at which `cost` is first admitted. At `elapsed` ticks it is not admitted yet. The rate
+ * falls more and more slowly, so Newton's steps from the left do not go past the result. If rounding makes a step go past it, bisection
+ * finds the exact tick.
  */
 function moment(params: LimitParameters<Name>, rate: number, elapsed: number, cost: number): number {
   const { quota, window } = params
@@ -107,14 +109,14 @@ function moment(params: LimitParameters<Name>, rate: number, elapsed: number, co
   return high
 }
 
-/** The last result of `moment` for a denial. A denial changes nothing, so a client that retries needs the same tick again. */
+/** The last result of `moment` for a denial. A denial changes no state, so a client that retries needs the same tick again. */
 const answered: { params?: LimitParameters<Name>; rate: number; cost: number; tick: number } = {
   rate: 0.5,
   cost: 0,
   tick: 0.5,
 }
 
-/** Returns the same as `moment`, and remembers it. That halves the cost of a denial of one hot key. */
+/** Returns the result of `moment`, and remembers it. This halves the time of a denial of one hot key. */
 function rememberedMoment(params: LimitParameters<Name>, rate: number, elapsed: number, cost: number): number {
   const isKnown = answered.params === params && answered.rate === rate && answered.cost === cost
   if (isKnown && elapsed < answered.tick) return answered.tick
@@ -126,7 +128,7 @@ function rememberedMoment(params: LimitParameters<Name>, rate: number, elapsed: 
 
 const advanced = { time: 0.5, isFresh: true, elapsed: 0.5, span: 0.5 }
 
-/** Returns the time that counts at `now`, whether the key is new by then, the ticks since the last charge and those it lasts. */
+/** Returns the time of the step, whether the key is new at that time, the ticks since the last charge, and the ticks that the charge lasts. */
 function advance(params: LimitParameters<Name>, cells: Float64Array, offset: number, now: number): typeof advanced {
   const last = cells[offset + 1]!
   const elapsed = Math.max(0, now - last)
@@ -171,7 +173,7 @@ const step: Algorithm<Name>['step'] = (params, cells, offset, now, cost, out) =>
   out.delay = 0
   out.charged = after - a * rate
   out.persist = persist
-  // Without a charge the state does not change: another decay would round it, and the wait would be a tick too short.
+  // Without a charge the state does not change: a second decay would round it, and the wait would be a tick too short.
   out.next[0] = isTouched ? kept : rate
   out.next[1] = isTouched ? time : cells[offset + 1]!
 }
@@ -181,7 +183,7 @@ const adjust: Algorithm<Name>['adjust'] = (params, cells, offset, now, chargedAt
   const last = cells[offset + 1]!
   const { time, isFresh, elapsed } = advance(params, cells, offset, now)
   const held = isFresh ? 0 : elapsed === 0 ? rate : rate * decay(elapsed / params.window)
-  // What was measured since may be the rate of one request alone, whatever the rate was before.
+  // A later measurement may be the rate of one request alone, without any part of this charge.
   const isLeft = !isFresh && last <= chargedAt
   out.persist = units > 0 || isLeft
   out.next[0] = units > 0 ? Math.min(held + units, LARGEST) : Math.max(0, rate + units)
@@ -212,7 +214,7 @@ export const exponential: Algorithm<Name> = {
   cells: [{ name: 'rate' }, { name: 'last', ticks: 1, newest: true }],
   initialState: [0, 0],
   deriveParameters: (input) => ({ quota: input.quota, window: input.window }),
-  // No life is longer: ln(2 · 2^52) < 37.
+  // A rate never lasts longer than 40 windows: ln(2 · 2^52) < 37.
   maxValue: (params) => Math.max(params.quota, 40 * params.window),
   step,
   adjust,

@@ -3,7 +3,7 @@ import { milliseconds, oneOf, refuse } from '../util/validate.ts'
 import { type Algorithm, type LimitParameters, type Outcome, type ParameterInput, restart } from './algorithm.ts'
 import { LARGEST, rescale } from './arithmetic.ts'
 
-/** The parameters of windows on a calendar: see `CalendarWindows`. They are few and small, since they are part of each stored state. */
+/** The parameters of windows on a calendar: see `CalendarWindows`. They are few and small, because each stored state contains them. */
 type CalendarName = keyof CalendarWindows
 
 const found = { start: 0.5, end: 0.5 }
@@ -11,7 +11,7 @@ const found = { start: 0.5, end: 0.5 }
 const NO_CALENDAR: CalendarWindows = { first: 0, before: 0, current: 0, after: 0 }
 
 /**
- * Checks the options and derives the windows near a time. Until a time is known there are none, and the windows are those of a clock.
+ * Checks the options and derives the windows near a time. Without a time there are no calendar windows, and all windows last for `window`.
  * Throws `INVALID_OPTION`.
  */
 function deriveCalendar({ strict, own, time }: ParameterInput): CalendarWindows {
@@ -25,7 +25,7 @@ function validity({ first, before, current }: CalendarWindows): readonly [from: 
   return [(first + before) * 1000, (first + before + current) * 1000]
 }
 
-/** Writes the window that contains a time. Before and after those of the parameters, windows last for `window`. */
+/** Finds the window that contains a time. Before and after the three windows of the parameters, windows last for `window`. */
 function findCalendarWindow(params: LimitParameters<CalendarName | 'window'>, time: number): typeof found {
   const { window, first, before, current, after, perMs } = params
   const second = perMs * 1000
@@ -46,10 +46,10 @@ function findCalendarWindow(params: LimitParameters<CalendarName | 'window'>, ti
 /**
  * `fixedWindow`: `quota` in each window, counted from zero.
  *
- * State `(start, used)`: when the window opened and what is used. If nothing is used, there is no window. A window opens with the first
- * admitted request or, on the clock, at a multiple of `window` since the epoch plus `offset`, and lasts for `window`. On the calendar,
- * the parameters have three windows, from the epoch second `first` on. Before and after them, windows last for `window`. With `strict`,
- * each denied request opens a new window.
+ * State `(start, used)`: the time when the window opened, and the used units. If nothing is used, there is no window. A window opens with the
+ * first admitted request and lasts for `window`. On the clock, it opens at a multiple of `window` since the epoch, plus `offset`. On the
+ * calendar, the parameters contain three windows, and the first one starts at the epoch second `first`. Before and after them, windows last
+ * for `window`. With `strict`, each denied request opens a new window.
  */
 type Name = 'quota' | 'window' | 'clock' | 'offset' | CalendarName
 
@@ -70,7 +70,7 @@ function deriveParameters(input: ParameterInput): Readonly<Record<Name, number>>
   return { quota: input.quota, window: input.window, clock: clock ? CLOCK : FIRST, offset, ...NO_CALENDAR }
 }
 
-/** Returns the window that contains a time. A window of the first request opens at that time. */
+/** Returns the window that contains a time. Without clock and calendar, the window opens at that time. */
 function findWindow(params: LimitParameters<Name>, time: number): typeof found {
   const { clock, window, offset } = params
   if (clock === CALENDAR) return findCalendarWindow(params, time)
@@ -81,7 +81,7 @@ function findWindow(params: LimitParameters<Name>, time: number): typeof found {
 
 const advanced = { time: 0.5, start: 0.5, end: 0.5, used: 0.5 }
 
-/** Returns the time that counts at `now`, which is never before the window, the start and the end of the window, and what is used. */
+/** Returns the time of the step, the start and the end of the window, and the used units. The time is never before the window. */
 function advance(params: LimitParameters<Name>, cells: Float64Array, offset: number, now: number): typeof advanced {
   const { start, end } = findWindow(params, cells[offset]!)
   const used = cells[offset + 1]!
@@ -125,7 +125,7 @@ const adjust: Algorithm<Name>['adjust'] = (params, cells, offset, now, chargedAt
 
 const convert: Algorithm<Name>['convert'] = (params, from, cells, offset, now, out) => {
   const { used } = advance(from, cells, offset, rescale(now, params, from))
-  // Rounded up: a converted window ends no sooner than before.
+  // The start is rounded up: a converted window does not end earlier than before.
   const start = -rescale(-cells[offset]!, from, params)
   const isSame =
     from.window / from.perMs === params.window / params.perMs &&
@@ -133,7 +133,7 @@ const convert: Algorithm<Name>['convert'] = (params, from, cells, offset, now, o
     (params.clock === CALENDAR || from.offset / from.perMs === params.offset / params.perMs)
   const keepsStart = isSame && params.clock !== CALENDAR
   out.next[0] = used === 0 ? 0 : keepsStart ? start : findWindow(params, Math.max(now, start)).start
-  // A count above a smaller quota denies, and is still there when the quota becomes larger again.
+  // A count above a smaller quota is kept. It is still there when the quota becomes larger again.
   out.next[1] = isSame ? used : Math.min(used, params.quota)
 }
 
@@ -150,7 +150,7 @@ const common = {
     params.clock === FIRST ? restart(out, 0) : undefined,
 } as const
 
-/** Fixed window on the calendar of a time zone. Its parameters are valid during the current window. */
+/** A fixed window on the calendar of a time zone. Its parameters are valid during the current window. */
 const calendarWindow: Algorithm<Name> = {
   ...common,
   name: 'calendar',

@@ -5,9 +5,9 @@ import { boolean, refuse, wholeNumber } from '../util/validate.ts'
 /**
  * The linear family: `gcra`, `tokenBucket` with greedy refill, `leakyBucket`, `spacing`.
  *
- * State `(d, last)`: the debt, and the time at which it was computed. The debt drains by `drain` each tick. A request of cost `n`
- * adds `n · unit` to it, and is admitted if the debt is then at most `full`. With `g = gcd(quota, window)`, `drain = quota / g` and
- * `unit = window / g`: a unit drains in `window / quota`, and the state is never rounded.
+ * State `(d, last)`: the debt, and the time for which it was computed. The debt falls by `drain` each tick. A request of cost `n` adds
+ * `n · unit` to the debt, and is admitted if the sum is at most `full`. With `g = gcd(quota, window)`, `drain = quota / g` and
+ * `unit = window / g`. So a unit drains in `window / quota`, and the state is never rounded.
  *
  * @see https://en.wikipedia.org/wiki/Generic_cell_rate_algorithm (as a meter, multiplied out)
  */
@@ -21,7 +21,7 @@ function deriveParameters(input: ParameterInput, capacity: number, queue = false
 
 const advanced = { time: 0.5, debt: 0.5 }
 
-/** Returns the time that counts at `now`, which is never before the last charge, and the debt at that time. */
+/** Returns the time of the step and the debt at that time. The time is never before the last charge. */
 function advance(params: LimitParameters<Name>, cells: Float64Array, offset: number, now: number): typeof advanced {
   const debt = cells[offset]!
   const last = cells[offset + 1]!
@@ -57,7 +57,7 @@ const step: Algorithm<Name>['step'] = (params, cells, offset, now, cost, out) =>
 
 const adjust: Algorithm<Name>['adjust'] = (params, cells, offset, now, chargedAt, units, out) => {
   const { time, debt } = advance(params, cells, offset, now)
-  // Everything that has drained since may have been part of this charge.
+  // All units that have drained since then may have been part of this charge.
   const drained = Math.max(0, now - chargedAt) * params.drain
   const change = units < 0 ? Math.min(0, units * params.unit + drained) : units * params.unit
   out.persist = units > 0 || debt > 0
@@ -84,7 +84,7 @@ const compiled = {
   step,
   adjust,
   convert,
-  // The delay of an admitted request is its place in the queue at the time of its charge.
+  // With a queue, units cannot be used later: the delay of a request is its place in the queue when it is charged.
   leaseUntil: (params: LimitParameters<Name>, at: number): number => (params.queue === 1 ? at : Infinity),
 } as const
 

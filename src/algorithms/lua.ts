@@ -27,13 +27,13 @@ const written: Readonly<Record<string, string>> = {
 
 // End of the part that `npm run record` writes.
 
-/** A text that uses the functions of another one, as a table of this name. */
+/** Returns a text that can use the functions of another text, as a table with this name. */
 function around(name: string, inner: string, text: string): string {
   return `local ${name} = (function()\n${inner}\nend)()\n${text}`
 }
 
 /**
- * The Lua texts of the built-in algorithms, by name. Only a store that runs Lua imports this file, so that no bundle without one holds
+ * The Lua texts of the built-in algorithms, by name. Only stores that run Lua import this file, so that other bundles do not contain
  * these texts.
  */
 const texts: ReadonlyMap<string, string> = new Map(
@@ -50,7 +50,7 @@ const texts: ReadonlyMap<string, string> = new Map(
   }),
 )
 
-/** Returns the Lua text of an algorithm. For one without a text it returns a text that fails, so that only its own requests fail. */
+/** Returns the Lua text of an algorithm. If there is none, it returns a text that fails, so that only requests of this algorithm fail. */
 export function luaOf({ name, lua }: Algorithm): string {
   return lua ?? texts.get(name) ?? "error('the algorithm has no `lua`, so Redis cannot decide by it')"
 }

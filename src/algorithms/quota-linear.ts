@@ -2,16 +2,16 @@ import { type Algorithm, type LimitParameters, type Outcome, type ParameterInput
 import { convertDebt, gcd, LARGEST, rescale, unitsAbove } from './arithmetic.ts'
 
 /**
- * `quotaLinear`: Tony Finch's hybrid of a fixed window and a linear limit. Prefer `gcra`; its author does.
+ * `quotaLinear`: Tony Finch's hybrid of a fixed window and a linear limit. Prefer `gcra`, as Tony Finch does.
  *
- * A client with little traffic may burst: it has a fixed window of `quota` tokens, and none comes back. The request that takes
- * the last token starts the smooth mode: tokens come back at an even rate, after a penalty that lasts until the end of the
+ * A client with little traffic may burst: it has a fixed window of `quota` tokens, and no token returns in this mode. The request that
+ * takes the last token starts the smooth mode: tokens return at an even rate, after a penalty that lasts until the end of the
  * window. A bucket that is full again is like a new one. A request of several units equals several requests of one unit in
  * the same tick.
  *
- * State `(mode, b, time, start)`. Tokens are stored as multiples of `unit = window / g`, with `g = gcd(quota, window)`. Each tick
- * returns `drain = quota / g` of them, so nothing is rounded. `start` is the start of the window: charges before it are over, also
- * in smooth mode. Bursty: `time` is `start`, and at least one token is left. Smooth: `time` is when `b` was counted.
+ * State `(mode, b, time, start)`. `b` is the tokens that are left: a token is stored as `unit = window / g`, with `g = gcd(quota, window)`.
+ * Each tick adds `drain = quota / g`, so nothing is rounded. `start` is the start of the window: charges before it are over, also in
+ * smooth mode. In bursty mode, `time` is `start`, and at least one token is left. In smooth mode, `time` is the time when `b` was counted.
  *
  * @see Tony Finch's blog, https://dotat.at
  */
@@ -28,7 +28,7 @@ function deriveParameters({ quota, window }: ParameterInput): Readonly<Record<Na
 
 const advanced = { mode: FRESH, tokens: 0.5, time: 0.5, start: 0.5 }
 
-/** Returns the mode and the tokens at `now`, the time that counts, and when the window began. */
+/** Returns the mode and the tokens at `now`, the time of the step, and the start of the window. */
 function advance(params: LimitParameters<Name>, cells: Float64Array, offset: number, now: number): typeof advanced {
   const mode = cells[offset]!
   const tokens = cells[offset + 1]!
@@ -79,7 +79,7 @@ const adjust: Algorithm<Name>['adjust'] = (params, cells, offset, now, chargedAt
   const { mode, tokens, time, start } = advance(params, cells, offset, now)
   const left = start + params.window - time
 
-  // Everything that has returned since may have been part of this charge.
+  // All tokens that have returned since then may have been part of this charge.
   const drained = mode === SMOOTH ? Math.max(0, now - chargedAt) * drain : 0
   const change = units < 0 ? Math.min(0, units * unit + drained) : units * unit
   const after = Math.min(tokens - change, full)
@@ -101,7 +101,7 @@ const convert: Algorithm<Name>['convert'] = (params, from, cells, offset, now, o
   const time = Math.max(now, began)
   const start = mode === BURSTY && isSame ? began : time
   const isLast = mode === BURSTY && used >= params.full
-  // More than the quota is the penalty of smooth mode: at most that of a whole window.
+  // The used units above the quota are the penalty of smooth mode. It is at most the penalty of a whole window.
   const most = isLast
     ? params.full - params.unit + (start + params.window - time) * params.drain
     : 2 * params.full - params.unit
@@ -113,7 +113,7 @@ const convert: Algorithm<Name>['convert'] = (params, from, cells, offset, now, o
   out.charged = isSame ? cut : 0
 }
 
-/** In smooth mode, any of the keys may just have taken the last token of its window: the strictest state after a charge, except a debt. */
+/** In smooth mode, any of the keys may have just taken the last token of its window. This is the strictest state after a charge, except a debt. */
 function toShared(params: LimitParameters<Name>, out: Outcome): void {
   if (out.next[0] === BURSTY) {
     restart(out, 2)

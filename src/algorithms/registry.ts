@@ -1,5 +1,5 @@
-// The algorithms of the package, one line each. Its counterpart in Lua is beside each file. What cannot read this list at run time is
-// written from it: `npm run record`.
+// The algorithms of the package, one line for each file. The Lua counterpart is beside each file. `npm run record` writes the files that
+// cannot read this list at run time.
 export { gcra } from './gcra.ts'
 export { tokenBucket } from './token-bucket.ts'
 export { leakyBucket, spacing } from './gcra.ts'

@@ -3,10 +3,10 @@ import { refuse, wholeNumber } from '../util/validate.ts'
 import { log, MOST_ENTRIES, type Name } from './sliding-window-log.ts'
 
 /**
- * `slidingWindowBuckets`, the "partial" sliding window: a log whose entries are whole buckets, `window / buckets` long.
+ * `slidingWindowBuckets`, the "partial" sliding window: a log whose entries are whole buckets. A bucket is `window / buckets` long.
  *
- * The current bucket and those of one window before it are counted in full, so no window ever contains more than `quota`. A unit
- * returns at most one bucket late. (Weighting the oldest bucket would admit nearly twice the quota.)
+ * The current bucket and the buckets of one window before it count in full, so no window ever contains more than `quota`. A unit
+ * returns at most one bucket late. (A weight for the oldest bucket would admit nearly twice the quota.)
  */
 function deriveParameters(input: ParameterInput): Readonly<Record<Name, number>> {
   const buckets = wholeNumber('buckets', input.own['buckets'] ?? 10)

@@ -2,18 +2,18 @@ import type { Algorithm, LimitParameters, Outcome } from './algorithm.ts'
 import { LARGEST, rescale } from './arithmetic.ts'
 
 /**
- * `slidingWindowCounter`, the "moving window": two windows on the clock. The older one is weighted by how much of it the sliding
- * window still covers.
+ * `slidingWindowCounter`, the "moving window": two windows on the clock. The weight of the older window is the part of it that the
+ * sliding window still covers.
  *
- * State `(w, cur, prev)`: the window's number since the epoch, its count, the count of the previous window.
- * `est = cur + ⌊prev · (window − e) / window⌋` with `e` the time since the window began. This is an estimate: up to twice the quota
- * can pass within a window, half of it at the end of one window and half at the end of the next.
+ * State `(w, cur, prev)`: the number of the window since the epoch, its count, and the count of the previous window.
+ * The estimate is `cur + ⌊prev · (window − e) / window⌋`, with `e` the time since the window began. Up to twice the quota can pass
+ * within a window, half of it at the end of one window and half at the end of the next.
  */
 type Name = 'quota' | 'window'
 
 const advanced = { time: 0.5, number: 0.5, current: 0.5, previous: 0.5 }
 
-/** Returns the time that counts at `now`, the number of its window, and the counts of it and of the previous window. */
+/** Returns the time of the step, the number of its window, and the counts of this window and of the previous one. */
 function advance(params: LimitParameters<Name>, cells: Float64Array, offset: number, now: number): typeof advanced {
   const number = cells[offset]!
   const current = cells[offset + 1]!
@@ -27,7 +27,7 @@ function advance(params: LimitParameters<Name>, cells: Float64Array, offset: num
   return advanced
 }
 
-/** Returns the largest estimate. Denied requests count up to twice the quota: the estimate of steady traffic is then above the quota. */
+/** Returns the largest estimate. With `strict`, it is twice the quota, so that the estimate of steady traffic stays above the quota. */
 function mostCounted({ quota, strict }: LimitParameters<Name>): number {
   return strict === 1 ? 2 * quota : quota
 }
@@ -46,7 +46,7 @@ const step: Algorithm<Name>['step'] = (params, cells, offset, now, cost, out) =>
   const lag = time - now
   let retry = 0
   if (!allowed) {
-    // Until the weight of the older window is small enough. If that is not enough, until this window is the older one.
+    // The wait lasts until the weight of the older window is small enough. If this never suffices, it lasts until this window is the older one.
     const room = quota - kept - cost
     const later = Math.max(0, window - Math.floor(((quota - cost + 1) * window - 1) / kept))
     const soon = window - Math.floor(((room + 1) * window - 1) / previous) - elapsed
@@ -85,7 +85,7 @@ const convert: Algorithm<Name>['convert'] = (params, from, cells, offset, now, o
   const left = from.window - (time - number * from.window)
   const isSame = from.window / from.perMs === window / params.perMs
 
-  // Same windows: each is capped, the older one so that the sum is capped, too. Other windows: the estimate moves into one.
+  // Same window: both counts are capped, the older one so that the estimate is also capped. Another window: the estimate becomes one count.
   const most = mostCounted(params)
   const used = Math.min(isSame ? current : current + Math.ceil((previous * left) / from.window), most)
   const start = Math.max(now, -rescale(-number * from.window, from, params))
@@ -97,7 +97,7 @@ const convert: Algorithm<Name>['convert'] = (params, from, cells, offset, now, o
   out.charged = isSame ? current - used + Math.ceil(((previous - out.next[2]) * left) / from.window) : 0
 }
 
-/** Fills the newer window of a full state: the key that was charged may have filled it, and the older one may belong to another key. */
+/** Fills the newer window of a full state: the charged key may have filled it, and the older window may belong to another key. */
 function toShared(params: LimitParameters<Name>, out: Outcome): void {
   if (out.allowed) return
   if (out.next[1] === 0) out.reset += params.window

@@ -4,22 +4,22 @@ import { LARGEST, rescale } from './arithmetic.ts'
 import { refuse } from '../util/validate.ts'
 
 /**
- * `slidingWindowLog`, and with coarser times `slidingWindowBuckets`: every admitted request is remembered until it is outside of the
+ * `slidingWindowLog`, and `slidingWindowBuckets` with less exact times: every admitted request is remembered until it is outside the
  * window, so no window ever contains more than `quota`.
  *
  * Time is counted in grains: `i = ⌊t / grain⌋`. An entry made in grain `i` counts while the time is before
  * `(i + life) · grain`. For the log, a grain is a tick and `life` is the window. For buckets, a grain is a bucket and `life` is the
- * number of buckets plus one. State `(sum, newest)`: the cost of all entries and the grain of the newest. Entries
- * `(grain, cost)`, oldest first. Entries that no longer count stay, and stay in `sum`, until something is written.
+ * number of buckets plus one. State `(sum, newest)`: the cost of all entries, and the grain of the newest entry. Entries
+ * `(grain, cost)`, oldest first. Entries that no longer count stay in the list and in `sum` until the next write.
  */
 export type Name = 'quota' | 'grain' | 'life'
 
-/** The largest quota of a log, and the largest number of buckets. It bounds the work of a decision and the memory of a key. */
+/** The largest quota of a log, and the largest number of buckets. It limits the time of a decision and the memory of a key. */
 export const MOST_ENTRIES = 100_000
 
 const advanced = { index: 0.5, over: 0.5 }
 
-/** Returns the grain at `now`, never before the newest entry, and the cost of the entries that no longer count. */
+/** Returns the grain at `now`, and the cost of the entries that no longer count. The grain is never before the newest entry. */
 export function advance(
   { grain, life }: LimitParameters<Name>,
   cells: Float64Array,
@@ -44,10 +44,10 @@ const step: Algorithm<Name>['step'] = (params, cells, offset, now, cost, out, en
   const persist = !allowed && params.strict === 1
   const pushed = allowed ? cost : persist ? Math.min(cost, quota) : 0
   const kept = allowed ? sum + cost : persist ? Math.max(sum, quota) : sum
-  // A denied request that is charged fills the log, and the oldest cost is dropped.
+  // A denied request that is charged fills the log. The oldest cost is dropped.
   const drop = over + sum + pushed - kept
 
-  // Until enough of the oldest cost no longer counts, so that this cost fits.
+  // The wait lasts until enough of the oldest cost no longer counts.
   const isWaiting = !allowed && cost <= quota
   const freed = drop + kept + cost - quota
   const last = isWaiting && freed <= cells[offset]! ? entries.timeOf(freed) : index
@@ -87,10 +87,10 @@ const convert: Algorithm<Name>['convert'] = (params, from, cells, offset, now, o
   const { over } = advance(from, cells, offset, rescale(now, params, from), entries)
   const sum = cells[offset]! - over
 
-  // Times in another grain cannot be kept: everything becomes one entry, made now. Otherwise the oldest cost is dropped.
+  // Times in another grain cannot be kept: everything becomes one entry, made now. With the same grain, the oldest cost is dropped.
   const isSame = from.grain / from.perMs === params.grain / params.perMs
   const index = Math.floor(Math.max(now, -rescale(-newest * from.grain, from, params)) / params.grain)
-  // In the same window, a sum above a smaller quota denies, and is still there when the quota becomes larger again.
+  // With the same window, a sum above a smaller quota is kept. It is still there when the quota becomes larger again.
   const kept = isSame && from.life === params.life ? sum : Math.min(sum, params.quota)
   out.next[0] = kept
   out.next[1] = kept === 0 ? 0 : isSame ? newest : index

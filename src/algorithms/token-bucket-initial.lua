@@ -1,6 +1,6 @@
--- The functions of `token-bucket-initial.ts` in Lua, around those of a bucket: `bucket`.
+-- The functions of `token-bucket-initial.ts` in Lua. `bucket` has the functions of the inner bucket.
 
--- The cells of any bucket that was never seen, and of one with fewer tokens.
+-- The cells of a bucket that was never seen, and of a new bucket with fewer tokens.
 local blank, empty = { 0, -huge }, {}
 
 local function newborn(params, now)

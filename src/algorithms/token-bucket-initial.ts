@@ -4,13 +4,14 @@ import { rescale } from './arithmetic.ts'
 import { refuse, wholeNumber } from '../util/validate.ts'
 
 /**
- * A bucket whose new keys start with `initial` tokens. It wraps any bucket, and takes `capacity − initial` tokens when a key is
- * new.
+ * A bucket whose new keys start with `initial` tokens. It wraps another bucket. When a key is new, it takes `capacity − initial` tokens
+ * from it.
  *
- * State: the state of the bucket, and the time at which the key is new again, one window after the bucket is full. A refund fills
- * the bucket earlier but does not change that time: another request may have a `retryAfter` before it, and a new key has fewer
- * tokens. A key that another limit denies for longer than that is new again, too. With a `block` that is longer than a window, the time is
- * the longest lock-out after the bucket is full. Otherwise, with `initial: 0`, a key would be new at the end of each lock-out, and locked out again.
+ * State: the state of the bucket, and the time at which the key is new again. This is one window after the bucket is full. A refund fills
+ * the bucket earlier, but does not change this time: another request may have a `retryAfter` before it, and a new key would have fewer
+ * tokens. A key that another limit denies for a longer time is also new again. If the longest `block` is longer than a window, the
+ * time is that lock-out after the bucket is full. Otherwise, with `initial: 0`, a key would be new at the end of each lock-out, and locked out
+ * again.
  */
 type Name = 'taken' | 'idle'
 
@@ -21,7 +22,7 @@ function longestBlock({ own, perMs }: ParameterInput): number {
   return (typeof block === 'number' ? block : block.upTo) * perMs
 }
 
-/** Makes such a bucket of one with a `capacity`, two numbers and no entries. */
+/** Wraps a bucket that has a `capacity`, two cells and no entries. */
 export function partFull(name: string, bucket: Algorithm): Algorithm {
   const initialState: Float64Array = Float64Array.from(bucket.initialState)
   const probe = createOutcome()
@@ -38,7 +39,7 @@ export function partFull(name: string, bucket: Algorithm): Algorithm {
 
   const advanced = { renewal: 0.5, isNew: true, cells: initialState, offset: 0 }
 
-  /** Returns when the key is new again, whether it is at `now`, and the state of its bucket. */
+  /** Returns the time when the key is new again, whether it is new at `now`, and the state of its bucket. */
   function advance(params: LimitParameters<Name>, cells: Float64Array, offset: number, now: number): typeof advanced {
     const renewal = cells[offset + CELLS]!
     const isNew = now >= renewal
@@ -52,7 +53,7 @@ export function partFull(name: string, bucket: Algorithm): Algorithm {
   const step: Algorithm<Name>['step'] = (params, cells, offset, now, cost, out) => {
     const { renewal, isNew, cells: from, offset: at } = advance(params, cells, offset, now)
     bucket.step(params, from, at, now, cost, out, noEntries)
-    // The state of a new key is saved also if it is denied. Otherwise the key would be new, and as empty, at its next request.
+    // The state of a new key is saved even if the request is denied. Otherwise the key would be new again at each request, with no more tokens.
     out.persist ||= !out.allowed && isNew && params.taken > 0
     const isTouched = out.persist || (out.allowed && cost > 0)
     const following = isTouched ? Math.max(renewal, now + out.reset + params.idle) : renewal
@@ -69,7 +70,7 @@ export function partFull(name: string, bucket: Algorithm): Algorithm {
 
   const convert: Algorithm<Name>['convert'] = (params, from, cells, offset, now, out) => {
     bucket.convert(params, from, cells, offset, now, out, noEntries)
-    // If new keys started full, there is no such number, and a key is new once it is full.
+    // Without `idle`, new keys started full: there is no renewal time, and a key is new when it is full.
     const renewal = from.idle === undefined ? -Infinity : cells[offset + CELLS]!
     const isNew = rescale(now, params, from) >= renewal
     const full = isNew ? -Infinity : Math.min(now, -rescale(from.idle! - renewal, from, params))
@@ -98,7 +99,7 @@ export function partFull(name: string, bucket: Algorithm): Algorithm {
     step,
     adjust,
     convert,
-    // After a refund, the time at which the key is new again says nothing about the next refill.
+    // With an interval refill, nothing is leased: after a refund, the renewal time does not show the time of the next refill.
     leaseUntil: (params, at, reset) => (params['drain'] === undefined ? at : bucket.leaseUntil!(params, at, reset)),
   }
 }

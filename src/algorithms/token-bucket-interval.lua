@@ -12,13 +12,12 @@ local function step(params, cells, offset, now, cost)
   local time, start, used = advance(params, cells, offset, now)
 
   local allowed = cost == 0 or cost <= capacity - used
-  local persist = not allowed and params.strict == 1
-  local kept = allowed and used + cost or persist and max(used, capacity) or used
+  local kept = allowed and used + cost or used
 
   local wait = start + ceil((kept + cost - capacity) / quota) * window - now
   local retry = allowed and 0 or cost > capacity and huge or wait
   local reset = start + ceil(kept / quota) * window - now
-  return allowed, time, retry, max(0, capacity - kept), reset, 0, cost, persist, kept, start
+  return allowed, time, retry, max(0, capacity - kept), reset, 0, cost, false, kept, start
 end
 
 local function adjust(params, cells, offset, now, chargedAt, units)

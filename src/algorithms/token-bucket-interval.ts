@@ -5,7 +5,7 @@ import { refuse, wholeNumber } from '../util/validate.ts'
 /**
  * `tokenBucket` with `refill: 'interval'`: `quota` tokens return at once, every `window`.
  *
- * State `(used, start)`: the number of tokens taken, and the start of the interval in which they were last counted. A full bucket
+ * State `(used, start)`: the number of taken tokens, and the start of the interval in which they were last counted. A full bucket
  * has no interval: the next request starts one.
  */
 type Name = 'quota' | 'window' | 'capacity'
@@ -18,7 +18,7 @@ function deriveParameters(input: ParameterInput): Readonly<Record<Name, number>>
 
 const advanced = { time: 0.5, start: 0.5, used: 0.5 }
 
-/** Returns the time that counts at `now`, the start of its interval, and the tokens taken at that time. */
+/** Returns the time of the step, the start of its interval, and the number of tokens that are taken at that time. */
 function advance(params: LimitParameters<Name>, cells: Float64Array, offset: number, now: number): typeof advanced {
   const used = cells[offset]!
   const start = cells[offset + 1]!
@@ -35,8 +35,7 @@ const step: Algorithm<Name>['step'] = (params, cells, offset, now, cost, out) =>
   const { time, start, used } = advance(params, cells, offset, now)
 
   const allowed = cost === 0 || cost <= capacity - used
-  const persist = !allowed && params.strict === 1
-  const kept = allowed ? used + cost : persist ? Math.max(used, capacity) : used
+  const kept = allowed ? used + cost : used
   const wait = start + Math.ceil((kept + cost - capacity) / quota) * window - now
 
   out.allowed = allowed
@@ -46,7 +45,7 @@ const step: Algorithm<Name>['step'] = (params, cells, offset, now, cost, out) =>
   out.reset = start + Math.ceil(kept / quota) * window - now
   out.delay = 0
   out.charged = cost
-  out.persist = persist
+  out.persist = false
   out.next[0] = kept
   out.next[1] = start
 }
@@ -55,7 +54,7 @@ const adjust: Algorithm<Name>['adjust'] = (params, cells, offset, now, chargedAt
   const { quota, window } = params
   const { time, start, used } = advance(params, cells, offset, now)
   const most = Math.min(LARGEST, Math.floor(LARGEST / window) * quota)
-  // There may have been one refill more than whole windows, unless the one that counts from now was before the charge.
+  // If a refill came after the charge, there may have been one refill more than there are whole windows since the charge.
   const refills = chargedAt < start ? Math.floor((now - chargedAt) / window) + 1 : 0
   const change = units < 0 ? Math.min(0, units + refills * quota) : units
   const kept = Math.min(Math.max(0, used + change), most)
@@ -86,7 +85,7 @@ export const intervalRefill: Algorithm<Name> = {
   step,
   adjust,
   convert,
-  // Until the next refill.
+  // The units may be used until the next refill.
   leaseUntil: ({ window }, at, reset) => at + (reset % window || window),
   toShared: (_, out) => restart(out, 1),
 }

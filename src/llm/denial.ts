@@ -2,14 +2,14 @@ import type { Decision } from '../limiter/decision.ts'
 import { roundedDuration } from '../util/duration.ts'
 import { oneOf } from '../util/validate.ts'
 
-/** The APIs whose clients a gateway serves. */
+/** The APIs for which `denialBody` makes a body. */
 export type ModelApi = 'openai' | 'anthropic'
 
 const APIS: readonly ModelApi[] = ['openai', 'anthropic']
 
 /**
- * Returns the option `message` for clients of an API: the body of a denial in which they look for an error. Throws `INVALID_OPTION` for another
- * API.
+ * Returns a value for the option `message`: the body of a denial, in the format in which clients of this API expect an error. Throws
+ * `INVALID_OPTION` for an unknown API.
  * @example rateLimit({ keyer: byHeader('authorization'), limits: perMinute(60), headers: 'openai', message: denialBody('openai') })
  */
 export function denialBody(api: ModelApi): (decision: Decision) => Readonly<Record<string, unknown>> {

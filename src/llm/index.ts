@@ -1,5 +1,5 @@
 /**
- * Gateways of language models: what an answer costs, also if it is cut off.
+ * For gateways of language models: the cost of an answer, also of an answer that is cut off.
  *
  * @example
  * import { answerTokens, estimateTokens, usageMeter } from 'sluice/llm'

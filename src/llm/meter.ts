@@ -5,20 +5,20 @@ import { report, type Reported, type Usage, usageOf } from './usage.ts'
 
 /** The options of `usageMeter`. */
 export interface MeterOptions {
-  /** The tokens that were charged before the request: of the prompt and of the longest answer, or the sum of both. */
+  /** The tokens that were charged before the request: for the prompt and for the longest answer, or the sum of both. */
   readonly reserved: number | Pick<Usage, 'input' | 'output'>
 }
 
 /** The body of a response of a model. */
 export type ModelBody = ReadableStream<Uint8Array> | AsyncIterable<Uint8Array> | null | undefined
 
-/** Counts the tokens of one answer. Nothing in the answer makes it throw, and it holds at most 4 MB of text. */
+/** Counts the tokens of one answer. No content of the answer makes it throw, and it keeps at most 4 MB of text. */
 export interface UsageMeter {
-  /** The tokens to charge: the sum of `usage`. Right at every moment, also for an answer that was cut off. */
+  /** The tokens to charge: the sum of `usage`. It can be read at any time, also for an answer that was cut off. */
   readonly cost: number
   /**
-   * The tokens to charge by their kinds. It is what the provider reported, if it has reported all. If not, it is the larger of the reservation
-   * and of what was seen until now, for the prompt and for the answer.
+   * The tokens to charge, by kind. If the provider has reported all tokens, these are the reported numbers. If not, they are the larger of the
+   * reservation and the tokens seen until now, for the prompt and for the answer.
    */
   readonly usage: Usage
   /** Whether the provider has reported all tokens. */
@@ -28,8 +28,8 @@ export interface UsageMeter {
   /** Returns a stream that counts the bytes that pass, and does not change them. */
   transform(): TransformStream<Uint8Array, Uint8Array>
   /**
-   * Resolves when the answer has ended, or is no longer read, at the latest after a duration: milliseconds, or a text. Default `'10s'`. Abort the
-   * request to the model when the client has gone, and settle after this. Rejects with `INVALID_OPTION` for a wrong duration.
+   * Resolves when the answer has ended or is no longer read, or after a duration: milliseconds, or a text. Default `'10s'`. When the client
+   * has disconnected, abort the request to the model, wait for this, then settle. Rejects with `INVALID_OPTION` for a wrong duration.
    */
   ended(within?: Duration): Promise<void>
 }
@@ -37,9 +37,9 @@ export interface UsageMeter {
 /**
  * Creates a meter for one answer of OpenAI (chat completions, responses) or Anthropic (messages), as JSON or as a stream of events.
  *
- * If the answer is cut off before its usage, the cost is the larger of the reservation and of what was seen: text, tool calls, reasoning and
- * refusals of all choices, estimated by their bytes. For a streamed answer of OpenAI's chat completions, add
- * `stream_options: { include_usage: true }` to the request: without it there is no usage. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
+ * If the answer is cut off before it reports its usage, the cost is the larger of the reservation and the tokens seen: text, tool calls,
+ * reasoning and refusals of all choices, estimated from their characters. For a streamed answer of OpenAI's chat completions, add
+ * `stream_options: { include_usage: true }` to the request. Otherwise there is no usage. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example
  * const meter = usageMeter({ reserved: 1200 })
  * for await (const chunk of meter.read(upstream.body)) response.write(chunk)
@@ -53,15 +53,15 @@ export function usageMeter(options: MeterOptions): UsageMeter {
   return new Meter(reserved)
 }
 
-/** The most characters that are held of an event, or of an answer that is not streamed. */
+/** The most characters that are kept of an event, or of an answer that is not streamed. */
 const LONGEST = 4 * 2 ** 20
-/** Each line of an event takes some memory, however short it is. */
+/** The memory of a line in addition to its characters, counted as characters. */
 const LINE_SIZE = 64
 
-/** The most open choices of an answer that are remembered. */
+/** The largest number of open choices that are remembered. */
 const MOST_CHOICES = 1000
 
-/** What an event says in words of the API, and not of the model. */
+/** Members of an event with words of the API, not words of the model. */
 const API_WORDS: ReadonlySet<string> = new Set(['role', 'type', 'id', 'call_id', 'index'])
 
 class Meter implements UsageMeter {
@@ -69,18 +69,19 @@ class Meter implements UsageMeter {
   readonly #decoder = new TextDecoder()
   readonly #reported: Reported = {}
   #isReported = false
-  /** The tokens that were seen, as a fraction. */
+  /** The tokens that were seen. This may be a fraction. */
   #seen = 0
   /** The numbers of the choices that have begun and not ended. */
   readonly #open = new Set<number | undefined>()
   #format: 'json' | 'events' | undefined
-  /** The data of an event that has not ended, and a line that has not ended. An answer as JSON is one line. */
+  /** The data of the event that has not ended yet. */
   #event = ''
   #lines = 0
+  /** The line that has not ended yet. An answer as JSON is one line. */
   #line = ''
-  /** What is read is longer than what is held, so that its text is counted as it comes. */
+  /** True if the event is too long to keep. Its text is then counted as it arrives. */
   #isTooLong = false
-  /** The last line has ended with a carriage return. A line feed may follow. */
+  /** True if the last text ended with a carriage return. A line feed may follow. */
   #isReturn = false
   #resolve!: () => void
   readonly #end = new Promise<void>((resolve) => (this.#resolve = resolve))
@@ -159,7 +160,7 @@ class Meter implements UsageMeter {
     }
   }
 
-  /** Holds a part of a line. What is too long is counted as text. */
+  /** Keeps a part of a line. If the event is too long, all of it is counted as text. */
   #hold(text: string): void {
     this.#line += text
     const size = this.#event.length + this.#line.length + this.#lines * LINE_SIZE
@@ -170,7 +171,7 @@ class Meter implements UsageMeter {
     this.#line = ''
   }
 
-  /** An empty line ends an event. */
+  /** Ends a line. An empty line ends the event. */
   #endLine(): void {
     const line = this.#line
     this.#line = ''
@@ -189,7 +190,7 @@ class Meter implements UsageMeter {
     try {
       json = JSON.parse(text)
     } catch {
-      // An event that cannot be read may be any text of the model.
+      // An event that is not JSON may be any text of the model.
       this.#see(textTokens(text))
       return
     }
@@ -201,7 +202,7 @@ class Meter implements UsageMeter {
     const { type, choices, delta, content_block: block, content, output } = event
     for (const each of Array.isArray(choices) ? (choices as unknown[]) : []) this.#takeChoice(membersOf(each))
     this.#see(wordTokens(delta) + wordTokens(block) + wordTokens(content) + wordTokens(output))
-    // The name of a function, whose arguments follow.
+    // This event has the name of a function. Its arguments follow.
     if (type === 'response.output_item.added') this.#see(wordTokens(membersOf(event.item).name))
     this.#isReported = report(this.#reported, event, this.#open.size > 0) ?? this.#isReported
   }
@@ -212,7 +213,7 @@ class Meter implements UsageMeter {
     else if (this.#open.size < MOST_CHOICES) this.#open.add(tokenCount(index))
   }
 
-  /** A usage that came before the end of an answer is not all of it. What a model sends is at least one token. */
+  /** Adds tokens, at least one if the model has sent something. A usage that was reported before them is not complete. */
   #see(tokens: number): void {
     if (tokens === 0) return
     this.#seen += Math.max(1, tokens)
@@ -229,7 +230,7 @@ class Meter implements UsageMeter {
   }
 }
 
-/** Returns the tokens of what a model has said. */
+/** Returns the tokens in a part of an answer. */
 function wordTokens(said: unknown): number {
   if (typeof said === 'string') return textTokens(said)
   let tokens = 0

@@ -1,6 +1,6 @@
 import { wholeNumber } from '../util/validate.ts'
 
-/** JSON of a client or of a model: nothing about it is certain. */
+/** JSON of a client or of a model. Its members may have any type. */
 export type Json = Readonly<Record<string, unknown>>
 
 /** Returns the members of an object, and none of any other value. */
@@ -8,7 +8,7 @@ export function membersOf(value: unknown): Json {
   return typeof value === 'object' && value !== null ? (value as Json) : {}
 }
 
-/** Larger numbers are not believed: no request has as many tokens. */
+/** Larger numbers are ignored: no request has this many tokens. */
 const MOST = 1e9
 
 /** Returns a number of tokens, or undefined for anything else. */
@@ -16,7 +16,7 @@ export function tokenCount(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= MOST ? value : undefined
 }
 
-/** For each range of UTF-16 code units: its end, and the most tokens that a unit has in usual text. */
+/** For each range of UTF-16 code units: its end, and the most tokens for a code unit in usual text. */
 const WEIGHTS: readonly (readonly [end: number, tokens: number])[] = [
   [0x20, 0.5], // line ends and tabs
   [0x21, 0.15], // spaces
@@ -42,7 +42,7 @@ function weightOf(code: number): number {
   return WEIGHTS.find(([end]) => code < end)![1]
 }
 
-/** Returns an upper estimate of the tokens of a text, as a fraction. The parts of a text have as many as the whole. */
+/** Returns an upper estimate of the tokens of a text, not rounded. The parts of a text have the same sum as the whole text. */
 export function textTokens(text: string): number {
   let tokens = 0
   for (let i = 0; i < text.length; i++) {
@@ -53,7 +53,7 @@ export function textTokens(text: string): number {
 }
 
 const IMAGES: ReadonlySet<unknown> = new Set(['image', 'image_url', 'input_image', 'computer_screenshot'])
-/** The members of a part that have the image or its address. */
+/** The members that contain an image or its address. */
 const IMAGE_DATA: ReadonlySet<string> = new Set(['image_url', 'source'])
 
 /** Returns the tokens of all texts, names and numbers in JSON, of any depth. */
@@ -83,15 +83,15 @@ export interface EstimateOptions {
   readonly image?: number
 }
 
-/** A prompt begins and ends with some tokens, and a provider tells a model in its own words how to call tools. */
+/** The tokens that a provider adds at the start and the end of a prompt, and those that it adds to explain tools to the model. */
 const FRAME = 10
 const TOOLS = 500
 
 /**
  * Returns an upper estimate of the tokens of a prompt: of the body of a request to OpenAI (chat completions, responses) or Anthropic (messages).
- * It counts all texts, names and numbers by their script, and images by a fixed number. English is estimated at about 1.6 × its tokens. Files
- * and sound in the body count as text, which is far more than they have. What the body only names, such as a stored file or an earlier
- * response, is not counted. Throws `INVALID_OPTION` for a wrong `image`.
+ * It counts all texts, names and numbers by their script, and a fixed number for each image. For English the estimate is about 1.6 × the
+ * real number. Files and sound in the body count as text, so their estimate is far too high. Content that the body only refers to, such as
+ * a stored file or an earlier response, is not counted. Throws `INVALID_OPTION` for a wrong `image`.
  * @example estimateTokens({ model: 'gpt-4o', messages: [{ role: 'user', content: 'Tell me a story.' }] })
  */
 export function estimateTokens(body: unknown, { image = 1600 }: EstimateOptions = {}): number {
@@ -102,9 +102,9 @@ export function estimateTokens(body: unknown, { image = 1600 }: EstimateOptions 
 }
 
 /**
- * Returns the most tokens that an answer may have: the largest of `max_completion_tokens`, `max_tokens` and `max_output_tokens` of the body, times
- * its choices `n`. A body that sets none of them has the given number, which you also send to the model. Throws `INVALID_OPTION` if that
- * is not a whole number from 1.
+ * Returns the most tokens that an answer may have: the largest of `max_completion_tokens`, `max_tokens` and `max_output_tokens` of the body,
+ * times the number of choices `n`. If the body sets none of the three, `otherwise` is used: also send this number to the model. Throws
+ * `INVALID_OPTION` if `otherwise` is not a whole number from 1.
  * @example answerTokens({ max_completion_tokens: 500, n: 2 }, 1000) // 1000
  */
 export function answerTokens(body: unknown, otherwise: number): number {

@@ -1,29 +1,29 @@
 import { refuse } from '../util/validate.ts'
 import { type Json, membersOf, tokenCount } from './tokens.ts'
 
-/** The tokens of a request and of its answer, as a provider bills them. */
+/** The tokens of a request and of its answer that a provider bills. */
 export interface Usage {
-  /** The tokens of the prompt. Those that were read from a cache or written to it are among them. */
+  /** The tokens of the prompt, including tokens that were read from a cache or written to a cache. */
   readonly input: number
-  /** Of `input`: the tokens that were read from a cache. */
+  /** The part of `input` that was read from a cache. */
   readonly cachedInput: number
-  /** Of `input`: the tokens that were written to a cache for five minutes. Only Anthropic reports them. */
+  /** The part of `input` that was written to a cache for five minutes. Only Anthropic reports it. */
   readonly cacheWrite: number
-  /** Of `input`: the tokens that were written to a cache for an hour. Only Anthropic reports them. */
+  /** The part of `input` that was written to a cache for an hour. Only Anthropic reports it. */
   readonly cacheWriteHour: number
-  /** The tokens of the answer: of all choices, of tool calls and of reasoning that is not shown. */
+  /** The tokens of the answer: all choices, tool calls, and reasoning that is not shown. */
   readonly output: number
-  /** Of `output`: the tokens of reasoning, if the provider reports them. */
+  /** The part of `output` that is reasoning, if the provider reports it. */
   readonly reasoning: number
 }
 
-/** What `price` reads of a usage. What is missing is 0. */
+/** The parts of a usage that `price` reads. Missing parts are 0. */
 export type TokenCounts = Pick<Usage, 'input' | 'output'> & Partial<Usage>
 
-/** What providers have said about the tokens of an answer until now: the fields of their objects `usage`. */
+/** The fields of the `usage` objects that a provider has sent until now. */
 export type Reported = Record<string, number>
 
-/** The fields that are read, and where they are. */
+/** The fields that are read. `inside` is the object that contains the field, if it is not `usage` itself. */
 const FIELDS: readonly (readonly [name: string, inside?: string])[] = [
   ['prompt_tokens'],
   ['completion_tokens'],
@@ -40,8 +40,8 @@ const FIELDS: readonly (readonly [name: string, inside?: string])[] = [
 ]
 
 /**
- * Adds what an answer or an event says about its tokens. Returns true if these are all tokens of the answer, and undefined if it says
- * nothing.
+ * Adds the token counts in an answer or an event. Returns true if they are complete, false if more tokens may follow, and undefined if
+ * there are no counts.
  * @param isOpen true if a choice has begun and not ended
  */
 export function report(reported: Reported, event: Json, isOpen: boolean): boolean | undefined {
@@ -55,19 +55,19 @@ export function report(reported: Reported, event: Json, isOpen: boolean): boolea
     if (name === 'completion_tokens' || name === 'output_tokens') output = value
   }
   if (output === undefined) return undefined
-  // Anthropic counts at the start of a stream, and at its end. Some servers with the API of OpenAI count in each event.
+  // Anthropic sends counts at the start and at the end of a stream. Some servers with the API of OpenAI send counts in each event.
   if (type === 'message_start') return false
   if (type === 'message_delta') return typeof membersOf(delta).stop_reason === 'string'
   return !isOpen || !Array.isArray(choices) || choices.length === 0
 }
 
-/** Returns the usage that was reported. OpenAI counts the tokens of caches in those of the prompt. Anthropic does not. */
+/** Returns the reported usage. OpenAI includes the cached tokens in the tokens of the prompt. Anthropic does not. */
 export function usageOf(reported: Reported): Usage {
   const of = (name: string): number => reported[name] ?? 0
   const written = of('cache_creation_input_tokens')
   const cacheWriteHour = Math.min(of('ephemeral_1h_input_tokens'), written)
   const input = reported.prompt_tokens ?? of('input_tokens') + of('cache_read_input_tokens') + written
-  // Some servers count reasoning only in the total.
+  // Some servers include reasoning only in the total.
   const output = Math.max(reported.completion_tokens ?? of('output_tokens'), of('total_tokens') - input)
   const cachedInput = reported.cached_tokens ?? of('cache_read_input_tokens')
   const cacheWrite = written - cacheWriteHour
@@ -80,22 +80,22 @@ export interface Prices {
   readonly input: number
   /** The price of the answer. */
   readonly output: number
-  /** The price of tokens of the prompt that were read from a cache. Default: that of `input`. */
+  /** The price of tokens of the prompt that were read from a cache. Default: the price of `input`. */
   readonly cachedInput?: number
-  /** The price of tokens that were written to a cache for five minutes. Default: 1.25 × that of `input`. */
+  /** The price of tokens that were written to a cache for five minutes. Default: 1.25 × the price of `input`. */
   readonly cacheWrite?: number
-  /** The price of tokens that were written to a cache for an hour. Default: 2 × that of `input`. */
+  /** The price of tokens that were written to a cache for an hour. Default: 2 × the price of `input`. */
   readonly cacheWriteHour?: number
 }
 
-/** Dollars per million tokens are micro-dollars per token. These are parts of a micro-dollar, so that the sum is exact. */
+/** Dollars per million tokens are micro-dollars per token. Prices are counted in whole parts of a micro-dollar, so that the sum is exact. */
 const PARTS = 1e6
 const HIGHEST = 1e6
 
 /**
- * Returns the price of a usage in micro-dollars, rounded up: 1,000,000 are a dollar. Use it as the cost under a limit such as
- * `fixedWindow({ quota: 50_000_000, window: '1d', anchor: 'calendar' })`, which is 50 dollars a day. Throws `INVALID_OPTION` for a price that is
- * not a number from 0 to 1,000,000.
+ * Returns the price of a usage in micro-dollars, rounded up. One dollar is 1,000,000 micro-dollars. Use the result as the cost for a limit
+ * such as `fixedWindow({ quota: 50_000_000, window: '1d', anchor: 'calendar' })`, which allows 50 dollars a day. Throws `INVALID_OPTION` for
+ * a price that is not a number from 0 to 1,000,000.
  * @example price({ input: 1000, output: 200 }, { input: 2.5, cachedInput: 0.25, output: 10 }) // 4500
  */
 export function price(usage: TokenCounts, prices: Prices): number {

@@ -5,8 +5,8 @@ import type { Counts, Labels, LimiterCounts, Recorder } from './recorder.ts'
 /** Options of `collect` and `instrument`. */
 export interface MetricsOptions {
   /**
-   * The most pairs of limiter and limit that are shown, from 1; a limiter as a whole is one of them. All others count together, as
-   * `other`. Default 1,000 for Prometheus, and 600 for OpenTelemetry, whose SDK keeps 2,000 series for each instrument.
+   * The largest number of pairs of limiter and limit with their own series, from 1. A limiter as a whole counts as one pair. All other pairs
+   * count together as `other`. Default 1,000 for Prometheus and 600 for OpenTelemetry, whose SDK keeps 2,000 series for each instrument.
    */
   readonly maxSeries?: number
 }
@@ -27,7 +27,7 @@ interface Sample {
   readonly value: number
 }
 
-/** What both systems of metrics show under their own names. The histograms are not in the list. */
+/** A metric that Prometheus and OpenTelemetry both show, each under its own name. Histograms are not in this list. */
 export interface Instrument {
   /** The name without a prefix, as OpenTelemetry writes it. */
   readonly name: string
@@ -137,7 +137,7 @@ function samplesOf(values: ReadonlyMap<Counts | LimiterCounts, number>): Sample[
   return Array.from(values, ([{ labels }, value]) => ({ labels, value }))
 }
 
-/** Returns a sample for each value, with its name as another label. */
+/** Returns a sample for each value. The name of the value is an additional label. */
 function samplesBy(
   label: string,
   { labels }: Counts | LimiterCounts,

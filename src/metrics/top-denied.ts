@@ -16,11 +16,11 @@ interface Counter {
 
 /**
  * The most frequent items of a stream, in bounded memory: Space-Saving, from Metwally, Agrawal and El Abbadi, "Efficient
- * computation of frequent and top-k elements in data streams" (2005). An item without a counter takes over the smallest one, with
- * its count as error.
+ * computation of frequent and top-k elements in data streams" (2005). An item without a counter takes over the smallest counter. The old
+ * count of that counter becomes the error of the item.
  *
- * With m counters and n items of the stream, `least` is at most n / m. So is each error, and every item that occurred more than
- * `least` times has a counter.
+ * With m counters and n items in the stream, `least` and each error are at most n / m. Each item that occurred more than `least` times has
+ * a counter.
  */
 export class SpaceSaving {
   readonly #capacity: number
@@ -37,7 +37,7 @@ export class SpaceSaving {
     return this.#total
   }
 
-  /** An item without a counter occurred at most so many times. */
+  /** An item without a counter occurred at most this many times. */
   get least(): number {
     return this.#heap.length < this.#capacity ? 0 : this.#heap[0]!.count
   }
@@ -110,7 +110,7 @@ export class SpaceSaving {
   }
 }
 
-/** The slices of a window. One more is being filled. */
+/** The number of full slices in a window. One more slice is being filled. */
 export const SLICES = 5
 
 /** An item, and how often it occurred: at most `count` times, and at least `count - error` times. */
@@ -120,16 +120,16 @@ interface Summary {
   readonly total: number
   /** The largest counts first. */
   readonly items: readonly Estimate[]
-  /** An item that is not in the list occurred at most so many times. */
+  /** An item that is not in the list occurred at most this many times. */
   readonly unlisted: number
 }
 
 /**
- * The most frequent items of the last `window` milliseconds: a sketch for each fifth of the window, and one for the fifth that is not
- * over yet. What it counts began between 1 and 1.2 windows ago.
+ * The most frequent items of the last `window` milliseconds. There is a sketch for each fifth of the window, and one for the current fifth.
+ * The oldest sketch began between 1 and 1.2 windows ago.
  *
- * Sketches are merged as in Agarwal et al., "Mergeable summaries" (2012): an item without a counter in a sketch is counted with the
- * least count of that sketch, and as much error.
+ * Sketches are merged as in Agarwal et al., "Mergeable summaries" (2012): if a sketch has no counter for an item, the item gets the least
+ * count of that sketch, and the same error.
  */
 export class RecentSketch {
   readonly #capacity: number
@@ -144,7 +144,7 @@ export class RecentSketch {
     this.#sketches = []
   }
 
-  /** `now` in milliseconds. A clock that steps back counts into the newest slice. */
+  /** Counts an item. `now` is in milliseconds. If the clock steps back, the item counts in the newest slice. */
   add(item: string, now: number): void {
     this.#advance(now)
     this.#sketches.at(-1)!.add(item)
@@ -198,7 +198,7 @@ export interface TopDeniedOptions {
   readonly clock?: Clock
 }
 
-/** A key that was denied, and by which limit. */
+/** A denied key, and the limit that denied it. */
 export interface DeniedKey {
   /** As in a decision: at most 64 characters, or a hash. `''` for requests without a key. */
   readonly key: string
@@ -214,7 +214,7 @@ export interface DeniedKey {
 
 /** The keys that were denied most. */
 export interface TopDeniedList {
-  /** All denials of the window, of all keys. */
+  /** The number of denials in the window, for all keys. */
   readonly denied: number
   /** The largest counts first. */
   readonly keys: readonly DeniedKey[]
@@ -226,21 +226,21 @@ export interface TopDeniedList {
 export interface TopDenied {
   /** Returns the keys that were denied most. It takes a few milliseconds for a `size` of 100. */
   list(): TopDeniedList
-  /** Stops counting. The list remains, until the end of its window. */
+  /** Stops counting. The list stays until the end of its window. */
   close(): void
 }
 
-/** The counters for each key of the list. More of them make the errors smaller. */
+/** The number of counters for each key of the list. More counters make the errors smaller. */
 const COUNTERS = 8
 const LARGEST = 10_000
 
 /**
- * Counts which keys are denied most, by all limiters of the process, in bounded memory. It counts from the call until `close`. A
- * denial counts for the limit that decides it (`decision.binding`). Denials because a store does not answer are not counted.
+ * Counts which keys are denied most, by all limiters of the process, in bounded memory. It counts from this call until `close`. A
+ * denial counts for the limit that decides it (`decision.binding`). Denials that happen because a store does not answer are not counted.
  *
- * The window moves in fifths: a list contains all denials of the last `window`, and no denial that is older than 1.2 windows. Errors are at
- * most an eighth of the denials in that time, divided by `size` (Space-Saving, Metwally et al. 2005), and 0 while no more than
- * `8 * size` keys are denied in a fifth of the window.
+ * The window moves in steps of a fifth: a list contains all denials of the last `window`, and no denial that is older than 1.2 windows.
+ * An error is at most the denials in that time, divided by `8 * size` (Space-Saving, Metwally et al. 2005). Errors are 0 while at most
+ * `8 * size` keys are denied in each fifth of the window.
  *
  * Throws `INVALID_OPTION` and `UNKNOWN_OPTION`.
  * @example
@@ -258,7 +258,7 @@ export function topDenied(options: TopDeniedOptions = {}): TopDenied {
     if (allowed || binding === undefined || degraded === 'closed') return
     sketch.add(`${binding.limiter}\0${binding.limit.name}\0${binding.key}`, clock.now())
   }
-  // Node ends the process for an error of a subscriber.
+  // An error in a subscriber would end the process.
   const count = observer(add, 'The clock of topDenied failed. The denial is not counted.')
   decisions.subscribe(count)
   return {
@@ -270,7 +270,7 @@ export function topDenied(options: TopDeniedOptions = {}): TopDenied {
   }
 }
 
-/** The name of a limiter and of a limit are printable, so each ends at the first NUL. */
+/** Splits an item. The names of limiters and limits are printable, so each name ends at the first NUL. */
 function deniedKey({ item, count, error }: Estimate): DeniedKey {
   const [limiter, limit] = item.split('\0', 2) as [string, string]
   return { key: item.slice(limiter.length + limit.length + 2), limiter, limit, count, error }

@@ -112,8 +112,8 @@ export const typescript = [
 
   interval(
     '`<` for `≤` where a request just fits',
-    'cost === 0 || cost <= capacity - used\n  const persist',
-    'cost === 0 || cost < capacity - used\n  const persist',
+    'cost === 0 || cost <= capacity - used',
+    'cost === 0 || cost < capacity - used',
   ),
   interval('a wait one refill too short', 'start + Math.ceil((kept + cost', 'start + Math.floor((kept + cost'),
   interval('a negative number of remaining tokens', 'Math.max(0, capacity - kept)', 'capacity - kept'),

@@ -21,8 +21,8 @@ import {
 export type { Collection, MetricsOptions }
 
 /**
- * Creates the instruments of all limiters of the process on a meter: `rate_limiter.decisions` and others. They are counted from
- * now on. A denied request sets `rate_limiter.name`, `rate_limiter.limit` and `rate_limiter.outcome` on its active span.
+ * Creates the instruments of all limiters of the process on a meter: `rate_limiter.decisions` and others. Counting starts with
+ * this call. A denied request sets `rate_limiter.name`, `rate_limiter.limit` and `rate_limiter.outcome` on its active span.
  * Keys of clients are never attributes.
  *
  * Throws `INVALID_OPTION` and `UNKNOWN_OPTION`.
@@ -33,7 +33,7 @@ export type { Collection, MetricsOptions }
  * instrument(metrics.getMeter('sluice'))
  */
 export function instrument(meter: Meter, options: MetricsOptions = {}): Collection {
-  // Node ends the process for an error of a subscriber.
+  // An error in a subscriber would end the process.
   const recorder = new Recorder(
     checkedSeries('instrument', options, 600),
     observer(decided, 'An instrument or a span of OpenTelemetry failed.'),
@@ -66,7 +66,7 @@ function describeDenial({ limiter, decision: { binding } }: DecisionEvent): void
   trace.getActiveSpan()?.setAttributes(attributesOf(labels))
 }
 
-/** Labels as attributes, in the manner of the semantic conventions for rate limiting in ASP.NET Core. */
+/** The attribute for each label. The names are similar to the semantic conventions for rate limiting in ASP.NET Core. */
 const ATTRIBUTES: Labels = {
   limiter: 'rate_limiter.name',
   limit: 'rate_limiter.limit',
@@ -74,7 +74,7 @@ const ATTRIBUTES: Labels = {
   mode: 'rate_limiter.mode',
 }
 
-/** Creates an instrument that reads the counts when it is collected. Returns a function that ends it. */
+/** Creates an instrument that reads the counts when it is collected. Returns a function that removes its callback. */
 function observe(meter: Meter, instrument: Instrument, recorder: Recorder): () => void {
   const observable = observableOf(meter, instrument)
   function report(result: ObservableResult): void {

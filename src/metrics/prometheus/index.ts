@@ -21,8 +21,8 @@ export interface MetricsRegistry {
 }
 
 /**
- * Adds the metrics of all limiters of the process to a registry of prom-client. They are counted from now on, and read when the
- * registry is scraped. Keys of clients are never labels.
+ * Adds the metrics of all limiters of the process to a registry of prom-client. Counting starts with this call. The counts are read when
+ * the registry is scraped. Keys of clients are never labels.
  *
  * Throws `INVALID_OPTION` and `UNKNOWN_OPTION`, and the error of the registry if it has metrics with these names.
  * @example
@@ -36,7 +36,7 @@ export function collect(registry: MetricsRegistry, options: MetricsOptions = {})
   const metrics = [
     ...INSTRUMENTS.map((instrument) => metricOf(instrument, recorder)),
     histogramOf('sluice_decision_duration_seconds', DURATION_HELP, recorder, ({ durations }) => durations),
-    // Most limiters have no queue, so that only those show it whose requests have waited.
+    // Most limiters have no queue. So only limiters with requests that have waited show this histogram.
     histogramOf('sluice_wait_duration_seconds', WAIT_HELP, recorder, ({ waits }) =>
       waits.count > 0 ? waits : undefined,
     ),
@@ -106,7 +106,7 @@ function metric(
   }
 }
 
-/** The buckets of Prometheus are cumulative. */
+/** Returns the values of a histogram. Buckets of Prometheus are cumulative. */
 function histogram(name: string, limiter: string, durations: Durations): Value[] {
   const labels: Labels = { limiter }
   let count = 0

@@ -5,7 +5,7 @@ export interface Value {
   readonly metricName?: string
 }
 
-/** A metric as registries of prom-client read it. A registry for OpenMetrics changes the name of a counter. */
+/** A metric in the form that registries of prom-client read. A registry for OpenMetrics changes the name of a counter. */
 export interface RegistryMetric {
   name: string
   readonly help: string
@@ -47,7 +47,7 @@ async function textOf(metric: RegistryMetric): Promise<string> {
   return [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`, ...lines].join('\n')
 }
 
-/** The names of limiters and limits may have any printable character. */
+/** Escapes a label value: names of limiters and limits may contain any printable character. */
 function escaped(text: string): string {
   return text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n').replaceAll('"', '\\"')
 }
