@@ -73,7 +73,8 @@ describe.each(['gcra', 'leakyBucket', 'spacing', 'slidingWindowLog', 'slidingWin
 it('a refund of a charge before two changes gives nothing back while its state would have counted', () => {
   const clock = virtualClock()
   const limiter = limiterOn(clock)
-  const [long, short] = ['1h', '10s'].map((window) => gcra({ quota: 10, window, name: 'changing' })) as [Limit, Limit]
+  const long = gcra({ quota: 10, window: '1h', name: 'changing' })
+  const short = gcra({ quota: 10, window: '10s', name: 'changing' })
   const first = limiter.consume(long, { cost: 5 })
   for (const [each, cost] of [
     [short, 5],
