@@ -686,6 +686,8 @@ export const http = [
   honoStatus('forgets the status before a denial', 'context.status(before as 200)', 'context.status(200)'),
   userAddress('takes a promise for a missing address', 'if (isPromise(raw)) refuse', 'if (raw === isPromise) refuse'),
   upgrade('leaves a denied socket half open', "  socket.once('finish', () => socket.destroy())\n", ''),
+  nest('adapter', 'module')('counts a user once', ' || request !== context.switchToHttp().getRequest()', ''),
+  nest('module', 'module')('starts with limits of each request', 'limits !== undefined && ', 'limits === null && '),
   nest('adapter', 'graphql')(
     'counts the fields of an operation once',
     '(firstDecisions.has(request) ? firstDecisions.get(request) : (request as Limited).rateLimit)',

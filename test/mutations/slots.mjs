@@ -24,6 +24,10 @@ const held = inFile('src/stores/guard/guarded-store.ts', { files: ['test/stores/
 const outage = inFile('src/stores/guard/guarded-store.ts', { files: ['test/stores/redis/slots-outage.test.ts'] })
 const settlement = inFile('src/http/settlement.ts', served)
 const requests = inFile('src/http/request-limiter.ts', served)
+const answered = inFile('src/http/response/node.ts', served)
+const honoEnd = inFile('adapters/hono/response-end.ts', served)
+const hono = inFile('adapters/hono/index.ts', served)
+const web = inFile('adapters/fetch/index.ts', served)
 const queue = inFile('src/http/queue.ts', served)
 const wait = inFile('src/limiter/queue/wait-queue.ts', {
   files: ['test/limiter/wait.test.ts', 'test/adapters/slots.test.ts'],
@@ -31,6 +35,23 @@ const wait = inFile('src/limiter/queue/wait-queue.ts', {
 
 /** Mistakes in what runs at the same time, and in what waits for it. */
 export const slots = [
+  answered('a slot that stays after its WebSocket', '?.upgrade === true) return', '?.upgrade === 0) return'),
+  answered('a slot of a response that its handler destroys', "['end', 'destroy'] as const", "['end'] as const"),
+  honoEnd(
+    'a slot that ends with the handshake of a WebSocket',
+    'incoming?.upgrade === true',
+    'incoming?.upgrade === 0',
+  ),
+  hono(
+    'a free slot of a client that has gone before',
+    'isPromise(admission) ? await admission : admission',
+    'await admission',
+  ),
+  web(
+    'a free slot of a client that has gone before',
+    'isPromise(admission) ? await admission : admission',
+    'await admission',
+  ),
   others('a reset of one limit that ends the renewal of others', 'isHeld || holdsSlots(decision)', 'isHeld'),
   guarded('a late renewal that is lost', 'this.#ask(operation, [], ended, late)', 'this.#ask(operation, [], ended)'),
   guarded(
