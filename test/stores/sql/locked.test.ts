@@ -28,7 +28,7 @@ interface Rival {
   /** Locks the row of a key, or inserts it, and keeps the transaction open. */
   lock(key: string): Promise<void>
   insert(key: string): Promise<void>
-  /** Locks the table, as `REINDEX` or `ALTER TABLE` does. */
+  /** Locks the table against writes, as `REINDEX` and `mysqldump` do. */
   lockTable(): Promise<void>
   end(): Promise<void>
 }
@@ -104,7 +104,7 @@ const kinds = {
             void (await connection.query(`SELECT 1 FROM ${table} WHERE \`key\` = ? FOR UPDATE`, [recordOf(key)])),
           insert: async (key) =>
             void (await connection.query(`INSERT INTO ${table} VALUES (?, NULL, 9000000000000)`, [recordOf(key)])),
-          lockTable: async () => void (await connection.query(`LOCK TABLES ${table} WRITE`)),
+          lockTable: async () => void (await connection.query(`LOCK TABLES ${table} READ`)),
           async end() {
             await connection.query('ROLLBACK; UNLOCK TABLES')
             connection.release()
@@ -217,6 +217,8 @@ describe.each(['postgres', 'mysql'] as const)('a table of %s that is locked', { 
     for (const key of ['a', 'b']) await limiter.consume(key)
     const rival = await world.rival()
     await rival.lockTable()
+    for (const key of ['a', 'new'])
+      await expect(limiterOn(within(200, world.store)).consume(key)).rejects.toMatchObject({ code: 'STORE_FAILED' })
     // Three decisions wait, some of them for keys that have no row.
     for (const key of ['a', 'new', 'b']) expect((await limiter.consume(key)).degraded).toBe('local')
     await vi.waitFor(() => expect(changes).toMatchObject([{ state: 'away' }]))
