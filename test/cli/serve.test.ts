@@ -95,6 +95,13 @@ describe('sluice serve', () => {
     expect(existsSync(file)).toBe(false)
   })
 
+  it('serves a socket file whose name is a number, and no port', async () => {
+    const serving = await startServe(program, ['rules.json', '--socket', '8080'])
+    expect(serving.where).toBe('./8080')
+    expect(statSync(join(program.home, '8080')).isSocket()).toBe(true)
+    await serving.end()
+  })
+
   it('takes over the socket file of a process that was killed, and no other file', async () => {
     const killed = await startServe(program, ['rules.json', '--socket', 'killed.sock'])
     await killed.end('SIGKILL')
@@ -163,6 +170,8 @@ describe('sluice serve', () => {
     [['rules.json', '--port', '70000'], 2, 'expected --port from 0 to 65535'],
     [['rules.json', '--port', ''], 2, 'expected --port from 0 to 65535'],
     [['rules.json', '--socket', 'a.sock', '--port', '1'], 2, 'expected --socket, or --port and --host'],
+    [['rules.json', '--socket', ''], 2, 'expected --socket with the name of a file'],
+    [['rules.json', '--socket', `${'a'.repeat(103)}é`], 2, 'of at most 103 bytes'],
     [['rules.json', '--on-outage', 'shut'], 2, 'onOutage: expected'],
     [['rules.json', '--headers', 'new'], 2, 'headers: expected'],
     [['rules.json', '--store', 'ftp://a'], 2, 'expected a URL such as redis://'],

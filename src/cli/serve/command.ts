@@ -96,12 +96,22 @@ function serviceOptions(values: Values): object {
 function addressIn({ port, host, socket }: Values): Address {
   if (socket !== undefined) {
     if (port !== undefined || host !== undefined) throw new Misuse('expected --socket, or --port and --host')
-    return { socket }
+    return { socket: socketFile(socket) }
   }
   const number = Number(port ?? 8080)
   if (!Number.isInteger(number) || number < 0 || number > 65_535 || port === '')
     throw new Misuse('expected --port from 0 to 65535')
   return { host: host ?? '127.0.0.1', port: number }
+}
+
+/** Bytes of the name of a socket file: macOS has room for 104 with the NUL at the end, Linux for 108. Node cuts a longer one off. */
+const LONGEST_NAME = 103
+
+function socketFile(name: string): string {
+  if (name === '' || Buffer.byteLength(name) > LONGEST_NAME)
+    throw new Misuse(`expected --socket with the name of a file, of at most ${LONGEST_NAME} bytes`)
+  // Node takes a number for a port, at which other machines reach the service.
+  return Number(name) >= 0 ? `./${name}` : name
 }
 
 /** Returns the tokens of the environment, or false for a service that only this machine reaches. */
