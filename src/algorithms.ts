@@ -1,6 +1,6 @@
 /**
- * All algorithms by their names. After this import, limits as plain data can name any of them. Factories such as `slidingWindowLog` bring their
- * own algorithm, and rules bring all, so they need no import.
+ * All algorithms by name. After this import, limits as plain data can name any of them. Factories such as `slidingWindowLog` register their own
+ * algorithm, and rules register all algorithms, so they do not need this import.
  *
  * @example
  * import 'sluice/algorithms'

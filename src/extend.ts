@@ -1,7 +1,6 @@
 /**
- * For authors of algorithms and of stores. The page on algorithms, `docs/extending/algorithm.md`, and the page on stores,
- * `docs/extending/store.md`, have complete examples. Adapters are made with `sluice/adapter`, and `sluice/testing` has the suites for
- * all three.
+ * For authors of algorithms and stores. `docs/extending/algorithm.md` and `docs/extending/store.md` have complete examples. Use
+ * `sluice/adapter` for adapters. `sluice/testing` has the test suites for all three.
  * @module
  */
 

@@ -1,6 +1,5 @@
 /**
- * For users of limits. Authors of algorithms and of stores import what they need from `sluice/extend`, and authors of adapters from
- * `sluice/adapter`.
+ * For users of limits. Authors of algorithms and stores use `sluice/extend`. Authors of adapters use `sluice/adapter`.
  * @module
  */
 

@@ -1,10 +1,10 @@
-// What `build/texts.mjs` reads. The file of a text is beside the module that imports it.
+// The modules that `build/texts.mjs` creates. The file of a text is beside the module that imports it.
 declare module '*?raw' {
   const text: string
   export default text
 }
 
-/** In a Worker. Older ones have no `waitUntil`. */
+/** The module in a Worker. Older runtimes have no `waitUntil`. */
 declare module 'cloudflare:workers' {
   export const waitUntil: ((work: Promise<unknown>) => void) | undefined
 }

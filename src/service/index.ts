@@ -1,5 +1,5 @@
 /**
- * Limits for services in other languages, which ask over HTTP. `npx sluice serve rules.yaml` is the same as a program.
+ * Limits over HTTP, for services in other languages. `npx sluice serve rules.yaml` is the same service as a program.
  *
  * @example
  * import { rulesFromFile } from 'sluice/rules'
@@ -23,21 +23,22 @@ export interface LimitsService {
   close(): void
 }
 
-/** Milliseconds for which a body may take. */
+/** The longest time for a body, in milliseconds. */
 const PATIENCE = 10_000
 
 /**
- * Decides for programs that ask over HTTP: services in other languages, and proxies.
+ * Decides over HTTP, for services in other languages and for proxies.
  *
- * - `POST /decide` with `{ input: { ip, method, path, headers?, attributes? } }` for rules, or `{ limiter, key, cost? }` for limiters. It answers with
- *   200, or 429, and with the headers and the body of a denial that adapters send.
+ * - `POST /decide` with `{ input: { ip, method, path, headers?, attributes? } }` for rules, or `{ limiter, key, cost? }` for limiters. The answer
+ *   has status 200 or 429. Its headers, and the body of a denial, are the same as from an adapter.
  * - `/check` and all paths below it, for rules: a proxy asks about one of its requests. See the guides for nginx and Envoy.
  * - `GET /metrics` in the text format of Prometheus, and `GET /health`, which needs no token.
  *
- * A body has at most 64 kB, and ten seconds. A message that cannot be read is a 400 with the code `INVALID_MESSAGE`. Slots of `concurrent` are held
- * until they expire, since nobody says when a request ends. The delay of a `leakyBucket` passes before the answer.
+ * A body has at most 64 kB, and must arrive within ten seconds. An invalid message is answered with status 400 and the code `INVALID_MESSAGE`.
+ * Slots of `concurrent` are held until they expire, because the service does not know when a request ends. The service waits for the delay of a
+ * `leakyBucket` before it answers.
  *
- * Throws `INVALID_OPTION`, also without a `token`, `UNKNOWN_OPTION`, and what `createLimiter` throws.
+ * Throws `INVALID_OPTION`, also without a `token`, `UNKNOWN_OPTION`, and the errors of `createLimiter`.
  * @example Bun.serve({ port: 8080, fetch: serveLimits({ rules: await rulesFromFile('rules.yaml'), token: process.env.SLUICE_TOKEN! }) })
  * @example serveLimits({ limiters: [createLimiter({ name: 'mails', keyer: String, limits: perMinute(100) })], token: false })
  */
@@ -65,7 +66,7 @@ function asked(request: Request): ServiceRequest {
   }
 }
 
-/** Reads a body of at most so many bytes. */
+/** Reads a body of at most `most` bytes. */
 async function bodyOf({ body }: Request, most: number): Promise<Uint8Array | 408 | 413> {
   if (body === null) return new Uint8Array()
   const reader = (body as ReadableStream<Uint8Array>).getReader()

@@ -7,12 +7,12 @@ import { type Fields, fields, invalid, list, natural, text } from '../util/messa
 /** The most bytes of a body. */
 export const MOST_BYTES = 65_536
 
-/** A question about a request, which rules answer. */
+/** A question about a request, for rules. */
 export interface InputQuestion {
   readonly input: RulesInput
 }
 
-/** A question about a key, which a limiter answers. */
+/** A question about a key, for a limiter. */
 export interface KeyQuestion {
   readonly limiter: string
   readonly key: Key | readonly Key[]
@@ -57,9 +57,10 @@ export function keyQuestion(message: unknown, limiters: readonly string[]): KeyQ
 const HEADERS = { uri: 'x-original-uri', method: 'x-original-method' } as const
 
 /**
- * Reads the question of a proxy about one of its requests. At `/check`, headers have the path and the method (nginx). Below it, they are those of the
- * request itself (Envoy), and such headers, which its client may have written, are not read. Throws `INVALID_MESSAGE`.
- * @param below what follows `/check`, with the query
+ * Reads the question of a proxy about one of its requests. At `/check`, the path and the method are in headers (nginx). Below `/check`, they are
+ * the path and the method of the request itself (Envoy). Then these headers are not read, because the client may have written them.
+ * Throws `INVALID_MESSAGE`.
+ * @param below the path after `/check`, with the query
  */
 export function checkQuestion(
   method: string,
@@ -88,7 +89,7 @@ export function denyStatus(below: string): number | undefined {
     : invalid('deny', 'a status from 400 to 599', given)
 }
 
-/** Returns the own properties of an object with no others than these: a misspelled one would leave clients unlimited. */
+/** Returns the own properties of an object. Refuses unknown names, because a misspelled name could leave clients unlimited. */
 function known(path: string, given: unknown, names: readonly string[]): Fields {
   const found = fields(path, given)
   for (const name of Object.keys(found)) if (!names.includes(name)) invalid(path, `only ${names.join(', ')}`, name)
@@ -124,7 +125,7 @@ function attributesIn(given: unknown): Fields {
   return attributes
 }
 
-/** A list is the key of several parts: see `keyers`. */
+/** Reads a key. A list is a key with several parts: see `keyers`. */
 function keyIn(given: unknown): Key | readonly Key[] {
   if (!Array.isArray(given)) return keyPart(given)
   return given.length === 0

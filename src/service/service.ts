@@ -26,39 +26,40 @@ import {
 } from './questions.ts'
 import { tokenCheck } from './token.ts'
 
-/** What decides: rules, as in `createLimiter({ rules })`, or limiters by their names. */
+/** The source of decisions: rules, as in `createLimiter({ rules })`, or limiters with names. */
 export type ServiceSource =
   | (RulesLimiterOptions<RulesInput> & { readonly limiters?: never })
   | {
-      /** The limiters that clients ask by their names, each with one key. */
+      /** The limiters that clients can name. Each has one key. */
       readonly limiters: readonly Limiter<never>[]
       readonly rules?: never
     }
 
-/** The options of a service, in addition to what decides. */
+/** The options of a service, in addition to the source of decisions. */
 export interface ServiceOptions extends HeaderOptions {
   /**
-   * What clients send as `Authorization: Bearer …`: a text of at least 16 characters from a random source, or a list while it changes. False if
-   * nobody else reaches the service, such as at a socket file. `undefined`, as of an environment variable that is not set, is `INVALID_OPTION`.
+   * The token that clients send as `Authorization: Bearer …`: at least 16 characters from a random source. A list of tokens is for the time of a
+   * change. False if nobody else can reach the service, for example at a socket file. `undefined`, such as the value of an environment variable
+   * that is not set, throws `INVALID_OPTION`.
    * @example serveLimits({ rules, token: process.env.SLUICE_TOKEN! })
    */
   readonly token: string | readonly string[] | false
-  /** How requests are decided while the store does not answer, as in adapters. Default: `'local'`. */
+  /** How requests are decided while the store does not answer. The same as in adapters. Default: `'local'`. */
   readonly onOutage?: Degraded
-  /** The header in which a proxy writes the address of its client, for `/check`. Only the proxy may write it. Default `'x-real-ip'`. */
+  /** The header for `/check` in which a proxy writes the address of its client. Only the proxy may set it. Default `'x-real-ip'`. */
   readonly addressHeader?: string
 }
 
 const OPTIONS = ['limiters', ...LIMITER_OPTIONS, 'onDecision', 'headers', 'headerNames', 'unit', 'partitionKey']
 const OWN_OPTIONS = ['token', 'onOutage', 'addressHeader']
 
-/** A request to the service, whatever server has received it. */
+/** A request to the service, from any kind of server. */
 export interface ServiceRequest {
   readonly method: string
   /** The path and the query. */
   readonly target: string
   readonly headers: HeadersByName
-  /** Returns the body, or why it was not read: 413 for one of more than so many bytes, 408 for one that takes too long. */
+  /** Returns the body. Returns 413 for a body of more than `most` bytes, and 408 for a body that takes too long. */
   body(most: number): Promise<Uint8Array | 408 | 413>
 }
 
@@ -73,16 +74,16 @@ type Decide = (message: unknown) => Promise<Decision>
 const JSON_TYPE = 'application/json'
 const NO_STORE = { 'Cache-Control': 'no-store' } as const
 
-/** The errors that are mistakes of a client. */
+/** The codes of errors that a client has caused. */
 const OF_CLIENTS: ReadonlySet<string> = new Set(['INVALID_MESSAGE', 'INVALID_COST', 'INVALID_KEY'])
 
-/** Decides for programs that ask over HTTP. */
+/** Decides over HTTP. */
 export class Service {
   readonly #isKnown: (authorization: string | undefined) => boolean
   readonly #config: HeaderConfig
   readonly #options: HeaderOptions
   readonly #addressHeader: string
-  /** Decides about the input of rules. Absent for limiters. */
+  /** The limiter with rules. Absent for limiters with names. */
   readonly #rules: Limiter<RulesInput> | undefined
   readonly #decide: Decide
   readonly #registry = new TextRegistry()
@@ -91,7 +92,7 @@ export class Service {
   readonly #warn = rareWarning('SLUICE_SERVICE')
   #isClosed = false
 
-  /** Throws `INVALID_OPTION`, `UNKNOWN_OPTION`, and what `createLimiter` throws. */
+  /** Throws `INVALID_OPTION`, `UNKNOWN_OPTION`, and the errors of `createLimiter`. */
   constructor(given: ServiceSource & ServiceOptions) {
     const options = knownOptions('serveLimits', given, [...OPTIONS, ...OWN_OPTIONS])
     const { token, onOutage, addressHeader = 'x-real-ip', headers, headerNames, unit, partitionKey } = options
@@ -119,7 +120,7 @@ export class Service {
     this.#metrics.close()
   }
 
-  /** Answers a request. Rejects only if its body cannot be read, such as when its client has gone. */
+  /** Answers a request. Rejects only if the body cannot be read, for example because the client has disconnected. */
   async answer(request: ServiceRequest): Promise<ServiceAnswer> {
     const { method, headers } = request
     const path = pathOf(request.target)
@@ -149,14 +150,14 @@ export class Service {
     }
   }
 
-  /** What failed is not for clients: it may name servers and keys. */
+  /** Answers with status 500. Clients do not see the reason, because it may name servers and keys. */
   #failed({ method }: ServiceRequest, reason: string, code?: string): ServiceAnswer {
     this.#warn(() => `The service could not decide about a request (${method}). ${reason}`)
     return problem(500, 'The service could not decide.', {}, code === undefined ? {} : { code })
   }
 
   async #answerBody(request: ServiceRequest): Promise<ServiceAnswer> {
-    // A page of another site can send texts and forms without a preflight, but no JSON.
+    // A page of another site can send texts and forms without a preflight, but not JSON.
     if (!isJson(textIn(request.headers['content-type']))) return problem(415, `Send the body as ${JSON_TYPE}.`)
     const bytes = await request.body(MOST_BYTES)
     if (bytes === 413) return problem(413, `A body has at most ${MOST_BYTES} bytes.`)
@@ -181,7 +182,7 @@ export class Service {
     return { status: 200, headers: { ...plainHeaders(decision, this.#config), ...NO_STORE }, body: '' }
   }
 
-  /** Rules do not see the token of the service, which is the same for all clients. */
+  /** Returns the headers for the rules, without the token of the service. */
   #visible(headers: HeadersByName): HeadersByName {
     return this.#hasToken ? { ...headers, authorization: undefined } : headers
   }
@@ -191,7 +192,7 @@ export class Service {
   }
 }
 
-/** Thrown by a body whose client has gone: nobody reads an answer. */
+/** Thrown while a body is read, if the client has disconnected. No answer is needed. */
 export class ClientGone extends Error {}
 
 function limiterOf(options: ServiceSource): Limiter<RulesInput> {
@@ -224,12 +225,12 @@ function decideByKey(given: readonly Limiter<never>[], onOutage: Degraded | unde
   }
 }
 
-/** Waits as an adapter does, for a `leakyBucket`. */
+/** Waits for the delay of a decision, such as the delay of a `leakyBucket`. */
 async function delayed({ delay }: Decision): Promise<void> {
   if (delay > 0) await new Promise<void>((resolve) => void sleep(delay, resolve))
 }
 
-/** Returns the path without the query. Everything below `/check` is one place: the rest is the path of a request. */
+/** Returns the path without the query. For every path below `/check` it returns `/check`: the rest is the path of a request. */
 function pathOf(target: string): string {
   return /^\/check(?:[/?]|$)/.test(target) ? '/check' : target.split('?', 1)[0]!
 }
@@ -238,7 +239,7 @@ function isRead(method: string): boolean {
   return method === 'GET' || method === 'HEAD'
 }
 
-/** A header that a client has sent twice is a list. */
+/** Returns the text of a header. A header that was sent twice is a list and has no text. */
 function textIn(header: string | readonly string[] | undefined): string | undefined {
   return typeof header === 'string' ? header : undefined
 }
@@ -277,7 +278,7 @@ const TITLES: Readonly<Record<number, string>> = {
   503: 'Service Unavailable',
 }
 
-/** Returns an answer that is no decision, as problem details. */
+/** Returns an answer that is not a decision, as problem details. */
 function problem(
   status: number,
   detail: string,

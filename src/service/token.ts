@@ -2,15 +2,15 @@ import { SluiceError } from '../util/errors.ts'
 import { isEqualText } from '../util/equal-text.ts'
 import { sha256 } from '../util/sha256.ts'
 
-/** The characters of a token, at least, and how many tokens there may be. */
+/** The least number of characters in a token, and the largest number of tokens. */
 const SHORTEST = 16
 const MOST = 10
-/** Longer headers have no token. */
+/** Longer headers are not read. */
 const LONGEST_HEADER = 1024
 
 /**
- * Returns a function that is true for an `Authorization` with one of the tokens. Its time does not depend on how much of a token is right: digests are
- * compared as wholes. Throws `INVALID_OPTION`, which does not show a token.
+ * Returns a function that is true for an `Authorization` with one of the tokens. Whole digests are compared, so the time does not show how
+ * much of a token is right. Throws `INVALID_OPTION`. The error does not show a token.
  */
 export function tokenCheck(given: unknown): (authorization: string | undefined) => boolean {
   if (given === false) return () => true
@@ -33,7 +33,7 @@ export function tokenCheck(given: unknown): (authorization: string | undefined) 
 
 const encoder = new TextEncoder()
 
-/** A character for each byte. */
+/** Returns the SHA-256 of a token as a text, with one character for each byte. */
 function digestOf(token: string): string {
   return String.fromCharCode(...sha256(encoder.encode(token)))
 }

@@ -1,15 +1,15 @@
 import { sha256 } from './sha256.ts'
 
-/** Keys of more characters are replaced by their hash. */
+/** Keys with more characters are replaced by their hash. */
 const LONGEST = 64
 const PREFIX = 'sha256:'
-/** The most characters of a key in a store: a bounded key, which has a prefix for preflights. */
+/** The most characters of a key in a store: a bounded key, with a prefix for preflights. */
 export const LONGEST_STORED = 128
 
 /**
  * Returns a key of at most 64 characters: the key itself, or `sha256:` and its SHA-256 in hexadecimal, cut to 160 bits. A
- * key that begins with `sha256:` is hashed, too, so that no client can write the hash of another key. Two long keys with
- * one hash would share their counts; finding such a pair takes about 2^80 attempts.
+ * key that begins with `sha256:` is also hashed, so that no client can write the hash of another key. Two long keys with
+ * the same hash would share their counts. Finding such a pair takes about 2^80 attempts.
  * @example boundedKey('203.0.113.7') // '203.0.113.7'
  */
 export function boundedKey(key: string): string {
@@ -22,7 +22,10 @@ function hashed(key: string): string {
 
 const encoder = new TextEncoder()
 
-/** UTF-8, or UTF-16 behind a mark for a text that has no UTF-8: lone surrogates must not make two keys equal. No UTF-8 has the byte 255. */
+/**
+ * Returns a text in UTF-8. A text with lone surrogates has no UTF-8, and different texts must not become equal: it is UTF-16 after a mark. The
+ * mark has the byte 255, which UTF-8 never contains.
+ */
 function encode(key: string): Uint8Array {
   if ((key as string & { isWellFormed(): boolean }).isWellFormed()) return encoder.encode(key)
   const bytes = new DataView(new ArrayBuffer(2 + 2 * key.length))
@@ -37,12 +40,12 @@ function hexadecimal(bytes: Uint8Array): string {
   return text
 }
 
-/** V8 copies shorter parts of a text by itself. */
+/** V8 always copies shorter parts of a text. */
 const SHORTEST_SHARED = 13
 
 /**
- * Returns a copy of a text that shares no memory with others. A part of a header keeps the whole header in memory: 15 kB for
- * a key of 32 characters, measured. Joining and cutting makes V8 write a new text.
+ * Returns a copy of a text that shares no memory with other texts. Without a copy, a part of a header keeps the whole header in memory:
+ * measured 15 kB for a key of 32 characters. To join and cut the text makes V8 write a new one.
  */
 export function copyText(text: string): string {
   return text.length < SHORTEST_SHARED ? text : ` ${text}`.slice(1)

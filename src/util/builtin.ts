@@ -1,5 +1,5 @@
 /**
- * Returns a module of Node, such as `node:crypto`; `undefined` where the runtime has none. Code that a Worker loads imports no such
+ * Returns a module of Node, such as `node:crypto`, or `undefined` if the runtime does not have it. Code for a Worker must not import such a
  * module statically: without `nodejs_compat` the Worker would not start.
  */
 export function builtin(name: string): unknown {

@@ -1,7 +1,7 @@
 import { SluiceError } from './errors.ts'
 import { refuse } from './validate.ts'
 
-/** A unit of the calendar: how a window names it, the milliseconds of the longest one, and the part of a date that it steps. */
+/** A unit of the calendar: its text in a window, the milliseconds of the longest one, and the step from one unit to the next. */
 export interface CalendarUnit {
   readonly text: '1d' | '1w' | '1mo' | '1y'
   readonly longest: number
@@ -16,13 +16,13 @@ const UNITS: readonly CalendarUnit[] = [
 ]
 const DAY = 86_400_000
 
-/** Returns the unit of a window, which is its text or the milliseconds of the longest one. */
+/** Returns the unit for a window. The window is the text of the unit, or the milliseconds of the longest one. */
 export function calendarUnit(window: unknown): CalendarUnit {
   const unit = UNITS.find(({ text, longest }) => text === window || longest === window)
   return unit ?? refuse('window', "'1d', '1w', '1mo' or '1y' with anchor: 'calendar'", window)
 }
 
-/** The windows of a calendar near a time: when the one before it starts, and how long three of them last. In epoch seconds. */
+/** Three windows of a calendar near a time: the start of the first one in epoch seconds, and the length of each in seconds. */
 export interface CalendarWindows {
   readonly first: number
   readonly before: number
@@ -30,7 +30,7 @@ export interface CalendarWindows {
   readonly after: number
 }
 
-/** The zones and units whose windows are remembered. There are about 600 zones; their names have many spellings. */
+/** The largest number of remembered pairs of zone and unit. There are about 600 zones, and many spellings of their names. */
 const MOST_REMEMBERED = 1000
 const formats = new Map<string, Intl.DateTimeFormat>()
 const remembered = new Map<string, CalendarWindows>()
@@ -45,8 +45,8 @@ export function checkedTimeZone(zone: unknown): string {
 const EXPECTED_ZONE = "a time zone such as 'Europe/Berlin' or 'UTC'"
 
 /**
- * Returns the windows near a time in epoch milliseconds. Days start with their first moment: midnight, or the end of a gap in which the
- * clocks skip it. Weeks start on Monday, months and years on their first day.
+ * Returns the windows near a time in epoch milliseconds. A day starts at midnight. If the clocks skip midnight, it starts at the end of
+ * this gap. Weeks start on Monday, months and years on their first day.
  */
 export function calendarWindows(zone: string, unit: CalendarUnit, time: number): CalendarWindows {
   const id = `${unit.text} ${zone}`
@@ -61,7 +61,7 @@ export function calendarWindows(zone: string, unit: CalendarUnit, time: number):
 function findWindows(format: Intl.DateTimeFormat, unit: CalendarUnit, time: number): CalendarWindows {
   const date = startDate(unit, localTime(format, time))
   const starts: number[] = []
-  // A zone can skip a whole day, which then is no window.
+  // A zone can skip a whole day. This day is then not a window.
   for (let i = -3; i <= 4; i++) {
     const start = startOfDay(format, stepped(date, unit, i))
     if (starts.at(-1) !== start) starts.push(start)
@@ -71,7 +71,7 @@ function findWindows(format: Intl.DateTimeFormat, unit: CalendarUnit, time: numb
   return { first: first!, before: second! - first!, current: third! - second!, after: fourth! - third! }
 }
 
-/** Returns the date on which the window with a local time starts. Both are written as if they were in UTC. */
+/** Returns the start date of the window that contains a local time. Both are written as if they were in UTC. */
 function startDate({ text }: CalendarUnit, local: number): Date {
   const date = new Date(Math.floor(local / DAY) * DAY)
   if (text === '1w') date.setUTCDate(date.getUTCDate() - ((date.getUTCDay() + 6) % 7))
@@ -87,7 +87,7 @@ function stepped(from: Date, { step: [years, months, days] }: CalendarUnit, time
   return date.setUTCDate(date.getUTCDate() + days * times)
 }
 
-/** Returns the first moment of a local date: the earlier of two midnights, or the end of a gap without one. */
+/** Returns the first moment of a local date: the earlier of two midnights, or the end of a gap that skips midnight. */
 function startOfDay(format: Intl.DateTimeFormat, midnight: number): number {
   const before = offsetAt(format, midnight - DAY)
   const after = offsetAt(format, midnight + DAY)
@@ -97,7 +97,7 @@ function startOfDay(format: Intl.DateTimeFormat, midnight: number): number {
   return changeOfOffset(format, midnight - DAY, midnight + DAY, before)
 }
 
-/** Returns the first second at which a zone no longer has an offset. */
+/** Returns the first time, in whole seconds, at which a zone no longer has this offset. */
 function changeOfOffset(format: Intl.DateTimeFormat, from: number, until: number, offset: number): number {
   let [low, high] = [from / 1000, until / 1000]
   while (high - low > 1) {

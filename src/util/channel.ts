@@ -11,7 +11,7 @@ export interface Channel<Message extends object> {
 
 const silent: Channel<never> = { hasSubscribers: false, publish() {}, subscribe() {}, unsubscribe() {} }
 
-/** Returns the channel of a name. Where the runtime has no `node:diagnostics_channel`, there are no subscribers. */
+/** Returns the channel with a name. If the runtime has no `node:diagnostics_channel`, the channel never has subscribers. */
 export function channel<Message extends object>(name: string): Channel<Message> {
   const channels = builtin('node:diagnostics_channel') as { channel(name: string): object } | undefined
   const made = channels?.channel(name)

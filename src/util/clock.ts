@@ -10,7 +10,7 @@ export interface Clock {
   /** Returns epoch milliseconds, fractions allowed. */
   now(): number
   /**
-   * Calls `wake` once `ms` milliseconds have passed on this clock, and returns a function that cancels it. Waits and delays
+   * Calls `wake` when `ms` milliseconds have passed on this clock. Returns a function that cancels the call. Waits and delays
    * use it. Default: the timers of the platform.
    */
   after?(ms: number, wake: () => void): () => void
@@ -27,8 +27,8 @@ const { process: host } = globalThis as { readonly process?: Host }
 const origin = typeof host?.hrtime === 'function' ? epoch() - sinceOrigin() : 0
 
 /**
- * Returns epoch microseconds that never step back. `process.hrtime` costs less than `performance.now`, which other runtimes
- * have. If the time origin is 0, the time does not move before the first request, so `process.hrtime` is not used.
+ * Returns epoch microseconds that never step back. `process.hrtime` is faster than `performance.now`, which is for runtimes without it. If
+ * the time origin is 0, the time does not move before the first request, so `process.hrtime` is not used.
  */
 const steady: () => number = origin > 0 && performance.timeOrigin > 0 ? () => origin + sinceOrigin() : epoch
 
@@ -41,7 +41,7 @@ function epoch(): number {
   return Math.round((performance.timeOrigin + performance.now()) * 1000)
 }
 
-/** Epoch milliseconds that never step back, whatever happens to the wall clock. */
+/** Epoch milliseconds that never step back, even if the wall clock does. */
 export const steadyClock: Clock = {
   now: () => steady() / 1000,
 }
@@ -52,12 +52,11 @@ export function clockGiven(given: Clock): Clock {
   return isClock ? given : refuse('clock', 'an object with now(), as Date is', given)
 }
 
-/** Epoch milliseconds of the year 5138. A clock in microseconds passed it long ago. */
+/** Epoch milliseconds of the year 5138. A larger time is in microseconds by mistake. */
 const LATEST = 1e14
 
 /**
- * Returns a clock's time in whole microseconds. Throws `INVALID_CLOCK` if the clock returns no time, or
- * microseconds by mistake.
+ * Returns the time of a clock in whole microseconds. Throws `INVALID_CLOCK` if the clock does not return a time in milliseconds.
  */
 export function microseconds(clock: Clock): number {
   return clock === steadyClock ? steady() : timeOf(clock)
@@ -69,12 +68,12 @@ function timeOf(clock: Clock): number {
   throw new SluiceError('INVALID_CLOCK', `clock.now(): expected milliseconds since 1970, got ${shown(ms)}`)
 }
 
-/** The longest time a platform timer can be set to. A longer one would fire at once. */
+/** The longest time of a platform timer. A longer timer would fire at once. */
 const LONGEST = 2 ** 31 - 1
 
 /**
- * Calls `wake` once `ms` milliseconds have passed, however many. A clock that has its own timers measures them. Throws `INVALID_CLOCK` if
- * such a clock returns no function that cancels the timer.
+ * Calls `wake` when `ms` milliseconds have passed. `ms` may be longer than the longest platform timer. If the clock has its own timers, they
+ * are used. Throws `INVALID_CLOCK` if such a clock does not return a function that cancels the timer.
  * @returns a function that cancels the timer, and never throws
  */
 export function sleep(ms: number, wake: () => void, clock?: Clock): () => void {
@@ -98,7 +97,7 @@ function cancelOf(given: unknown): () => void {
 }
 
 /**
- * Calls `wake` once `ms` milliseconds have passed, unless the process ends before: the timer does not keep it alive.
+ * Calls `wake` when `ms` milliseconds have passed. The timer does not keep the process alive.
  * @returns a function that cancels the timer
  */
 export function background(ms: number, wake: () => void): () => void {

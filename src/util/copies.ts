@@ -8,14 +8,14 @@ const REGISTRY = Symbol.for(`sluice ${VERSION}`)
 type Registry = Map<string, object>
 
 /**
- * Returns the value of a name, made once for all copies of this version in the process, such as the ES modules and the CommonJS
- * modules of the package. So the copies know what the others have made. Each copy has its own where `globalThis` takes no property.
+ * Returns the value with a name. The value is created once for all copies of this version in the process, such as the ES modules and the
+ * CommonJS modules of the package. If `globalThis` cannot be extended, each copy has its own value.
  */
 export function shared<Value extends object>(name: string, make: () => Value): Value {
   return madeOnce(sharedRegistry(), name, make) as Value
 }
 
-/** Returns what a map has under a key. Makes it if there is nothing. */
+/** Returns the value of a key in a map. Creates it if the map does not have it. */
 export function madeOnce<Key, Value>(
   map: { get(key: Key): Value | undefined; set(key: Key, value: Value): unknown },
   key: Key,
@@ -36,19 +36,19 @@ function sharedRegistry(): Registry {
 }
 
 /**
- * Marks the instances of a class with the version of the package. A constructor calls it where a bundle should not have a class that it does not
- * use: again changes nothing.
+ * Marks the instances of a class with the version of the package. Some constructors call this, so that a bundle can leave an unused class out.
+ * A second call changes nothing.
  */
 export function brand(type: { readonly prototype: object }, name: symbol): void {
   Object.defineProperty(type.prototype, name, { value: VERSION })
 }
 
-/** Returns true for a value whose brand is the version of this package: this copy or another one made it. */
+/** Returns true if a value was made by this version of the package, in this copy or in another copy. */
 export function hasBrand(value: unknown, name: symbol): boolean {
   return versionOf(value, name) === VERSION
 }
 
-/** Throws `VERSION_MISMATCH` for a value that another version of this package made. Its inside may be different. */
+/** Throws `VERSION_MISMATCH` for a value that another version of this package made. Its private fields may be different. */
 export function refuseOtherVersion(option: string, value: unknown, name: symbol): void {
   const version = versionOf(value, name)
   if (version === undefined || version === VERSION) return
@@ -63,8 +63,8 @@ function versionOf(value: unknown, name: symbol): string | undefined {
 }
 
 /**
- * Values by name. Each is kept as long as something else refers to it, so names made from user data do not accumulate. A
- * runtime without `WeakRef` keeps all of them.
+ * Values by name. A value is kept as long as something else refers to it, so names made from user data do not accumulate. A
+ * runtime without `WeakRef` keeps all values.
  */
 export class WeakValues<Value extends object> {
   readonly #values = new Map<string, { deref(): Value | undefined }>()
@@ -80,7 +80,7 @@ export class WeakValues<Value extends object> {
     this.#collected?.register(value, name)
   }
 
-  /** Returns the value of a name. Makes it if there is none. */
+  /** Returns the value with a name. Creates it if there is none. */
   of(name: string, make: () => Value): Value {
     return madeOnce(this, name, make)
   }
@@ -93,7 +93,7 @@ export class WeakValues<Value extends object> {
     return this.#values.keys()
   }
 
-  /** The name may have another value by now. */
+  /** Deletes the name of a collected value, unless the name has a new value. */
   #forget(name: string): void {
     if (this.get(name) === undefined) this.#values.delete(name)
   }

@@ -52,7 +52,7 @@ export function durationText(short: string): string {
     : counted(Number(digits), word)
 }
 
-/** How many of each unit are one of the next. */
+/** How many of each unit make one of the next unit. */
 const STEPS = [
   { word: 'second', size: 60 },
   { word: 'minute', size: 60 },
@@ -60,8 +60,8 @@ const STEPS = [
 ]
 
 /**
- * Writes whole seconds in the one unit that a person would use, rounded up: below two minutes in seconds, below two hours in minutes, below
- * two days in hours.
+ * Writes whole seconds in one unit, rounded up: below two minutes in seconds, below two hours in minutes, below two days in hours, and
+ * otherwise in days.
  * @example roundedDuration(899) // '15 minutes'
  */
 export function roundedDuration(seconds: number): string {
@@ -98,7 +98,7 @@ export function roughDuration(ms: number): string {
   return rest === 0 ? whole : `${whole} ${rest} ${columnSymbol(next)}`
 }
 
-/** In a table, `m` could be read as metres. */
+/** Returns the symbol of a unit in a table, where `m` could be read as metres. */
 function columnSymbol({ symbol }: Unit): string {
   return symbol === 'm' ? 'min' : symbol
 }

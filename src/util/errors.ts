@@ -41,13 +41,13 @@ export type SluiceErrorCode =
 
 const BRAND = Symbol.for('sluice.SluiceError')
 
-/** Returns where a code is explained: a file of the installed package, and a heading in it. */
+/** Returns the place that explains a code: a file of the installed package, and a heading in this file. */
 export function helpFor(code: string): string {
   return `sluice/docs/reference/errors-and-warnings.md#${code.toLowerCase()}`
 }
 
 /**
- * The one error class of this package: a mistake in the code or a fault of a store, never a denial. Its message ends with the
+ * The only error class of this package: a mistake in the code or a fault of a store, never a denial. Its message ends with the
  * place in the documentation that explains it. `instanceof` is also true for an error of another copy of the package,
  * such as its CommonJS modules.
  * @example
@@ -76,7 +76,7 @@ export class SluiceError extends Error {
 
 Object.defineProperty(SluiceError.prototype, BRAND, { value: true })
 
-/** Returns the message of an error without the place in the documentation, for a message that quotes it. */
+/** Returns the message of an error without the place in the documentation. For a message that quotes the error. */
 export function reasonOf(error: SluiceError): string {
   return error.message.slice(0, -` (${helpFor(error.code)})`.length)
 }
@@ -88,17 +88,17 @@ const STORE_CODES: ReadonlySet<SluiceErrorCode> = new Set([
   'STORE_REJECTED',
 ])
 
-/** True for an error of a store. Its message may name servers and keys, so it is not for clients. */
+/** Returns true for an error of a store. Its message may name servers and keys, so clients must not see it. */
 export function isStoreError(error: unknown): error is SluiceError {
   return error instanceof SluiceError && STORE_CODES.has(error.code)
 }
 
-/** Like `shown`, but never shows a string: it may contain a password. */
+/** Describes a value as `shown` does, but never shows a string: it may contain a password. */
 export function veiled(value: unknown): string {
   return typeof value === 'string' ? 'a string' : shown(value)
 }
 
-/** Returns what was thrown as a text, for a warning. Never throws: an object may have no text. */
+/** Returns a thrown value as a text, for a warning. Never throws, also for an object that cannot be converted to a text. */
 export function textOf(thrown: unknown): string {
   try {
     return String(thrown)
@@ -107,12 +107,12 @@ export function textOf(thrown: unknown): string {
   }
 }
 
-/** Returns the message of an error, or what was thrown as a text. */
+/** Returns the message of an error, or any other thrown value as a text. */
 export function messageOf(thrown: unknown): string {
   return textOf((thrown as Error | undefined)?.message || thrown)
 }
 
-/** Returns why something failed: the reason of an error of the package, or the message of another one. */
+/** Returns the reason of a failure: the message of an error, without the place in the documentation. */
 export function whyOf(thrown: unknown): string {
   return thrown instanceof SluiceError ? reasonOf(thrown) : messageOf(thrown)
 }
@@ -123,8 +123,8 @@ export function withoutStop(text: string): string {
 }
 
 /**
- * Describes a value for an error message: short and unambiguous. Never throws. A promise that is refused gets a handler here, since
- * nothing else waits for it.
+ * Describes a value for an error message: short and unambiguous. Never throws. If the value is a promise, its rejection is handled here,
+ * because nothing else waits for it.
  */
 export function shown(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value)

@@ -1,12 +1,12 @@
 /** A value, or a promise of it. */
 export type MaybePromise<T> = T | Promise<T>
 
-/** True for a promise, and for any other object with the method `then`. Use it with `Promise.resolve`: only `then` is known to exist. */
+/** Returns true for a promise and for any other object with a method `then`. Use `Promise.resolve` on it: it may have no other method. */
 export function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
   return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
 }
 
-/** Calls `next` with a value: at once, or when its promise resolves. */
+/** Calls `next` with a value: at once, or when the promise resolves. */
 export function chain<T, Result>(
   value: MaybePromise<T>,
   next: (value: T) => MaybePromise<Result>,
@@ -15,9 +15,9 @@ export function chain<T, Result>(
 }
 
 /**
- * Calls a function for each item and returns all results: at once if none is a promise. All functions of the user that are called for one
- * decision are called through it. If a call throws after an earlier one has returned a promise, the result rejects with the error. So each
- * promise has a handler: one that rejects later does not end the process.
+ * Calls a function for each item and returns all results: at once if none is a promise. All user functions for one decision are called
+ * with it. If a call throws after an earlier call has returned a promise, the result rejects with the error. So each promise has a
+ * handler, and a later rejection does not end the process.
  */
 export function collect<Item, T>(
   items: readonly Item[],
@@ -39,7 +39,7 @@ export function collect<Item, T>(
   return isPending ? Promise.all(results) : (results as T[])
 }
 
-/** Calls a function whose result nothing waits for. What it throws, or its promise rejects with, goes to `failed`. */
+/** Calls a function and does not wait for its result. `failed` receives an error that it throws, or that its promise rejects with. */
 export function detached(call: () => unknown, failed: (error: unknown) => void): void {
   try {
     const result = call()
@@ -49,14 +49,14 @@ export function detached(call: () => unknown, failed: (error: unknown) => void):
   }
 }
 
-/** Returns true for a promise that is refused, and handles its rejection: without a handler it would end the process. Never throws. */
+/** Returns true for a promise, and handles its rejection. Otherwise the rejection would end the process. Never throws. */
 export function disown(refused: unknown): boolean {
   try {
     if (!isPromise(refused)) return false
     Promise.resolve(refused).catch(() => undefined)
     return true
   } catch {
-    // Reading `then` throws.
+    // The property `then` has thrown.
     return false
   }
 }

@@ -1,10 +1,10 @@
 import { shown, SluiceError } from './errors.ts'
 import { ownOptions } from './validate.ts'
 
-// What a part of a message must be. Anybody may have written the message. Each function throws `INVALID_MESSAGE` with the path of the part, what was
-// expected and what was given.
+// Checks of the parts of a message. The message may come from anybody. Each function throws `INVALID_MESSAGE` with the path of the part, the
+// expected value and the given value.
 
-/** The own properties of an object that anybody may have written. */
+/** The own properties of an object in a message. */
 export type Fields = Readonly<Record<string, unknown>>
 
 /** Returns the own properties of an object. */
@@ -34,13 +34,13 @@ export function natural(path: string, given: unknown): number {
   return whole(path, given) >= 0 ? (given as number) : invalid(path, 'a whole number from 0', given)
 }
 
-/** A number of units, such as those of `exponential`, which are no whole numbers. */
+/** Checks a number of units. Units of `exponential` are not whole numbers. */
 export function finite(path: string, given: unknown): number {
   const isUnits = typeof given === 'number' && Math.abs(given) <= Number.MAX_SAFE_INTEGER
   return isUnits ? given : invalid(path, 'a number', given)
 }
 
-/** A number from 0, such as milliseconds. */
+/** Checks a number from 0, such as milliseconds. */
 export function amount(path: string, given: unknown): number {
   const isAmount = typeof given === 'number' && given >= 0 && given <= Number.MAX_SAFE_INTEGER
   return isAmount ? given : invalid(path, 'a number from 0', given)

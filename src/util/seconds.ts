@@ -6,7 +6,7 @@ export function wholeSeconds(ms: number): number {
   return ms > 1e-6 ? Math.min(Math.ceil((ms - 1e-6) / 1000), MAX_HEADER_INTEGER) : 0
 }
 
-/** Rounds milliseconds up as `wholeSeconds` does. */
+/** Rounds milliseconds up to whole milliseconds, with the rules of `wholeSeconds`. */
 export function wholeMilliseconds(ms: number): number {
   return ms > 1e-6 ? Math.min(Math.ceil(ms - 1e-6), MAX_HEADER_INTEGER) : 0
 }

@@ -1,6 +1,6 @@
 /**
- * Returns a function that adds a listener to a target, and returns a function that removes it. All listeners of a target share one
- * that is registered with `add`: Node warns of many. Each call needs its own listener.
+ * Returns a function that adds a listener to a target. That function returns a function that removes the listener. All listeners of a target
+ * share one registered listener, because Node warns if there are many. Each call needs its own listener function.
  * @example const onAbort = sharedListener<AbortSignal>((signal, call) => signal.addEventListener('abort', call), …)
  */
 export function sharedListener<Target extends object>(

@@ -3,7 +3,7 @@ import { parseDuration } from './duration.ts'
 import { shown, SluiceError } from './errors.ts'
 import { disown } from './maybe-promise.ts'
 
-/** An option of this package, its names in other rate limiters or in the wrong place, and how to write it. `*` is the name that was given. */
+/** An option of this package, its names in other rate limiters or in other places, and how to write it. `*` stands for the given name. */
 type Equal = readonly [option: string, theirs: string, written?: string]
 
 const LIMITERS = '{ limiters: [{ keyer, limits }, { keyer, limits }] }'
@@ -52,18 +52,18 @@ const EQUALS: readonly Equal[] = [
   ['store', 'redis storeClient client storage driver db', 'store: redisStore(client)'],
 ]
 
-/** Returns what to write for an option of another rate limiter, if one of the `known` options is its equal. */
+/** Returns what to write in place of an option of another rate limiter, if one of the `known` options means the same. */
 function equalOf(name: string, known: readonly string[]): string | undefined {
   const equal = EQUALS.find(([option, theirs]) => known.includes(option) && theirs.split(' ').includes(name))
   return equal && (equal[2] ?? equal[0]).replace('*', name)
 }
 
-/** Throws `INVALID_OPTION` with what was expected and what was given. */
+/** Throws `INVALID_OPTION` with the expected and the given value. */
 export function refuse(option: string, expected: string, given: unknown): never {
   throw new SluiceError('INVALID_OPTION', `${option}: expected ${expected}, got ${shown(given)}`)
 }
 
-/** Throws `INVALID_OPTION` if one of the values is a promise. Nothing waits for it, so what it should resolve to would be ignored. */
+/** Throws `INVALID_OPTION` if one of the values is a promise. Nothing waits for the promise, so its value would be ignored. */
 export function refusePromises(option: string, values: object): void {
   let name: string | undefined
   for (const each of Object.keys(values)) {
@@ -74,31 +74,31 @@ export function refusePromises(option: string, values: object): void {
   throw new SluiceError('INVALID_OPTION', `${place}: expected a value, got a promise. Await it in an async function`)
 }
 
-/** Functions that make what an option takes, and a call of each. */
+/** Functions that make a value for an option, and an example call of each. */
 const makers = shared('makers', () => new WeakMap<object, string>())
 
 /**
- * Notes that a function makes what an option takes, so that the option can refuse the function itself. Returns the function: a bundle leaves out a
- * call whose result is not used.
+ * Registers a function that makes a value for an option, so that the option can refuse the function itself. Returns the function, because a
+ * bundler removes a call with an unused result.
  */
 export function needsCall<Maker extends object>(maker: Maker, call: string): Maker {
   makers.set(maker, call)
   return maker
 }
 
-/** Refuses a function that the user has not called, such as `keyer: ipKeyer` in place of `keyer: ipKeyer()`. */
+/** Refuses a function that must be called, such as `keyer: ipKeyer` in place of `keyer: ipKeyer()`. */
 export function refuseUncalled(option: string, given: unknown): void {
   const call = typeof given === 'function' ? makers.get(given) : undefined
   if (call !== undefined) refuse(option, `a call such as ${call}`, given)
 }
 
-/** Checks for a whole number from `least` to 2^53 − 1. */
+/** Returns a whole number from `least` to 2^53 − 1. Refuses any other value. */
 export function wholeNumber(option: string, given: unknown, least = 1): number {
   if (typeof given === 'number' && Number.isSafeInteger(given) && given >= least) return given
   return refuse(option, `a whole number from ${least} to ${Number.MAX_SAFE_INTEGER}`, given)
 }
 
-/** Returns the milliseconds of a number or of a string such as `'10s'`: whole, and at least 1. */
+/** Returns the milliseconds of a number or of a string such as `'10s'`. They must be a whole number, at least 1. */
 export function milliseconds(option: string, given: unknown): number {
   const ms = typeof given === 'string' ? parseDuration(given) : given
   if (typeof ms === 'number' && Number.isSafeInteger(ms) && ms >= 1) return ms
@@ -109,15 +109,15 @@ export function milliseconds(option: string, given: unknown): number {
   )
 }
 
-/** Checks for one of a few words. */
+/** Returns one of a few words. Refuses any other value. */
 export function oneOf<const Word extends string>(option: string, given: unknown, words: readonly Word[]): Word {
   const word = words.find((each) => each === given)
   return word ?? refuse(option, words.map((each) => `'${each}'`).join(' or '), given)
 }
 
 /**
- * Returns what a function of the user has answered: true or false. `undefined` and other values that JavaScript takes for false are false.
- * Throws `INVALID_OPTION` for one that it takes for true, such as an empty list: it may mean anything, and true leaves a request uncounted.
+ * Returns the answer of a user function: true or false. `undefined` and other falsy values are false. Throws `INVALID_OPTION` for any other
+ * truthy value, such as an empty list: its meaning is unclear, and true leaves a request uncounted.
  */
 export function isTrue(option: string, answer: unknown): boolean {
   if (answer === true || !answer) return answer === true
@@ -127,7 +127,7 @@ export function isTrue(option: string, answer: unknown): boolean {
   )
 }
 
-/** Checks for a function, or nothing. */
+/** Refuses a value that is neither a function nor `undefined`. */
 export function optionalFunction(option: string, given: unknown): void {
   if (given !== undefined && typeof given !== 'function') refuse(option, 'a function', given)
 }
@@ -136,12 +136,12 @@ export function boolean(option: string, given: unknown): boolean {
   return typeof given === 'boolean' ? given : refuse(option, 'true or false', given)
 }
 
-/** Longer names are not compared whole. */
+/** The number of letters of a name that are compared. */
 const LONGEST_NAME = 64
 
 /**
- * Returns the own options of an object, without what a program has added to `Object.prototype`. Throws if they are not an object, or
- * have a name that is not known. The error lists the known names.
+ * Returns the own options of an object, without properties that were added to `Object.prototype`. Throws if the value is not an object, or
+ * if it has an unknown name. The error lists the known names.
  */
 export function knownOptions<Options extends object>(owner: string, given: Options, known: readonly string[]): Options {
   if (typeof given !== 'object' || given === null) refuse(owner, `options such as { ${known.join(', ')} }`, given)
@@ -159,12 +159,12 @@ export function knownOptions<Options extends object>(owner: string, given: Optio
   return ownOptions(given)
 }
 
-/** Returns a copy of the own properties of an object, which inherits nothing. */
+/** Returns a copy of the own properties of an object. The copy inherits nothing. */
 export function ownOptions<Options extends object>(given: Options): Options {
   return Object.assign(Object.create(null) as Options, given)
 }
 
-/** Returns what to write in place of an unknown option: the equal of an option of another package, or the most similar name. */
+/** Returns a hint for an unknown option: the option with the same meaning as in another package, or the most similar name. */
 function suggestion(name: string, known: readonly string[]): string {
   const equal = equalOf(name, known)
   if (equal !== undefined) return `. Instead of ${shown(name)}, write ${equal}`
@@ -173,8 +173,8 @@ function suggestion(name: string, known: readonly string[]): string {
 }
 
 /**
- * Returns the known name that differs least from a mistyped one, if the difference is small.
- * @param most the most letters that differ. Default: two, or a third of a longer name
+ * Returns the known name that is most similar to a mistyped one, if the difference is small.
+ * @param most the largest number of different letters. Default: a third of the letters of the name, at least two
  */
 export function nearest(
   name: string,
@@ -191,7 +191,7 @@ export function nearest(
   return best
 }
 
-/** Returns how many letters are added, removed or replaced to make one text of another. */
+/** Returns how many letters must be added, removed or replaced to change one text into the other. */
 function distance(one: string, other: string): number {
   let before = Array.from({ length: other.length + 1 }, (_, i) => i)
   for (let i = 0; i < one.length; i++) {

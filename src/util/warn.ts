@@ -5,7 +5,7 @@ interface Warner {
   emitWarning?(message: string, options: { type: string; code: string }): void
 }
 
-/** Emits a process warning that says where it is explained. Without a process, writes to the console. */
+/** Emits a process warning with the place that explains it. Without a process, writes to the console. */
 export function warn(code: string, reason: string): void {
   const message = `${reason} (${helpFor(code)})`
   const { process } = globalThis as { process?: Warner }
@@ -13,10 +13,10 @@ export function warn(code: string, reason: string): void {
   else process.emitWarning(message, { type: 'SluiceWarning', code })
 }
 
-/** Milliseconds between two warnings about one fault. */
+/** Milliseconds between two warnings about the same fault. */
 const WARN_EVERY = 60_000
 
-/** Returns a function that calls another one at most once a minute. */
+/** Returns a function that calls `call` at most once a minute. */
 export function rarely<Given extends readonly unknown[]>(call: (...given: Given) => void): (...given: Given) => void {
   let next = -Infinity
   return function callRarely(...given) {
@@ -27,15 +27,15 @@ export function rarely<Given extends readonly unknown[]>(call: (...given: Given)
   }
 }
 
-/** Returns a function that emits a process warning at most once a minute. Its text is made only then. */
+/** Returns a function that emits a process warning at most once a minute. The text is only made for an emitted warning. */
 export function rareWarning(code: string): (reason: () => string) => void {
   return rarely((reason) => warn(code, reason()))
 }
 
 /**
- * Returns a function that calls a function of the user whose result is not used. It never throws, and does not wait for a promise. The
+ * Returns a function that calls a user function and ignores its result. It never throws, and does not wait for a promise. The
  * first error, thrown or rejected, becomes a warning with the code `SLUICE_OUTCOME`.
- * @param failure what the warning says before the error
+ * @param failure the text of the warning before the error
  * @example const observe = observer(onDecision, 'onDecision failed. The decision does not change.')
  */
 export function observer<Given extends readonly unknown[]>(
@@ -52,7 +52,7 @@ export function observer<Given extends readonly unknown[]>(
   }
 }
 
-/** The part of Node's `process` that shows in which process an app runs. */
+/** The part of Node's `process` that shows how an app runs. */
 export interface ProcessLike {
   readonly argv?: readonly string[]
   readonly env?: Readonly<Record<string, string | undefined>>
@@ -60,12 +60,12 @@ export interface ProcessLike {
   getBuiltinModule?(name: string): unknown
 }
 
-/** Set by Vitest, Jest, `node --test` and Mocha with `--parallel` where tests run. AVA sets `NODE_ENV`. */
+/** The variables that Vitest, Jest, `node --test` and Mocha with `--parallel` set for tests. AVA sets `NODE_ENV`. */
 const TEST_RUNNERS = ['VITEST', 'JEST_WORKER_ID', 'NODE_TEST_CONTEXT', 'MOCHA_WORKER_ID']
 
 /**
- * Returns true where tests run. Tests create many apps with equal limits, in many threads. Mocha alone sets nothing, but has global
- * functions.
+ * Returns true in a test run. Tests create many apps with equal limits, in many threads. Mocha without `--parallel` sets no variable, but
+ * has global functions.
  */
 export function isTestRun(
   process: ProcessLike | undefined = (globalThis as { process?: ProcessLike }).process,
@@ -76,7 +76,7 @@ export function isTestRun(
     const env = process?.env ?? {}
     return env['NODE_ENV'] === 'test' || TEST_RUNNERS.some((name) => env[name] !== undefined)
   } catch {
-    // Deno throws when the environment may not be read.
+    // Deno throws if the program may not read the environment.
     return false
   }
 }

@@ -1,15 +1,15 @@
-/** Keys that are watched at a time. */
+/** The largest number of watched keys. */
 const MOST_KEYS = 1000
-/** Earlier definitions that are remembered for a key. */
+/** The largest number of earlier definitions that are remembered for a key. */
 const MOST_DEFINITIONS = 4
-/** A key that returns so often to an earlier definition within one window does not only change its plan. */
+/** The number of returns to an earlier definition, within one window, that is too high for a change of plan. */
 const RETURNS = 10
 
 interface Watched {
   signature: string
   readonly earlier: string[]
   returns: number
-  /** The millisecond of `performance.now()` of the first return that counts. */
+  /** The time of the first return that counts, from `performance.now()`. */
   since: number
 }
 
@@ -20,14 +20,14 @@ interface Definition {
 }
 
 /**
- * Notices when a function returns different limits with the same name in turn for one key. They share one usage, and with another window or
- * algorithm each change forgets a part of it.
+ * Notices when a function alternates between different limits with the same name for one key. The limits share one usage. If their window or
+ * algorithm differs, each change forgets a part of the usage.
  */
 export class AlternationWatch {
   readonly #keys = new Map<string, Watched>()
   readonly #found: (limit: string) => void
 
-  /** @param found called with the name of a limit. Call `note` no longer then */
+  /** @param found is called with the name of a limit. After this, do not call `note` any more */
   constructor(found: (limit: string) => void) {
     this.#found = found
   }

@@ -1,4 +1,5 @@
-// What looks for mistakes, and says them. It is loaded when it is needed, and imports nothing from outside: see `warn-later.ts`.
+// The code that looks for mistakes, and the texts of warnings. It is loaded on demand, and imports nothing from other folders: see
+// `warn-later.ts`.
 
 export { AlternationWatch } from './alternation.ts'
 export { texts } from './texts.ts'

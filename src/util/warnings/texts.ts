@@ -1,6 +1,6 @@
 // Texts of warnings that few programs need.
 
-/** The texts by their codes. A name is that of a limiter or a limit. */
+/** The texts by code. `limiter` and `limit` are names. */
 export const texts = {
   SLUICE_ALTERNATING_LIMITS: (limiter: string, limit: string): string =>
     `Limiter "${limiter}" has different limits with the name "${limit}" in turn for one key. They share one usage, so requests under one of them are ` +

@@ -1,4 +1,4 @@
-/** The part of `node:worker_threads` that lets threads find each other. */
+/** The part of `node:worker_threads` with which threads find each other. */
 export interface Threads {
   readonly isMainThread: boolean
   readonly threadId: number
@@ -16,8 +16,8 @@ interface ThreadMessage {
 }
 
 /**
- * Calls `found` in a worker thread once another thread that runs the same file has a memory store, too. Threads of different files are parts of one app
- * that need not have the same limits.
+ * Calls `found` in a worker thread when another thread with the same file also has a memory store. Threads with different files may be parts of
+ * one app with different limits.
  */
 export function watchThreads(threads: Partial<Threads>, file: string, found: () => void): void {
   if (threads.BroadcastChannel === undefined) return
@@ -29,7 +29,7 @@ export function watchThreads(threads: Partial<Threads>, file: string, found: () 
   }
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the channel has only this listener
   channel.onmessage = function foundThread({ data }) {
-    // A second copy of this package in the same thread.
+    // A message with the same thread id is from a second copy of this package.
     if (data.file !== file || data.from === from) return
     if (!data.isReply) send(true)
     found()
