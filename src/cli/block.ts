@@ -53,11 +53,11 @@ export const unblockCommand: Command = command(USAGE, SOURCE_OPTIONS, async (wor
   return { text: `${limiter}: ${key} is ${limits.length === 0 ? 'not blocked' : 'no longer blocked'}\n` }
 })
 
-/** Locks a key out under limits, whose states stay; 0 ends it. */
+/** Locks a key out under some limits for `ms` milliseconds. 0 ends the lock-out. The states of the limits stay. */
 async function lock(place: Place, limiter: string, key: string, limits: readonly string[], ms: number): Promise<void> {
   const store = place.store()
   const charges = limits.map((name) => {
-    // A lock-out is kept by the name of the limit, whatever the limit is.
+    // A lock-out is stored under the name of the limit. The other options of the limit do not matter.
     const policy = createPolicy(limiter, perSecond(1, { name }), store, store)
     return new Charge(policy, boundedKey(key), 1)
   })
@@ -69,13 +69,13 @@ async function heldIn({ source }: Place, limiter: string, key: string): Promise<
   return heldOf(stored.name, await stored.read()).limits
 }
 
-/** Keys that are looked at to find the limits of a limiter, and those of them that are read. */
+/** To find the limits of a limiter: the most keys that are listed, and the most keys that are read. */
 const MOST_KEYS = 100_000
 const MOST_READ = 100
 
 /**
- * Returns the names of the limits of a limiter: those that have counted the key, those that have counted other keys, and those of processes with a
- * dashboard. One that is in force is enough, and one that was removed from the code denies nothing.
+ * Returns the names of the limits of a limiter: limits that have counted this key, limits that have counted other keys, and limits of processes
+ * with a dashboard. It is enough if one of them is still in use. A limit that was removed from the code denies nothing.
  */
 async function limitsOf(url: string, limiter: string, key: string, options: SourceOptions): Promise<readonly string[]> {
   const names = new Set<string>()

@@ -7,14 +7,14 @@ type Options = NonNullable<ParseArgsConfig['options']>
 
 export type ValuesOf<Given extends Options> = ReturnType<typeof parseArgs<{ options: Given }>>['values']
 
-/** Runs a command with the words after its name. */
+/** A command. It receives the words after its name. */
 export type Command = (args: readonly string[], io: Io) => Promise<Outcome>
 
-/** Thrown for a call that cannot be understood. The command adds its usage. */
+/** Thrown for a wrong call. The command adds its usage. */
 export class Misuse extends Error {}
 
 /**
- * Makes a command. It prints its usage with `--help`, and throws it with `INVALID_OPTION` where `work` throws `Misuse`.
+ * Makes a command. With `--help`, it prints its usage. If `work` throws `Misuse`, it throws `INVALID_OPTION` with its usage.
  * @param work receives the words, the values of the options, and the names of the options that are given
  */
 export function command<const Given extends Options>(
@@ -55,7 +55,7 @@ export const SOURCE_OPTIONS = {
   schema: { type: 'string' },
 } as const
 
-/** Their lines in the usage, except for `--json`. */
+/** The lines of these options in the usage, except for `--json`. */
 export const SOURCE_USAGE: string = `--prefix <text>    the prefix of keys in Redis (default: ${PREFIX})
   --table <name>     the table in PostgreSQL, MySQL or SQLite (default: sluice)
   --schema <name>    its schema

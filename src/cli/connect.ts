@@ -21,8 +21,7 @@ interface Connection {
 type Kind = 'single' | 'cluster'
 
 /**
- * Connects with the package of a client. The package is loaded only if it is installed. With `lasts`, the client connects again by itself when the server
- * was away.
+ * The package of a Redis client. With `lasts`, its client connects again after the server was away.
  */
 interface ClientPackage {
   readonly name: string
@@ -49,7 +48,7 @@ type NodeRedisClient = RedisClient & {
 
 type NodeRedis = Readonly<Record<'createClient' | 'createCluster', (options: object) => NodeRedisClient>>
 
-/** Milliseconds before a command fails. It must not wait for a server to come back. */
+/** Milliseconds before a command fails. A command must not wait until a server is back. */
 const TIMEOUT = 5000
 
 function likeIoredis(name: string): ClientPackage {
@@ -66,7 +65,7 @@ function likeIoredis(name: string): ClientPackage {
         ...(!lasts && { retryStrategy: null }),
       }
       const isSingle = kind === 'single'
-      // A client that connects again must know the database itself.
+      // A client that connects again selects the database with its option `db`.
       const client = isSingle
         ? new Redis({ host, port, lazyConnect: true, ...(lasts && { db: database }), ...options })
         : new Cluster([{ host, port }], { lazyConnect: true, redisOptions: options })
@@ -76,11 +75,11 @@ function likeIoredis(name: string): ClientPackage {
       })
       try {
         await client.connect()
-        // With its option `db`, it would use database 0 if the database does not exist.
+        // With the option `db`, the client would use database 0 if the database does not exist.
         if (isSingle && !lasts && database !== 0) await client.select(database)
       } catch (closed) {
         client.disconnect()
-        // This error only says that the connection is closed.
+        // The error `closed` only says that the connection is closed.
         throw reason ?? (closed as Error)
       }
       return { client, close: () => client.disconnect() }
@@ -102,13 +101,13 @@ const nodeRedis: ClientPackage = {
   },
 }
 
-/** The known clients, in the order in which they are tried. */
+/** The known clients. The first one that is installed is used. */
 export const clients: readonly ClientPackage[] = [likeIoredis('ioredis'), likeIoredis('iovalkey'), nodeRedis]
 
 /** Connects to one server, or to a cluster. Throws `STORE_FAILED` with the URL if there is no connection. */
 type Open = (kind: Kind, lasts: boolean, at?: Partial<ServerAddress>) => Promise<Connection>
 
-/** Returns what opens connections to a URL with an installed client. */
+/** Returns a function that opens connections to a URL with an installed client. */
 async function opener(url: string, name: string | undefined): Promise<Open> {
   const address = addressOf(url)
   const [client, loaded] = await installed(name)
@@ -122,7 +121,7 @@ async function opener(url: string, name: string | undefined): Promise<Open> {
   }
 }
 
-/** Calls `work`, and then closes what it has received. */
+/** Calls `work` with something that was opened, and then closes it. */
 export async function closing<Opened extends { close(): unknown }, Answer>(
   opened: Opened,
   work: (opened: Opened) => Answer | Promise<Answer>,
@@ -135,8 +134,8 @@ export async function closing<Opened extends { close(): unknown }, Answer>(
 }
 
 /**
- * Connects to the Redis server at a URL, or to its cluster, and calls `work`. With `lasts`, for a program that runs for long, the client connects
- * again by itself.
+ * Connects to the Redis server at a URL, or to its cluster, and calls `work`. With `lasts`, for a program that runs for a long time, the client
+ * connects again after a failure.
  */
 export async function withRedis<Answer>(
   url: string,
@@ -158,8 +157,8 @@ export async function withRedis<Answer>(
 }
 
 /**
- * Connects to the Redis server at a URL, or to all primaries of its cluster, and calls `work` with one runner for each. A runner
- * sees the keys of its server alone.
+ * Connects to the Redis server at a URL, or to all primaries of its cluster, and calls `work` with one runner for each server. A runner
+ * only sees the keys of its server.
  */
 export async function withServers<Answer>(
   url: string,
@@ -181,7 +180,7 @@ export async function withServers<Answer>(
 function runnerOf({ client }: Connection): ScriptClient {
   return scriptClient(client, undefined)
 }
-/** The primaries of a cluster; none for a server that is not in a cluster. */
+/** Returns the primaries of a cluster, or none if the server is not in a cluster. */
 async function primariesOf(runner: ScriptClient): Promise<readonly { host: string; port: number }[]> {
   const reply = await runner.eval(PRIMARIES, [], [])
   const found = new Set((reply as unknown[]).map(String))
@@ -198,7 +197,7 @@ for i, each in ipairs(slots.err and {} or slots) do reply[i] = (each[3][1] or ''
 return reply
 `
 
-/** Hides the password, or a user without one, also in a text that is no valid URL. */
+/** Hides the password, or a user name without a password, also in a text that is not a valid URL. */
 export function withoutSecrets(url: string): string {
   return url.replace(/^([a-z]*:?\/*(?:[^:@/]*:)?).*@/is, '$1***@')
 }

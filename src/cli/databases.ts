@@ -14,27 +14,27 @@ export interface TableOptions {
   readonly schema?: string | undefined
 }
 
-/** What the command line does with a database. */
+/** An open database, for the command line. */
 interface Opened {
   readonly database: ListedDatabase
-  /** Runs statements in order. Absent where no table must be created. */
+  /** Runs statements in order. Absent for SQLite, whose store creates the table. */
   execute?(statements: readonly string[]): Promise<unknown>
   close(): Promise<unknown> | void
 }
 
 /** A kind of database that has a store. */
 interface Kind {
-  /** What URLs of it begin with. */
+  /** The starts of its URLs. */
   readonly schemes: readonly string[]
-  /** `lasts`: for a program that runs for long, and makes many decisions. */
+  /** Opens a database. `lasts` is true for a program that runs for a long time and makes many decisions. */
   open(url: string, table: PostgresTable, lasts?: boolean): Promise<Opened>
-  /** Returns a store that closes what it has opened. Default: of the rows that `open` returns. */
+  /** Returns a store that closes its own database. Default: a store on the rows of the database from `open`. */
   store?(url: string, table: PostgresTable): Store
-  /** Returns the statements that create the table, and give a role its rights. Absent where the store creates it. */
+  /** Returns the statements that create the table and give a role its rights. Absent if the store creates the table. */
   create?(options: PostgresTable & { readonly unlogged?: boolean }, grant: string | undefined): readonly string[]
 }
 
-/** How each client connects, in the order in which they are tried. */
+/** The connect function of each client. The first client that is installed is used. */
 type Clients = Readonly<Record<string, (loaded: never, url: string, table: PostgresTable, lasts: boolean) => Opened>>
 
 interface PgPackage {
@@ -69,11 +69,11 @@ interface Mysql2Package {
 
 /** Milliseconds before a statement of a command fails. */
 const TIMEOUT = 5000
-/** The connections of a command, and of a program that runs for long: a store keeps half of them. */
+/** The number of connections of a command, and of a program that runs for a long time. A store uses half of them. */
 const FEW = 2
 const MANY = 8
 
-/** A program that runs for long has the time-outs of the store. */
+/** Returns options for a database. A program that runs for a long time uses the default time-outs of the store. */
 function waits(lasts: boolean): { readonly timeout?: number; readonly connections?: number } {
   return lasts ? { connections: MANY / 2 } : { timeout: TIMEOUT }
 }
@@ -111,7 +111,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
       mysql2({ createPool }: Mysql2Package, url, table, lasts) {
         const uri = url.replace(/^mariadb:/, 'mysql:')
         const connectionLimit = lasts ? MANY : FEW
-        // With several statements in a trip, a decision needs fewer of them.
+        // With several statements in one request, a decision needs fewer requests.
         const settings = { uri, connectionLimit, connectTimeout: TIMEOUT, multipleStatements: lasts }
         const pool = createPool(settings).promise()
         const database = mysqlDatabase(pool, { ...table, ...waits(lasts) })
@@ -131,7 +131,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
     async open(url, { schema, ...table }) {
       refuseSchema(schema)
       const file = url.slice('sqlite:'.length)
-      // Opening it would create it.
+      // To open the file would create it.
       if (!existsSync(file)) throw new SluiceError('STORE_FAILED', `There is no file ${shown(file)}`)
       const database = sqliteDatabase(file, { ...table, timeout: TIMEOUT })
       return { database, close: () => database.close?.() }
@@ -147,7 +147,7 @@ function refuseSchema(schema: string | undefined): void {
   if (schema !== undefined) throw new SluiceError('INVALID_OPTION', '--schema: SQLite has no schemas')
 }
 
-/** Returns true for the URL of a database with rows, as opposed to Redis. */
+/** Returns true for the URL of an SQL database, and false for Redis. */
 export function isDatabaseUrl(url: string): boolean {
   return kindOf(url) !== undefined
 }
@@ -166,11 +166,11 @@ export async function withStore<Answer>(
 
 export interface Migration extends TableOptions {
   readonly unlogged: boolean
-  /** The user who gets the rights. */
+  /** The user that receives the rights. */
   readonly grant?: string | undefined
 }
 
-/** Returns the statements that create the table in a kind of database, or in the one at a URL. */
+/** Returns the statements that create the table. `target` is a kind of database, or a URL. */
 export function statementsOf(target: string, { unlogged, grant, ...options }: Migration): readonly string[] {
   if (grant === '') throw new SluiceError('INVALID_OPTION', '--grant: expected the name of a user')
   const kind = KINDS[target] ?? kindOf(target)
@@ -179,7 +179,7 @@ export function statementsOf(target: string, { unlogged, grant, ...options }: Mi
   throw new SluiceError('INVALID_OPTION', `expected ${names.join(', ')} or a URL, got ${shown(withoutSecrets(target))}`)
 }
 
-/** Creates the table in the database at a URL. Throws `STORE_SETUP` if it is not right afterwards: a table that exists is not changed. */
+/** Creates the table in the database at a URL. A table that exists is not changed: if it is wrong, this throws `STORE_SETUP`. */
 export async function applyMigration(url: string, migration: Migration): Promise<void> {
   if (!isDatabaseUrl(url))
     throw new SluiceError(
@@ -194,15 +194,15 @@ export async function applyMigration(url: string, migration: Migration): Promise
 }
 
 /**
- * Returns a text of statements that other migrations wait for: two of them at the same time would fail. A text of several statements is one
- * transaction.
+ * Returns the statements as one text with a lock, so that migrations run one after another: two at the same time would fail. A text of several
+ * statements is one transaction.
  */
 function inTurn(statements: readonly string[]): string {
   const wait = `SELECT set_config('lock_timeout', '${TIMEOUT}', true), pg_advisory_xact_lock(hashtext('sluice migrate'))`
   return [wait, ...statements].join('; ')
 }
 
-/** Opens the database at a URL with a client that is installed, and calls `work`. */
+/** Opens the database at a URL with an installed client, and calls `work`. */
 export async function withDatabase<Answer>(
   url: string,
   options: TableOptions,
@@ -219,7 +219,7 @@ export async function withDatabase<Answer>(
   }
 }
 
-/** Returns what opens a database with the first of these clients that is installed. */
+/** Returns a function that opens a database with the first installed client. */
 function withClients(clients: Clients): Kind['open'] {
   return async (url, table, lasts = false) => {
     for (const [name, connect] of Object.entries(clients)) {
@@ -235,12 +235,12 @@ function kindOf(url: string): Kind | undefined {
   return Object.values(KINDS).find(({ schemes }) => schemes.some((scheme) => url.startsWith(scheme)))
 }
 
-/** The names that are given: options that are `undefined` are not passed on. */
+/** Returns the options without those that are `undefined`. */
 function given({ table, schema }: TableOptions): PostgresTable {
   return { ...(table !== undefined && { table }), ...(schema !== undefined && { schema }) }
 }
 
-/** A connection that is refused has one error for each address, and no message. */
+/** Returns the message of an error. A refused connection has no message, but one error for each address. */
 function reasonOf(error: unknown): string {
   const { message, errors = [] } = error as Error & { readonly errors?: readonly Error[] }
   return message.trim() || errors.map((each) => each.message).join(', ')

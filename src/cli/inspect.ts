@@ -30,7 +30,7 @@ Exit code: 0 on success, 1 if the command fails, 2 if the call cannot be underst
 
 const OPTIONS = { raw: { type: 'boolean', default: false }, ...SOURCE_OPTIONS } as const
 
-/** Runs `sluice inspect …` and `sluice reset …`. Options may come before the command. `others` are the other commands. */
+/** Returns the command for `sluice inspect …` and `sluice reset …`. Options may come before the name. `others` has the names of other commands. */
 export function inspectOrReset(others: readonly string[]): Command {
   return command(USAGE, OPTIONS, (words, values) => inspected(words, values, others))
 }
@@ -55,7 +55,7 @@ async function inspected(
     return { isFound: found.limits.length > 0, answer: answerOf(found, raw), text: printed(found, raw) }
   })
   const known = isFound ? undefined : await limitersIn(url, values).catch(messageOf)
-  // The state of the key is known: a user who may not list keys still receives it.
+  // A user who may not list keys still receives the state of the key.
   if (typeof known === 'string')
     return { text: json ? jsonText(answer) : text, note: `No list of limiters: ${known}\n` }
   const isUnknown = known !== undefined && !known.names.includes(limiter)
@@ -63,9 +63,9 @@ async function inspected(
   return { text: jsonText(isUnknown ? { ...answer, limiters: known.names } : answer) }
 }
 
-/** Keys that are looked at to find the names of limiters. A `SCAN` blocks Redis for about a millisecond for each thousand of them. */
+/** The most keys that are read to find the names of limiters. A `SCAN` blocks Redis for about a millisecond for each thousand keys. */
 const MOST_KEYS = 100_000
-/** The names that are collected, and those that are printed. */
+/** The most names that are collected, and the most names that are printed. */
 const MOST_LIMITERS = 1000
 const MOST_PRINTED = 20
 

@@ -17,7 +17,7 @@ export function columns(given: readonly (readonly string[])[], numbers: Readonly
   })
 }
 
-/** Code points: a cut between two halves of a character would print neither. */
+/** Returns the code points of a text. A text that is cut inside a code point would print neither half. */
 export function charactersOf(text: string): string[] {
   return Array.from(text)
 }
@@ -34,7 +34,7 @@ export function percent(part: number, whole: number): string {
   return `${Number(share.toFixed(digits))} %`
 }
 
-/** Returns what to print as JSON: what is left of each limit. With `raw`, also what is stored. */
+/** Returns the answer in JSON: the rest of each limit. With `raw`, also the stored state. */
 export function answerOf(held: Held, raw: boolean): object {
   const limits = held.limits.map((each) => {
     const { limit, algorithm, verdict, lockedFor, ...stored } = each
@@ -68,7 +68,7 @@ function row({ limit, algorithm, verdict, lockedFor }: HeldByLimit): string[] {
   return [limit, ...numbers, free, locked, algorithm ?? '–']
 }
 
-/** Writes when all units are back. Slots are back when their requests end, at the latest when they expire. */
+/** Writes the time until all units are back. Slots are back when their requests end, or at the latest when they expire. */
 export function resetText(ms: number, slots: boolean): string {
   return slots && ms > 0 ? `expires ${roughDuration(ms)}` : roughDuration(ms)
 }
@@ -96,7 +96,7 @@ export function inOneLine(text: string): string {
   return escaped(text).replaceAll('\n', '\\n')
 }
 
-/** A URL of a server in any text, also a malformed one, up to the end of its user information, and a password in its query. */
+/** Find passwords in any text: the start of a server URL up to the end of its user information, also if malformed, and a query `password=`. */
 const USER_INFORMATION = /([a-z][a-z\d+.-]*(?::\/{0,2}|\/\/)(?:[^:@/\s]*:)?)\S*@/gi
 const PASSWORD = /([?&]password=)[^&\s'"]+/gi
 
@@ -109,20 +109,20 @@ export function jsonText(value: unknown): string {
   return `${JSON.stringify(value, undefined, 2)}\n`
 }
 
-/** Where a command reads and writes. `process` is one. */
+/** The streams of a command. `process` is an example. */
 export interface Io {
-  /** The standard input, which a log `-` is read from. */
+  /** The standard input, for a log `-`. */
   readonly stdin: AsyncIterable<Buffer>
   readonly stdout: { write(text: string): unknown; readonly isTTY?: boolean }
   readonly stderr: { write(text: string): unknown }
 }
 
-/** The exit codes of all commands: it is done, it failed, the call cannot be understood. */
+/** The exit codes of all commands: success, failure, wrong call. */
 export const EXIT = { done: 0, failed: 1, misused: 2 } as const
 
 export interface Outcome {
   readonly text: string
-  /** True for a text that is written as it is, except to a terminal. */
+  /** True if the text is written without escaping, except to a terminal. */
   readonly isExact?: boolean
   /** Written to the standard error. */
   readonly note?: string
@@ -130,7 +130,7 @@ export interface Outcome {
   readonly exitCode?: number
 }
 
-/** The codes of errors about words of the command line. Errors about the content of files and of Redis have others. */
+/** The codes of errors about words of the command line. Errors about the content of files and Redis have other codes. */
 const MISUSE: ReadonlySet<unknown> = new Set([
   'INVALID_OPTION',
   'UNKNOWN_OPTION',

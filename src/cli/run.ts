@@ -24,7 +24,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
 /**
  * Runs the command `sluice`, and returns its exit code. It never throws.
  * @param args the words after the name of the program
- * @param io where it reads and writes. Default: the streams of the process
+ * @param io the streams to read and write. Default: the streams of the process
  */
 export async function run(args: readonly string[], io: Io = process): Promise<number> {
   const [first = '', ...rest] = args
@@ -36,7 +36,7 @@ export async function run(args: readonly string[], io: Io = process): Promise<nu
     io.stderr.write(escaped(note))
     return exitCode
   } catch (error) {
-    // After the help of a command, the place in the documentation is not needed.
+    // A message with the usage of a command does not need the place in the documentation.
     const text = messageOf(error).replace(/\n \(sluice\/docs\/\S+\)$/, '')
     io.stderr.write(escaped(`sluice: ${withoutPasswords(text)}\n`))
     return exitCodeOf(error)

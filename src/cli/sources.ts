@@ -13,7 +13,7 @@ import { SluiceError } from '../util/errors.ts'
 import { withRedis, withServers } from './connect.ts'
 import { isDatabaseUrl, type TableOptions, withDatabase } from './databases.ts'
 
-/** A key where a store keeps it. */
+/** A key in the place where a store keeps it. */
 export interface StoredKey {
   /** The name in the database. */
   readonly name: string
@@ -32,26 +32,26 @@ export async function readable(key: StoredKey): Promise<Stored | undefined> {
   })
 }
 
-/** Where the counts of limiters live, as the command line sees it. */
+/** The place of the counts of limiters, for the command line. */
 export interface KeySource {
-  /** What is listed, such as `'keys in Redis'`. */
+  /** A name for the listed keys, such as `'keys in Redis'`. */
   readonly contents: string
-  /** Returns a key, also one that does not exist. */
+  /** Returns a key. It need not exist. */
   keyOf(limiter: string, key: string): StoredKey
-  /** Calls `found` with the next keys until it has looked at about so many, or at all. True if this was the end: the next call begins again. */
+  /** Calls `found` with the next keys, about `count` of them or up to the end. Returns true at the end: the next call starts again. */
   next(count: number, found: (keys: readonly StoredKey[]) => Promise<void>): Promise<boolean>
-  /** How many keys there are. In Redis, of all kinds. */
+  /** Returns the number of keys. In Redis, this includes keys of other programs. */
   size(): Promise<number>
 }
 
 export interface SourceOptions extends TableOptions {
-  /** In Redis: what each key begins with. */
+  /** In Redis: the start of each key. */
   readonly prefix: string
   /** The Redis client to use. Default: the first that is installed. */
   readonly client?: string | undefined
 }
 
-/** What a URL leads to. */
+/** The source, the store and the texts at a URL. */
 export interface Place {
   readonly source: KeySource
   store(): Store
@@ -81,7 +81,7 @@ export async function withPlace<Answer>(
   )
 }
 
-/** Calls `work` with the source of all keys: those of each server of a cluster. */
+/** Calls `work` with the source of all keys. In a cluster, these are the keys of all servers. */
 export async function withAllKeys<Answer>(
   url: string,
   options: SourceOptions,
@@ -91,14 +91,14 @@ export async function withAllKeys<Answer>(
   return withServers(url, options.client, (runners) => work(new RedisSource(runners, options.prefix)))
 }
 
-/** Keys that one step looks at. Redis does nothing else meanwhile: about a millisecond. */
+/** The number of keys for one step. Redis does nothing else during a step, for about a millisecond. */
 const STEP = 1000
 
 const SCAN = `local reply = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3], 'TYPE', 'hash')
 return { reply[1], unpack(reply[2]) }`
 const SIZE = `return redis.call('DBSIZE')`
 
-/** Keys in Redis. It goes through the servers one after another. */
+/** The keys in Redis. The servers are read one after another. */
 class RedisSource implements KeySource {
   readonly contents = 'keys in Redis'
   readonly #runners: readonly ScriptClient[]
@@ -149,7 +149,7 @@ class RedisSource implements KeySource {
   }
 }
 
-/** True for keys of the package: rules have one without a limiter, and limiters that are not ASCII have marks, probes and checks. */
+/** Returns true for internal keys: rules have a key without a limiter, and marks, probes and checks have limiters that start with `·`. */
 function isOwn(limiter: string): boolean {
   return limiter === '' || limiter.startsWith('·')
 }
@@ -168,7 +168,7 @@ class RowSource implements KeySource {
     const name = recordKey(limiter, key)
     const read = (): Promise<Stored> => fetchRow(this.#database, name)
     const reset = async (): Promise<boolean> => {
-      // A damaged row cannot be read. Its reset deletes it.
+      // A damaged row cannot be read. A reset deletes it.
       const isStored = await read().then(
         ({ states }) => states.length > 0,
         () => true,
@@ -200,9 +200,9 @@ class RowSource implements KeySource {
   }
 }
 
-/** Deletes the state of a key by its name in Redis, as a reset by a store does. Returns whether there was one. */
+/** Deletes the state of a key by its name in Redis, as the reset of a store does. Returns true if there was a state. */
 export async function resetKey(client: ScriptClient, name: string): Promise<boolean> {
-  // Without algorithms, a program does not know how long a state counts, so its note of the reset has the expiry of the key.
+  // This program has no algorithms, so it does not know how long a state counts. Its note of the reset expires with the key.
   const { script } = programFor([])
   const [, answer] = (await client.eval(script, [name], ['forget'])) as unknown[]
   const deleted = Number(answer)

@@ -16,14 +16,14 @@ import {
 import { SluiceError } from '../../util/errors.ts'
 import { nearest } from '../../util/validate.ts'
 
-/** Returns the place of the next quotation mark that no backslash escapes, or -1. */
+/** Returns the place of the next quotation mark that is not escaped with a backslash, or -1. */
 function quoteFrom(line: string, from: number): number {
   let at = line.indexOf('"', from)
   while (at !== -1 && isEscaped(line, at, from)) at = line.indexOf('"', at + 1)
   return at
 }
 
-/** Returns the places of the next quotation marks, at most so many. */
+/** Returns the places of the next quotation marks, at most `most` of them. */
 function quotesFrom(line: string, from: number, most: number): number[] {
   const found: number[] = []
   for (let at = quoteFrom(line, from); at !== -1 && found.length < most; at = quoteFrom(line, at + 1)) found.push(at)
@@ -39,7 +39,7 @@ function isEscaped(line: string, at: number, from: number): boolean {
 const ESCAPE = /\\(?:x([\dA-Fa-f]{2})|(.))/g
 const LETTERS: Readonly<Record<string, string>> = { n: '\n', t: '\t', r: '\r', b: '\b', f: '\f', v: '\v' }
 
-/** Returns a text as it was before nginx or Apache escaped it: `\x22`, `\"`, `\\`, `\n`. */
+/** Removes the escapes of nginx and Apache: `\x22`, `\"`, `\\`, `\n`. */
 function unescaped(text: string): string {
   if (!text.includes('\\')) return text
   const bytes = Buffer.from(text, 'utf8').toString('latin1')
@@ -65,7 +65,7 @@ function requestLine(line: string, from: number, end: number): RequestLine | und
   return { method: line.slice(from, space), path: unescaped(line.slice(space + 1, pathEnd)) }
 }
 
-/** True for capital letters, and for `-` and `_` between them, as in `M-SEARCH`. */
+/** Returns true for capital letters. `-` and `_` may follow the first letter, as in `M-SEARCH`. */
 function isMethod(line: string, from: number, end: number): boolean {
   for (let i = from; i < end; i++) {
     const code = line.charCodeAt(i)
@@ -78,8 +78,8 @@ function isMethod(line: string, from: number, end: number): boolean {
 const HOST_AND_PORT = /^[^ ]+:\d{1,5}$/
 
 /**
- * Reads the common and the combined log format of nginx, Apache, Traefik and morgan, and `vhost_combined` of Apache. What follows the
- * user agent is not read. The user may contain spaces and brackets, so the time is found from the first quotation mark backwards.
+ * Reads the common and the combined log format of nginx, Apache, Traefik and morgan, and `vhost_combined` of Apache. The text after the
+ * user agent is not read. The user may contain spaces and brackets, so the time is found backwards from the first quotation mark.
  */
 function clfParser({ wantsHeaders }: ParseSettings): Parse {
   const clock = new ClfTime()
@@ -111,8 +111,8 @@ function clfParser({ wantsHeaders }: ParseSettings): Parse {
 }
 
 /**
- * Returns where the address of the client begins: after `host:port`, which `vhost_combined` of Apache writes before it. There the field
- * that follows is an address, and not the `-` of a client without `identd`.
+ * Returns the place where the address of the client begins. In `vhost_combined` of Apache, `host:port` comes before the address. There the
+ * second field is the address, and in other formats it is the `-` of a client without `identd`.
  */
 function clientFrom(line: string): number {
   const end = line.indexOf(' ')
@@ -131,12 +131,12 @@ function present(text: string): string {
   return text === '-' ? '' : text
 }
 
-/** Fields of an application load balancer between the user agent and the time at which the request was received. */
+/** The number of fields between the user agent and the time of arrival, for an application load balancer. */
 const BEFORE_CREATION = 7
 
 /**
- * Reads the logs of application and of classic load balancers. The time is when the request was received: `request_creation_time` of
- * an application load balancer.
+ * Reads the logs of application and classic load balancers. The time is the time of arrival: for an application load balancer, it is
+ * `request_creation_time`.
  * https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-access-logs.html
  * https://docs.aws.amazon.com/elasticloadbalancing/latest/classic/access-log-collection.html
  */
@@ -149,7 +149,7 @@ function awsParser({ wantsHeaders }: ParseSettings, isApplication: boolean): Par
     if (quote === undefined) return OTHER_FORMAT
     const before = line.slice(0, quote).split(' ', 16)
     const client = before[clientAt] ?? ''
-    // Both have nine fields from the address on, and a space before the quotation mark.
+    // Both formats have nine fields from the address on, and a space before the quotation mark.
     if (before.length !== clientAt + 10 || (client !== '-' && !/^[\d.:[\]A-Fa-f]{3,64}$/.test(client)))
       return OTHER_FORMAT
     if (fourth === undefined) return 'cut off'
@@ -171,7 +171,7 @@ function awsParser({ wantsHeaders }: ParseSettings, isApplication: boolean): Par
   }
 }
 
-/** Returns a field by its number, where some fields are in quotation marks. */
+/** Returns a field by its number. Fields may be in quotation marks. */
 function fieldFrom(line: string, from: number, number: number): string {
   let at = from
   for (let i = 0; i <= number; i++) {
@@ -185,19 +185,19 @@ function fieldFrom(line: string, from: number, number: number): string {
   return ''
 }
 
-/** Returns what the application receives: the path of `http://www.example.com:80/a`. */
+/** Returns the path and the query of a URL such as `http://www.example.com:80/a`. */
 function pathOf(url: string): string {
   const authority = url.indexOf('://')
   const slash = authority === -1 ? -1 : url.indexOf('/', authority + 3)
   return slash === -1 ? (authority === -1 ? url : '/') : url.slice(slash)
 }
 
-/** Where the lines of a format in JSON have the parts of a request: dotted names of fields, of which the first that a line has is read. */
+/** The places of the parts of a request in a JSON format. A place is a list of dotted field names: the first field that exists is read. */
 interface JsonFormat {
-  /** Fields that tell its lines from those of other formats. */
+  /** The fields that only lines of this format have. */
   readonly marks: readonly string[]
   readonly time: readonly string[]
-  /** The milliseconds between the arrival of the request and `time`, `undefined` for a line that is no request. Default 0. */
+  /** Returns the milliseconds between the arrival of the request and `time`, or `undefined` for a line without a request. Default 0. */
   readonly took?: (fields: Fields) => number | undefined
   readonly ip: readonly string[]
   readonly user: readonly string[]
@@ -227,7 +227,7 @@ const JSON_FORMATS: Readonly<Record<string, JsonFormat>> = {
     user: ['ClientUsername'],
     method: ['RequestMethod'],
     path: ['RequestPath'],
-    // As fields such as `request_User-Agent`.
+    // Headers are fields such as `request_User-Agent`.
     headers: (fields) => {
       const headers = Object.entries(fields).filter(([name]) => name.startsWith('request_'))
       return Object.fromEntries(headers.map(([name, value]) => [name.slice('request_'.length), value]))
@@ -237,7 +237,7 @@ const JSON_FORMATS: Readonly<Record<string, JsonFormat>> = {
   'pino-http': {
     marks: ['req.url', 'time'],
     time: ['time'],
-    // Lines are written at the end of a request. One that the application has written during a request is not another request.
+    // Lines are written at the end of a request. A line that the application writes during a request is not another request.
     took: ({ responseTime: ms }) => (ms === undefined ? undefined : typeof ms === 'number' ? ms : NaN),
     ip: ['req.remoteAddress'],
     user: [],
@@ -245,7 +245,7 @@ const JSON_FORMATS: Readonly<Record<string, JsonFormat>> = {
     path: ['req.url'],
     headers: ['req.headers'],
   },
-  // The tokens of morgan, by their names.
+  // The fields have the names of morgan's tokens.
   morgan: {
     marks: ['date', 'method', 'url'],
     time: ['date'],
@@ -260,7 +260,7 @@ const JSON_FORMATS: Readonly<Record<string, JsonFormat>> = {
   },
 }
 
-/** Any JSON lines, by the names of fields that the options give. */
+/** Reads any JSON lines. The options give the names of the fields. */
 function fieldsParser(settings: ParseSettings): Parse {
   const named = (part: string): readonly string[] => [settings.fields.get(part)?.join('.') ?? part]
   const [time, ip, user, method, path] = ['time', 'ip', 'user', 'method', 'path'].map(named)
@@ -308,7 +308,7 @@ function jsonParser(format: JsonFormat, { zone, wantsHeaders, wantsFields }: Par
 
 type Read = (fields: Fields) => unknown
 
-/** Returns a function that reads the first of some fields that a line has. */
+/** Returns a function that reads the first field of a list that a line has. */
 function reader(names: readonly string[]): Read {
   const paths = names.map((name) => name.split('.'))
   return (fields) => {
@@ -327,7 +327,7 @@ export function fieldAt(fields: Fields, path: readonly string[]): unknown {
   return value
 }
 
-/** Returns a text or a number as a text, `''` for any other value. */
+/** Returns a text, a number or a boolean as a text. Returns `''` for any other value. */
 export function textOf(value: unknown): string {
   if (typeof value === 'string') return value
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : ''
@@ -363,12 +363,12 @@ const PARSERS: Readonly<Record<string, (options: ParseSettings) => Parse>> = {
   json: fieldsParser,
 }
 
-/** Other names of formats, as programs and their documents use them. */
+/** Other names of formats, from programs and their documentation. */
 const SYNONYMS: Readonly<Record<string, string>> = { common: 'clf', combined: 'clf', nginx: 'clf', apache: 'clf' }
 
 export const FORMATS: readonly string[] = [...Object.keys(PARSERS), ...Object.keys(SYNONYMS)]
 
-/** Returns a valid name of a format. Throws `INVALID_OPTION`. */
+/** Returns the main name of a format. Throws `INVALID_OPTION` for an unknown name. */
 export function formatNamed(name: string): string {
   const known = Object.hasOwn(SYNONYMS, name) ? SYNONYMS[name]! : name
   if (Object.hasOwn(PARSERS, known)) return known
@@ -377,9 +377,9 @@ export function formatNamed(name: string): string {
   throw new SluiceError('INVALID_OPTION', `--format: expected one of ${FORMATS.join(', ')}, got ${name}${hint}`)
 }
 
-/** The parser of one file. Without a given format, the first line that a parser knows decides. */
+/** The parser of one file. If no format is given, the first line that a parser can read decides. */
 export class Format {
-  /** The name of the format, once it is known. */
+  /** The name of the format. `undefined` until it is known. */
   name: string | undefined
   #candidates: readonly (readonly [name: string, parse: Parse])[]
 

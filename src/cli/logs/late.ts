@@ -4,12 +4,12 @@ import { copyText } from '../../util/bounded-key.ts'
 import { SluiceError } from '../../util/errors.ts'
 import { grouped } from '../print.ts'
 
-/** The most that a reorder window contains. Beyond it the oldest entries are released early. */
+/** The bounds of a reorder window. Above them, the oldest entries are released early. */
 const BOUNDS = { entries: 500_000, bytes: 268_435_456 }
 
 /**
- * Puts the entries of one file in the order of their times. An entry is released once the newest one is later by the window; entries of
- * one time keep the order of their lines.
+ * Puts the entries of one file in the order of their times. An entry is released when the newest one is later by the whole window. Entries
+ * with the same time keep the order of their lines.
  */
 export class Reorder {
   /** True if a bound has shortened the window. */
@@ -19,7 +19,7 @@ export class Reorder {
   #newest = -Infinity
   #released = -Infinity
   #bytes = 0
-  /** Those that wait, in order, and those that were added since the last release. */
+  /** The waiting entries in order, and the entries that were added since the last release. */
   readonly #waiting: LogEntry[] = []
   #added: LogEntry[] = []
 
@@ -29,10 +29,10 @@ export class Reorder {
     this.#bounds = bounds
   }
 
-  /** Returns 0, or by how many milliseconds an entry that comes too late is earlier than the newest one. A late entry is not taken. */
+  /** Adds an entry and returns 0. A late entry is not added: returns the milliseconds between its time and the newest time. */
   add(entry: LogEntry): number {
     const { time } = entry.request
-    // A bound may have released more than the window.
+    // Because of a bound, entries inside the window may have been released.
     if (time < Math.max(this.#newest - this.#window, this.#released)) return this.#newest - time
     if (entry.chunk.held++ === 0) this.#bytes += entry.chunk.size
     this.#added.push(entry)
@@ -40,7 +40,7 @@ export class Reorder {
     return 0
   }
 
-  /** Moves the entries whose turn has come. */
+  /** Moves the entries that are older than the window to `into`. */
   release(into: LogEntry[]): void {
     this.#merge()
     const until = this.#newest - this.#window
@@ -58,13 +58,13 @@ export class Reorder {
     this.#waiting.splice(0, count)
   }
 
-  /** Moves all entries, after the last line. */
+  /** Moves all entries to `into`, after the last line. */
   flush(into: LogEntry[]): void {
     this.#newest = Infinity
     this.release(into)
   }
 
-  /** Sorts the added entries in. Most logs are nearly in order, so that only the last of those that wait are sorted again. */
+  /** Merges the added entries. Most logs are nearly in order, so only the last waiting entries are sorted again. */
   #merge(): void {
     const waiting = this.#waiting
     const earliest = this.#added.reduce((least, { request }) => Math.min(least, request.time), Infinity)
@@ -76,18 +76,18 @@ export class Reorder {
   }
 }
 
-/** A line that came later than the reorder window. */
+/** A line that came after its reorder window. */
 export interface LateLine {
   /** Epoch milliseconds. */
   readonly time: number
-  /** The place of its file in the list of files. */
+  /** The place of the file in the list of files. */
   readonly file: number
-  /** From 1. */
+  /** The number of the line, from 1. */
   readonly line: number
   readonly text: string
 }
 
-/** What an object and its place in a list take, in bytes. Measured: 96. */
+/** The bytes of an object and its place in a list. Measured: 96. */
 const BYTES_PER_LINE = 128
 
 /** Sorts the late lines of all files by time, file and line, in memory. */
@@ -96,7 +96,7 @@ export class LateLines {
   readonly #lines: LateLine[] = []
   #bytes = 0
 
-  /** @param most bytes; by default half of what Node may allocate for all objects */
+  /** @param most the largest number of bytes. Default: half of the memory that Node may use for objects */
   constructor(most: number = getHeapStatistics().heap_size_limit / 2) {
     this.#most = most
   }
@@ -105,9 +105,9 @@ export class LateLines {
     return this.#lines.length
   }
 
-  /** Throws `LOG_UNREADABLE` if they do not fit into memory. */
+  /** Adds a line. Throws `LOG_UNREADABLE` if the lines do not fit into memory. */
   add(late: LateLine): void {
-    // Two bytes a character, for the text of a line that is not Latin.
+    // A character takes two bytes if the line is not Latin.
     this.#bytes += BYTES_PER_LINE + 2 * late.text.length
     if (this.#bytes > this.#most) throw tooMany(this.count)
     this.#lines.push({ ...late, text: copyText(late.text) })

@@ -12,7 +12,7 @@ import { refuse } from '../../util/validate.ts'
 
 /**
  * Returns a function from a request to its key. The names are `ip`, `user`, `path`, `method`, `everyone`, `header:NAME`, or the dotted path
- * of a field of a JSON line. Several names make one key, as `keyers` does. A key may share the memory of the log: code that stores one
+ * of a field of a JSON line. Several names make one key, as with `keyers`. A key may share memory with the log, so code that stores a key
  * copies it.
  */
 function keyReader(names: readonly string[], ipv6Subnet: number): KeyPart {
@@ -24,7 +24,7 @@ function keyReader(names: readonly string[], ipv6Subnet: number): KeyPart {
 
 type KeyPart = (request: LoggedRequest) => string
 
-/** The parts that every format has, by their names. */
+/** The parts that every format has, by name. */
 const PARTS: Readonly<Record<string, (ipv6Subnet: number) => KeyPart>> = {
   ip: addressReader,
   user: () => (request) => boundedKey(request.user),
@@ -51,7 +51,7 @@ function partReader(name: string, ipv6Subnet: number): KeyPart {
   return ({ fields }) => (fields === undefined ? '' : boundedKey(textOf(fieldAt(fields, path))))
 }
 
-/** An IPv4 address is its own key. A log has many different ones, for which the cache of the keyer costs more than this check. */
+/** Returns a part for addresses. An IPv4 address is its own key: a log has many of them, and this check is faster than the cache of the keyer. */
 function addressReader(ipv6Subnet: number): KeyPart {
   const key = addressKeyer(ipv6Subnet)
   return ({ ip }) => (isIPv4(ip) ? ip : (key(ip) ?? ''))
@@ -87,7 +87,7 @@ export const LOG_USAGE = `A log is a file, a gzip file, or - for the standard in
 export type LogValues = ValuesOf<typeof LOG_OPTIONS>
 
 export interface LogSettings {
-  /** What is read for `-`. Default: the standard input of the process. */
+  /** The input for `-`. Default: the standard input of the process. */
   readonly stdin: AsyncIterable<Buffer> | undefined
   readonly format: string | undefined
   readonly parse: ParseSettings
@@ -97,7 +97,7 @@ export interface LogSettings {
   /** True if headers and fields are needed after the key and the cost are known. */
   readonly keepsFacts: boolean
   readonly ipv6Subnet: number
-  /** Returns the key of a request, `''` for none. */
+  /** Returns the key of a request, or `''` for a request without a key. */
   readonly keyOf: (request: LoggedRequest) => string
   /** Returns the cost of a request, or `undefined` if the log does not have it. */
   readonly costOf: (request: LoggedRequest) => number | undefined
@@ -106,7 +106,7 @@ export interface LogSettings {
 export const LONGEST_REORDER = 86_400_000
 const FIELDS = new Set(['ip', 'user', 'method', 'path'])
 
-/** Checks options. Throws `INVALID_OPTION`. `keepsFacts` is true if more than keys and costs needs headers and fields. */
+/** Checks options. Throws `INVALID_OPTION`. `keepsFacts` is true if headers and fields are needed for more than keys and costs. */
 export function logSettings(values: LogValues, keepsFacts: boolean, stdin?: AsyncIterable<Buffer>): LogSettings {
   const { key = ['ip'] } = values
   const ipv6Subnet = numberIn('--ipv6-subnet', values['ipv6-subnet'], 32, 128)

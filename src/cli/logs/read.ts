@@ -7,7 +7,7 @@ import { type LateLine, LateLines } from './late.ts'
 import { type LogSettings, LONGEST_REORDER } from './options.ts'
 import { type Input, type Unread, type OnLate, Problems, Source } from './source.ts'
 
-/** Shows how much of the logs was read, on a terminal. */
+/** Shows on a terminal how much of the logs was read. */
 interface Progress {
   add(bytes: number): void
   close(): void
@@ -19,8 +19,8 @@ const INTERVAL = 100
 const CLEAR = '\r\u001b[K'
 
 /**
- * Opens a bar on the standard error, if that is a terminal.
- * @param total all bytes; 0 if they are not known
+ * Opens a progress bar on the standard error, if it is a terminal.
+ * @param total the number of all bytes, or 0 if it is not known
  */
 export function openProgress(total: number, output: NodeJS.WriteStream = process.stderr): Progress {
   if (!output.isTTY) return { add: () => undefined, close: () => undefined }
@@ -47,7 +47,7 @@ function bar(done: number, total: number): string {
   return `${'█'.repeat(filled)}${'░'.repeat(WIDTH - filled)} ${Math.floor(share * 100)} % ${read}`
 }
 
-/** Says how late the lines are that a reorder window does not take. */
+/** Describes lines that come after their reorder window. */
 function lateText(reorder: number): string {
   return reorder === 0 ? 'out of order' : `more than ${roughDuration(reorder)} late`
 }
@@ -69,16 +69,16 @@ const MOST_FILES = 1000
 const MOST_OMITTED = 0.01
 
 /**
- * Reads all files at once and passes their entries on in the order of their times, so that rotated files, and files of several servers,
- * can be given in any order. Entries of one time are in the order of the files and of their lines.
+ * Reads all files at the same time and passes their entries on in the order of their times. So rotated files, and files of several servers,
+ * can be given in any order. Entries with the same time are in the order of the files and of their lines.
  *
- * Files are read once if no line is later than the reorder window. Otherwise the late lines are sorted, the files are read again, and all
+ * Files are read once if no line comes after its reorder window. Otherwise the late lines are sorted, the files are read again, and all
  * entries are passed on again. Late lines of the standard input are omitted.
  *
- * Throws `LOG_UNREADABLE` for a file that cannot be read, if there is no line that can be, and if more than 1 % of the requests of the
- * standard input are omitted.
- * @param begin called before the first entry is passed on: returns what receives the entries
- * @param once true if entries must not be passed on twice: files are read twice in any case
+ * Throws `LOG_UNREADABLE` for a file that cannot be read, if no line can be read, and if more than 1 % of the requests of the standard
+ * input are omitted.
+ * @param begin is called before the first entry is passed on. Returns the function that receives the entries
+ * @param once true if entries must not be passed on twice. Files are then always read twice
  */
 export async function readLogs(
   paths: readonly string[],
@@ -93,7 +93,7 @@ export async function readLogs(
   const isTrial = !once && files.length === inputs.length
   const late = new LateLines()
   const trial = isTrial ? begin() : undefined
-  // All late lines are collected, and entries are passed on until the first of them.
+  // All late lines are collected. Entries are passed on until the first late line.
   const collect: OnLate = ({ place }, { request, line }, _, text) =>
     late.add({ time: request.time, file: place, line, text })
   const first = await pass(files, options, collect, undefined, (entry, file) => {
@@ -111,7 +111,7 @@ interface Pass {
   until: number
 }
 
-/** Passes all entries on, the late ones of files at their times. */
+/** Passes all entries on. The late entries of files are passed on at their times. */
 async function secondPass(
   inputs: readonly Input[],
   options: LogSettings,
@@ -120,7 +120,7 @@ async function secondPass(
   before: readonly Source[],
 ): Promise<Pass> {
   const known = new Map(before.map((source) => [source.place, source]))
-  // A server may have appended lines since.
+  // A server may have added lines since the first pass.
   const again = inputs.map((input) => ({ ...input, most: known.get(input.place)?.bytes ?? Infinity }))
   const omit: OnLate = ({ path, isFile: isSorted }, { line }, by, text, problems) => {
     if (!isSorted) problems.countLate(by, path, line, text)
@@ -134,7 +134,10 @@ async function secondPass(
   return done
 }
 
-/** @param late lines to sort in between the others */
+/**
+ * Reads all inputs once.
+ * @param late the late lines of an earlier pass, which are merged with the others
+ */
 async function pass(
   inputs: readonly Input[],
   options: LogSettings,
@@ -160,7 +163,7 @@ async function pass(
 }
 
 interface Head {
-  /** The next entry, its file, and the place of the file in the list of all. */
+  /** The next entry, its file, and the place of the file in the list of all files. */
   readonly next: LogEntry | undefined
   readonly path: string
   readonly place: number
@@ -216,7 +219,7 @@ async function merge(heads: readonly Head[], each: EachEntry): Promise<void> {
   }
 }
 
-/** Returns the head with the earliest entry, except one of them. */
+/** Returns the head with the earliest entry. The head `except` is not considered. */
 function earliest(heads: readonly Head[], except?: Head): Head | undefined {
   let found: Head | undefined
   for (const head of heads) if (head !== except && (found === undefined || isBefore(head, found))) found = head
@@ -238,18 +241,18 @@ function checked({ sources, problems, requests, from, until }: Pass, { reorder }
   return { problems, requests, from, until, formats }
 }
 
-/** True for what can be read again, and false for a pipe. */
+/** Returns true for a file that can be read again, and false for a pipe. */
 function isFile(path: string): boolean {
   if (path === '-') return false
   try {
     return statSync(path).isFile()
   } catch {
-    // Opening it throws the error to report.
+    // A later attempt to open the file throws the error to report.
     return true
   }
 }
 
-/** Returns the bytes of all inputs, 0 if they are not known. */
+/** Returns the number of bytes of all inputs, or 0 if it is not known. */
 function sizeOf(inputs: readonly Input[]): number {
   try {
     return inputs.reduce((sum, { path }) => sum + statSync(path === '-' ? '/dev/stdin' : path).size, 0)
@@ -288,7 +291,7 @@ export interface LogSummary {
   readonly until: string
   readonly files: readonly { readonly file: string; readonly format: string }[]
   readonly unread: readonly Unread[]
-  /** What a reader should know about the figures. */
+  /** Remarks about the figures for the reader. */
   readonly notes: readonly string[]
 }
 
@@ -324,7 +327,7 @@ function notesOf({ problems, requests }: ReadLogs, { reorder }: LogSettings): st
   return found
 }
 
-/** Writes the summary for people: what was read above the figures, and the notes. */
+/** Writes the lines above the figures: what was read, and the notes. */
 export function summaryLines({ lines, requests, from, until, files, unread, notes }: LogSummary): string[] {
   const formats = [...new Set(files.map(({ format }) => format))].join(', ')
   const head = `${grouped(requests)} requests of ${grouped(lines)} lines (${formats}), from ${from} to ${until}`

@@ -5,15 +5,15 @@ export const CLF_LENGTH = 26
 
 const MONTHS = 'JanFebMarAprMayJunJulAugSepOctNovDec'
 
-/** Reads the times of the common log format. Lines of one minute follow each other, so it remembers the last one. */
+/** Reads the times of the common log format. Most lines have the same minute as the line before, so the last minute is remembered. */
 export class ClfTime {
-  /** Such as `22/Nov/2026:10:48:`. */
+  /** The last minute, such as `22/Nov/2026:10:48:`. */
   #minute = ''
-  /** Such as ` +0000`. */
+  /** The zone of the last minute, such as ` +0000`. */
   #zone = ''
   #time = NaN
 
-  /** Returns the epoch milliseconds of the time at a place of a line, or `NaN`. */
+  /** Reads the time at a place in a line. Returns epoch milliseconds, or `NaN`. */
   read(line: string, at: number): number {
     const isKnown = this.#minute !== '' && line.startsWith(this.#minute, at) && line.startsWith(this.#zone, at + 20)
     const second = digits(line, at + 18)
@@ -46,7 +46,7 @@ const HTTP = /^[A-Z][a-z]{2}, (\d\d) ([A-Z][a-z]{2}) (\d{4}) (\d\d:\d\d:\d\d) GM
 
 /**
  * Returns the epoch milliseconds of a time in ISO 8601, or `NaN`.
- * @param zone minutes east of UTC, for a time without a zone; `undefined` refuses such times
+ * @param zone minutes east of UTC, for a time without a zone. With `undefined`, such times are `NaN`
  */
 export function isoTime(text: string, zone: number | undefined): number {
   const found = text.length > 40 ? null : ISO.exec(text)
@@ -58,8 +58,8 @@ export function isoTime(text: string, zone: number | undefined): number {
 }
 
 /**
- * Returns the epoch milliseconds of a value in JSON, or `NaN`. A number is in seconds, milliseconds, microseconds or nanoseconds by
- * its size: for dates from 1973 to 5138 only one of them is possible.
+ * Returns the epoch milliseconds of a value in JSON, or `NaN`. The size of a number shows if it is in seconds, milliseconds, microseconds or
+ * nanoseconds: for dates from 1973 to 5138 only one unit is possible.
  */
 export function anyTime(value: unknown, zone: number | undefined): number {
   if (typeof value === 'number') return numberTime(value)

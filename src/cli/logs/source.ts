@@ -10,9 +10,9 @@ import { Reorder } from './late.ts'
 const CHUNK = 524_288
 
 /**
- * The bytes of a file, or of the standard input for `-`. Data that begins as gzip does is decompressed, whatever its name. A chunk is
- * valid until the next one is asked for.
- * @param most the bytes of a file that are read at most
+ * Reads the bytes of a file, or of the standard input for `-`. Data that starts like gzip is decompressed, also if the name is different. A
+ * chunk is valid until the next one is read.
+ * @param most the largest number of bytes that are read from a file
  */
 export async function* bytesOf(
   path: string,
@@ -27,7 +27,7 @@ export async function* bytesOf(
   yield* first[0] === 0x1f && first[1] === 0x8b ? decompressed(whole) : whole
 }
 
-/** Reads a file into one buffer. A stream takes twice as long, since it has a new buffer for each chunk. */
+/** Reads a file, always into the same buffer. A stream takes twice as long, because it has a new buffer for each chunk. */
 function* fileBytes(path: string, most: number): Generator<Buffer, void> {
   const file = openSync(path, 'r')
   try {
@@ -49,7 +49,7 @@ function decompressed(chunks: AsyncGenerator<Buffer, void>): AsyncIterable<Buffe
   return pipeline(Readable.from(copied(chunks)), gunzip, () => undefined)
 }
 
-/** Copies chunks, for a stream that asks for the next one early. */
+/** Copies chunks, for a stream that reads the next one early. */
 async function* copied(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void> {
   for await (const chunk of chunks) yield Buffer.from(chunk)
 }
@@ -63,7 +63,7 @@ async function* counted(input: Chunks, read: (bytes: number) => void): AsyncGene
   }
 }
 
-/** Returns a copy of the first two bytes or more. */
+/** Returns a copy of the start, at least two bytes if there are two. */
 async function start(chunks: AsyncGenerator<Buffer, void>): Promise<Buffer> {
   let found: Buffer = Buffer.alloc(0)
   while (found.length < 2) {
@@ -81,19 +81,19 @@ async function* joined(first: Buffer, rest: AsyncGenerator<Buffer, void>): Async
 
 export const LONGEST_LINE = 65_536
 
-/** The bytes that become one text. V8 allocates each text of more than 128 KiB by itself, which takes twice as long. */
+/** The most bytes in one text. V8 allocates each text above 128 KiB separately, which takes twice as long. */
 const PART = 32_768
 
 const NOTHING = Buffer.alloc(0)
 
-/** Cuts chunks into lines. It keeps at most one line of the longest length between two chunks. */
+/** Cuts chunks into lines. Between two chunks it keeps at most one line of the longest length. */
 export class Lines {
   #rest: Buffer = NOTHING
   /** True within a line that is too long. */
   #skips = false
   readonly #each: (line: string | undefined) => void
 
-  /** @param each receives a line without its end, or `undefined` for one that is too long */
+  /** @param each receives a line without its end, or `undefined` for a line that is too long */
   constructor(each: (line: string | undefined) => void) {
     this.#each = each
   }
@@ -107,12 +107,12 @@ export class Lines {
     this.#keep(chunk.subarray(at))
   }
 
-  /** Takes what follows the last line feed as a line. */
+  /** Takes the text after the last line feed as a line. */
   end(): void {
     if (this.#skips || this.#rest.length > 0) this.#read(NOTHING)
   }
 
-  /** Returns the place of the line feed that ends a part, or -1. A part has one line, or several of together at most `PART` bytes. */
+  /** Returns the place of the line feed that ends a part, or -1. A part is one line, or several lines with at most `PART` bytes together. */
   #endOfPart(chunk: Buffer, at: number): number {
     const isStart = this.#rest.length === 0 && !this.#skips
     const last = isStart ? chunk.subarray(at, at + PART).lastIndexOf(10) : -1
@@ -153,27 +153,27 @@ export class Lines {
 
 export interface Input {
   readonly path: string
-  /** Its place in the list of all. Requests of one time are in the order of this list. */
+  /** The place in the list of all inputs. Requests with the same time are in the order of this list. */
   readonly place: number
   /** True for a file that can be read again. */
   readonly isFile: boolean
-  /** The bytes that are read at most. */
+  /** The largest number of bytes that are read. */
   readonly most: number
 }
 
-/** Receives the lines that come later than the reorder window, and by how many milliseconds. */
+/** Receives a line that comes after its reorder window. `by` is the delay in milliseconds. */
 export type OnLate = (source: Source, entry: LogEntry, by: number, text: string, problems: Problems) => void
 
-/** One file, as entries in the order of their times, without its late lines. */
+/** The entries of one file in the order of their times, without the late lines. */
 export class Source {
   readonly path: string
   readonly place: number
   readonly isFile: boolean
-  /** The requests that were not late. */
+  /** The number of requests that were not late. */
   requests = 0
-  /** The late ones. */
+  /** The number of late requests. */
   late = 0
-  /** The sum of their line numbers. */
+  /** The sum of the line numbers of late requests. */
   lateLines = 0
   bytes = 0
   readonly format: Format
@@ -188,7 +188,7 @@ export class Source {
   #ready: LogEntry[] = []
   #at = 0
 
-  /** @param read called with the number of bytes of each read */
+  /** @param read is called with the number of bytes of each read */
   constructor(input: Input, options: LogSettings, problems: Problems, read: (bytes: number) => void, onLate: OnLate) {
     this.path = input.path
     this.place = input.place
@@ -206,7 +206,7 @@ export class Source {
     this.#lines = new Lines((line) => this.#add(line))
   }
 
-  /** The next entry, `undefined` if there is none before another read. */
+  /** The next entry. `undefined` if more must be read first. */
   get next(): LogEntry | undefined {
     return this.#ready[this.#at]
   }
@@ -229,7 +229,7 @@ export class Source {
     return true
   }
 
-  /** Releases what is left. Returns false if nothing is. */
+  /** Releases the remaining entries. Returns false if there are none. */
   #end(): boolean {
     this.#lines.end()
     this.#reorder.flush(this.#ready)
@@ -270,7 +270,7 @@ export class Source {
     this.#onLate(this, entry, by, line, this.#problems)
   }
 
-  /** Returns the request of a line, or why there is none. */
+  /** Returns the request of a line, or the reason why there is none. */
   entryOf(text: string, line: number): LogEntry | string {
     const request = this.format.parse(text)
     if (typeof request === 'string') return request
@@ -280,7 +280,7 @@ export class Source {
     return { request: this.#kept(request), key, cost, line, chunk: this.#chunk }
   }
 
-  /** Drops what is no longer needed, so that long JSON lines do not fill the reorder window. */
+  /** Drops fields and headers that are no longer needed, so that long JSON lines do not fill the reorder window. */
   #kept(request: LoggedRequest): LoggedRequest {
     const { fields, headers } = request
     if (this.#options.keepsFacts || (fields ?? headers) === undefined) return request
@@ -299,11 +299,11 @@ interface Sample {
   readonly text: string
 }
 
-/** Lines that were not read for one reason. */
+/** Lines that were not read, all for the same reason. */
 export interface Unread {
   readonly reason: string
   readonly lines: number
-  /** The first of them. */
+  /** The first of these lines. */
   readonly samples: readonly Sample[]
 }
 
@@ -312,18 +312,18 @@ const LATE = 'later than the reorder window'
 const MOST_SAMPLES = 3
 const SAMPLE_LENGTH = 120
 
-/** Counts the lines of logs, and why some of them are not read. */
+/** Counts the lines of logs, and the reasons why some are not read. */
 export class Problems {
-  /** Lines that are not empty. */
+  /** The number of lines that are not empty. */
   lines = 0
-  /** Lines that came later than the reorder window and are omitted. */
+  /** The number of lines that came after their reorder window and are omitted. */
   late = 0
   /** The longest of these delays, in milliseconds. */
   latest = 0
-  /** Lines of files that came later than the reorder window and were sorted. */
+  /** The number of lines of files that came after their reorder window and were sorted. */
   sorted = 0
   withoutKey = 0
-  /** True once a time has a fraction of a second. */
+  /** True if a time has a fraction of a second. */
   hasFractions = false
   /** Sentences about whole files. */
   readonly notes: string[] = []

@@ -18,7 +18,7 @@ import { EXACT_HEADINGS, exactCells, htmlOf, KEY_HEADINGS, keyCells, LIMIT_HEADI
 
 const BUFFERED = 65_536
 
-/** Writes every decision as a line of JSON. */
+/** A file with every decision as a line of JSON. */
 class DecisionsFile {
   /** False for a pipe or a device, which cannot be cleared. */
   readonly isFile: boolean
@@ -27,7 +27,7 @@ class DecisionsFile {
 
   constructor(path: string) {
     try {
-      // Writes at the end of the file, which moves when the file is cleared.
+      // The mode `a` writes at the end of the file, also after the file was cleared.
       this.#descriptor = openSync(path, 'a')
     } catch (cause) {
       throw new Error(`--decisions: ${(cause as Error).message}`, { cause })
@@ -63,7 +63,7 @@ function verdict({ limiter, limit, key, allowed, remaining, retryAfter, resetAft
   return { limiter, limit: limit.name, key, allowed, remaining, retryAfter, resetAfter }
 }
 
-/** Watches which headers and attributes of a document a log never has. Policies that need them do not apply. */
+/** Finds the headers and attributes that a document needs, but that a log never has. Policies that need them do not apply. */
 class MissingFacts {
   readonly #missing: Set<string>
 
@@ -89,7 +89,7 @@ class MissingFacts {
   }
 }
 
-/** The headers and attributes of a policy, as a key names them. */
+/** Returns the headers and attributes of a policy, written as in a key. */
 function namesIn({ match = {}, key = [], cost }: PolicyRule): string[] {
   const headers = Object.keys(match.header ?? {}).map((name) => `header:${name}`)
   const attributes = [...Object.keys(match.attributes ?? {}), ...(typeof cost === 'string' ? [cost] : [])]
@@ -104,7 +104,7 @@ function printed(report: Report): string {
   const { log, decisions, limits, notes } = report
   const head = [...summaryLines(log), ...notes.map((note) => `note: ${note}`)]
   const table = limitTable(limits)
-  // A comparison is about its table, which lists of keys would push off the screen.
+  // For a comparison, the table comes first: lists of keys would push it off the screen.
   const first = decisions === undefined ? [...table, '', ...head] : [...head, '', overall(decisions), '', ...table]
   return [...first, ...limits.flatMap(hardestTable), ''].join('\n')
 }

@@ -10,10 +10,10 @@ import { nearest } from '../../util/validate.ts'
 import type { LoggedRequest } from '../logs/request.ts'
 
 export interface LimitExpression {
-  /** As it was written. */
+  /** The original text. */
   readonly text: string
   readonly limit: Limit
-  /** Returns true for the requests that the limit counts; `undefined` if it counts all. */
+  /** Returns true for the requests that the limit counts. `undefined` if it counts all requests. */
   readonly matches: ((request: LoggedRequest) => boolean) | undefined
 }
 
@@ -23,8 +23,8 @@ const FLAGS = new Set(['strict', 'shadow', 'capCost'])
 const EXAMPLE = "such as 'gcra 100/1m burst=20 path=/login'"
 
 /**
- * Reads a limit such as `gcra 100/1m burst=20 path=/login method=POST`: the algorithm, the quota and the window, options, and which
- * requests count. Throws `INVALID_OPTION`, `UNKNOWN_ALGORITHM` or `UNKNOWN_OPTION`.
+ * Reads a limit such as `gcra 100/1m burst=20 path=/login method=POST`: the algorithm, the quota and the window, options, and filters
+ * for requests. Throws `INVALID_OPTION`, `UNKNOWN_ALGORITHM` or `UNKNOWN_OPTION`.
  */
 export function parseLimit(text: string): LimitExpression {
   const [algorithm = '', rate = '', ...rest] = text.trim().split(/\s+/)
@@ -80,7 +80,7 @@ function valueOf(text: string): unknown {
   return text === 'true' ? true : text === 'false' ? false : text
 }
 
-/** Paths and methods match as in a document of rules. */
+/** Returns a filter for requests. Paths and methods match as in a document of rules. */
 function filter(text: string, path: unknown, method: unknown): LimitExpression['matches'] {
   if (path === undefined && method === undefined) return undefined
   const paths = typeof path === 'string' ? path.split(',') : undefined

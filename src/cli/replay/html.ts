@@ -13,24 +13,24 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 }
 
-/** Writes a text for HTML and SVG, between tags and in attributes. Control characters are written as JSON does. */
+/** Escapes a text for HTML and SVG, between tags and in attributes. Control characters are written as in JSON. */
 function escapedHtml(text: string): string {
   return escaped(text).replaceAll(/[&<>"']/g, (each) => ENTITIES[each]!)
 }
 
-/** The size of a plot in its own units. It is stretched to the width of the page: its labels are outside, in HTML. */
+/** The size of a plot in its own units. A plot is stretched to the width of the page, so its labels are outside, in HTML. */
 const WIDTH = 800
 const HEIGHT = 160
 
-/** The two kinds of bars. They differ in brightness, in hue, and by stripes, for readers who see few colors and for print. */
+/** The two kinds of bars. They differ in brightness, hue and stripes, for readers who see few colors and for print. */
 type Kind = 'plain' | 'striped'
 
-/** The stripes of a page. They stand in it once, before all plots. */
+/** The stripes. A page contains them once, before all plots. */
 const STRIPES = `<svg class="hidden" aria-hidden="true"><defs>
 <pattern id="stripes" width="8" height="6" patternUnits="userSpaceOnUse"><rect class="ground" width="8" height="6"/><rect class="stripe" width="8" height="2"/></pattern>
 </defs></svg>`
 
-/** Draws admitted requests, and denied ones above them, over time. */
+/** Draws the admitted requests over time, and the denied requests above them. */
 function timelinePlot({ from, width, admitted, denied }: TimelineReport, title: string, verb: string): string {
   const slots = Math.max(1, admitted.length)
   const most = admitted.reduce((max, count, i) => Math.max(max, count + denied[i]!), 1)
@@ -51,7 +51,7 @@ ${svg(HEIGHT, `Requests over time, admitted and ${verb}: ${title}`, shapes)}</di
 </figure>`
 }
 
-/** Draws how often each limit decides otherwise than the exact log: too strict, and too lenient next to it. */
+/** Draws how often each limit differs from the exact log: a bar for too strict, and next to it a bar for too lenient. */
 function bars(limits: readonly LimitReport[]): string {
   const most = limits.reduce((max, { exact }) => Math.max(max, exact!.tooStrict + exact!.tooLenient), 1)
   const rows = limits.map(({ limit: label, exact }) => {
@@ -127,8 +127,8 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; }
 `
 
 /**
- * Writes a report as one page without scripts that loads nothing. Its policy allows its own style only, so that a key of a client that
- * would pass the escaping could still do nothing.
+ * Writes a report as one page. The page has no scripts and loads nothing. Its policy only allows its own style. So a client key could do
+ * nothing even if it was not escaped.
  */
 export function htmlOf(report: Report): string {
   const { log, decisions, limits, notes } = report
@@ -179,7 +179,7 @@ export function limitCells(report: LimitReport): string[] {
   return [limit, ...[requests, admitted, denied, shadow].map(grouped), keys]
 }
 
-/** Returns how often a limit decides otherwise than the exact log. */
+/** Returns how often a limit differs from the exact log. */
 export function exactCells({ exact }: LimitReport): string[] {
   const { compared, tooStrict, tooLenient } = exact!
   return [tooStrict, tooLenient].map((count) => `${grouped(count)} (${percent(count, compared)})`)
@@ -198,7 +198,10 @@ function differences(limits: readonly LimitReport[]): string {
   return ['<h2>Decisions that differ from an exact log of the window</h2>', bars(limits), figures].join('\n')
 }
 
-/** @param rows the first cell of each is a text; the others are numbers and times */
+/**
+ * Writes a table.
+ * @param rows the first cell of each row is a text, and the other cells are numbers and times
+ */
 function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
   if (rows.length === 0) return ''
   const kind = (i: number): string => (i === 0 ? 'text' : 'number')

@@ -17,27 +17,27 @@ import type { LimitExpression } from './expression.ts'
 import { shown, SluiceError } from '../../util/errors.ts'
 import { Tally, type TallyReport } from './tally.ts'
 
-/** How often a limit decides otherwise than an exact log of its window. */
+/** How often the decisions of a limit differ from an exact log of its window. */
 interface ExactReport {
-  /** Requests of which the exact log knows the decision. */
+  /** The number of requests that the exact log has decided. */
   readonly compared: number
-  /** Denied by the limit, admitted by the exact log. */
+  /** The number of requests that the limit denied and the exact log admitted. */
   readonly tooStrict: number
-  /** Admitted by the limit, denied by the exact log. */
+  /** The number of requests that the limit admitted and the exact log denied. */
   readonly tooLenient: number
 }
 
-/** The most entries of all keys together. Beyond it, further requests are not compared. */
+/** The most entries of all keys together. Above this number, further requests are not compared. */
 const MOST_RUNS = 16_000_000
 
-/** The admitted units of a key: the times of them, and how many at each time. */
+/** The admitted units of a key: their times, and the number of units at each time. */
 class Admitted {
   readonly times: number[] = []
   readonly units: number[] = []
   head = 0
   total = 0
 
-  /** Drops what is as old as the window. Returns how many times were dropped. */
+  /** Drops the times up to `until`. Returns how many times were dropped. */
   expire(until: number): number {
     const before = this.head
     for (; this.head < this.times.length && this.times[this.head]! <= until; this.head++)
@@ -51,7 +51,7 @@ class Admitted {
     return dropped
   }
 
-  /** Returns true if the time is a new one. */
+  /** Adds units. Returns true if the time is new. */
   add(time: number, units: number): boolean {
     this.total += units
     if (this.times.length > this.head && this.times.at(-1) === time) {
@@ -65,8 +65,8 @@ class Admitted {
 }
 
 /**
- * Admits `quota` in any window, exactly, by the definition: a unit admitted at `t` counts before `t + window`. It shares no code with the
- * algorithms, so that they can be compared with it.
+ * Admits exactly `quota` in any window, by the definition: a unit admitted at `t` counts before `t + window`. It shares no code with the
+ * algorithms, so they can be compared with it.
  */
 export class ExactLog {
   readonly #quota: number
@@ -77,7 +77,7 @@ export class ExactLog {
   #compared = 0
   #tooStrict = 0
   #tooLenient = 0
-  /** True once a key was turned away: what a key has done before it is known is not. */
+  /** True if there was no room for a key. From then on no key is added, because its earlier requests may be missing. */
   #isClosed = false
 
   /** @param window milliseconds */
@@ -87,7 +87,7 @@ export class ExactLog {
     this.#maxKeys = maxKeys
   }
 
-  /** Decides about a request itself, and compares. Times never decrease. */
+  /** Decides about a request, and compares the result with `isAllowed`. Times never decrease. */
   compare(key: string, time: number, cost: number, isAllowed: boolean): void {
     const expected = this.#admits(key, time, cost)
     if (expected === undefined) return
@@ -100,7 +100,7 @@ export class ExactLog {
     return { compared: this.#compared, tooStrict: this.#tooStrict, tooLenient: this.#tooLenient }
   }
 
-  /** Returns undefined if there is no room for the key. */
+  /** Decides about a request. Returns undefined if there is no room for the key. */
   #admits(key: string, time: number, cost: number): boolean | undefined {
     const admitted = this.#keys.get(key) ?? this.#create(key, time)
     if (admitted === undefined) return undefined
@@ -140,7 +140,7 @@ export class ExactLog {
 
 type Decide = (entry: LogEntry) => Decision
 
-/** Slots that are held, and when they are renewed or given back. */
+/** Slots that are held, and the times when they are renewed or released. */
 interface Running {
   readonly limiter: Limiter<never, Decision>
   readonly decision: Decision
@@ -149,10 +149,10 @@ interface Running {
   next: number
 }
 
-/** A store whose clock shows the time of the entry that is decided. */
+/** A store whose clock shows the time of the current entry. */
 class LogStore {
   readonly store: SyncStore
-  /** True if a limit has had more keys than the store keeps apart. */
+  /** True if a limit has had more keys than the store can keep separate. */
   isFull = false
   #now = 0
   readonly #running = new Heap<Running>((one, other) => one.next < other.next)
@@ -162,8 +162,8 @@ class LogStore {
   }
 
   /**
-   * Decides at the time of a request, and keeps the slots of the decision until the end of the request. Throws `INVALID_OPTION` if the log does not
-   * say when that is.
+   * Decides at the time of a request, and keeps the slots of the decision until the end of the request. Throws `INVALID_OPTION` if the log does
+   * not contain the end.
    */
   decide(limiter: Limiter<never, Decision>, { time, took }: LoggedRequest, consume: () => Decision): Decision {
     this.#moveTo(time)
@@ -202,7 +202,7 @@ function noEnds({ limits }: Decision): SluiceError {
 
 const NO_KEY = '(no key)'
 
-/** Makes one limiter of several limits: one transaction. */
+/** Makes one limiter with several limits. They decide in one transaction. */
 function limitsDecider(expressions: readonly LimitExpression[], place: LogStore, hasCosts: boolean): Decide {
   const limits = expressions.map(({ limit, matches }) =>
     matches === undefined
@@ -215,7 +215,7 @@ function limitsDecider(expressions: readonly LimitExpression[], place: LogStore,
   return (entry) => place.decide(limiter, entry.request, () => limiter.consume(entry))
 }
 
-/** Makes a limiter with rules. They match what the log has: the method, the path, the address, headers, and fields as attributes. */
+/** Makes a limiter with rules. Rules can match the method, the path, the address, the headers, and the fields of the log as attributes. */
 function rulesDecider(compiled: CompiledRules, place: LogStore, hasCosts: boolean): Decide {
   const limiter = createLimiter({ rules: new Rules<RulesInput>(compiled, {}), store: place.store })
   // The store answers at once, and the attributes are not a promise. Without costs of the log, policies have their own.
@@ -224,7 +224,7 @@ function rulesDecider(compiled: CompiledRules, place: LogStore, hasCosts: boolea
   return (entry) => place.decide(limiter as Limiter<never, Decision>, entry.request, () => consume(entry))
 }
 
-/** Keys in the store share no memory with the log. */
+/** Returns the input for rules. It need not be copied: keys in the store share no memory with the log. */
 function inputOf({ method, path, ip, headers, fields }: LoggedRequest): RulesInput {
   return {
     ...(method !== '' && { method: copyText(method) }),
@@ -236,14 +236,14 @@ function inputOf({ method, path, ip, headers, fields }: LoggedRequest): RulesInp
 }
 
 export interface LimitReport extends TallyReport {
-  /** The limit as it was written, or the name of the policy and the limit. */
+  /** The text of the limit, or the name of the policy and the limit. */
   readonly limit: string
   /** With `--compare`. */
   readonly exact: ExactReport | undefined
 }
 
 interface ReplayReport {
-  /** Whole decisions: denied if any limit denies. `undefined` with `--compare`. */
+  /** The decisions of all limits together: a request is denied if any limit denies. `undefined` with `--compare`. */
   readonly decisions: TallyReport | undefined
   readonly limits: readonly LimitReport[]
   readonly notes: readonly string[]
@@ -251,7 +251,7 @@ interface ReplayReport {
 
 /** Replays entries in the order of their times. */
 export interface Replay {
-  /** Returns the verdicts about an entry, and whether it is admitted; `undefined` with `compare`. */
+  /** Returns the verdicts about an entry, and whether it is admitted. `allowed` is `undefined` with `--compare`. */
   decide(entry: LogEntry): { readonly allowed: boolean | undefined; readonly limits: readonly LimitStatus[] }
   report(): ReplayReport
 }
@@ -268,7 +268,7 @@ export function replayLimits(expressions: readonly LimitExpression[], options: L
 /** Replays rules. They are compiled with the `ipv6Subnet` of the options. */
 export function replayRules(rules: CompiledRules, options: LogSettings, hasCosts: boolean): Replay {
   const place = new LogStore(options.maxKeys)
-  // Policies share equal limits, so a label is made once for each limiter and limit.
+  // Policies share equal limits, so there is one label for each pair of limiter and limit.
   const labels = new Map<string, Map<Limit, string>>()
   function label({ limiter, limit }: LimitStatus): string {
     const known = labels.get(limiter)?.get(limit)
@@ -284,7 +284,10 @@ function tallyFor({ shadow }: Limit, { maxKeys }: LogSettings): Tally {
   return new Tally(shadow === true, maxKeys)
 }
 
-/** @param tallies by the labels of limits: those that are reported first */
+/**
+ * Replays decisions about all limits together.
+ * @param tallies the tallies that are reported first, by the labels of their limits
+ */
 function transaction(
   decide: Decide,
   place: LogStore,
@@ -317,7 +320,7 @@ const FULL =
   'there were more keys than --max-keys: some shared a counter, so they may be denied here and not by a server with more room'
 
 /**
- * Replays each limit by itself, and compares its decisions with those of an exact log with its quota and window. With one limit, all
+ * Replays each limit alone, and compares its decisions with an exact log that has the same quota and window. With one limit, all
  * algorithms are compared.
  */
 export function replayCompared(given: readonly LimitExpression[], options: LogSettings, hasCosts: boolean): Replay {
@@ -355,10 +358,10 @@ export function replayCompared(given: readonly LimitExpression[], options: LogSe
   }
 }
 
-/** Returns a limit, and the same quota and window with every other algorithm that takes them. */
+/** Returns a limit, and limits with the same quota and window for every other algorithm that accepts them. */
 function everyAlgorithm(given: LimitExpression): LimitExpression[] {
   const { quota, window, shadow } = given.limit
-  // A gap between two requests is no quota in a window, and neither is a number of requests that run at the same time.
+  // `spacing` and `concurrent` have no quota in a window: one is a gap between two requests, the other a number of running requests.
   const others = knownAlgorithms().filter(
     ({ name, renew }) => name !== given.limit.algorithm && name !== 'spacing' && renew === undefined,
   )

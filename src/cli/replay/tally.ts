@@ -2,11 +2,11 @@ import { copyText } from '../../util/bounded-key.ts'
 
 const SLOTS = 240
 
-/** Requests over time, in a fixed number of slots that become wider as the log gets longer. */
+/** Requests over time, in a fixed number of slots. The slots become wider when the log becomes longer. */
 export interface TimelineReport {
   /** The start of the first slot, in ISO 8601. */
   readonly from: string
-  /** Milliseconds of a slot. */
+  /** The length of a slot in milliseconds. */
   readonly width: number
   readonly admitted: readonly number[]
   readonly denied: readonly number[]
@@ -38,7 +38,7 @@ export class Timeline {
     }
   }
 
-  /** Joins two neighbouring slots into one. */
+  /** Joins each pair of neighbouring slots into one. */
   #widen(): void {
     this.#width *= 2
     for (const counts of [this.#admitted, this.#denied]) {
@@ -55,7 +55,7 @@ const HARDEST = 10
 interface DeniedKey {
   readonly key: string
   readonly denied: number
-  /** The start of the minute with the most denials, and their number. */
+  /** The start of the minute with the most denials, and the number of these denials. */
   readonly worstMinute: { readonly at: string; readonly denied: number }
   readonly first: string
   readonly last: string
@@ -65,7 +65,7 @@ export interface TallyReport {
   readonly requests: number
   readonly admitted: number
   readonly denied: number
-  /** Requests that a shadow limit would have denied. */
+  /** The number of requests that a shadow limit would have denied. */
   readonly shadow: number
   readonly keysDenied: number
   /** True if there were more denied keys than are kept. */
@@ -75,7 +75,7 @@ export interface TallyReport {
   readonly timeline: TimelineReport
 }
 
-/** Counts what one limit decides. Memory is bounded by the number of denied keys. */
+/** Counts the decisions of one limit. The number of denied keys bounds the memory. */
 export class Tally {
   #requests = 0
   #denied = 0

@@ -24,7 +24,7 @@ import { doubtsOf } from './doubts.ts'
 import { historyOf, printedHistory } from './history.ts'
 import { explain, printedExplanation } from './explain.ts'
 
-/** Where rules are in Redis, and the client that reads them. */
+/** The place of rules in Redis, and the client that reads them. */
 interface Place {
   readonly name: string
   readonly prefix: string
@@ -65,7 +65,7 @@ export async function loadRules(from: string, place: Place, options?: ReadOption
   return compiled
 }
 
-/** Returns what `work` returns, or the mistakes of its document. */
+/** Returns the result of `work`, or the mistakes of its document. */
 async function orMistakes<Result extends object>(work: Promise<Result>): Promise<Result | readonly RulesProblem[]> {
   return work.catch((error: unknown) => {
     const problems = mistakesIn(error)
@@ -127,7 +127,7 @@ const OPTIONS = {
 type Values = ValuesOf<typeof OPTIONS>
 type Subcommand = (words: readonly string[], values: Values) => Promise<Outcome>
 
-/** The commands, each digit for a number of words that it takes, and its options beside those of all commands. */
+/** The commands. Each has digits for the allowed numbers of words, and its own options in addition to the options of all commands. */
 const COMMANDS: Readonly<Record<string, readonly [words: string, work: Subcommand, ...options: (keyof Values)[]]>> = {
   check: ['1', check],
   diff: ['2', diff, 'fail-on'],

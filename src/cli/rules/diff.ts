@@ -6,15 +6,15 @@ import type { CompiledOverride } from '../../rules/limits.ts'
 import { shortDuration } from '../../util/duration.ts'
 import { DEFAULT_ALGORITHM } from '../../rules/shapes.ts'
 
-/** Whether a change admits less, more, or cannot be compared. */
+/** The effect of a change: it admits less, it admits more, or the two cannot be compared. */
 type Direction = 'tightened' | 'loosened' | 'changed'
 
-/** Options whose order is known. What else a limit has makes it another limit. */
+/** Options whose values can be compared. A difference in another option makes it another limit. */
 const ORDERED = new Set(['quota', 'window', 'burst', 'capacity', 'strict', 'block', 'shadow'])
 
 /**
- * Compares two limits of one name; `undefined` for equal ones. A limit is tightened if its rate, the most that it admits at once
- * and its penalties all admit less or the same.
+ * Compares two limits with the same name. Returns `undefined` for equal limits. A limit is tightened if its rate, its largest burst and its
+ * penalties all admit less or the same.
  */
 function compareLimits(before: Limit, after: Limit): Direction | undefined {
   if (isDeepStrictEqual(before, after)) return undefined
@@ -35,7 +35,7 @@ function combined(parts: readonly (Direction | undefined)[]): Direction | undefi
   return [...directions][0]
 }
 
-/** Compares two numbers of which the larger admits more. */
+/** Compares two numbers. The larger number admits more. */
 function order(before: number, after: number): Direction | undefined {
   if (before === after) return undefined
   return Number.isNaN(before) || Number.isNaN(after) ? 'changed' : after < before ? 'tightened' : 'loosened'
@@ -49,7 +49,7 @@ function mostAtOnce({ quota, burst, capacity }: Limit): number {
   return (burst ?? capacity ?? quota) as number
 }
 
-/** Returns a flag or a duration as a number, `NaN` for a penalty of several parts. */
+/** Returns a flag or a duration as a number, or `NaN` for a penalty with several parts. */
 function penalty(value: unknown): number {
   return value === undefined ? 0 : Number(value)
 }
@@ -67,13 +67,13 @@ function blockText(block: NonNullable<Limit['block']>): string {
   return `${shortDuration(block.for)}${growth}${after === 1 ? '' : ` after ${after} denials`}`
 }
 
-/** Describes several limits, with their names if there is more than one. */
+/** Describes limits, with their names if there is more than one. */
 function limitsText(limits: readonly Limit[]): string {
   if (limits.length === 1) return limitText(limits[0]!)
   return limits.map((limit) => `${limit.name} ${limitText(limit)}`).join('; ')
 }
 
-/** Describes which requests a policy applies to: `POST /login, plan free`. */
+/** Describes the requests to which a policy applies: `POST /login, plan free`. */
 function matchText({ conditions, index }: CompiledPolicy): string {
   if (index === Infinity) return 'requests that no policy matches'
   if (conditions.length === 0) return 'every request'
@@ -89,19 +89,19 @@ function text(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
-/** A difference between two documents, for the requests of one policy or of one key under it. */
+/** A difference between two documents, for the requests of one policy or of one key of this policy. */
 export interface Difference {
   readonly kind: Direction | 'added' | 'removed' | 'ends'
-  /** What becomes of requests by what is added or removed. `changed` if it cannot be said. */
+  /** The effect of an addition or a removal on requests. `changed` if it is not known. */
   readonly effect?: Direction
   readonly policy: string
-  /** The key, for a difference of one override. */
+  /** The key, for a difference in one override. */
   readonly key?: string
-  /** The limit, if it is one. */
+  /** The name of the limit, for a difference in one limit. */
   readonly limit?: string
   readonly before?: string
   readonly after?: string
-  /** For an end: when, in ISO 8601. */
+  /** For `ends`: the time of the end in ISO 8601. */
   readonly until?: string
 }
 
@@ -109,13 +109,13 @@ export const EFFECTS = ['loosened', 'tightened'] as const
 
 export type Effect = (typeof EFFECTS)[number]
 
-/** Returns true if a difference has an effect, or if that cannot be said. */
+/** Returns true if a difference has an effect, or may have it. */
 export function mayHave({ kind, effect }: Difference, expected: Effect): boolean {
   const found = effect ?? kind
   return found === expected || found === 'changed'
 }
 
-/** Returns what changes for whom, and what ends by the clock in the new document. */
+/** Returns the differences for all policies and keys, and the policies and overrides of the new document that end at a time. */
 export function differences(before: CompiledRules, after: CompiledRules): readonly Difference[] {
   const [old, next] = [byName(before), byName(after)]
   const hasRest = [before, after].some(({ otherwise }) => otherwise !== undefined && otherwise.rule.allow !== true)
@@ -135,7 +135,7 @@ export function differences(before: CompiledRules, after: CompiledRules): readon
   ]
 }
 
-/** Makes a difference whose effect is another word than its kind, or nothing. */
+/** Makes a difference. The effect is only set if it differs from the kind. */
 function difference(
   kind: Difference['kind'],
   effect: Direction | undefined,
@@ -149,8 +149,8 @@ function byName({ policies, otherwise }: CompiledRules): ReadonlyMap<string, Com
 }
 
 /**
- * Returns the effect of a policy that is added or removed. Where `otherwise` has limits, requests move between it and the policy, which may have
- * more or less.
+ * Returns the effect of a policy that is added or removed. If `otherwise` has limits, requests move between `otherwise` and the policy. Then the
+ * policy may admit more or less.
  */
 function effectOf(
   { rule, index, isEnforced }: CompiledPolicy,
@@ -178,7 +178,7 @@ function differencesOf(before: CompiledPolicy, after: CompiledPolicy, hasRest: b
   ]
 }
 
-/** The parts of a policy that are no limits, and those that say to which requests it applies. */
+/** The parts of a policy that are not limits, and those of them that say to which requests it applies. */
 const PARTS = ['match', 'key', 'cost', 'onOutage', 'lease', 'until'] as const
 const WHICH = ['match', 'until'] as const
 
@@ -233,12 +233,12 @@ function limitDifferences(before: CompiledPolicy, after: CompiledPolicy): Differ
   ]
 }
 
-/** A limit in shadow has no effect. */
+/** Returns the effect of a limit. A shadow limit has no effect. */
 function shadowed({ shadow }: Limit, effect: Direction): Direction | undefined {
   return shadow === true ? undefined : effect
 }
 
-/** What changes for keys with an override: of what they had before, by an override or not. */
+/** Returns the differences for keys with an override, compared with their limits before, with or without an override. */
 function overrideDifferences(before: CompiledPolicy, after: CompiledPolicy): Difference[] {
   const keys = new Set([...before.overrides.keys(), ...after.overrides.keys()])
   const own = direction(before.limits, after.limits)

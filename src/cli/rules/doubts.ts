@@ -4,19 +4,19 @@ import { NO_OTHERWISE } from '../../rules/rules.ts'
 import { join } from '../../rules/shape.ts'
 import { shown } from '../../util/errors.ts'
 
-/** An attribute with more values, such as the number of a customer, is not compared: its values are no words. */
+/** The values of an attribute with more values, such as a customer number, are not compared: they are not words. */
 const MOST_VALUES = 1000
-/** Shorter values differ by one letter on purpose. Longer ones are not compared. */
+/** The shortest and the longest value that is compared. Shorter values may differ by one letter on purpose. */
 const SHORTEST = 3
 const LONGEST = 32
 
-/** Returns what a right document may have wrong all the same. */
+/** Returns possible mistakes in a valid document. */
 export function doubtsOf(rules: CompiledRules): readonly RulesProblem[] {
   const rest = rules.leavesRest ? [{ path: '', message: NO_OTHERWISE }] : []
   return [...rest, ...[...valuesByAttribute(rules)].flatMap(([name, values]) => misspelt(name, values))]
 }
 
-/** From the values of an attribute to the policies that have them, in the order of the document. */
+/** The policies for each value of an attribute, in the order of the document. */
 type Values = ReadonlyMap<string, readonly CompiledPolicy[]>
 
 function valuesByAttribute({ policies }: CompiledRules): ReadonlyMap<string, Values> {
@@ -33,7 +33,7 @@ function valuesByAttribute({ policies }: CompiledRules): ReadonlyMap<string, Val
   return attributes
 }
 
-/** Reports values that one policy has and that are one letter from a value of others. Of two such values it reports the later one. */
+/** Reports values of one policy that differ by one letter from a value of other policies. If each of the two values has only one policy, it reports the later value. */
 function misspelt(attribute: string, values: Values): RulesProblem[] {
   if (values.size > MOST_VALUES) return []
   const byRest = new Map<string, string[]>()
@@ -50,15 +50,15 @@ function misspelt(attribute: string, values: Values): RulesProblem[] {
   })
 }
 
-/** True if several other policies have a value, or one before this policy. */
+/** Returns true if several other policies have a value, or one policy before this one. */
 function isBefore(owners: readonly CompiledPolicy[], { index }: CompiledPolicy): boolean {
   const others = owners.filter((each) => each.index !== index)
   return others.length > 1 || (others.length === 1 && others[0]!.index < index)
 }
 
 /**
- * Returns a value in lower case, and without each one of its letters. Two values have one of these in common if a letter is left out, added,
- * replaced or moved, or if they differ in letter case. Values that differ in a digit, such as `v1` and `v2`, have none.
+ * Returns a value in lower case, and this text without each one of its letters. Two values have one of these texts in common if a letter is
+ * missing, added, replaced or moved, or if they differ in letter case. Values that differ in a digit, such as `v1` and `v2`, have none in common.
  */
 function restsOf(value: string): string[] {
   const text = value.toLowerCase()

@@ -8,9 +8,9 @@ import { redisStore } from '../../stores/redis/index.ts'
 import { roughDuration } from '../../util/duration.ts'
 import { limitText } from './diff.ts'
 
-/** The state of a limit for the key now. Times are in milliseconds. */
+/** The current state of a limit for the key. Times are in milliseconds. */
 interface Usage {
-  /** What is left now, before the request. */
+  /** The remaining units before the request. */
   readonly remaining: number
   /** False if this limit denies the request. */
   readonly allowed: boolean
@@ -21,7 +21,7 @@ interface Usage {
 interface ExplainedLimit {
   readonly name: string
   readonly limit: string
-  /** True if it never denies. */
+  /** True for a shadow limit, which never denies. */
   readonly isShadow: boolean
   /** Only with a Redis URL, and for a policy that applies. */
   readonly usage: Usage | undefined
@@ -31,24 +31,24 @@ interface ExplainedPolicy extends Omit<PolicyExplanation, 'rule' | 'limits' | 'o
   readonly policy: string
   readonly allow: boolean
   readonly until: string | undefined
-  /** Parts of the request that were not given, if the policy would apply with them: `header x-api-key`. */
+  /** The missing parts of the request, if the policy may apply with them: `header x-api-key`. */
   readonly missing: readonly string[]
-  /** True if the limits are those of an override. */
+  /** True if the limits are from an override. */
   readonly isOverridden: boolean
   readonly overriddenUntil: string | undefined
   readonly limits: readonly ExplainedLimit[]
 }
 
 interface Explained {
-  /** What happens to the request, in one sentence. */
+  /** The result for the request, in one sentence. */
   readonly verdict: string
   readonly allowedBy: string | undefined
-  /** True if a request would be admitted now; only with a Redis URL. */
+  /** True if a request would be admitted now. Only with a Redis URL. */
   readonly admitted: boolean | undefined
   readonly policies: readonly ExplainedPolicy[]
 }
 
-/** Where usage is read: the server, and the names that the application uses. */
+/** The place of the usage: the server, and the names that the application uses. */
 interface UsagePlace {
   readonly client: RedisClient
   readonly scripts: ScriptClient
@@ -56,7 +56,7 @@ interface UsagePlace {
   readonly prefix: string
 }
 
-/** Explains what rules say about a request, and what it has used. It charges nothing. */
+/** Explains which rules apply to a request, and the usage of its keys. It charges nothing. */
 export async function explain(
   rules: CompiledRules,
   input: RulesInput,
@@ -102,7 +102,7 @@ function mayDeny({ limits }: ExplainedPolicy): boolean {
 
 const MOST_LISTED = 10
 
-/** Says which policies would limit the request with what was not given. */
+/** Describes which policies may apply if the missing parts were given. */
 function missingText(policies: readonly ExplainedPolicy[]): string {
   const near = policies.filter((policy) => policy.missing.length > 0 && mayDeny(policy))
   if (near.length === 0) return ''
@@ -111,7 +111,7 @@ function missingText(policies: readonly ExplainedPolicy[]): string {
   return ` Would be limited by ${listed.join(', by ')}${rest}.`
 }
 
-/** Returns the parts that a policy needs in addition: none if a part that was given differs. */
+/** Returns the missing parts that a policy needs. Returns none if a given part does not match. */
 function missingIn({ applies, hasEnded, conditions }: PolicyExplanation): readonly string[] {
   const unmet = applies || hasEnded ? [] : conditions.filter(({ holds }) => !holds)
   if (unmet.some(({ actual = '' }) => actual !== '')) return []
@@ -123,7 +123,10 @@ function retryText({ retryAfter }: Usage): string {
   return retryAfter === Infinity ? ', never admitted' : `, retry in ${roughDuration(retryAfter)}`
 }
 
-/** @param usages of the limits that follow; those of this policy are taken out */
+/**
+ * Explains a policy.
+ * @param usages the usages of all remaining limits. The usages of this policy are removed from the list
+ */
 function explained(policy: PolicyExplanation, usages: Usage[]): ExplainedPolicy {
   const { rule, applies, isRest, hasEnded, conditions, keyParts, key, limits, override } = policy
   return {
@@ -155,7 +158,7 @@ async function usageOf(
 ): Promise<{ admitted: boolean; usages: readonly Usage[] }> {
   const rules = new Rules<RulesInput>(compiled, {})
   const counted = createLimiter({ rules, name: limiter, store: redisStore(client, { prefix }) })
-  // A decision says what is left after the request. One with cost 0 says what is left before it.
+  // A decision contains the units that are left after the request. A decision with cost 0 contains the units that are left before it.
   const [decision, before] = [await counted.peek(input), await counted.peek(input, { cost: 0 })]
   const usages = decision.limits.map(({ allowed, retryAfter }, i) => {
     const { remaining, resetAfter } = before.limits[i]!

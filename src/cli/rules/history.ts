@@ -5,15 +5,18 @@ import { messageOf } from '../../util/errors.ts'
 import { type Difference, differences, printedDifferences } from './diff.ts'
 
 interface HistoryEntry extends RulesPush {
-  /** The differences to the version before. Absent for the oldest version that is kept. */
+  /** The differences from the version before. Absent for the oldest version that is kept. */
   readonly differences?: readonly Difference[]
-  /** Why there are none: a document has mistakes for this version of the package, or cannot be read here. */
+  /** Why there are no differences: a document has mistakes in this version of the package, or cannot be read here. */
   readonly failure?: string
 }
 
 const MOST_LINES = 10
 
-/** Returns what each push changed. @param pushes the newest first */
+/**
+ * Returns the changes of each push.
+ * @param pushes the newest push first
+ */
 export async function historyOf(pushes: readonly PulledRules[]): Promise<readonly HistoryEntry[]> {
   const compiled = await Promise.all(pushes.map(compiledOf))
   return pushes.map(({ text: _text, format: _format, ...push }, i) => {

@@ -114,7 +114,7 @@ function socketFile(name: string): string {
   return Number(name) >= 0 ? `./${name}` : name
 }
 
-/** Returns the tokens of the environment, or false for a service that only this machine reaches. */
+/** Returns the tokens from the environment, or false for a service that only this machine can reach. */
 function tokenIn(given: string | undefined, address: Address): readonly string[] | false {
   if (given !== undefined) return given.split(',')
   if ('socket' in address || isOfThisMachine(address.host)) return false

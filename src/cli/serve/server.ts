@@ -8,14 +8,17 @@ import { SluiceError } from '../../util/errors.ts'
 
 export type Address = { readonly host: string; readonly port: number } | { readonly socket: string }
 
-/** Milliseconds for which a request may arrive, and its headers alone. */
+/** The longest time for a request to arrive, and for its headers, in milliseconds. */
 const REQUEST_MS = 10_000
 const HEADERS_MS = 5000
-/** Longer than proxies keep a connection that is idle, since they send a request when the server closes it otherwise. nginx: 60 seconds. */
+/**
+ * The longest time for an idle connection, in milliseconds. It is longer than in proxies (nginx: 60 seconds). Otherwise a proxy could send a
+ * request while the server closes the connection.
+ */
 const IDLE_MS = 75_000
-/** Each may have 64 kB of a body. */
+/** The largest number of connections. Each may have a body of 64 kB in memory. */
 const MOST_CONNECTIONS = 4096
-/** Milliseconds for which open requests may be answered after a signal. */
+/** The longest time for open requests after a signal, in milliseconds. */
 const END_MS = 10_000
 
 export function serverOf(service: Service): Server {
@@ -31,7 +34,7 @@ export function serverOf(service: Service): Server {
   server.maxConnections = MOST_CONNECTIONS
   return server
 
-  /** Rejects when the client has gone. */
+  /** Rejects when the client has disconnected. */
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = '', url = '', headers } = request
     const found = await service.answer({ method, target: url, headers, body: (most) => bodyOf(request, most) })
@@ -42,7 +45,7 @@ export function serverOf(service: Service): Server {
   }
 }
 
-/** Reads a body of at most so many bytes. The server ends a request that takes too long. */
+/** Reads a body of at most `most` bytes. The server ends a request that takes too long. */
 function bodyOf(request: IncomingMessage, most: number): Promise<Uint8Array | 413> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
@@ -59,7 +62,7 @@ function bodyOf(request: IncomingMessage, most: number): Promise<Uint8Array | 41
   })
 }
 
-/** Listens until SIGTERM or SIGINT, and answers the open requests. `started` receives the address as clients write it. */
+/** Listens until SIGTERM or SIGINT, then answers the open requests. `started` receives the address for clients. */
 export async function serveUntilStopped(
   server: Server,
   address: Address,
@@ -105,7 +108,7 @@ async function listening(server: Server, address: Address): Promise<void> {
   await once(server, 'listening')
 }
 
-/** Its user and its group can connect: that needs the right to write to the file. It is created within the call. */
+/** Listens at a socket file. Only its user and its group may write to the file, so only they can connect. The file is created within this call. */
 function listenAtFile(server: Server, file: string): void {
   const before = process.umask(0o117)
   try {
@@ -119,9 +122,9 @@ function notServed(cause: unknown): SluiceError {
   return new SluiceError('NOT_APPLICABLE', `The service cannot listen: ${(cause as Error).message}`, { cause })
 }
 
-/** True for a socket file whose process was killed. */
+/** Returns true for a socket file whose process was killed. */
 async function isLeftOver(path: string): Promise<boolean> {
-  // A connection to any other file is refused, too.
+  // A connection to any other kind of file is also refused.
   const isSocket = (await promises.stat(path)).isSocket()
   return isSocket && (await isRefused(path))
 }

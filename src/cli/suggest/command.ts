@@ -5,16 +5,16 @@ import { LOG_OPTIONS, LOG_USAGE, logSettings } from '../logs/options.ts'
 import { type LogSummary, readLogs, summaryLines, summaryOf } from '../logs/read.ts'
 import { columns, grouped, jsonText, percent } from '../print.ts'
 
-/** Counts below this are kept exactly, larger ones to 11 binary digits. */
+/** Numbers below this are kept exactly. Larger numbers are rounded down to 11 binary digits. */
 const EXACT = 2048
 
-/** How often each number occurs. Its size does not depend on how many numbers are added. */
+/** Counts how often each number occurs. Its size does not depend on how many numbers are added. */
 export class Histogram {
   total = 0
   max = 0
   readonly #counts = new Map<number, number>()
 
-  /** How many different counts are kept. */
+  /** How many different numbers are kept. */
   get size(): number {
     return this.#counts.size
   }
@@ -28,8 +28,8 @@ export class Histogram {
   }
 
   /**
-   * Returns the smallest number that is at least as large as a share of all numbers; 0 without numbers. It is up to 0.1 % too small
-   * above 2048.
+   * Returns the smallest number that is at least as large as a share of all numbers, or 0 if there are no numbers. Above 2048, the result is up
+   * to 0.1 % too small.
    * @param share from 0 to 1
    */
   percentile(share: number): number {
@@ -43,7 +43,7 @@ export class Histogram {
     return this.max
   }
 
-  /** Returns how many numbers are above a limit, and the sum of what they are above it. */
+  /** Returns how many numbers are above a limit, and the sum of their excess. */
   above(limit: number): { readonly count: number; readonly excess: number } {
     let [count, excess] = [0, 0]
     for (const [number, times] of this.#counts) {
@@ -63,21 +63,21 @@ function roundedDown(number: number): number {
 /** The windows that are counted, in milliseconds. */
 export const WINDOWS: readonly number[] = [1000, 60_000, 3_600_000, 86_400_000]
 
-/** What is kept of a key for each window: the start of the current one, its count, and the largest count so far. */
+/** The numbers of a key for each window: the start of the current window, its count, and the largest count so far. */
 const NUMBERS = 3
 const WIDTH = NUMBERS * WINDOWS.length
 
 interface WindowActivity {
   readonly window: number
-  /** The busiest window of each key. */
+  /** The count of the busiest window of each key. */
   readonly keys: Histogram
-  /** Each window of each key in which it has a request. */
+  /** The count of each window of each key with at least one request. */
   readonly windows: Histogram
 }
 
-/** Counts requests by key and window. Windows start at multiples of their length since the epoch. Memory is bounded by the keys. */
+/** Counts requests by key and window. Windows start at multiples of their length since the epoch. The number of keys bounds the memory. */
 export class Activity {
-  /** Requests of keys beyond the bound. They are not counted. */
+  /** The number of requests of keys above the bound. They are not counted. */
   dropped = 0
   readonly #maxKeys: number
   readonly #slots = new Map<string, number>()
@@ -99,7 +99,7 @@ export class Activity {
     else for (let i = 0; i < WINDOWS.length; i++) this.#count(slot * WIDTH + i * NUMBERS, i, time, cost)
   }
 
-  /** Returns the figures of each window. Nothing can be added afterwards. */
+  /** Returns the figures of each window. After this call, nothing can be added. */
   finish(): WindowActivity[] {
     return WINDOWS.map((window, i) => {
       const keys = new Histogram()
@@ -149,30 +149,30 @@ export class Activity {
   }
 }
 
-/** The start of the window of a key without a request. */
+/** The start of a window for a key without a request. */
 const NONE = -1
 
 const SHARES = { p50: 0.5, p90: 0.9, p99: 0.99, p999: 0.999, max: 1 } as const
 
 type Percentiles = Readonly<Record<keyof typeof SHARES, number>>
 
-/** The shares of keys whose busiest window a candidate admits whole. */
+/** The shares of keys for the candidates: a candidate admits the whole busiest window of this share of all keys. */
 const CANDIDATE_SHARES = [0.9, 0.99, 0.999, 1]
 
-/** What a quota would have denied, counted in windows on the clock. */
+/** The requests that a quota would have denied, counted in windows on the clock. */
 interface Candidate {
   readonly quota: number
-  /** Requests, or units with `--cost`. */
+  /** The number of denied requests, or of denied units with `--cost`. */
   readonly denied: number
   readonly keysDenied: number
 }
 
 interface WindowFigures {
-  /** Such as `1m`. */
+  /** The window, such as `1m`. */
   readonly window: string
-  /** Of the busiest window of each key. */
+  /** The percentiles of the busiest window of each key. */
   readonly perKey: Percentiles
-  /** Of every window of every key with at least one request. */
+  /** The percentiles of every window of every key with at least one request. */
   readonly perKeyWindow: Percentiles
   readonly keyWindows: number
   readonly candidates: readonly Candidate[]
@@ -218,7 +218,7 @@ const OPTIONS = { ...LOG_OPTIONS, json: { type: 'boolean', default: false } } as
 export interface Suggestion {
   readonly log: LogSummary
   readonly keys: number
-  /** Requests of keys beyond `--max-keys`, which are not counted. */
+  /** The number of requests of keys above `--max-keys`. They are not counted. */
   readonly dropped: number
   readonly windows: readonly WindowFigures[]
 }

@@ -13,19 +13,19 @@ export interface Row {
   readonly limiter: string
   readonly key: string
   readonly limit: string
-  /** Units in use; `undefined` if the algorithm is not registered here. */
+  /** The units in use. `undefined` if the algorithm is not registered here. */
   readonly used: number | undefined
-  /** Units that can be used back to back. */
+  /** The units that can be used at once. */
   readonly capacity: number | undefined
   readonly resetAfter: number | undefined
-  /** True for a limit of slots: `resetAfter` is when the newest slot expires. */
+  /** True for a limit with slots: `resetAfter` is the time until the newest slot expires. */
   readonly slots: boolean
   readonly lockedFor: number
 }
 
 const AT_ONCE = 50
 
-/** The most used keys that were found. It keeps a bounded number of them, and reads these again on each refresh. */
+/** The most used keys that were found. Their number is bounded. On each refresh they are read again. */
 export class Ranking {
   readonly #limiter: string | undefined
   readonly #most: number
@@ -39,12 +39,12 @@ export class Ranking {
     this.#most = most
   }
 
-  /** How many keys were read, those that were read again included. */
+  /** How many keys were read. A key that was read again counts again. */
   get read(): number {
     return this.#read
   }
 
-  /** Reads keys, and keeps the most used. */
+  /** Reads keys, and keeps the most used ones. */
   readonly add = async (keys: readonly StoredKey[]): Promise<void> => {
     for (let at = 0; at < keys.length; at += AT_ONCE) {
       await Promise.all(keys.slice(at, at + AT_ONCE).map((key) => this.#addOne(key)))
@@ -56,7 +56,7 @@ export class Ranking {
     return this.add([...this.#kept.values()].map(({ key }) => key))
   }
 
-  /** The rows, the largest share in use first. Locked keys count as fully used. */
+  /** Returns the rows, with the largest used share first. Locked keys count as fully used. */
   rows(): Row[] {
     return [...this.#kept.values()].flatMap(({ rows }) => rows).toSorted(compare)
   }
@@ -104,7 +104,7 @@ function compare(a: Row, b: Row): number {
   return shareOf(b) - shareOf(a) || (b.used ?? 0) - (a.used ?? 0) || (a.key < b.key ? -1 : 1)
 }
 
-/** From 0 to 1; 0 for an unknown algorithm. */
+/** Returns the used share of a row, from 0 to 1. It is 0 for an unknown algorithm. */
 export function shareOf({ used, capacity, lockedFor }: Row): number {
   if (lockedFor > 0) return 1
   if (used === undefined || capacity === undefined) return 0

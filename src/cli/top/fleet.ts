@@ -7,13 +7,13 @@ import { columns as aligned, inOneLine } from '../print.ts'
 import { cut, type Page } from './screen.ts'
 
 export interface FleetSums extends Sums {
-  /** Texts that are no summaries of this version. */
+  /** The number of texts that are not summaries of this version. */
   readonly unread: number
-  /** True if there are more processes than are listed. */
+  /** True if there are more processes than are shown. */
   readonly isCut: boolean
 }
 
-/** Reads what all processes have written. Five seconds later they write every two seconds, for as long as somebody reads. */
+/** Reads the texts of all processes. At most five seconds later they write every two seconds, as long as somebody reads. */
 export async function fleetOf(texts: SharedTexts): Promise<FleetSums> {
   const { members, unread, isCut } = await readFleet(texts)
   return { ...addUp(members, Date.now()), unread, isCut }
@@ -63,7 +63,10 @@ function linesOf({ now, processes, series, denied, stores, rules, unread, isCut 
 
 const PER_SECOND = ['allowed/s', 'denied/s', 'shadow/s']
 
-/** @param numbers how many columns after the first are aligned to the right */
+/**
+ * Makes a table.
+ * @param numbers how many columns after the first are aligned to the right
+ */
 function table(headings: readonly string[], rows: readonly (readonly string[])[], numbers: number): string[] {
   return [...aligned([headings, ...rows], new Set(Array.from({ length: numbers }, (_, i) => i + 1))), '']
 }

@@ -12,14 +12,14 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 export interface Page {
   readonly title: string
-  /** Returns lines of at most so many characters. */
+  /** Returns lines of at most `columns` characters. */
   lines(columns: number): readonly string[]
 }
 
 /**
- * Shows pages on the second screen of the terminal until the user quits: by `q`, Escape, Ctrl-C, SIGINT, SIGTERM or SIGHUP. The screen is left, and
- * the cursor shown, in every case.
- * @param interval milliseconds between two pages. A terminal of another size gets one at once
+ * Shows pages on the second screen of the terminal until the user quits, with `q`, Escape, Ctrl-C, SIGINT, SIGTERM or SIGHUP. In every case, the
+ * first screen and the cursor are shown again.
+ * @param interval milliseconds between two pages. When the size of the terminal changes, a page is shown at once
  */
 export async function live(interval: number, refresh: () => Promise<Page>): Promise<Outcome> {
   const { stdin: input, stdout: output } = process
@@ -40,7 +40,7 @@ export async function live(interval: number, refresh: () => Promise<Page>): Prom
   try {
     while (!isQuit) {
       const { title, lines } = await refresh()
-      // A terminal that does not know its size says 0.
+      // The size is 0 if the terminal does not know it.
       const [columns, height] = [output.columns || 80, output.rows || 24]
       const head = cut(`sluice top – ${new Date().toLocaleTimeString('en-GB')} – ${title} – q quits`, columns)
       const shown = [head, '', ...lines(columns).slice(0, Math.max(1, height - 3))]
