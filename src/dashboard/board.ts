@@ -11,33 +11,34 @@ import { boolean, knownOptions, refuse } from '../util/validate.ts'
 /** Options of `dashboard`. */
 export interface DashboardOptions<Request extends IncomingMessage = IncomingMessage> {
   /**
-   * Returns true for a request that may see the dashboard, look up keys and reset them. Any other value and an error deny access. It is
-   * called for each request, so every two seconds for an open page. There is no default.
+   * Returns true for a request that may see the dashboard, look up keys and reset keys. Any other value and an error deny access. The function
+   * is called for each request: an open page sends one every two seconds. There is no default.
    * @example { authorize: (request: express.Request) => request.user?.isAdmin === true }
    */
   readonly authorize: (request: Request) => boolean | PromiseLike<boolean>
   /**
-   * The header `WWW-Authenticate` of a 401, so that a browser asks for a password. Default: none.
+   * The header `WWW-Authenticate` of an answer with status 401. With it, a browser asks for a password. Default: none.
    * @example { challenge: 'Basic realm="limits"' }
    */
   readonly challenge?: string
   /**
-   * The limiters whose keys a visitor may look up and reset. Default: none. A stack has several keys: pass its parts. A limiter with rules has the
-   * name of each policy, such as `rules/pro`.
+   * The limiters whose keys a visitor may look up and reset. Default: none. A stack has several keys: pass the limiters of the stack. For a limiter
+   * with rules, each policy has its own name, such as `rules/pro`.
    */
   readonly limiters?: readonly AnyLimiter[]
   /**
-   * Stores by the names that the page shows. The state of each is shown. A store without a name is shown with its limiters. Keys of all limiters that count in them can be reset, and in
-   * Redis also looked up. Default: none.
+   * Stores by name. The page shows the name and the state of each. A store that is not listed here is shown with the names of its limiters. Visitors
+   * can reset the keys of all limiters that count in these stores. In Redis, visitors can also look up these keys. Default: none.
    * @example { stores: { orders: redisStore(redis) } }
    */
   readonly stores?: Readonly<Record<string, Store>>
-  /** Rules whose version is shown. Default: those that change while the dashboard runs. */
+  /** The rules whose version is shown. Default: rules that change while the dashboard runs. */
   readonly rules?: RulesInEvent | readonly RulesInEvent[]
   /**
-   * False if the page shows this process alone, and tells others nothing. Default: true. All processes with a dashboard meet in Redis, PostgreSQL,
-   * MySQL or SQLite: in the first of `stores` and of the stores of `limiters` that is one of these, or else in that of the first decision. Each
-   * writes there at most 16 kB, which contain the keys that are denied most, every two seconds while somebody looks, and else every 30 seconds.
+   * False if the page shows only this process, and other processes do not see it. Default: true. Processes with a dashboard share their summaries in
+   * Redis, PostgreSQL, MySQL or SQLite. They use the first such store in `stores`, then in the stores of `limiters`, then the store of the first
+   * decision. Each process writes a summary of at most 16 kB, which contains the most denied keys: every two seconds while somebody looks at a page,
+   * otherwise every 30 seconds.
    */
   readonly fleet?: boolean
   /**
@@ -48,12 +49,12 @@ export interface DashboardOptions<Request extends IncomingMessage = IncomingMess
 }
 
 const OPTIONS = ['authorize', 'challenge', 'limiters', 'stores', 'rules', 'fleet', 'basePath']
-/** A path that the page can also have as a URL. */
+/** A base path that is valid in a URL. */
 const PATH = /^(\/[\w.~%-]+)+$/
-/** Visible characters and spaces: no header has line breaks. */
+/** Visible ASCII characters and spaces. A header cannot contain line breaks. */
 const CHALLENGE = /^[\x20-\x7e]+$/
 
-/** Returns the own options. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. */
+/** Checks options, and returns the own properties. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. */
 export function validateDashboardOptions<Options extends DashboardOptions<never>>(options: Options): Options {
   options = knownOptions('dashboard', options, OPTIONS)
   const { authorize, challenge, limiters, stores, rules, fleet, basePath } = options
@@ -81,14 +82,14 @@ function checkRules(rules: RulesInEvent): void {
   if (typeof version !== 'number') refuse('rules', 'rules of createRules or of a source', rules)
 }
 
-/** A listener of `node:http`, and so a middleware of Express. */
+/** A listener for `node:http`. It is also a middleware for Express. */
 export interface Dashboard<Request extends IncomingMessage = IncomingMessage> {
   (request: Request, response: ServerResponse, next?: () => unknown): void
-  /** Stops counting, and takes this process off the list of processes. Later requests get a 503. */
+  /** Stops counting, and removes this process from the list of processes. Later requests are answered with status 503. */
   close(): void
 }
 
-/** Creates a dashboard that counts by a clock. */
+/** Creates a dashboard that uses a clock. */
 export function createDashboard<Request extends IncomingMessage = IncomingMessage>(
   options: DashboardOptions<Request>,
   clock?: Clock,
@@ -107,7 +108,7 @@ export function createDashboard<Request extends IncomingMessage = IncomingMessag
     else answer(request, response, path).catch(() => response.destroy())
   }
 
-  /** Rejects when something else has answered the request in the meantime. */
+  /** Answers a request. Rejects if other code has answered it in the meantime. */
   async function answer(request: Request, response: ServerResponse, path: string | undefined): Promise<void> {
     if (await isAuthorized(request)) await routes.answer(request, response, path)
     else refuseVisitor(response, challenge)

@@ -16,13 +16,13 @@ import type { LimitStatus } from '../stores/store.ts'
 import type { Clock } from '../util/clock.ts'
 import { BUCKETS, type Series, SPAN } from './state.ts'
 
-/** What is counted in each bucket: an outcome, or how often a request was admitted with less than a fifth left. */
+/** The kinds of counts in each bucket: one for each outcome, and one for admitted requests that left less than a fifth of the limit. */
 const NEAR = 3
 export const KINDS = 4
 
 type Kind = Outcome | typeof NEAR
 
-/** A name with more limits in a minute has no description. */
+/** A series with more different limits in a minute has no description. */
 const MOST_WORDS = 3
 const LONGEST_WORDS = 200
 const COMMON = new Set(['algorithm', 'name', 'quota', 'window', 'strict', 'block', 'shadow'])
@@ -40,7 +40,7 @@ function wordsOf(limit: Limit): string {
   return words
 }
 
-/** Returns the parts of the description of a limit, whose window and block are in the words that are given. */
+/** Returns the parts of the description of a limit. `window` and `blockText` give the words for its window and its block. */
 export function partsOf(limit: Limit, window: string, blockText: (block: Block) => string): string[] {
   const { algorithm, quota, strict, block, shadow } = limit
   const isKnown = (name: string): boolean => COMMON.has(name) || name === windowOptionOf(limit)
@@ -58,7 +58,10 @@ export function partsOf(limit: Limit, window: string, blockText: (block: Block) 
 
 type Block = NonNullable<Limit['block']>
 
-/** @example 'minute', '10 seconds', 'calendar month' */
+/**
+ * Returns the window of a limit in words.
+ * @example 'minute', '10 seconds', 'calendar month'
+ */
 function windowWords(limit: Limit): string {
   if (countsSlots(limit)) return lasting(limit.window)
   const isCalendar = limit['anchor'] === 'calendar'
@@ -79,7 +82,7 @@ function blockWords(block: Block): string {
   return factor === 1 ? lasting(first) : `${lasting(first)} to ${lasting(upTo)}`
 }
 
-/** The counts of one limit in each bucket: a ring of 960 bytes. */
+/** The counts of one limit for each bucket: a ring of 960 bytes. */
 class Ring {
   readonly #limiter: string
   readonly #limit: string
@@ -88,7 +91,7 @@ class Ring {
   #bucket = 0
   /** The bucket of the last count. */
   #last = -Infinity
-  /** The limits of this name in words, and the bucket in which each was last used: functions and rules can change them. */
+  /** The limits with this name in words, and the bucket of the last use of each. Functions and rules can change the limit of a name. */
   readonly #words = new Map<string, number>()
   #lastLimit: Limit | undefined
 
@@ -103,7 +106,7 @@ class Ring {
     this.#counts[(this.#bucket % BUCKETS) * KINDS + kind]!++
   }
 
-  /** Notes a limit that has decided for this series. */
+  /** Remembers a limit that has decided for this series. */
   note(limit: Limit, bucket: number): void {
     if (limit === this.#lastLimit && this.#last === bucket) return
     this.#lastLimit = limit
@@ -132,13 +135,13 @@ class Ring {
     }
   }
 
-  /** The limits of the last minute of decisions. */
+  /** Returns the limits of the last minute with decisions, in words. */
   #wordsNow(): string {
     const used = [...this.#words].filter(([, bucket]) => bucket > this.#last - MINUTE).map(([words]) => words)
     return used.length > MOST_WORDS ? 'depends on the request' : used.join(', or ')
   }
 
-  /** Empties the buckets up to now. Time never steps back. */
+  /** Clears the buckets up to the current one. Time never steps back. */
   #advance(bucket: number): void {
     const from = Math.max(this.#bucket + 1, bucket - BUCKETS + 1)
     for (let each = from; each <= bucket; each++) {
@@ -164,15 +167,15 @@ function lasting(ms: number): string {
   return durationText(shortDuration(ms))
 }
 
-/** The most limits with their own series. Further limits are counted together. */
+/** The most limits with their own series. Further limits count together. */
 export const MOST_LIMITS = 50
 export const LONGEST_NAME = 128
 /** The name of the series of all further limits. */
 export const OTHER = 'other'
 
 /**
- * Counts the decisions of the process for each limit and bucket. Its memory is bounded, however many limits there are: a new limit
- * takes the place of one that was idle for ten minutes, or is counted under `other`.
+ * Counts the decisions of the process for each limit and bucket. The memory is bounded for any number of limits: a new limit
+ * replaces one that was idle for ten minutes, or counts as `other`.
  */
 export class Counters {
   readonly #clock: Clock
@@ -180,16 +183,16 @@ export class Counters {
   readonly #all = new Ring('', '')
   readonly #other = new Ring('', OTHER)
   readonly #limits = new Map<string, Ring>()
-  /** The next bucket in which an idle limit is looked for. */
+  /** The bucket of the next search for an idle limit. */
   #nextSearch = 0
 
-  /** @param met called with the first verdict of each limit */
+  /** @param met is called with the first verdict of each limit */
   constructor(clock: Clock, met: (status: LimitStatus) => void = () => undefined) {
     this.#clock = clock
     this.#met = met
   }
 
-  /** The bucket of the current time, since the epoch. */
+  /** The number of the current bucket since the epoch. */
   get #bucket(): number {
     return Math.floor(this.#clock.now() / (SPAN * 1000))
   }
@@ -209,7 +212,7 @@ export class Counters {
     if (isNear) this.#all.add(NEAR, bucket)
   }
 
-  /** Counts a request that no policy of the rules limits or allows, under the names that it has in the metrics. */
+  /** Counts a request that no policy of the rules limits or allows, under the same names as in metrics. */
   countUnmatched(event: UnmatchedEvent): void {
     const bucket = this.#bucket
     const { limiter, limit } = unmatchedSeries(event.limiter)
@@ -218,7 +221,7 @@ export class Counters {
     ring.add(ALLOWED, bucket)
   }
 
-  /** Returns all series, that of all requests first. */
+  /** Returns all series. The first one is for all requests. */
   series(): Series[] {
     const bucket = this.#bucket
     const others = this.#other.isIdle(bucket) ? [] : [this.#other]
@@ -236,7 +239,7 @@ export class Counters {
     return ring
   }
 
-  /** Removes a limit that is idle. It looks at most once in each bucket. */
+  /** Removes an idle limit. It searches at most once in each bucket. Returns true if a limit was removed. */
   #makeRoom(bucket: number): boolean {
     if (bucket < this.#nextSearch) return false
     for (const [name, ring] of this.#limits) if (ring.isIdle(bucket)) return this.#limits.delete(name)

@@ -6,39 +6,39 @@ import { messageOf } from '../util/errors.ts'
 import type { Member } from './sums.ts'
 import { readSummary, type Summary, writeSummary } from './summary.ts'
 
-/** What the texts of a fleet are named in a database: `sluice::fleet` in Redis, `fleet <process>` in a table. */
+/** The name for the texts of a fleet in a database: `sluice::fleet` in Redis, `fleet <process>` in a table. */
 export const TOPIC = 'fleet'
 export const MOST_PROCESSES = 100
-/** The text that says that somebody looks, and the milliseconds for which it says so. */
+/** The name of the text that shows that somebody looks at a page, and how long this text is kept, in milliseconds. */
 const LOOK = 'look'
 const LOOK_LASTS = 10_000
-/** Milliseconds between two summaries while somebody looks, and otherwise, and between two looks at whether somebody does. */
+/** Milliseconds between two summaries while somebody looks, between two summaries otherwise, and between two checks if somebody looks. */
 const OFTEN = 2000
 const SELDOM = 30_000
 const CHECK = 5000
-/** Milliseconds for which a summary is kept. */
+/** How long a summary is kept, in milliseconds. */
 export const LASTS = 45_000
-/** Milliseconds after the last request of a page until nobody looks. */
+/** Milliseconds after the last request of a page. Then nobody looks any more. */
 const LOOKS = 10_000
 /** Milliseconds before the first summary, so that a process that ends at once writes none. */
 const FIRST = 500
-/** Milliseconds for which a page waits for what the other processes have written. */
+/** How long a page waits for the summaries of other processes, in milliseconds. */
 const PATIENCE = 500
-/** Milliseconds of failures that are no problem yet, such as a file that is in use. */
+/** How long failures are not reported, in milliseconds. A file may be in use for a short time. */
 const TOLERANCE = 5000
 
 export interface Found {
   readonly members: readonly Member[]
-  /** Texts that are no summaries of this version. */
+  /** The number of texts that are not summaries of this version. */
   readonly unread: number
   /** True if there are more processes than are shown. */
   readonly isCut: boolean
 }
 
-/** Reads the summaries of all processes, and tells them that somebody looks. */
+/** Reads the summaries of all processes, and shows them that somebody looks. */
 export async function readFleet(texts: SharedTexts): Promise<Found> {
   await texts.keep(LOOK, LOOK_LASTS, '')
-  // One is the text that somebody looks, and one more says that there are too many.
+  // One text shows that somebody looks. One more text shows that there are too many processes.
   const kept = (await texts.read(MOST_PROCESSES + 2)).filter(({ name }) => name !== LOOK)
   const shown = kept.slice(0, MOST_PROCESSES)
   const members = shown.flatMap(({ name: id, age, text }) => {
@@ -51,11 +51,11 @@ export async function readFleet(texts: SharedTexts): Promise<Found> {
 const own = shared('process of a fleet', () => ({ id: crypto.randomUUID() }))
 
 /**
- * Tells other processes what this one does, and reads what they do, through the store that they share. It asks the store for one thing at a time, never
- * for a request, and a failure of the store is only said on the page.
+ * Writes the summary of this process to the shared store, and reads the summaries of other processes there. It sends one request to the store at a
+ * time. Requests of clients never wait for it, and a failure of the store is only shown on the page.
  */
 export class Fleet {
-  /** Of this process: one for all its dashboards, since each counts all decisions. */
+  /** The id of this process. All its dashboards have the same id, because each of them counts all decisions. */
   readonly id: string = own.id
   readonly #summary: (every: number) => Summary
   #texts: SharedTexts | undefined
@@ -65,7 +65,7 @@ export class Fleet {
   #startedAt = 0
   #lookedAt = -Infinity
   #doneAt = -Infinity
-  /** Milliseconds until the next summary, as the last one says, and when it was written. */
+  /** The milliseconds until the next summary, as written in the last one, and the time when the last one was written. */
   #every = 0
   #writtenAt = 0
   #failure = ''
@@ -77,7 +77,7 @@ export class Fleet {
     this.#summary = summary
   }
 
-  /** Uses a store from now on, if it is shared and the first one. */
+  /** Uses a store from now on, if it is the first shared store. */
   use(store: Store): void {
     if (this.#texts !== undefined || this.#isClosed) return
     this.#texts = textsIn(store, TOPIC)
@@ -86,12 +86,12 @@ export class Fleet {
     this.#schedule(FIRST)
   }
 
-  /** Where the processes meet; `''` while no store is shared. */
+  /** The place of the shared store. `''` while there is none. */
   get place(): string {
     return this.#place
   }
 
-  /** Why the other processes are not known; `''` if they are. */
+  /** Why the other processes are not known. `''` if they are known. */
   get problem(): string {
     const now = performance.now()
     const waits = this.#running === undefined ? 0 : now - this.#startedAt
@@ -99,7 +99,7 @@ export class Fleet {
     return now - this.#doneAt > TOLERANCE ? this.#failure : ''
   }
 
-  /** What the other processes have written. A process that has written nothing for long is gone. */
+  /** The summaries of other processes. A process that has not written for 45 seconds is left out. */
   get others(): Found {
     const since = performance.now() - this.#foundAt
     const members = this.#found.members
@@ -108,7 +108,7 @@ export class Fleet {
     return { ...this.#found, members }
   }
 
-  /** Somebody looks. Resolves when the others are known, or after half a second. */
+  /** Notes that somebody looks. Resolves when the other processes are known, or after half a second. */
   async look(): Promise<void> {
     const wasIdle = !this.#isLooked
     this.#lookedAt = performance.now()
@@ -120,7 +120,7 @@ export class Fleet {
     end()
   }
 
-  /** Stops, and takes this process off the list. */
+  /** Stops, and removes this process from the list. */
   close(): void {
     this.#isClosed = true
     this.#cancel()
@@ -156,11 +156,11 @@ export class Fleet {
     if (!this.#isClosed) this.#schedule(every)
   }
 
-  /** Returns the milliseconds until the next one. */
+  /** Writes the summary and reads the others, if needed. Returns the milliseconds until the next exchange. */
   async #exchange(texts: SharedTexts): Promise<number> {
     const isLooked = this.#isLooked
     const every = isLooked || (await texts.read(1, LOOK)).length > 0 ? OFTEN : SELDOM
-    // A summary is not late: the next look is only after this time.
+    // A summary must be written now if it would be late at the next check.
     const isFresh = performance.now() - this.#writtenAt < SELDOM - CHECK
     if (every === OFTEN || every !== this.#every || !isFresh) {
       await texts.keep(this.id, LASTS, writeSummary(this.#summary(every)))

@@ -1,6 +1,6 @@
 /**
- * A page that shows what the limiters of a process do, live: what each limit allows and denies, which keys are denied most, the state
- * of stores and the version of rules. A visitor can look a key up and reset it.
+ * A live page about the limiters of a process: the requests that each limit allows and denies, the most denied keys, the state
+ * of stores and the version of rules. A visitor can look up a key and reset it.
  *
  * @example
  * import { dashboard } from 'sluice/dashboard'
@@ -16,11 +16,11 @@ export type { Dashboard, DashboardOptions } from './board.ts'
 export type { AnyLimiter } from './keys.ts'
 
 /**
- * Creates a dashboard. It counts the decisions of all limiters of this process from then on, even without visitors, in less than
- * 2 MB. Close it when the application does not need it any more.
+ * Creates a dashboard. From this call on, it counts the decisions of all limiters of this process, also without visitors. It needs less
+ * than 2 MB. Close it when the application does not need it any more.
  *
- * A request that `authorize` does not return true for gets a 401 without a body. Throws `INVALID_OPTION`, also without `authorize`,
- * and `UNKNOWN_OPTION`.
+ * If `authorize` does not return true, a request is answered with status 401 and no body. Throws `INVALID_OPTION`, also without
+ * `authorize`, and `UNKNOWN_OPTION`.
  * @example createServer(dashboard({ authorize: ({ headers }) => isAdmin(headers.cookie) })).listen(9000, '127.0.0.1')
  */
 export function dashboard<Request extends IncomingMessage = IncomingMessage>(

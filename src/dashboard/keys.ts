@@ -16,13 +16,13 @@ import type { KeyAnswer, KeyState } from './state.ts'
 /** A limiter of any input. */
 export type AnyLimiter = Limiter<never>
 
-/** A key as stores keep it when the client's key is too long. It cannot be made from that key again. */
+/** The key in a store when the key of the client is too long. The key of the client cannot be found from it. */
 const HASHED = /^sha256:[\da-f]{40}$/
 
-/** Looks keys up, and resets them: those of the given limiters, and those of any limiter in the given stores. */
+/** Looks up and resets keys: keys of the given limiters, and keys of any limiter in the given stores. */
 export class Keys {
   readonly #limiters: readonly OwnLimiter<never>[]
-  /** The parts of limiters with rules, whose policies are limiters by their names. */
+  /** The parts of limiters with rules. Each policy counts as a limiter with its own name. */
   readonly #rules: readonly ChargeSource<never>[]
   readonly #stores: readonly Store[]
 
@@ -39,7 +39,7 @@ export class Keys {
     return [...new Set([...this.#limiters.map(nameOf), ...this.#rules.flatMap((each) => each.limiters!())])]
   }
 
-  /** The given stores, and those of the given limiters. */
+  /** The given stores, and the stores of the given limiters. */
   get stores(): readonly Store[] {
     return [...this.#stores, ...[...this.#limiters, ...this.#rules].map(({ store }) => store)]
   }
@@ -75,7 +75,7 @@ export class Keys {
     return this.#limiters.filter((each) => nameOf(each) === name)
   }
 
-  /** The stores in which a limiter of this name counts: its own, or else all that were given. */
+  /** Returns the stores in which a limiter with this name may count: its own stores, or all given stores if the limiter is unknown. */
   #placesOf(name: string): readonly Store[] {
     const rules = this.#rules.filter((each) => each.owns(name))
     const own = [...this.#named(name), ...rules].map(({ store }) => store)
@@ -87,13 +87,13 @@ export class Keys {
   }
 }
 
-/** Returns the part of a limiter with rules; `undefined` for any other limiter, and for a stack. */
+/** Returns the part of a limiter with rules. Returns `undefined` for any other limiter, and for a stack. */
 function ruleSourceOf(given: AnyLimiter): ChargeSource<never> | undefined {
   const sources = Object(given) === given ? chargeSourcesOf(given) : []
   return sources.length === 1 && sources[0]!.chargesUnder !== undefined ? sources[0] : undefined
 }
 
-/** Returns the verdicts of the limits of a policy; none for a policy that is not in the rules. */
+/** Returns the verdicts of the limits of a policy, or none for a policy that is not in the rules. */
 async function peekUnder(source: ChargeSource<never>, name: string, key: string): Promise<readonly KeyState[]> {
   const [counted, next] = [0, 1].map((cost) =>
     source.chargesUnder!(name, HASHED.test(key) ? key : boundedKey(key), cost),
@@ -103,12 +103,12 @@ async function peekUnder(source: ChargeSource<never>, name: string, key: string)
   return combine(counted!, undefined).limits.map((each, i) => verdictOf(each, next![i]!))
 }
 
-/** Returns the verdicts of a limiter's limits, or `undefined` if they cannot be known without an input. */
+/** Returns the verdicts of the limits of a limiter, or `undefined` if an input is needed to know them. */
 async function peekAt(limiter: OwnLimiter<never>, key: string): Promise<readonly KeyState[] | undefined> {
   if (HASHED.test(key)) return undefined
   try {
     const handle = limiter.key(key)
-    // A cost of 0 shows what is counted. What another request would get is the verdict on a cost of 1.
+    // The decision with cost 0 shows the counts. The decision with cost 1 shows the verdict for the next request.
     const [counted, next] = await collect([0, 1], (cost): MaybePromise<Decision> => handle.peek({ cost }))
     return counted!.limits.map((each, i) => verdictOf(each, next!.limits[i]!))
   } catch (error) {

@@ -12,17 +12,17 @@ import { addUp } from './sums.ts'
 
 export interface LiveParts {
   readonly states: States
-  /** Returns the names of the limiters whose keys one can look up. */
+  /** Returns the names of the limiters whose keys a visitor can look up. */
   readonly names: () => readonly string[]
-  /** Stores in which the processes may meet, the first shared one first. None: in that of the first decision. Absent: nowhere. */
+  /** The stores that processes may share: the first shareable one is used. If there is none, the store of the first decision. Absent: no store. */
   readonly meeting: readonly Store[] | undefined
   readonly clock?: Clock | undefined
 }
 
-/** Milliseconds for which visitors get the same answer. */
+/** How long visitors receive the same answer, in milliseconds. */
 const SAME_FOR = 250
 
-/** Everything that the page shows. It counts from its creation until it is closed. */
+/** Collects everything that the page shows, from the constructor call until `close`. */
 export class Live {
   readonly #counters: Counters
   readonly #states: States
@@ -55,7 +55,7 @@ export class Live {
   readonly #count = (event: DecisionEvent): void => this.#counters.count(event)
   readonly #countUnmatched = (event: UnmatchedEvent): void => this.#counters.countUnmatched(event)
 
-  /** Returns the state as JSON, made once for visitors that ask at the same time. */
+  /** Returns the state as JSON. It is made once for visitors that ask at the same time. */
   async state(): Promise<string> {
     await this.#fleet.look()
     if (performance.now() - this.#answeredAt < SAME_FOR) return this.#answer

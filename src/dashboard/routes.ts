@@ -10,7 +10,7 @@ import html from './page/index.html?raw'
 import script from './page/main.ts?script'
 import style from './page/style.css?raw'
 
-/** The files of the page by their paths: the type and the text of each. */
+/** The files of the page by path: the type and the text of each file. */
 export const files: ReadonlyMap<string, { readonly type: string; readonly text: string }> = new Map([
   ['/', { type: 'text/html', text: html }],
   ['/style.css', { type: 'text/css', text: style }],
@@ -18,7 +18,7 @@ export const files: ReadonlyMap<string, { readonly type: string; readonly text: 
   ['/main.js', { type: 'text/javascript', text: script }],
 ])
 
-/** Sent with every response to an authorized visitor. Scripts and styles come from the dashboard alone, and no other page can frame it. */
+/** The headers of every response to an authorized visitor. They allow only scripts and styles of the dashboard, and no frames of other pages. */
 const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'Content-Security-Policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +
@@ -28,11 +28,11 @@ const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'Referrer-Policy': 'no-referrer',
   'X-Content-Type-Options': 'nosniff',
   'X-Frame-Options': 'DENY',
-  // Some middlewares compress and hold back what may be transformed.
+  // Without `no-transform`, some middlewares compress a response and delay it.
   'Cache-Control': 'no-store, no-transform',
 }
 
-/** Returns a function that is true for a request that `authorize` returns true for. An error means no, and is a warning. */
+/** Returns a function that is true if `authorize` returns true. For an error of `authorize`, it emits a warning and is false. */
 export function authorizer<Request>(
   authorize: (request: Request) => boolean | PromiseLike<boolean>,
 ): (request: Request) => Promise<boolean> {
@@ -49,8 +49,8 @@ export function authorizer<Request>(
 }
 
 /**
- * True unless a page of another site made the browser send a request. Browsers send `Sec-Fetch-Site` over HTTPS and to localhost, and
- * `Origin` with a POST. Programs send neither.
+ * Returns false if a page of another site made the browser send a request. Browsers send `Sec-Fetch-Site` over HTTPS and to localhost, and
+ * `Origin` with a POST. Other programs send neither.
  */
 function isSameSite({ headers }: IncomingMessage): boolean {
   const site = headers['sec-fetch-site']
@@ -59,19 +59,19 @@ function isSameSite({ headers }: IncomingMessage): boolean {
   return origin === undefined || hostOf(origin) === host
 }
 
-/** Returns `null` for an origin without a host, which is not the same as a request without one. */
+/** Returns the host of an origin, or `null` if it has none. `null` differs from the missing `Host` header of a request. */
 function hostOf(origin: string): string | null {
   return URL.canParse(origin) ? new URL(origin).host : null
 }
 
-/** Larger headers with a key are refused. */
+/** The largest header with a key. Larger ones are refused. */
 const LARGEST_HEADER = 8192
-/** No limiter has a longer name, and longer keys are not typed. */
+/** The longest name of a limiter, and the longest key that a visitor may enter. */
 const LONGEST = 1000
 
 /**
- * Returns the limiter and the key of a request, or `undefined` if it names none. They are a header and not a body: no parser of the
- * application can take them away, an access log does not show them, and a page of another site cannot send the header.
+ * Returns the limiter and the key of a request, or `undefined` if there are none. They are in a header, not in the body: no body parser of the
+ * application can consume them, an access log does not show them, and a page of another site cannot send this header.
  */
 function keyOf({ headers }: IncomingMessage): { readonly limiter: string; readonly key: string } | undefined {
   const given = headers['x-sluice-key']
@@ -88,20 +88,20 @@ function isText(given: unknown): given is string {
   return typeof given === 'string' && given.length <= LONGEST
 }
 
-/** Returns the path below a base path, without the query, or `undefined` for a URL elsewhere. */
+/** Returns the path below a base path, without the query. Returns `undefined` for a URL outside the base path. */
 export function pathBelow(basePath: string, url = ''): string | undefined {
   const [path = ''] = url.split('?', 1)
   if (!path.startsWith(`${basePath}/`) && path !== basePath) return undefined
   return path.slice(basePath.length)
 }
 
-/** Answers a visitor that is not authorized: the same for every path and method. */
+/** Answers a visitor that is not authorized. The answer is the same for every path and method. */
 export function refuseVisitor(response: ServerResponse, challenge: string | undefined): void {
   const asked = challenge === undefined ? {} : { 'WWW-Authenticate': challenge }
   response.writeHead(401, { ...asked, 'Cache-Control': 'no-store', 'Content-Length': '0' }).end()
 }
 
-/** Answers authorized visitors: the files of the page, the state that it shows, and the two requests about a key. */
+/** Answers authorized visitors: the files of the page, its state, and the two requests about a key. */
 export class Routes {
   readonly #live: Live
   readonly #keys: Keys
@@ -145,13 +145,13 @@ export class Routes {
   }
 }
 
-/** Frameworks take the path of the dashboard off the URL, and keep the whole one. */
+/** Returns the whole path. Frameworks remove the path of the dashboard from `url`, and keep the whole URL in `originalUrl`. */
 function originalPath(request: IncomingMessage): string {
   const { originalUrl = request.url ?? '' } = request as { originalUrl?: string; url?: string }
   return originalUrl.split('?', 1)[0]!
 }
 
-/** The page names its files relative to itself, so its path ends with a slash. The place is relative, for proxies that change paths. */
+/** Redirects to the path with a slash at the end, because the page names its files relative to itself. `Location` is relative, for proxies that change paths. */
 function redirect(request: IncomingMessage, response: ServerResponse): void {
   const last = originalPath(request).split('/').at(-1)!
   response.writeHead(302, { ...SECURITY_HEADERS, Location: `./${last}/`, 'Content-Length': '0' }).end()
@@ -166,7 +166,7 @@ function sendAnswer(response: ServerResponse, status: number, answer: KeyAnswer)
   send(response, status, JSON.stringify(answer), 'application/json')
 }
 
-/** Node sends no body in an answer to HEAD. */
+/** Sends an answer. Node leaves the body out in an answer to HEAD. */
 function send(response: ServerResponse, status: number, text = '', type = 'text/plain'): void {
   const length = String(Buffer.byteLength(text))
   const headers = { 'Content-Type': `${type}; charset=utf-8`, 'Content-Length': length }

@@ -1,28 +1,29 @@
-// What a process sends to the page and to other processes. The page imports this file, too, so it imports nothing: the types of Node are not there.
+// The data that a process sends to the page and to other processes. The page also imports this file, without the types of Node, so this file imports
+// nothing.
 
-/** Seconds of a bucket, and the buckets that are kept: ten minutes. The last one is being filled. */
+/** The seconds of a bucket, and the number of buckets: together ten minutes. The last bucket is being filled. */
 export const SPAN = 10
 export const BUCKETS = 60
 
-/** What was counted of one limit; of all requests if its names are empty. */
+/** The counts of one limit. If the names are empty, the counts of all requests. */
 export interface Series {
   readonly limiter: string
   readonly limit: string
-  /** What the limit is. */
+  /** The description of the limit. */
   readonly words: string
-  /** A list of counts for each kind: at most one for each bucket, the newest last. Buckets before the first one have none. */
+  /** A list of counts for each kind: one count for each bucket, the newest last. If a list is shorter, the older buckets have no counts. */
   readonly counts: readonly (readonly number[])[]
 }
 
 /** Requests per second in the last ten to twenty seconds, by outcome: allowed, denied, shadow-denied. */
 export type Rates = readonly number[]
 
-/** What was counted, and the rates now. */
+/** The counts and the current rates. */
 export interface RatedSeries extends Series {
   readonly rates: Rates
 }
 
-/** A key that was denied: the `DeniedKey` of `topDenied`. */
+/** A denied key: the `DeniedKey` of `topDenied`. */
 export interface DeniedKey {
   readonly key: string
   readonly limiter: string
@@ -31,69 +32,69 @@ export interface DeniedKey {
   readonly error: number
 }
 
-/** The state of a store as the page shows it. */
+/** The state of a store, for the page. */
 export interface StoreState {
   readonly name: string
   readonly state: 'healthy' | 'slow' | 'away'
   readonly reason: string
-  /** When it changed, in epoch milliseconds; 0 if it has not changed since the dashboard was created. */
+  /** The time of the last change in epoch milliseconds. 0 if it has not changed since the dashboard was created. */
   readonly since: number
 }
 
-/** Rules as the page shows them. */
+/** The state of rules, for the page. */
 export interface RulesState {
   readonly version: number
   readonly policies: number
-  /** When they came into force, in epoch milliseconds. */
+  /** The time when the rules took effect, in epoch milliseconds. */
   readonly loadedAt: number
-  /** What is wrong with a newer document, or with its source; `''` if nothing is. */
+  /** The problem with a newer document or with its source. `''` if there is none. */
   readonly problem: string
 }
 
-/** A process as the page shows it. */
+/** The state of a process, for the page. */
 export interface ProcessState {
   readonly id: string
   readonly host: string
   readonly pid: number
   readonly since: number
-  /** Milliseconds since it wrote. */
+  /** Milliseconds since the process wrote its summary. */
   readonly age: number
-  /** True if its next summary is late: it ended, it is busy, or it does not reach the store. Then it has no rates. */
+  /** True if the next summary is late: the process has ended, is busy, or does not reach the store. Its rates are then 0. */
   readonly isLost: boolean
   readonly memory: number
   readonly rates: Rates
-  /** The worst state of its stores; `''` if none has reported one. */
+  /** The worst state of its stores. `''` if no store has reported a state. */
   readonly store: StoreState['state'] | ''
   /** The versions of its rules, such as `'3'`. */
   readonly rules: string
 }
 
-/** In how many processes something is so. */
+/** The number of processes that share a state. */
 export interface Shared {
   readonly processes: number
 }
 
-/** What processes do together. Times are epoch milliseconds by the clock of the process that adds up. */
+/** The sums over processes. Times are epoch milliseconds by the clock of the process that computes the sums. */
 export interface Sums {
   readonly now: number
-  /** When the first of them began to count. */
+  /** The time when the first process began to count. */
   readonly since: number
   readonly processes: readonly ProcessState[]
-  /** All requests, and then the limits. Counts are of ten minutes. */
+  /** All requests first, then the limits. The counts are for ten minutes. */
   readonly series: readonly RatedSeries[]
   readonly denied: readonly DeniedKey[]
   readonly stores: readonly (StoreState & Shared)[]
   readonly rules: readonly (RulesState & Shared)[]
 }
 
-/** What the page asks for. */
+/** The answer to a request of the page. */
 export interface State extends Sums {
   /** The id of the process that answers. */
   readonly self: string
-  /** The limiters whose keys one can look up. */
+  /** The limiters whose keys a visitor can look up. */
   readonly names: readonly string[]
   readonly fleet: {
-    /** Where the processes meet; `''` while no store is shared. */
+    /** The place of the shared store. `''` while there is none. */
     readonly place: string
     /** False with `fleet: false`. */
     readonly isOn: boolean
@@ -103,7 +104,7 @@ export interface State extends Sums {
   }
 }
 
-/** What a key has under one limit. Times are in milliseconds; `null` means never. */
+/** The state of a key under one limit. Times are in milliseconds, and `null` means never. */
 export interface KeyState {
   readonly limit: string
   readonly allowed: boolean
@@ -111,11 +112,11 @@ export interface KeyState {
   readonly remaining: number | null
   readonly retryAfter: number | null
   readonly resetAfter: number | null
-  /** True for a limit of slots: they are free when their requests end, and `resetAfter` is when the newest slot expires. */
+  /** True for a limit with slots. Slots are free when their requests end. `resetAfter` is the time until the newest slot expires. */
   readonly slots: boolean
 }
 
-/** What a visitor learns about a key, or why it does not. */
+/** The answer about a key, or the reason why there is none. */
 export interface KeyAnswer {
   readonly limits?: readonly KeyState[]
   readonly isReset?: boolean

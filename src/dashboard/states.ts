@@ -4,7 +4,7 @@ import { isCharge, type LimitStatus, type Store } from '../stores/store.ts'
 import { channel } from '../util/channel.ts'
 import type { RulesState, StoreState } from './state.ts'
 
-/** The most stores and the most rules that are shown. */
+/** The largest number of stores that are shown, and of rules. */
 export const MOST_STATES = 20
 /** Longer texts are cut. */
 export const LONGEST_TEXT = 300
@@ -12,10 +12,10 @@ export const LONGEST_TEXT = 300
 const storeChannel = channel<StoreEvent>('sluice:store')
 const rulesChannel = channel<RulesEvent>('sluice:rules')
 
-/** Follows the states of stores and rules of the process until it is closed. Those that are not given are found by their events. */
+/** Follows the states of the stores and rules of the process until `close`. Stores and rules that are not given are found by their events. */
 export class States {
   readonly #stores = new Map<object, StoreState>()
-  /** The limiters that count in each store: a store without a name is shown by them. */
+  /** The limiters that count in each store. A store without a name is shown with the names of its limiters. */
   readonly #users = new WeakMap<object, Set<string>>()
   readonly #rules = new Map<RulesInEvent, string>()
 
@@ -35,7 +35,7 @@ export class States {
     })
   }
 
-  /** Notes in which store a limiter counts. */
+  /** Remembers the store of a limiter. */
   note(status: LimitStatus): void {
     if (!isCharge(status)) return
     const place = status.policy.store.place

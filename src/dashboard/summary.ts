@@ -3,37 +3,37 @@ import { KINDS, LONGEST_NAME, MOST_LIMITS, OTHER } from './counters.ts'
 import { BUCKETS, type DeniedKey, type RulesState, type Series, type StoreState } from './state.ts'
 import { LONGEST_TEXT, MOST_STATES } from './states.ts'
 
-/** What a process tells the others, as JSON of at most 16 kB. Times are epoch milliseconds by its own clock. */
+/** The summary of a process for other processes: JSON of at most 16 kB. Times are epoch milliseconds by the clock of this process. */
 export interface Summary {
   readonly format: typeof FORMAT
   readonly host: string
   readonly pid: number
-  /** When it began to count. */
+  /** The time when the process began to count. */
   readonly since: number
   readonly now: number
-  /** Milliseconds until its next summary. */
+  /** Milliseconds until the next summary. */
   readonly every: number
-  /** Bytes of the process. */
+  /** The memory of the process in bytes. */
   readonly memory: number
-  /** All requests, and then the limits. */
+  /** All requests first, then the limits. */
   readonly series: readonly Series[]
   readonly denied: {
     readonly keys: readonly DeniedKey[]
-    /** A key that is not in the list was denied at most so many times. */
+    /** A key that is not in the list was denied at most this many times. */
     readonly unlisted: number
   }
   readonly stores: readonly StoreState[]
   readonly rules: readonly RulesState[]
 }
 
-/** Another number is written when a summary means something else. */
+/** The version of the format. It changes when the meaning of a summary changes. */
 export const FORMAT = 1
-/** The keys in a summary. */
+/** The most keys in a summary. */
 export const MOST_DENIED = 20
-/** Bytes of a part of a summary. */
+/** The most bytes for each part of a summary. */
 const PARTS = { keys: 4096, stores: 3072, rules: 1024, other: 3072 }
 
-/** Writes a summary in at most 16 kB: the limits with the most requests, and the others together. */
+/** Writes a summary with at most 16 kB. It contains the limits with the most requests. The other limits are added up. */
 export function writeSummary(summary: Summary): string {
   const { series, denied, stores, rules } = summary
   const keys = fitting(denied.keys, PARTS.keys)
@@ -51,7 +51,7 @@ export function writeSummary(summary: Summary): string {
   return JSON.stringify({ ...small, series: [...small.series, ...kept, ...others(limits.slice(kept.length))] })
 }
 
-/** Returns series as one, of all further limits; nothing for none. */
+/** Adds up series to one series for all further limits. Returns an empty list if there are none. */
 export function others(series: readonly Series[]): Series[] {
   if (series.length === 0) return []
   const counts = Array.from({ length: KINDS }, (_, kind) => {
@@ -63,18 +63,18 @@ export function others(series: readonly Series[]): Series[] {
   return [{ limiter: '', limit: OTHER, words: '', counts }]
 }
 
-/** Adds counts to those of ten minutes, so many buckets before the newest. */
+/** Adds counts to the counts of ten minutes. Their newest bucket is `shift` buckets before the newest one. */
 export function addTo(sum: number[], counts: readonly number[], shift: number): void {
   const first = sum.length - counts.length - shift
   for (let i = Math.max(0, -first); i < counts.length; i++) sum[first + i]! += counts[i]!
 }
 
-/** The verdicts of ten minutes. */
+/** Returns the number of verdicts in ten minutes. */
 export function totalOf({ counts }: Series): number {
   return counts.slice(0, KINDS - 1).reduce((sum, list) => list.reduce((total, count) => total + count, sum), 0)
 }
 
-/** Returns the first items whose JSON has at most so many bytes. */
+/** Returns the first items whose JSON has at most `bytes` bytes. */
 function fitting<Item>(items: readonly Item[], bytes: number): Item[] {
   let left = bytes
   const end = items.findIndex((each) => (left -= sizeOf(each) + 1) < 0)
@@ -85,7 +85,7 @@ function sizeOf(value: unknown): number {
   return Buffer.byteLength(JSON.stringify(value))
 }
 
-/** Reads a summary; `undefined` for any other text. Who can write to the database may have written it. */
+/** Reads a summary. Returns `undefined` for any other text. Anybody who can write to the database may have written it. */
 export function readSummary(text: string): Summary | undefined {
   try {
     const value: unknown = JSON.parse(text)
@@ -98,7 +98,7 @@ export function readSummary(text: string): Summary | undefined {
 type Check = (value: unknown) => boolean
 
 const isCount: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0
-/** A time that a `Date` has. */
+/** Checks for a time that is valid for a `Date`. */
 const isTime: Check = (value) => typeof value === 'number' && value >= 0 && value <= 8.64e15
 const textOf =
   (most: number): Check =>

@@ -11,23 +11,23 @@ import {
 } from './state.ts'
 import { addTo, others, type Summary, totalOf } from './summary.ts'
 
-/** A process of a fleet, and what it has written. */
+/** A process of a fleet, and its summary. */
 export interface Member {
   readonly id: string
-  /** Milliseconds since it wrote. */
+  /** Milliseconds since the process wrote its summary. */
   readonly age: number
   readonly summary: Summary
 }
 
-/** Milliseconds by which a summary may be late. */
+/** How late a summary may be, in milliseconds. */
 const LATE = 5000
-/** The limits and the keys that are shown. */
+/** The most limits and the most keys that are shown. */
 const MOST_SHOWN = 2 * MOST_LIMITS
 const MOST_KEYS = 10
 const OUTCOMES = KINDS - 1
 const STATES = ['healthy', 'slow', 'away'] as const
 
-/** Adds up what processes have written. */
+/** Adds up the summaries of processes. */
 export function addUp(members: readonly Member[], now: number): Sums {
   const live = members.filter((each) => !isLost(each))
   return {
@@ -53,7 +53,7 @@ function isLost({ age, summary }: Member): boolean {
   return age > summary.every + LATE
 }
 
-/** Returns a time of another process by the clock of this one. */
+/** Converts a time of another process to the clock of this process. */
 function timeHere({ age, summary }: Member, time: number, now: number): number {
   return now - age - (summary.now - time)
 }
@@ -76,7 +76,7 @@ function processOf(member: Member, now: number): ProcessState {
   }
 }
 
-/** The bucket that is being filled, and the one before. */
+/** Returns the rates of a series, from the current bucket and the one before. */
 function ratesOf(member: Member, { counts }: Series): Rates {
   if (isLost(member)) return [0, 0, 0]
   const seconds = SPAN + (member.summary.now % (SPAN * 1000)) / 1000
@@ -125,7 +125,7 @@ function sumIn(sums: Map<string, Sum>, { limiter, limit }: Series): Sum {
   return sum
 }
 
-/** How many buckets lie between the newest bucket of a process, rounded, and that of now. */
+/** Returns how many buckets the newest bucket of a process is before the current bucket, rounded. */
 function bucketsAgo({ age, summary }: Member, now: number): number {
   const span = SPAN * 1000
   const newest = Math.round((now - age - (summary.now % span)) / span)
@@ -133,8 +133,8 @@ function bucketsAgo({ age, summary }: Member, now: number): number {
 }
 
 /**
- * Merges lists of heavy hitters as in Agarwal et al., "Mergeable summaries" (2012): a key that is not in a list was denied there at most as often as
- * the list says, and that much is error.
+ * Merges lists of frequent keys as in Agarwal et al., "Mergeable summaries" (2012): if a key is not in a list, the number `unlisted` of that list is
+ * added to its count and to its error.
  */
 function deniedOf(lists: readonly Summary['denied'][]): DeniedKey[] {
   const missing = lists.reduce((sum, { unlisted }) => sum + unlisted, 0)
@@ -151,7 +151,7 @@ function deniedOf(lists: readonly Summary['denied'][]): DeniedKey[] {
   return [...merged.values()].toSorted((a, b) => b.count - a.count).slice(0, MOST_KEYS)
 }
 
-/** Returns one of equal states, that of the earliest time, with the number of its processes. */
+/** Joins equal states. The joined state has the earliest time and the number of processes. */
 function grouped<State>(
   states: readonly State[],
   nameOf: (state: State) => readonly unknown[],

@@ -9,8 +9,8 @@ import { resetCases, settlementCases } from './adapter/settlement-cases.ts'
 import { type Behaviour, behavioursOf } from './behaviour.ts'
 
 /**
- * The behaviours of every adapter, over real sockets on 127.0.0.1: headers, denials, keys, errors, delays and refunds. For any test
- * runner. Run them one at a time: some of them listen to the warnings of the process.
+ * Returns the behaviours that every adapter must have: headers, denials, keys, errors, delays and refunds. They use real sockets on
+ * 127.0.0.1, and work with any test runner. Run them one at a time: some of them listen to the warnings of the process.
  *
  * @example
  * import { adapterBehaviours } from 'sluice/testing'

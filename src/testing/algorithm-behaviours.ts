@@ -11,7 +11,7 @@ export interface Entry {
   cost: number
 }
 
-/** Entries in an array, by the definitions. Throws for an edit that no algorithm may make. */
+/** Entries in a simple array, by the definitions. Throws for an edit that an algorithm may not make. */
 export class EntryList implements Entries {
   readonly items: Entry[] = []
 
@@ -70,7 +70,7 @@ export interface State {
   readonly entries: readonly Entry[]
 }
 
-/** One key under one limit. It calls the algorithm as a store does, in ticks. */
+/** One key under one limit. It calls the algorithm like a store, in ticks. */
 export class Subject {
   readonly limit: Limit
   readonly algorithm: Algorithm
@@ -95,7 +95,7 @@ export class Subject {
     return this.algorithm.renew !== undefined
   }
 
-  /** The most that a new key admits at once. */
+  /** The most units that a new key admits at once. */
   get capacity(): number {
     return new Subject(this.limit).peek(this.tick(0), 0).remaining
   }
@@ -111,14 +111,14 @@ export class Subject {
     return { allowed, at, retry, remaining, reset, delay, charged }
   }
 
-  /** Decides, and commits the next state as a store does. */
+  /** Decides, and saves the next state like a store. */
   ask(now: number, cost = 1): Verdict {
     const verdict = this.peek(now, cost)
     if (cost > 0 && (verdict.allowed || this.out.persist)) this.keep(this.out)
     return verdict
   }
 
-  /** Charges past any limit, or refunds if negative, for a charge made at `then`. */
+  /** Charges units without a check of the limit, or refunds them if negative, for a charge made at `then`. */
   adjust(now: number, then: number, units: number): void {
     clearEdit(this.out.edit)
     this.algorithm.adjust(this.parameters, this.cells, 0, now, then, units, this.out, this.entries)
@@ -148,14 +148,14 @@ export class Subject {
 /** 2026-01-01. */
 const EPOCH_MS = 1_767_225_600_000
 
-/** One request. Times are in windows and costs in parts of the capacity, so that they fit any limit. */
+/** One request. Times are in windows, and costs are parts of the capacity, so that they fit any limit. */
 interface Event {
   readonly after: number
-  /** 0 means one unit. */
+  /** A part of the capacity. 0 means one unit. */
   readonly cost: number
-  /** Waits for the retry time instead of `after`, or one tick less. */
+  /** `exactly` waits for the retry time instead of `after`, and `nearly` waits one tick less. */
   readonly obeys: 'no' | 'exactly' | 'nearly'
-  /** Then refunds or charges this part of it. */
+  /** After the request, this part of its cost is refunded or charged. */
   readonly change: number
 }
 
@@ -197,7 +197,7 @@ function cases(fc: Fc, limits: readonly Limit[]): Arbitrary<Case> {
   return fc.record({ limit: fc.constantFrom(...limits), past, after: pause, cost, part })
 }
 
-/** Replays the past of a case. */
+/** Replays the past requests of a case. */
 function situation({ limit, past, after, cost }: Case): Situation {
   const subject = new Subject(limit)
   const units = (fraction: number): number => Math.max(1, Math.round(fraction * subject.capacity))
@@ -218,14 +218,14 @@ function waited(retry: number, obeys: 'exactly' | 'nearly'): number {
   return obeys === 'exactly' ? retry : retry - 1
 }
 
-/** True for a time in the year 2255 or later, in microseconds: a number does not have each tick of it. */
+/** Returns true for a time in the year 2255 or later, in microseconds. A number cannot represent each tick from there on. */
 function isTooLate(time: number): boolean {
   return !Number.isSafeInteger(time)
 }
 
 /** Options of `algorithmBehaviours`. */
 export interface AlgorithmSuiteOptions extends SearchOptions {
-  /** For an algorithm that measures a rate instead of counting: one unit more than `remaining` may fit. Default false. */
+  /** True for an algorithm that measures a rate instead of counting: one unit more than `remaining` may fit. Default false. */
   readonly measured?: boolean
 }
 
@@ -328,8 +328,8 @@ const checks: Readonly<Record<string, Check>> = {
 }
 
 /**
- * Returns what every algorithm must do, as a random search over keys that were used before. The limits can be of one algorithm
- * or of several. Small quotas and some `strict` limits find most mistakes. Needs `fast-check`.
+ * Returns the behaviours that every algorithm must have. Each is a random search over keys that were used before. The limits can have one
+ * algorithm or several. Small quotas and some `strict` limits find most mistakes. Needs `fast-check`.
  *
  * @example
  * import { algorithmBehaviours } from 'sluice/testing'

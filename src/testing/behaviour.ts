@@ -1,22 +1,22 @@
 import { deepStrictEqual, ok, strictEqual } from 'node:assert'
 
-/** Throws unless both are the same value or structure. `about` names the value in the error. */
+/** Throws if two values or structures differ. `about` names the value in the error. */
 export function equal(actual: unknown, expected: unknown, about?: string): void {
   if (about === undefined) deepStrictEqual(actual, expected)
   else deepStrictEqual({ [about]: actual }, { [about]: expected })
 }
 
-/** Throws unless `actual` has all that `expected` has. */
+/** Throws if `actual` does not have all properties of `expected`. */
 export function like(actual: unknown, expected: unknown): void {
   deepStrictEqual(part(actual, expected), expected)
 }
 
-/** Throws `message` unless a condition is true. */
+/** Throws an error with `message` if a condition is false. */
 export function holds(condition: unknown, message: string): void {
   ok(condition, message)
 }
 
-/** Throws unless `work` fails with an error that has all that `expected` has. */
+/** Throws if `work` does not fail, or if its error does not have all properties of `expected`. */
 export async function fails(work: () => unknown, expected: object, about?: string): Promise<void> {
   let caught: unknown
   try {
@@ -40,25 +40,25 @@ function part(actual: unknown, expected: unknown): unknown {
 }
 
 /**
- * One behaviour to test, for any test runner. `run` rejects with what is wrong.
+ * One behaviour to test, for any test runner. If the behaviour is wrong, `run` rejects with the reason.
  * @example for (const { name, run } of behaviours) test(name, run)
  */
 export interface Behaviour {
-  /** What is checked, as the title of a test. */
+  /** The title of the test. */
   readonly name: string
   /** Rejects when the behaviour is wrong. */
   run(): Promise<void>
 }
 
-/** How long to search, and where to start. */
+/** The length and the start of a search. */
 export interface SearchOptions {
-  /** Random cases for each behaviour. Default 200. */
+  /** The number of random cases for each behaviour. Default 200. */
   readonly runs?: number
-  /** The seed of the random search. A failure names it, with the smallest case that fails. Default: a fixed seed. */
+  /** The seed of the random search. The error of a failure contains it, and the smallest case that fails. Default: a fixed seed. */
   readonly seed?: number
 }
 
-/** Returns behaviours from cases by group and name. Each case receives a new world, which is closed at the end. */
+/** Makes behaviours from cases by group and name. Each case receives a new world, which is closed after the case. */
 export function behavioursOf<World extends { close(): Promise<void> }>(
   groups: Readonly<Record<string, Readonly<Record<string, (world: World) => Promise<void>>>>>,
   make: () => World | Promise<World>,

@@ -1,14 +1,14 @@
-// Apart from the rest, so that public types do not reach those of fast-check.
+// This is a separate file so that public types do not depend on the types of fast-check.
 import type * as FastCheck from 'fast-check'
 import { SluiceError } from '../util/errors.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { SearchOptions } from './behaviour.ts'
 
-/** fast-check, loaded when a search starts. */
+/** The module fast-check. It is loaded when a search starts. */
 export type Fc = typeof FastCheck
 
 /**
- * Searches for a case that fails, and shrinks it. Throws `NOT_APPLICABLE` without fast-check.
+ * Searches for a case that fails, and makes it as small as possible. Throws `NOT_APPLICABLE` without fast-check.
  * @param check throws if a case is wrong
  */
 export async function search<Case>(

@@ -28,7 +28,7 @@ import {
 } from './store/cases.ts'
 import { type Fc, search } from './search.ts'
 
-/** What a step of a trace can be. Four of ten are the first. */
+/** The kinds of steps in a trace. Four of ten steps are of the first kind. */
 const KINDS = [
   'consume',
   'peek',
@@ -44,12 +44,12 @@ const KINDS = [
 
 export interface Step {
   readonly kind: (typeof KINDS)[number]
-  /** Milliseconds before the step. */
+  /** The milliseconds before the step. */
   readonly after: number
   readonly key: string
   readonly version: 0 | 1
   readonly cost: number
-  /** Which of the earlier decisions is refunded or settled. */
+  /** The number of the earlier decision that is refunded or settled. */
   readonly which: number
   readonly lasting: Duration
 }
@@ -62,7 +62,7 @@ interface Trace {
 
 type Make = (name: string, quota: number, window: Duration) => Limit
 
-/** Every algorithm of the package without options, and some with options. This runs before an application defines its own. */
+/** Every algorithm of the package without options, and some with options. This list is made before an application defines its own algorithms. */
 const makes: readonly Make[] = [
   ...knownAlgorithms()
     .filter(({ name }) => name !== 'spacing')
@@ -119,7 +119,7 @@ function traces(fc: Fc): Arbitrary<Trace> {
 
 export type Input = Pick<Step, 'key' | 'version'>
 
-/** Locks of a key whose other limits are shadows lock this one. */
+/** If all other limits of a key are shadows, a lock-out applies to this limit. */
 const WIDE = fixedWindow({ name: 'wide', quota: 1000, window: '7s' })
 
 function limiterOn(store: Store, { limits: [mine, others] }: Trace, stacks: boolean): Limiter<Input> {
@@ -134,7 +134,7 @@ function limiterOn(store: Store, { limits: [mine, others] }: Trace, stacks: bool
   )
 }
 
-/** Returns what every step came to. Only a decision that `canEnd` is refunded, settled, released or renewed. */
+/** Returns the result of every step. Only decisions that pass `canEnd` are refunded, settled, released or renewed. */
 export async function answersOf(
   limiter: Limiter<Input>,
   clock: VirtualClock,
@@ -145,7 +145,7 @@ export async function answersOf(
   const answers: unknown[] = []
   let newest = clock.now()
   for (const { kind, after, which, cost, lasting, ...input } of steps) {
-    // A store may free expired state after a while, so the clock must not step back further than that.
+    // A store may delete expired state after some time, so the clock must not step back further than this time.
     clock.advance(Math.max(after, newest - 900 - clock.now()))
     newest = Math.max(newest, clock.now())
     const earlier = decisions.at(-1 - which)
@@ -170,7 +170,7 @@ export async function answersOf(
   return answers
 }
 
-/** Searches for a trace that a store and `memoryStore` decide differently. */
+/** Searches for a trace with different decisions of a store and `memoryStore`. */
 function compareWithMemory(makeStore: MakeStore, stacks: boolean, options: SearchOptions): Promise<void> {
   return search(options, traces, async (trace) => {
     const clocks = [virtualClock(), virtualClock()] as const
@@ -187,15 +187,15 @@ function compareWithMemory(makeStore: MakeStore, stacks: boolean, options: Searc
 
 /** Options of `storeBehaviours`. */
 export interface StoreSuiteOptions extends SearchOptions {
-  /** Whether the store decides about several keys in one step. With false, these cases are left out. Default true. */
+  /** True if the store decides about several keys in one step. If false, these cases are left out. Default true. */
   readonly stacks?: boolean
 }
 
 /**
- * Returns what every store must do: `consume`, `peek`, `reset`, `refund`, `settle`, `penalize`, `block` and `pause`, all or nothing, with limits
- * that change and any string as a key. Around a store that answers later, two processes with `lease` use
- * no more than it has charged. A random search compares its decisions with those of `memoryStore`; only that needs `fast-check`.
- * @param makeStore makes a new, empty store that uses the given clock; the suite closes it
+ * Returns the behaviours that every store must have: `consume`, `peek`, `reset`, `refund`, `settle`, `penalize`, `block` and `pause`, all or
+ * nothing, with limits that change and any string as a key. If the store answers later, two processes with `lease` must not use more than it has
+ * charged. A random search compares the decisions with `memoryStore`. Only this search needs `fast-check`.
+ * @param makeStore makes a new, empty store that uses the given clock. The suite closes it
  *
  * @example
  * import { storeBehaviours } from 'sluice/testing'

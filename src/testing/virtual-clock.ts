@@ -6,14 +6,14 @@ import { refuse } from '../util/validate.ts'
 /** A clock that moves only when a test moves it. */
 export interface VirtualClock extends Clock {
   /**
-   * Moves the clock forward by milliseconds or by a duration such as `'15m'`, or back if negative. Waits and delays that end in this
-   * time resolve.
-   * @throws `INVALID_OPTION` for anything else, and the clock stays as it is.
+   * Moves the clock forward by milliseconds or by a duration such as `'15m'`, or back by negative milliseconds. Waits and delays that end in
+   * this time resolve.
+   * @throws `INVALID_OPTION` for any other value. The clock then does not move.
    */
   advance(by: Duration): void
   /**
    * Sets the clock to a time in milliseconds since 1970.
-   * @throws `INVALID_OPTION` for anything else, and the clock stays as it is.
+   * @throws `INVALID_OPTION` for any other value. The clock then does not move.
    */
   set(ms: number): void
   after(ms: number, wake: () => void): () => void
@@ -25,7 +25,7 @@ interface Timer {
 }
 
 /**
- * Creates a clock for tests. Time passes only when the test advances it, and `wait()` and the delays of `leakyBucket` follow it.
+ * Creates a clock for tests. It only moves when the test moves it. `wait()` and the delays of `leakyBucket` follow this clock.
  * It starts at `start`, in milliseconds since 1970. The default is 2026-01-01T00:00:00Z.
  * @throws `INVALID_OPTION` if `start` is not a number.
  * @example
@@ -57,7 +57,7 @@ export function virtualClock(start = 1_767_225_600_000): VirtualClock {
 
   return {
     now: () => now,
-    // Whole microseconds, so that a long test does not drift.
+    // The time is rounded to whole microseconds, so that it stays exact in a long test.
     advance: (by) => moveTo(Math.round((now + span(by)) * 1000) / 1000),
     set: (ms) => moveTo(time('set', ms)),
     after(ms, wake) {
@@ -68,7 +68,7 @@ export function virtualClock(start = 1_767_225_600_000): VirtualClock {
   }
 }
 
-/** Refuses no time at once. Otherwise the first decision would fail, far from the mistake. */
+/** Checks a time at once. Otherwise the first decision would fail, far from the mistake. */
 function time(option: string, given: unknown): number {
   return Number.isFinite(given) ? (given as number) : refuse(option, 'milliseconds since 1970', given)
 }

@@ -1,4 +1,4 @@
-// Looks a key up and resets it.
+// Looks up a key and resets it.
 import type { KeyAnswer, KeyState } from '../state.ts'
 import { element, figure, make, makeCell, makeHead, setText, keyName } from './tables.ts'
 
@@ -6,7 +6,7 @@ const limiterInput = element('limiter') as HTMLInputElement
 const keyInput = element('key') as HTMLInputElement
 const confirmation = element('confirm') as HTMLDialogElement
 
-/** The key that was looked up last. */
+/** The last key that was looked up. */
 let found = { limiter: '', key: '' }
 
 async function ask(path: string, named: { readonly limiter: string; readonly key: string }): Promise<KeyAnswer> {
@@ -66,7 +66,7 @@ async function reset(): Promise<void> {
   if (isReset !== true) return setText(element('answer'), problem ?? 'The key was not reset.')
   await lookUp(asked.limiter, asked.key)
   setText(element('answer'), 'The key was reset.')
-  // The button that had the focus may be gone.
+  // The button with the focus may now be hidden.
   if (element('reset').hidden) element('answer').focus()
 }
 

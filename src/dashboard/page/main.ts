@@ -1,4 +1,4 @@
-// Asks the server every two seconds, and shows what it says.
+// Asks the server for the state every two seconds, and shows it.
 import { lookUp, offerNames } from './keys.ts'
 import { BUCKETS, type RatedSeries, SPAN, type State } from '../state.ts'
 import { countedBuckets, nameOf, plottedBuckets } from './model.ts'
@@ -6,7 +6,7 @@ import { createPlot, draw } from './plot.ts'
 import { showFleet } from './processes.ts'
 import { element, figure, limitsOf, setText, showLimits, showMinutes, showStates, showTop, timeOf } from './tables.ts'
 
-/** Milliseconds between two requests, and after which one has failed. */
+/** Milliseconds between two requests, and milliseconds until a request has failed. */
 const EVERY = 2000
 const PATIENCE = 10000
 /** Milliseconds between two announcements to a screen reader. */
@@ -20,7 +20,7 @@ element('plot').append(plot)
 let latest: State | undefined
 let announcedAt = -Infinity
 
-/** Nobody looks at a page in the background, so it asks nothing. */
+/** Asks for the state. A page in the background does not ask. */
 async function poll(): Promise<void> {
   if (!document.hidden) await ask()
   setTimeout(() => void poll(), EVERY)
@@ -43,7 +43,7 @@ async function fetchState(): Promise<State | undefined> {
   }
 }
 
-/** The focus leaves the list, so that the list changes again. */
+/** Looks up a key of the list. This moves the focus out of the list, so that the list can change again. */
 async function lookUpFromList(limiter: string, key: string): Promise<void> {
   await lookUp(limiter, key)
   element('answer').focus()
@@ -66,12 +66,12 @@ function show(state: State): void {
   showChosen(state)
   showSince(state)
   showDenying(state)
-  // The page is live, and says so only if all is well.
+  // The page shows "Live" only if there is no problem.
   const problem = showStates(state)
   showConnection(problem === '' ? 'live' : 'problem', problem === '' ? 'Live' : problem)
 }
 
-/** Shows the time that plots and tables are about. */
+/** Shows the time span of plots and tables. */
 function showSince(state: State): void {
   const isFull = countedBuckets(state) === BUCKETS
   setText(element('plot-title'), isFull ? 'Ten minutes' : 'Since the start')
@@ -111,8 +111,8 @@ function showChosen(state: State): void {
 }
 
 /**
- * Shows which limits deny now. A screen reader hears of it at most every ten seconds, from a text that is not shown and has no figures:
- * a figure would be as old as the text.
+ * Shows which limits deny now. A hidden text reports this to screen readers at most every ten seconds. The text has no figures, because they
+ * would be as old as the text.
  */
 function showDenying(state: State): void {
   const denying = limitsOf(state).filter(({ rates }) => rates[1] > 0)

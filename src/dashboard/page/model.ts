@@ -1,12 +1,12 @@
-// What the plots and tables read of the state.
+// Functions that plots and tables use to read the state.
 import { BUCKETS, type Series, SPAN, type State } from '../state.ts'
 
-/** Seconds of the bucket that is being filled. */
+/** Returns the seconds since the current bucket began. */
 export function filled({ now }: State): number {
   return (now / 1000) % SPAN
 }
 
-/** The buckets since the first process began to count, at most those of ten minutes. */
+/** Returns the number of buckets since the first process began to count, at most the buckets of ten minutes. */
 export function countedBuckets({ now, since }: State): number {
   return Math.min(BUCKETS, bucketOf(now) - bucketOf(since) + 1)
 }
@@ -15,19 +15,19 @@ function bucketOf(ms: number): number {
   return Math.floor(ms / 1000 / SPAN)
 }
 
-/** The buckets that plots show: since the start, from one minute to ten. */
+/** Returns the number of buckets in a plot: since the start, but from one minute to ten. */
 export function plottedBuckets(state: State): number {
   return Math.max(60 / SPAN, countedBuckets(state))
 }
 
-/** The counts of a kind in buckets, from one to another before the newest. */
+/** Adds up the counts of a kind in some buckets. `from` and `to` are numbers of buckets before the newest one. */
 export function sum({ counts }: Series, kind: number, from: number, to: number): number {
   const list = counts[kind]
   const placeOf = (before: number): number => Math.max(0, list.length - before)
   return list.slice(placeOf(to), placeOf(from)).reduce((total, count) => total + count, 0)
 }
 
-/** The counts of ten minutes. */
+/** Adds up the counts of ten minutes. */
 export function total(series: Series, kind: number): number {
   return sum(series, kind, 0, BUCKETS)
 }

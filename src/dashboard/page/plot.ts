@@ -27,13 +27,13 @@ export function draw(svg: SVGSVGElement, series: Series, state: State): number {
   return top
 }
 
-/** The next of 1, 2, 5, 10, 20, 50 and so on. */
+/** Returns the next number in 1, 2, 5, 10, 20, 50 and so on. */
 function roundTop(rate: number): number {
   const power = 10 ** Math.floor(Math.log10(Math.max(rate, 1)))
   return power * ([1, 2, 5].find((each) => each * power >= rate) ?? 10)
 }
 
-/** The last bucket is not over: its rate is that of its seconds, and of two at least, so that one request makes no peak. */
+/** Returns the rate in each bucket. The last bucket is not complete: its rate is for the seconds so far, at least two, so that one request makes no peak. */
 function ratesOf(series: Series, kind: number, state: State): number[] {
   if (total(series, kind) === 0) return []
   const list = series.counts[kind].slice(-plottedBuckets(state))

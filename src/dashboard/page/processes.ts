@@ -1,4 +1,4 @@
-// The processes: the one that answers, and those that share its store.
+// The table of processes: the process that answers, and the processes that share its store.
 import type { ProcessState, State } from '../state.ts'
 import { element, figure, make, makeCell, makeHead, setText, timeOf } from './tables.ts'
 

@@ -1,4 +1,4 @@
-// The tables of limits, minutes and keys, and the lists of stores and rules. Each text is set as text, never as HTML.
+// The tables of limits, minutes and keys, and the lists of stores and rules. All texts are set as text, never as HTML.
 import { type DeniedKey, type RatedSeries, SPAN, type State } from '../state.ts'
 import { countedBuckets, nameOf, sum, total } from './model.ts'
 import { createPlot, draw } from './plot.ts'
@@ -17,8 +17,8 @@ export function element(id: string): HTMLElement {
 }
 
 /**
- * Control characters, and those that change the direction of text, are written as JSON writes them: they would change how the text beside them is
- * shown. Keys come from clients, and what processes say of themselves from a database.
+ * Escapes control characters and characters that change the direction of text, as in JSON. They would change how the text beside them is shown.
+ * Keys come from clients, and the summaries of processes come from a database.
  */
 function shown(text: string): string {
   const escaped = (each: string): string => '\\u' + each.charCodeAt(0).toString(16).padStart(4, '0')
@@ -33,19 +33,19 @@ export function make(tag: string, text = '', name = ''): HTMLElement {
   return made
 }
 
-/** A key for people. */
+/** Returns a key for display. */
 export function keyName(key: string): string {
   return key === '' ? '(no key)' : shown(key)
 }
 
-/** Creates the cell that names a row. */
+/** Creates the head cell of a row. */
 export function makeHead(text: string): HTMLElement {
   const head = make('th', text)
   head.setAttribute('scope', 'row')
   return head
 }
 
-/** Creates a cell with the label that a phone shows above it. */
+/** Creates a cell. On a phone, its label is shown above it. */
 export function makeCell(label: string, text = '', name = ''): HTMLElement {
   const cell = make('td', text, name)
   cell.dataset.label = label
@@ -56,7 +56,7 @@ export function figure(value: number): string {
   return value.toLocaleString(undefined, { maximumFractionDigits: value < 10 ? 1 : 0 })
 }
 
-/** Sets a text unless it is the same, so that a screen reader reports changes only. */
+/** Sets a text if it is different, so that a screen reader only reports changes. */
 export function setText(target: Element, text: string): void {
   const next = shown(text)
   if (target.textContent !== next) target.textContent = next
@@ -64,7 +64,7 @@ export function setText(target: Element, text: string): void {
 
 const rows = new Map<string, Row>()
 
-/** The limits by their names. */
+/** Returns the series of limits, sorted by name. */
 export function limitsOf({ series }: State): RatedSeries[] {
   return series.slice(1).toSorted((a, b) => nameOf(a).localeCompare(nameOf(b)))
 }
@@ -105,7 +105,7 @@ function createRow(series: RatedSeries): Row {
   if (series.limiter !== '') head.append(make('span', series.limiter, 'detail'))
   const plot = createPlot()
   plot.classList.add('spark')
-  // The figures beside it and the table of minutes have the same content.
+  // Screen readers use the figures beside the plot and the table of minutes. They have the same content.
   plot.setAttribute('aria-hidden', 'true')
   head.append(plot)
   const cells = ['Allowed', 'Denied', 'Shadow', 'Near'].map((label) => makeCell(label))
@@ -115,7 +115,7 @@ function createRow(series: RatedSeries): Row {
 
 const MINUTE = 60 / SPAN
 
-/** Shows a row for each minute since the start, at most ten, the newest first. */
+/** Shows a row for each minute since the start, at most ten rows, the newest first. */
 export function showMinutes(series: RatedSeries, state: State): void {
   const list = Array.from({ length: Math.ceil(countedBuckets(state) / MINUTE) }, (_, minute) => {
     const row = make('tr')
@@ -128,7 +128,7 @@ export function showMinutes(series: RatedSeries, state: State): void {
 }
 
 export function showTop(keys: readonly DeniedKey[], lookUp: (limiter: string, key: string) => void): void {
-  // The list does not change while the keyboard is in it: that would take the focus away.
+  // The list does not change while it has the focus. A change would take the focus away.
   if (element('top').contains(document.activeElement)) return
   element('top-table').hidden = keys.length === 0
   element('no-top').hidden = keys.length > 0
@@ -151,7 +151,7 @@ function topRow(
   return row
 }
 
-/** Shows the states, and first what does not work. Returns that in a few words, nothing if all is well. */
+/** Shows the states, with problems first. Returns the problems in a few words, or an empty text if there are none. */
 export function showStates(state: State): string {
   const { stores, rules, fleet } = state
   const all = state.processes.filter(({ isLost }) => !isLost).length
@@ -172,7 +172,7 @@ export function showStates(state: State): string {
 
 const EFFECTS = { healthy: 'answers', slow: 'answers too late', away: 'does not answer' }
 
-/** Says in how many processes something is so, if it is not in all of them. */
+/** Returns a text with the number of processes that share a state. The text is empty if all processes share it. */
 function partOf({ processes }: { readonly processes: number }, all: number): string {
   return processes === all ? '' : ' (' + processes + ' of ' + all + ' processes)'
 }
@@ -194,7 +194,7 @@ function unknownText({ fleet }: State): string[] {
   ]
 }
 
-/** Shows each problem as a first sentence and more lines. The same problems are not reported twice. */
+/** Shows each problem: a first sentence and more lines. The same problems are not reported twice. */
 function showProblems(problems: readonly (readonly string[])[]): void {
   const box = element('problems')
   const text = JSON.stringify(problems)

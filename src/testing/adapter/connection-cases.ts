@@ -69,7 +69,7 @@ export const delayCases: Cases = {
       await until(() => asked === 2, 'the question')
       client.on('close', () => closed++).destroy()
       await until(() => closed === 1, 'the end of the connection')
-      // The server notices it a little later.
+      // The server notices this a little later.
       await new Promise((resolve) => setTimeout(resolve, 20))
       release()
       await until(() => decisions === 2, 'the decision')
@@ -79,11 +79,11 @@ export const delayCases: Cases = {
   },
 }
 
-/** Fills the windows of a connection. */
+/** The number of bytes that fills the windows of a connection. */
 const PART = 500_000
 const CLOSES = /\r\nconnection: close\r\n/i
 
-/** Begins an upload, waits for the answer, and goes on with it. */
+/** Begins an upload, waits for the answer, and continues the upload. */
 async function upload(
   server: Served,
   bytes: number,
@@ -132,7 +132,7 @@ export const uploadCases: Cases = {
 
 const none = fixedWindow({ quota: 0, window: '1h' })
 
-/** Runs with the timers of at least `ms` that are started meanwhile and not cleared. Frameworks start shorter ones. */
+/** Calls `run` with the set of open timers of at least `ms` that start during the call. Frameworks start shorter timers. */
 async function withTimers(ms: number, run: (timers: ReadonlySet<unknown>) => Promise<void>): Promise<void> {
   const { setTimeout, clearTimeout } = globalThis
   const set = new Set<unknown>()
@@ -152,7 +152,7 @@ async function withTimers(ms: number, run: (timers: ReadonlySet<unknown>) => Pro
   }
 }
 
-/** Returns a handler whose responses wait after their first chunk, and where they wait. */
+/** Returns a handler whose responses stop after their first chunk, and the list of these unfinished responses. */
 function unfinishedHandler(): { readonly unfinished: readonly Sink[]; readonly handler: Handler } {
   const unfinished: Sink[] = []
   const stream = (sink: Sink): void => {
@@ -184,7 +184,7 @@ export const endCases: Cases = {
     const server = await serve({ limits: [limit(tokens, { cost: () => 50, settleWith })], handler })
     const first = ask(server, '/', { headers: { 'x-name': 'first' } })
     await until(() => unfinished.length === 1, 'the first request')
-    // The cost is only known at the end, as with the tokens of a language model.
+    // The cost is only known at the end, like the tokens of a language model.
     spent.set('first', 7)
     unfinished[0]!.end('b')
     equal((await first).headers['ratelimit'], '"tokens";r=50;t=60')
@@ -197,10 +197,10 @@ export const endCases: Cases = {
   },
 }
 
-/** Where a client hangs up: before the first byte of the response, or after it. */
+/** The moment when a client disconnects: before the first byte of the response, or after it. */
 type Moment = 'before' | 'midway'
 
-/** Sends a request, and hangs up. Resolves when the server has noticed, with the rest of the response. */
+/** Sends a request, and disconnects. Resolves when the server has noticed this, with the unfinished response. */
 async function abort({ serve }: World, moment: Moment, options: AnyOptions, status = 200): Promise<Sink> {
   let held: Sink | undefined
   let closed = false
@@ -234,7 +234,7 @@ function used(limiter: Limiter<unknown, Decision>): number {
   return 10 - limiter.peek({}, { cost: 0 }).limits[0]!.remaining
 }
 
-/** Waits until work that needs no timer would be done. */
+/** Waits until work without timers is done. */
 const settled = (): Promise<void> => turns(20)
 
 function statusOf(response: unknown): unknown {

@@ -116,7 +116,7 @@ export const decisionCases: Cases = {
   },
 }
 
-/** Spends the only request, and returns the reply to the next one. */
+/** Uses the only allowed request, and returns the reply to the next request. */
 async function denied({ serve, limit }: World, options: AnyOptions, headers = {}): Promise<Reply> {
   const server = await serve({ limits: [limit(one, options)] })
   await ask(server)

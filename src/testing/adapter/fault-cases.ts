@@ -22,7 +22,7 @@ import {
 import { type AsyncStore, isDeciding, type Operation, type Reply } from '../../stores/store.ts'
 import { guard } from '../../stores/guard/index.ts'
 
-/** Serves a limit whose options fail. Throws unless no request reaches the handler. Returns the errors of two requests. */
+/** Serves a limit whose options fail. Throws if a request reaches the handler. Returns the errors of two requests. */
 async function errorsWith({ limit, serve }: World, options: AnyOptions): Promise<readonly unknown[]> {
   let ran = 0
   const limits = [limit(options['limits'] ?? one, options)]
@@ -136,7 +136,7 @@ export const optionCases: Cases = {
   },
 }
 
-/** A store whose server can be away. `asked` has the limiter of each decision that it was asked for. */
+/** A store whose server can be away. `asked` has the limiter of each decision that the store was asked for. */
 interface Patient {
   readonly store: AsyncStore
   readonly asked: string[]
@@ -171,7 +171,7 @@ function silentStore(world: World): AsyncStore {
   }
 }
 
-/** Makes requests until the store is not asked any more. Late answers do not count while this process is busy. */
+/** Sends requests until the store is no longer asked. Late answers do not count while this process is busy. */
 async function lose(server: Served, { asked }: Patient, path?: string): Promise<void> {
   const count = (): number => asked.filter((limiter) => !limiter.startsWith('·')).length
   for (let i = 0; i < 50; i++) {
@@ -184,7 +184,7 @@ async function lose(server: Served, { asked }: Patient, path?: string): Promise<
 
 const mode: Handler = ({ decision }) => ({ text: String(decision?.degraded) })
 
-/** Runs a case without printing the warning that an outage emits. */
+/** Returns a case that does not print the warning of an outage. */
 function quiet(run: (world: World) => Promise<void>): (world: World) => Promise<void> {
   return async function runQuietly(world) {
     await warningsOf(() => run(world))

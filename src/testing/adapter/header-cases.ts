@@ -30,7 +30,7 @@ export const headerCases: Cases = {
     equal(limitHeaders(await ask(server)), { ...policy, ratelimit: '"burst";r=0;t=1', 'retry-after': '1' })
   },
   'can be in other styles': async ({ limit, serve, clock }) => {
-    // Without checks: five equal limits of one app that see a single request each look like limits that a handler creates.
+    // Checks are off: five equal limits with one request each look like limits that a handler creates for each request.
     const styled = (headers: unknown, path: string) => ({ path, limit: limit(hundred, { headers, checks: false }) })
     const server = await serve({
       routes: [
@@ -138,7 +138,7 @@ export const headerCases: Cases = {
 
 const MODEL = { quota: 1, window: '1m' } as const
 
-/** The headers of a limit in both styles of language models, at the start of the virtual clock. */
+/** Returns the headers of a limit in both styles of language models, at the start of the virtual clock. */
 function modelHeaders(name: string, quota: string, left: string): Record<string, string> {
   return {
     [`x-ratelimit-limit-${name}`]: quota,
@@ -150,7 +150,7 @@ function modelHeaders(name: string, quota: string, left: string): Record<string,
   }
 }
 
-/** For frameworks where a header can be set before there is a response. */
+/** The cases for frameworks where a header can be set before there is a response. */
 export const earlyHeaderCases: Cases = {
   'are exposed to scripts when the response has CORS headers': async ({ limit, serve }) => {
     const standard = 'Retry-After, RateLimit, RateLimit-Policy'

@@ -36,7 +36,7 @@ export const addressCases: Cases = {
   },
 }
 
-/** For frameworks that expose whether they trust a proxy. */
+/** The cases for frameworks that show whether they trust a proxy. */
 export const proxyCases: Cases = {
   'causes one warning when no proxy is trusted': async ({ harness, limit, serve }) => {
     for (const sent of [forwarded, { headers: { forwarded: 'for=203.0.113.9' } }]) {

@@ -143,7 +143,7 @@ export const limitCases: Cases = {
 
 const wholeAddress = (): string => '2001:db8::1'
 
-/** Warnings about mistakes in the set-up of a server. */
+/** The cases of warnings about mistakes in the set-up of a server. */
 export const checkCases: Cases = {
   'find a key that is a whole IPv6 address, with one warning': async ({ limit, serve }) => {
     const server = await serve({ limits: [limit(three, { keyer: wholeAddress })] })
@@ -168,7 +168,7 @@ export const checkCases: Cases = {
   },
 }
 
-/** Returns the option `allow`, with the option `address` where requests have no address. */
+/** Returns the option `allow`, and the option `address` if requests have no address. */
 const allowing = ({ address }: AdapterHarness, allow: readonly string[]): AnyOptions => ({
   allow,
   ...(address !== undefined && { address }),
@@ -210,7 +210,7 @@ export const allowCases: Cases = {
   },
 }
 
-/** A policy for every request, with a window of a minute. */
+/** Returns a policy for every request, with a window of a minute. */
 function policy(name: string, quota: number, more: Partial<PolicyRule> = {}): PolicyRule {
   return { name, key: 'everyone', limits: [{ algorithm: 'fixedWindow', quota, window: '1m' }], ...more }
 }
@@ -315,7 +315,7 @@ export const rulesCases: Cases = {
     const { limit } = ruled(world, [policy('all', 2), policy('other', 2)])
     const server = await world.serve({ limits: [limit, limit] })
     const codes = await warningsOf(async () => equal(await statuses(server, 3), [200, 200, 429]))
-    // Two limiters, one for each use.
+    // There are two limiters, one for each use.
     equal([...new Set(codes)], ['SLUICE_MOUNTED_TWICE'])
   },
   'pass an error of their attributes to the error handling': async (world) => {

@@ -90,7 +90,7 @@ export const settlementCases: Cases = {
     equal((await ask(server)).headers['ratelimit'], '"one";r=0;t=60, "three";r=2;t=60, "default";r=95;t=60')
   },
   'uses one listener of a response, however many limits it passes': async ({ limit, serve }) => {
-    // Without checks, as in the case of the headers: no warning but that of Node about listeners may be emitted.
+    // Checks are off, so that only the warning of Node about listeners could be emitted.
     const limits = Array.from({ length: 12 }, () => limit(one, { refundWhen: 'success', checks: false }))
     const server = await serve({ limits })
     equal(await warningsOf(async () => equal(await statuses(server, 3), [200, 200, 200])), [])
@@ -143,13 +143,13 @@ export const settlementCases: Cases = {
   },
 }
 
-/** Returns a promise that is awaited later, or never when the case fails before. */
+/** Returns the same promise. It is awaited later, or never if the case fails before. */
 function waited<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => undefined)
   return promise
 }
 
-/** Returns a handler whose requests stay open until the calls of `answers`, which fail. */
+/** Returns a handler whose requests stay open until the functions in `answers` are called. The handler then fails. */
 function openHandler(): { readonly answers: (() => void)[]; readonly open: Handler } {
   const answers: (() => void)[] = []
   const open: Handler = () =>

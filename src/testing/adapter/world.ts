@@ -24,11 +24,11 @@ import { wrappers } from '../../stores/wrappers.ts'
 import { loadWarnings } from '../../util/warn-later.ts'
 
 /**
- * Returns a store that does what another one does, later, like a store in another process. Its place is its own.
- * @param travel the way to the store and back: each takes so long. Default: a few microtasks
+ * Returns a store that behaves like another store, but answers later, like a store in another process. It has its own place.
+ * @param travel waits for the time of one way, to the store or back. Default: a few microtasks
  */
 export function remoteStore(inner: SyncStore, travel: () => Promise<void> = async () => undefined): AsyncStore {
-  /** Decides copies, because the decision may be given up on the way. */
+  /** Decides copies of the charges, because the caller may give the decision up on the way. */
   async function answer(operation: Operation, isGivenUp: () => boolean): Promise<Degraded | undefined> {
     await travel()
     if (!isDeciding(operation)) {
@@ -47,7 +47,7 @@ export function remoteStore(inner: SyncStore, travel: () => Promise<void> = asyn
   return promisedStore(answer, { clock: inner.clock, close: async () => inner.close() })
 }
 
-/** Returns a store, at a place of its own, that answers an operation when a promise resolves. */
+/** Returns a store that answers an operation when a promise resolves. It has its own place. */
 export function promisedStore(
   answer: (operation: Operation, isGivenUp: () => boolean) => Promise<Degraded | undefined>,
   members: Pick<AsyncStore, 'clock' | 'close'> & Partial<AsyncStore>,
@@ -75,11 +75,11 @@ export function promisedStore(
 /** The options of the adapter's `rateLimit`. */
 export type AnyOptions = Readonly<Record<string, unknown>>
 
-/** What a handler receives, in any framework. */
+/** The input of a handler, in any framework. */
 export interface Exchange {
-  /** What keyers receive as a request. */
+  /** The request that keyers receive. */
   readonly request: unknown
-  /** The decision, as users of the adapter read it. */
+  /** The decision, read in the same way as users of the adapter read it. */
   readonly decision: Decision | undefined
   /** Sets a header of the response. */
   set(name: string, value: string): void
@@ -91,13 +91,13 @@ export interface Sink {
   write(text: string): void
   /** Writes the last chunk. */
   end(text: string): void
-  /** Calls the listener when the client hangs up, or the response was sent. */
+  /** Calls the listener when the client disconnects, or when the response was sent. */
   closed(listener: () => void): void
 }
 
-/** What a handler answers: a text or chunks. The default status is 200. */
+/** The answer of a handler: a text or chunks. */
 export interface Answer {
-  /** Default 200. */
+  /** The status. Default 200. */
   readonly status?: number
   /** The body, if it is a text. */
   readonly text?: string
@@ -108,7 +108,7 @@ export interface Answer {
 /** A handler of an app, in any framework. */
 export type Handler = (exchange: Exchange) => Answer | Promise<Answer>
 
-/** An app: a first middleware, limits in order, routes with their own limits, and a handler for everything else. */
+/** An app: a first middleware, limits in order, routes with their own limits, and a handler for all other requests. */
 export interface AppSetup {
   /** Runs before the limits, and does not answer. */
   readonly before?: (exchange: Pick<Exchange, 'set'>) => void
@@ -122,7 +122,7 @@ export interface AppSetup {
 
 /** A listening app. */
 export interface Served {
-  /** Such as `http://127.0.0.1:8080`. */
+  /** The address, such as `http://127.0.0.1:8080`. */
   readonly url: string
   /** The errors that reached the error handling of the framework. */
   readonly errors: readonly unknown[]
@@ -131,15 +131,15 @@ export interface Served {
 }
 
 /**
- * Something that a framework cannot do. Behaviours that need it are omitted. `'early-headers'`: setting headers before there is a
- * response. `'proxy-trust'`: exposing whether a proxy is trusted. `'rules'`: reading the path of a request (`getPath`). `'unread-bodies'`:
- * answering before the body of a request has arrived, or saying what happens to it (`discardBody`).
+ * A feature that a framework does not have. Behaviours that need the feature are omitted. `'early-headers'`: it can set headers before there is
+ * a response. `'proxy-trust'`: it shows whether a proxy is trusted. `'rules'`: it can read the path of a request (`getPath`).
+ * `'unread-bodies'`: it can answer before the body of a request has arrived, or define what happens to the body (`discardBody`).
  */
 export type Lack = 'early-headers' | 'proxy-trust' | 'rules' | 'unread-bodies'
 
-/** A framework with its adapter, for the behaviours. */
+/** A framework and its adapter, for the behaviours. */
 export interface AdapterHarness {
-  /** What the framework cannot do. Default: nothing. */
+  /** The features that the framework does not have. Default: none. */
   readonly lacks?: readonly Lack[]
   /** The keyers of the adapter. `byIP` uses the address of the socket. */
   readonly keyers: {
@@ -198,7 +198,7 @@ export function nodeSink(response: ServerResponse): Sink {
 export interface Reply {
   readonly status: number
   readonly headers: http.IncomingHttpHeaders
-  /** As on the wire: name, value, name, value, … */
+  /** The headers as they were sent: name, value, name, value, … */
   readonly rawHeaders: readonly string[]
   readonly body: string
 }
@@ -250,7 +250,7 @@ async function connected({ url }: Pick<Served, 'url'>): Promise<Socket> {
 
 /** A client that writes a body by hand. */
 export interface Upload {
-  /** All that the server has sent. */
+  /** Returns everything that the server has sent. */
   received(): string
   /** Writes bytes of the body. Returns false if the server has closed or reset the connection. */
   write(bytes: number): Promise<boolean>
@@ -259,7 +259,7 @@ export interface Upload {
   close(): void
 }
 
-/** Begins an upload of so many bytes, and writes none of them. */
+/** Begins an upload of `bytes` bytes, and writes none of them. */
 export async function beginUpload(server: Pick<Served, 'url'>, bytes: number): Promise<Upload> {
   const socket = await connected(server)
   let received = ''
@@ -281,7 +281,7 @@ export async function beginUpload(server: Pick<Served, 'url'>, bytes: number): P
   }
 }
 
-/** Waits until a condition is true. For events on the other side of a socket. */
+/** Waits until a condition is true. Use it for events on the other side of a socket. */
 export async function until(so: () => unknown, what = 'it'): Promise<void> {
   const deadline = Date.now() + 5000
   while (!so()) {
@@ -290,7 +290,7 @@ export async function until(so: () => unknown, what = 'it'): Promise<void> {
   }
 }
 
-/** Codes and messages of the warnings that are emitted from now on. They are not printed. */
+/** Records the codes and messages of the warnings that the process emits from now on. They are not printed. */
 export function recordWarnings(): { readonly codes: string[]; readonly messages: string[]; stop(): void } {
   const codes: string[] = []
   const messages: string[] = []
@@ -305,9 +305,9 @@ export function recordWarnings(): { readonly codes: string[]; readonly messages:
 
 /** Returns the codes of the warnings that are emitted while `during` runs. They are not printed. */
 export async function warningsOf(during: () => unknown): Promise<readonly string[]> {
-  // The first warning would wait for its text.
+  // Otherwise the first warning would wait for its text.
   await loadWarnings()
-  // What was done before may warn in this turn.
+  // What ran before `during` may still warn in this turn.
   await turns()
   const { codes, stop } = recordWarnings()
   try {
@@ -319,7 +319,7 @@ export async function warningsOf(during: () => unknown): Promise<readonly string
   return codes
 }
 
-/** Waits for turns of the event loop: work that needs no timer is done then. */
+/** Waits for turns of the event loop. Then work without timers is done. */
 export async function turns(count = 1): Promise<void> {
   for (let turn = 0; turn < count; turn++) await new Promise((resolve) => setImmediate(resolve))
 }
@@ -354,7 +354,7 @@ export function createWorld(harness: AdapterHarness): World {
     by: (name) => (request) => String(harness.header(request, name)),
     async serve({ limits = [], routes = [], handler = ok, ...others }) {
       const answered = routes.map((route) => Object.assign({ handler: ok }, route))
-      // Else the first requests would not be checked.
+      // Otherwise the first requests would not be checked.
       await loadChecks()
       const server = await harness.serve({ limits, routes: answered, handler, ...others })
       servers.push(server)
@@ -366,7 +366,7 @@ export function createWorld(harness: AdapterHarness): World {
   }
 }
 
-/** Returns a store that answers at once, and one that answers later. */
+/** Returns a store that answers at once, and a store that answers later. */
 export function bothStores(world: World): readonly Store[] {
   return [memoryStore({ clock: world.clock }), laterStore(world)]
 }
@@ -376,7 +376,7 @@ export function statusHandler({ by }: World): Handler {
   return ({ request }) => ({ status: Number(by('x-status')(request)), text: '' })
 }
 
-/** Sends a request with a status for `statusHandler`. */
+/** Returns a request with a status for `statusHandler`. */
 export const answered = (status: number, headers: Readonly<Record<string, string>> = {}): Ask => ({
   headers: { ...headers, 'x-status': String(status) },
 })
@@ -386,7 +386,7 @@ export function laterStore({ clock }: World): AsyncStore {
   return remoteStore(memoryStore({ clock }))
 }
 
-/** Returns a store that does not answer, with the decisions of a limiter that is then open or closed. */
+/** Returns a store in an outage. Its decisions are open or closed. */
 export function outageStore(world: World, degraded: Exclude<Degraded, 'local'>): AsyncStore {
   return {
     ...laterStore(world),

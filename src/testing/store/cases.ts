@@ -20,7 +20,7 @@ import { equal, holds, like } from '../behaviour.ts'
 /** Makes a new, empty store that uses this clock. */
 export type MakeStore = (clock: Clock) => MaybePromise<Store>
 
-/** A store, its clock, and a function that makes limiters on it. Their inputs are the keys. */
+/** A store, its clock, and a function that makes limiters on the store. The inputs of these limiters are the keys. */
 interface World {
   readonly store: Store
   readonly clock: VirtualClock
@@ -41,7 +41,7 @@ export async function createWorld(makeStore: MakeStore): Promise<World> {
   }
 }
 
-/** Makes requests one after another and returns whether each was admitted. */
+/** Sends requests one after another. Returns for each whether it was admitted. */
 async function verdicts(limiter: Limiter<string>, key: string, times: number, cost = 1): Promise<boolean[]> {
   const seen: boolean[] = []
   for (let i = 0; i < times; i++) seen.push((await limiter.consume(key, { cost })).allowed)
@@ -77,7 +77,7 @@ export const takeCases: Cases = {
     const { limits } = await limiter.peek('a')
     const charge = (limits[0] as Charge).copy()
     const before = structuredClone(charge)
-    // A store that answers later may answer some decisions at once.
+    // A store that usually answers later may answer some decisions at once.
     let isGivenUp = false
     await new Promise<void>((resolve) => {
       let isAnswered = false
@@ -148,7 +148,7 @@ export const takeCases: Cases = {
     const limiter = on(fixedWindow({ name: 'growing', quota: 1, window: '500ms', block }))
     equal(await verdicts(limiter, 'a', 2), [true, false])
     like(await limiter.peek('a'), { allowed: false, retryAfter: 1000 })
-    // From here on the second denial of each two begins a lock-out.
+    // From here on, every second denial begins a lock-out.
     for (const lasting of [1000, 3000, 5000, 5000]) {
       like(await limiter.consume('a'), { allowed: false, retryAfter: lasting, remaining: 0 })
       like(await limiter.consume('a'), { allowed: false, retryAfter: lasting })
@@ -237,7 +237,7 @@ const short =
     ' ',
   )
 const odd = [' ', '\0', '\n', '\r\n', 'a ', 'ü', 'é', 'e\u0301', '😀', '\ud800', '\udc00', '\ufeff']
-/** Strings that stores are known to confuse. */
+/** Strings that some stores are known to confuse. */
 const hostile: readonly string[] = [...short, ...odd, 'k'.repeat(5000), `${'k'.repeat(4999)}l`]
 
 export const keyCases: Cases = {
@@ -335,7 +335,7 @@ export const lockCases: Cases = {
   },
 }
 
-/** Cases of decisions with several keys. */
+/** The cases of decisions with several keys. */
 export const stackCases: Cases = {
   'charges every limiter or none': async ({ on }) => {
     const user = on(three, { name: 'user' })
@@ -354,18 +354,18 @@ export const stackCases: Cases = {
   },
 }
 
-/** What a store has charged, at which time, and how much of it was never refunded. */
+/** A charge of a store: the times, and the units that were not refunded. */
 interface Charged {
   readonly time: number
   readonly at: number
   units: number
 }
 
-/** The store as two processes with leases see it, and what both have charged. */
+/** Two processes with leases on one store, and the charges of both. */
 class Leased {
   readonly stores: readonly AsyncStore[]
   readonly history: Charged[] = []
-  /** Decisions that reached the store. */
+  /** The number of decisions that reached the store. */
   asked = 0
 
   constructor(store: AsyncStore, clock: Clock) {
@@ -397,7 +397,7 @@ class Leased {
     return this.history.reduce((sum, { units }) => sum + units, 0)
   }
 
-  /** Gives back what is unused. */
+  /** Returns unused units to the store. */
   async close(): Promise<void> {
     await Promise.all(this.stores.map((each) => each.close()))
   }
@@ -413,12 +413,12 @@ class Leased {
   }
 }
 
-/** Returns undefined for a store around which no lease is possible. */
+/** Returns undefined for a store that cannot have leases. */
 function leasedOf({ store, clock }: World): Leased | undefined {
   return store.sync || !isLeasable(store) ? undefined : new Leased(store, clock)
 }
 
-/** Throws unless an exact store admits all that was charged and never refunded, at its times. */
+/** Throws if an exact store does not admit, at the same times, all units that were charged and not refunded. */
 export function replay(
   limit: Limit,
   history: readonly Pick<Charged, 'time' | 'units'>[],
@@ -435,7 +435,7 @@ export function replay(
   }
 }
 
-/** Limits of which two processes can lease. */
+/** Limits that two processes can lease from. */
 const leasedLimits: readonly Limit[] = [
   gcra({ quota: 60, window: '1s' }),
   tokenBucket({ quota: 60, window: '1s', capacity: 100 }),
