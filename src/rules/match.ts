@@ -57,7 +57,10 @@ export function applyingPolicies(rules: CompiledRules, facts: Facts, now: number
   return [...matched, otherwise]
 }
 
-/** Returns true if no policy limits or allows a request. @param applying the result of `applyingPolicies` */
+/**
+ * Returns true if no policy limits or allows a request.
+ * @param applying the result of `applyingPolicies`
+ */
 export function isUnmatched(applying: readonly CompiledPolicy[]): boolean {
   return applying !== ALLOWED && !applying.some(isEnforced)
 }
