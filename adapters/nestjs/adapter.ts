@@ -113,7 +113,7 @@ function pathsOf(request: object): string | readonly string[] | undefined {
 }
 
 /** For calls with an HTTP response, of REST and GraphQL. */
-export const httpAdapter: HttpAdapter<object, Exchange, undefined, OnDenied> = {
+const httpAdapter: HttpAdapter<object, Exchange, undefined, OnDenied> = {
   ...requestAdapter,
   discardBody(request, { response }) {
     if ('headers' in request) discardBody(rawRequestOf(request), rawResponseOf(response!))
@@ -143,7 +143,7 @@ export const httpAdapter: HttpAdapter<object, Exchange, undefined, OnDenied> = {
 }
 
 /** For messages, which have no HTTP response. */
-export const messageAdapter: HttpAdapter<object, Exchange, undefined, OnDenied> = {
+const messageAdapter: HttpAdapter<object, Exchange, undefined, OnDenied> = {
   ...requestAdapter,
   getHeader: () => undefined,
   setHeader: (exchange, name, value) => void (name === 'Content-Type' && (exchange.type = value)),

@@ -50,5 +50,5 @@ export const tokenBucket: Algorithm = {
   },
 }
 
-export const greedyPartFull: Algorithm = partFull('tokenBucketPartFull', tokenBucket)
-export const intervalPartFull: Algorithm = partFull('tokenBucketIntervalPartFull', interval)
+const greedyPartFull: Algorithm = partFull('tokenBucketPartFull', tokenBucket)
+const intervalPartFull: Algorithm = partFull('tokenBucketIntervalPartFull', interval)

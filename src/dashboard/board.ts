@@ -55,7 +55,7 @@ const PATH = /^(\/[\w.~%-]+)+$/
 const CHALLENGE = /^[\x20-\x7e]+$/
 
 /** Checks options, and returns the own properties. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. */
-export function validateDashboardOptions<Options extends DashboardOptions<never>>(options: Options): Options {
+function validateDashboardOptions<Options extends DashboardOptions<never>>(options: Options): Options {
   options = knownOptions('dashboard', options, OPTIONS)
   const { authorize, challenge, limiters, stores, rules, fleet, basePath } = options
   if (typeof authorize !== 'function')

@@ -7,7 +7,7 @@ import type { Store } from './store.ts'
 // Errors about a server that is not set up for a store: of `ready`, and of a decision that the server refuses.
 
 /** Returns the error of a store that is not set up. The problems say what to do. */
-export function setupError(problems: readonly string[], cause?: unknown): SluiceError {
+function setupError(problems: readonly string[], cause?: unknown): SluiceError {
   return new SluiceError('STORE_SETUP', problems.join('. '), cause === undefined ? {} : { cause })
 }
 

@@ -26,7 +26,7 @@ export interface Row {
 const AT_ONCE = 50
 
 /** The most used keys that were found. Their number is bounded. On each refresh they are read again. */
-export class Ranking {
+class Ranking {
   readonly #limiter: string | undefined
   readonly #most: number
   readonly #kept = new Map<string, { readonly key: StoredKey; readonly rows: readonly Row[] }>()
