@@ -477,6 +477,15 @@ partners: does not apply
     expect(await verdict()).toBe('Not limited: no policy applies.')
   })
 
+  it('charges the cost that an attribute gives', async () => {
+    const document = { policies: [{ name: 'tokens', key: 'ip', cost: 'units', limits: [{ quota: 5, window: '1h' }] }] }
+    const words = ['--ip', '192.0.2.1', '--redis', server.url, '--limiter', 'costs']
+    const admitted = async (units: number): Promise<string> =>
+      (await rules('explain', jsonFile('costs.json', document), ...words, '--attribute', `units=${units}`)).out
+    expect(await admitted(5)).toMatch(/^A request would be admitted now\. Limited by tokens\.\n/)
+    expect(await admitted(6)).toMatch(/^A request would be denied now by tokens, limit tokens, never admitted\.\n/)
+  })
+
   it('does not blame a limit in shadow for a denial', async () => {
     const hourly = { quota: 1, window: '1h' }
     const limits = [hourly, { ...hourly, name: 'trial', shadow: true }]

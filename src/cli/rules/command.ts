@@ -240,14 +240,9 @@ async function explainRequest([from]: readonly string[], values: Values): Promis
   const { method, path, ip, json, limiter, prefix } = values
   if (ip !== undefined && clientAddress(ip) === undefined) throw misuse('an address as --ip')
   if (path !== undefined && !path.startsWith('/')) throw misuse('a path that begins with / as --path')
-  const input = {
-    method,
-    path,
-    ip,
-    headers: pairs('--header', values.header),
-    attributes: pairs('--attribute', values.attribute),
-  }
+  const [headers, given] = [pairs('--header', values.header), pairs('--attribute', values.attribute)]
   const rules = await loadRules(from!, values)
+  const input = { method, path, ip, headers, attributes: withCosts(rules, given) }
   const url = values.redis ?? (isRedisUrl(from!) ? from : undefined)
   const found =
     url === undefined
@@ -256,6 +251,18 @@ async function explainRequest([from]: readonly string[], values: Values): Promis
           explain(rules, input, { client, scripts, limiter, prefix }),
         )
   return { text: json ? jsonText(found) : printedExplanation(found) }
+}
+
+/** Makes numbers of the attributes that are costs. The words of a command line are texts. */
+function withCosts(
+  { policies, otherwise }: CompiledRules,
+  given: Readonly<Record<string, string>>,
+): Readonly<Record<string, string | number>> {
+  const costs = new Set([...policies, ...(otherwise === undefined ? [] : [otherwise])].map(({ rule }) => rule.cost))
+  const isCost = (name: string, value: string): boolean => costs.has(name) && /^\d{1,15}$/.test(value)
+  return Object.fromEntries(
+    Object.entries(given).map(([name, value]) => [name, isCost(name, value) ? Number(value) : value]),
+  )
 }
 
 function pairs(option: string, given: readonly string[]): Readonly<Record<string, string>> {
