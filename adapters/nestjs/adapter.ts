@@ -95,7 +95,7 @@ function isPartOfMany(): boolean {
   return kindOf(context) !== 'http' || request !== context.switchToHttp().getRequest()
 }
 
-/** The decision that the headers of a response to GraphQL show: the latest denial if there is one, else the latest decision. */
+/** The decision that the headers of a response to GraphQL show: the latest denial if there is one, otherwise the latest decision. */
 const shown = new WeakMap<object, Decision>()
 
 function isShown({ response, decision }: Exchange): boolean {

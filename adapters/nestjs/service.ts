@@ -44,7 +44,7 @@ export class RateLimitService implements OnModuleInit, OnApplicationBootstrap {
     this.#isUsed = true
   }
 
-  /** Returns the limits of a call: those of its handler, else those of its class, else those of the module. */
+  /** Returns the limits of a call: those of its handler, otherwise those of its class, otherwise those of the module. */
   appliedTo(context: ExecutionContext): Applied {
     const own = limitsOf(context.getHandler()) ?? limitsOf(context.getClass())
     return { limiter: own === undefined ? this.#common : this.#limiterOf(own), own }

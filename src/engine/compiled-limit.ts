@@ -33,7 +33,7 @@ export const MOST_STEPS = 1000
 
 const OPTIONS = ['after', 'for', 'factor', 'upTo']
 const DAY = 86_400_000
-/** 100 years in milliseconds. Microseconds since the epoch stay exact beyond it. */
+/** 100 years in milliseconds. Microseconds since the epoch stay exact above it. */
 export const LONGEST_LOCK: number = 36_525 * DAY
 
 /** Returns the option `block` of a limit as data: milliseconds, or an object if it grows. Throws `INVALID_OPTION`. */

@@ -23,7 +23,7 @@ export interface BlockOptions {
   readonly for: Duration
   /** How many times longer each further lock-out is: a number from 1 to 1000. Default 1. */
   readonly factor?: number
-  /** The longest lock-out. Default: `for` if the factor is 1, else a day, or `for` if that is longer. */
+  /** The longest lock-out. Default: `for` if the factor is 1, otherwise a day, or `for` if that is longer. */
   readonly upTo?: Duration
 }
 
@@ -106,7 +106,7 @@ export interface Limit {
 
 const COMMON = ['algorithm', 'name', 'quota', 'window', 'strict', 'block', 'shadow', 'capCost', 'exact', 'notifyAt']
 
-/** The algorithms that a program has brought, by name: those of the factories that were called, or all. */
+/** The algorithms that a program has registered, by name: those of the factories that were called, or all. */
 const registry = new Map<string, Algorithm>()
 let isComplete = false
 

@@ -61,7 +61,7 @@ export class Row {
   /** The microsecond until which the state counts after it is written. */
   until = 0.5
 
-  // The parts for rows of keys beyond `maxKeys`, which several keys charge.
+  // The parts for rows of keys above `maxKeys`, which several keys charge.
   /** True if other keys have also charged the row. */
   isShared = false
   /** True if other keys have charged the row under another limit. It denies then, and nothing is written. */

@@ -85,7 +85,7 @@ export interface HttpAdapter<Request, Response, Next, OnDenied> {
    */
   isGone?(request: Request, response: Response): boolean
   /**
-   * Calls `listener` when the handler has ended the response, even after the client has gone. The slots of `concurrent` are held until then. For Node use
+   * Calls `listener` when the handler has ended the response, even after the client has disconnected. The slots of `concurrent` are held until then. For Node use
    * `whenAnswered`. An adapter whose handlers return promises also calls `trackWork`. Default: a handler ends with its response.
    */
   onAnswer?(response: Response, listener: () => void): void

@@ -28,7 +28,7 @@ export async function loadChecks(): Promise<void> {
 }
 
 /**
- * Calls a function with the checks: at once if they are loaded, else some milliseconds later. If they cannot be loaded, nothing is checked.
+ * Calls a function with the checks: at once if they are loaded, otherwise some milliseconds later. If they cannot be loaded, nothing is checked.
  * @param wanted the option `checks`. Default `true`, also in production, where a mistake can leave clients unlimited
  */
 export function withChecks(wanted: boolean | undefined, use: (checks: Checks) => void): void {

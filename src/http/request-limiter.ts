@@ -206,12 +206,12 @@ export function requestLimiterOf<Request, Response, Next, OnDenied>(
     })
   }
 
-  /** Returns false if the client has gone, so that no handler is called. */
+  /** Returns false if the client has disconnected, so that no handler is called. */
   function isThere(request: Request, response: Response): boolean {
     return adapter.isGone?.(request, response) === true ? leave(request) : true
   }
 
-  /** Releases the slots that other request limiters hold for a request whose client has gone. */
+  /** Releases the slots that other request limiters hold for a request whose client has disconnected. */
   function leave(request: Request): false {
     endWork(request as object)
     return false

@@ -81,7 +81,7 @@ export interface Settlement<Request, Response> {
   hold(decision: Decision): void
   /** When the response has ended, resets, refunds or settles the charge, and releases the slots. */
   atEnd(request: Request, response: Response, decision: Decision): void
-  /** Releases the slots of a request whose client has gone before the request continued. */
+  /** Releases the slots of a request whose client has disconnected before the request continued. */
   release(decision: Decision): void
 }
 

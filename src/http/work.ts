@@ -79,7 +79,7 @@ export function noteWork(request: object, work: Work): void {
   works.byRequest.set(request, [...known.filter(({ isOver }) => !isOver), work])
 }
 
-/** Releases the slots that request limiters hold for a request whose client has gone before a handler was called. */
+/** Releases the slots that request limiters hold for a request whose client has disconnected before a handler was called. */
 export function endWork(request: object): void {
   if (works.count > 0) for (const each of works.byRequest.get(request) ?? []) each.answered()
 }

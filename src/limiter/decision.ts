@@ -11,7 +11,7 @@ import { observer } from '../util/warn.ts'
 export interface Decision {
   /** Whether the input is admitted. */
   readonly allowed: boolean
-  /** Time to wait before the request may continue (`leakyBucket`), else 0. */
+  /** Time to wait before the request may continue (`leakyBucket`), otherwise 0. */
   readonly delay: number
   /** Time until the same request is admitted; 0 if allowed, `Infinity` if never. */
   readonly retryAfter: number
@@ -21,7 +21,7 @@ export interface Decision {
   readonly resetAfter: number
   /** The verdicts of all limits, in the given order. */
   readonly limits: readonly LimitStatus[]
-  /** The verdict that the headers report first: on denial the longest wait, else the least remaining. */
+  /** The verdict that the headers report first: on denial the longest wait, otherwise the least remaining. */
   readonly binding: LimitStatus | undefined
   /** Set if the store could not decide. */
   readonly degraded: Degraded | undefined

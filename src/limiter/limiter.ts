@@ -46,7 +46,7 @@ export function createLimiter<Input extends RulesInput = RulesInput>(
 ): Limiter<Input>
 /**
  * Makes a limiter from a keyer, limits and a store. It returns a decision if keyer, limits, cost and store return values at
- * once, else a promise of one.
+ * once, otherwise a promise of one.
  *
  * Throws `SluiceError`: `INVALID_OPTION`, `UNKNOWN_OPTION`, `DUPLICATE_LIMIT` for two limits of one name, `DUPLICATE_LIMITER`
  * for two limiters with the same name on one store, or on stores that count in the same place, unless one is `shared` or both have

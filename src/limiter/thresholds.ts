@@ -30,7 +30,7 @@ export interface ThresholdEvent {
   readonly threshold: number
   /** Units that cannot be used now. At most the capacity, also with a debt. */
   readonly used: number
-  /** The capacity of the limit: `burst` or `capacity` if it has one, else the quota. */
+  /** The capacity of the limit: `burst` or `capacity` if it has one, otherwise the quota. */
   readonly capacity: number
 }
 
@@ -102,7 +102,7 @@ function isFirst(charge: Charge, threshold: number): boolean {
   return true
 }
 
-/** Returns when a crossing can be published again: at the end of the window if all units return together, else one window later. */
+/** Returns when a crossing can be published again: at the end of the window if all units return together, otherwise one window later. */
 function windowEnd({ limit, resetAfter, policy }: Charge, now: number): number {
   const { algorithm } = policy.compiled
   return now + (algorithm.resetLag === undefined ? Math.min(limit.window, resetAfter) : limit.window)

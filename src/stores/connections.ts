@@ -20,7 +20,7 @@ export interface SharedPool<Connection> {
 
 /** How many connections of a pool a store keeps. */
 export const DEFAULT_KEPT = 2
-/** The smallest pool of which connections are kept. A smaller one needs all of its connections. */
+/** The smallest pool that keeps connections open. A smaller one needs all of its connections. */
 const LEAST_SIZE = 4
 /** Milliseconds after which a connection that is not used goes back to the pool. */
 const IDLE_MS = 5000

@@ -16,7 +16,7 @@ export class Tally {
   readonly limit: string
   /** The signature of the limit in the latest decision. */
   signature: string
-  /** Units that remain in the store: the number of its latest answer, less what this process has charged since. Below 0 after a settlement beyond the limit. */
+  /** Units that remain in the store: the number of its latest answer, less what this process has charged since. Below 0 after a settlement above the limit. */
   said: number = Infinity
   /** Units in leases: charged, and not used. */
   #held = 0
@@ -30,7 +30,7 @@ export class Tally {
     this.signature = signature
   }
 
-  /** Units that this process can still use, if nobody else does. */
+  /** Units that this process can still use, if no other process does. */
   get remaining(): number {
     return Math.max(0, this.said) + this.#held
   }

@@ -213,7 +213,7 @@ ${rowsOf(table, keys)}`
         if (i === MOST_REPEATS) throw new Error('rows were deleted while they were locked')
         const present = new Set(found.map(([key]) => String(key)))
         const seeds = keys.filter((key) => !present.has(key)).map((key) => `(${bytes(key)}, ${now()} + ${SEED_TTL})`)
-        // The order is that of bytes, as in the index. The order of texts differs if they have surrogates.
+        // The order is the order of bytes, as in the index. The order of texts differs if they have surrogates.
         const seed = `${limited(lockTimeOf(ms))} INSERT IGNORE INTO ${table} (\`key\`, expires_at) VALUES ${seeds.toSorted().join()}`
         found = await run(['ROLLBACK AND CHAIN NO RELEASE', seed, 'COMMIT AND CHAIN NO RELEASE', lock])
       }

@@ -504,7 +504,7 @@ const undone = new Error('undone')
 
 /**
  * Opens a connection of postgres.js for one transaction. It does not use `reserve`: a reserved connection that is lost stays in the pool or ends the
- * process, and with `fetch_types: false` no connection is ever reserved. A lost connection returns to the pool by itself, so the transaction must not be
+ * process, and with `fetch_types: false` no connection is ever reserved. A lost connection returns to the pool automatically, so the transaction must not be
  * ended then.
  */
 function openPostgresJs(sql: PostgresJs): Promise<Session<Found>> {

@@ -56,7 +56,7 @@ export interface Session<Row> {
   release(isBroken: boolean): void
 }
 
-/** A connection without an answer counts as lost so many milliseconds after the time that the server has for a statement. */
+/** A connection without an answer counts as lost this number of milliseconds after the time that the server has for a statement. */
 export const PATIENCE = 1000
 /** The longest time-out in milliseconds: timers of Node have 31 bits. */
 const LONGEST = 2 ** 31 - 1 - PATIENCE
@@ -86,7 +86,7 @@ export function timeoutOf(given: number | string = 1000): number {
 
 /** Milliseconds for which an inserted row without a state is kept. The transaction that writes the state follows at once. */
 export const SEED_TTL = 60_000
-/** With so many expired rows in one step, a sweeper soon makes the next step. */
+/** With this number of expired rows in one step, a sweeper soon makes the next step. */
 export const MANY = 500
 /** How often a transaction is repeated. */
 export const MOST_REPEATS = 5
@@ -167,7 +167,7 @@ export function transactionsOf(
   }
 }
 
-/** Waits for `COMMIT`. If the connection is lost before the answer, rejects with an error that says so. */
+/** Waits for `COMMIT`. If the connection is lost before the answer, rejects with an error about the lost connection. */
 export type Commit = <Result>(answer: Promise<Result>) => Promise<Result>
 
 /**

@@ -45,7 +45,7 @@ export interface SqliteStoreOptions {
   readonly table?: string
   /**
    * The longest time that one decision waits while other processes write to the file: milliseconds, or a text such as `'200ms'`. The process is blocked
-   * while it waits. So all waits for a file together take at most a second, of which 100 ms come back in each second. Default: 1000.
+   * while it waits. So all waits for a file together take at most a second. 100 ms of this second come back in each second. Default: 1000.
    */
   readonly timeout?: number | string
   /** Uses this clock instead of the system's: for tests. */
@@ -121,12 +121,12 @@ const AT_START: Patience = { ms: 5000 }
 const NONE: Patience = { ms: 0 }
 
 /**
- * Makes a store of a file of SQLite. It uses `node:sqlite` if Node has it (22.13 or later), else the package better-sqlite3. The file and the table are
+ * Makes a store of a file of SQLite. It uses `node:sqlite` if Node has it (22.13 or later), otherwise the package better-sqlite3. The file and the table are
  * created if they do not exist. All decisions are exact, for all processes on this machine that use the file. A file on a network drive does not work.
  * The clock is the system's.
  *
  * A decision is a transaction of about 30 µs. It returns at once. While other processes decide, it waits for at most the `timeout`, and the process is
- * blocked. All waits for a file together take at most a second, of which 100 ms come back in each second. Time in which the system runs other processes
+ * blocked. All waits for a file together take at most a second. 100 ms of this second come back in each second. Time in which the system runs other processes
  * does not count. If no time is left, a decision fails at once with `STORE_BUSY`, and the process warns. Adapters guard the store, so decisions are made
  * in the process then. The `deadline` of a guard does not shorten a wait, because a wait cannot be interrupted.
  *
@@ -268,7 +268,7 @@ function rowsOf(
         commit!.run()
         return result
       } catch (error) {
-        // After some errors, SQLite has rolled back by itself.
+        // After some errors, SQLite has already rolled back.
         quietly(() => rollback!.run())
         throw error
       }

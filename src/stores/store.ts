@@ -57,7 +57,7 @@ export interface LimitStatus {
   readonly remaining: number
   /**
    * Units that cannot be used now: the capacity of the limit minus `remaining`. The capacity is `burst` or `capacity` where a limit has
-   * one, else the quota. A debt, and a key that is locked out, count as the whole capacity.
+   * one, otherwise the quota. A debt, and a key that is locked out, count as the whole capacity.
    */
   readonly used: number
   /**
@@ -229,7 +229,7 @@ export function isCharge(status: LimitStatus | undefined): status is Charge {
  * One operation of a store, as data. It happens as a whole, or not at all.
  * - `'consume'` and `'peek'` decide charges and write each verdict into its charge. `fresh`: the answer must be the store's own, and not
  *   one that a wrapper remembers.
- * - `'adjust'` adds `units[i]` to the key of `charges[i]`, even beyond its limit. Negative units are a refund. With `receipt`, parts that were
+ * - `'adjust'` adds `units[i]` to the key of `charges[i]`, even above its limit. Negative units are a refund. With `receipt`, parts that were
  *   done before are not done again.
  * - `'renew'` makes slots of `concurrent` limits start now, and writes `renewed[i]` for `charges[i]`. Slots that have expired are taken again if
  *   there is room, unless the key was reset since. With `receipt`, it finds slots that another process has renewed. It takes no slots again then,
@@ -270,7 +270,7 @@ export interface Adjusting extends OperationBase<'adjust'> {
   readonly charges: readonly Charge[]
   /** Units for each charge. */
   readonly units: readonly number[]
-  /** The receipt of the decision. Absent: nobody else adjusts it. */
+  /** The receipt of the decision. Absent: no other process adjusts it. */
   readonly receipt?: ReceiptUse | undefined
 }
 
@@ -299,7 +299,7 @@ export interface Renewing extends OperationBase<'renew'> {
   readonly charges: readonly Charge[]
   /** Written by the store: the result for each charge. */
   readonly renewed: Renewed[]
-  /** The receipt of the decision. Absent: nobody else renews it. */
+  /** The receipt of the decision. Absent: no other process renews it. */
   readonly receipt?: ReceiptUse | undefined
 }
 
@@ -466,7 +466,7 @@ export function leasedBy(store: Store): Store {
 /** The clocks of stores, by the clock that the user has given. */
 const clocks = new WeakMap<Clock, StoreClock>()
 
-/** Returns the clock of a store: the clock of the user if there is one, else the store's own. */
+/** Returns the clock of a store: the clock of the user if there is one, otherwise the store's own. */
 export function storeClock(given: Clock | undefined, own: () => number = steadyNow): StoreClock {
   if (given === undefined) return { given: false, now: own }
   const known = clocks.get(given)

@@ -40,7 +40,7 @@ export interface SwapDatabase {
 
 /** The default of `inFlight`. Swaps lock nothing, so other processes do not wait for them. */
 const IN_FLIGHT = 64
-/** A decision fails after at least so many swaps in which another process was faster, and at least so many milliseconds. */
+/** A decision fails after this number of swaps in which another process was faster, but not before this number of milliseconds. */
 const LEAST_TRIES = 10
 const PATIENCE = 1000
 /** The longest pause between two swaps, in milliseconds. */

@@ -3,7 +3,7 @@ const MOST = 1000
 const REFILL = 0.1
 
 /**
- * Bounds the time for which waits may block the event loop: a second, of which 100 milliseconds come back in each second. So waits take at most two
+ * Bounds the time for which waits may block the event loop: a second. 100 milliseconds of it come back in each second. So waits take at most two
  * seconds of any ten.
  */
 export class WaitBudget {

@@ -115,7 +115,7 @@ export interface LoggedRequest {
   readonly headers: Headers | undefined
   /** The object of a JSON line, if it is asked for. */
   readonly fields: Fields | undefined
-  /** Milliseconds from the arrival to the end of the response, if the line says so. */
+  /** Milliseconds from the arrival to the end of the response, if the line contains it. */
   readonly took?: number | undefined
 }
 

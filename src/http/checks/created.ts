@@ -1,7 +1,7 @@
 import type { Limiter } from '../../limiter/contract.ts'
 import { tools } from './tools.ts'
 
-/** Within ten seconds, a handler that is tried out creates at least so many limiters. Hot reloads create fewer. */
+/** Within ten seconds, a handler that is tried out creates at least this number of limiters. Hot reloads create fewer. */
 const FEW = 5
 const SOON = 10_000
 /** The number of limiters after which there is a warning, in any time. */

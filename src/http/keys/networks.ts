@@ -78,7 +78,7 @@ function parsed(text: string): Network | undefined {
   return prefix >= 0 && prefix <= most ? { parts, width, prefix } : undefined
 }
 
-/** Returns how many bits a network has before its IPv4 address: 96 for an IPv4-mapped network, else 0. `Infinity` for a network that is not allowed. */
+/** Returns how many bits a network has before its IPv4 address: 96 for an IPv4-mapped network, otherwise 0. `Infinity` for a network that is not allowed. */
 function hiddenBits(groups: readonly number[]): number {
   const carrier = carrierOf(groups)
   if (carrier === undefined) return 0

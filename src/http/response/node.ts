@@ -44,7 +44,7 @@ export function whenClosed(response: NodeResponse, listener: () => void): () => 
 
 /**
  * The `isGone` of an `HttpAdapter` for Node responses: returns true once the response has closed.
- * @example isClosed(response) // true after the client has gone
+ * @example isClosed(response) // true after the client has disconnected
  */
 export function isClosed(response: NodeResponse): boolean {
   return Boolean(response.destroyed || response.stream?.destroyed || connectionOf(response)?.destroyed)
@@ -57,7 +57,7 @@ function connectionOf({ socket, req }: NodeResponse): Closing | undefined {
 
 /**
  * The `onAnswer` of an `HttpAdapter` for Node responses: calls `listener` when a handler calls `end` or `destroy`. It replaces these methods, because a
- * response emits no event after its client has gone. For an upgrade it calls `listener` at once: its handler works until the connection closes, and calls
+ * response emits no event after its client has disconnected. For an upgrade it calls `listener` at once: its handler works until the connection closes, and calls
  * neither.
  * @example whenAnswered(response, () => console.log('the handler is done'))
  */

@@ -41,7 +41,7 @@ interface Line {
  * longer if it has waited longer. The longest lock-out stays, so every process sees how long others have waited. A process stands back while another
  * one has waited more than 1.4 times as long.
  *
- * A mark needs no name and no clean-up, because it ends by itself. There are no marks without waiters, and none in a store that only this process uses.
+ * A mark needs no name and no clean-up, because it expires. There are no marks without waiters, and none in a store that only this process uses.
  */
 export class Marks {
   /** The lines in the order in which they were marked. */
@@ -119,7 +119,7 @@ export class Marks {
   }
 
   /**
-   * A waiter leaves a line. The mark is replaced by that of the next waiter in this process, so that no process stands back for the one that has left.
+   * A waiter leaves a line. The mark is replaced by the mark of the next waiter in this process, so that no process stands back for the one that has left.
    * @param next `undefined` if there is no next waiter
    */
   async pass(name: string, charge: Charge, waiter: Marking, next: Marking | undefined): Promise<void> {
@@ -131,7 +131,7 @@ export class Marks {
       line.own = waiter.now + length
       await lock(waiter.store, this.#markOf(name, charge), length, 'set')
     } catch {
-      // The mark ends by itself.
+      // The mark expires.
     }
   }
 

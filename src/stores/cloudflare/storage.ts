@@ -126,7 +126,7 @@ function storageRows(storage: DurableObjectStorageLike, clock: Clock): RowDataba
       hasAlarm = done.isSet
       return done.result
     },
-    /** Continues where the last alarm has stopped. The next alarm goes off at once if there are more rows, else when the first row has expired. */
+    /** Continues where the last alarm has stopped. The next alarm goes off at once if there are more rows, otherwise when the first row has expired. */
     async alarm() {
       hasAlarm = false
       for (let i = 0; i < STEPS; i++) if (!(await step())) break

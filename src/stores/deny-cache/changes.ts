@@ -59,7 +59,7 @@ export class Changes {
     }
   }
 
-  /** Notes that requests are sent. If the version of a limit is not that of the last request, the store converts the state, which is a change. */
+  /** Notes that requests are sent. If the version of a limit differs from the version in the last request, the store converts the state, which is a change. */
   note(uses: readonly Use[]): void {
     for (const use of uses) {
       const cell = hash(use.key, hash(use.policy.limit.name, hash(use.limiter))) & (CELLS - 1)

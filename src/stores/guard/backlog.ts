@@ -101,7 +101,7 @@ export class Backlog {
   async #send(place: unknown, kept: Kept): Promise<void> {
     const { operation, until } = kept
     const { inner, isOutFor, failed } = this.#target
-    // The store has failed again, or the change was dropped meanwhile.
+    // The store has failed again, or the change was dropped in the meantime.
     if (isOutFor(operation.charges) || this.#kept.get(place) !== kept) return
     this.#drop(place)
     try {

@@ -1,5 +1,5 @@
 const MINUTE = 60_000
-/** With at least so many answers in a minute, the deadline is twice their usual time. With fewer, it is ten times the slowest. */
+/** With at least this number of answers in a minute, the deadline is twice their usual time. With fewer, it is ten times the slowest. */
 const ENOUGH = 20
 const FACTOR = 2
 const FIRST_FACTOR = 10

@@ -13,7 +13,7 @@ export type FrameKind = (typeof KINDS)[number]
 
 /** Bytes before the body of a frame: its length, its kind and a number. */
 const HEAD = 9
-/** The largest body that a server reads. A message has 65,536 UTF-16 characters, each of which takes three bytes at most. */
+/** The largest body that a server reads. A message has 65,536 UTF-16 characters. A character takes at most three bytes. */
 const MOST_ASKED = 200_000
 /** The largest body that a client reads. The counts of one key take 4 MiB at most. */
 const MOST_ANSWERED = 8 << 20

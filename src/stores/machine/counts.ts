@@ -14,7 +14,7 @@ import type { SyncStore } from '../store.ts'
 
 /** The version of the records. */
 const VERSION = 1
-/** A batch with at least so many characters is full. */
+/** A batch with at least this number of characters is full. */
 const FULL_BATCH = 32_768
 /** The most characters of a line of a file. The counts of one key take 4 MiB at most. */
 const LONGEST_LINE = 8 << 20
@@ -37,7 +37,7 @@ function tablesOf(memory: SyncStore): Tables {
   return memory.place as Tables
 }
 
-/** Lists the counts. Keys may be added and deleted in the meantime. Keys beyond `maxKeys` are left out, because they have no row of their own. */
+/** Lists the counts. Keys may be added and deleted in the meantime. Keys above `maxKeys` are left out, because they have no row of their own. */
 function* recordsOf(memory: SyncStore): Generator<CountRecord> {
   yield ['sluice', VERSION]
   const { byName, notes } = tablesOf(memory)

@@ -64,13 +64,13 @@ export function memoryStore(options: MemoryStoreOptions = {}): SyncStore {
   return new MemoryStore(checkedMaxKeys(maxKeys), observe, clockGiven(clock))
 }
 
-/** Makes a memory store that decides in place of another store. It does not warn that each process counts by itself. */
+/** Makes a memory store that decides in place of another store. It does not warn that each process has its own counts. */
 export function standInStore(maxKeys: number, clock: Clock = steadyClock): SyncStore {
   return new MemoryStore(maxKeys, warnFull, clock)
 }
 
 /**
- * The largest `maxKeys`. A `Map` of V8 throws beyond 2^24 keys. Deleted keys count until they are half of all keys, so a map with more than 2^23 keys
+ * The largest `maxKeys`. A `Map` of V8 throws above 2^24 keys. Deleted keys count until they are half of all keys, so a map with more than 2^23 keys
  * throws when enough of them were replaced.
  */
 export const MOST_KEYS = 8_000_000

@@ -16,7 +16,7 @@ const SEVERAL = 1
 const FIRST_SLOT = NOWHERE - 1
 
 /**
- * The rows of keys beyond `maxKeys`. A seeded hash chooses the row of a key. While only one key charges a row, it is a row like any other. After a second
+ * The rows of keys above `maxKeys`. A seeded hash chooses the row of a key. While only one key charges a row, it is a row like any other. After a second
  * key has charged it, the row counts all of its keys together, so a key may be limited too early, never too late. Only one limit at a time charges a
  * shared row. Any other limit denies until these counts have expired.
  */

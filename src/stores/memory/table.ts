@@ -218,13 +218,13 @@ export class Slab {
   }
 }
 
-/** The part of the rows of keys beyond `maxKeys` that a table uses. */
+/** The part of the rows of keys above `maxKeys` that a table uses. */
 interface Expiring {
   /** Returns true if nothing in these rows counts at a microsecond. */
   hasExpired(now: number): boolean
 }
 
-/** Holds the rows of keys beyond `maxKeys`, from the first such key until nothing in these rows counts. */
+/** Holds the rows of keys above `maxKeys`, from the first such key until nothing in these rows counts. */
 export interface Beyond<Rows extends Expiring = Expiring> {
   rows: Rows | undefined
 }

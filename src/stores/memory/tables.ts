@@ -10,7 +10,7 @@ import { counted, isMemoryPlace } from './key-counts.ts'
 import { SharedRows } from './shared-rows.ts'
 import { type Beyond, Slab, Table as TableOf } from './table.ts'
 
-/** The keys of one limit. Those beyond `maxKeys` are in shared rows. */
+/** The keys of one limit. Those above `maxKeys` are in shared rows. */
 export type Table = TableOf<SharedRows>
 
 /** Which limit has reached `maxKeys`. */

@@ -35,7 +35,7 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
   [/\bBUSY\b/, 'Redis is running a script that takes too long'],
 ]
 
-/** Messages of the clients themselves, some of which are only the name of an error. */
+/** Messages of the clients themselves. Some are only the name of an error. */
 const NO_ANSWER =
   /^\w*Error$|\bE(CONN|HOST|NET|PIPE|AI_|TIME|NOTFOUND)|connect|socket|stream|closed|offline|timed out|max retries|startup nodes|fetch failed|no answer|parse response body/i
 

@@ -30,7 +30,7 @@ const LONGEST_DELAY = 5000
 const QUIET = 10_000
 
 /**
- * Runs a program: as a function if the server has functions, else as a script. Both do the same. A call is only sent a second time if the server has said
+ * Runs a program: as a function if the server has functions, otherwise as a script. Both do the same. A call is only sent a second time if the server has said
  * that the first call did not run.
  */
 class Runner {

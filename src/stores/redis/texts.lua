@@ -15,7 +15,7 @@ local function delete(name)
   redis.call('HDEL', key, '@' .. name, '=' .. name)
 end
 
--- Returns at most so many names of texts that have not ended.
+-- Returns names of texts that have not ended, up to a given number.
 local function names(most)
   local found = {}
   for _, field in ipairs(redis.call('HKEYS', key)) do

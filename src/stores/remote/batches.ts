@@ -45,7 +45,7 @@ function writtenOf(policy: Policy): Written {
   })
 }
 
-/** Divides operations into messages of a bounded size. An operation that is too large by itself fails. */
+/** Divides operations into messages of a bounded size. An operation that is too large for one message fails. */
 export function batchesOf<Sent extends HasOperation>(
   waiting: readonly Sent[],
   refuse: (each: Sent, error: SluiceError) => void,

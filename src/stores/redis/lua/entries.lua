@@ -256,7 +256,7 @@ end
 -- Drops the oldest entries up to a cost. The last block that this changes is not written: its oldest entries move into the first chunk.
 local function dropCost(entries, cost)
   local sum, at, _, number = cost, entries.passedAt, nil, entries.passedIn
-  -- Usually the cost is that of the expired entries, and the last search has ended there.
+  -- Usually the cost is the cost of the expired entries, and the last search has ended there.
   if not at or entries.passed ~= cost then
     sum, at, _, number = search(entries, huge, cost)
     if not at then sum, at, number = cost, #entries.value - ENTRY + 1, OPEN end

@@ -242,7 +242,7 @@ local function keepCut(attempt, kind, params, from, to, offset, record)
   attempt.change = attempt.change + (after - before) * 1000 / params.perMs
 end
 
--- Returns the record of a limit after the decision. A limit that is not charged keeps its record. If it has none, it gets that of a new key.
+-- Returns the record of a limit after the decision. A limit that is not charged keeps its record. If it has none, it gets the record of a new key.
 local function recordOf(group, attempt)
   local record, kind = attempt.record, attempt.kind
   if not record or attempt.isCharged then

@@ -172,7 +172,7 @@ local function setStates(group, kept)
   if not group.value then set[#set + 1], set[#set + 2] = 'names', group.header end
 end
 
--- Writes the limits of a key that has logs, or whose header is not that of the plan.
+-- Writes the limits of a key that has logs, or whose header differs from the header of the plan.
 local function writeOther(group, lasting, isChanged)
   local isUsual, changesFixed = group.isUsual, not group.value
   for i = group.first, group.last do
