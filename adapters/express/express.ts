@@ -180,7 +180,7 @@ declare global {
   }
 }
 
-/** The options of {@link rateLimit}: those of `createLimiter` or a `limiter`, and those of the HTTP responses. */
+/** The options of {@link rateLimit}: the options of `createLimiter` or a `limiter`, and the options of HTTP responses. */
 export type RateLimitOptions = LimiterSource<Request> &
   HttpOptions<Request, Response> & {
     /**

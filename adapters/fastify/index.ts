@@ -34,7 +34,7 @@ declare module 'fastify' {
   interface FastifyInstance {
     /**
      * Returns a hook that limits a route in addition to its scope: `onRequest`, `preValidation` or `preHandler`. This method exists after
-     * `await app.register(rateLimit, …)`, also in inner scopes. The options are those of a route, without `hook`: the place of the hook is used instead.
+     * `await app.register(rateLimit, …)`, also in inner scopes. The options are the options of a route, without `hook`: the place of the hook is used instead.
      * Throws `SluiceError` for wrong options, and `NOT_APPLICABLE` if it is not called as a method. If a route uses the hook at a point where a response
      * has begun already, the declaration of the route throws `NOT_APPLICABLE`.
      * @example app.post('/login', { preHandler: app.rateLimit({ limits: perMinute(5) }) }, login)
@@ -64,7 +64,7 @@ type WithoutHook<Options> = Options extends unknown ? Omit<Options, 'hook'> : ne
 /** The hook of a route, for requests of any types. */
 export type RateLimitHook = (request: object, reply: object, done: (error?: Error) => void) => void
 
-/** The options of {@link rateLimit}: those of `createLimiter` or a `limiter`, and those of the HTTP responses. */
+/** The options of {@link rateLimit}: the options of `createLimiter` or a `limiter`, and the options of HTTP responses. */
 export type RateLimitOptions = LimiterSource<FastifyRequest> &
   HttpOptions<FastifyRequest, FastifyReply> & {
     /**

@@ -12,7 +12,7 @@ export type LimitHook = (request: FastifyRequest, reply: FastifyReply, done: (er
 /** Creates the hook of a route from its `config.rateLimit`. Throws `SluiceError` for wrong options. */
 export type CreateHook = (options: never) => LimitHook
 
-/** A route with `config.rateLimit`. Its limit replaces those of the scopes around it. */
+/** A route with `config.rateLimit`. Its limit replaces the limits of the scopes around it. */
 export interface OwnRoute {
   readonly options: unknown
   /** The route. Hooks of the application may change it after the declaration. */

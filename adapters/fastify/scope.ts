@@ -152,7 +152,7 @@ type CreateRouteHook = () => LimitHook
  * Adds the hook of a limit to its scope. A limit at `preHandler` also has `last`, for `appendLast`. The hook of the scope runs before the hooks of routes,
  * so it only limits routes without `last`: Fastify has created their app before this package was loaded.
  *
- * Fastify binds the hooks of a route one after another, and those of its scope first. So `last` can find the bound hook of the scope on the same route.
+ * Fastify binds the hooks of a route one after another, and the hooks of its scope first. So `last` can find the bound hook of the scope on the same route.
  */
 function addScopeHook(scopeLimit: ScopeLimit, hook: Hook, limitRoute: CreateRouteHook): void {
   const { checks: wanted } = scopeLimit.options

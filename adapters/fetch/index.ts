@@ -24,7 +24,7 @@ import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
 
 export type { HeaderStyle } from '../../src/http/headers/types.ts'
 
-/** The options of {@link rateLimit}: those of `createLimiter` or a `limiter`, and those of the HTTP responses. */
+/** The options of {@link rateLimit}: the options of `createLimiter` or a `limiter`, and the options of HTTP responses. */
 export type RateLimitOptions = LimiterSource<Request> &
   HttpOptions<Request, Response> & {
     /**

@@ -182,7 +182,7 @@ type BlankEnv = Hono extends Hono<infer E> ? E : never
 type AnyEnv = Context extends Context<infer E> ? E : never
 
 /**
- * The options of {@link rateLimit}: those of `createLimiter` or a `limiter`, and those of the HTTP responses. A request is the
+ * The options of {@link rateLimit}: the options of `createLimiter` or a `limiter`, and the options of HTTP responses. A request is the
  * context of Hono. `E` is the environment of the app, as in `new Hono<E>()`.
  */
 export type RateLimitOptions<E extends Env = BlankEnv> = LimiterSource<Context<E>> &
@@ -212,7 +212,7 @@ function draftOf(context: Context): Headers {
   return draft
 }
 
-/** Returns a header that was set. It does not read `context.res`, because this creates a response whose headers replace those of the handler. */
+/** Returns a header that was set. It does not read `context.res`, because this creates a response whose headers replace the headers of the handler. */
 function headerOf(context: Context, name: string): string | undefined {
   return context.newResponse(null, 200).headers.get(name) ?? undefined
 }
@@ -273,7 +273,7 @@ const adapter: HttpAdapter<Context, Context, Next, OnDenied<AnyEnv>> = {
       if (context.finalized) return
       // Without a response, this throws: Hono would answer with an empty 200.
       const denial = denialFrom(answer, 'a function that returns a Response or calls next')
-      // If a middleware such as `cors` has read `context.res`, Hono would use the headers of the draft instead of those of the denial.
+      // If a middleware such as `cors` has read `context.res`, Hono would use the headers of the draft instead of the headers of the denial.
       const theirs = [...denial.headers]
       for (const name of draftOf(context).keys()) context.header(name)
       // A response of `@hono/node-server` shares its headers with the context.

@@ -139,7 +139,7 @@ export type Declared<Type> = {
 }
 
 /**
- * The options of {@link rateLimit}: those of `createLimiter` or a `limiter`, and those of the HTTP responses. A request is the
+ * The options of {@link rateLimit}: the options of `createLimiter` or a `limiter`, and the options of HTTP responses. A request is the
  * context of Koa. `State` and `Custom` are the types of the app, as in `new Koa<State, Custom>()`. By default they are the declared members of
  * `DefaultState` and `DefaultContext`.
  */

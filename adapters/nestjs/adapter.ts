@@ -166,7 +166,7 @@ export type ResponseOptions<Request, Response> = HttpOptions<Request, Response> 
   readonly onDenied?: OnDenied
 }
 
-/** The options of a guard: those of `createLimiter` or a `limiter`, and those of the HTTP responses. */
+/** The options of a guard: the options of `createLimiter` or a `limiter`, and the options of HTTP responses. */
 export type RateLimitOptions<Request = NestRequest, Response = NestResponse> = LimiterSource<Request> &
   ResponseOptions<Request, Response>
 

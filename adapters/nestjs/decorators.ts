@@ -44,8 +44,8 @@ const reflector = new Reflector()
 export type Decorator = ClassDecorator & MethodDecorator
 
 /**
- * Gives a controller, a resolver, a gateway, or one of their handlers limits of its own. They replace the limits of the module. The decorator of a handler
- * replaces that of its class. All handlers of a class count together under the limits of the class. To count each handler, add `byHandler` to the keyer.
+ * Gives a controller, a resolver, a gateway, or one of their handlers its own limits. They replace the limits of the module. The decorator of a handler
+ * replaces the decorator of its class. All handlers of a class count together under the limits of the class. To count each handler, add `byHandler` to the keyer.
  * Throws `INVALID_OPTION`. Other mistakes in the options are thrown when the app starts.
  * @example
  * @Controller('users')

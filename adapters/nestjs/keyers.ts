@@ -28,7 +28,7 @@ function byPlatform<Result>(
   }
 }
 
-/** Returns the address of a client of a gateway, or of a request of Node, such as that of a subscription. */
+/** Returns the address of a client of a gateway, or of a request of Node, such as a request of a subscription. */
 function bareAddressOf(request: object): string | undefined {
   const { socket } = request as { readonly socket?: { readonly remoteAddress?: string } }
   return socketAddressOf(request) ?? socket?.remoteAddress

@@ -17,7 +17,7 @@ interface Applied {
 }
 
 /**
- * The limits of the module, and those of classes and handlers. The constructor of a custom guard passes it to `RateLimitGuard`.
+ * The limits of the module, of classes and of handlers. The constructor of a custom guard passes it to `RateLimitGuard`.
  * @example
  * class OwnGuard extends RateLimitGuard {
  *   constructor(limits: RateLimitService, readonly users: Users) {
@@ -44,7 +44,7 @@ export class RateLimitService implements OnModuleInit, OnApplicationBootstrap {
     this.#isUsed = true
   }
 
-  /** Returns the limits of a call: those of its handler, otherwise those of its class, otherwise those of the module. */
+  /** Returns the limits of a call: the limits of its handler, otherwise of its class, otherwise of the module. */
   appliedTo(context: ExecutionContext): Applied {
     const own = limitsOf(context.getHandler()) ?? limitsOf(context.getClass())
     return { limiter: own === undefined ? this.#common : this.#limiterOf(own), own }

@@ -150,7 +150,7 @@ function closeWith(socket: Duplex, text: string): void {
   socket.end(text)
 }
 
-/** The options of {@link rateLimit}: those of `createLimiter` or a `limiter`, and those of the HTTP responses. */
+/** The options of {@link rateLimit}: the options of `createLimiter` or a `limiter`, and the options of HTTP responses. */
 export type RateLimitOptions = LimiterSource<IncomingMessage> &
   HttpOptions<IncomingMessage, ServerResponse> & {
     /**

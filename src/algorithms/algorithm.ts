@@ -51,7 +51,7 @@ export interface Outcome {
   retry: number
   /** Units that would still be admitted after this decision. */
   remaining: number
-  /** Ticks until the state of this key equals that of a new key. */
+  /** Ticks until the state of this key equals the state of a new key. */
   reset: number
   /** Ticks that an admitted request waits before it continues. */
   delay: number
@@ -106,7 +106,7 @@ export interface OptionField {
 export interface Algorithm<Name extends string = string> {
   /** The name in a limit's `algorithm`. */
   readonly name: string
-  /** Names of its own options, in addition to those of every limit. */
+  /** Names of its own options, in addition to the options of every limit. */
   readonly options: readonly string[]
   /** Describes its own options. Built-in algorithms describe each of them. */
   readonly optionFields?: Readonly<Record<string, OptionField>>

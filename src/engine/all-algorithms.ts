@@ -19,7 +19,7 @@ export function knownAlgorithms(): readonly Algorithm[] {
   return [...builtIn, ...broughtAlgorithms().filter((each) => !builtIn.includes(each))]
 }
 
-/** Returns algorithms and their variants, which write states under names of their own. */
+/** Returns algorithms and their variants, which write states under their own names. */
 export function withVariants(algorithms: readonly Algorithm[]): readonly Algorithm[] {
   const variants = algorithms.flatMap((each) => each.variant?.({ refill: 'interval' }) ?? [])
   const named = [...algorithms, ...variants]

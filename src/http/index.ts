@@ -52,7 +52,7 @@ export { ResponseEnd } from './response/web.ts'
 
 const HEADER_OPTIONS = ['headers', 'headerNames', 'unit', 'partitionKey']
 
-/** The options of {@link problemFor}: those of the headers, the method and the `Accept` header of the request, and `statusCode`. */
+/** The options of {@link problemFor}: the options of the headers, the method and the `Accept` header of the request, and `statusCode`. */
 export type ProblemOptions = HeaderOptions & DeniedRequest
 
 /**

@@ -149,7 +149,7 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
   return requestLimiterOf(validateHttpOptions(options), adapter, checkApp)
 }
 
-/** Does the same as `createRequestLimiter` with options from `validateHttpOptions`, for an adapter that also has options of its own. */
+/** Does the same as `createRequestLimiter` with options from `validateHttpOptions`, for an adapter that also has its own options. */
 export function requestLimiterOf<Request, Response, Next, OnDenied>(
   options: LimiterSource<Request> & HttpOptions<Request, Response> & { readonly onDenied?: OnDenied },
   adapter: HttpAdapter<Request, Response, Next, OnDenied>,

@@ -246,7 +246,7 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
     for (const each of [this, ...this.#adapted.values()]) each.#place.queue?.wake(charges)
   }
 
-  // A function with a closure allocates the variables of the closure at each call, so rare cases have functions of their own.
+  // A function with a closure allocates the variables of the closure at each call, so rare cases have their own functions.
   #consumeObserved(input: Input, options: ConsumeOptions | undefined): MaybePromise<Decision> {
     const isPublished = decisions.hasSubscribers
     const began = isPublished && !this.#store.sync ? performance.now() : undefined

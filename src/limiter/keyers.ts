@@ -69,7 +69,7 @@ export function define<Made extends object>(factory: string, given: readonly unk
   return made
 }
 
-// Another copy of the package has a function `everyone` of its own.
+// Another copy of the package has its own function `everyone`.
 define('everyone', [], everyone)
 
 /** Returns true for a function that a factory made, and for `keyers` with such a part. */
@@ -102,7 +102,7 @@ function haveEqualDefinitions(one: object, other: object): boolean {
 function isData(value: unknown): value is Readonly<Record<string, unknown>> {
   if (typeof value !== 'object' || value === null) return false
   const prototype = Object.getPrototypeOf(value) as object | null
-  // Limits have a prototype of their own, with the constructor of all objects.
+  // Limits have their own prototype, with the constructor of all objects.
   return Array.isArray(value) || prototype === null || prototype.constructor === Object
 }
 

@@ -9,7 +9,7 @@ import type { ReceiptSettings } from './receipt-settings.ts'
 export interface RulePlace<Input> extends LimiterPlace {
   /** How its requests are decided while the store does not answer. Default: as a policy says, or as the store does. */
   readonly onOutage?: Degraded | undefined
-  /** How its policies are leased, unless they have settings of their own. Default: as the store does. */
+  /** How its policies are leased, unless they have their own settings. Default: as the store does. */
   readonly lease?: LeaseSettings | undefined
   /** How its receipts are written and read. */
   readonly receipts: ReceiptSettings

@@ -42,7 +42,7 @@ export interface SyncStackedLimiter<Input> extends StackedLimiter<Input> {
 export interface StackOptions<Input> extends StoreOptions {
   /**
    * The limiters, each with its own `keyer` and `limits`, and if you like `cost`, `name`, `onDecision` and `onSlotLost`. A request counts for all of them or
-   * for none. The `name` of a limiter is by default that of the stack and its place in the list, such as `'stack-1'`, so add new limiters at the end.
+   * for none. The `name` of a limiter is by default the name of the stack and the place in the list, such as `'stack-1'`, so add new limiters at the end.
    * @example stack({ limiters: [{ keyer: everyone, limits: perMinute(1000) }, { keyer: byIP, limits: perMinute(100) }] })
    */
   readonly limiters: readonly StackedLimiter<Input>[]

@@ -31,7 +31,7 @@ interface Sample {
 export interface Instrument {
   /** The name without a prefix, as OpenTelemetry writes it. */
   readonly name: string
-  /** `total` only grows. The values of a `sum` can be added up over processes, those of a `state` cannot. */
+  /** `total` only grows. The values of a `sum` can be added up over processes, but not the values of a `state`. */
   readonly kind: 'total' | 'sum' | 'state'
   readonly unit: string
   readonly help: string

@@ -216,7 +216,7 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
   }
 }
 
-/** Returns the limits of a key under a policy: those of its override until the override ends. */
+/** Returns the limits of a key under a policy: the limits of its override until the override ends. */
 function limitsOf({ overrides, limits }: CompiledPolicy, key: string, now: number): readonly Limit[] {
   const override = overrides.get(key)
   return override !== undefined && now < override.until ? override.limits : limits
@@ -235,7 +235,7 @@ export class AttributeWatch {
   #missing = new Set<string>()
   #requests = 0
 
-  /** Notes the attributes of the document, and those of a request. */
+  /** Notes the attributes of the document and of a request. */
   see(named: CompiledRules['attributes'], attributes: Attributes): void {
     if (named !== this.#named) this.#begin(named)
     if (this.#missing.size === 0) return

@@ -83,7 +83,7 @@ export class LimitReader {
     return limits.includes(undefined) ? undefined : (limits as readonly Limit[])
   }
 
-  /** Makes the limits for one key: those of the policy, with the changes of an override. */
+  /** Makes the limits for one key: the limits of the policy, with the changes of an override. */
   ofOverride(
     rule: PolicyRule,
     own: readonly Limit[],

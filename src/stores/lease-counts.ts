@@ -1,7 +1,7 @@
 import { shared } from '../util/copies.ts'
 import type { Policy } from './store.ts'
 
-// Counts of leases. They are in a file of their own, so that metrics do not load the code of leases.
+// Counts of leases. They are in their own file, so that metrics do not load the code of leases.
 
 /** The units of the leases of a limit, in this process. */
 export interface LeaseCount {

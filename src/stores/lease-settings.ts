@@ -2,7 +2,7 @@ import type { Duration } from '../engine/limit.ts'
 import { knownOptions, milliseconds, refuse, wholeNumber } from '../util/validate.ts'
 import type { LeaseSettings } from './store.ts'
 
-// The options of leases. They are in a file of their own, so that a limiter can check them without the code of leases.
+// The options of leases. They are in their own file, so that a limiter can check them without the code of leases.
 
 /** How much is leased, and for how long. */
 export interface LeaseOptions {

@@ -183,7 +183,7 @@ class LeaseStore implements AsyncStore {
     return spot !== undefined && this.#take(spot, charges)
   }
 
-  /** Refunds unused units, including those of leases that the store has not granted yet. Waits for this for at most a second. */
+  /** Refunds unused units, including units of leases that the store has not granted yet. Waits for this for at most a second. */
   readonly close = async (): Promise<void> => {
     this.#isClosed = true
     this.#cancel?.()

@@ -5,7 +5,7 @@ import type { Adjusting, Charge, Renewing } from './store.ts'
 import { warnLater } from '../util/warn-later.ts'
 
 /**
- * A note says what was done with the charges of a receipt, in any process. A store keeps a note in a row of its own. It writes the note in the
+ * A note says what was done with the charges of a receipt, in any process. A store keeps a note in its own row. It writes the note in the
  * transaction of the operation, so that each part happens once. Only operations with a receipt read or write notes.
  */
 export interface Note {

@@ -124,7 +124,7 @@ const WRONG = /^(?:42P01|42P10|42501|42703|42804|42809|42883|3F000|23502|22003)$
 const REFUSED = /^(?:28|3D)/
 
 /**
- * Makes a store of a PostgreSQL database, from a `Pool` of `pg`, from `postgres()` of postgres.js, or with a pool of its own from a
+ * Makes a store of a PostgreSQL database, from a `Pool` of `pg`, from `postgres()` of postgres.js, or with its own pool from a
  * `connectionString`. All decisions are exact, for all processes that use the table. The clock is the server's.
  *
  * The table must exist: `npx sluice migrate postgres` prints or creates it. The user of the pool needs `SELECT`, `INSERT`, `UPDATE` and

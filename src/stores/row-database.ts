@@ -42,7 +42,7 @@ export interface RowDatabase {
    */
   transact<Result>(keys: readonly string[], change: Change<Result>, options: TransactionInfo): Promise<Result> | Result
   /**
-   * The most keys of a transaction, from 1. An operation that has more keys itself has a transaction of its own. Default: no limit. Up to 256 operations
+   * The most keys of a transaction, from 1. An operation that has more keys itself has its own transaction. Default: no limit. Up to 256 operations
    * share a transaction.
    */
   readonly mostKeys?: number

@@ -66,9 +66,9 @@ export interface RowStoreOptions {
 const MOST_GATHERED = 256
 /** The default of `inFlight`. */
 const MOST_IN_FLIGHT = 4
-/** Milliseconds for which a key has transactions of its own after another transaction has locked its row. */
+/** Milliseconds for which a key has its own transactions after another transaction has locked its row. */
 const APART_MS = 1000
-/** The most keys that have transactions of their own. */
+/** The most keys with their own transactions. */
 const MOST_APART = 256
 /** Milliseconds for which a transaction of such a key waits if it also has rows of other keys, because it delays their operations. */
 const SHORT_WAIT_MS = 10
@@ -344,7 +344,7 @@ class AsyncRows extends RowsStore implements AsyncStore {
   }
 }
 
-/** Keys whose rows were locked in the last second. They have transactions of their own, so that they do not delay other keys. */
+/** Keys whose rows were locked in the last second. They have their own transactions, so that they do not delay other keys. */
 class KeysApart {
   readonly #until = new Map<string, number>()
 

@@ -1,5 +1,5 @@
 /**
- * SQLite: a store in a file, for all processes of one machine, such as those of `node:cluster` or PM2. Counts survive restarts.
+ * SQLite: a store in a file, for all processes of one machine, such as processes of `node:cluster` or PM2. Counts survive restarts.
  *
  * @example
  * import { sqliteStore } from 'sluice/sqlite'

@@ -385,7 +385,7 @@ interface StoreBase {
   /** True if the store answers even while its database does not, as `guard` does. Adapters do not guard such a store. */
   readonly answersAlways: boolean
   /**
-   * The code that guards and leases the store: `wrappers` of `sluice/extend`, or those of the store inside. Absent: limiters cannot lease from the
+   * The code that guards and leases the store: `wrappers` of `sluice/extend`, or the wrappers of the store inside. Absent: limiters cannot lease from the
    * store, and adapters refuse the store if it can fail.
    */
   readonly wrappers?: Wrappers | undefined
@@ -522,7 +522,7 @@ export function start(store: Store, operation: Operation, reply: Reply): (() => 
   return undefined
 }
 
-/** Returns a reply that calls `end` first, whatever the answer is. */
+/** Returns a reply that calls `end` first, for every answer. */
 export function replyAfter(end: () => void, reply: Reply): Reply {
   return {
     answered(by) {

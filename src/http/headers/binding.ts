@@ -40,7 +40,7 @@ const RESETS: Readonly<Record<'seconds' | 'epoch', PartValue>> = {
 
 /** A style that describes the binding limit in a few parts. */
 export interface BindingStyle {
-  /** The names of the parts, by default those of `headerNames`. */
+  /** The names of the parts, by default the names of `headerNames`. */
   readonly names: Readonly<Partial<Record<Part, string>>>
   readonly reset: keyof typeof RESETS
   /** A header with all parts, as a dictionary. Absent: each part is a header. */

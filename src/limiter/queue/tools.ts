@@ -12,7 +12,7 @@ import type * as decisions from '../decision.ts'
 
 /**
  * The parts of the package that the code of queues uses. It receives them and imports only types: a bundler puts a module that both sides import into a
- * file of its own, or into a function of its own if it makes one file.
+ * file of its own, or into its own function if it makes one file.
  */
 export type QueueTools = Pick<typeof stores, 'Charge' | 'createPolicy' | 'perform'> &
   Pick<typeof checks, 'milliseconds' | 'refuse' | 'wholeNumber'> &

@@ -228,7 +228,7 @@ function comesBefore<Waiter extends Waiting>(one: Group<Waiter>, other: Group<Wa
   return one.arrival < other.arrival
 }
 
-/** Returns the name of a line. Requests without a cost have lines of their own, because they only wait for the end of a lock-out. */
+/** Returns the name of a line. Requests without a cost have their own lines, because they only wait for the end of a lock-out. */
 function lineName(charge: Charge): string {
   return `${charge.cost === 0 ? 'free ' : ''}${stateName(charge)}`
 }

@@ -75,7 +75,7 @@ class Waiter implements Marking {
     this.promise = new Promise((resolve, reject) => {
       this.#settle = { resolve, reject }
     })
-    // A waiter may be rejected before its promise has a listener. Callers of `wait` get a promise of their own.
+    // A waiter may be rejected before its promise has a listener. Callers of `wait` get their own promise.
     this.promise.catch(() => undefined)
     this.#maxWait = maxWait
     this.clock = store.clock.after === undefined ? undefined : store.clock

@@ -40,7 +40,7 @@ export type {
 } from './storage.ts'
 
 /**
- * Makes a store of the Durable Objects behind a binding whose class is `LimitsObject`. Each key has an object of its own, or one of `objects` by its hash.
+ * Makes a store of the Durable Objects behind a binding whose class is `LimitsObject`. Each key has its own object, or one of `objects` by its hash.
  * Several limits of one key are one request to its object. A stack whose limiters have different keys is refused, unless there is one object.
  *
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. A decision rejects with `STORE_FAILED` if its object does not answer. Adapters guard the store.

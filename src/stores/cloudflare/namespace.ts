@@ -36,7 +36,7 @@ export interface ObjectResponse {
 export interface DurableObjectsOptions {
   /**
    * How many objects count, from 1. A key belongs to one of them by its hash. An object decides about 1,000 requests a second at most. With 1, a stack can have
-   * limiters with different keys. Default: each key has an object of its own.
+   * limiters with different keys. Default: each key has its own object.
    */
   readonly objects?: number
   /** Uses this clock instead of the platform's: for tests. */

@@ -116,7 +116,7 @@ export class Call implements Reply {
 
 /**
  * Expires calls that a store has not answered in time. One timer checks all calls, and runs only while calls are pending. It costs less than a timer
- * for each call, and detects when this process was busy. In a Worker, a timer ends with its request, so each call has a timer of its own.
+ * for each call, and detects when this process was busy. In a Worker, a timer ends with its request, so each call has its own timer.
  *
  * Answers that wait to be read at a deadline are read before the call expires.
  */
@@ -149,7 +149,7 @@ export class Calls {
     return this.#lost - call.lost + (this.#isTimed ? this.#late(now) : 0)
   }
 
-  /** Expires the pending calls for which `isLost` returns true, whatever their age. */
+  /** Expires the pending calls of any age for which `isLost` returns true. */
   expireWhere(isLost: (call: Call) => boolean): void {
     for (const call of this.#calls.filter(isLost)) call.expire()
   }
@@ -186,7 +186,7 @@ export class Calls {
   }
 }
 
-/** Expires a call by a timer of its own. Keeps the request of the Worker alive until the store has answered. */
+/** Expires a call by its own timer. Keeps the request of the Worker alive until the store has answered. */
 function expireAlone(call: Call): void {
   const cancel = background(call.deadline, () => call.expire())
   const over = new Promise<void>((resolve) => (call.onOver = resolve))

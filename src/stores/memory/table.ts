@@ -250,7 +250,7 @@ export class Table<Rows extends Expiring = Expiring> implements CacheEntry {
   /** The slot that a sweep checks next. */
   #sweepCursor = 0
 
-  /** @param beyond the shared rows. A table without slots gets those of other tables, and a slab that it does not use */
+  /** @param beyond the shared rows. A table without slots gets the slots of other tables, and a slab that it does not use */
   constructor(
     owner: object,
     { limiter, limit }: { readonly limiter: string; readonly limit: string },

@@ -23,7 +23,7 @@ export interface FullTable {
   readonly maxKeys: number
 }
 
-/** The most limits of a store that have a table of their own. An empty table takes about 3 kB. */
+/** The most limits of a store that have their own table. An empty table takes about 3 kB. */
 const MOST_TABLES = 10_000
 /** How many other tables a sweep also sweeps, so that unused tables are released. */
 const SWEPT_BESIDE = 2

@@ -120,7 +120,7 @@ export function isTransient(error: unknown): boolean {
   return isFromClient(error) || /\b(BUSY|LOADING|TRYAGAIN|CLUSTERDOWN|MASTERDOWN)\b/i.test(messageOf(error))
 }
 
-/** Returns true if the server does not know a script. valkey-glide has a message of its own for this. */
+/** Returns true if the server does not know a script. valkey-glide has its own message for this. */
 export function isScriptMissing(error: unknown): boolean {
   return /NOSCRIPT|NoScriptError/.test(messageOf(error))
 }

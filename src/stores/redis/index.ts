@@ -109,7 +109,7 @@ class RedisStore implements AsyncStore {
     return undefined
   }
 
-  /** Makes a decision in a queue of its own, so that the program of the store has only the algorithms of its limiters. */
+  /** Makes a decision in its own queue, so that the program of the store has only the algorithms of its limiters. */
   readonly ready = (): Promise<void> => {
     if (this.#closed) return Promise.reject(closed())
     const charge = new Charge(createPolicy(CHECK, perSecond(1), this, this), '', 1)

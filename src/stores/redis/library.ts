@@ -53,7 +53,7 @@ function libraryOf(name: string, text: string): string {
  *
  * KEYS: for each transaction, one hash for each (limiter, key), and then the hash of the note if the transaction has a receipt.
  *
- * ARGV: `@` and the time in microseconds, if the store has a clock of its own. Then, for each run of transactions that differ only in their keys: the plan,
+ * ARGV: `@` and the time in microseconds, if the store has its own clock. Then, for each run of transactions that differ only in their keys: the plan,
  * the number of transactions, for adjustments and locks the units and the time of each charge, and the three numbers of a receipt. If there is only one
  * run, the number of transactions is left out.
  *

@@ -137,7 +137,7 @@ const MOST_TAGS = 1_000_000
 /** The number of calls into which waiting transactions are divided, so that this process and Redis work at the same time. */
 const CALLS = 2
 
-/** Sends transactions to Redis: those of one turn of the event loop in a few calls. In a cluster, each slot has calls of its own. */
+/** Sends transactions to Redis: the transactions of one turn of the event loop in a few calls. In a cluster, each slot has its own calls. */
 export class RedisQueue {
   readonly #client: ScriptClient
   readonly #runner: Runner

@@ -38,7 +38,7 @@ local function readParameters(kind, signature, strict)
   return params
 end
 
--- Returns the parameters in a signature. The variant is '' or 'strict'. Each variant has a table of its own.
+-- Returns the parameters in a signature. The variant is '' or 'strict'. Each variant has its own table.
 local function parametersOf(kind, signature, variant)
   local text = signature .. ';' .. variant
   return derived.values[text]

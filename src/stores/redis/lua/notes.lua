@@ -1,4 +1,4 @@
--- Notes of receipts: the counterpart of `stores/note.ts`. A note is a hash of its own. It has the time until which it is kept, what was done, and the
+-- Notes of receipts: the counterpart of `stores/note.ts`. A note has its own hash. The hash has the time until which it is kept, what was done, and the
 -- ticks to which renewals have moved slots, by keys and names of limits.
 
 local function readNote(key)

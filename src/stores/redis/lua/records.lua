@@ -177,7 +177,7 @@ local function clear(group)
   for k = 1, group.count do cells[k] = blank[k] end
 end
 
--- Reads states that this plan would not write in this form: those of other limits, changed limits, or locked keys.
+-- Reads states that this plan would not write in this form: states of other limits, changed limits, or locked keys.
 local function readOther(group)
   local cells = group.cells
   clear(group)

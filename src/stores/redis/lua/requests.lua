@@ -120,7 +120,7 @@ local function replyFailure(failure)
   addReply(words)
 end
 
--- Reads the time: from the call if the store has a clock of its own, otherwise from the server.
+-- Reads the time: from the call if the store has its own clock, otherwise from the server.
 local function readTime(first)
   isForeign = byte(first) == 64
   if isForeign then
