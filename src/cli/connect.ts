@@ -48,8 +48,14 @@ type NodeRedisClient = RedisClient & {
 
 type NodeRedis = Readonly<Record<'createClient' | 'createCluster', (options: object) => NodeRedisClient>>
 
-/** Milliseconds before a command fails. A command must not wait until a server is back. */
+/**
+ * Milliseconds before a command fails. A command must not wait until a server is back. A client that lasts replaces a connection that does not answer,
+ * because a network can have forgotten it.
+ */
 const TIMEOUT = 5000
+/** Milliseconds before a client of node-redis connects again, and between its pings. */
+const RECONNECT = 500
+const PING = 1000
 
 function likeIoredis(name: string): ClientPackage {
   return {
@@ -62,7 +68,7 @@ function likeIoredis(name: string): ClientPackage {
         ...(tls && { tls: {} }),
         connectTimeout: TIMEOUT,
         maxRetriesPerRequest: 1,
-        ...(!lasts && { retryStrategy: null }),
+        ...(lasts ? { socketTimeout: TIMEOUT } : { retryStrategy: null }),
       }
       const isSingle = kind === 'single'
       // A client that connects again selects the database with its option `db`.
@@ -91,8 +97,11 @@ const nodeRedis: ClientPackage = {
   name: 'redis',
   async open(loaded, kind, { host, port, username, password, database, tls }, lasts) {
     const { createClient, createCluster } = loaded as NodeRedis
-    const socket = { host, port, tls, connectTimeout: TIMEOUT, ...(!lasts && { reconnectStrategy: false }) }
-    const options = { socket, username, password, ...(database !== 0 && { database }) }
+    // Without a strategy, it closes for good after `socketTimeout`, and without pings, also when it is idle.
+    const again = lasts ? { socketTimeout: TIMEOUT, reconnectStrategy: RECONNECT } : { reconnectStrategy: false }
+    const socket = { host, port, tls, connectTimeout: TIMEOUT, ...again }
+    const pings = lasts && { pingInterval: PING }
+    const options = { socket, username, password, ...pings, ...(database !== 0 && { database }) }
     const defaults = { username, password }
     const client = kind === 'single' ? createClient(options) : createCluster({ rootNodes: [options], defaults })
     client.on('error', () => undefined)

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { CommandLine } from '../support/command-line.ts'
+import { Proxy } from '../support/faults/proxy.ts'
 import { until } from '../support/http.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
@@ -231,6 +232,26 @@ describe('sluice serve --store', () => {
       await own.stop()
     }
   }, 60_000)
+
+  it.each(['ioredis', 'redis'])(
+    'counts in Redis again, by %s, when a network has forgotten its connection',
+    async (client) => {
+      const proxy = (await Proxy.listen()).to(redis.port)
+      onTestFinished(() => proxy.close())
+      const words = ['--store', `redis://127.0.0.1:${proxy.port}`, '--prefix', `${client}:`, '--client', client]
+      const serving = await served({}, ...words)
+      const isUp = async (): Promise<boolean> => {
+        await decideFor(serving, '203.0.113.20')
+        return /^sluice_store_up 1$/m.test((await askService(serving, '/metrics')).body)
+      }
+      expect(await isUp()).toBe(true)
+      proxy.forget()
+      await expect.poll(isUp, { timeout: 10_000 }).toBe(false)
+      await expect.poll(isUp, { timeout: 20_000 }).toBe(true)
+      expect(await serving.end()).toBe(0)
+    },
+    60_000,
+  )
 
   it('counts in a file of SQLite, which it creates', async () => {
     const first = await served({}, '--store', 'sqlite:served.db')
