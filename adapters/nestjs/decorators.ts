@@ -10,9 +10,9 @@ import type { ResponseOptions } from './adapter.ts'
 type Absent<Names extends string> = { readonly [Name in Names]?: never }
 
 /**
- * The options of {@link RateLimit}. With `limits`, `limiter` or `rules`, they replace the limits of the module. The keyer, the store and the options of the
- * HTTP responses of the module are used unless these options have their own. Without any of the three, the limits of the module apply, with this `cost` and
- * these options of the HTTP responses.
+ * The options of {@link RateLimit}. With `limits`, `limiter` or `rules`, they replace the limits of the module. The keyer, the store with its lease and
+ * receipts, `onSlotLost` and the options of the HTTP responses of the module are used unless these options have their own. Without any of the three, the
+ * limits of the module apply, with this `cost` and these options of the HTTP responses.
  */
 export type OwnRateLimitOptions<Request = NestRequest, Response = NestResponse> = ResponseOptions<Request, Response> &
   (

@@ -4,11 +4,16 @@ import { reasonOf, SluiceError } from '../../src/util/errors.ts'
 import { refuse } from '../../src/util/validate.ts'
 import { withChecks } from '../../src/http/checking.ts'
 import { define } from '../../src/limiter/keyers.ts'
-import { LIMITER_OPTIONS } from '../../src/limiter/options.ts'
+import { LIMITER_OPTIONS, STORE_OPTIONS } from '../../src/limiter/options.ts'
 import { limitsOf, type OwnLimits } from './decorators.ts'
 import { currentExchange } from './platform.ts'
 import { type ContextLimiter, createContextLimiter, type RateLimitOptions } from './adapter.ts'
 import { without } from '../../src/http/options.ts'
+
+/** Options of the module's limiter that do not apply to the limits of a class or a handler. */
+const REPLACED = LIMITER_OPTIONS.filter(
+  (name) => name === 'shared' || !(name === 'onSlotLost' || STORE_OPTIONS.some((each) => each === name)),
+)
 
 /** The limiter of a call, and the `cost` of its handler or class. */
 interface Applied {
@@ -99,10 +104,10 @@ export class RateLimitService implements OnModuleInit, OnApplicationBootstrap {
   }
 
   #optionsOf(own: OwnLimits['options'], place: string): RateLimitOptions {
-    const { keyer, store } = this.#options
+    const { keyer } = this.#options
     const common = without(this.#options, [...LIMITER_OPTIONS, 'limiter', ...replacedBy(own)])
     if (own.limiter !== undefined) return { ...common, ...own } as RateLimitOptions
-    const stored = { ...common, ...(store !== undefined && { store }), name: place }
+    const stored = { ...without(this.#options, [...REPLACED, 'limiter', ...replacedBy(own)]), name: place }
     if (own.rules !== undefined) return { ...stored, ...own } as RateLimitOptions
     if (own.limits !== undefined)
       return { ...stored, ...(keyer !== undefined && { keyer }), ...own } as unknown as RateLimitOptions

@@ -164,12 +164,14 @@ export class Rules<Input = unknown> extends Emitter<RulesEvents> implements Rule
 
   /**
    * Applies another document to all requests that begin after the call. Returns false, without an event, for a document with the same
-   * content. Throws `INVALID_RULES` with all mistakes as `cause`, and changes nothing.
+   * content. Throws `INVALID_RULES` with all mistakes as `cause`, `INVALID_OPTION` or `UNKNOWN_OPTION`, and changes nothing.
    */
   replace(document: RulesDocument, options: ReplaceOptions = {}): boolean {
+    const { version } = knownOptions('replace', options, ['version'])
+    if (version !== undefined && !Number.isSafeInteger(version)) refuse('version', 'a whole number', version)
     const compiled = compileRules(document, this.#options, this.#compiled)
     const before = this.#current
-    const after = versionOf(compiled, options.version ?? before.version + 1)
+    const after = versionOf(compiled, version ?? before.version + 1)
     const isChanged = !isEqual(before.policies, after.policies) || !isEqual(before.otherwise, after.otherwise)
     if (isChanged) {
       if (!this.#compiled.leavesRest) warnOfRest(compiled)

@@ -35,6 +35,8 @@ describe('rules', () => {
     expect(rules.current).toBe(first)
     rules.replace(document(11))
     rules.replace(document(12), { version: 7 })
+    expect(() => rules.replace(document(9), { version: '8' as never })).toThrow(/^version: expected a whole number/)
+    expect(() => rules.replace(document(9), { versoin: 8 } as never)).toThrow(/^replace has no option "versoin"/)
     rules.replace(document(13))
     expect(changes.map(([before, after]) => `${before.version} → ${after.version}`)).toEqual([
       '1 → 2',

@@ -21,6 +21,7 @@ import { remoteStore, serveStore, type StoreMessage } from '../../src/extend.ts'
 import { preflightLimiterOf } from '../../src/limiter/adapted.ts'
 import { createRules } from '../../src/rules/index.ts'
 import { MOST_CHARACTERS } from '../../src/stores/remote/message.ts'
+import { hasPenalty } from '../../src/stores/store.ts'
 import { storeBehaviours, virtualClock } from '../../src/testing.ts'
 import { asJson, connectedStore } from '../support/connected-store.ts'
 
@@ -254,6 +255,19 @@ describe('serveStore', () => {
     expect(await serveStore(memoryStore())(message)).toMatchObject({
       answers: [{ error: { code: 'UNKNOWN_ALGORITHM' } }, { verdicts: [{ allowed: true }] }],
     })
+  })
+
+  it('distinguishes a settlement of a higher cost from a penalty', async () => {
+    const memory = memoryStore()
+    const penalties: boolean[] = []
+    const run: typeof memory.run = (operation, reply) => {
+      if (operation.kind === 'adjust') penalties.push(hasPenalty(operation))
+      return memory.run(operation, reply)
+    }
+    const limiter = limiterOn(connectedStore({ ...memory, run }))
+    await limiter.settle(await limiter.consume('ada'), 3)
+    await limiter.penalize('ada', 1)
+    expect(penalties).toEqual([false, true])
   })
 
   it('keeps no more than 10,000 limits of senders', async () => {

@@ -192,6 +192,8 @@ class Reader {
     if (made instanceof SluiceError) throw made
     const charge = new Charge(made, text(`${path}.key`, key, LONGEST_STORED), natural(`${path}.cost`, cost))
     charge.markCharged(natural(`${path}.at`, at), amount(`${path}.charged`, charged))
+    // Only a penalty has charged nothing.
+    charge.allowed = charge.charged > 0
     return charge
   }
 }

@@ -50,6 +50,19 @@ describe('@RateLimit', () => {
     expect([same.peek({}).allowed, peeked.peek({}).allowed]).toEqual([true, false])
   })
 
+  test('uses the lease of the module', async () => {
+    const seen: object[] = []
+    const memory = memoryStore()
+    const run: typeof memory.run = (operation, reply) => {
+      if ('charges' in operation) seen.push(operation.charges[0]!.policy)
+      return memory.run(operation, reply)
+    }
+    const options = { ...common, store: { ...memory, run }, lease: { for: '3s' } }
+    const url = await serve({ first: [RateLimit({ limits: of(1) })] }, options)
+    expect(await statuses(url, '/cats/first')).toEqual([200])
+    expect(seen).toMatchObject([{ limiter: 'Cats.first', lease: { span: 3_000_000 } }])
+  })
+
   test('without limits charges the limits of the module, with its own cost', async () => {
     const url = await serve({ first: [RateLimit({ cost: () => 2 })] })
     expect(await statuses(url, '/cats/first', '/cats/first', '/cats/second', '/dogs/only')).toEqual([
