@@ -1,6 +1,8 @@
+import { shown } from '../util/errors.ts'
 import { compileRules, type ReadOptions } from './compile.ts'
 import type { CompiledRules } from './dimensions.ts'
 import {
+  found,
   inFile,
   invalidRules,
   mistakesIn,
@@ -93,12 +95,17 @@ export function tooLarge(format: RulesFormat): ParsedText {
 }
 
 function parseJson(text: string): ParsedText {
+  let value: unknown
   try {
-    const value: unknown = JSON.parse(text.replace(/^\uFEFF/, ''))
-    return { value, located: (problems) => locatedInJson(text, problems) }
+    value = JSON.parse(text.replace(/^\uFEFF/, ''))
   } catch (error) {
     return problem(`expected JSON. ${(error as Error).message}`)
   }
+  // JSON.parse takes the last of several values with one name, so that the others would be lost.
+  const { problems } = found((add) =>
+    readJson(text, { children: new Map() }, (name, line) => add({ path: '', message: `second ${shown(name)}`, line })),
+  )
+  return problems.length > 0 ? { problems } : { value, located: (mistakes) => locatedInJson(text, mistakes) }
 }
 
 /** The paths of mistakes as a tree, and the lines of the values that were found. */
@@ -119,7 +126,7 @@ function locatedInJson(text: string, problems: readonly RulesProblem[]): readonl
     }
     return way
   })
-  findLines(text, root)
+  readJson(text, root)
   return problems.map((each, i) => ({ ...each, line: ways[i]!.findLast(({ line }) => line !== undefined)!.line! }))
 }
 
@@ -128,10 +135,15 @@ interface Container {
   readonly tree: PathTree | undefined
   /** The place of the current value; -1 in an object. */
   place: number
+  /** The names of an object. */
+  readonly names?: Set<string> | undefined
 }
 
-/** Reads a valid text of JSON once, and writes the lines of values into a tree. */
-function findLines(text: string, root: PathTree): void {
+/** Names in deeper objects are not compared. Documents of rules need less than twenty levels. */
+const DEEPEST = 64
+
+/** Reads a valid text of JSON once, and writes the lines of values into a tree. Calls `again` with each name that its object already has. */
+function readJson(text: string, root: PathTree, again?: (name: string, line: number) => void): void {
   const containers: Container[] = []
   let [line, tree, isName] = [1, root as PathTree | undefined, false]
   for (let i = 0; i < text.length; i++) {
@@ -144,10 +156,17 @@ function findLines(text: string, root: PathTree): void {
       if (!isName) tree = container!.tree?.children.get(++container!.place)
     } else if (!' \t\r:'.includes(character)) {
       const end = character === '"' ? endOfString(text, i) : i
-      if (isName) tree = container!.tree?.children.get(JSON.parse(text.slice(i, end + 1)) as string)
+      if (isName) {
+        const name = JSON.parse(text.slice(i, end + 1)) as string
+        const { names, tree: object } = container!
+        if (names?.has(name)) again!(name, line)
+        names?.add(name)
+        tree = object?.children.get(name)
+      }
       if (tree !== undefined) tree.line ??= line
       isName = character === '{'
-      if (character === '{') containers.push({ tree, place: -1 })
+      const isCompared = again !== undefined && containers.length < DEEPEST
+      if (character === '{') containers.push({ tree, place: -1, names: isCompared ? new Set() : undefined })
       if (character === '[') {
         containers.push({ tree, place: 0 })
         tree = tree?.children.get(0)

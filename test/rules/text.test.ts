@@ -40,6 +40,8 @@ describe('a text of rules', () => {
 
   it('of JSON with mistakes is refused', async () => {
     expect(await refusal('{"a": }', 'json')).toMatch(/^expected JSON\. Unexpected token/)
+    const twice = '{ "a": [{ "b": 1, "c": { "b": 1 } }, { "b": 2,\n"\\u0062": 3 }], "c": "a",\n"a": 1, "a": 2 }'
+    expect(await refusal(twice, 'json')).toBe('line 2: second "b"\nline 3: second "a"\nline 3: second "a"')
   })
 })
 
