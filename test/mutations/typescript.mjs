@@ -57,7 +57,14 @@ const aheadOf = inFile('src/engine/adjust.ts', {
 const keysOfMetrics = { files: ['test/metrics/prometheus.test.ts'], name: 'sluice_keys' }
 const keyCount = inFile('src/stores/memory/tables.ts', keysOfMetrics)
 const plain = {
-  files: ['test/stores/memory', 'test/limiter/limiter.test.ts', 'test/limiter/block.test.ts', 'test/engine'],
+  files: [
+    ...['decide', 'memory-store', 'clock-fault', 'refund', 'growing-block', 'overflow', 'locker'].map(
+      (name) => `test/stores/memory/${name}.test.ts`,
+    ),
+    'test/limiter/limiter.test.ts',
+    'test/limiter/block.test.ts',
+    'test/engine',
+  ],
 }
 const cursor = inFile('src/stores/memory/table.ts', plain)
 const storeFile = inFile('src/stores/store.ts', plain)

@@ -119,6 +119,23 @@ describe('a key beyond maxKeys', () => {
     expect(limiter.consume(input).allowed).toBe(false)
   })
 
+  it('gets nothing back in a slot of a charge that others have shared', () => {
+    const clock = virtualClock()
+    const limiter = full(clock)
+    const input = { key: 'late', plan: gcra({ quota: 100, window: '1h', name: 'plan' }) }
+    const remaining = (): number => limiter.peek(input, { cost: 0 }).limits[0]!.remaining
+    const before = limiter.consume(input, { cost: 20 })
+    flood(limiter, input.plan)
+    clock.advance(70_000)
+    // Sweeps the first key.
+    limiter.peek({ ...input, key: 'other' })
+    limiter.consume(input)
+    const left = remaining()
+    limiter.refund(before)
+    expect(remaining()).toBe(left)
+    expect(codes()).toEqual([])
+  })
+
   it('pays for both keys of a transaction that share a row', () => {
     const plan = limit({ algorithm: 'leakyBucket', quota: 2, window: '7s', capacity: 4, name: 'plan' })
     let found = 0
