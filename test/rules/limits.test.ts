@@ -4,6 +4,7 @@ import type { RulesInput } from '../../src/limiter/rule-source.ts'
 import { createRules, type PolicyRule, type Rules, type RulesDocument } from '../../src/rules/index.ts'
 import { virtualClock } from '../../src/testing.ts'
 import { codeOf } from '../support/code-of.ts'
+import { recordWarnings } from '../support/guarded.ts'
 import { warningsOf } from '../support/http.ts'
 
 const clock = virtualClock(Date.UTC(2026, 0, 1))
@@ -286,11 +287,9 @@ describe('an attribute that no request has', () => {
     const limiter = createLimiter({ rules, store: memoryStore({ clock }) })
     const attributes = { plan: 'free', tenant: 'a', pln: undefined, tenent: null }
     const messagesOf = async (times: number): Promise<readonly string[]> => {
-      const messages: string[] = []
-      const codes = await warningsOf(() => {
-        process.on('warning', ({ message }) => void messages.push(message))
-        ask(limiter, attributes, times)
-      })
+      const { codes, messages, stop } = recordWarnings()
+      ask(limiter, attributes, times)
+      stop()
       expect(codes).toEqual(messages.map(() => 'SLUICE_ATTRIBUTE_MISSING'))
       return messages.map((each) => /had: (.*?)\. /.exec(each)![1]!)
     }
