@@ -63,6 +63,8 @@ const plain = {
     ),
     'test/limiter/limiter.test.ts',
     'test/limiter/block.test.ts',
+    'test/testing/testing.test.ts',
+    'test/stores/redis/clock-fault.test.ts',
     'test/engine',
   ],
 }
