@@ -47,12 +47,14 @@ export function virtualClock(start = 1_767_225_600_000): VirtualClock {
   }
 
   function moveTo(ms: number): void {
+    const isForward = ms >= now
     for (let timer = earliest(ms); timer !== undefined; timer = earliest(ms)) {
       timers.delete(timer)
       now = Math.max(now, timer.at)
       timer.wake()
     }
-    now = ms
+    // A timer may have moved the clock further.
+    now = isForward ? Math.max(now, ms) : ms
   }
 
   return {

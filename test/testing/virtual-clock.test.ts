@@ -1,4 +1,4 @@
-// The clock of tests: durations as users write them, and no time that is not a number.
+// The clock of tests: durations as users write them, no time that is not a number, and timers that move the clock.
 import { describe, expect, it } from 'vitest'
 import { virtualClock } from '../../src/testing.ts'
 
@@ -27,5 +27,18 @@ describe('virtualClock', () => {
     expect(() => clock.set(time as number)).toThrow(/^set: expected milliseconds since 1970, got /)
     expect(() => virtualClock(time as number)).toThrow(/^start: expected milliseconds since 1970, got /)
     expect(clock.now()).toBe(1000)
+  })
+  it.each(['advance', 'set'] as const)('does not go back when a timer moves it further than %s does', (method) => {
+    const clock = virtualClock(1000)
+    const times: number[] = []
+    const note = (): void => void times.push(clock.now())
+    clock.after(100, () => clock.advance('1m'))
+    clock.after(200, note)
+    clock.after(61_000, note)
+    clock[method](method === 'set' ? 2000 : 1000)
+    expect(clock.now()).toBe(61_100)
+    expect(times).toEqual([1200])
+    clock.set(500)
+    expect(clock.now()).toBe(500)
   })
 })
