@@ -1,7 +1,7 @@
 import { background } from '../util/clock.ts'
 import { brand } from '../util/copies.ts'
 import { SluiceError, whyOf } from '../util/errors.ts'
-import { rareWarning } from '../util/warn.ts'
+import { rareWarning, warn } from '../util/warn.ts'
 import {
   type Adjusting,
   hasPenalty,
@@ -21,6 +21,7 @@ const LONGEST = 60_000
 const PAUSE = 5
 const LONGEST_PAUSE = 15
 const AT_ONCE = 100
+const CODE = 'SLUICE_FILE_BUSY'
 
 /** An adjustment that found the store busy. `until`: milliseconds of `performance.now()`. */
 interface Kept {
@@ -44,7 +45,7 @@ export class RepeatingStore implements SyncStore {
   /** The number of charges in the kept adjustments. */
   #charges = 0
   #cancel: (() => void) | undefined
-  readonly #warn = rareWarning('SLUICE_FILE_BUSY')
+  readonly #warn = rareWarning(CODE)
 
   constructor(inner: SyncStore) {
     this.#inner = inner
@@ -59,10 +60,12 @@ export class RepeatingStore implements SyncStore {
     else this.#adjust(operation, reply)
   }
 
-  /** Sends the kept adjustments. Waits for the lock as a decision does. */
+  /** Sends the kept adjustments. Waits for the lock as a decision does. What finds the store busy then is lost with a warning. */
   readonly close = (): void => {
     this.#cancel?.()
     this.#send(this.#kept)
+    if (this.#kept.size > 0)
+      warn(CODE, `The store was closed. Refunds, settlements and releases that are lost: ${this.#kept.size}`)
     this.#kept.clear()
     this.#inner.close()
   }

@@ -51,6 +51,14 @@ export class Backlog {
     this.#target = target
   }
 
+  /** Drops all changes, and returns their number. */
+  close(): number {
+    const { size } = this.#kept
+    this.alarm.cancel()
+    this.#kept.clear()
+    return size
+  }
+
   /** Keeps a change. A lock-out replaces an earlier one of its key. Returns an error if there is no room. */
   keep(operation: Adjusting | Locking, until?: number): SluiceError | undefined {
     const charges = operation.charges.map(keptCharge)

@@ -113,8 +113,7 @@ export class GuardedStore {
     this.#isClosed = true
     this.#health.stop()
     this.#calls.close()
-    this.#backlog.alarm.cancel()
-    this.#reporter.close()
+    this.#reporter.close(this.#backlog.close())
     this.#local.close()
     return this.#inner.close()
   }

@@ -97,10 +97,18 @@ export class Reporter {
     this.#local++
   }
 
-  /** Logs an outage that was not logged yet, and stops the timers. */
-  close(): void {
+  /**
+   * Logs an outage that was not logged yet, and stops the timers.
+   * @param dropped the number of changes that still wait for the store
+   */
+  close(dropped = 0): void {
     this.lost()
     this.alarm.cancel()
+    if (dropped > 0)
+      warn(
+        'SLUICE_OUTAGE',
+        `${this.#name}: it was closed. Refunds, settlements and lock-outs that are lost: ${dropped}`,
+      )
   }
 
   get #name(): string {

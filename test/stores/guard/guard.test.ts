@@ -451,6 +451,20 @@ describe('guard', () => {
     await expect(world.limiter.reset('k')).rejects.toMatchObject({ code: 'STORE_CLOSED' })
   })
 
+  it('says how many changes are lost if the store does not answer when it is closed', async () => {
+    const world = setup()
+    const [one, two] = [await world.limiter.consume('k'), await world.limiter.consume('k')]
+    await lose(world)
+    await world.limiter.refund(one)
+    await world.limiter.settle(two, 4)
+    await world.limiter.block('k', '1h')
+    const lost = (): number => warnings.messages.filter((each) => each.includes('lock-outs that are lost: 3')).length
+    await world.guarded.close()
+    await world.guarded.close()
+    await pause(1)
+    expect(lost()).toBe(1)
+  })
+
   it('decides what is under way when it is closed', async () => {
     const { store, limiter, guarded } = setup({ deadline: '10s' })
     store.isHeld = true

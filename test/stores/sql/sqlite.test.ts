@@ -354,6 +354,20 @@ describe('a file that is locked', () => {
     expect(on(store(file), fixedWindow({ quota: 10, window: '1h' })).peek('ann').remaining).toBe(5)
   })
 
+  it.each(QUICK)('says how many refunds and settlements are lost if the file is locked when it is closed', async () => {
+    const made = store(file, { timeout: 1 })
+    const limiter = on(made, fixedWindow({ quota: 10, window: '1h' }))
+    const [one, two] = ['ann', 'ann'].map((key) => limiter.consume(key))
+    other.exec('BEGIN IMMEDIATE')
+    limiter.refund(one!)
+    limiter.settle(two!, 4)
+    made.close()
+    other.exec('ROLLBACK')
+    await emitted()
+    expect(warnings.codes).toContain('SLUICE_FILE_BUSY')
+    expect(warnings.messages.join()).toContain('Refunds, settlements and releases that are lost: 2')
+  })
+
   it.each(SLOW_ONCE)('keeps at most 10,000 charges, for a minute', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
     try {
