@@ -164,7 +164,7 @@ describe('docs/grafana.json', () => {
 
 describe('the queries for alerts in docs/guides/monitoring.md', () => {
   const page = readFileSync(new URL('../../docs/guides/monitoring.md', import.meta.url), 'utf8')
-  const [list] = /(?<=^Queries for alerts\.[^\n]*\n)[^#]*/m.exec(page)!
+  const [list] = /(?<=^Use these queries for alerts\.[^\n]*\n)[^#]*/m.exec(page)!
   const alerts = Array.from(list.matchAll(/`([^`]+)`/g), ([, query]) => query!)
 
   it('are for denials, for the store, for decisions without it and for requests that no policy matches', () => {
