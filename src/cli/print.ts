@@ -83,13 +83,16 @@ function details({ limit, parameters, state, entries, span, denials }: HeldByLim
   return lines.join('\n')
 }
 
-/** Every control character except the line feed, and characters that change the direction of text: keys may contain them. */
-// oxlint-disable-next-line no-control-regex -- these are the characters to escape
-const CONTROL = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g
+/** Matches every control character except the line feed, and characters that are invisible or change the direction of text: keys may contain them. */
+const CONTROL = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
 
-/** Writes control characters as JSON does, so that a key cannot send commands to the terminal. */
+/** Writes such characters as JSON does, so that a key cannot send commands to the terminal, and two keys do not look the same. */
 export function escaped(text: string): string {
-  return text.replaceAll(CONTROL, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  return text.replaceAll(CONTROL, (each) => each.replaceAll(/[^]/g, codeOf))
+}
+
+function codeOf(unit: string): string {
+  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
 }
 
 export function inOneLine(text: string): string {

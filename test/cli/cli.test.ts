@@ -71,14 +71,14 @@ describe('sluice inspect', { timeout: 60_000 }, () => {
     )
   })
 
-  it('escapes control characters in a key', async () => {
-    const key = '\u001b[31m\u009b2J\u202e'
+  it('escapes control characters and invisible characters in a key', async () => {
+    const key = '\u001b[31m\u009b2J\u202e\u061c\u200b\u{e0041}'
     await limiterOf('escape', [gcra({ quota: 2, window: '1h' })]).consume(key)
     for (const words of [[], ['--json']]) {
       const said = await sluice('inspect', server.url, 'escape', key, ...words)
-      expect(said).toContain('\\u001b[31m\\u009b2J\\u202e')
+      expect(said).toContain('\\u001b[31m\\u009b2J\\u202e\\u061c\\u200b\\udb40\\udc41')
       // oxlint-disable-next-line no-control-regex -- none of them may be left
-      expect(said).not.toMatch(/[\u001b\u009b\u202e]/)
+      expect(said).not.toMatch(/[\u001b\u009b\u202e\u061c\u200b\u{e0041}]/u)
     }
   })
 

@@ -124,7 +124,7 @@ export const operations = [
   ),
   counters('gives every limit a series', 'this.#limits.size >= MOST_LIMITS', 'this.#limits.size >= Infinity'),
   tables('writes keys as HTML', 'made.textContent = shown(text)', 'made.innerHTML = shown(text)'),
-  tables('shows characters that change the direction of text', '\\u202a-\\u202e', ''),
+  tables('shows characters that change the direction of text', '\\p{Cf}', ''),
   onPage('main.ts', 'outage first')('is live during an outage', "problem === '' ? 'Live' : problem", "'Live'"),
   onPage('tables.ts', 'outage first')(
     'shows no problem first',

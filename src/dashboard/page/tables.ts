@@ -17,13 +17,12 @@ export function element(id: string): HTMLElement {
 }
 
 /**
- * Escapes control characters and characters that change the direction of text, as in JSON. They would change how the text beside them is shown.
- * Keys come from clients, and the summaries of processes come from a database.
+ * Escapes control characters, invisible characters and those that change the direction of text, as in JSON. They would change how the text beside them
+ * is shown, or two keys would look the same. Keys come from clients, and the summaries of processes come from a database.
  */
 function shown(text: string): string {
-  const escaped = (each: string): string => '\\u' + each.charCodeAt(0).toString(16).padStart(4, '0')
-  // oxlint-disable-next-line no-control-regex
-  return text.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, escaped)
+  const escaped = (unit: string): string => '\\u' + unit.charCodeAt(0).toString(16).padStart(4, '0')
+  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (each) => each.replace(/[^]/g, escaped))
 }
 
 export function make(tag: string, text = '', name = ''): HTMLElement {
