@@ -266,7 +266,7 @@ class MachineStore implements AsyncStore, Listener {
     for (const [id, { message }] of this.#asks) void this.#answerHere(id, serving, message)
     serving.read()
     background(LOOK, this.#look)
-    background(SNAPSHOT, () => void this.#keep())
+    background(SNAPSHOT, () => void this.#keep(serving))
   }
 
   async #answerHere(id: number, serving: Serving, message: StoreMessage): Promise<void> {
@@ -285,11 +285,12 @@ class MachineStore implements AsyncStore, Listener {
     this.#meetAgain()
   }
 
-  readonly #keep = async (): Promise<void> => {
-    const serving = this.#serving
-    if (serving === undefined) return
+  async #keep(serving: Serving): Promise<void> {
+    // A snapshot from before the file was replaced may still be under way.
+    await this.#writing
+    if (this.#serving !== serving) return
     if (serving.isChanged) await (this.#writing = this.#write(serving))
-    background(SNAPSHOT, () => void this.#keep())
+    background(SNAPSHOT, () => void this.#keep(serving))
   }
 
   /** Writes the snapshot if this process still counts. */

@@ -226,6 +226,32 @@ describe('snapshot', () => {
 })
 
 describe('the socket file', () => {
+  it(
+    'that is deleted does not make snapshots more frequent, which would overwrite one another',
+    { timeout: 30_000 },
+    async () => {
+      const path = join(folder, 'l')
+      const snapshot = join(folder, 'counts')
+      const store = await opened({ snapshot })
+      const limiter = limiterOn(store)
+      for (let i = 0; i < 5000; i++) await limiter.consume(`key ${i}`)
+      const file = new SocketFile(path).path
+      for (let i = 0; i < 3; i++) {
+        for (let n = 0; n < 12; n++) await Promise.all([limiter.consume('ann'), pause(100)])
+        rmSync(file)
+        await vi.waitFor(() => statSync(file), 5000)
+      }
+      const times = new Set<bigint>()
+      for (const end = performance.now() + 2500; performance.now() < end; await pause(10)) {
+        await limiter.consume('ann')
+        const { mtimeNs } = statSync(snapshot, { bigint: true, throwIfNoEntry: false }) ?? { mtimeNs: 0n }
+        times.add(mtimeNs)
+      }
+      // One before the first look, and one in each half second.
+      expect(times.size).toBeLessThanOrEqual(7)
+    },
+  )
+
   it('that is deleted stops the process that counts within a second, with a warning', async () => {
     const store = await opened({ snapshot: join(folder, 'limits.json') })
     await limiterOn(store).consume('ann')
