@@ -3,6 +3,7 @@ import http, { type RequestListener } from 'node:http'
 import http2 from 'node:http2'
 import { connect } from 'node:net'
 import { Readable } from 'node:stream'
+import { setTimeout as pause } from 'node:timers/promises'
 import express5 from 'express'
 import express4 from 'express4'
 import Fastify from 'fastify'
@@ -148,6 +149,24 @@ describe('the body of a denied request', () => {
     } finally {
       vi.useRealTimers()
       await app.close()
+    }
+  })
+
+  test('of unknown size that comes with its head ends the connection at once', { timeout: 10_000 }, async () => {
+    const { port, url } = await listen(http.createServer(rateLimit(none)((_request, response) => response.end('ok'))))
+    // The first denial loads its text, and its body has arrived meanwhile.
+    await fetch(url)
+    // The second in which a connection lingers does not pass.
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    try {
+      const socket = connect(port, '127.0.0.1')
+      let text = ''
+      socket.on('data', (data) => (text += String(data)))
+      socket.write('POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n')
+      expect(await Promise.race([once(socket, 'close'), pause(4000, 'open')])).not.toBe('open')
+      expect(text).toMatch(/^HTTP\/1\.1 429 /)
+    } finally {
+      vi.useRealTimers()
     }
   })
 

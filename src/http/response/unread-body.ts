@@ -14,7 +14,7 @@ export interface DiscardableRequest extends NodeRequest {
   readonly readableDidRead: boolean
   readonly readableLength: number
   resume(): unknown
-  once(event: 'close', listener: () => void): unknown
+  once(event: 'end' | 'close', listener: () => void): unknown
 }
 
 /** The parts of a Node response that decide about its connection. */
@@ -77,8 +77,8 @@ export function isLargeBody(request: DiscardableRequest): boolean {
  *   it is closed when the client has closed it, when the body has ended, or after one second.
  *
  * At most 1,000 connections do this at a time. The oldest is closed for a new one. All of them together read at most 256 MB a second, and wait after that.
- * Data after a response with `Connection: close` is never parsed as a request. In HTTP/2, this function does nothing: Node resets the stream after the
- * response.
+ * Data that arrives after a response with `Connection: close` is never parsed as a request. In HTTP/2, this function does nothing: Node resets the stream
+ * after the response.
  * @example discardBody: (request, response) => discardBody(request, response)
  */
 export function discardBody(request: NodeRequest, response: ClosableResponse): void {
@@ -101,7 +101,7 @@ function discard(request: DiscardableRequest, response: ClosableResponse): void 
   function lingerFirst(): void {
     restore()
     stopDraining()
-    linger(connection, bytesLeft(request))
+    linger(connection, request)
   }
   function restore(): void {
     if (connection.destroySoon === lingerFirst) delete (connection as Partial<Connection>).destroySoon
@@ -123,8 +123,9 @@ function discard(request: DiscardableRequest, response: ClosableResponse): void 
 }
 
 /** Reads and discards data of a client, and then closes the connection. The data is not parsed as a request. */
-function linger(connection: Connection, left: number): void {
+function linger(connection: Connection, request: DiscardableRequest): void {
   if (connection.destroyed) return
+  const left = bytesLeft(request)
   let bytes = 0
   let isOver = false
   function end(): void {
@@ -144,6 +145,8 @@ function linger(connection: Connection, left: number): void {
   })
   connection.once('end', end)
   connection.once('close', end)
+  // The parser may still have data of the packet that it reads.
+  request.once('end', end)
   if (left <= 0) end()
   else connection.resume()
 }
