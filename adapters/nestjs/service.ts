@@ -4,16 +4,16 @@ import { reasonOf, SluiceError } from '../../src/util/errors.ts'
 import { refuse } from '../../src/util/validate.ts'
 import { withChecks } from '../../src/http/checking.ts'
 import { define } from '../../src/limiter/keyers.ts'
-import { LIMITER_OPTIONS, STORE_OPTIONS } from '../../src/limiter/options.ts'
+import { LIMITER_OPTIONS } from '../../src/limiter/options.ts'
 import { limitsOf, type OwnLimits } from './decorators.ts'
 import { currentExchange } from './platform.ts'
 import { type ContextLimiter, createContextLimiter, type RateLimitOptions } from './adapter.ts'
 import { without } from '../../src/http/options.ts'
 
+/** Options of the module's limiter that also apply to the limits of a class or a handler. */
+const KEPT: ReadonlySet<string> = new Set(['store', 'lease', 'receiptFor', 'receiptSecret', 'onSlotLost'])
 /** Options of the module's limiter that do not apply to the limits of a class or a handler. */
-const REPLACED = LIMITER_OPTIONS.filter(
-  (name) => name === 'shared' || !(name === 'onSlotLost' || STORE_OPTIONS.some((each) => each === name)),
-)
+const REPLACED = LIMITER_OPTIONS.filter((name) => !KEPT.has(name))
 
 /** The limiter of a call, and the `cost` of its handler or class. */
 interface Applied {
@@ -105,9 +105,10 @@ export class RateLimitService implements OnModuleInit, OnApplicationBootstrap {
 
   #optionsOf(own: OwnLimits['options'], place: string): RateLimitOptions {
     const { keyer } = this.#options
-    const common = without(this.#options, [...LIMITER_OPTIONS, 'limiter', ...replacedBy(own)])
+    const inherited = without(this.#options, ['limiter', ...replacedBy(own)])
+    const common = without(inherited, LIMITER_OPTIONS)
     if (own.limiter !== undefined) return { ...common, ...own } as RateLimitOptions
-    const stored = { ...without(this.#options, [...REPLACED, 'limiter', ...replacedBy(own)]), name: place }
+    const stored = { ...without(inherited, REPLACED), name: place }
     if (own.rules !== undefined) return { ...stored, ...own } as RateLimitOptions
     if (own.limits !== undefined)
       return { ...stored, ...(keyer !== undefined && { keyer }), ...own } as unknown as RateLimitOptions

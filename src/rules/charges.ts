@@ -18,7 +18,7 @@ import type { LeaseRule } from './document.ts'
 import { chain, type MaybePromise } from '../util/maybe-promise.ts'
 import { refuse, refusePromises } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
-import type { CompiledPolicy, CompiledRules } from './dimensions.ts'
+import { allPolicies, type CompiledPolicy, type CompiledRules } from './dimensions.ts'
 import { type Attributes, Facts, NO_ATTRIBUTES } from './facts.ts'
 import { applyingPolicies, isUnmatched, keyUnder } from './match.ts'
 
@@ -99,8 +99,7 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
 
   /** Returns the policies that have limits and keys. */
   #limiting(): CompiledPolicy[] {
-    const { policies, otherwise } = this.#rules.compiled()
-    return [...policies, ...(otherwise === undefined ? [] : [otherwise])].filter(({ key }) => key !== undefined)
+    return allPolicies(this.#rules.compiled()).filter(({ key }) => key !== undefined)
   }
 
   withPrefix(prefix: string): ChargeSource<Input> {

@@ -72,6 +72,11 @@ export interface CompiledRules {
   readonly limits: LimitReader
 }
 
+/** Returns the policies of a document, with `otherwise` as the last one. */
+export function allPolicies({ policies, otherwise }: CompiledRules): CompiledPolicy[] {
+  return otherwise === undefined ? [...policies] : [...policies, otherwise]
+}
+
 const NOTHING: readonly Cell[] = Object.freeze([])
 
 /** A part whose values are compared as a whole: the method, a header, an attribute. */

@@ -497,7 +497,7 @@ export function perform(store: SyncStore, operation: Operation): Degraded | unde
 export function perform(store: AsyncStore, operation: Operation): Promise<Degraded | undefined>
 export function perform(store: Store, operation: Operation): MaybePromise<Degraded | undefined>
 export function perform(store: Store, operation: Operation): MaybePromise<Degraded | undefined> {
-  if (store.sync) return performAtOnce(store, operation)
+  if (store.sync) return answerOf(store, operation)
   return new Promise((resolve, reject) => {
     start(store, operation, {
       answered: (by) => resolve(by === 'remembered' ? undefined : by),
@@ -536,34 +536,21 @@ export function replyAfter(end: () => void, reply: Reply): Reply {
   }
 }
 
-/** A memory store has these functions, which need no reply, and for a decision no operation: they are faster. */
+/** A memory store has this function, which decides without an operation and a reply: it is faster. */
 export const DIRECT: unique symbol = Symbol.for('sluice.direct')
 
-/** Does what `run` does, and throws the error of the store. */
+/** Decides charges as `run` does, and throws the error of the store. */
 export interface Direct {
   /** The store itself. A wrapper, or a proxy, is another object, so its `run` is used. */
   readonly store: SyncStore
   decide(charges: readonly Charge[], mode: DecisionMode): void
-  perform(operation: Operation): void
-}
-
-function directOf(store: SyncStore): Direct | undefined {
-  const direct = (store as { readonly [DIRECT]?: Direct })[DIRECT]
-  return direct?.store === store ? direct : undefined
 }
 
 /** Decides charges of a store that answers at once. Returns how the store was replaced if it could not decide. Throws its error. */
 export function decideAtOnce(store: SyncStore, charges: readonly Charge[], mode: DecisionMode): Degraded | undefined {
-  const direct = directOf(store)
-  if (direct === undefined) return answerOf(store, { kind: mode, charges, fresh: false })
+  const direct = (store as { readonly [DIRECT]?: Direct })[DIRECT]
+  if (direct?.store !== store) return answerOf(store, { kind: mode, charges, fresh: false })
   direct.decide(charges, mode)
-  return undefined
-}
-
-function performAtOnce(store: SyncStore, operation: Operation): Degraded | undefined {
-  const direct = directOf(store)
-  if (direct === undefined) return answerOf(store, operation)
-  direct.perform(operation)
   return undefined
 }
 

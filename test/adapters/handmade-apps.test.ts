@@ -89,22 +89,22 @@ const adapters: Readonly<Record<string, Start>> = {
 }
 
 describe.each(Object.entries(adapters))('%s', (_name, start) => {
-  test.each(Object.entries(parts))('an app %s is limited as any other', async (_, app) => {
+  test.each(Object.entries(parts))('an app %s is limited like any other', async (_, app) => {
     await warningsOf(async () => expect(await statuses(await start(app, false))).toEqual([200, 200, 429]))
   })
 
-  test('a request without an app is limited as any other', async () => {
+  test('a request without an app is limited like any other', async () => {
     for (const app of [undefined, null, 5, 'app'])
       await warningsOf(async () => expect(await statuses(await start(app, false))).toEqual([200, 200, 429]))
   })
 
-  test('a limit by route in such an app is limited as any other', async () => {
+  test('a limit by route in such an app is limited like any other', async () => {
     for (const app of [undefined, ...Object.values(parts)])
       await warningsOf(async () => expect(await statuses(await start(app, true))).toEqual([200, 200, 429]))
   })
 })
 
-test('a request whose app cannot be read is limited as any other', async () => {
+test('a request whose app cannot be read is limited like any other', async () => {
   const served = onExpress({ get: throws }, forExpress.byIP)
   await warningsOf(async () => expect(await statuses(await served)).toEqual([200, 200, 429]))
 })

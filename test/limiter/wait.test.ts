@@ -74,8 +74,7 @@ describe('wait', () => {
     ['1h', 3_600_000],
     ['60d', 60 * 86_400_000],
   ] as const)('resolves at the retry time, and asks the store twice: %s', async (window, ms) => {
-    // A copy is a wrapper, so that its `run` is used.
-    const store = { ...memoryStore({ clock: Date }) }
+    const store = memoryStore({ clock: Date })
     const run = vi.spyOn(store, 'run')
     const limiter = limiterOf(fixedWindow({ quota: 1, window }), store)
     limiter.consume(key)
@@ -117,7 +116,7 @@ describe('wait', () => {
   })
 
   it('rejects with the error of the store, and rejects no other waiter', async () => {
-    const store = { ...memoryStore({ clock: Date }) }
+    const store = memoryStore({ clock: Date })
     const limiter = limiterOf(perSecond(1), store)
     vi.spyOn(store, 'run').mockImplementationOnce((_operation, reply) => {
       reply.failed(new Error('down'))

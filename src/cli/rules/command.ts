@@ -1,5 +1,5 @@
 import type { ReadOptions } from '../../rules/compile.ts'
-import type { CompiledRules } from '../../rules/dimensions.ts'
+import { allPolicies, type CompiledRules } from '../../rules/dimensions.ts'
 import { mistakesIn, problemText, type RulesProblem } from '../../rules/document.ts'
 import {
   checkedRules,
@@ -255,10 +255,10 @@ async function explainRequest([from]: readonly string[], values: Values): Promis
 
 /** Makes numbers of the attributes that are costs. The words of a command line are texts. */
 function withCosts(
-  { policies, otherwise }: CompiledRules,
+  rules: CompiledRules,
   given: Readonly<Record<string, string>>,
 ): Readonly<Record<string, string | number>> {
-  const costs = new Set([...policies, ...(otherwise === undefined ? [] : [otherwise])].map(({ rule }) => rule.cost))
+  const costs = new Set(allPolicies(rules).map(({ rule }) => rule.cost))
   const isCost = (name: string, value: string): boolean => costs.has(name) && /^\d{1,15}$/.test(value)
   return Object.fromEntries(
     Object.entries(given).map(([name, value]) => [name, isCost(name, value) ? Number(value) : value]),

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { partsOf } from '../../dashboard/counters.ts'
 import { type Limit, windowText } from '../../engine/limit.ts'
-import type { CompiledPolicy, CompiledRules } from '../../rules/dimensions.ts'
+import { allPolicies, type CompiledPolicy, type CompiledRules } from '../../rules/dimensions.ts'
 import type { CompiledOverride } from '../../rules/limits.ts'
 import { shortDuration } from '../../util/duration.ts'
 import { DEFAULT_ALGORITHM } from '../../rules/shapes.ts'
@@ -144,8 +144,8 @@ function difference(
   return effect === undefined || effect === kind ? { kind, ...details } : { kind, effect, ...details }
 }
 
-function byName({ policies, otherwise }: CompiledRules): ReadonlyMap<string, CompiledPolicy> {
-  return new Map([...policies, ...(otherwise === undefined ? [] : [otherwise])].map((each) => [each.rule.name, each]))
+function byName(rules: CompiledRules): ReadonlyMap<string, CompiledPolicy> {
+  return new Map(allPolicies(rules).map((each) => [each.rule.name, each]))
 }
 
 /**

@@ -11,6 +11,7 @@ import { redisStore } from '../../stores/redis/index.ts'
 import { PREFIX } from '../../stores/redis/keys.ts'
 import type { Degraded, Store } from '../../stores/store.ts'
 import { SluiceError } from '../../util/errors.ts'
+import { LONGEST_SOCKET_NAME } from '../../util/socket-name.ts'
 import { command, type Command, Misuse, type ValuesOf } from '../command.ts'
 import { closing, withRedis } from '../connect.ts'
 import { isDatabaseUrl, withStore } from '../databases.ts'
@@ -104,12 +105,9 @@ function addressIn({ port, host, socket }: Values): Address {
   return { host: host ?? '127.0.0.1', port: number }
 }
 
-/** Bytes of the name of a socket file: macOS has room for 104 with the NUL at the end, Linux for 108. Node cuts a longer one off. */
-const LONGEST_NAME = 103
-
 function socketFile(name: string): string {
-  if (name === '' || Buffer.byteLength(name) > LONGEST_NAME)
-    throw new Misuse(`expected --socket with the name of a file, of at most ${LONGEST_NAME} bytes`)
+  if (name === '' || Buffer.byteLength(name) > LONGEST_SOCKET_NAME)
+    throw new Misuse(`expected --socket with the name of a file, of at most ${LONGEST_SOCKET_NAME} bytes`)
   // Node takes a number for a port, at which other machines reach the service.
   return Number(name) >= 0 ? `./${name}` : name
 }

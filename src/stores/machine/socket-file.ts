@@ -15,10 +15,9 @@ import { hostname, tmpdir, userInfo } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 import { messageOf, SluiceError } from '../../util/errors.ts'
 import { sha256 } from '../../util/sha256.ts'
+import { LONGEST_SOCKET_NAME } from '../../util/socket-name.ts'
 import { refuse } from '../../util/validate.ts'
 
-/** The most bytes in the name of a socket file. With the NUL at the end, macOS allows 104 and Linux 108. */
-const LONGEST = 103
 /** Bytes that a private name of a process has in addition. */
 const PRIVATE = 9
 /** Attempts to connect or to bind. Another process may do the same at the same time. */
@@ -53,8 +52,12 @@ export class SocketFile {
   constructor(given: string | undefined) {
     this.path = isWindows ? pipeOf(given) : fileOf(given)
     if (isWindows) return
-    if (Buffer.byteLength(this.path) + PRIVATE > LONGEST)
-      refuse('path', `a name so short that ${this.path} has at most ${LONGEST - PRIVATE} bytes`, given ?? this.path)
+    if (Buffer.byteLength(this.path) + PRIVATE > LONGEST_SOCKET_NAME)
+      refuse(
+        'path',
+        `a name so short that ${this.path} has at most ${LONGEST_SOCKET_NAME - PRIVATE} bytes`,
+        given ?? this.path,
+      )
     this.#checkFolder()
   }
 

@@ -105,7 +105,7 @@ class MemoryStore implements SyncStore {
     this.clock = storeClock(clock === steadyClock ? undefined : clock)
     this.#tables = new Tables(maxKeys, onFull, clock)
     this.place = this.#tables
-    this[DIRECT] = { store: this, decide: this.#decide, perform: (operation) => this.#perform(operation) }
+    this[DIRECT] = { store: this, decide: this.#decide }
   }
 
   readonly run = (operation: Operation, reply: Reply): undefined => {

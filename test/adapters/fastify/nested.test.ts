@@ -132,7 +132,7 @@ describe("onDenied: 'throw'", () => {
   })
 
   test.each(['onRequest', 'preHandler'] as const)(
-    'is sent by Fastify as any other error without an error handler: %s',
+    'is sent by Fastify like any other error without an error handler: %s',
     async (hook) => {
       const app = await limitedApp(times(1, { onDenied: 'throw', hook, unit: 'pages' } as never))
       app.get('/', handler)
