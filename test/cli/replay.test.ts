@@ -2,7 +2,7 @@ import express from 'express'
 import fc from 'fast-check'
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -292,6 +292,16 @@ describe('sluice replay', () => {
     const { out } = await replay('lines.log', '--time', 'time', '--key', 'user', '--limit', 'fixedWindow 1/1m')
     expect(out).toMatch(/^ann\\nbob {2}1,000 +1 +1 at /m)
     expect(out).not.toMatch(/^bob/m)
+  })
+
+  it.each(['--decisions', '--html'])('writes no file that it reads: %s', async (option) => {
+    const lines = burst('192.0.2.1', 0, 2).join('\n')
+    cli.file('read.log', lines)
+    rmSync(join(cli.home, 'read.link'), { force: true })
+    symlinkSync('read.log', join(cli.home, 'read.link'))
+    const { code, error } = await replay('read.log', '--limit', 'fixedWindow 1/1m', option, 'read.link')
+    expect([code, error]).toEqual([2, expect.stringContaining(`${option}: read.link is a file that is read`)])
+    expect(readFileSync(join(cli.home, 'read.log'), 'utf8')).toBe(lines)
   })
 
   it.skipIf(process.platform === 'win32')('fails if not all decisions can be written', async () => {

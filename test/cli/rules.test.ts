@@ -337,7 +337,7 @@ describe('sluice rules history and rollback', () => {
     const place = [server.url, '--name', 'past']
     const push = async (writer: string, text: string): Promise<unknown> =>
       rules('push', cli.file('past.yaml', text), ...place, '--writer', writer)
-    await push('ada', GOOD)
+    await push('ada\nversion 9', GOOD)
     await push('bob', GOOD.replace('quota: 60,', 'quota: 6,').replace('quota: 5,', 'quota: 50,'))
     await push('eve', GOOD.replace('quota: 60,', 'quota: 6,').replace('quota: 5,', 'quota: 50,'))
     expect((await rules('rollback', ...place, '1', '--writer', 'ada')).out).toBe(
@@ -357,7 +357,7 @@ describe('sluice rules history and rollback', () => {
         '  loosened   login, limit login: 5 per 15m, slidingWindowLog → 50 per 15m, slidingWindowLog',
         '  tightened  api, limit api: 60 per 1m → 6 per 1m',
         expect.stringMatching(/^ {2}ends {7}api, key tenant-42/),
-        'version 1, pushed by ada at T',
+        'version 1, pushed by ada\\nversion 9 at T',
         '',
       ],
     ])

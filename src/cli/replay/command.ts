@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, ftruncateSync, openSync, writeFileSync } from 'node:fs'
+import { closeSync, fstatSync, ftruncateSync, openSync, statSync, writeFileSync } from 'node:fs'
 import type { LimitStatus } from '../../stores/store.ts'
 import type { LogEntry, LoggedRequest } from '../logs/request.ts'
 import type { CompiledRules } from '../../rules/dimensions.ts'
@@ -159,6 +159,7 @@ export const replayCommand: Command = command(USAGE, OPTIONS, async (logs, value
 
 async function replayed(paths: readonly string[], values: Values, stdin: Io['stdin']): Promise<Report> {
   refuseTogether(values)
+  refuseOverwriting(paths, values)
   const options = logSettings(values, values.rules !== undefined, stdin)
   const rules = values.rules === undefined ? undefined : await loadRules(values.rules, PLACE, options)
   let replay = replayOf(values, rules, options)
@@ -199,6 +200,20 @@ function refuseTogether({ rules, limit = [], compare, key }: Values): void {
   if ((rules === undefined) === (limit.length === 0)) throw new Misuse('expected --limit or --rules, and not both')
   if (rules !== undefined && (compare || key !== undefined))
     throw new Misuse('expected no --compare and no --key with --rules, which have their own keys')
+}
+
+/** The files that are written must not be files that are read: a log would be lost. */
+function refuseOverwriting(paths: readonly string[], { rules, decisions, html }: Values): void {
+  const read = new Set([...paths, rules ?? ''].flatMap(placeOf))
+  for (const [option, path] of Object.entries({ decisions, html }))
+    if (path !== undefined && placeOf(path).some((each) => read.has(each)))
+      throw new Misuse(`--${option}: ${path} is a file that is read`)
+}
+
+/** Returns where a file is, whatever its name is. Returns nothing for a file that does not exist, a pipe and a device. */
+function placeOf(path: string): string[] {
+  const found = statSync(path, { throwIfNoEntry: false })
+  return found?.isFile() ? [`${found.dev} ${found.ino}`] : []
 }
 
 function replayOf(

@@ -18,7 +18,7 @@ import { command, type Command as CliCommand, Misuse, type ValuesOf } from '../c
 import { clientAddress } from '../../http/keys/address.ts'
 import type { RedisClient } from '../../stores/redis/clients.ts'
 import { PREFIX } from '../../stores/redis/keys.ts'
-import { EXIT, jsonText, type Outcome } from '../print.ts'
+import { EXIT, inOneLine, jsonText, type Outcome } from '../print.ts'
 import { differences, type Effect, EFFECTS, mayHave, printedDifferences } from './diff.ts'
 import { doubtsOf } from './doubts.ts'
 import { historyOf, printedHistory } from './history.ts'
@@ -217,7 +217,11 @@ async function pull([url]: readonly string[], values: Values): Promise<Outcome> 
   const found = await pulled(url!, values)
   if (values.json) return { text: jsonText(found) }
   const when = new Date(found.pushedAt).toISOString()
-  return { text: found.text, isExact: true, note: `version ${found.version}, pushed by ${found.writer} at ${when}\n` }
+  return {
+    text: found.text,
+    isExact: true,
+    note: `version ${found.version}, pushed by ${inOneLine(found.writer)} at ${when}\n`,
+  }
 }
 
 async function history([url]: readonly string[], values: Values): Promise<Outcome> {

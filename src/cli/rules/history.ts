@@ -2,6 +2,7 @@ import type { CompiledRules } from '../../rules/dimensions.ts'
 import type { PulledRules, RulesPush } from '../../rules/redis/stored.ts'
 import { compileText } from '../../rules/text.ts'
 import { messageOf } from '../../util/errors.ts'
+import { inOneLine } from '../print.ts'
 import { type Difference, differences, printedDifferences } from './diff.ts'
 
 interface HistoryEntry extends RulesPush {
@@ -38,7 +39,7 @@ export function printedHistory(history: readonly HistoryEntry[]): string {
 
 function printedEntry({ version, writer, pushedAt, restores, differences: found, failure }: HistoryEntry): string {
   const restored = restores === undefined ? '' : `, restores version ${restores}`
-  const head = `version ${version}, pushed by ${writer} at ${new Date(pushedAt).toISOString()}${restored}\n`
+  const head = `version ${version}, pushed by ${inOneLine(writer)} at ${new Date(pushedAt).toISOString()}${restored}\n`
   if (failure !== undefined) return `${head}  cannot be compared: ${failure.split('\n').slice(0, 2).join(' ')}\n`
   if (found === undefined) return head
   const lines = printedDifferences(found.slice(0, MOST_LINES)).trimEnd().split('\n')
