@@ -35,18 +35,16 @@ export class Tally {
     return Math.max(0, this.said) + this.#held
   }
 
-  /**
-   * Updates `said` from the answer to a request that has charged units. If nothing remains, a settlement may have passed the limit, and a refund gives
-   * nothing back that can be used.
-   */
+  /** Updates `said` from the answer to a request that has charged units. */
   learn(request: number, remaining: number, charged: number): void {
     if (this.#sent.length > 0) this.#sent = this.#sent.filter((each) => each.request > request)
     if (request > this.#latest) {
       this.#latest = request
+      // Below 0, a refund gives nothing back that can be used.
       this.said = remaining > 0 ? remaining : Math.min(this.said, 0)
     } else {
       const sent = this.#sent.reduce((sum, { units }) => sum + units, 0)
-      this.said = Math.min(this.said - charged, remaining > 0 ? remaining + sent : Math.min(sent, 0))
+      this.said = Math.min(this.said - charged, remaining + sent)
     }
   }
 

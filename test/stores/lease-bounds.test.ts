@@ -117,23 +117,6 @@ describe('a lease', () => {
         {},
       ],
     ],
-    [
-      'units that it gives back while a settlement of another process is beyond the limit',
-      { quota: 136, share: 0.1, from: 1, trips: [5000, 20_000] as const },
-      [
-        {},
-        { process: 2, times: 25 },
-        {},
-        { cost: 50 },
-        { times: 10, after: 20_000 },
-        { kind: 'settle' as const, cost: 50 },
-        { after: 5000 },
-        {},
-        { times: 10, after: 5000 },
-        { process: 2, cost: 3 },
-        {},
-      ],
-    ],
   ])('does not report %s', async (_, { quota, ...settings }, steps) => {
     const one = slidingWindowCounter({ quota, window: 1000, name: 'one' })
     const trace: Trace = {

@@ -246,6 +246,10 @@ class Place {
   readonly heard: Map<Process, Heard> = new Map()
   locks: Lock[] = []
   mirror: Subject | undefined
+  /** The tick of the latest reset. */
+  resetAt = -Infinity
+  /** True once a settlement has left nothing: a refund may give nothing back then. */
+  isOver = false
   charged = 0
   refunded = 0
   used = 0
@@ -257,6 +261,11 @@ class Place {
     this.capacity = policy.compiled.capacity
     this.micros = policy.compiled.micros
     if (isWhole && hasWindows(policy.limit)) this.mirror = new Subject(policy.limit)
+  }
+
+  /** Adds units to the mirror. A charge from before a reset is not refunded. */
+  adjustMirror(now: number, at: number, units: number): void {
+    if (units > 0 || at > this.resetAt) this.mirror?.adjust(Math.floor(now / this.micros), at, units)
   }
 
   /** Notes units that another process, or a refund, has brought back. */
@@ -775,7 +784,7 @@ export class LeaseWorld {
       const place = this.#place(charge)
       place.refunded += charge.charged
       place.cameBack(this.time.now, charge.charged)
-      place.mirror?.adjust(Math.floor(this.time.now / place.micros), charge.at, -charge.charged)
+      place.adjustMirror(this.time.now, charge.at, -charge.charged)
       this.#returned(place, charge, charge.charged, process)
     }
   }
@@ -786,6 +795,7 @@ export class LeaseWorld {
       for (const [name, place] of this.#places)
         if (name.startsWith(`${operation.limiter} `) && name.endsWith(` ${operation.key}`)) {
           if (place.mirror !== undefined) place.mirror = new Subject(place.limit)
+          place.resetAt = Math.floor(this.time.now / place.micros)
           place.locks = []
         }
     } else if (operation.kind === 'consume') {
@@ -794,7 +804,8 @@ export class LeaseWorld {
       for (const [i, charge] of operation.charges.entries()) {
         const units = operation.units[i]!
         const place = this.#place(charge)
-        place.mirror?.adjust(Math.floor(this.time.now / place.micros), charge.at, units)
+        place.adjustMirror(this.time.now, charge.at, units)
+        if (this.checksRemaining && units > 0 && this.#inStore(charge).remaining === 0) place.isOver = true
         const settled = this.#settled.get(operation.charges)
         const time = this.time.now
         if (units > 0) place.added.push({ process, time, units, settled: settled?.order ?? -1 })
@@ -880,6 +891,13 @@ export class LeaseWorld {
     }
   }
 
+  /** Returns what the store knows of the key of a charge. */
+  #inStore({ policy, key }: Charge): Charge {
+    const peeked = new Charge({ ...policy, store: this.server, cache: undefined }, key, 0)
+    void perform(this.server, { kind: 'peek', charges: [peeked], fresh: false })
+    return peeked
+  }
+
   /** A report is at most what remains: in the store, in leases of the process, and in what it cannot know of yet. It rises only by what came back. */
   #checkRemaining(process: Process, charge: Charge, report: number, order: number): void {
     const place = this.#place(charge)
@@ -887,8 +905,7 @@ export class LeaseWorld {
     if (heard === undefined || charge.lockedFor > 0 || !LEASED.includes(place.limit.algorithm)) return
     const { now } = this.time
     const { capacity } = charge.policy.compiled
-    const inStore = new Charge({ ...charge.policy, store: this.server, cache: undefined }, charge.key, 0)
-    void perform(this.server, { kind: 'peek', charges: [inStore], fresh: false })
+    const inStore = this.#inStore(charge)
     if (inStore.lockedFor > 0) return
     // A full bucket with `initial` is forgotten, and begins anew.
     if (inStore.remaining === Number(place.limit['initial'] ?? -1)) return
@@ -900,6 +917,8 @@ export class LeaseWorld {
     let truth = inStore.remaining + held
     for (const { process: by, time, units, settled } of place.added)
       if ((by !== process && time >= heard.at) || (by === process && settled > order)) truth += units
+    if (place.isOver)
+      for (const { time, units, but } of place.back) if (time >= heard.at && but === process) truth += units
     this.counts.reports++
     if (report > Math.min(truth, capacity)) throw new Error(`${report} are reported, and ${truth} remain`)
     let most = heard.remaining - (charge.charged > 0 ? charge.cost : 0) + heard.back
