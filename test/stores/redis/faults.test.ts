@@ -5,6 +5,7 @@ import { Cluster, type Redis } from 'ioredis'
 import { createCluster } from 'redis'
 import { afterAll, describe, expect, it } from 'vitest'
 import {
+  concurrent,
   createLimiter,
   gcra,
   type Limit,
@@ -102,6 +103,18 @@ describe('a user with few rights', () => {
     await limiterOn(client, gcra({ quota: 3, window: '1m', name: 'l' })).consume('k')
     await limiter.reset('k')
     expect(await left(limiter, 'k')).toEqual([3, 3])
+  })
+
+  it('can renew, settle and release by a receipt with exactly these commands', async () => {
+    const limits = [gcra({ quota: 9, window: '1d' }), concurrent({ quota: 3, name: 'c', expiresAfter: '1m' })]
+    const limiter = limiterOn(await setup(COMMANDS), limits)
+    const receipt = limiter.receipt(await limiter.consume('k', { cost: 2 }))
+    expect(await limiter.renew(receipt)).toBe(true)
+    await limiter.settle(receipt, 1)
+    await limiter.settle(receipt, 2)
+    expect(await left(limiter, 'k')).toEqual([8, 1])
+    await limiter.release(receipt)
+    expect(await left(limiter, 'k')).toEqual([8, 3])
   })
 
   it('gets an error that names the missing command, before and at the first decision', async () => {

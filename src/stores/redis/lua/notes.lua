@@ -1,9 +1,15 @@
 -- Notes of receipts: the counterpart of `stores/note.ts`. A note has its own hash. The hash has the time until which it is kept, what was done, and the
 -- ticks to which renewals have moved slots, by keys and names of limits.
 
-local function readNote(key)
-  local fields, note = call('HGETALL', key), {}
-  for i = 1, #fields, 2 do note[fields[i]] = fields[i + 1] end
+local function placeOf(attempt, first)
+  return 'at ' .. keys[first + attempt.key] .. '\n' .. attempt.name
+end
+
+-- Reads what the present transaction needs of a note.
+local function readNote(key, first)
+  local fields, note = { 'until', 'settled', 'released' }, {}
+  for i = 1, total do fields[i + 3] = placeOf(attempts[i], first) end
+  for i, value in ipairs(call('HMGET', key, unpack(fields))) do note[fields[i]] = value end
   if not note['until'] or note['until'] + 0 > now then return note end
   call('DEL', key)
   return {}
@@ -14,10 +20,6 @@ local function writeNote(key, note, set, kept)
   set[#set + 1], set[#set + 2] = 'until', format('%.0f', ending)
   inSlices('HSET', key, set)
   prolong(key, (ending - now) / 1000000 + 2 * slack)
-end
-
-local function placeOf(attempt, first)
-  return 'at ' .. keys[first + attempt.key] .. '\n' .. attempt.name
 end
 
 -- Reduces the arguments to the parts that were not done before, with the present ticks of the slots.
@@ -43,7 +45,7 @@ local function changeOnce(first, place)
   local asked = place + 2 * total
   local isOver, kept, uses = now >= args[asked] + 0, args[asked + 1] + 0, args[asked + 2] + 0
   local key, renews = keys[first + width + 1], plan.mode == 'renew'
-  local note = readNote(key)
+  local note = readNote(key, first)
   local settles = uses % 2 == 1 and not (isOver or note.settled)
   local changesSlots = (renews or uses >= 2) and not (isOver or note.released)
   local isRepeated = (uses % 2 == 1 and not settles or renews and not changesSlots) and 1 or 0
