@@ -39,7 +39,13 @@ export interface IoredisLike extends IoredisNode {
   /** True for a cluster. */
   readonly isCluster?: boolean
   /** Its option `keyPrefix` is respected. With `sentinels` it can connect to another server. */
-  readonly options?: { readonly keyPrefix?: string | undefined; readonly sentinels?: unknown }
+  readonly options?: {
+    readonly keyPrefix?: string | undefined
+    readonly sentinels?: unknown
+    readonly enableAutoPipelining?: boolean | undefined
+  }
+  /** Makes a pipeline. A cluster with auto-pipelining needs it. */
+  pipeline?(): unknown
   /** Sends `EVALSHA`. */
   evalsha(sha: string, keys: number, ...rest: string[]): Promise<unknown>
   /** Sends `EVAL`. */
@@ -146,21 +152,43 @@ export function serverOf(client: ScriptClient, key: string): string {
 }
 
 function ioredisClient(client: IoredisLike, cluster: boolean = client.isCluster === true): ScriptClient {
+  // Auto-pipelining of ioredis 5 and iovalkey takes the slot of a script from its hash, so scripts of several servers share a pipeline, which fails.
+  const commands = client.isCluster === true && client.options?.enableAutoPipelining ? ownPipelines(client) : client
   return {
     cluster,
     keyPrefix: client.options?.keyPrefix ?? '',
     nodeOf: (slot) => (client.slots as readonly (readonly string[])[] | undefined)?.[slot]?.[0],
-    evalsha: (sha, keys, args) => client.evalsha(sha, keys.length, ...keys, ...args),
-    eval: (text, keys, args) => client.eval(text, keys.length, ...keys, ...args),
-    functions: client.fcall && client.call && ioredisFunctions(client),
+    evalsha: (sha, keys, args) => commands.evalsha(sha, keys.length, ...keys, ...args),
+    eval: (text, keys, args) => commands.eval(text, keys.length, ...keys, ...args),
+    functions: client.fcall && client.call && ioredisFunctions(client, commands),
     sendsText: false,
     lookAgain: ioredisLookAgain(client),
   }
 }
 
-function ioredisFunctions(client: IoredisLike): FunctionClient {
+type Commands = Pick<IoredisLike, 'evalsha' | 'eval' | 'fcall'>
+
+/** Sends each command in a pipeline of its own. */
+function ownPipelines(client: IoredisLike): Commands {
+  type Pipeline = Record<
+    keyof Commands,
+    (...words: readonly unknown[]) => { exec(): Promise<[[Error | null, unknown]]> }
+  >
+  const send = async (command: keyof Commands, ...words: readonly unknown[]): Promise<unknown> => {
+    const [[error, reply]] = await (client.pipeline!() as Pipeline)[command](...words).exec()
+    if (error) throw error
+    return reply
+  }
   return {
-    call: (name, keys, args) => client.fcall!(name, keys.length, ...keys, ...args),
+    evalsha: (...words) => send('evalsha', ...words),
+    eval: (...words) => send('eval', ...words),
+    fcall: (...words) => send('fcall', ...words),
+  }
+}
+
+function ioredisFunctions(client: IoredisLike, commands: Commands): FunctionClient {
+  return {
+    call: (name, keys, args) => commands.fcall!(name, keys.length, ...keys, ...args),
     load: (text) => (client.nodes?.('master') ?? [client]).map(async (node) => node.call!('FUNCTION', 'LOAD', text)),
   }
 }

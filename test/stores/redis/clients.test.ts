@@ -1,3 +1,6 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { Cluster } from 'ioredis'
+import { Cluster as Iovalkey } from 'iovalkey'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {
   createLimiter,
@@ -13,6 +16,7 @@ import {
 } from '../../../src/index.ts'
 import { type RedisClient, redisStore } from '../../../src/stores/redis/index.ts'
 import { virtualClock } from '../../../src/testing.ts'
+import { afterTest } from '../../support/after-test.ts'
 import { names } from '../../support/harness.ts'
 import { type Connected, singleFamilies } from '../../support/redis-clients.ts'
 import { type RedisCluster, startCluster } from '../../support/redis-cluster.ts'
@@ -100,6 +104,26 @@ describe.each(singleFamilies)('$name', ({ single, cluster: connectCluster }) => 
       expect(await left(wide, 'e')).toEqual([10])
     })
   })
+})
+
+it.each([
+  ['ioredis', Cluster],
+  ['iovalkey', Iovalkey],
+])('auto-pipelining of a cluster of %s does not mix the keys of several servers', async (_, Client) => {
+  const client = new Client([{ host: '127.0.0.1', port: cluster.nodes[0]!.port }], { enableAutoPipelining: true })
+  afterTest(() => client.disconnect())
+  const limiter = limiterOf(`clients-${runs++}`, gcra({ quota: 2, window: '1d' }), redisStore(client))
+  // The first decisions are made by scripts, later ones by functions.
+  for (const remaining of [1, 0]) {
+    const decisions = await Promise.all(Array.from({ length: 100 }, (__, i) => limiter.consume(`k${i}`)))
+    expect(decisions.every((each) => each.remaining === remaining)).toBe(true)
+    await pause(100)
+  }
+  await client.set('sluice:text:k', 'a string')
+  const text = limiterOf('text', gcra({ quota: 2, window: '1d' }), redisStore(client))
+  await expect(text.consume('k')).rejects.toMatchObject({ code: 'STORE_REJECTED' })
+  client.disconnect()
+  await expect(limiter.consume('k')).rejects.toMatchObject({ code: 'STORE_FAILED' })
 })
 
 it('what is no client is refused', () => {
