@@ -211,6 +211,20 @@ it.each([
   expect(failure(new Error(message)).message).toContain(advice)
 })
 
+it.each(['functions', 'scripts'])(
+  'a replica refuses a whole call of %s, so that the client may connect again',
+  async (kind) => {
+    const { port } = await server('--replicaof', '127.0.0.1', String(await freePort()))
+    const seen: string[] = []
+    const client = connect(port, { reconnectOnError: ({ message }: Error) => seen.push(message) && false })
+    if (kind === 'scripts') Object.assign(client, { fcall: undefined })
+    const limiter = limiterBy(client, gcra({ quota: 2, window: '1d' }))
+    expect((await limiter.peek('k')).allowed).toBe(true)
+    expect((await failureOf(limiter.consume('k'))).message).toContain('Connect to the primary (READONLY')
+    expect(seen.filter((each) => each.startsWith('READONLY'))).not.toEqual([])
+  },
+)
+
 const MEANINGS = {
   // The request was wrong.
   STORE_REJECTED: [

@@ -109,10 +109,9 @@ local function placeOfCurrent()
   return 0
 end
 
--- Replies with an error. An error of Redis begins with a code in capitals, or before Redis 7 with '@' and a line. Any other error comes from the
--- running algorithm. It is replied with the place of its charge, and without names: names of users must not look like errors of Redis.
-local function replyFailure(failure)
-  local words = tostring(type(failure) == 'table' and failure.err or failure)
+-- Replies with an error. An error of Redis begins with a code in capitals, or before Redis 7 with '@', a line and a minus. Any other error comes from
+-- the running algorithm. It is replied with the place of its charge, and without names: names of users must not look like errors of Redis.
+local function replyFailure(words)
   if not find(words, '^@') and not find(words, '^%u[%u_]+%f[^%u_]') then
     words = '#' .. placeOfCurrent() .. ' ' .. words
   end
@@ -148,6 +147,10 @@ local function decide(callKeys, callArgs)
   while true do
     local done, failure = pcall(work)
     if done then return endReply(lastReplied) end
-    replyFailure(failure)
+    local words = tostring(type(failure) == 'table' and failure.err or failure)
+    -- A replica refuses the whole call, so that the client sees this error and can connect again (`reconnectOnError`).
+    local refusal = match(words, '^READONLY.*') or match(words, '^@.-%-(READONLY.*)')
+    if refusal then return { err = refusal } end
+    replyFailure(words)
   end
 end
