@@ -6,7 +6,7 @@ import { kindName } from './keys.ts'
 export const RIGHTS = '+evalsha +eval +time +hget +hmget +hset +hdel +hkeys +del +pttl +pexpire'
 
 /** Messages with which the server refuses a user. A retry does not help. */
-const REFUSED = /\bNOPERM\b|\bPermissionDenied\b|can't run this command|\bNOAUTH\b|\bWRONGPASS\b/
+const REFUSED = /\bNOPERM\b|\bPermissionDenied\b|can't run this command|\bACL failure\b|\bNOAUTH\b|\bWRONGPASS\b/
 
 /** Messages with which Redis refuses a call, as servers and valkey-glide write them, and the remedy for each. */
 const ADVICE: readonly (readonly [RegExp, string])[] = [

@@ -257,6 +257,9 @@ const MEANINGS = {
     'WRONGPASS invalid username-password pair or user is disabled.',
     'NOPERM User limiter has no permissions',
     'PermissionDenied: User limiter has no permissions',
+    "ERR The user executing the script can't run this command or subcommand",
+    // From Redis 7.2 on, and in Valkey.
+    "ERR ACL failure in script: User limiter has no permissions to run the 'hset' command",
   ],
 }
 
