@@ -97,8 +97,8 @@ interface Statements extends Session<Found> {
   run(statements: readonly string[]): Promise<readonly Found[]>
 }
 
-/** Errors after which the server has changed nothing: deadlocks, and a transaction that was open in a connection of the pool. */
-const UNDONE: ReadonlySet<unknown> = new Set([1213, 1568])
+/** Errors after which the server has changed nothing: deadlocks, conflicts of two nodes, and a transaction that was open in a connection of the pool. */
+const UNDONE: ReadonlySet<unknown> = new Set([1213, 1568, 3101])
 /** Errors: time-outs of locks and of statements, and `NOWAIT`. */
 const LOCKED: ReadonlySet<unknown> = new Set([1205, 1969, 3024, 3572])
 /** Errors: the server stops, has ended the connection or the statement, or does not accept writes. */

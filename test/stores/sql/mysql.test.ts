@@ -216,6 +216,17 @@ describe('a transaction that waits for locks', () => {
     expect(await decision).toMatchObject({ allowed: true, remaining: 98 })
   })
 
+  it('is repeated after a conflict with another node of a cluster, which MySQL reports by COMMIT', async () => {
+    const here = await world()
+    await limiterOn(here).consume('ann')
+    let conflicts = 0
+    const pool = watched(here.pool, (sql) =>
+      sql.startsWith('COMMIT AND NO') && conflicts++ === 0 ? "SIGNAL SQLSTATE '40000' SET MYSQL_ERRNO = 3101" : sql,
+    )
+    expect(await limiterOn({ ...here, pool }).consume('ann')).toMatchObject({ allowed: true, remaining: 98 })
+    expect(conflicts).toBe(2)
+  })
+
   it('is given up after so many attempts', async () => {
     const here = await world()
     await limiterOn(here).consume('ann')
