@@ -108,8 +108,8 @@ type StoredRow = RowWrite & { readonly row: Uint8Array }
 
 /** Other isolation levels fail instead of waiting for a lock. The level is explicit because a role can have another default, or be read-only. */
 const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE'
-/** Errors after which the server has changed nothing: serialization failures and deadlocks. */
-const REPEATABLE = new Set(['40001', '40P01'])
+/** Errors after which the server has changed nothing: serialization failures, deadlocks, and a transaction that was open in a connection of the pool. */
+const REPEATABLE = new Set(['40001', '40P01', '25001', '25P02'])
 /** Errors after which the connection cannot be used, or whose server does not accept writes. */
 const BROKEN = /^(?:08|0A|25|57P|F0|XX)/
 /** The error of `lock_timeout`. */

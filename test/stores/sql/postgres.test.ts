@@ -302,6 +302,18 @@ describe('postgresStore', { timeout: 60_000 }, () => {
     }, 10_000)
   })
 
+  it.each(QUICK)('takes another connection if the application has left a transaction open in this one', async () => {
+    const { pool, table } = await world({ max: 1 })
+    const limiter = limiterOn(postgresStore(pool, { table, timeout: '5s' }))
+    for (const [i, begin] of ['BEGIN', 'BEGIN ISOLATION LEVEL SERIALIZABLE'].entries()) {
+      const client = await pool.connect()
+      await client.query(begin)
+      await client.query(i === 0 ? 'SELECT 1 / 0' : 'SELECT 1').catch(() => undefined)
+      client.release()
+      expect(await limiter.consume('k')).toMatchObject({ remaining: 99 - i })
+    }
+  })
+
   it.each(QUICK)('leaves the settings of a connection as they were', async () => {
     const { pool, table } = await world({ max: 1 })
     const shown = async (): Promise<unknown> =>
