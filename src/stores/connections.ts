@@ -86,7 +86,7 @@ export class Connections<Connection> {
   }
 
   give(connection: Connection, isBroken: boolean): void {
-    if (this.#most === 0) this.#pool.putBack(connection, isBroken)
+    if (!this.#listeners.has(connection)) this.#pool.putBack(connection, isBroken)
     else if (isBroken || this.#pool.isEnding) void this.#putBack(connection, isBroken)
     else this.#offer(connection)
   }

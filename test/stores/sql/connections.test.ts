@@ -188,6 +188,18 @@ it('a pool that is full for a short time is nothing to warn about', async () => 
   expect(warnings).toEqual([])
 })
 
+it('a connection that was taken before a store of the pool keeps connections goes back to the pool', async () => {
+  const none = async (): Promise<void> => undefined
+  const back: object[] = []
+  const pool = { size: 10, isEnding: false, take: async () => ({}), putBack: (each: object) => void back.push(each) }
+  const make = (): typeof pool & { keep: typeof none; leave: typeof none } => ({ ...pool, keep: none, leave: none })
+  const connections = connectionsOf(pool, make, 0)
+  const early = await connections.take(() => false)
+  connectionsOf(pool, make, 2)
+  connections.give(early, false)
+  expect(back).toEqual([early])
+})
+
 describe('a pool of postgresStore', { timeout: 30_000 }, () => {
   it('comes from a connectionString, and ends with the store', async () => {
     const table = tableName()
