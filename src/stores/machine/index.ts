@@ -337,7 +337,8 @@ class MachineStore implements AsyncStore, Listener {
   async #inherit(file: unknown): Promise<void> {
     const heritage = this.#heritage
     if (heritage?.isComplete !== true || this.#closing !== undefined) return
-    const server = await this.#file.replace(String(file))
+    // The server keeps its counts if this fails, for example because this process may open no more files. It asks the next process.
+    const server = await this.#file.replace(String(file)).catch(() => undefined)
     if (server === undefined) return
     this.#connection?.send('taken', 0, true)
     this.#connection?.flush()

@@ -130,6 +130,20 @@ describe('close', () => {
     expect((await limiter.peek('ann', { cost: 0 })).limits[0]!.used).toBe(decided)
   })
 
+  it('offers the counts to the next process if one cannot take them, which asks that one from then on', async () => {
+    const first = await opened()
+    const second = await opened()
+    const third = await opened()
+    await limiterOn(first).consume('ann')
+    // The process may open no more files.
+    const replace = vi.spyOn(SocketFile.prototype, 'replace').mockRejectedValueOnce(new Error('EMFILE'))
+    await first.close()
+    expect(replace).toHaveBeenCalledTimes(2)
+    expect((await limiterOn(second).consume('ann')).remaining).toBe(3)
+    expect((await limiterOn(third).consume('ann')).remaining).toBe(2)
+    expect(warnings.codes).toEqual([])
+  })
+
   it('rejects decisions from then on, and leaves no file', async () => {
     const store = await opened()
     const limiter = limiterOn(store)
