@@ -147,6 +147,8 @@ class MachineStore implements AsyncStore, Listener {
   #heritage: Restoring | undefined
   /** Resolves when this process counts, or is connected to the process that counts. */
   #meeting: Promise<void>
+  /** The most milliseconds before the next attempt to connect or to bind. It grows until a server greets this process. */
+  #pause = 0
   #wake: () => void = () => undefined
   readonly #asks = new Map<number, Ask>()
   #lastAsk = 0
@@ -208,7 +210,10 @@ class MachineStore implements AsyncStore, Listener {
 
   /** Connects to the process that counts. If there is none, this process counts. */
   async #meet(): Promise<void> {
-    for (let pause = PAUSE; this.#closing === undefined && this.#serving === undefined; pause *= 2) {
+    for (;;) {
+      if (this.#pause > 0) await this.#rest()
+      if (this.#closing !== undefined || this.#serving !== undefined) return
+      this.#pause = Math.min(2 * this.#pause || PAUSE, LONGEST_PAUSE)
       try {
         const met = await this.#file.meet()
         if ('socket' in met) this.#connect(met.socket)
@@ -219,11 +224,14 @@ class MachineStore implements AsyncStore, Listener {
         // This error lasts until the folder is changed.
         if (error instanceof SluiceError && error.code === 'STORE_SETUP') this.#rejectAll(() => true, error)
       }
-      await new Promise<void>((wake) => {
-        this.#wake = wake
-        background(Math.random() * Math.min(pause, LONGEST_PAUSE), wake)
-      })
     }
+  }
+
+  #rest(): Promise<void> {
+    return new Promise((wake) => {
+      this.#wake = wake
+      background(Math.random() * this.#pause, wake)
+    })
   }
 
   #meetAgain(): void {
@@ -321,6 +329,7 @@ class MachineStore implements AsyncStore, Listener {
 
   #greeted(): void {
     this.#isGreeted = this.#wasServed = true
+    this.#pause = 0
     for (const [id, ask] of this.#asks) this.#sendAsk(id, ask)
   }
 

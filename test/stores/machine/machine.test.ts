@@ -453,6 +453,22 @@ describe('a hostile process', () => {
     expect((await limiterOn(store).consume('ann')).remaining).toBe(4)
   })
 
+  it('that ends each connection at once is not asked more than a few times a second', async () => {
+    let connections = 0
+    const server = createServer((socket) => {
+      connections++
+      socket.destroy()
+    })
+    server.listen(new SocketFile(join(folder, 'l')).path)
+    await once(server, 'listening')
+    const store = machineStore({ path: join(folder, 'l') })
+    await pause(1000)
+    expect(connections).toBeGreaterThan(1)
+    expect(connections).toBeLessThan(50)
+    server.close()
+    await store.close()
+  })
+
   it('in place of the process that counts makes decisions fail, with a bound', async () => {
     const { path } = new SocketFile(join(folder, 'l'))
     const peers: Socket[] = []
