@@ -193,6 +193,18 @@ describe('snapshot', () => {
     await vi.waitFor(() => expect(readFileSync(snapshot, 'utf8')).toContain('"ann"'), 2000)
   })
 
+  it('has the counts that another process has handed over before this one waits for the next', async () => {
+    const snapshot = join(folder, 'limits.json')
+    const first = await opened({ snapshot })
+    const second = await opened({ snapshot })
+    await limiterOn(first).consume('ann')
+    await first.close()
+    const closing = second.close()
+    // PM2 kills a process 1.6 seconds after its signal.
+    await vi.waitFor(() => expect(readFileSync(snapshot, 'utf8')).toContain('"ann"'), 1000)
+    await closing
+  })
+
   it.each([
     ['is no JSON', 'limits'],
     ['is of another version', '[["sluice",2],["end"]]\n'],
