@@ -1,6 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { open, rename } from 'node:fs/promises'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { bringAll } from '../../engine/all-algorithms.ts'
 import type { CompiledLimit } from '../../engine/compiled-limit.ts'
 import { decodeRow, encodeRow } from '../../engine/codec.ts'
 import { Row } from '../../engine/row.ts'
@@ -96,6 +97,8 @@ export class Restoring {
 
   constructor(memory: SyncStore) {
     this.memory = memory
+    // Other processes may use algorithms that this process does not use itself.
+    bringAll()
   }
 
   /** Adds a list of records. Throws for anything else, and for records of another version. */

@@ -104,6 +104,14 @@ describe('when the process that counts', () => {
     expect(await second.warningCodes()).toEqual(['SLUICE_COUNTS_LOST'])
   })
 
+  it('closes its store, a process that has no limits yet has its counts', async () => {
+    const [first, second] = (await opened(2, { quota: 300 })) as [MachineProcess, MachineProcess]
+    expect((await first.take(50)).admitted).toBe(50)
+    await first.ask('close')
+    expect((await second.take(300)).admitted).toBe(250)
+    expect(await second.warningCodes()).toEqual([])
+  })
+
   it('is killed, another one counts within a second, and one warning says that counts are lost', async () => {
     const [server, ...others] = await opened(4, { quota: 10 })
     await server!.take(10)
