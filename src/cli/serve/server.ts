@@ -16,6 +16,8 @@ const HEADERS_MS = 5000
  * request while the server closes the connection.
  */
 const IDLE_MS = 75_000
+/** The most bytes of the headers of a request. By default, nginx and Envoy accept up to 32 and 60 kB from a client, and pass them on. */
+const MOST_HEADERS = 65_536
 /** The largest number of connections. Each may have a body of 64 kB in memory. */
 const MOST_CONNECTIONS = 4096
 /** The longest time for open requests after a signal, in milliseconds. */
@@ -27,6 +29,7 @@ export function serverOf(service: Service): Server {
     headersTimeout: HEADERS_MS,
     keepAliveTimeout: IDLE_MS,
     connectionsCheckingInterval: 1000,
+    maxHeaderSize: MOST_HEADERS,
   }
   const server = createServer(settings, (request, response) => {
     answer(request, response).catch(() => response.destroy())

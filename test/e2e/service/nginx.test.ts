@@ -1,5 +1,6 @@
 // Runs the configuration of docs/guides/nginx.md in a real nginx, in front of an application and next to `sluice serve`.
 import type { IncomingMessage } from 'node:http'
+import { connect } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { CommandLine } from '../../support/command-line.ts'
 import { ask, type Reply, serve, type Served } from '../../support/http.ts'
@@ -72,6 +73,20 @@ const withToken = (code: string): string =>
     `proxy_set_header Authorization 'Bearer ${TOKEN}';\n    proxy_set_header X-Real-IP`,
   )
 
+/** Admits requests when the service does not answer. */
+const admitting = (code: string): string =>
+  code.replace('error_page 403', `${errorPage!.trim()}\n    error_page 403`).replace(/\}\s*$/, `${open!}\n}`)
+
+/** Sends bytes, and returns the whole answer. */
+async function answerTo(url: string, bytes: string): Promise<string> {
+  const { port } = new URL(url)
+  const socket = connect(Number(port), '127.0.0.1').setEncoding('utf8')
+  socket.write(bytes)
+  let answer = ''
+  for await (const chunk of socket) answer += String(chunk)
+  return answer
+}
+
 async function statuses(asks: readonly (() => Promise<Reply>)[]): Promise<number[]> {
   const found: number[] = []
   for (const each of asks) found.push((await each()).status)
@@ -134,9 +149,18 @@ describe('auth_request of nginx', () => {
       const at = await nginx(serving, (code) => code.replace(`proxy_set_header ${header};`, ''))
       expect([header, (await ask(at, '/api/a')).status]).toEqual([header, 500])
     }
-    const admitting = (code: string): string =>
-      code.replace('error_page 403', `${errorPage!.trim()}\n    error_page 403`).replace(/\}\s*$/, `${open!}\n}`)
     const at = await nginx(nobody, admitting)
     expect([(await ask(at, '/api/a')).status, reached]).toEqual([200, ['GET /api/a ']])
+  })
+
+  it('counts a request with 30 kB of headers, and never passes on one that the service refuses', async () => {
+    const at = await nginx(hostOf(await startServe(program, ['rules.json', '--port', '0'])), admitting)
+    const most = Object.fromEntries(['X-A', 'X-B', 'X-C', 'X-D'].map((name) => [name, name.repeat(2500)]))
+    const get = (): Promise<Reply> => ask(at, '/api/a', { headers: most })
+    // The application refuses more than 16 kB.
+    expect(await statuses([get, get, get])).toEqual([431, 431, 429])
+    expect(
+      await answerTo(at.url, 'GET /api/a HTTP/1.1\r\nHost: h\r\nX-A: \u0001\r\nConnection: close\r\n\r\n'),
+    ).toMatch(/^HTTP\/1.1 400[\s\S]+nginx/)
   })
 })
