@@ -58,7 +58,7 @@ const LONGEST = 4 * 2 ** 20
 /** The memory of a line in addition to its characters, counted as characters. */
 const LINE_SIZE = 64
 
-/** The largest number of open choices that are remembered. */
+/** The largest number of choices that are remembered. */
 const MOST_CHOICES = 1000
 
 /** Members of an event with words of the API, not words of the model. */
@@ -71,8 +71,8 @@ class Meter implements UsageMeter {
   #isReported = false
   /** The tokens that were seen. This may be a fraction. */
   #seen = 0
-  /** The numbers of the choices that have begun and not ended. */
-  readonly #open = new Set<number | undefined>()
+  /** The choices that have begun, by their numbers: true for one that has not ended. */
+  readonly #choices = new Map<number | undefined, boolean>()
   #format: 'json' | 'events' | undefined
   /** The data of the event that has not ended yet. */
   #event = ''
@@ -204,13 +204,17 @@ class Meter implements UsageMeter {
     this.#see(wordTokens(delta) + wordTokens(block) + wordTokens(content) + wordTokens(output))
     // This event has the name of a function. Its arguments follow.
     if (type === 'response.output_item.added') this.#see(wordTokens(membersOf(event.item).name))
-    this.#isReported = report(this.#reported, event, this.#open.size > 0) ?? this.#isReported
+    const isOpen = [...this.#choices.values()].includes(true)
+    this.#isReported = report(this.#reported, event, isOpen) ?? this.#isReported
   }
 
   #takeChoice({ index, delta, message, text, finish_reason: reason }: Json): void {
-    this.#see(wordTokens(delta ?? message ?? text))
-    if (typeof reason === 'string') this.#open.delete(tokenCount(index))
-    else if (this.#open.size < MOST_CHOICES) this.#open.add(tokenCount(index))
+    const tokens = wordTokens(delta ?? message ?? text)
+    this.#see(tokens)
+    const choice = tokenCount(index)
+    // Some servers send the usage after the end of a choice, in an event with the same choice and no words.
+    const isOpen = !reason && (tokens > 0 || this.#choices.get(choice) !== false)
+    if (this.#choices.has(choice) || this.#choices.size < MOST_CHOICES) this.#choices.set(choice, isOpen)
   }
 
   /** Adds tokens, at least one if the model has sent something. A usage that was reported before them is not complete. */

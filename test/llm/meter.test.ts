@@ -124,6 +124,13 @@ describe('a usage', () => {
     expect((await readTexts([...events, last], 900)).cost).toBe(8)
   })
 
+  it('counts in an event after the end that has the choice again, without words', async () => {
+    const after = data({ ...choice(''), usage })
+    expect((await readTexts([data(choice('yes')), data(choice('', 'stop')), after], 900)).cost).toBe(7)
+    expect((await readTexts([data(choice('yes')), data(choice('', '')), after], 900)).cost).toBe(900)
+    expect((await readTexts([data(choice('', 'stop')), data({ ...choice('more'), usage })], 900)).cost).toBe(900)
+  })
+
   it('does not count when the model goes on after it', async () => {
     const early = [data({ choices: [], usage }), data(choice('more'))]
     const { isReported, cost } = await readTexts(early, 900)
