@@ -366,7 +366,7 @@ function pauseOf({ headers }: globalThis.Response): number {
 async function forward(api: Api, { body }: globalThis.Response, call: Call, response: Response, signal: AbortSignal) {
   for await (const event of eventsOf(call.meter.read(body))) {
     signal.throwIfAborted()
-    const data = json(parsed(/^data: (.*)$/m.exec(event)?.[1]))
+    const data = json(parsed(/^data: ?(.*)$/m.exec(event)?.[1]))
     const isData = Object.keys(data).length > 0
     if (isData && !api.isAsked(data, call.body)) continue
     if (!response.write(`${event}\n\n`)) await once(response, 'drain', { signal })
@@ -379,10 +379,12 @@ async function* eventsOf(body: AsyncIterable<Uint8Array>): AsyncGenerator<string
   let rest = ''
   const decoder = new TextDecoder()
   for await (const chunk of body) {
-    const parts = (rest + decoder.decode(chunk, { stream: true })).split('\n\n')
+    const parts = (rest + decoder.decode(chunk, { stream: true })).split(/\r?\n\r?\n/)
     rest = parts.pop()!
     yield* parts
   }
+  // Some models send no empty line after the last event.
+  if (rest.trim() !== '') yield rest.trim()
 }
 
 /** The last event of OpenAI is `[DONE]`. */

@@ -78,3 +78,20 @@ test(
     expect(charged).toBeGreaterThan(reserved)
   },
 )
+
+test('the model gets the most tokens of an answer once, under one name', async () => {
+  const asked: unknown[] = []
+  const url = await start((body) => {
+    asked.push(body)
+    return Promise.resolve(new Response('data: [DONE]\n\n'))
+  })
+  const bodies = [{}, { max_tokens: 5 }, { max_completion_tokens: 6 }, { max_completion_tokens: null }]
+  for (const body of bodies) {
+    const headers = { 'x-team': 'ads', 'content-type': 'application/json' }
+    await (await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })).text()
+  }
+  const stream_options = { include_usage: true }
+  expect(asked).toEqual(
+    [1000, 5, 6, 1000].map((most) => ({ max_completion_tokens: most, stream: true, stream_options })),
+  )
+})

@@ -1,6 +1,6 @@
 // The official clients of OpenAI and Anthropic against the gateway of `examples/`, over sockets and in real time.
 import type { Server } from 'node:http'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import {
   type FakeModel,
   type Gateway,
@@ -22,7 +22,7 @@ import {
 } from '../../src/index.ts'
 import { virtualClock, type VirtualClock } from '../../src/testing.ts'
 import { Anthropic, type ModelError, OpenAI } from '../support/clients.ts'
-import { until } from '../support/http.ts'
+import { serveForTest, until } from '../support/http.ts'
 import { readPage } from '../support/pages.ts'
 
 let model: FakeModel
@@ -302,6 +302,29 @@ describe.each(Object.entries(clients))('%s', (name, connect) => {
     // Only the streams that were aborted keep their reservations of 1,000 tokens and a prompt.
     expect(pro.tokens - known.tokens).toBeLessThan(50 * 1150 + 100 * 150)
   })
+})
+
+test.each([
+  ['with CRLF', (text: string) => text.replaceAll('\n', '\r\n')],
+  ['without a space after data:', (text: string) => text.replaceAll('data: ', 'data:')],
+  ['without an empty line at the end', (text: string) => text.trimEnd()],
+])('a stream %s reaches the client whole, without the usage', async (_title, format) => {
+  const events = [
+    { choices: [{ index: 0, delta: { content: 'yes' }, finish_reason: 'stop' }] },
+    { choices: [], usage: { prompt_tokens: 5, completion_tokens: 1 } },
+  ]
+  const data = [...events.map((event) => JSON.stringify(event)), '[DONE]'].map((each) => `data: ${each}\n\n`)
+  const { url } = await serveForTest((_request, response) => {
+    for (const byte of format(data.join(''))) response.write(byte)
+    response.end()
+  })
+  const own = await startGateway(url)
+  onTestFinished(() => close(own.server))
+  const body = JSON.stringify({ model: 'large', messages: messagesOf('Say 1 word'), max_tokens: 9, stream: true })
+  const headers = { Authorization: 'Bearer key-of-ann', 'Content-Type': 'application/json' }
+  const answer = await fetch(`${own.url}/v1/chat/completions`, { method: 'POST', headers, body })
+  const sent = (await answer.text()).split('\n\n').map((event) => event.replace(/^data: ?/, ''))
+  expect(sent).toEqual([JSON.stringify(events[0]), '[DONE]', ''])
 })
 
 test('unknown keys and wrong bodies are refused before anything is charged', async () => {
