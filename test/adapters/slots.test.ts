@@ -24,6 +24,7 @@ import {
   leakyBucket,
   type Limiter,
   memoryStore,
+  perMinute,
   type Store,
 } from '../../src/index.ts'
 import { remoteStore } from '../../src/testing/adapter/world.ts'
@@ -395,11 +396,30 @@ describe.each(QUICK)('a WebSocket', () => {
     return createAdaptorServer({ fetch: app.fetch, websocket } as never) as http.Server
   }
 
-  test.each([
+  const servers: [string, (limiter: Limiter<unknown>) => http.Server | Promise<http.Server>][] = [
     ['Express', serveExpress],
     ['Fastify', serveFastify],
     ['Hono', serveHono],
-  ])('in %s holds its slot until it closes', async (_name, serve) => {
+  ]
+
+  test.each(servers)('in %s is closed after its denial, also if its client keeps it open', async (_name, serve) => {
+    const { url } = await listen(await serve(limiterOf(perMinute(0))))
+    const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', allowHalfOpen: true })
+    const head = [
+      'Connection: Upgrade',
+      'Upgrade: websocket',
+      'Sec-WebSocket-Version: 13',
+      `Sec-WebSocket-Key: ${'A'.repeat(22)}==`,
+    ]
+    socket.write(['GET / HTTP/1.1', 'Host: x', ...head, '\r\n'].join('\r\n'))
+    let answer = ''
+    for await (const chunk of socket) answer += String(chunk)
+    expect(answer).toMatch(/^HTTP\/1.1 429 /)
+    expect(answer).toMatch(/^Connection: close\r$/im)
+    socket.destroy()
+  })
+
+  test.each(servers)('in %s holds its slot until it closes', async (_name, serve) => {
     const limiter = limiterOf(concurrent(1))
     const { url } = await listen(await serve(limiter))
     const dialled = (): WebSocket => new WebSocket(url.replace('http', 'ws')).on('error', () => undefined)

@@ -5,6 +5,8 @@ import { whenClosed, type NodeResponse } from './node.ts'
 export interface NodeRequest {
   readonly httpVersionMajor: number
   readonly complete?: boolean
+  /** True for an upgrade, such as to a WebSocket. */
+  readonly upgrade?: boolean | null
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
 }
 
@@ -21,6 +23,7 @@ export interface DiscardableRequest extends NodeRequest {
 export interface ClosableResponse extends NodeResponse {
   /** False: the response has `Connection: close`, and the connection ends after it. */
   shouldKeepAlive?: boolean
+  once(event: 'close' | 'finish', listener: () => void): unknown
 }
 
 /** The parts of the socket of an HTTP/1 server. */
@@ -78,11 +81,14 @@ export function isLargeBody(request: DiscardableRequest): boolean {
  *
  * At most 1,000 connections do this at a time. The oldest is closed for a new one. All of them together read at most 256 MB a second, and wait after that.
  * Data that arrives after a response with `Connection: close` is never parsed as a request. In HTTP/2, this function does nothing: Node resets the stream
- * after the response.
+ * after the response. Node does not close the connection of an upgrade, so this function does it after the response.
  * @example discardBody: (request, response) => discardBody(request, response)
  */
 export function discardBody(request: NodeRequest, response: ClosableResponse): void {
-  if (hasUnreadBody(request)) discard(request as DiscardableRequest, response)
+  if (request.upgrade === true) {
+    response.shouldKeepAlive = false
+    response.once('finish', () => (request as unknown as { readonly socket: Connection }).socket.destroySoon())
+  } else if (hasUnreadBody(request)) discard(request as DiscardableRequest, response)
 }
 
 /** The requests whose bodies are discarded. A request may pass several limits. */
