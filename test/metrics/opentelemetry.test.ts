@@ -10,7 +10,7 @@ import {
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
 import { describe, expect, it } from 'vitest'
-import { concurrent, createLimiter, fixedWindow, guard, memoryStore, perMinute } from '../../src/index.ts'
+import { concurrent, createLimiter, fixedWindow, guard, lease, memoryStore, perMinute } from '../../src/index.ts'
 import { instrument, type MetricsOptions } from '../../src/metrics/opentelemetry/index.ts'
 import { laterStore } from '../support/later.ts'
 import { afterTest } from '../support/after-test.ts'
@@ -120,6 +120,23 @@ describe('the instruments on a meter', () => {
       type: DataPointType.HISTOGRAM,
       points: [{ attributes: named, value: { count: 1 } }],
     })
+  })
+
+  it('show the units of leases, the trips to the store and its state, each under its own attributes', async () => {
+    const collect = meter()
+    const store = lease(laterStore(memoryStore()))
+    afterTest(() => store.close())
+    const limiter = createLimiter({ name: 'api', keyer, limits: perMinute(1000), store })
+    for (let i = 0; i < 50; i++) await limiter.consume('ann')
+    const metrics = await collect()
+    const attributesOf = (name: string): object[] =>
+      metrics[`rate_limiter.${name}`]!.points.map(({ attributes }) => attributes)
+    expect(attributesOf('store_state')).toEqual(
+      ['healthy', 'slow', 'away'].map((state) => ({ 'rate_limiter.state': state })),
+    )
+    const leased = { ...named, 'rate_limiter.limit': '1000-per-1m', 'rate_limiter.state': 'leased' }
+    expect(attributesOf('lease_units')).toContainEqual(leased)
+    expect(attributesOf('store_trips')).toContainEqual({ ...named, 'rate_limiter.purpose': 'lease' })
   })
 
   it('stay within the series that the SDK keeps', async () => {

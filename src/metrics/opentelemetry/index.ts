@@ -66,14 +66,6 @@ function describeDenial({ limiter, decision: { binding } }: DecisionEvent): void
   trace.getActiveSpan()?.setAttributes(attributesOf(labels))
 }
 
-/** The attribute for each label. The names are similar to the semantic conventions for rate limiting in ASP.NET Core. */
-const ATTRIBUTES: Labels = {
-  limiter: 'rate_limiter.name',
-  limit: 'rate_limiter.limit',
-  outcome: 'rate_limiter.outcome',
-  mode: 'rate_limiter.mode',
-}
-
 /** Creates an instrument that reads the counts when it is collected. Returns a function that removes its callback. */
 function observe(meter: Meter, instrument: Instrument, recorder: Recorder): () => void {
   const observable = observableOf(meter, instrument)
@@ -91,6 +83,8 @@ function observableOf(meter: Meter, { name, kind, unit, help: description }: Ins
   return meter.createObservableGauge(fullName, { unit, description })
 }
 
+/** Names the attribute of each label. The names are similar to the semantic conventions for rate limiting in ASP.NET Core. */
 function attributesOf(labels: Labels): Attributes {
-  return Object.fromEntries(Object.entries(labels).map(([label, value]) => [ATTRIBUTES[label]!, value]))
+  const named = Object.entries(labels).map(([label, value]) => [label === 'limiter' ? 'name' : label, value] as const)
+  return Object.fromEntries(named.map(([name, value]) => [`rate_limiter.${name}`, value]))
 }
