@@ -31,8 +31,8 @@ interface Sample {
 export interface Instrument {
   /** The name without a prefix, as OpenTelemetry writes it. */
   readonly name: string
-  /** `total` only grows. The values of a `sum` can be added up over processes, but not the values of a `state`. */
-  readonly kind: 'total' | 'sum' | 'state'
+  /** `total` only grows. For the other kinds, how the values of several processes become one: added up, the smallest or the largest. */
+  readonly kind: 'total' | 'sum' | 'min' | 'max'
   readonly unit: string
   readonly help: string
   samples(recorder: Recorder): Sample[]
@@ -111,14 +111,14 @@ export const INSTRUMENTS: readonly Instrument[] = [
   },
   {
     name: 'store_up',
-    kind: 'state',
+    kind: 'min',
     unit: '1',
     help: '1 while every guarded store decides, 0 while one of them, or one server of a cluster, is slow or away.',
     samples: (recorder) => [{ labels: {}, value: recorder.storeState === 'healthy' ? 1 : 0 }],
   },
   {
     name: 'store_state',
-    kind: 'state',
+    kind: 'max',
     unit: '1',
     help: '1 for the worst state of all guarded stores, 0 for the others.',
     samples: (recorder) =>

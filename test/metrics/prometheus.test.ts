@@ -454,12 +454,16 @@ describe('collect', () => {
     const worker = await registry.getMetricsAsJSON()
     const other = structuredClone(worker)
     other.find(({ name }) => name === 'sluice_store_up')!.values[0]!.value = 0
+    for (const each of other.find(({ name }) => name === 'sluice_store_state')!.values)
+      each.value = Number(each.labels['state'] === 'away')
     const text = await AggregatorRegistry.aggregate([worker, other]).metrics()
     expect(text).toContain('sluice_requests_total{limiter="api",outcome="allowed"} 2')
     expect(text).toContain('sluice_decisions_total{limiter="api",limit="one",outcome="allowed"} 2')
     expect(text).toContain('sluice_decision_duration_seconds_count{limiter="api"} 2')
     expect(text).toContain('sluice_keys{limiter="api",limit="one"} 2')
     expect(text).toContain('sluice_store_up 0')
+    expect(text).toContain('sluice_store_state{state="away"} 1')
+    expect(text).toContain('sluice_store_state{state="slow"} 0')
   })
 
   it('has default labels of the registry', async () => {

@@ -1,11 +1,12 @@
 // Scrapes the metrics over HTTP with a real Prometheus, and evaluates the queries of docs/grafana.json there.
 import { setTimeout as pause } from 'node:timers/promises'
 import { spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { PrometheusExporter } from '@opentelemetry/exporter-prometheus'
 import { MeterProvider } from '@opentelemetry/sdk-metrics'
 import { Registry } from 'prom-client'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import {
   concurrent,
   createLimiter,
@@ -133,6 +134,34 @@ describe('docs/grafana.json', () => {
       return series.some(({ value: [, value] }) => Number.isFinite(Number(value)))
     }
     await expect.poll(finite, { timeout: 50_000, interval: 500 }).toBe(true)
+  })
+
+  it.each([
+    [['healthy', 'healthy'], 1],
+    [['healthy', 'slow'], 0.5],
+    [['slow', 'away'], 0],
+    [['healthy', 'away'], 0],
+  ])('shows the worst state of the processes %j', (states, expected) => {
+    const series = states.flatMap((own, instance) =>
+      ['healthy', 'slow', 'away'].map((state) => ({
+        series: `sluice_store_state{instance="${instance}", state="${state}"}`,
+        values: String(Number(state === own)),
+      })),
+    )
+    const ups = states.map((own, instance) => ({
+      series: `sluice_store_up{instance="${instance}"}`,
+      values: String(Number(own === 'healthy')),
+    }))
+    const { expr } = queries.find(({ name }) => name === 'Store A')!
+    const samples = [{ labels: '{}', value: expected }]
+    const test = {
+      input_series: [...series, ...ups],
+      promql_expr_test: [{ expr, eval_time: '0s', exp_samples: samples }],
+    }
+    const file = join(mkdtempSync(join(inject('runFolder'), 'panel-')), 'test.json')
+    writeFileSync(file, JSON.stringify({ rule_files: [], tests: [test] }))
+    const { stdout, stderr } = spawnSync(prometheusCommand('promtool'), ['test', 'rules', file], { encoding: 'utf8' })
+    expect(stdout + stderr).toContain('SUCCESS')
   })
 
   it('has panels that do not overlap, with unique numbers, for a data source that one chooses', () => {

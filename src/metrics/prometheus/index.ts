@@ -67,7 +67,7 @@ function metricOf(instrument: Instrument, recorder: Recorder): RegistryMetric {
       name: `sluice_${name}${isTotal ? '_total' : ''}`,
       help,
       type: isTotal ? 'counter' : 'gauge',
-      aggregator: kind === 'state' ? 'min' : 'sum',
+      aggregator: isTotal ? 'sum' : kind,
     },
     () => instrument.samples(recorder),
     recorder,

@@ -10,8 +10,8 @@ export interface RegistryMetric {
   name: string
   readonly help: string
   readonly type: 'counter' | 'gauge' | 'histogram'
-  /** How prom-client adds up the values of several processes of a cluster. */
-  readonly aggregator: 'sum' | 'min'
+  /** How prom-client makes one value of the values of several processes of a cluster. */
+  readonly aggregator: 'sum' | 'min' | 'max'
   get(): Promise<Pick<RegistryMetric, 'name' | 'help' | 'type' | 'aggregator'> & { readonly values: Value[] }>
   reset(): void
 }
