@@ -37,12 +37,16 @@ export function addUp(members: readonly Member[], now: number): Sums {
     series: seriesOf(members, now),
     denied: deniedOf(members.map(({ summary }) => summary.denied)),
     stores: grouped(
-      live.flatMap(({ summary }) => summary.stores),
+      live.flatMap((each) =>
+        each.summary.stores.map((store) => ({ ...store, since: store.since && secondHere(each, store.since, now) })),
+      ),
       ({ name, state }) => [name, state],
       ({ since }) => since,
     ),
     rules: grouped(
-      live.flatMap(({ summary }) => summary.rules),
+      live.flatMap((each) =>
+        each.summary.rules.map((rules) => ({ ...rules, loadedAt: secondHere(each, rules.loadedAt, now) })),
+      ),
       ({ version, policies, problem }) => [version, policies, problem],
       ({ loadedAt }) => loadedAt,
     ),
@@ -56,6 +60,11 @@ function isLost({ age, summary }: Member): boolean {
 /** Converts a time of another process to the clock of this process. */
 function timeHere({ age, summary }: Member, time: number, now: number): number {
   return now - age - (summary.now - time)
+}
+
+/** As `timeHere`, but corrected by whole seconds: so a text with the time does not change with each summary. */
+function secondHere(member: Member, time: number, now: number): number {
+  return time + Math.round((timeHere(member, time, now) - time) / 1000) * 1000
 }
 
 function processOf(member: Member, now: number): ProcessState {

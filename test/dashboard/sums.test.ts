@@ -90,6 +90,19 @@ describe('what processes do together', () => {
     ])
   })
 
+  it('has the times of states by the clock of this process', () => {
+    const down = { name: 'orders', state: 'away' as const, reason: '', since: NOW - 9000 }
+    const unchanged = { ...down, name: 'users', state: 'healthy' as const, since: 0 }
+    const rules = { version: 3, policies: 2, loadedAt: NOW - 8000, problem: '' }
+    const ahead = 3_600_000
+    // The latency of the store, which differs each time, does not change a time.
+    const other = member('b', 40, { stores: [{ ...down, since: NOW - 9500 + ahead }, unchanged] }, ahead + 30)
+    const late = member('c', 0, { rules: [{ ...rules, loadedAt: NOW - 8500 - ahead }] }, -ahead)
+    const sums = addUp([member('a', 0, { stores: [down], rules: [rules] }), other, late], NOW)
+    expect(sums.stores.map(({ since }) => since)).toEqual([NOW - 9500, 0])
+    expect(sums.rules.map(({ loadedAt }) => loadedAt)).toEqual([NOW - 8500])
+  })
+
   it('shows a hundred limits, and adds the others', () => {
     const many = (id: string): Member =>
       member(id, 0, { series: [series('', [1]), ...Array.from({ length: 50 }, (_, i) => series(`${id} ${i}`, [1]))] })
