@@ -333,6 +333,19 @@ describe('rulesFromRedis', () => {
     expect(await timeUntil(rules, 8)).toBeLessThan(1500)
   })
 
+  it('has the version of the newest push, also if its content is the same', async () => {
+    const name = anyName()
+    const rules = await rulesOf(redis.client, { name, fallback: api(7) })
+    const changes: unknown[] = []
+    rules.on('change', (change) => changes.push(change))
+    const { loadedAt } = rules.current
+    await pushRules(redis.client, api(7), { name })
+    await until(async () => rules.current.version === 1)
+    await pushRules(redis.client, '# reviewed\npolicies: ' + JSON.stringify(api(7).policies), { name })
+    await until(async () => rules.current.version === 2)
+    expect([quotaOf(rules), rules.current.loadedAt, changes]).toEqual([7, loadedAt, []])
+  })
+
   it('leaves nothing behind after close, and after a failed start', async () => {
     const connections = async (): Promise<number> =>
       String(await redis.client.client('LIST'))
