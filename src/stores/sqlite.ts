@@ -230,16 +230,13 @@ function rowsIn(file: string, settings: Settings): SqliteRows {
 
 /** The part of `node:fs` that is used. */
 interface FileSystem {
-  statSync(
-    path: string,
-    options: { bigint: true; throwIfNoEntry: false },
-  ): { readonly dev: bigint; readonly ino: bigint } | undefined
+  statSync(path: string, options: { bigint: true }): { readonly dev: bigint; readonly ino: bigint }
 }
 
-/** Returns an id of a file on this machine that does not depend on its name; `undefined` if there is no file. */
+/** Returns an id of a file on this machine that does not depend on its name; `undefined` if there is no file that this user can reach. */
 function idOf(path: string): string | undefined {
   const { statSync } = builtin('node:fs') as FileSystem
-  const found = statSync(path, { bigint: true, throwIfNoEntry: false })
+  const found = quietly(() => statSync(path, { bigint: true }))
   return found && `${found.dev}:${found.ino}`
 }
 
@@ -382,11 +379,12 @@ function patiently<Result>({ ms, budget }: Patience, attempt: () => Result): Res
   }
 }
 
-function quietly(work: () => unknown): void {
+/** Returns the result of work; `undefined` if it fails. Such work is done later, or was done before. */
+function quietly<Result>(work: () => Result): Result | undefined {
   try {
-    work()
+    return work()
   } catch {
-    // The work is done later, or was done before.
+    return undefined
   }
 }
 

@@ -469,6 +469,10 @@ describe.each(QUICK)('a database that fails', () => {
     )
     const file = newFile()
     store(file)
+    // A path below a file cannot be reached, as a path below a folder of another user.
+    expect(failure(() => sqliteStore(join(file, 'limits.db')))).toEqual(
+      failed(/this user may not use it/, 'STORE_SETUP'),
+    )
     const database = new Database(file, { readonly: true })
     open.push(database)
     expect(failure(() => sqliteStore(database))).toEqual(failed(/may not be written/, 'STORE_SETUP'))
