@@ -1,6 +1,8 @@
 // Runs the programs of docs/guides/go-and-python.md with Go and Python of Debian, in front of `sluice serve`.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
@@ -22,7 +24,12 @@ beforeAll(() => {
   const limits = [{ algorithm: 'fixedWindow', quota: 2, window: '1h' }]
   program.file(
     'rules.json',
-    JSON.stringify({ policies: [{ name: 'api', match: { path: '/api/*' }, key: 'ip', limits }] }),
+    JSON.stringify({
+      policies: [
+        { name: 'api', match: { path: '/api/*' }, key: 'ip', limits },
+        { name: 'cafe', match: { path: '/café' }, key: 'ip', limits: [{ quota: 0, window: '1h' }] },
+      ],
+    }),
   )
 }, 240_000)
 const children = new Set<ChildProcess>()
@@ -112,6 +119,12 @@ describe.each([
     expect(JSON.parse(denied.body)).toMatchObject({ title: 'Quota Exceeded' })
     expect((await get({ Accept: 'text/html' })).headers['content-type']).toBe('text/html; charset=utf-8')
     expect((await ask(client, '/other')).status).toBe(200)
+    expect((await ask(client, '/caf%C3%A9')).status).toBe(429)
+    // No message has room for it.
+    expect((await ask(client, `/${'a'.repeat(65_500)}`)).status).toBe(413)
+    const socket = connect(Number(new URL(client.url).port), '127.0.0.1').resume()
+    socket.write('GET ?x HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n')
+    await once(socket, 'close')
     expect(client.log()).not.toContain('not limited')
 
     await serving.end('SIGKILL')
