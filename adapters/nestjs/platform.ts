@@ -9,7 +9,8 @@ import type { Decision } from '../../src/limiter/decision.ts'
 
 /** The context of an operation of GraphQL that the drivers for Apollo and Mercurius create. */
 interface GraphqlContext {
-  readonly req?: object
+  /** For a subscription, the context of `graphql-ws`, whose `extra.request` is the request that opened the connection. */
+  readonly req?: { readonly extra?: { readonly request?: object } }
   readonly request?: object
   readonly res?: unknown
   readonly reply?: { readonly request?: object }
@@ -46,7 +47,7 @@ function findRequest(context: ExecutionContext): unknown {
       return { data: context.switchToRpc().getData<unknown>(), context: context.switchToRpc().getContext<unknown>() }
     case 'graphql': {
       const { req, request, reply } = graphqlContextOf(context)
-      return req ?? request ?? reply?.request
+      return req?.extra?.request ?? req ?? request ?? reply?.request
     }
     default:
       return undefined

@@ -1,10 +1,19 @@
+import { on, once } from 'node:events'
 import type { Type } from '@nestjs/common'
 import { ApolloDriver } from '@nestjs/apollo'
-import { Args, GraphQLModule, Query, Resolver } from '@nestjs/graphql'
+import { Args, GraphQLModule, Query, Resolver, Subscription } from '@nestjs/graphql'
 import { MercuriusDriver } from '@nestjs/mercurius'
 import { describe, expect, test } from 'vitest'
-import { type Decorator, executionContext, RateLimit, SkipRateLimit } from '../../../adapters/nestjs/index.ts'
-import { type Decision, everyone, fixedWindow, type Limit } from '../../../src/index.ts'
+import { WebSocket } from 'ws'
+import {
+  byHeader,
+  byIP,
+  type Decorator,
+  executionContext,
+  RateLimit,
+  SkipRateLimit,
+} from '../../../adapters/nestjs/index.ts'
+import { type Decision, everyone, fixedWindow, keyers, type Limit } from '../../../src/index.ts'
 import { decorate, decorateClass, limitedModule, start } from './app.ts'
 
 const of = (name: string, quota: number): Limit => fixedWindow({ name, quota, window: '1h' })
@@ -110,4 +119,52 @@ describe.each(Object.entries(drivers))('GraphQL with %s', (_, [platform, driver]
     expect(decisions).toHaveLength(500)
     expect(headers.get('ratelimit')).toBe('"many";r=4500;t=3600')
   })
+})
+
+test('a keyer of a subscription with Apollo receives the request that opened the connection', async () => {
+  class Clock {
+    async *tick(): AsyncGenerator<{ tick: string }> {
+      yield { tick: 'tick' }
+    }
+    time(): string {
+      return 'now'
+    }
+  }
+  decorate(
+    Clock,
+    'tick',
+    Subscription(() => String),
+  )
+  decorate(
+    Clock,
+    'time',
+    Query(() => String),
+  )
+  const keys: (string | undefined)[] = []
+  const onDecision = ({ binding }: Decision): void => void keys.push(binding?.key)
+  const subscriptions = { 'graphql-ws': true }
+  const schema = GraphQLModule.forRoot({ driver: ApolloDriver, autoSchemaFile: true, subscriptions } as never)
+  const options = { keyer: keyers(byIP, byHeader('x-user')), limits: of('one', 1), onDecision }
+  const url = await start(limitedModule(options, { imports: [schema], providers: [decorateClass(Clock, Resolver())] }))
+  async function subscribe(user: string): Promise<unknown> {
+    const headers = { 'x-user': user }
+    const socket = new WebSocket(`${url.replace('http', 'ws')}/graphql`, 'graphql-transport-ws', { headers })
+    await once(socket, 'open')
+    socket.send('{"type":"connection_init"}')
+    for await (const [data] of on(socket, 'message')) {
+      const { type, payload } = JSON.parse(String(data)) as { readonly type: string; readonly payload?: Partial<Reply> }
+      if (type === 'next') {
+        socket.close()
+        return payload?.errors?.[0]?.extensions['code'] ?? payload?.data
+      }
+      socket.send('{"id":"1","type":"subscribe","payload":{"query":"subscription { tick }"}}')
+    }
+    return undefined
+  }
+  expect([await subscribe('ann'), await subscribe('ann'), await subscribe('bob')]).toEqual([
+    { tick: 'tick' },
+    'TOO_MANY_REQUESTS',
+    { tick: 'tick' },
+  ])
+  expect(keys).toEqual(['9:127.0.0.13:ann', '9:127.0.0.13:ann', '9:127.0.0.13:bob'])
 })
