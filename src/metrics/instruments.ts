@@ -6,7 +6,8 @@ import type { Counts, Labels, LimiterCounts, Recorder } from './recorder.ts'
 export interface MetricsOptions {
   /**
    * The largest number of pairs of limiter and limit with their own series, from 1. A limiter as a whole counts as one pair. All other pairs
-   * count together as `other`. Default 1,000 for Prometheus and 600 for OpenTelemetry, whose SDK keeps 2,000 series for each instrument.
+   * count together as `other`. Default 1,000 for Prometheus and 490 for OpenTelemetry, whose SDK keeps 2,000 series for each instrument: up to four for
+   * each pair.
    */
   readonly maxSeries?: number
 }

@@ -12,6 +12,7 @@ import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-ho
 import { describe, expect, it } from 'vitest'
 import { concurrent, createLimiter, fixedWindow, guard, lease, memoryStore, perMinute } from '../../src/index.ts'
 import { instrument, type MetricsOptions } from '../../src/metrics/opentelemetry/index.ts'
+import { createRules } from '../../src/rules/index.ts'
 import { laterStore } from '../support/later.ts'
 import { afterTest } from '../support/after-test.ts'
 
@@ -146,10 +147,26 @@ describe('the instruments on a meter', () => {
     const other = { 'rate_limiter.name': 'other', 'rate_limiter.outcome': 'allowed' }
     const requests = metrics['rate_limiter.requests']!.points
     const decisions = metrics['rate_limiter.decisions']!.points
-    expect(requests).toContainEqual({ attributes: other, value: 2500 - 300 })
-    expect(decisions).toContainEqual({ attributes: { ...other, 'rate_limiter.limit': 'other' }, value: 2500 - 300 })
-    // 300 limiters, 300 limits, and one other of each.
-    expect([requests.length, decisions.length]).toEqual([301 * 3, 301 * 3])
+    expect(requests).toContainEqual({ attributes: other, value: 2500 - 245 })
+    expect(decisions).toContainEqual({ attributes: { ...other, 'rate_limiter.limit': 'other' }, value: 2500 - 245 })
+    // 245 limiters, 245 limits, and one other of each.
+    expect([requests.length, decisions.length]).toEqual([246 * 3, 246 * 3])
+    expect(JSON.stringify(metrics)).not.toContain('overflow')
+  })
+
+  it('stay within the series that the SDK keeps with leases of many policies', async () => {
+    const collect = meter()
+    const store = lease(laterStore(memoryStore()), { from: 1 })
+    afterTest(() => store.close())
+    const names = Array.from({ length: 700 }, (_, i) => `policy ${i}`)
+    const limits = [{ quota: 1000, window: '1m' }]
+    const rules = createRules({
+      policies: names.map((name) => ({ name, key: 'ip', match: { path: `/${name.slice(7)}` }, limits })),
+    })
+    const limiter = createLimiter({ rules, store })
+    for (const i of names.keys()) for (let n = 0; n < 12; n++) await limiter.consume({ path: `/${i}`, ip: '192.0.2.1' })
+    const metrics = await collect()
+    expect(metrics['rate_limiter.lease_units']!.points).toHaveLength(4 * 490)
     expect(JSON.stringify(metrics)).not.toContain('overflow')
   })
 

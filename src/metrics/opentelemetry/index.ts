@@ -35,7 +35,7 @@ export type { Collection, MetricsOptions }
 export function instrument(meter: Meter, options: MetricsOptions = {}): Collection {
   // An error in a subscriber would end the process.
   const recorder = new Recorder(
-    checkedSeries('instrument', options, 600),
+    checkedSeries('instrument', options, 490),
     observer(decided, 'An instrument or a span of OpenTelemetry failed.'),
   )
   const ends = INSTRUMENTS.map((each) => observe(meter, each, recorder))
