@@ -121,7 +121,9 @@ export class Routes {
     if (this.#isClosed) return send(response, 503, 'The dashboard is closed.')
     if (path === undefined) return send(response, 404)
     if (path === '' || (path === '/' && !originalPath(request).endsWith('/'))) return redirect(request, response)
-    if (path !== '/' && !isSameSite(request)) return send(response, 403, 'A page of another site sent this request.')
+    // The files are the same for everybody. Browsers send `Origin` for a script, and a proxy may have changed `Host`.
+    if (!files.has(path) && !isSameSite(request))
+      return send(response, 403, 'A page of another site sent this request.')
     if (path === '/look-up' || path === '/reset') return this.#answerKey(request, response, path)
     if (request.method !== 'GET' && request.method !== 'HEAD') return notAllowed(response, 'GET, HEAD')
     if (path === '/state') return send(response, 200, await this.#live.state(), 'application/json')

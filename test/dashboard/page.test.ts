@@ -1,6 +1,6 @@
 // The page of the dashboard, in Chromium. `npm run plots` takes the pictures of docs/guides/monitoring.md.
 import { channel } from 'node:diagnostics_channel'
-import { createServer, type Server } from 'node:http'
+import { createServer, request, type Server } from 'node:http'
 import { syncBuiltinESMExports } from 'node:module'
 import os from 'node:os'
 import { once } from 'node:events'
@@ -142,6 +142,27 @@ describe('the page of the dashboard', () => {
       await page.getByText('Show as a table').click()
       // Of 150 requests 50 are denied. Of the others, the trial would have admitted 5.
       await shows(page, '#minutes tr', /^the last55095$/)
+    })
+  })
+
+  it('shows figures behind a proxy that changes Host, and says why it cannot look up keys', async () => {
+    await open(async (page) => {
+      burst(3)
+      const proxy = createServer((from, to) => {
+        const options = { method: from.method!, headers: { ...from.headers, host: 'upstream' } }
+        request(new URL(from.url!, world.url), options, (answer) => {
+          to.writeHead(answer.statusCode!, answer.headers)
+          answer.pipe(to)
+        }).end()
+      }).listen(0, '127.0.0.1')
+      onTestFinished(() => void proxy.close())
+      await once(proxy, 'listening')
+      const other = await page.context().newPage()
+      await other.goto(`http://limits.example:${(proxy.address() as AddressInfo).port}/`)
+      await shows(other, '#limits tr', /hourly100 per hour/)
+      await other.locator('#key').fill('ann')
+      await other.locator('#look-up button').click()
+      await shows(other, '#answer', /A proxy must not change the header Host\.$/)
     })
   })
 

@@ -87,8 +87,8 @@ export const operations = [
   board('writes to the store although it may not', 'meeting: fleet ? keys.stores : undefined', 'meeting: keys.stores'),
   routes(
     'lets a page of another site reset keys',
-    "path !== '/' && !isSameSite",
-    "path !== '/' && path !== '/reset' && !isSameSite",
+    '!files.has(path) && !isSameSite',
+    "!files.has(path) && path !== '/reset' && !isSameSite",
   ),
   routes(
     'resets with GET',

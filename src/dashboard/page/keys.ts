@@ -14,6 +14,8 @@ async function ask(path: string, named: { readonly limiter: string; readonly key
     const headers = { 'X-Sluice-Key': encodeURIComponent(JSON.stringify(named)) }
     const response = await fetch(path, { method: 'POST', headers })
     if (response.status === 401) return { problem: 'You are no longer authorized. Reload the page.' }
+    if (response.status === 403)
+      return { problem: 'The server takes this page for one of another site. A proxy must not change the header Host.' }
     return (await response.json()) as KeyAnswer
   } catch {
     return { problem: 'The server did not answer as expected.' }
