@@ -1,10 +1,8 @@
 import { inFile } from './mutation.mjs'
 
-const inCache = (file) =>
-  inFile(`src/stores/deny-cache/${file}.ts`, {
-    files: ['test/stores/deny-cache'],
-    exclude: 'test/stores/deny-cache/{suite,redis}.test.ts',
-  })
+const tests = ['deny-cache', 'exactness', 'memory', 'races', 'twin']
+const files = tests.map((file) => `test/stores/deny-cache/${file}.test.ts`)
+const inCache = (file) => inFile(`src/stores/deny-cache/${file}.ts`, { files })
 const changes = inCache('changes')
 const denials = inCache('denials')
 const store = inCache('index')

@@ -1,7 +1,7 @@
 /**
  * One small mistake: in `file`, `find` becomes `replace`. The tests of `scope` must fail.
- * @typedef {{ readonly files: readonly string[], readonly name?: string, readonly exclude?: string }} Scope  files or folders, a
- *   pattern of test titles, and a pattern of files to leave out
+ * @typedef {{ readonly files: readonly string[], readonly name?: string }} Scope  files or folders, and a pattern of test
+ *   titles
  * @typedef {{ readonly file: string, readonly language: 'TypeScript' | 'Lua', readonly what: string, readonly find: string, readonly replace: string,
  *   readonly scope: Scope }} Mutation
  */

@@ -1,6 +1,6 @@
 import { inFile } from './mutation.mjs'
 
-const dashboardTests = { files: ['test/dashboard/dashboard.test.ts'], exclude: 'test/dashboard/page.test.ts' }
+const dashboardTests = { files: ['test/dashboard/dashboard.test.ts'] }
 const inDashboard = (file) => inFile(`src/dashboard/${file}.ts`, dashboardTests)
 const access = inDashboard('routes')
 const board = inDashboard('board')

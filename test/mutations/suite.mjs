@@ -11,10 +11,9 @@ const OPTIONS = ['--bail=1', '--maxWorkers=1', '--testTimeout=60000', '--reporte
  * Runs the tests of a scope until the first one fails.
  * @returns {Promise<{ file: string, title: string } | undefined>} the test that failed
  */
-export async function failure(folder, { files, name, exclude }, { limitMs = LIMIT_MS, retry = 0 } = {}) {
+export async function failure(folder, { files, name }, { limitMs = LIMIT_MS, retry = 0 } = {}) {
   const named = name === undefined ? [] : ['--testNamePattern', name]
-  const excluded = exclude === undefined ? [] : [`--exclude=${exclude}`]
-  const { out, errors, ended } = await vitest(folder, [`--retry=${retry}`, ...named, ...excluded, ...files], limitMs)
+  const { out, errors, ended } = await vitest(folder, [`--retry=${retry}`, ...named, ...files], limitMs)
   if (!ended) return { file: files.join(', '), title: `no test: it did not end within ${limitMs / 1000} s` }
   if (out === '') throw new Error(`The tests did not run:\n${errors}`)
   return firstFailure(JSON.parse(out.slice(out.indexOf('{'))), folder)
