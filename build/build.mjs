@@ -81,6 +81,12 @@ const pureConstants = {
       .replaceAll(/^(const [\w$]+ = )(\{\n\t\.\.\.[^]*?\n\});$/gm, '$1/* @__PURE__ */ (() => ($2))();'),
 }
 
+/** Loads an optional package in the place of its `import()`. In a function of its own, it is not in the `try` that tells bundlers that it may be missing. */
+const optionalPackages = {
+  name: 'optional-packages',
+  transform: (code) => code.replaceAll(/await import\(('[^.][^']*')\)/g, 'require($1)'),
+}
+
 /** Characters of a line of the built code, as far as it has a place to end. */
 const LONGEST_LINE = 160
 
@@ -135,9 +141,15 @@ rmSync(out, { recursive: true, force: true })
 await Promise.all([
   build([out], inputs([...entries, ...Object.values(manifest.bin)]), { ...code, format: 'esm' }),
   // Jest cannot load a module with `import()`. A module of CommonJS knows its file, not its URL.
-  build([commonjs], inputs(entries), { ...code, format: 'cjs', dynamicImportInCjs: false }, [texts()], {
-    'import.meta.url': '__filename',
-  }),
+  build(
+    [commonjs],
+    inputs(entries),
+    { ...code, format: 'cjs', dynamicImportInCjs: false },
+    [texts(), optionalPackages],
+    {
+      'import.meta.url': '__filename',
+    },
+  ),
   build([out, commonjs], inputs(entries), types, [dts({ oxc: true, emitDtsOnly: true })]),
 ])
 for (const name of readdirSync(out, { recursive: true })) if (name.endsWith('.js')) breakLines(join(out, name))

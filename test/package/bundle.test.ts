@@ -40,3 +40,19 @@ describe("a bundle with a bare `import 'sluice/fastify'`", () => {
     expect(await node(home, file)).toEqual([200, 429])
   })
 })
+
+describe('a bundle of rules, for a project without yaml', () => {
+  const packed = packedPackage()
+  const program = (load: string): string => `
+    ${load}
+    rulesFromFile('rules.yaml').catch(({ code }) => console.log(JSON.stringify([code])))`
+
+  test.each([
+    ['import', 'app.mjs', "import { rulesFromFile } from 'sluice/rules'"],
+    ['require', 'app.cjs', "const { rulesFromFile } = require('sluice/rules')"],
+  ])('with %s says what is missing when it runs', async (_, file, load) => {
+    const home = await packed.project('rules', {}, { [file]: program(load), 'rules.yaml': '{}' })
+    await tool('esbuild', [file, '--bundle', '--platform=node', '--outfile=bundled.cjs', '--log-level=error'], home)
+    expect(await node(home, 'bundled.cjs')).toEqual(['MISSING_PACKAGE'])
+  })
+})
