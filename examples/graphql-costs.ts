@@ -24,7 +24,8 @@ function estimate(query: string): number {
       items = 1
     }
   }
-  return points
+  // A client can send any number, and braces without a pair. The cost is a number in each case, so that the query is denied and not an error.
+  return Number.isSafeInteger(points) ? points : Number.MAX_SAFE_INTEGER
 }
 
 /** Replace this with your schema: `{ posts(first: n) { title } }`. Also returns the points that were loaded. */
@@ -59,4 +60,5 @@ await serve(server, [
   queryFor(60), // charges 61 of 100 points and gives 57 back: there are only three posts
   queryFor(90), // still fits
   queryFor(500), // more than the capacity: never
+  queryFor(1e20), // more than the largest cost
 ])

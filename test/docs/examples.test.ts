@@ -73,6 +73,8 @@ const outputs: Readonly<Record<string, readonly string[]>> = {
     '  {"data":{"posts":[{"title":"one"},{"title":"two"},{"title":"three"}]}}',
     'GET /graphql?query={posts(first:%20500){title}}: 429, RateLimit: "points";r=n',
     '  quota exceeded: points',
+    'GET /graphql?query={posts(first:%20100000000000000000000){title}}: 429, RateLimit: "points";r=n',
+    '  quota exceeded: points',
   ],
   dashboard: [
     ...admitted('GET /', '"hourly";r=1', 'hello'),
