@@ -236,6 +236,7 @@ describe('sluice rules diff', () => {
   const a = policy(9)
   const changed = (more: object): object[] => [policy(9, more)]
   const two = { limits: [9, 1].map((quota) => ({ quota, window: quota === 9 ? '1m' : '1s' })) }
+  const alert = (quota: number): object => ({ limits: [{ quota, window: '1m', notifyAt: [0.8, 1] }] })
   const open = { name: 'a', match: { path: '/' }, allow: true }
   const shadow = changed({ shadow: true })
   /** 100 in an hour, and 10 for Ann: the window is that of the policy. */
@@ -243,6 +244,7 @@ describe('sluice rules diff', () => {
   it.each<[string, before: object[], after: object[], effects: string, otherwise?: unknown[]]>([
     ['a smaller quota', [a], [policy(8)], 'tightened'],
     ['a larger quota', [a], [policy(10)], 'loosened'],
+    ['a smaller quota with an alert', changed(alert(9)), changed(alert(8)), 'tightened'],
     ['another condition', [a], changed({ match: { path: '/b' } }), 'loosened,tightened'],
     ['a policy', [], [a], 'tightened'],
     ['a policy less', [a], [], 'loosened'],

@@ -19,7 +19,7 @@ const ORDERED = new Set(['quota', 'window', 'burst', 'capacity', 'strict', 'bloc
 function compareLimits(before: Limit, after: Limit): Direction | undefined {
   if (isDeepStrictEqual(before, after)) return undefined
   const names = new Set([...Object.keys(before), ...Object.keys(after)])
-  for (const name of names) if (!ORDERED.has(name) && before[name] !== after[name]) return 'changed'
+  for (const name of names) if (!ORDERED.has(name) && !isDeepStrictEqual(before[name], after[name])) return 'changed'
   return combined([
     order(rate(before), rate(after)),
     order(mostAtOnce(before), mostAtOnce(after)),
