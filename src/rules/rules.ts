@@ -194,7 +194,7 @@ export class Rules<Input = unknown> extends Emitter<RulesEvents> implements Rule
 
   /**
    * Evaluates another document in addition to the current one, and counts the requests that it would have denied. It denies nothing. It replaces an earlier
-   * document in shadow. Throws `INVALID_RULES`.
+   * document in shadow. Limits by `concurrent` are not evaluated, and refunds and settlements do not change what it counts. Throws `INVALID_RULES`.
    *
    * A string is the name of a file if it ends in `.json`, `.yaml` or `.yml` and has one line, otherwise a text in JSON or YAML. For both, and for the URL
    * of a file, the result is a promise. It rejects with `INVALID_RULES`, or with the error of the file.

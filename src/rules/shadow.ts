@@ -1,3 +1,4 @@
+import { countsSlots } from '../engine/limit.ts'
 import { combine, type Decision } from '../limiter/decision.ts'
 import { perform } from '../stores/store.ts'
 import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
@@ -39,7 +40,7 @@ export interface ShadowReport {
   readonly newlyAllowed: number
   /** Requests that it could not decide, such as during an outage of the store. */
   readonly failed: number
-  /** By policy and limit: how many requests each would have denied. */
+  /** By policy and limit: how many requests each would have denied. Limits by `concurrent` are left out. */
   readonly limits: readonly ShadowLimit[]
 }
 
@@ -94,11 +95,13 @@ export class ShadowRules<Input> {
     return {
       ...this.#counts,
       limits: all.flatMap(({ rule, limits }) =>
-        limits.map(({ name }) => ({
-          policy: rule.name,
-          limit: name,
-          denied: this.#denials.get(idOf(rule.name, name)) ?? 0,
-        })),
+        limits
+          .filter((limit) => !countsSlots(limit))
+          .map(({ name }) => ({
+            policy: rule.name,
+            limit: name,
+            denied: this.#denials.get(idOf(rule.name, name)) ?? 0,
+          })),
       ),
     }
   }
@@ -122,7 +125,9 @@ export class ShadowRules<Input> {
   }
 
   #decide(input: Input, cost: number | undefined, source: RulesCharges<Input>): MaybePromise<Decision> {
-    return chain(source.charges(input, cost), (charges) => {
+    return chain(source.charges(input, cost), (all) => {
+      // Nobody would give the slots of a request back.
+      const charges = all.filter(({ limit }) => !countsSlots(limit))
       if (charges.length === 0) return combine(charges, undefined)
       const degraded = perform(source.store, { kind: 'consume', charges, fresh: false })
       return chain(degraded, (known) => combine(charges, known))

@@ -85,6 +85,16 @@ describe('rules.shadow', () => {
     expect(trial.report.limits).toEqual([{ policy: 'otherwise', limit: 'otherwise', denied: 1 }])
   })
 
+  it('leaves out limits of how many requests run at once, whose slots nobody would give back', () => {
+    const limits = [
+      { algorithm: 'concurrent', quota: 1 },
+      { algorithm: 'fixedWindow', quota: 3, window: '1h', name: 'hourly' },
+    ]
+    const { limiter, trial } = tried({ policies: [{ name: 'all', key: 'everyone', limits }] })
+    for (let i = 0; i < 5; i++) void limiter.consume(by('a'))
+    expect(trial.report).toMatchObject({ requests: 5, denied: 2, limits: [{ limit: 'hourly', denied: 2 }] })
+  })
+
   it('decides as the document would: all or nothing, whatever the current document decides', () => {
     const { limiter, trial } = tried(document(2), document(1))
     for (let i = 0; i < 3; i++) void limiter.consume(by('a'))
