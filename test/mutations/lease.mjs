@@ -12,7 +12,7 @@ const sightings = inFile('src/stores/lease-sightings.ts', single)
 const fixed = inFile('src/algorithms/fixed-window.ts', bounds)
 const counter = inFile('src/algorithms/sliding-window-counter.ts', bounds)
 const buckets = inFile('src/algorithms/sliding-window-buckets.ts', bounds)
-const interval = inFile('src/algorithms/token-bucket-interval.ts', bounds)
+const interval = inFile('src/algorithms/token-bucket-interval.ts', single)
 const partFull = inFile('src/algorithms/token-bucket-initial.ts', single)
 const linear = inFile('src/algorithms/gcra.ts', bounds)
 const compiled = inFile('src/engine/compiled-limit.ts', bounds)
@@ -56,7 +56,7 @@ export const leases = [
   ),
   sightings('one row for both cells of a key', 'CELLS + (hash >>> 16)', 'hash & (CELLS - 1)'),
   lease('a lease after one decision', 'if (seen < Math.min(settings.from, MOST_SEEN) || ', 'if ('),
-  bounded('a lease of more than was used', 'let part = 1 - 1 / Math.sqrt(asks)', 'let part = 100'),
+  lease('a lease of more than was used', 'let part = 1 - 1 / Math.sqrt(asks)', 'let part = 100'),
   lease('a key that takes room for good', 'if (isUnused && ', 'if (false && '),
   lease('room for any number of leases', 'return this.#all.size < this.#maxLeases', 'return this.#all.size >= 0'),
   lease(

@@ -172,7 +172,7 @@ describe('lease', () => {
     expect(await isLocal()).toBe(true)
     warning.mockRestore()
   })
-  it('asks for no lease before `from` decisions within `for`', async () => {
+  it('asks for no lease before `from` decisions within `for`, and then for less than those', async () => {
     const { heat, charged, clock } = world(hour, { from: 30 })
     await heat(29)
     expect(await charged()).toBe(29)
@@ -180,7 +180,9 @@ describe('lease', () => {
     await heat(29)
     expect(await charged()).toBe(58)
     await heat(4)
-    expect(await charged()).toBeGreaterThan(62)
+    const held = (await charged()) - 62
+    expect(held).toBeGreaterThan(0)
+    expect(held).toBeLessThan(33)
   })
   it('asks for no lease for a while after a denied one', async () => {
     const { heat, exact, inner, limiter, clock } = world(hour, { from: 2 })
@@ -289,22 +291,23 @@ describe('what ends a lease', () => {
     clock.advance(5000)
     expect((await limiter.peek('k', { cost: 0 })).limits[0]!.used).toBe(201)
   })
-  it.each(['greedy', 'interval'] as const)('is the refill of a bucket with `initial`: %s', async (refill) => {
-    const limits = tokenBucket({ quota: 10, window: '1s', capacity: 1000, initial: 999, refill })
-    const { limiter, inner, clock } = world(limits)
-    const first = await limiter.consume('k', { cost: 200 })
-    clock.advance(100)
-    await limiter.refund(first)
-    clock.advance(2300)
-    // Refills come a whole number of seconds after this request.
-    await limiter.consume('k', { cost: 10 })
-    clock.advance(800)
-    for (let i = 0; i < 40; i++) await limiter.consume('k')
-    clock.advance(205)
-    const before = inner.count('consume')
-    await limiter.consume('k')
-    expect(inner.count('consume') - before).toBe(refill === 'interval' ? 1 : 0)
-  })
+  it.each([{ refill: 'greedy', initial: 999 }, { refill: 'interval', initial: 999 }, { refill: 'interval' }] as const)(
+    'is the refill of a bucket, if all tokens come back at once: %j',
+    async (options) => {
+      const limits = tokenBucket({ quota: 10, window: '1s', capacity: 1000, ...options })
+      const { limiter, isLocal, clock } = world(limits)
+      const first = await limiter.consume('k', { cost: 200 })
+      clock.advance(100)
+      await limiter.refund(first)
+      clock.advance(2300)
+      // Refills come a whole number of seconds after this request.
+      await limiter.consume('k', { cost: 10 })
+      clock.advance(800)
+      for (let i = 0; i < 40; i++) await limiter.consume('k')
+      clock.advance(205)
+      expect(await isLocal()).toBe(options.refill === 'greedy')
+    },
+  )
   it('is a wall clock that has passed it while the process was frozen', async () => {
     const { heat, isLocal } = world(hour, { isVirtual: false, for: '1m' })
     await heat()
