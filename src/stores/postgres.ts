@@ -532,7 +532,9 @@ function openPostgresJs(sql: PostgresJs): Promise<Session<Found>> {
         }
         const query = async (text: string): Promise<readonly Found[]> => {
           if (isOver || isLost) throw new Error('the connection was lost or given back')
-          const body = text.replace(/^BEGIN/, 'SET TRANSACTION').replace(/;? *COMMIT$/, '')
+          // The transaction ends in the same query. postgres.js then commits an empty one: its own COMMIT is a prepared statement, which fails behind a pooler
+          // that gives it another connection, and then looks as if it had succeeded.
+          const body = text.replace(/^BEGIN/, 'SET TRANSACTION').replace(/COMMIT$/, 'COMMIT AND CHAIN')
           const found = text === 'ROLLBACK' ? [] : await (last = run(body))
           if (/(?:COMMIT|ROLLBACK)$/.test(text)) await end(text !== 'ROLLBACK')
           return found

@@ -102,6 +102,16 @@ describe('a server that does not answer in time', { timeout: 30_000 }, () => {
   })
 })
 
+it('a charge is kept if the server does not know the prepared COMMIT of postgres.js, as behind PgBouncer', async () => {
+  const { sql, table } = await world({ max: 1 })
+  const limiter = limiterOn(sql, table)
+  for (const remaining of [8, 7, 6]) {
+    expect(await limiter.consume('k')).toMatchObject({ remaining })
+    await sql.unsafe('DEALLOCATE ALL')
+  }
+  await sql.end({ timeout: 1 })
+})
+
 it('a transaction that the server has aborted is not given back to the application', async () => {
   const { sql, table } = await world({ max: 1 })
   await sql.unsafe(`CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql
