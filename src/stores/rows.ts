@@ -168,6 +168,9 @@ class RowsStore {
     const keys = [...new Set(operations.flatMap(({ operation }) => keysOf(operation)))].toSorted()
     const readOnly = operations.every(({ operation }) => operation.kind === 'peek')
     const change: Change<unknown[]> = (stored, given) => {
+      // If rows are missing, those of other keys would be taken for them.
+      if (!Array.isArray(stored) || stored.length !== keys.length)
+        throw new SluiceError('STORE_FAILED', `transact: expected ${keys.length} rows, got ${shown(stored)}`)
       const now = this.#given === undefined ? checkedTime(given) : microseconds(this.#given)
       this.#ahead = now / 1000 - steadyClock.now()
       const rows = new Map(keys.map((key, i) => [key, checkedRow(stored[i])]))

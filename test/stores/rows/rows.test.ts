@@ -118,6 +118,18 @@ describe('rowStore', () => {
     await expect(on({ transact }).consume('ada')).rejects.toMatchObject({ code })
   })
 
+  it.each([
+    ['fewer rows than keys', []],
+    ['more rows than keys', [undefined, undefined]],
+    ['rows in an object', { rows: [undefined] }],
+  ])('refuses %s, which would be rows of other keys', async (_, stored) => {
+    const transact: RowDatabase['transact'] = (_keys, change) => change(stored as never, Date.now() * 1000).result
+    await expect(on({ transact }).consume('ada')).rejects.toMatchObject({
+      code: 'STORE_FAILED',
+      message: expect.stringContaining('transact: expected 1 rows, got') as string,
+    })
+  })
+
   const down = (): never => {
     throw new Error('down')
   }
