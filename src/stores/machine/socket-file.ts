@@ -71,7 +71,7 @@ export class SocketFile {
     if (isWindows) return true
     const found = foundAt(this.path)
     if (found === undefined || idOf(found) !== this.#id) return false
-    if (Date.now() - Number(found.mtimeMs) > RENEWED) lutimesSync(this.path, new Date(), new Date())
+    if (Date.now() - Number(found.mtimeMs) > RENEWED) attempt(() => lutimesSync(this.path, new Date(), new Date()))
     return true
   }
 
@@ -113,7 +113,7 @@ export class SocketFile {
 
   /** Deletes the file if this process has bound it. */
   leave(): void {
-    if (!isWindows && this.isOurs) rmSync(this.path, { force: true })
+    if (!isWindows && this.isOurs) attempt(() => rmSync(this.path, { force: true }))
     this.#id = undefined
   }
 
@@ -220,6 +220,15 @@ function foundAt(path: string): BigIntStats | undefined {
 
 function idOf(found: BigIntStats | undefined): string | undefined {
   return found && `${found.dev}:${found.ino}`
+}
+
+/** Does what a file system can refuse, such as one that has become read-only. Processes find the server without it. */
+function attempt(change: () => void): void {
+  try {
+    change()
+  } catch {
+    // The next attempt may succeed.
+  }
 }
 
 async function connected(path: string): Promise<Socket> {

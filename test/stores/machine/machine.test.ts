@@ -1,5 +1,5 @@
 // Stores of one machine in one process: processes.test.ts has several.
-import {
+import fs, {
   chmodSync,
   chownSync,
   mkdirSync,
@@ -11,6 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { once } from 'node:events'
+import { syncBuiltinESMExports } from 'node:module'
 import { connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -303,6 +304,28 @@ describe('the socket file', () => {
     const store = await opened()
     expect((await limiterOn(store).consume('ann')).allowed).toBe(true)
     await vi.waitFor(() => expect(warnings.codes).toEqual(['SLUICE_COUNTS_LOST']))
+  })
+
+  it('on a file system that has become read-only does not end the process', async () => {
+    const store = await opened()
+    const { path } = new SocketFile(join(folder, 'l'))
+    const old = new Date(Date.now() - 7_200_000)
+    fs.lutimesSync(path, old, old)
+    const refuse = (): never => {
+      throw new Error('EROFS: read-only file system')
+    }
+    const renew = vi.spyOn(fs, 'lutimesSync').mockImplementation(refuse)
+    const remove = vi.spyOn(fs, 'rmSync').mockImplementation(refuse)
+    syncBuiltinESMExports()
+    try {
+      await vi.waitFor(() => expect(renew).toHaveBeenCalledTimes(2), 3000)
+      await limiterOn(store).consume('ann')
+      await store.close()
+      expect(remove).toHaveBeenCalled()
+    } finally {
+      vi.restoreAllMocks()
+      syncBuiltinESMExports()
+    }
   })
 
   it('has the user and the machine in its name', () => {
