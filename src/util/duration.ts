@@ -15,7 +15,8 @@ const UNITS: readonly Unit[] = [
   { ms: 1, symbol: 'ms', word: 'millisecond' },
 ]
 
-const WRITTEN = /^(\d+)(ms|s|m|h|d|w)$/
+/** The largest safe integer has 16 digits. Another process may write any text, and a limit is kept as it is written. */
+const WRITTEN = /^(\d{1,16})(ms|s|m|h|d|w)$/
 
 /** Returns the milliseconds of a string such as `'10s'`, or `undefined` for any other string. */
 export function parseDuration(text: string): number | undefined {

@@ -283,6 +283,12 @@ describe('serveStore', () => {
     expect(process.memoryUsage().heapUsed - before).toBeLessThan(120_000_000)
   })
 
+  it('keeps no limit that is written in many characters', async () => {
+    const window = `${'0'.repeat(60_000)}1h`
+    const message = { ...valid, policies: [{ limiter: 'api', limit: { algorithm: 'gcra', quota: 5, window } }] }
+    expect(await serveStore(memoryStore())(message)).toMatchObject({ answers: [{ error: { code: 'INVALID_OPTION' } }] })
+  })
+
   it('survives anything that a sender writes', async () => {
     const answer = serveStore(memoryStore({ maxKeys: 100 }))
     const part = fc.oneof(
