@@ -4,5 +4,10 @@
  */
 export function builtin(name: string): unknown {
   const { process } = globalThis as { process?: { getBuiltinModule?(name: string): unknown } }
-  return process?.getBuiltinModule?.(name)
+  try {
+    return process?.getBuiltinModule?.(name)
+  } catch {
+    // In the edge runtime of Next.js, the functions of `process` throw.
+    return undefined
+  }
 }

@@ -24,7 +24,16 @@ interface Host {
 const { process: host } = globalThis as { readonly process?: Host }
 
 /** Epoch microseconds at the origin of `process.hrtime`. */
-const origin = typeof host?.hrtime === 'function' ? epoch() - sinceOrigin() : 0
+const origin = originOfHost()
+
+/** Returns 0 for a runtime without `process.hrtime`, and for one in which it throws, such as the edge runtime of Next.js. */
+function originOfHost(): number {
+  try {
+    return epoch() - sinceOrigin()
+  } catch {
+    return 0
+  }
+}
 
 /**
  * Returns epoch microseconds that never step back. `process.hrtime` is faster than `performance.now`, which is for runtimes without it. If

@@ -5,12 +5,15 @@ interface Warner {
   emitWarning?(message: string, options: { type: string; code: string }): void
 }
 
-/** Emits a process warning with the place that explains it. Without a process, writes to the console. */
+/** Emits a process warning with the place that explains it. If the runtime has none, writes to the console. */
 export function warn(code: string, reason: string): void {
   const message = `${reason} (${helpFor(code)})`
   const { process } = globalThis as { process?: Warner }
-  if (process?.emitWarning === undefined) console.warn(`[${code}] ${message}`)
-  else process.emitWarning(message, { type: 'SluiceWarning', code })
+  try {
+    process!.emitWarning!(message, { type: 'SluiceWarning', code })
+  } catch {
+    console.warn(`[${code}] ${message}`)
+  }
 }
 
 /** Milliseconds between two warnings about the same fault. */

@@ -1,8 +1,9 @@
-import type { ChildProcess } from 'node:child_process'
+import { type ChildProcess, execFile } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { freePort } from '../support/redis.ts'
 import { startServer } from '../support/server-process.ts'
 import { program as workerd } from '../support/workers.ts'
@@ -103,4 +104,30 @@ describe('a Worker without nodejs_compat', () => {
     const answer: unknown = await (await fetch(`${url}/rules`)).json()
     expect(answer).toMatchObject({ statuses: [200, 429, 200], heard: [2, 'once', 3], code: 'NOT_APPLICABLE' })
   })
+})
+
+const edge = `
+  import { perMinute } from 'sluice'
+  import { rateLimit } from 'sluice/fetch'
+
+  const limited = rateLimit({ keyer: () => undefined, limits: perMinute(2) })(() => new Response('hello'))
+  const statuses = []
+  for (let i = 0; i < 3; i++) statuses.push((await limited(new Request('http://localhost/'))).status)
+  console.log(statuses.join())`
+
+// Next.js gives an edge function the names of the functions of `process`. Each of them throws.
+const edgeProcess = `
+  const fail = () => { throw new Error('not supported in the Edge Runtime') }
+  const functions = Object.keys(process).filter((name) => typeof process[name] === 'function')
+  globalThis.process = { env: process.env, ...Object.fromEntries(functions.map((name) => [name, fail])) }
+  await import('./edge.mjs')`
+
+it('a runtime in which the functions of process throw is one without them', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-edge-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  await writeFile(join(folder, 'edge.mjs'), (await bundled(edge)).text)
+  await writeFile(join(folder, 'main.mjs'), edgeProcess)
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, [join(folder, 'main.mjs')])
+  expect(stdout).toBe('200,200,429\n')
+  expect(stderr).toMatch(/^\[SLUICE_UNIDENTIFIED\]/)
 })

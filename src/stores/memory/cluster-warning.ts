@@ -1,3 +1,4 @@
+import { builtin } from '../../util/builtin.ts'
 import { isTestRun, type ProcessLike } from '../../util/warn.ts'
 import { warnLater, withWarnings } from '../../util/warn-later.ts'
 import type { Threads } from '../../util/warnings/threads.ts'
@@ -11,7 +12,7 @@ export function warnInCluster(): void {
   if (isChecked || process === undefined) return
   isChecked = true
   if (isOneOfSeveral(process)) return warnOnce()
-  const threads = process.getBuiltinModule?.('node:worker_threads') as Partial<Threads> | undefined
+  const threads = builtin('node:worker_threads') as Partial<Threads> | undefined
   const file = process.argv?.[1]
   if (threads?.isMainThread === false && file !== undefined && !isTestRun(process))
     withWarnings(({ watchThreads }) => watchThreads(threads, file, warnOnce))
