@@ -329,8 +329,10 @@ export async function takeBySlot(queue: RedisQueue, groups: readonly Group[], mo
       await Promise.allSettled(reserved.map((each) => queue.sendAll(releaseOf(each, []))))
       throw error
     }
-    denied ||= group.charges.some(vetoes)
-    if (!denied) reserved.push(group)
+    const isDenied = group.charges.some(vetoes)
+    // A peek asks a later slot as if no slot had denied.
+    if (!isDenied && (!denied || mode === 'peek')) reserved.push(group)
+    denied ||= isDenied
   }
   if (!denied) return
   for (const group of reserved.toReversed()) await release(queue, group, mode)

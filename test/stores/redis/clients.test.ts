@@ -102,6 +102,8 @@ describe.each(singleFamilies)('$name', ({ single, cluster: connectCluster }) => 
       expect(decisions.map(({ allowed }) => allowed)).toEqual([true, true, true, false, false])
       expect(decisions[4]!.limits.map(({ remaining }) => remaining)).toEqual([10, 0])
       expect(await left(wide, 'e')).toEqual([10])
+      const peeked = await stack(narrow, wide).peek('e')
+      expect(peeked.limits.map(({ remaining }) => remaining)).toEqual([0, 10])
     })
   })
 })
