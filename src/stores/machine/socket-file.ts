@@ -176,7 +176,7 @@ export class SocketFile {
       )
     if ((found.mode & 0o077) !== 0)
       throw unusable(
-        `Other users may use the folder ${folder}: its mode is ${(found.mode & 0o777).toString(8)}. Run chmod 700 on it, or choose another one with the option \`path\``,
+        `Other users may use the folder ${folder}: its mode is ${(found.mode & 0o777).toString(8)}. Choose a new folder with the option \`path\`, or run chmod 700 on this one if nothing else uses it`,
       )
   }
 }
