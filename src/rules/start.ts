@@ -67,11 +67,18 @@ export function startRules<Input>(options: SourceOptions<Input>, connect: Connec
       return begun
     }
 
-    /** Begins with the fallback, or fails without one. `report` is called later, so that a listener can be added before. */
+    /** Reports why the rules began with the fallback, once. */
+    let reportBegin = (): void => undefined
+
+    /** Begins with the fallback, or fails without one. `report` is called later, so that a listener can be added before, and before the next document. */
     function beginWithout(failure: SluiceError, report: (rules: Rules<Input>) => void): void {
       if (fallback === undefined) return void fail(failure)
       const begun = begin(fallback, 0)
-      sleep(0, () => report(begun))
+      reportBegin = () => {
+        reportBegin = () => undefined
+        report(begun)
+      }
+      sleep(0, () => reportBegin())
     }
 
     async function fail(failure: SluiceError): Promise<void> {
@@ -87,9 +94,14 @@ export function startRules<Input>(options: SourceOptions<Input>, connect: Connec
     const feed: RulesFeed = {
       document(value, version) {
         if (isOver) return []
+        reportBegin()
         try {
           if (rules === undefined) begin(compileRules(value, options), version)
-          else rules.replace(value as RulesDocument, version === undefined ? {} : { version })
+          else {
+            // The first document after a fallback has a number of its own, also if its content is the same.
+            const number = version ?? (rules.current.version === 0 ? 1 : undefined)
+            rules.replace(value as RulesDocument, number === undefined ? {} : { version: number })
+          }
         } catch (error) {
           const problems = mistakesIn(error)
           if (problems !== undefined) return problems

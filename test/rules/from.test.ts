@@ -180,6 +180,18 @@ describe('rulesFrom', () => {
     ])
   })
 
+  it('has version 1 when a document has come, also if it is the same as the fallback', async () => {
+    const source = channel()
+    await warningsOf(async () => {
+      const rules = await rulesFrom(source, { timeout: 20, fallback: document(9) })
+      // The document comes before the failure was reported.
+      source.give(document(9))
+      await once(rules, 'recovered')
+      expect([quotaOf(rules), rules.current.version]).toEqual([9, 1])
+      await rules.close()
+    })
+  })
+
   it('starts with the fallback when the first document has mistakes', async () => {
     const codes = await warningsOf(async () => {
       const rules = await rulesFrom([wrong], { fallback: document(9) })
