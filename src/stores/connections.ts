@@ -75,6 +75,8 @@ export class Connections<Connection> {
   /** @param isOver returns true once the connection would come too late. The promise may never settle then */
   async take(isOver: () => boolean): Promise<Connection> {
     if (this.#most === 0) return this.#taken()
+    // If the process did not run for a while, the server may have ended them.
+    this.#putBackIdle()
     const idle = this.#idle.pop()
     if (idle !== undefined) return idle.connection
     this.#waiting = this.#waiting.filter((each) => !each.isOver())

@@ -200,6 +200,24 @@ it('a connection that was taken before a store of the pool keeps connections goe
   expect(back).toEqual([early])
 })
 
+it('a connection that was idle for too long while the process did not run is not used', async () => {
+  const none = async (): Promise<void> => undefined
+  const back: object[] = []
+  const take = async (): Promise<object> => ({})
+  const pool = { size: 10, isEnding: false, take, putBack: (each: object) => void back.push(each), keep: none }
+  const connections = connectionsOf(pool, () => ({ ...pool, leave: none }), 1)
+  const old = await connections.take(() => false)
+  connections.give(old, false)
+  const end = performance.now() + 5000
+  const now = vi.spyOn(performance, 'now').mockImplementation(() => end)
+  try {
+    expect(await connections.take(() => false)).not.toBe(old)
+    expect(back).toEqual([old])
+  } finally {
+    now.mockRestore()
+  }
+})
+
 describe('a pool of postgresStore', { timeout: 30_000 }, () => {
   it('comes from a connectionString, and ends with the store', async () => {
     const table = tableName()
