@@ -112,12 +112,19 @@ function sentIn({ denial: sent, type }: Exchange): DenialBody | undefined {
   return sent === undefined || type === undefined ? undefined : { ...sent, type }
 }
 
-/** Returns the exception for a gateway. Filters of gateways and microservices only accept exceptions of their packages, which are installed there. */
+/**
+ * Returns the exception for a gateway. Filters of gateways and microservices only accept exceptions of their packages, which are installed there. The
+ * imports are in a `try`, so that bundlers only warn if a package is missing.
+ */
 async function socketException(exception: RateLimitException, context: ExecutionContext): Promise<Error> {
-  const { WsException } = await import('@nestjs/websockets')
   const payload = { ...payloadOf(exception), event: context.switchToWs().getPattern() }
   acknowledge(context, payload)
-  return Object.assign(new WsException(payload), aboutDenial(exception))
+  try {
+    const { WsException } = await import('@nestjs/websockets')
+    return Object.assign(new WsException(payload), aboutDenial(exception))
+  } catch {
+    return exception
+  }
 }
 
 /** Answers a client of socket.io that waits for an acknowledgement. Filters of Nest send only the event `exception`. */
@@ -128,8 +135,12 @@ function acknowledge(context: ExecutionContext, payload: object): void {
 }
 
 async function rpcException(exception: RateLimitException): Promise<Error> {
-  const { RpcException } = await import('@nestjs/microservices')
-  return Object.assign(new RpcException(payloadOf(exception)), aboutDenial(exception))
+  try {
+    const { RpcException } = await import('@nestjs/microservices')
+    return Object.assign(new RpcException(payloadOf(exception)), aboutDenial(exception))
+  } catch {
+    return exception
+  }
 }
 
 /** Returns the problem details with `retryAfter`, because a message has no header for it. */

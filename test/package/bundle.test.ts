@@ -41,7 +41,7 @@ describe("a bundle with a bare `import 'sluice/fastify'`", () => {
   })
 })
 
-describe('a bundle of rules, for a project without yaml', () => {
+describe('a bundle for a project without optional packages', () => {
   const packed = packedPackage()
   const program = (load: string): string => `
     ${load}
@@ -54,5 +54,18 @@ describe('a bundle of rules, for a project without yaml', () => {
     const home = await packed.project('rules', {}, { [file]: program(load), 'rules.yaml': '{}' })
     await tool('esbuild', [file, '--bundle', '--platform=node', '--outfile=bundled.cjs', '--log-level=error'], home)
     expect(await node(home, 'bundled.cjs')).toEqual(['MISSING_PACKAGE'])
+  })
+
+  test.each([
+    ['import', 'nest.mjs', "import { RateLimitModule } from 'sluice/nestjs'"],
+    ['require', 'nest.cjs', "const { RateLimitModule } = require('sluice/nestjs')"],
+  ])('with %s of Nest needs neither gateways nor microservices', async (_, file, load) => {
+    const home = await packed.project('nest', {}, { [file]: `${load}\nconsole.log(typeof RateLimitModule)` })
+    const external = ['@nestjs/common', '@nestjs/core'].map((name) => `--external:${name}`)
+    await tool(
+      'esbuild',
+      [file, '--bundle', '--platform=node', '--outfile=bundled.cjs', '--log-level=error', ...external],
+      home,
+    )
   })
 })
