@@ -118,7 +118,7 @@ export class LimitReader {
       if (!(error instanceof SluiceError)) throw error
       const reason = reasonOf(error)
       const at = pathOfError(reason, path, given)
-      report(at, at === path ? reason : reason.replace(/^\w+: /, ''))
+      report(at, at === path ? reason : reason.replace(/^[\w.]+: /, ''))
       return undefined
     }
   }

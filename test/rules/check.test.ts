@@ -81,6 +81,11 @@ describe('a mistake has the path of', () => {
       /^limits\[0\]\.buckets: expected a divisor of the window/,
     ],
     [
+      'a part of a block that fits no other',
+      limited({ block: { for: '2h', factor: 2, upTo: '1h' } }),
+      /^limits\[0\]\.block\.upTo: expected at least `for`/,
+    ],
+    [
       'a limit that cannot be exact',
       limited({ quota: 999_999_999_999, window: '365d' }),
       /^limits\[0\]: A quota of .* cannot be counted exactly/,
