@@ -56,6 +56,13 @@ describe('a function that is passed in place of being called', () => {
     expect(mistakeOf(() => sluice.keyers(maker as never))).toMatch(/^INVALID_OPTION keyers: expected a call such as /)
   })
 
+  // In Fastify, it is a plugin.
+  const middlewares = named(['rateLimit']).filter(([adapter]) => adapter !== 'fastify')
+  test.each(middlewares)('is refused: %s, rateLimit, which gets a request', (_adapter, _name, rateLimit) => {
+    const given = [new Request('http://localhost')] as unknown as never[]
+    expect(mistakeOf(() => rateLimit(...given))).toContain('in a call where the app is created')
+  })
+
   test('is refused: keyer: keyers', () => {
     expect(mistakeOf(() => createLimiter({ keyer: sluice.keyers as never, limits: perMinute(5) }))).toBe(
       'INVALID_OPTION keyer: expected a call such as keyers(byIP, byMethod), got function keyers',

@@ -81,7 +81,11 @@ export const limits = [
     'countReturn',
   ),
   alternation('changes between windows taken for a mistake', 'now - watched.since > window', 'now < watched.since'),
-  alternation('keys that are watched without a bound', 'if (this.#keys.size === MOST_KEYS)', 'if (this.#isWarned)'),
+  alternation(
+    'keys that are watched without a bound',
+    'if (this.#keys.size === MOST_KEYS)',
+    'if (this.#keys.size < 0)',
+  ),
   closed('a quota of 0 that denies a cost of 0', 'const allowed = cost === 0', 'const allowed = cost < 0'),
   closedInLua('a quota of 0 with a retry time in Lua', 'or huge', 'or 1'),
   compiled('a capacity of 0 not looked for', ' || capacityIn(algorithm, parameters) === 0', ''),

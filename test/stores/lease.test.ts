@@ -158,15 +158,15 @@ describe('lease', () => {
     const { clock, inner, limiter, isLocal } = world(fast, { from: 2 })
     const ask = async (trip: number): Promise<void> => {
       inner.mode = 'held'
-      const asked = limiter.consume('k')
+      const asked = Array.from({ length: 5 }, () => limiter.consume('k'))
       await Promise.resolve()
       clock.advance(trip)
       inner.mode = 'now'
       inner.answer()
-      await asked
+      await Promise.all(asked)
     }
     for (let i = 0; i < 100; i++) await ask(260)
-    expect([inner.count('consume'), inner.count('adjust')]).toEqual([100, 0])
+    expect([inner.count('consume'), inner.count('adjust')]).toEqual([500, 0])
     expect(warned).toEqual(['SLUICE_SHORT_LEASE'])
     for (let i = 0; i < 40; i++) await limiter.consume('k')
     expect(await isLocal()).toBe(true)
@@ -308,6 +308,14 @@ describe('what ends a lease', () => {
       expect(await isLocal()).toBe(options.refill === 'greedy')
     },
   )
+  it('is its time, also when the timer is late', async () => {
+    const { heat, inner, limiter, clock } = world(hour)
+    Object.assign(inner.clock, { after: () => () => undefined })
+    await heat()
+    clock.advance(300)
+    await limiter.peek('k')
+    expect(inner.count('adjust')).toBeGreaterThan(0)
+  })
   it('is a wall clock that has passed it while the process was frozen', async () => {
     const { heat, isLocal } = world(hour, { isVirtual: false, for: '1m' })
     await heat()
@@ -476,6 +484,22 @@ describe('a decision of a lease', () => {
     expect((await limiter.peek('k', { cost: 0 })).limits[0]!.remaining).toBe(held - 2)
     clock.advance(300)
     expect((await limiter.peek('k', { cost: 0 })).limits[0]!.remaining).toBe(0)
+  })
+  it('does not report units whose refund arrives after the end of their window', async () => {
+    const { clock, exact, heat, inner, limiter } = world(
+      fixedWindow({ quota: 1000, window: '1s', anchor: 'clock', name: 'clock' }),
+    )
+    clock.advance(700)
+    await heat()
+    inner.mode = 'held'
+    const asked = limiter.consume('k', { cost: 500 })
+    await Promise.resolve()
+    clock.advance(250)
+    clock.advance(100)
+    inner.mode = 'now'
+    await exact.consume('k', { cost: 300 })
+    inner.answer()
+    expect((await asked).limits[0]!.remaining).toBe(200)
   })
   it('counts what other kinds of decisions have used of the same key', async () => {
     const inner = new TestStore(virtualClock())
