@@ -201,27 +201,31 @@ describe('postgresStore', { timeout: 60_000 }, () => {
   const oldRows = (table: string, count: number): string =>
     `INSERT INTO ${table} SELECT convert_to('["old","' || i || '"]', 'UTF8'), 'x'::bytea, 1000 FROM generate_series(1, ${count}) AS i`
 
-  it.each(QUICK)('keeps the rows that count in all partitions of a table, and deletes the others', async () => {
-    const { pool } = await world()
-    const table = `p${crypto.randomUUID().replaceAll('-', '')}`
-    await pool.query(
-      `CREATE TABLE ${table} (key bytea PRIMARY KEY, state bytea, expires_at bigint NOT NULL) PARTITION BY HASH (key)`,
-    )
-    for (let i = 0; i < 4; i++)
-      await pool.query(`CREATE TABLE ${table}_${i} PARTITION OF ${table} FOR VALUES WITH (MODULUS 4, REMAINDER ${i})`)
-    const limiter = limiterOn(postgresStore(pool, { table, timeout: '5s' }), fixedWindow({ quota: 1, window: '1d' }))
-    const keys = Array.from({ length: 100 }, (_, i) => `k${i}`)
-    await limiter.consume('first')
-    await pause(200)
-    for (const key of keys) expect((await limiter.consume(key)).allowed).toBe(true)
-    // As many as several steps of the sweeper delete.
-    await pool.query(oldRows(table, 40_000))
-    await vi.waitFor(async () => {
-      await limiter.consume('other')
-      expect((await pool.query(`SELECT 1 FROM ${table} WHERE expires_at = 1000`)).rows).toEqual([])
-    }, 40_000)
-    for (const key of keys) expect((await limiter.consume(key)).allowed).toBe(false)
-  }, 60_000)
+  it.each(QUICK)(
+    'keeps the rows that count in all partitions of a table, and deletes the others',
+    async () => {
+      const { pool } = await world()
+      const table = `p${crypto.randomUUID().replaceAll('-', '')}`
+      await pool.query(
+        `CREATE TABLE ${table} (key bytea PRIMARY KEY, state bytea, expires_at bigint NOT NULL) PARTITION BY HASH (key)`,
+      )
+      for (let i = 0; i < 4; i++)
+        await pool.query(`CREATE TABLE ${table}_${i} PARTITION OF ${table} FOR VALUES WITH (MODULUS 4, REMAINDER ${i})`)
+      const limiter = limiterOn(postgresStore(pool, { table, timeout: '5s' }), fixedWindow({ quota: 1, window: '1d' }))
+      const keys = Array.from({ length: 100 }, (_, i) => `k${i}`)
+      await limiter.consume('first')
+      await pause(200)
+      for (const key of keys) expect((await limiter.consume(key)).allowed).toBe(true)
+      // As many as several steps of the sweeper delete.
+      await pool.query(oldRows(table, 40_000))
+      await vi.waitFor(async () => {
+        await limiter.consume('other')
+        expect((await pool.query(`SELECT 1 FROM ${table} WHERE expires_at = 1000`)).rows).toEqual([])
+      }, 40_000)
+      for (const key of keys) expect((await limiter.consume(key)).allowed).toBe(false)
+    },
+    60_000,
+  )
 
   it.each(QUICK)('lists keys that the encoding of the database does not have', async () => {
     const { admin } = await world()
