@@ -17,7 +17,8 @@ import { steadyClock } from '../../util/clock.ts'
 import { shown, SluiceError } from '../../util/errors.ts'
 import { ScriptRequest, type Transaction, transactionOf } from './request.ts'
 import { Silence } from './silence.ts'
-import { Charge, type DecisionMode } from '../store.ts'
+import { limitFromData } from '../../engine/limit.ts'
+import { Charge, createPolicy, type DecisionMode, type Policy } from '../store.ts'
 
 /** Milliseconds for which scripts replace functions after the server has refused a function because it might write. */
 const REFUSED = 1000
@@ -338,18 +339,34 @@ export async function takeBySlot(queue: RedisQueue, groups: readonly Group[], mo
   for (const group of reserved.toReversed()) await release(queue, group, mode)
 }
 
-/** Refunds the reservation of a slot because another slot has denied. Reports the state of the slot without the reservation. */
+/**
+ * Refunds the reservation of a slot because another slot has denied. Reports the state of the slot without the reservation. A strict limit keeps its
+ * charge, so it reports for how long it denies from now on.
+ */
 async function release(queue: RedisQueue, group: Group, mode: DecisionMode): Promise<void> {
-  const free = group.charges.map(({ policy, key }) => new Charge(policy, key, 0))
-  const peek = transactionOf('peek', group.keys, free)
-  await queue.sendAll(mode === 'consume' ? releaseOf(group, [peek]) : [peek])
-  for (const [i, charge] of group.charges.entries()) {
+  const { keys, charges } = group
+  const free = charges.map(({ policy, key }) => new Charge(policy, key, 0))
+  const kept = charges.filter(({ limit, charged }) => limit.strict === true && charged > 0)
+  const next = kept.map(({ policy, key, cost }) => new Charge(plainPolicy(policy), key, cost))
+  const peeks = [transactionOf('peek', keys, free)]
+  const keptKeys = keys.filter((_, i) => kept.includes(charges[i]!))
+  if (kept.length > 0) peeks.push(transactionOf('peek', keptKeys, next))
+  await queue.sendAll(mode === 'consume' ? releaseOf(group, peeks) : peeks)
+  for (const [i, charge] of kept.entries()) charge.retryAfter = next[i]!.retryAfter
+  for (const [i, charge] of charges.entries()) {
     charge.delay = 0
     charge.markCharged(0, 0)
-    if (!charge.allowed) continue
+    // A peek reports a strict limit with the charge that a request would leave.
+    if (!charge.allowed || (mode === 'peek' && charge.limit.strict === true)) continue
     charge.remaining = free[i]!.remaining
     charge.resetAfter = free[i]!.resetAfter
   }
+}
+
+/** Returns a policy that reads the same state, and neither charges denials nor locks keys out. */
+function plainPolicy({ limiter, limit, store, home }: Policy): Policy {
+  const { strict: _strict, block: _block, ...data } = limit
+  return createPolicy(limiter, limitFromData(data), store, home)
 }
 
 function releaseOf(group: Group, then: readonly Transaction[]): Transaction[] {

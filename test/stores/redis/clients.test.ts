@@ -104,6 +104,20 @@ describe.each(singleFamilies)('$name', ({ single, cluster: connectCluster }) => 
       expect(await left(wide, 'e')).toEqual([10])
       const peeked = await stack(narrow, wide).peek('e')
       expect(peeked.limits.map(({ remaining }) => remaining)).toEqual([0, 10])
+      const strict = limiterOf(
+        `strict-${run}`,
+        fixedWindow({ quota: 1, window: '2d', strict: true, block: '9d' }),
+        store,
+      )
+      for (const each of [stack(strict, narrow), stack(narrow, strict)]) {
+        const { limits } = await each.peek('f')
+        expect(limits.map(({ remaining }) => remaining)).toEqual([0, 0])
+      }
+      const denied = await stack(strict, narrow).consume('f')
+      expect(denied.limits[0]).toMatchObject({ allowed: true, remaining: 0 })
+      // A strict limit keeps its charge, so it admits the next request when its window ends.
+      const window = denied.limits[0]!.resetAfter
+      expect(Math.abs(denied.limits[0]!.retryAfter - window)).toBeLessThan(1000)
     })
   })
 })
