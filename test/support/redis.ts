@@ -25,13 +25,20 @@ export function redisCommand(): string {
   return programPath('command -v redis-server || command -v valkey-server', 'redis-server', missing)
 }
 
+/**
+ * Returns a free port below those of outgoing connections: one of these could take it before the server starts. The bus of a cluster listens on this port
+ * plus 10,000.
+ */
 export async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise((resolve) => server.close(resolve))
-  // The bus of a cluster listens on this port plus 10,000.
-  return port > 55_000 ? freePort() : port
+  const port = 11_000 + Math.floor(Math.random() * 10_000)
+  return (await isFree(port)) && (await isFree(port + 10_000)) ? port : freePort()
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer().once('error', () => resolve(false))
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
+  })
 }
 
 /** Returns a server that tests can share, and a prefix for their keys: the server in `REDIS_URL`, else a new one. */
