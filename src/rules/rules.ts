@@ -164,7 +164,8 @@ export class Rules<Input = unknown> extends Emitter<RulesEvents> implements Rule
 
   /**
    * Applies another document to all requests that begin after the call. Returns false, without an event, for a document with the same
-   * content: only the number of the current rules changes then, if `version` is given. Throws `INVALID_RULES` with all mistakes as `cause`, `INVALID_OPTION` or `UNKNOWN_OPTION`, and changes nothing.
+   * content: only the number of the current rules changes then, if `version` is given. Throws `INVALID_RULES` with all mistakes as `cause`,
+   * `INVALID_OPTION` or `UNKNOWN_OPTION`, and changes nothing.
    */
   replace(document: RulesDocument, options: ReplaceOptions = {}): boolean {
     const { version } = knownOptions('replace', options, ['version'])

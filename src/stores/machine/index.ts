@@ -45,7 +45,8 @@ export interface MachineStoreOptions {
   readonly path?: string
   /**
    * The name of a file that keeps the counts, such as `'limits.json'`. It is written about twice a second while something is counted, and at the end. If the
-   * process that counts is killed, at most the counts of the last second are lost, and with a million keys those of the last seconds. A restart loses none. Default: counts are only in memory.
+   * process that counts is killed, at most the counts of the last second are lost, and with a million keys those of the last seconds. A restart
+   * loses none. Default: counts are only in memory.
    */
   readonly snapshot?: string
   /** The most keys that each limit remembers: see `memoryStore`. Default: a million. */
