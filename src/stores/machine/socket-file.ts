@@ -103,8 +103,8 @@ export class SocketFile {
     const own = this.#newName()
     const server = await listening(own)
     if (this.id === id) {
+      this.#id = idOf(foundAt(own))
       renameSync(own, this.path)
-      this.#id = this.id
       return server
     }
     server.close()
@@ -138,7 +138,8 @@ export class SocketFile {
         renameSync(aside, this.path)
         return undefined
       }
-      this.#id = this.id
+      // The file itself may be renamed by another process at this moment, which renames it back.
+      this.#id = idOf(foundAt(own))
       isBound = true
       return server
     } catch (error) {
