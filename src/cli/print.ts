@@ -1,4 +1,5 @@
 import { roughDuration } from '../util/duration.ts'
+import { showInvisible } from '../util/invisible.ts'
 import type { Held, HeldByLimit } from '../stores/held.ts'
 
 /**
@@ -83,16 +84,9 @@ function details({ limit, parameters, state, entries, span, denials }: HeldByLim
   return lines.join('\n')
 }
 
-/** Matches every control character except the line feed, and characters that are invisible or change the direction of text: keys may contain them. */
-const CONTROL = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
-
-/** Writes such characters as JSON does, so that a key cannot send commands to the terminal, and two keys do not look the same. */
+/** Shows invisible characters except line feeds: a key cannot send commands to the terminal then. */
 export function escaped(text: string): string {
-  return text.replaceAll(CONTROL, (each) => each.replaceAll(/[^]/g, codeOf))
-}
-
-function codeOf(unit: string): string {
-  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
+  return text.split('\n').map(showInvisible).join('\n')
 }
 
 export function inOneLine(text: string): string {

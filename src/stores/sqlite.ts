@@ -11,6 +11,7 @@ import { builtin } from '../util/builtin.ts'
 import { type Clock, clockGiven } from '../util/clock.ts'
 import { madeOnce, shared, WeakValues } from '../util/copies.ts'
 import { messageOf, SluiceError, type SluiceErrorCode, veiled } from '../util/errors.ts'
+import { quietly } from '../util/quietly.ts'
 import { knownOptions, milliseconds, refuse } from '../util/validate.ts'
 import { rareWarning } from '../util/warn.ts'
 import { RepeatingStore } from './repeating.ts'
@@ -376,15 +377,6 @@ function patiently<Result>({ ms, budget }: Patience, attempt: () => Result): Res
       waited += cost
       budget?.spend(cost)
     }
-  }
-}
-
-/** Returns the result of work; `undefined` if it fails. Such work is done later, or was done before. */
-function quietly<Result>(work: () => Result): Result | undefined {
-  try {
-    return work()
-  } catch {
-    return undefined
   }
 }
 

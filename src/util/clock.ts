@@ -1,4 +1,5 @@
 import { shown, SluiceError } from './errors.ts'
+import { quietly } from './quietly.ts'
 import { refuse } from './validate.ts'
 import { observer } from './warn.ts'
 
@@ -23,17 +24,11 @@ interface Host {
 
 const { process: host } = globalThis as { readonly process?: Host }
 
-/** Epoch microseconds at the origin of `process.hrtime`. */
-const origin = originOfHost()
-
-/** Returns 0 for a runtime without `process.hrtime`, and for one in which it throws, such as the edge runtime of Next.js. */
-function originOfHost(): number {
-  try {
-    return epoch() - sinceOrigin()
-  } catch {
-    return 0
-  }
-}
+/**
+ * Epoch microseconds at the origin of `process.hrtime`. It is 0 for a runtime without this function, and for one in which it throws, such as the edge
+ * runtime of Next.js.
+ */
+const origin = quietly(() => epoch() - sinceOrigin()) ?? 0
 
 /**
  * Returns epoch microseconds that never step back. `process.hrtime` is faster than `performance.now`, which is for runtimes without it. If

@@ -123,8 +123,12 @@ export const operations = [
     'this.#all.add(decision.allowed ? 0 : 1, bucket)',
   ),
   counters('gives every limit a series', 'this.#limits.size >= MOST_LIMITS', 'this.#limits.size >= Infinity'),
-  tables('writes keys as HTML', 'made.textContent = shown(text)', 'made.innerHTML = shown(text)'),
-  tables('shows characters that change the direction of text', '\\p{Cf}', ''),
+  tables('writes keys as HTML', 'made.textContent = showInvisible(text)', 'made.innerHTML = showInvisible(text)'),
+  inFile('src/util/invisible.ts', { files: ['test/dashboard/page.test.ts'], name: 'shows keys as text' })(
+    'shows characters that change the direction of text',
+    '\\p{Cf}',
+    '',
+  ),
   onPage('main.ts', 'outage first')('is live during an outage', "problem === '' ? 'Live' : problem", "'Live'"),
   onPage('tables.ts', 'outage first')(
     'shows no problem first',

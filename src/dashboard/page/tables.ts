@@ -1,4 +1,5 @@
 // The tables of limits, minutes and keys, and the lists of stores and rules. All texts are set as text, never as HTML.
+import { showInvisible } from '../../util/invisible.ts'
 import { type DeniedKey, type RatedSeries, SPAN, type State } from '../state.ts'
 import { countedBuckets, nameOf, sum, total } from './model.ts'
 import { createPlot, draw } from './plot.ts'
@@ -16,25 +17,16 @@ export function element(id: string): HTMLElement {
   return found
 }
 
-/**
- * Escapes control characters, invisible characters and those that change the direction of text, as in JSON. They would change how the text beside them
- * is shown, or two keys would look the same. Keys come from clients, and the summaries of processes come from a database.
- */
-function shown(text: string): string {
-  const escaped = (unit: string): string => '\\u' + unit.charCodeAt(0).toString(16).padStart(4, '0')
-  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (each) => each.replace(/[^]/g, escaped))
-}
-
 export function make(tag: string, text = '', name = ''): HTMLElement {
   const made = document.createElement(tag)
-  made.textContent = shown(text)
+  made.textContent = showInvisible(text)
   if (name !== '') made.className = name
   return made
 }
 
 /** Returns a key for display. */
 export function keyName(key: string): string {
-  return key === '' ? '(no key)' : shown(key)
+  return key === '' ? '(no key)' : showInvisible(key)
 }
 
 /** Creates the head cell of a row. */
@@ -57,7 +49,7 @@ export function figure(value: number): string {
 
 /** Sets a text if it is different, so that a screen reader only reports changes. */
 export function setText(target: Element, text: string): void {
-  const next = shown(text)
+  const next = showInvisible(text)
   if (target.textContent !== next) target.textContent = next
 }
 

@@ -14,6 +14,7 @@ import { createConnection, createServer, type Server, type Socket } from 'node:n
 import { hostname, tmpdir, userInfo } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 import { messageOf, SluiceError } from '../../util/errors.ts'
+import { quietly } from '../../util/quietly.ts'
 import { sha256 } from '../../util/sha256.ts'
 import { LONGEST_SOCKET_NAME } from '../../util/socket-name.ts'
 import { refuse } from '../../util/validate.ts'
@@ -71,7 +72,8 @@ export class SocketFile {
     if (isWindows) return true
     const found = foundAt(this.path)
     if (found === undefined || idOf(found) !== this.#id) return false
-    if (Date.now() - Number(found.mtimeMs) > RENEWED) attempt(() => lutimesSync(this.path, new Date(), new Date()))
+    // A file system can refuse this, such as one that has become read-only. Processes find the server without it.
+    if (Date.now() - Number(found.mtimeMs) > RENEWED) quietly(() => lutimesSync(this.path, new Date(), new Date()))
     return true
   }
 
@@ -113,7 +115,7 @@ export class SocketFile {
 
   /** Deletes the file if this process has bound it. */
   leave(): void {
-    if (!isWindows && this.isOurs) attempt(() => rmSync(this.path, { force: true }))
+    if (!isWindows && this.isOurs) quietly(() => rmSync(this.path, { force: true }))
     this.#id = undefined
   }
 
@@ -212,24 +214,11 @@ function hashed(text: string): string {
 
 /** Returns what is at a path; `undefined` if there is nothing, or if this process has no access. */
 function foundAt(path: string): BigIntStats | undefined {
-  try {
-    return lstatSync(path, { bigint: true })
-  } catch {
-    return undefined
-  }
+  return quietly(() => lstatSync(path, { bigint: true }))
 }
 
 function idOf(found: BigIntStats | undefined): string | undefined {
   return found && `${found.dev}:${found.ino}`
-}
-
-/** Does what a file system can refuse, such as one that has become read-only. Processes find the server without it. */
-function attempt(change: () => void): void {
-  try {
-    change()
-  } catch {
-    // The next attempt may succeed.
-  }
 }
 
 async function connected(path: string): Promise<Socket> {

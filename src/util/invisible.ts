@@ -1,0 +1,11 @@
+/**
+ * Writes control characters, and characters that are invisible or change the direction of text, as JSON does. So they do not change how the text beside
+ * them is shown, and two keys do not look the same.
+ */
+export function showInvisible(text: string): string {
+  return text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (each) => each.replaceAll(/[^]/g, codeOf))
+}
+
+function codeOf(unit: string): string {
+  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
+}
