@@ -48,6 +48,8 @@ const groups = [
   },
   // With modules that ten entry points need, it would be larger than 32 kB.
   { name: 'limiter', minShareCount: 11, test: /\/src\/limiter\// },
+  { name: 'testing', test: /\/src\/testing\//, includeDependenciesRecursively: false, maxSize: 60_000 },
+  { name: 'dashboard', test: /\/src\/dashboard\//, includeDependenciesRecursively: false, maxSize: 50_000 },
   { name: 'lua', test: /\.lua\?raw$/, entriesAware: true, maxSize: 50_000 },
 ]
 
@@ -101,6 +103,8 @@ async function build(folders, input, output, plugins = [texts()], define = {}) {
     plugins: [...plugins, ownNames, pureConstants],
     tsconfig: 'tsconfig.json',
     platform: 'neutral',
+    // Groups without the modules that they import need it. `test/package/api.test.ts` checks that no entry point has other names.
+    preserveEntrySignatures: 'allow-extension',
     checks: { bundlerTimings: false },
     transform: { define },
     resolve: { mainFields: ['module', 'main'], symlinks: false },

@@ -27,6 +27,10 @@ describe('docs/reference/api.md', () => {
   function namesOf(types: string, code: string): { values: string[]; types: string[] } {
     const all = exportedNames(readFileSync(join(built, types), 'utf8'))
     const values = new Set(exportedNames(readFileSync(join(built, code), 'utf8')))
+    expect(
+      [...values].filter((name) => !all.includes(name)),
+      `${code} has no names without types`,
+    ).toEqual([])
     return { values: all.filter((name) => values.has(name)), types: all.filter((name) => !values.has(name)) }
   }
 
