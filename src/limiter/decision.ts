@@ -1,4 +1,4 @@
-import { Charge, type Degraded, isCharge, type LimitStatus } from '../stores/store.ts'
+import { type Degraded, isCharge, type LimitStatus } from '../stores/store.ts'
 import { type Channel, channel } from '../util/channel.ts'
 import { observer } from '../util/warn.ts'
 
@@ -36,19 +36,6 @@ export interface Decision {
  * the first is binding.
  */
 export function combine(limits: readonly LimitStatus[], degraded: Degraded | undefined): Decision {
-  return limits.length === 1 && isEnforced(limits[0]!) ? single(limits, degraded) : several(limits, degraded)
-}
-
-/** The most common case, without comparisons. */
-function single(limits: readonly LimitStatus[], degraded: Degraded | undefined): Decision {
-  const status = limits[0]!
-  countUsed(status)
-  const { allowed, delay, retryAfter, resetAfter, cost } = status
-  const remaining = cost > 0 ? further(status) : Infinity
-  return { allowed, delay, retryAfter, remaining, resetAfter, limits, binding: status, degraded }
-}
-
-function several(limits: readonly LimitStatus[], degraded: Degraded | undefined): Decision {
   let binding: LimitStatus | undefined
   let remaining = Infinity
   let retryAfter = 0
@@ -56,8 +43,7 @@ function several(limits: readonly LimitStatus[], degraded: Degraded | undefined)
   let delay = 0
   for (let i = 0; i < limits.length; i++) {
     const status = limits[i]!
-    countUsed(status)
-    if (!isEnforced(status)) continue
+    if (!counts(status)) continue
     if (binding === undefined || binds(status, binding)) binding = status
     if (status.cost > 0) remaining = Math.min(remaining, further(status))
     if (status.retryAfter > retryAfter) retryAfter = status.retryAfter
@@ -72,16 +58,11 @@ function several(limits: readonly LimitStatus[], degraded: Degraded | undefined)
  * Makes the first decision of each process, with `remaining: Infinity`. V8 stores a number as a small integer until a property gets another kind of
  * number. Without this call, one of five processes with several limiters converted each decision when it was read, which took 1 µs.
  */
-several([], undefined)
+combine([], undefined)
 
-/** Computes `used` here and not in stores, so that it has the same meaning in all of them. */
-function countUsed(status: LimitStatus): void {
-  if (isCharge(status)) status.countUsed()
-}
-
-/** Reads the compiled limit of a charge, which is faster: all compiled limits have the same shape, and limits have not. */
-function isEnforced(status: LimitStatus): boolean {
-  return status instanceof Charge ? status.policy.compiled.enforced : status.limit.shadow !== true
+/** Computes `used` here and not in stores, so that it has the same meaning in all of them. Returns false for a shadow limit. */
+function counts(status: LimitStatus): boolean {
+  return isCharge(status) ? status.countUsed() : status.limit.shadow !== true
 }
 
 function binds(status: LimitStatus, before: LimitStatus): boolean {

@@ -200,10 +200,12 @@ export class Charge implements LimitStatus {
     this.#lockedFor = copy.lockedFor
   }
 
-  /** Derives `used` from what the store has written. */
-  countUsed(): void {
-    const used = this.#policy.compiled.capacity - this.remaining
+  /** Derives `used` from what the store has written. Returns false for a shadow limit. */
+  countUsed(): boolean {
+    const { capacity, enforced } = this.#policy.compiled
+    const used = capacity - this.remaining
     this.used = used > 0 ? used : 0
+    return enforced
   }
 
   /** A store calls this when it has counted the charge. */

@@ -261,7 +261,7 @@ export const typescript = [
   charged('a refund of a value that is no decision', 'limits.every(isCharge)', 'limits.length > 0'),
   waiter('maxWait as a text is no bound', "return tools.milliseconds('maxWait', maxWait)", 'return Infinity'),
   waiter('a wait measured from now on', 'const total = this.waited + ms', 'const total = ms'),
-  decision('a shadow limit that binds', 'if (!isEnforced(status)) continue', 'if (isEnforced(status)) continue'),
+  decision('a shadow limit that binds', 'if (!counts(status)) continue', 'if (counts(status)) continue'),
   decision('the largest remainder reported', 'remaining = Math.min(', 'remaining = Math.max('),
   decision('further requests rounded up', 'Math.floor(remaining / cost)', 'Math.ceil(remaining / cost)'),
   decision(
