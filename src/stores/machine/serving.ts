@@ -11,6 +11,8 @@ const MOST_PEERS = 512
 /** Milliseconds between two checks of a process that takes the counts over, and for which it may do nothing. */
 const LOOK = 2
 const PATIENCE = 2000
+/** Milliseconds in which the processes of a server connect to its heir. They are fewer than the 1600 after which PM2 kills a process that ends. */
+const RECONNECT = 1000
 
 /** A process or a thread that is served. */
 class Peer implements Listener {
@@ -79,7 +81,7 @@ export class Serving {
    */
   constructor(server: Server, memory: SyncStore, isHeir: boolean) {
     this.#server = server
-    this.#alone = isHeir ? performance.now() + PATIENCE : 0
+    this.#alone = isHeir ? performance.now() + RECONNECT : 0
     this.memory = memory
     // No file has the latest counts of the last server.
     this.isChanged = isHeir
