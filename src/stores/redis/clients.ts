@@ -128,6 +128,7 @@ export type RedisClient = IoredisLike | NodeRedisLike | GlideLike | UpstashLike
  */
 export function scriptClient(client: RedisClient, cluster: boolean | undefined): ScriptClient {
   if (typeof client === 'object' && client !== null) {
+    if (answersCallbacks(client)) throw new SluiceError('INVALID_OPTION', CALLBACKS)
     if ('createScript' in client) return upstashClient(client, cluster)
     if ('evalsha' in client) return ioredisClient(client, cluster)
     if ('evalSha' in client) return nodeRedisClient(client, cluster)
@@ -138,6 +139,16 @@ export function scriptClient(client: RedisClient, cluster: boolean | undefined):
     'client: expected a client of ioredis, iovalkey, node-redis, valkey-glide or @upstash/redis, such as new Redis(url), or createClient({ url }) ' +
       `after it has connected; got ${veiled(client)}`,
   )
+}
+
+const CALLBACKS =
+  'client: this client answers callbacks and returns no promises: it is node-redis 3 or older, or has `legacyMode`. Use node-redis 4 or newer without ' +
+  '`legacyMode`. With `legacyMode` of node-redis 4, pass `client.v4`'
+
+/** Returns true for node-redis 2 and 3, and for node-redis 4 with `legacyMode`. */
+function answersCallbacks(client: object): boolean {
+  const { options } = client as { readonly options?: { readonly legacyMode?: unknown } }
+  return 'internal_send_command' in client || options?.legacyMode === true
 }
 
 /** The slots of a part if servers are not known. Servers own ranges of slots, so most parts of this size are on one server. */

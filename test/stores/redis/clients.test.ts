@@ -18,6 +18,7 @@ import { type RedisClient, redisStore } from '../../../src/stores/redis/index.ts
 import { virtualClock } from '../../../src/testing.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { names } from '../../support/harness.ts'
+import { importOwn } from '../../support/own-packages.ts'
 import { type Connected, singleFamilies } from '../../support/redis-clients.ts'
 import { type RedisCluster, startCluster } from '../../support/redis-cluster.ts'
 import { type RedisServer, startRedis } from '../../support/redis.ts'
@@ -155,4 +156,38 @@ it('what is no client is refused', () => {
       ),
     )
   }
+})
+
+describe('a client that answers callbacks', () => {
+  interface Old {
+    readonly redis3: { createClient(port: number): RedisClient & { quit(): void } }
+    readonly createRedis4: (options: object) => RedisClient & {
+      readonly v4: RedisClient
+      connect(): Promise<void>
+      disconnect(): Promise<void>
+    }
+  }
+  const refusal = expect.objectContaining({
+    code: 'INVALID_OPTION',
+    message: expect.stringContaining('this client answers callbacks'),
+  })
+  let old: Old
+  beforeAll(async () => {
+    old = await importOwn<Old>('clients')
+  }, 60_000)
+
+  it('is refused: node-redis 3', () => {
+    const client = old.redis3.createClient(server.port)
+    afterTest(() => client.quit())
+    expect(() => redisStore(client)).toThrow(refusal)
+  })
+
+  it('is refused: node-redis 4 with legacyMode, whose `v4` decides', async () => {
+    const client = old.createRedis4({ socket: { port: server.port }, legacyMode: true })
+    await client.connect()
+    afterTest(() => client.disconnect())
+    expect(() => redisStore(client)).toThrow(refusal)
+    const limiter = limiterOf('legacy', gcra({ quota: 3, window: 60_000 }), redisStore(client.v4))
+    expect((await limiter.consume('k')).remaining).toBe(2)
+  })
 })
