@@ -349,8 +349,16 @@ type BetterSqlite = new (path: string, options: { readonly timeout: number }) =>
 
 function checked(given: SqliteDatabase): SqliteDatabase {
   const { prepare, exec } = (given ?? {}) as Partial<SqliteDatabase>
-  if (typeof prepare === 'function' && typeof exec === 'function') return given
+  if (typeof prepare === 'function' && typeof exec === 'function' && answersAtOnce(given)) return given
   return refuse('sqliteStore', 'the name of a file, or a database of node:sqlite or better-sqlite3', veiled(given))
+}
+
+/** Returns false for a database that answers later, such as one of the package sqlite3. With such a database, nothing would be counted. */
+function answersAtOnce(database: SqliteDatabase): boolean {
+  const statement = explained('SQLite could not be asked', () =>
+    database.prepare('SELECT ?'),
+  ) as Partial<SqliteStatement>
+  return typeof statement.get === 'function' && Number(valueOf(statement.get(1))) === 1
 }
 
 /**

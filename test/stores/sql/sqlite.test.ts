@@ -651,6 +651,30 @@ describe('sqliteStore', () => {
     expect(() => sqliteStore(file as string, options as SqliteStoreOptions)).toThrow(expect.objectContaining({ code }))
   })
 
+  // As those of sqlite3, which answer callbacks, and of sqlite. With the first, nothing was counted.
+  it.each(QUICK)('refuses a database that does not answer at once', () => {
+    const statement = { get: () => statement, run: () => statement }
+    for (const prepare of [() => statement, () => ({ get: async () => ({ 1: 1 }) }), async () => statement]) {
+      const later = { prepare, exec: () => undefined, close: () => undefined }
+      expect(() => sqliteStore(later as unknown as Database.Database)).toThrow(
+        expect.objectContaining({ code: 'INVALID_OPTION', message: expect.stringContaining('better-sqlite3') }),
+      )
+    }
+  })
+
+  it.each(QUICK)('uses a database whose numbers are BigInts', () => {
+    const database = connect(newFile()).defaultSafeIntegers()
+    expect([true, true, true].map(() => on(store(database)).consume('ann').allowed)).toEqual([true, true, false])
+  })
+
+  it.each(QUICK)('says why a closed database fails', () => {
+    const database = connect(newFile())
+    database.close()
+    expect(() => sqliteStore(database)).toThrow(
+      expect.objectContaining({ code: 'STORE_FAILED', message: expect.stringContaining('not open') }),
+    )
+  })
+
   it.each(QUICK)('says what to install', { timeout: long }, async () => {
     const elsewhere = mkdtempSync(join(tmpdir(), 'sluice-alone-'))
     cpSync(built, elsewhere, { recursive: true })
