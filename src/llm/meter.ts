@@ -35,7 +35,7 @@ export interface UsageMeter {
 }
 
 /**
- * Creates a meter for one answer of OpenAI (chat completions, responses) or Anthropic (messages), as JSON or as a stream of events.
+ * Creates a meter for one answer of OpenAI (chat completions, responses, embeddings) or Anthropic (messages), as JSON or as a stream of events.
  *
  * If the answer is cut off before it reports its usage, the cost is the larger of the reservation and the tokens seen: text, tool calls,
  * reasoning and refusals of all choices, estimated from their characters. For a streamed answer of OpenAI's chat completions, add

@@ -54,7 +54,8 @@ export function report(reported: Reported, event: Json, isOpen: boolean): boolea
     reported[name] = value
     if (name === 'completion_tokens' || name === 'output_tokens') output = value
   }
-  if (output === undefined) return undefined
+  // Embeddings have no answer.
+  if (output === undefined) return event.object === 'list' && reported.total_tokens !== undefined ? true : undefined
   // Anthropic sends counts at the start and at the end of a stream. Some servers with the API of OpenAI send counts in each event.
   if (type === 'message_start') return false
   if (type === 'message_delta') return typeof membersOf(delta).stop_reason === 'string'

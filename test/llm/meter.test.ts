@@ -163,6 +163,16 @@ describe('a usage', () => {
     expect((await readTexts([data({ choices: [], usage: counts })])).usage.output).toBe(105)
   })
 
+  it('of embeddings has no answer', async () => {
+    const embedding = { object: 'embedding', index: 0, embedding: [0.1, -0.2] }
+    const answer = { object: 'list', data: [embedding], usage: { prompt_tokens: 8, total_tokens: 8 } }
+    const meter = await readTexts([JSON.stringify(answer)], 900)
+    expect([meter.isReported, meter.usage.input, meter.cost]).toEqual([true, 8, 8])
+    // An event of a chat can have the same numbers before its answer.
+    const event = data({ ...choice('more'), usage: answer.usage })
+    expect((await readTexts([event], 900)).cost).toBe(900)
+  })
+
   it('with numbers that cannot be is ignored', async () => {
     for (const wrong of [-1, 1e300, 0.5, '7', null, [3], {}, true]) {
       const counts = { prompt_tokens: wrong, completion_tokens: wrong, total_tokens: wrong }
