@@ -1,4 +1,5 @@
 import { copyText } from '../util/bounded-key.ts'
+import { madeOnce } from '../util/copies.ts'
 import { type DecisionEvent, decisions } from '../limiter/decision.ts'
 import type { Duration } from '../engine/limit.ts'
 import { type Clock, clockGiven, steadyClock } from '../util/clock.ts'
@@ -7,7 +8,8 @@ import { observer } from '../util/warn.ts'
 
 /** An item of a sketch. It occurred at most `count` times, and at least `count - error` times. */
 interface Counter {
-  item: string
+  /** `undefined` for a counter that no item has taken yet. */
+  item: string | undefined
   count: number
   error: number
   /** Its place in the heap. */
@@ -16,21 +18,20 @@ interface Counter {
 
 /**
  * The most frequent items of a stream, in bounded memory: Space-Saving, from Metwally, Agrawal and El Abbadi, "Efficient
- * computation of frequent and top-k elements in data streams" (2005). An item without a counter takes over the smallest counter. The old
- * count of that counter becomes the error of the item.
+ * computation of frequent and top-k elements in data streams" (2005). An item without a counter takes over the smallest counter, which is 0 at
+ * first. The old count of that counter becomes the error of the item.
  *
  * With m counters and n items in the stream, `least` and each error are at most n / m. Each item that occurred more than `least` times has
  * a counter.
  */
 export class SpaceSaving {
-  readonly #capacity: number
   readonly #counters = new Map<string, Counter>()
   /** A binary heap with the smallest count first. */
-  readonly #heap: Counter[] = []
+  readonly #heap: Counter[]
   #total = 0
 
   constructor(capacity: number) {
-    this.#capacity = capacity
+    this.#heap = Array.from({ length: capacity }, (_, at) => ({ item: undefined, count: 0, error: 0, at }))
   }
 
   get total(): number {
@@ -39,7 +40,7 @@ export class SpaceSaving {
 
   /** An item without a counter occurred at most this many times. */
   get least(): number {
-    return this.#heap.length < this.#capacity ? 0 : this.#heap[0]!.count
+    return this.#heap[0]!.count
   }
 
   get(item: string): Counter | undefined {
@@ -52,39 +53,18 @@ export class SpaceSaving {
 
   add(item: string): void {
     this.#total++
-    const counter = this.#counters.get(item) ?? this.#place(item)
+    const counter = this.#counters.get(item) ?? this.#takeOver(copyText(item))
     counter.count++
     this.#sink(counter)
   }
 
-  #place(given: string): Counter {
-    const item = copyText(given)
-    const counter = this.#heap.length < this.#capacity ? this.#create(item) : this.#takeOver(item)
-    this.#counters.set(item, counter)
-    return counter
-  }
-
-  #create(item: string): Counter {
-    const counter = { item, count: 0, error: 0, at: this.#heap.length }
-    this.#heap.push(counter)
-    this.#rise(counter)
-    return counter
-  }
-
   #takeOver(item: string): Counter {
     const counter = this.#heap[0]!
-    this.#counters.delete(counter.item)
+    if (counter.item !== undefined) this.#counters.delete(counter.item)
+    this.#counters.set(item, counter)
     counter.item = item
     counter.error = counter.count
     return counter
-  }
-
-  #rise(counter: Counter): void {
-    while (counter.at > 0) {
-      const parent = this.#heap[(counter.at - 1) >> 1]!
-      if (parent.count <= counter.count) return
-      this.#swap(parent, counter)
-    }
   }
 
   #sink(counter: Counter): void {
@@ -114,7 +94,11 @@ export class SpaceSaving {
 export const SLICES = 5
 
 /** An item, and how often it occurred: at most `count` times, and at least `count - error` times. */
-type Estimate = Readonly<Omit<Counter, 'at'>>
+interface Estimate {
+  readonly item: string
+  readonly count: number
+  readonly error: number
+}
 
 interface Summary {
   readonly total: number
@@ -134,53 +118,49 @@ interface Summary {
 export class RecentSketch {
   readonly #capacity: number
   readonly #slice: number
-  #sketches: SpaceSaving[]
+  /** The sketches by the number of their slice. A slice without items has none. */
+  readonly #sketches = new Map<number, SpaceSaving>()
   /** The number of the newest slice since the epoch. */
   #newest = -Infinity
 
   constructor(capacity: number, window: number) {
     this.#capacity = capacity
     this.#slice = window / SLICES
-    this.#sketches = []
   }
 
   /** Counts an item. `now` is in milliseconds. If the clock steps back, the item counts in the newest slice. */
   add(item: string, now: number): void {
     this.#advance(now)
-    this.#sketches.at(-1)!.add(item)
+    madeOnce(this.#sketches, this.#newest, () => new SpaceSaving(this.#capacity)).add(item)
   }
 
   summary(size: number, now: number): Summary {
     this.#advance(now)
-    const items = new Set(this.#sketches.flatMap((sketch) => [...sketch.items()]))
-    const estimates = Array.from(items, (item) => this.#estimate(item)).toSorted((a, b) => b.count - a.count)
-    const least = sum(this.#sketches, ({ least }) => least)
+    const sketches = [...this.#sketches.values()]
+    const items = new Set(sketches.flatMap((sketch) => [...sketch.items()]))
+    const estimates = Array.from(items, (item) => estimate(sketches, item)).toSorted((a, b) => b.count - a.count)
+    const least = sum(sketches, ({ least }) => least)
     return {
-      total: sum(this.#sketches, ({ total }) => total),
+      total: sum(sketches, ({ total }) => total),
       items: estimates.slice(0, size),
       unlisted: Math.max(least, estimates[size]?.count ?? 0),
     }
   }
 
-  #estimate(item: string): Estimate {
-    let count = 0
-    let error = 0
-    for (const sketch of this.#sketches) {
-      const counter = sketch.get(item)
-      count += counter?.count ?? sketch.least
-      error += counter?.error ?? sketch.least
-    }
-    return { item, count, error }
-  }
-
-  /** Begins the slices up to now, and drops those that are older than the window. */
+  /** Begins the slice of now, and drops those that are older than the window. */
   #advance(now: number): void {
     const slice = Math.floor(now / this.#slice)
-    const missing = Math.min(slice - this.#newest, SLICES + 1)
-    if (!(missing > 0)) return
-    for (let i = 0; i < missing; i++) this.#sketches.push(new SpaceSaving(this.#capacity))
-    this.#sketches = this.#sketches.slice(-SLICES - 1)
+    if (!(slice > this.#newest)) return
     this.#newest = slice
+    for (const each of this.#sketches.keys()) if (each < slice - SLICES) this.#sketches.delete(each)
+  }
+}
+
+function estimate(sketches: readonly SpaceSaving[], item: string): Estimate {
+  return {
+    item,
+    count: sum(sketches, (sketch) => sketch.get(item)?.count ?? sketch.least),
+    error: sum(sketches, (sketch) => sketch.get(item)?.error ?? sketch.least),
   }
 }
 
