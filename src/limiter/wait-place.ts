@@ -1,41 +1,9 @@
-import { createPolicy, Charge, perform, type Store } from '../stores/store.ts'
-import { NOT_LEASED } from '../stores/lease-settings.ts'
-import { isMemoryPlace } from '../stores/memory/key-counts.ts'
-import { boundedKey } from '../util/bounded-key.ts'
-import { microseconds, sleep } from '../util/clock.ts'
-import { shared } from '../util/copies.ts'
-import { shown, SluiceError } from '../util/errors.ts'
-import { chain, isPromise } from '../util/maybe-promise.ts'
-import { onAbort } from '../util/shared-listener.ts'
-import { milliseconds, refuse, wholeNumber } from '../util/validate.ts'
-import { isWorker } from '../util/worker.ts'
-import { combine, waitsForSlots } from './decision.ts'
-import type { QueueTools } from './queue/tools.ts'
+import type { Store } from '../stores/store.ts'
+import { madeOnce, shared } from '../util/copies.ts'
 import type * as QueueCode from './queue/wait-queue.ts'
+import * as queueTools from './queue-tools.ts'
 
 // The places where requests wait. Few programs use `wait`, so the code in `queue/` is loaded by the first limiter that needs it.
-
-const queueTools: QueueTools = {
-  NOT_LEASED,
-  isMemoryPlace,
-  Charge,
-  createPolicy,
-  perform,
-  boundedKey,
-  microseconds,
-  sleep,
-  shown,
-  SluiceError,
-  chain,
-  isPromise,
-  onAbort,
-  milliseconds,
-  refuse,
-  wholeNumber,
-  isWorker,
-  combine,
-  waitsForSlots,
-}
 
 /** A place where requests can wait. The first request that waits creates the queue. */
 export interface WaitPlace {
@@ -49,9 +17,7 @@ const places = shared('wait places', () => new WeakMap<object, WaitPlace>())
  * key has one order of waiters.
  */
 export function waitPlaceOf(store: Store): WaitPlace {
-  const place = places.get(store.place) ?? { queue: undefined }
-  places.set(store.place, place)
-  return place
+  return madeOnce(places, store.place, () => ({ queue: undefined }))
 }
 
 type Code = typeof QueueCode

@@ -529,8 +529,8 @@ export const typescript = [
   loadsQueues('a queue that fails for good', 'loading = undefined\n', ''),
   inFile('src/limiter/wait-place.ts', { files: ['test/limiter/wait.test.ts'] })(
     'a queue for each guard of a store',
-    'places.get(store.place) ?? { queue: undefined }\n  places.set(store.place, place)',
-    'places.get(store) ?? { queue: undefined }\n  places.set(store, place)',
+    'madeOnce(places, store.place',
+    'madeOnce(places, store',
   ),
   inFile('src/limiter/queue/wait-queue.ts', {
     files: ['test/limiter/wait.test.ts'],
