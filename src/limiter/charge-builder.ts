@@ -1,6 +1,7 @@
 import { type Limit, limit } from '../engine/limit.ts'
 import { Charge, createPolicy, type Degraded, type LeaseSettings, type Policy, type Store } from '../stores/store.ts'
 import { leaseSettings } from '../stores/lease-settings.ts'
+import { once } from '../util/warn.ts'
 import { warnLater, withWarnings } from '../util/warn-later.ts'
 import type { AlternationWatch } from '../util/warnings/alternation.ts'
 import { boundedKey } from '../util/bounded-key.ts'
@@ -58,7 +59,7 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
   /** Watches for keys whose limits alternate. Set after the second definition of a name. */
   #watch: Pick<AlternationWatch, 'note'> | undefined
   #isWatched = false
-  #warned = false
+  readonly #warnUnidentified = once(() => warnLater('SLUICE_UNIDENTIFIED', this.name, this.keyer.name))
 
   constructor(options: LimiterOptions<Input>, place: BuilderPlace) {
     const { name, store, home, startsFromZero, prefix = '' } = place
@@ -184,13 +185,8 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
 
   #text(key: Key | null | undefined): string {
     const text = typeof key === 'string' ? boundedKey(key) : normalizeKey(key)
-    if (text === UNIDENTIFIED && !this.#warned) this.#warn()
+    if (text === UNIDENTIFIED) this.#warnUnidentified()
     return this.#prefix + text
-  }
-
-  #warn(): void {
-    this.#warned = true
-    warnLater('SLUICE_UNIDENTIFIED', this.name, this.keyer.name)
   }
 }
 

@@ -7,7 +7,7 @@ import {
   type Store,
   type SyncStore,
 } from '../stores/store.ts'
-import { brand, hasBrand, refuseOtherVersion } from '../util/copies.ts'
+import { brand, hasBrand, madeOnce, refuseOtherVersion } from '../util/copies.ts'
 import { type ChargeSource, checkedCost, dedupe } from './charges.ts'
 import type { ConsumeOptions, KeyedLimiter, Limiter, Penalty } from './contract.ts'
 import { type Duration, type Limit, warnIfShort } from '../engine/limit.ts'
@@ -21,9 +21,10 @@ import { Endings, wasSettled } from './ending.ts'
 import { LONGEST_LOCK } from '../engine/compiled-limit.ts'
 import type { LockMode } from '../engine/adjust.ts'
 import { knownOptions, milliseconds, refuse } from '../util/validate.ts'
+import { once } from '../util/warn.ts'
 import { warnLater } from '../util/warn-later.ts'
 import { decisionOf, receiptOf } from './receipt.ts'
-import { refuseReceipts } from './together.ts'
+import { refuseApart, refuseReceipts } from './together.ts'
 import { noticeAdded, noticeDecision, thresholds } from './thresholds.ts'
 
 /** Marks the limiters of all versions of the package. */
@@ -42,7 +43,7 @@ export interface OwnLimiter<Input> extends Limiter<Input> {
    */
   end(decision: Decision, actual: ((limit: Limit) => number) | undefined, releases: boolean): MaybePromise<void>
   /** Returns a limiter with the same limits, in which each part is changed. It is made once for each `id`. */
-  adapted(id: unknown, store: Store, change: (source: ChargeSource<Input>) => ChargeSource<Input>): OwnLimiter<Input>
+  adapted(id: unknown, change: (source: ChargeSource<Input>) => ChargeSource<Input>): OwnLimiter<Input>
 }
 
 /** Returns false for a limiter that another program implements. Throws `VERSION_MISMATCH` for one of another version of the package. */
@@ -78,20 +79,22 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
   readonly #store: Store
   readonly #place: WaitPlace
   readonly #endings: Endings
-  #isWarned = false
+  readonly #warnUnlimited = once(() => warnLater('SLUICE_NOT_LIMITED'))
   /** The variants of this limiter that adapters have made. */
   readonly #adapted = new Map<unknown, DefaultLimiter<Input>>()
 
   readonly name: string
 
-  constructor(builders: readonly ChargeSource<Input>[], store: Store) {
+  /** Throws `STORE_MISMATCH` for a store that cannot decide about all parts in one step. */
+  constructor(builders: readonly ChargeSource<Input>[]) {
     brand(DefaultLimiter, LIMITER)
+    refuseApart(builders)
     this.#builders = builders
     this.#observers = [...new Set(builders)].filter((builder) => builder.decided !== undefined)
     this.name = [...new Set(builders.map(({ name }) => name))].join('+')
-    this.#store = store
-    this.#place = waitPlaceOf(store)
-    this.#endings = new Endings(builders, store, this.#place)
+    this.#store = builders[0]!.store
+    this.#place = waitPlaceOf(this.#store)
+    this.#endings = new Endings(builders, this.#place)
   }
 
   get sources(): readonly ChargeSource<Input>[] {
@@ -102,14 +105,8 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
     return this.#store
   }
 
-  adapted(
-    id: unknown,
-    store: Store,
-    change: (builder: ChargeSource<Input>) => ChargeSource<Input>,
-  ): DefaultLimiter<Input> {
-    const made = this.#adapted.get(id) ?? new DefaultLimiter(this.#builders.map(change), store)
-    this.#adapted.set(id, made)
-    return made
+  adapted(id: unknown, change: (builder: ChargeSource<Input>) => ChargeSource<Input>): DefaultLimiter<Input> {
+    return madeOnce(this.#adapted, id, () => new DefaultLimiter(this.#builders.map(change)))
   }
 
   consume(input: Input, options?: ConsumeOptions): MaybePromise<Decision> {
@@ -197,7 +194,7 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
       const done = perform(guarded.#store, { kind: 'adjust', charges, units: added })
       return chain(done, () => {
         this.#changed(charges)
-        return noticeAdded(guarded.#store, charges, added)
+        return noticeAdded(charges, added)
       })
     })
   }
@@ -213,7 +210,7 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
         'NO_SINGLE_KEY',
         'key: a stack and a limiter with rules have several keys. Use `key` of one limiter in the stack, or pass an input to the other methods',
       )
-    const keyed = new DefaultLimiter([builder.withKey(key, hasInput)], this.#store)
+    const keyed = new DefaultLimiter([builder.withKey(key, hasInput)])
     for (const [id, each] of this.#adapted) keyed.#adapted.set(id, each.#withKey(key, hasInput))
     return keyed
   }
@@ -313,12 +310,6 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
 
   end(decision: Decision, actual: ((limit: Limit) => number) | undefined, releases: boolean): MaybePromise<void> {
     return this.#endings.end(decision, actual, releases)
-  }
-
-  #warnUnlimited(): void {
-    if (this.#isWarned) return
-    this.#isWarned = true
-    warnLater('SLUICE_NOT_LIMITED')
   }
 }
 

@@ -2,7 +2,7 @@ import { type Charge, perform, type ReceiptUse, renewParameters, type Store } fr
 import { chargedNothing, type ChargeSource, chargesOf, checkedCost, difference } from './charges.ts'
 import { isOver, receiptIn, useOf } from './receipt.ts'
 import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
-import { rareWarning } from '../util/warn.ts'
+import { once, rareWarning } from '../util/warn.ts'
 import { warnLater } from '../util/warn-later.ts'
 import type { Renewed } from '../engine/adjust.ts'
 import { shared } from '../util/copies.ts'
@@ -34,7 +34,6 @@ const renewals = shared('renewals', () => new Map<Decision, Promise<unknown>>())
 interface Ending {
   readonly decision: Decision
   readonly charges: readonly Charge[]
-  readonly store: Store
   readonly settles: boolean
   readonly releases: boolean
   readonly units: readonly number[]
@@ -42,19 +41,14 @@ interface Ending {
   readonly use: ReceiptUse | undefined
 }
 
-/** The part of a charge source that receives lost slots. */
-type Source = Pick<ChargeSource<never>, 'owns' | 'slotLost'>
-
 /** Settles, releases and renews the decisions of a limiter. */
 export class Endings {
-  readonly #sources: readonly Source[]
-  readonly #store: Store
+  readonly #sources: readonly ChargeSource<never>[]
   readonly #place: WaitPlace
-  #isWarned = false
+  readonly #warnUncharged = once((isAllowed: boolean) => warnLater('SLUICE_NOT_CHARGED', isAllowed))
 
-  constructor(sources: readonly Source[], store: Store, place: WaitPlace) {
+  constructor(sources: readonly ChargeSource<never>[], place: WaitPlace) {
     this.#sources = sources
-    this.#store = store
     this.#place = place
   }
 
@@ -65,7 +59,7 @@ export class Endings {
     if (!settles && !(releases && charges.some(holdsSlots))) return
     if (charges.length === 0) return
     if (settles && chargedNothing(decision, charges) && (!decision.allowed || charges.every(isSettled)))
-      return this.#warnUncharged(decision)
+      return this.#warnUncharged(decision.allowed)
     const costs = settles ? costsOf(charges, actual) : undefined
     if (settles) settled.add(decision)
     const renewal = renewals.size === 0 ? undefined : renewals.get(decision)
@@ -84,12 +78,12 @@ export class Endings {
     releases: boolean,
   ): MaybePromise<void> {
     const receipt = receiptIn(decision)
-    const store = storeOf(charges, this.#store)
+    const store = storeOf(charges)
     if (receipt !== undefined && isOver(receipt, store)) return warnFailed(() => OVER)
     const settles = costs !== undefined
     const units = unitsOf(charges, costs, releases)
     const use = receipt && useOf(receipt, { settles, releases })
-    const ending = { decision, charges, store, settles, releases, units, use }
+    const ending = { decision, charges, settles, releases, units, use }
     let done: MaybePromise<unknown>
     try {
       done = perform(store, { kind: 'adjust', charges, units, receipt: use })
@@ -111,9 +105,9 @@ export class Endings {
     )
   }
 
-  #adjusted({ store, charges, units, use }: Ending): MaybePromise<void> {
+  #adjusted({ charges, units, use }: Ending): MaybePromise<void> {
     this.#place.queue?.wake(charges)
-    if (use?.isRepeated !== true) return noticeAdded(store, charges, units)
+    if (use?.isRepeated !== true) return noticeAdded(charges, units)
   }
 
   /** See `renew` of `Limiter`. */
@@ -123,7 +117,7 @@ export class Endings {
     const before = renewals.get(decision)
     if (before !== undefined) return before.then(() => this.renew(decision))
     const renewed: Renewed[] = []
-    const store = storeOf(charges, this.#store)
+    const store = storeOf(charges)
     const receipt = receiptIn(decision)
     if (receipt !== undefined && isOver(receipt, store)) return false
     // The receipt can be used for its whole time again.
@@ -140,7 +134,8 @@ export class Endings {
         const gone = charge.charged - units
         charge.markCharged(at, units)
         if (units === 0) isHeld = false
-        if (gone > 0 && !isEnded) reportLost(decision, charge, gone, this.#sourceOf(charge)?.slotLost)
+        const source = this.#sources.find((each) => each.owns(charge.limiter))
+        if (gone > 0 && !isEnded) reportLost(decision, charge, gone, source?.slotLost)
       }
       return isHeld
     })
@@ -149,16 +144,6 @@ export class Endings {
       renewals.set(decision, done.then(over, over))
     }
     return done
-  }
-
-  #sourceOf({ limiter }: Charge): Source | undefined {
-    return this.#sources.find((each) => each.owns(limiter))
-  }
-
-  #warnUncharged({ allowed }: Decision): void {
-    if (this.#isWarned) return
-    this.#isWarned = true
-    warnLater('SLUICE_NOT_CHARGED', allowed)
   }
 }
 
@@ -207,6 +192,6 @@ function holdsSlots(charge: Charge): boolean {
 }
 
 /** Returns the store that has decided. It may be the guard of an adapter. */
-function storeOf([first]: readonly Charge[], store: Store): Store {
-  return first?.policy.store ?? store
+function storeOf([first]: readonly Charge[]): Store {
+  return first!.policy.store
 }

@@ -27,7 +27,6 @@ import {
   type StackOptions,
   type SyncStackOptions,
 } from './stack.ts'
-import { refuseApart } from './together.ts'
 import { memoryStore } from '../stores/memory/index.ts'
 
 export type { ConsumeOptions, Limiter } from './contract.ts'
@@ -67,8 +66,7 @@ export function createLimiter<Input>(options: LimiterOptions<Input> | RulesLimit
   const { rules } = ownOptions(options) as Partial<RulesLimiterOptions<Input>>
   if (rules !== undefined) return createRulesLimiter(options as RulesLimiterOptions<Input>)
   const own = validateOptions(options as LimiterOptions<Input>)
-  const builder = chargeBuilder(own, own.store ?? memoryStore(), countsFromZero(own.store))
-  return new DefaultLimiter([builder], builder.store)
+  return new DefaultLimiter([chargeBuilder(own, own.store ?? memoryStore(), countsFromZero(own.store))])
 }
 
 /** Returns the charge builder of a limiter, and registers the limiter under its name. */
@@ -131,17 +129,15 @@ export function stack<Input>(...given: readonly [StackOptions<Input>] | readonly
   const expected =
     'limiters of createLimiter or stack, as separate arguments, or { limiters: [{ keyer, limits }, { keyer, limits }] }'
   const builders = limiters.flatMap((each) => (isOwn(each) ? each.sources : refuse('stack', expected, each)))
-  const store = builders[0]?.store
-  if (store === undefined) refuse('stack', 'one limiter or more', undefined)
-  for (const builder of builders) {
-    if (decideTogether(store, builder.store)) continue
+  const builder = builders[0] ?? refuse('stack', 'one limiter or more', undefined)
+  for (const { name, store } of builders) {
+    if (decideTogether(builder.store, store)) continue
     throw new SluiceError(
       'STORE_MISMATCH',
-      `Limiters "${builders[0]!.name}" and "${builder.name}" use different stores. Give both the same \`store\`.`,
+      `Limiters "${builder.name}" and "${name}" use different stores. Give both the same \`store\`.`,
     )
   }
-  refuseApart(builders, store)
-  return new DefaultLimiter(builders, store)
+  return new DefaultLimiter(builders)
 }
 
 function isStackOptions<Input>(given: StackOptions<Input> | Limiter<Input> | undefined): given is StackOptions<Input> {
@@ -153,7 +149,5 @@ function createStack<Input>(options: StackOptions<Input>): Limiter<Input> {
   const limiters = limitersIn(options)
   const store = limiters[0]!.store ?? memoryStore()
   const startsFromZero = countsFromZero(limiters[0]!.store)
-  const builders = limiters.map((each, i) => inLimiter(i, () => chargeBuilder(each, store, startsFromZero)))
-  refuseApart(builders, builders[0]!.store)
-  return new DefaultLimiter(builders, builders[0]!.store)
+  return new DefaultLimiter(limiters.map((each, i) => inLimiter(i, () => chargeBuilder(each, store, startsFromZero))))
 }

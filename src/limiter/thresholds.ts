@@ -1,7 +1,7 @@
-import { Charge, type LimitStatus, isCharge, perform, type Store } from '../stores/store.ts'
+import { Charge, type LimitStatus, isCharge, perform } from '../stores/store.ts'
 import type { Limit } from '../engine/limit.ts'
 import { type Channel, channel } from '../util/channel.ts'
-import { shared } from '../util/copies.ts'
+import { madeOnce, shared } from '../util/copies.ts'
 import { isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import type { Decision } from './decision.ts'
 
@@ -37,15 +37,11 @@ export interface ThresholdEvent {
 /** Where limiters publish that a key has reached a part of a limit. */
 export const thresholds: Channel<ThresholdEvent> = channel('sluice:threshold')
 
-/** The most crossings that are remembered. The oldest are dropped first. */
+/** The most crossings that are remembered for a place of stores. The oldest are dropped first. */
 const MOST_CROSSINGS = 10_000
 
-/** For each crossing, the epoch millisecond until which it is not published again. */
-const crossings = shared('thresholds', () => ({
-  until: new Map<string, number>(),
-  places: new WeakMap<object, number>(),
-  count: 0,
-}))
+/** For each place of stores and each crossing there, the epoch millisecond until which it is not published again. */
+const crossings = shared('thresholds', () => new WeakMap<object, Map<string, number>>())
 
 /** Publishes the thresholds that a decision has crossed. If it was made without the store, the usage is unknown. */
 export function noticeDecision({ limits, degraded }: Decision): void {
@@ -59,7 +55,7 @@ export function noticeDecision({ limits, degraded }: Decision): void {
 }
 
 /** Publishes the thresholds that added units have crossed. It never fails, because the units are added already. */
-export function noticeAdded(store: Store, charges: readonly Charge[], units: readonly number[]): MaybePromise<void> {
+export function noticeAdded(charges: readonly Charge[], units: readonly number[]): MaybePromise<void> {
   if (!thresholds.hasSubscribers) return
   const grown = charges.flatMap((charge, i) => {
     const isGrown = charge.policy.compiled.thresholds !== undefined && units[i]! > 0
@@ -74,7 +70,11 @@ export function noticeAdded(store: Store, charges: readonly Charge[], units: rea
     }
   }
   try {
-    const peeked = perform(store, { kind: 'peek', charges: grown.map(({ now }) => now), fresh: true })
+    const peeked = perform(charges[0]!.policy.store, {
+      kind: 'peek',
+      charges: grown.map(({ now }) => now),
+      fresh: true,
+    })
     return isPromise(peeked) ? peeked.then(noticed, () => undefined) : noticed(peeked)
   } catch {
     // The store does not answer, so the usage is unknown.
@@ -93,8 +93,9 @@ function notice(charge: Charge, before: number): void {
 function isFirst(charge: Charge, threshold: number): boolean {
   const { limiter, limit, key, policy } = charge
   const now = policy.store.clock.now()
-  const id = `${placeNumber(policy.store)}\0${limiter}\0${limit.name}\0${threshold}\0${key}`
-  const { until } = crossings
+  const id = `${limiter}\0${limit.name}\0${threshold}\0${key}`
+  // Limiters with one name on several stores count separately.
+  const until = madeOnce(crossings, policy.store.place, () => new Map<string, number>())
   if ((until.get(id) ?? -Infinity) > now) return false
   until.delete(id)
   if (until.size >= MOST_CROSSINGS) until.delete(until.keys().next().value!)
@@ -106,11 +107,4 @@ function isFirst(charge: Charge, threshold: number): boolean {
 function windowEnd({ limit, resetAfter, policy }: Charge, now: number): number {
   const { algorithm } = policy.compiled
   return now + (algorithm.resetLag === undefined ? Math.min(limit.window, resetAfter) : limit.window)
-}
-
-/** Returns a number for the place of a store: limiters with one name on several stores count separately. */
-function placeNumber({ place }: Store): number {
-  const number = crossings.places.get(place) ?? ++crossings.count
-  crossings.places.set(place, number)
-  return number
 }

@@ -12,12 +12,13 @@ export function refuseReceipts({ place: { together, name = 'This store' } }: Sto
 }
 
 /** Throws `STORE_MISMATCH` if the parts of a limiter can have several keys, and the store cannot decide about these in one step. */
-export function refuseApart<Input>([first, ...others]: readonly ChargeSource<Input>[], { place }: Store): void {
-  const { together, name = 'this store' } = place
-  if (together === undefined || first === undefined) return
+export function refuseApart<Input>(sources: readonly ChargeSource<Input>[]): void {
+  const first = sources[0]!
+  const { together, name = 'this store' } = first.store.place
+  if (together === undefined) return
   const isOne = (each: ChargeSource<Input>): boolean =>
     together === 'record' ? each.home === first.home : isEqual(each.keyer, first.keyer)
-  if (first.keyer !== undefined && others.every(isOne)) return
+  if (first.keyer !== undefined && sources.every(isOne)) return
   throw new SluiceError(
     'STORE_MISMATCH',
     `A stack, and a limiter with rules, can have several keys, and ${name} decides about ${ONE[together]}. Use separate limiters, or another store.`,

@@ -6,7 +6,6 @@ import { ALL_OPTIONS, type RulesLimiterOptions, validateCommon } from '../limite
 import { receiptSettings } from '../limiter/receipt-settings.ts'
 import { countsFromZero, registered } from '../limiter/registration.ts'
 import type { InputReader, RulePlace } from '../limiter/rule-source.ts'
-import { refuseApart } from '../limiter/together.ts'
 import { leaseSettings } from '../stores/lease-settings.ts'
 import { memoryStore } from '../stores/memory/index.ts'
 import { leasedBy } from '../stores/store.ts'
@@ -41,7 +40,5 @@ export function limiterOf<Input>(
     lease: leaseSettings('lease', lease),
     receipts: receiptSettings(options),
   }
-  const source = registered(name, store, options, (home) => chargesOf({ ...common, home }))
-  refuseApart([source], store)
-  return new DefaultLimiter([source], store)
+  return new DefaultLimiter([registered(name, store, options, (home) => chargesOf({ ...common, home }))])
 }

@@ -30,6 +30,16 @@ export function rarely<Given extends readonly unknown[]>(call: (...given: Given)
   }
 }
 
+/** Returns a function that calls `call` the first time, and then does nothing. */
+export function once<Given extends readonly unknown[]>(call: (...given: Given) => void): (...given: Given) => void {
+  let isDone = false
+  return function callOnce(...given) {
+    if (isDone) return
+    isDone = true
+    call(...given)
+  }
+}
+
 /** Returns a function that emits a process warning at most once a minute. The text is only made for an emitted warning. */
 export function rareWarning(code: string): (reason: () => string) => void {
   return rarely((reason) => warn(code, reason()))
@@ -45,11 +55,7 @@ export function observer<Given extends readonly unknown[]>(
   call: (...given: Given) => unknown,
   failure: string,
 ): (...given: Given) => void {
-  let warned = false
-  function failed(error: unknown): void {
-    if (!warned) warn('SLUICE_OUTCOME', `${failure} ${textOf(error)}`)
-    warned = true
-  }
+  const failed = once((error: unknown) => warn('SLUICE_OUTCOME', `${failure} ${textOf(error)}`))
   return function observe(...given) {
     detached(() => call(...given), failed)
   }

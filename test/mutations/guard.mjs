@@ -141,8 +141,8 @@ export const guard = [
   ),
   inFile('src/limiter/ending.ts', variants)(
     'a refund that goes to a store that did not decide',
-    'return first?.policy.store ?? store',
-    'return store ?? first?.policy.store',
+    '    const store = storeOf(charges)\n    if',
+    '    const { store } = this.#sources[0]!\n    if',
   ),
   heldHere('slots that count up to the share alone', 'MOST_SLOTS / policy.limit.quota', 'this.#share'),
   heldHere('slots whose copy is not renewed', ' ?? this.#held.get(charge)', ''),

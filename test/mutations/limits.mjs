@@ -110,7 +110,7 @@ export const limits = [
     '  try {\n    return String(thrown)\n',
     '  if (thrown !== shown) return String(thrown)\n  try {\n    return String(thrown)\n',
   ),
-  warnings('a warning for each error of an observer', '    warned = true\n', ''),
+  warnings('a warning for each error of an observer', 'once((error', '((error'),
   shadow(
     'an error of onDenied in shadow that is not reported',
     'onDenied && observer(onDenied,',
@@ -195,7 +195,11 @@ export const limits = [
   ),
   thresholds('events without the store', 'if (degraded !== undefined) return\n  for', 'for'),
   thresholds('a settlement that fails with its look', 'peeked.then(noticed, () => undefined)', 'peeked.then(noticed)'),
-  thresholds('stores that share their crossings', '${placeNumber(policy.store)}', '${placeNumber.name}'),
+  thresholds(
+    'stores that share their crossings',
+    'madeOnce(crossings, policy.store.place',
+    'madeOnce(crossings, crossings',
+  ),
   inFile('src/limiter/ending.ts', { files: ['test/limiter/receipt.test.ts'] })(
     'a failed settlement with a receipt that is made no more',
     'use !== undefined && settles',
@@ -203,7 +207,7 @@ export const limits = [
   ),
   inFile('src/limiter/ending.ts', thresholdTests)(
     'settlements that cross nothing',
-    'return noticeAdded(store, charges, units)',
+    'return noticeAdded(charges, units)',
     'return undefined',
   ),
   inFile('src/limiter/default-limiter.ts', thresholdTests)(
