@@ -1,8 +1,8 @@
 import { limitFromData, type LimitInput } from '../engine/limit.ts'
 import { Charge, createPolicy, type Policy, type ReceiptUse, type Store } from '../stores/store.ts'
-import { shared } from '../util/copies.ts'
+import { madeOnce, shared } from '../util/copies.ts'
 import { copyText } from '../util/bounded-key.ts'
-import { messageOf, reasonOf, shown, SluiceError } from '../util/errors.ts'
+import { shown, SluiceError, whyOf } from '../util/errors.ts'
 import { isEqualText } from '../util/equal-text.ts'
 import { hmacSha256, sha256 } from '../util/sha256.ts'
 import { chargesOf, type ChargeSource, checkedCost } from './charges.ts'
@@ -167,8 +167,7 @@ const policies = new WeakMap<Store, Map<string, Policy>>()
 
 /** Returns a policy. Equal limits share one, so that a store computes its cache entry once. */
 function policyOf({ limiter, limit }: Noted, store: Store, home: object): Policy {
-  const made = policies.get(store) ?? new Map<string, Policy>()
-  policies.set(store, made)
+  const made = madeOnce(policies, store, () => new Map<string, Policy>())
   const id = JSON.stringify([limiter, limit])
   const policy = made.get(id) ?? createPolicy(limiter, limit, store, home)
   made.delete(id)
@@ -184,8 +183,7 @@ function read(text: string, secrets: readonly string[]): { id: string; until: nu
     if (typeof id !== 'string' || !ID.test(id)) throw new TypeError(`expected an identity, got ${shown(id)}`)
     return { id, until: Math.ceil(numberFrom(until, 0)), charges: charges.map(noted) }
   } catch (error) {
-    const reason = error instanceof SluiceError ? reasonOf(error) : messageOf(error)
-    throw invalid(`its content is damaged: ${reason}`, error)
+    throw invalid(`its content is damaged: ${whyOf(error)}`, error)
   }
 }
 

@@ -1,7 +1,7 @@
 import type { LimiterOptions, RulesLimiterOptions } from './options.ts'
 import { isMemoryPlace } from '../stores/memory/key-counts.ts'
 import { shown, SluiceError } from '../util/errors.ts'
-import { shared, WeakValues } from '../util/copies.ts'
+import { madeOnce, shared, WeakValues } from '../util/copies.ts'
 import { limit, type LimitInput } from '../engine/limit.ts'
 import type { Store } from '../stores/store.ts'
 import { isEqual } from './keyers.ts'
@@ -26,9 +26,7 @@ export function registered<Made>(name: string, store: Store, options: Options, m
   const home = first === undefined ? { options } : homeBeside(first, name, options)
   // If wrong options throw here, the name stays free.
   const made = make(home)
-  const known = homes.get(store.place) ?? new WeakValues<Home>()
-  homes.set(store.place, known)
-  known.of(name, () => home)
+  madeOnce(homes, store.place, () => new WeakValues<Home>()).of(name, () => home)
   return made
 }
 

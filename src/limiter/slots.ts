@@ -1,6 +1,7 @@
 import { recoveries } from '../stores/recoveries.ts'
 import { isCharge, type Place } from '../stores/store.ts'
-import { shared } from '../util/copies.ts'
+import { madeOnce, shared } from '../util/copies.ts'
+import { LONGEST_TIMER } from '../util/clock.ts'
 import { isWorker } from '../util/worker.ts'
 import { isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { type Decision, holdsSlots } from './decision.ts'
@@ -62,9 +63,6 @@ function shortestLease({ limits }: Decision): number {
       shortest = status.limit.window
   return shortest
 }
-
-/** The longest time that a timer can be set to. */
-const LONGEST_TIMER = 2 ** 31 - 1
 
 /** Milliseconds between two batches. */
 function everyOf(lease: number): number {
@@ -146,8 +144,5 @@ export function slotsHeld(): SlotCount[] {
 }
 
 export function addSlots(counts: Map<string, SlotCount>, limiter: string, limit: string, slots: number): void {
-  const name = `${limiter}\0${limit}`
-  const known = counts.get(name) ?? { limiter, limit, count: 0 }
-  known.count += slots
-  counts.set(name, known)
+  madeOnce(counts, `${limiter}\0${limit}`, () => ({ limiter, limit, count: 0 })).count += slots
 }

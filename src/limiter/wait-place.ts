@@ -1,5 +1,6 @@
 import type { Store } from '../stores/store.ts'
 import { madeOnce, shared } from '../util/copies.ts'
+import { isWorker } from '../util/worker.ts'
 import type * as QueueCode from './queue/wait-queue.ts'
 import * as queueTools from './queue-tools.ts'
 
@@ -36,11 +37,13 @@ export function queueCode(): Promise<Code> {
 }
 
 /**
- * Returns the queue of a place; `undefined` until the code of queues is loaded.
+ * Returns the queue of a place; `undefined` until the code of queues is loaded. In a Worker, each request has its own: the timers of one request could not
+ * serve others, and a Worker does not learn when a request has ended.
  * @param code the result of `queueCode`
  */
 export function queueIn(place: WaitPlace, code: Code | undefined = loaded): QueueCode.WaitQueue | undefined {
   loaded = code
+  if (isWorker) return code?.createQueue(queueTools)
   if (code !== undefined) place.queue ??= code.createQueue(queueTools)
   return place.queue
 }

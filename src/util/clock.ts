@@ -73,7 +73,7 @@ function timeOf(clock: Clock): number {
 }
 
 /** The longest time of a platform timer. A longer timer would fire at once. */
-const LONGEST = 2 ** 31 - 1
+export const LONGEST_TIMER: number = 2 ** 31 - 1
 
 /**
  * Calls `wake` when `ms` milliseconds have passed. `ms` may be longer than the longest platform timer. If the clock has its own timers, they
@@ -82,12 +82,12 @@ const LONGEST = 2 ** 31 - 1
  */
 export function sleep(ms: number, wake: () => void, clock?: Clock): () => void {
   if (clock?.after !== undefined) return cancelOf(clock.after(ms, wake))
-  let timer = setTimeout(tick, Math.min(ms, LONGEST))
-  let left = ms - LONGEST
+  let timer = setTimeout(tick, Math.min(ms, LONGEST_TIMER))
+  let left = ms - LONGEST_TIMER
   function tick(): void {
     if (left <= 0) return wake()
-    timer = setTimeout(tick, Math.min(left, LONGEST))
-    left -= LONGEST
+    timer = setTimeout(tick, Math.min(left, LONGEST_TIMER))
+    left -= LONGEST_TIMER
   }
   return () => clearTimeout(timer)
 }

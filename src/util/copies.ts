@@ -85,14 +85,6 @@ export class WeakValues<Value extends object> {
     return madeOnce(this, name, make)
   }
 
-  values(): Value[] {
-    return [...this.#values.values()].flatMap((each) => each.deref() ?? [])
-  }
-
-  names(): Iterable<string> {
-    return this.#values.keys()
-  }
-
   /** Deletes the name of a collected value, unless the name has a new value. */
   #forget(name: string): void {
     if (this.get(name) === undefined) this.#values.delete(name)

@@ -1,3 +1,5 @@
+import { madeOnce } from './copies.ts'
+
 /**
  * Returns a function that adds a listener to a target. That function returns a function that removes the listener. All listeners of a target
  * share one registered listener, because Node warns if there are many. Each call needs its own listener function.
@@ -9,8 +11,7 @@ export function sharedListener<Target extends object>(
 ): (target: Target, listener: () => void) => () => void {
   const known = new WeakMap<Target, { readonly all: Set<() => void>; readonly call: () => void }>()
   return function listen(target, listener) {
-    const { all, call } = known.get(target) ?? listeners()
-    known.set(target, { all, call })
+    const { all, call } = madeOnce(known, target, listeners)
     if (all.size === 0) add(target, call)
     all.add(listener)
     return () => void (all.delete(listener) && all.size === 0 && remove(target, call))

@@ -18,6 +18,7 @@ beforeEach(async () => {
   sluice = await import('../../src/index.ts')
 })
 afterEach(() => {
+  vi.unstubAllGlobals()
   vi.doUnmock(QUEUE)
   vi.resetModules()
 })
@@ -93,4 +94,15 @@ test('a wait rejects when it cannot be loaded, and the next one loads it again',
   vi.doMock(QUEUE, (original) => original())
   expect((await limiter.wait('a')).allowed).toBe(true)
   expect(errors).toEqual([])
+})
+
+test('in a Worker, each request waits by itself, so maxQueue and maxPerKey have no effect', async () => {
+  vi.stubGlobal('navigator', { userAgent: 'Cloudflare-Workers' })
+  vi.resetModules()
+  sluice = await import('../../src/index.ts')
+  const limits = sluice.gcra({ quota: 100, window: '1s', burst: 1 })
+  const limiter = sluice.createLimiter({ keyer: () => 'all', limits })
+  const waits = [1, 2, 3].map(() => limiter.wait(undefined, { maxQueue: 1, maxPerKey: 1 }))
+  expect((await Promise.all(waits)).map(({ allowed }) => allowed)).toEqual([true, true, true])
+  await expect(limiter.wait(undefined, { maxWait: 0, cost: 2 })).rejects.toMatchObject({ code: 'NEVER_ADMITTED' })
 })

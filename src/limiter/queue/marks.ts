@@ -90,7 +90,7 @@ export class Marks {
    *   waiters of other processes otherwise
    */
   async mark(name: string, charge: Charge, waiter: Marking, waits = true): Promise<void> {
-    if (tools.isMemoryPlace(waiter.store.place)) return
+    if (tools.isWorker || tools.isMemoryPlace(waiter.store.place)) return
     const { now } = waiter
     const line = this.#lineOf(name)
     if (waits) line.waited = now

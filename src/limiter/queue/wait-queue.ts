@@ -36,7 +36,6 @@ class Waiter implements Marking {
   denied: Decision | undefined
   /** Set when it is admitted and waits for the end of its delay. */
   held: Decision | undefined
-  isOver = false
   readonly owner: Owner
   /** Called when the request is neither admitted nor denied at once. */
   readonly waits: () => void
@@ -145,7 +144,6 @@ class Waiter implements Marking {
 
   #release(): void {
     this.held = undefined
-    this.isOver = true
     this.#cancelHold()
     this.#cancelRenewal()
     this.#cancelDeadline()
@@ -180,45 +178,14 @@ export class WaitQueue {
     const { maxQueue = MAX_QUEUE, maxPerKey = maxQueue } = options
     tools.wholeNumber('maxQueue', maxQueue)
     tools.wholeNumber('maxPerKey', maxPerKey)
-    if (!tools.isWorker && this.#turns.sizeOf(charges) >= maxPerKey) throw queueFull(maxPerKey, 'maxPerKey')
+    if (this.#turns.sizeOf(charges) >= maxPerKey) throw queueFull(maxPerKey, 'maxPerKey')
     const waiter = new Waiter(store, charges, options, owner, (gone, reason) => this.#giveUp(gone, reason), waits)
-    if (tools.isWorker) {
-      void this.#serveAlone(waiter)
-      return waiter.promise
-    }
     if (this.waiters.size >= maxQueue && !this.#makeRoom(waiter, maxQueue)) return waiter.promise
     this.waiters.add(waiter)
     this.#turns.add(waiter)
     if (waiter.group.first === waiter) void this.#serve(waiter.group)
     else void this.#judge(waiter, waiter.group.costs)
     return waiter.promise
-  }
-
-  /**
-   * Asks until the charges are admitted. A Worker has no queue: the timers of one request could not serve others, and it does not learn when a request has
-   * ended.
-   */
-  async #serveAlone(waiter: Waiter): Promise<void> {
-    while (!waiter.isOver && waiter.held === undefined) {
-      try {
-        await this.#askAlone(waiter)
-      } catch (error) {
-        this.#giveUp(waiter, error)
-      }
-    }
-  }
-
-  async #askAlone(waiter: Waiter): Promise<void> {
-    const decision = await ask(waiter)
-    if (waiter.isOver) {
-      if (decision.allowed) await waiter.owner.refund(decision)
-    } else if (decision.allowed) holdOrRefuse(waiter, decision)
-    else if (!this.#refused(waiter, promisedWait(decision), decision)) {
-      waiter.waits()
-      const pause = decision.limits.some(tools.waitsForSlots) ? ASK_AGAIN : 0
-      const ms = Math.max(promisedWait(decision), pause) + Math.random() * JITTER
-      await new Promise<void>((resolve) => void tools.sleep(ms, resolve, waiter.clock))
-    }
   }
 
   /**
@@ -299,7 +266,9 @@ export class WaitQueue {
       // A decision without the store says nothing about other processes.
       if (decision.degraded === undefined && tools.waitsForSlots(decision.binding!)) this.#mark(group, waiter)
       const pause = decision.limits.some(tools.waitsForSlots) ? this.#pause(group, waiter) : 0
-      return group.sleep(Math.max(promisedWait(decision), pause), waiter.clock)
+      // Requests of a Worker have no order, so they must not ask at the same time.
+      const jitter = tools.isWorker ? Math.random() * JITTER : 0
+      return group.sleep(Math.max(promisedWait(decision), pause) + jitter, waiter.clock)
     }
   }
 
@@ -340,7 +309,12 @@ export class WaitQueue {
   }
 
   #admit(waiter: Waiter, decision: Decision): void {
-    holdOrRefuse(waiter, decision)
+    const refusal = waiter.refusal(decision.delay, decision)
+    if (refusal === undefined) waiter.hold(decision)
+    else {
+      void waiter.owner.refund(decision)
+      waiter.reject(refusal)
+    }
     this.#turns.served(waiter.group)
     this.#leave(waiter)
   }
@@ -384,13 +358,6 @@ export class WaitQueue {
     this.#turns.remove(waiter)
     if (place >= 0) this.#passMark(group.lines[place]!, waiter.charges[place]!, waiter)
   }
-}
-
-function holdOrRefuse(waiter: Waiter, decision: Decision): void {
-  const refusal = waiter.refusal(decision.delay, decision)
-  if (refusal === undefined) return waiter.hold(decision)
-  void waiter.owner.refund(decision)
-  waiter.reject(refusal)
 }
 
 /** Milliseconds after which the first waiter for a slot asks again, and the most that is added at random. */
