@@ -19,7 +19,7 @@ const PREFLIGHT_PREFIX = 'sha256:preflight:'
  */
 export function preflightLimiterOf<Input>(limiter: Limiter<Input>): Limiter<Input> {
   if (!isOwn(limiter)) return limiter
-  return limiter.adapted('preflights', (each) => each.withPrefix(PREFLIGHT_PREFIX))
+  return limiter.adapted('preflights', (each) => each.at({ prefix: PREFLIGHT_PREFIX }))
 }
 
 /**
@@ -34,7 +34,7 @@ export function guardedLimiterOf<Input>(limiter: Limiter<Input>, onOutage: Degra
   checkInBackground(store)
   const safe = guardedBy(store)
   if (safe === store && onOutage === undefined) return limiter
-  return limiter.adapted(`guarded ${onOutage}`, (each) => each.withStore(guardedBy(each.store), onOutage))
+  return limiter.adapted(`guarded ${onOutage}`, (each) => each.at({ store: guardedBy(each.store), onOutage }))
 }
 
 /**

@@ -1,5 +1,5 @@
 import { type Limit, limit } from '../engine/limit.ts'
-import { Charge, createPolicy, type Degraded, type LeaseSettings, type Policy, type Store } from '../stores/store.ts'
+import { Charge, createPolicy, type LeaseSettings, type Policy, type Store } from '../stores/store.ts'
 import { leaseSettings } from '../stores/lease-settings.ts'
 import { once } from '../util/warn.ts'
 import { warnLater, withWarnings } from '../util/warn-later.ts'
@@ -28,13 +28,6 @@ const MOST_NAMES = 1000
 type LimitSource<Input> = Limit | LimitFunc<Input>
 type Answer = Limit | readonly Limit[]
 
-interface BuilderPlace extends LimiterPlace {
-  /** The prefix of each key. Default `''`. */
-  readonly prefix?: string
-  /** How requests are decided while the store does not answer. Default: as the store does. */
-  readonly onOutage?: Degraded | undefined
-}
-
 /** Turns an input into the charges of one limiter with a keyer and limits. */
 export class ChargeBuilder<Input> implements ChargeSource<Input> {
   readonly name: string
@@ -45,7 +38,7 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
   readonly decided?: (input: Input, cost: number | undefined, decision: Decision) => void
   readonly slotLost: OnSlotLost | undefined
   readonly #options: LimiterOptions<Input>
-  readonly #place: BuilderPlace
+  readonly #place: LimiterPlace
   readonly keyer: Keyer<Input>
   readonly #cost: CostFunc<Input> | undefined
   readonly #sources: readonly LimitSource<Input>[]
@@ -61,7 +54,7 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
   #isWatched = false
   readonly #warnUnidentified = once(() => warnLater('SLUICE_UNIDENTIFIED', this.name, this.keyer.name))
 
-  constructor(options: LimiterOptions<Input>, place: BuilderPlace) {
+  constructor(options: LimiterOptions<Input>, place: LimiterPlace) {
     const { name, store, home, startsFromZero, prefix = '' } = place
     this.#options = options
     this.#place = place
@@ -96,12 +89,8 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
     return chain(key, (known) => chain(this.#limits(input), (policies) => this.#costed(input, known, policies, cost)))
   }
 
-  withStore(store: Store, onOutage: Degraded | undefined): ChargeBuilder<Input> {
-    return new ChargeBuilder(this.#options, { ...this.#place, store, onOutage })
-  }
-
-  withPrefix(prefix: string): ChargeBuilder<Input> {
-    return new ChargeBuilder(this.#options, { ...this.#place, prefix })
+  at(place: Partial<LimiterPlace>): ChargeBuilder<Input> {
+    return new ChargeBuilder(this.#options, { ...this.#place, ...place })
   }
 
   /** Without an input, the cost function is not called, and limits that are functions throw `INPUT_NEEDED`. */

@@ -18,6 +18,10 @@ export interface LimiterPlace {
   readonly home: object
   /** True if the limiter was given no store, or a new memory store, so that it counts from zero. */
   readonly startsFromZero: boolean
+  /** The prefix of each key. Default `''`. */
+  readonly prefix?: string
+  /** How its requests are decided while the store does not answer. Default: as a policy of rules says, or as the store does. */
+  readonly onOutage?: Degraded | undefined
 }
 
 /** Turns inputs into charges: the part of a limiter that knows which limits and keys an input has. */
@@ -32,13 +36,8 @@ export interface ChargeSource<Input> extends LimiterPlace {
   keyer?(input: Input): MaybePromise<Key | null | undefined>
   /** Returns where the store keeps the state of an input. */
   keysOf(input: Input): MaybePromise<readonly LimiterKey[]>
-  /** Returns a source with the same limits whose keys have a prefix. */
-  withPrefix(prefix: string): ChargeSource<Input>
-  /**
-   * Returns a source with the same limits and counts on another store, such as a guard of the store.
-   * @param onOutage how its requests are decided while the store does not answer. Default: as the store does
-   */
-  withStore(store: Store, onOutage: Degraded | undefined): ChargeSource<Input>
+  /** Returns a source with the same limits that counts at another place: with a prefix, or on another store, such as a guard of the store. */
+  at(place: Partial<LimiterPlace>): ChargeSource<Input>
   /** Returns a source with the same limits and counts for one key. Absent if inputs have several keys. */
   withKey?(key: Key, hasInput: boolean): ChargeSource<Input>
   /** Returns the names of the limiters that its charges have now. Absent: its own name is the only one. */

@@ -1,4 +1,4 @@
-import type { Degraded, LeaseSettings } from '../stores/store.ts'
+import type { LeaseSettings } from '../stores/store.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { LimiterPlace } from './charges.ts'
 import type { OnDecision } from './decision.ts'
@@ -7,8 +7,6 @@ import type { ReceiptSettings } from './receipt-settings.ts'
 
 /** The limiter that rules make charges for. */
 export interface RulePlace<Input> extends LimiterPlace {
-  /** How its requests are decided while the store does not answer. Default: as a policy says, or as the store does. */
-  readonly onOutage?: Degraded | undefined
   /** How its policies are leased, unless they have their own settings. Default: as the store does. */
   readonly lease?: LeaseSettings | undefined
   /** How its receipts are written and read. */

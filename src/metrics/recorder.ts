@@ -11,6 +11,7 @@ import {
   unmatchedSeries,
 } from '../limiter/decision.ts'
 import { type Degraded, isCharge, type LimitStatus, type Policy, type Store } from '../stores/store.ts'
+import { madeOnce } from '../util/copies.ts'
 import { once, warn } from '../util/warn.ts'
 import type { StoreState } from '../stores/guard/health.ts'
 import { storeChanges, type StoreEvent } from '../stores/guard/reporter.ts'
@@ -364,9 +365,8 @@ function countsNow(): WeakMap<object, Readonly<Record<string, number>>> {
 }
 
 function addAll<Key>(sums: Map<Key, Record<string, number>>, key: Key, values: Readonly<Record<string, number>>): void {
-  const sum = sums.get(key) ?? {}
+  const sum = madeOnce(sums, key, () => ({}) as Record<string, number>)
   for (const [name, value] of Object.entries(values)) sum[name] = (sum[name] ?? 0) + value
-  sums.set(key, sum)
 }
 
 function addTo<Key>(sums: Map<Key, number>, key: Key, value: number): void {

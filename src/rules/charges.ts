@@ -1,4 +1,4 @@
-import { type LimiterKey, type ChargeSource, checkedCost } from '../limiter/charges.ts'
+import { type ChargeSource, type LimiterKey, type LimiterPlace, checkedCost } from '../limiter/charges.ts'
 import { type Decision, unmatchedRequests } from '../limiter/decision.ts'
 import { UNIDENTIFIED } from '../limiter/keyers.ts'
 import type { InputReader, RulePlace } from '../limiter/rule-source.ts'
@@ -6,7 +6,6 @@ import type { Limit } from '../engine/limit.ts'
 import {
   Charge,
   createPolicy,
-  type Degraded,
   isCharge,
   type LeaseSettings,
   type LimitStatus,
@@ -50,10 +49,9 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
   /** Inputs that no policy matches, until they are decided. */
   readonly #unmatched = new WeakSet<object>()
 
-  /** @param prefix the prefix of each key */
-  constructor(rules: RulesInForce<Input>, place: RulePlace<Input>, prefix = '') {
+  constructor(rules: RulesInForce<Input>, place: RulePlace<Input>) {
     this.#rules = rules
-    this.#prefix = prefix
+    this.#prefix = place.prefix ?? ''
     const address = (input: Input): string | undefined => rules.address(input, place.reader)
     this.place = { ...place, reader: { ...place.reader, address } }
     this.name = place.name
@@ -102,12 +100,8 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
     return allPolicies(this.#rules.compiled()).filter(({ key }) => key !== undefined)
   }
 
-  withPrefix(prefix: string): ChargeSource<Input> {
-    return new RulesCharges(this.#rules, this.place, prefix)
-  }
-
-  withStore(store: Store, onOutage: Degraded | undefined): ChargeSource<Input> {
-    return new RulesCharges(this.#rules, { ...this.place, store, onOutage }, this.#prefix)
+  at(place: Partial<LimiterPlace>): ChargeSource<Input> {
+    return new RulesCharges(this.#rules, { ...this.place, ...place })
   }
 
   decided(input: Input, cost: number | undefined, decision: Decision): void {
