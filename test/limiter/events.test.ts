@@ -1,4 +1,4 @@
-import { channel as channelOf, subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { channel as channelOf } from 'node:diagnostics_channel'
 import { describe, expect, it } from 'vitest'
 import {
   createLimiter,
@@ -13,22 +13,13 @@ import {
 import { createRules, type RulesEvent } from '../../src/rules/index.ts'
 import { virtualClock } from '../../src/testing.ts'
 import { laterStore } from '../support/later.ts'
-import { afterTest } from '../support/after-test.ts'
-
-/** Collects the messages of a channel until the test ends. */
-function messages<Message>(name: string): Message[] {
-  const received: Message[] = []
-  const listener = (message: unknown): void => void received.push(message as Message)
-  subscribe(name, listener)
-  afterTest(() => void unsubscribe(name, listener))
-  return received
-}
+import { messagesOf } from '../support/messages.ts'
 
 const keyer = (key: string): string => key
 
 describe('the channel sluice:decision', () => {
   it('has each decision of consume with its limiter and its input, and none of peek', () => {
-    const received = messages<DecisionEvent<string>>('sluice:decision')
+    const received = messagesOf<DecisionEvent<string>>('sluice:decision')
     const limiter = createLimiter({ name: 'api', keyer, limits: fixedWindow({ quota: 1, window: '1m' }) })
     limiter.peek('ann')
     const decided = [limiter.consume('ann'), limiter.consume('ann')]
@@ -42,7 +33,7 @@ describe('the channel sluice:decision', () => {
   })
 
   it('names a stack by its parts, and a limiter without a name default', () => {
-    const received = messages<DecisionEvent>('sluice:decision')
+    const received = messagesOf<DecisionEvent>('sluice:decision')
     const store = memoryStore()
     const limits = perSecond(5)
     stack(...['user', 'route'].map((name) => createLimiter({ name, keyer, limits, store }))).consume('ann')
@@ -51,7 +42,7 @@ describe('the channel sluice:decision', () => {
   })
 
   it('measures a store that answers later', async () => {
-    const received = messages<DecisionEvent>('sluice:decision')
+    const received = messagesOf<DecisionEvent>('sluice:decision')
     const store = laterStore(memoryStore())
     await createLimiter({ name: 'later', keyer, limits: perSecond(5), store }).consume('ann')
     expect(received).toHaveLength(1)
@@ -59,7 +50,7 @@ describe('the channel sluice:decision', () => {
   })
 
   it('has the last decision of a wait, and the denial of a wait that is refused', async () => {
-    const received = messages<DecisionEvent>('sluice:decision')
+    const received = messagesOf<DecisionEvent>('sluice:decision')
     const clock = virtualClock()
     const limiter = createLimiter({ name: 'w', keyer, limits: perSecond(1), store: memoryStore({ clock }) })
     await limiter.wait('ann')
@@ -80,7 +71,7 @@ describe('the channel sluice:decision', () => {
 
 describe('the channel sluice:store', () => {
   it('has each change of a guarded store', async () => {
-    const received = messages<StoreEvent>('sluice:store')
+    const received = messagesOf<StoreEvent>('sluice:store')
     let isDown = true
     const inner = laterStore(memoryStore(), () => (isDown ? Promise.reject(new Error('down')) : Promise.resolve()))
     const limiter = createLimiter({ keyer, limits: perSecond(5), store: guard(inner) })
@@ -95,7 +86,7 @@ describe('the channel sluice:store', () => {
 
 describe('the channel sluice:rules', () => {
   it('has the events of rules', () => {
-    const received = messages<RulesEvent>('sluice:rules')
+    const received = messagesOf<RulesEvent>('sluice:rules')
     const document = (quota: number): object => ({
       policies: [{ name: 'api', key: 'everyone', limits: [{ quota, window: '1m' }] }],
     })

@@ -6,7 +6,7 @@ import { rateLimit as koaRateLimit } from '../../adapters/koa/index.ts'
 import { RateLimitModule } from '../../adapters/nestjs/index.ts'
 import { rateLimit as nodeRateLimit } from '../../adapters/node/index.ts'
 import { fastify } from 'fastify'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import {
   concurrent,
   createLimiter,
@@ -21,21 +21,13 @@ import {
   type SyncKeyer,
   tokenBucket,
 } from '../../src/index.ts'
+import { warningsOfEachTest } from '../support/guarded.ts'
 
 const byName: SyncKeyer<{ name: string }> = (user) => user.name
 const ada = { name: 'ada' }
 
-/** The codes of all warnings. */
-let codes: string[]
-beforeEach(() => {
-  codes = []
-  vi.spyOn(process, 'emitWarning').mockImplementation(((_text: string, { code }: { code: string }) => {
-    codes.push(code)
-  }) as typeof process.emitWarning)
-})
-afterEach(() => {
-  vi.restoreAllMocks()
-})
+const warnings = warningsOfEachTest()
+afterEach(() => void vi.restoreAllMocks())
 
 describe('a mistake that would limit no request, or all requests, is not silent', () => {
   describe('limits of one name that a function returns in turn', () => {
@@ -47,21 +39,21 @@ describe('a mistake that would limit no request, or all requests, is not silent'
     it('cause one warning', () => {
       const limiter = limiterOf()
       for (let i = 0; i < 100; i++) limiter.consume({ name: 'ada', writes: i % 2 === 0 })
-      expect(codes).toEqual(['SLUICE_ALTERNATING_LIMITS'])
+      expect(warnings.codes).toEqual(['SLUICE_ALTERNATING_LIMITS'])
     })
 
     it('cause no warning for different keys, or for a key that changes its plan now and then', () => {
       const limiter = limiterOf()
       for (let i = 0; i < 100; i++) limiter.consume({ name: i % 2 === 0 ? 'ada' : 'bob', writes: i % 2 === 0 })
       for (let i = 0; i < 100; i++) limiter.consume({ name: 'eve', writes: i % 10 === 0 && i < 50 })
-      expect(codes).toEqual([])
+      expect(warnings.codes).toEqual([])
     })
 
     it('cause no warning when each is another one', () => {
       const limits = (quota: number): Limit => gcra({ name: 'api', quota, window: '1h' })
       const limiter = createLimiter({ keyer: () => 'ada', limits, store: memoryStore() })
       for (let quota = 1; quota < 100; quota++) limiter.consume(quota)
-      expect(codes).toEqual([])
+      expect(warnings.codes).toEqual([])
     })
 
     it('cause no warning when they change less often than their windows', () => {
@@ -71,25 +63,25 @@ describe('a mistake that would limit no request, or all requests, is not silent'
         now.mockReturnValue(i * 1_800_000)
         limiter.consume({ name: 'ada', writes: i % 2 === 0 })
       }
-      expect(codes).toEqual([])
+      expect(warnings.codes).toEqual([])
     })
 
     it('are watched for a bounded number of keys', () => {
       const limiter = limiterOf()
       for (let i = 0; i < 40; i++)
         for (let key = 0; key < 1001; key++) limiter.consume({ name: `key ${key}`, writes: i % 2 === 0 })
-      expect(codes).toEqual([])
+      expect(warnings.codes).toEqual([])
     })
   })
 
   it('warns about an empty list of limits', () => {
     createLimiter({ keyer: byName, limits: [] })
-    expect(codes).toEqual(['SLUICE_NO_LIMITS'])
+    expect(warnings.codes).toEqual(['SLUICE_NO_LIMITS'])
   })
 
   it('does not warn about a function that returns no limits', () => {
     createLimiter({ keyer: byName, limits: () => [] }).consume(ada)
-    expect(codes).toEqual([])
+    expect(warnings.codes).toEqual([])
   })
 
   it.each<[string, object[], number]>([
@@ -99,25 +91,25 @@ describe('a mistake that would limit no request, or all requests, is not silent'
     ['warns about the seconds of 30 days', [{ window: 2_592_000 }], 1],
     ['does not warn about milliseconds as a text', [{ window: '60ms' }, { window: '3600ms' }], 0],
     ['does not warn about a second and an hour', [{ window: 1000 }, { window: 3_600_000 }], 0],
-  ])('%s', async (_, options, warnings) => {
+  ])('%s', async (_, options, count) => {
     vi.resetModules()
     const { limit: make } = await import('../../src/engine/limit.ts')
     await import('../../src/algorithms.ts')
     for (const each of options) make({ algorithm: 'gcra', quota: 1, ...each })
-    expect(codes).toEqual(Array(warnings).fill('SLUICE_SHORT_DURATION'))
+    expect(warnings.codes).toEqual(Array(count).fill('SLUICE_SHORT_DURATION'))
   })
 
   it('warns once about a refund or settlement of a denial, and of a peek', () => {
     for (const [i, change] of (['refund', 'settle'] as const).entries()) {
       const limiter = createLimiter({ keyer: byName, limits: fixedWindow({ quota: 1, window: '1h' }) })
       for (let each = 0; each < 2; each++) limiter[change](limiter.peek(ada), 3)
-      expect(codes).toHaveLength(i + 1)
+      expect(warnings.codes).toHaveLength(i + 1)
       expect(limiter.consume(ada).allowed).toBe(true)
     }
     const limiter = createLimiter({ keyer: byName, limits: fixedWindow({ quota: 1, window: '1h' }) })
     limiter.consume(ada)
     limiter.refund(limiter.consume(ada))
-    expect(codes).toEqual(Array(3).fill('SLUICE_NOT_CHARGED'))
+    expect(warnings.codes).toEqual(Array(3).fill('SLUICE_NOT_CHARGED'))
     expect(limiter.peek(ada).allowed).toBe(false)
   })
 
@@ -127,7 +119,7 @@ describe('a mistake that would limit no request, or all requests, is not silent'
     const decision = limiter.consume(ada)
     limiter.refund(decision)
     limiter.refund(decision)
-    expect(codes).toEqual([])
+    expect(warnings.codes).toEqual([])
   })
 })
 

@@ -1,5 +1,5 @@
 // A limiter reports its decisions to `onDecision`, which cannot change them.
-import { afterEach, expect, it, vi } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import {
   createLimiter,
   type Decision,
@@ -12,6 +12,7 @@ import {
 } from '../../src/index.ts'
 import { createRules } from '../../src/rules/index.ts'
 import { virtualClock } from '../../src/testing.ts'
+import { warningsOfEachTest } from '../support/guarded.ts'
 import { heldStore, settled } from '../support/held-store.ts'
 import { broken } from '../support/unhandled.ts'
 
@@ -26,12 +27,7 @@ function recorded(limits: Limit, store = memoryStore()): { calls: Call[]; limite
 
 const document = { policies: [{ name: 'api', key: 'ip', limits: [{ quota: 1, window: '1m' }] }] }
 
-const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
-afterEach(() => void warn.mockClear())
-
-function codes(): unknown[] {
-  return warn.mock.calls.map(([, options]) => (options as unknown as { code: string }).code)
-}
+const warnings = warningsOfEachTest()
 
 it('is called with each decision of consume and its input, and not for peek', () => {
   const { calls, limiter } = recorded(perMinute(1))
@@ -102,7 +98,7 @@ it.each([
   const limiter = createLimiter({ keyer: () => 'k', limits: perMinute(1), onDecision })
   expect([limiter.consume({}).allowed, limiter.consume({}).allowed]).toEqual([true, false])
   await settled()
-  expect(codes()).toEqual(['SLUICE_OUTCOME'])
+  expect(warnings.codes).toEqual(['SLUICE_OUTCOME'])
 })
 
 it('may return any thenable', async () => {
@@ -111,7 +107,7 @@ it('may return any thenable', async () => {
   const limiter = createLimiter({ keyer: () => 'k', limits: perMinute(1), onDecision })
   expect(limiter.consume({}).allowed).toBe(true)
   await settled()
-  expect(codes()).toEqual([])
+  expect(warnings.codes).toEqual([])
 })
 
 it('must be a function', () => {

@@ -1,5 +1,5 @@
 // A slot that a renewal cannot take again is reported once. One that was released stays free.
-import { afterEach, expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import { rateLimit } from '../../adapters/fetch/index.ts'
 import {
   concurrent,
@@ -17,6 +17,7 @@ import { createRules } from '../../src/rules/index.ts'
 import { type Operation, perform, type Reply } from '../../src/stores/store.ts'
 import { virtualClock } from '../../src/testing.ts'
 import { remoteStore } from '../../src/testing/adapter/world.ts'
+import { warningsOfEachTest } from '../support/guarded.ts'
 import { settled } from '../support/held-store.ts'
 
 const LEASE = 10_000
@@ -40,12 +41,7 @@ function failingStore<Inner extends Store>(inner: Inner, failing: (operation: Op
   return { state, store: { ...inner, run } }
 }
 
-const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
-afterEach(() => void warn.mockClear())
-
-function codes(): unknown[] {
-  return warn.mock.calls.map(([, options]) => (options as unknown as { code: string }).code)
-}
+const warnings = warningsOfEachTest()
 
 it('onSlotLost receives what was lost, once', () => {
   const { lost, onSlotLost } = recorded()
@@ -54,7 +50,7 @@ it('onSlotLost receives what was lost, once', () => {
   limiter.reset('ann')
   expect([limiter.renew(decision), limiter.renew(decision)]).toEqual([false, false])
   expect(lost).toEqual([{ decision, limiter: 'exports', limit: limits, key: 'ann', slots: 1 }])
-  expect(codes()).toEqual([])
+  expect(warnings.codes).toEqual([])
 })
 
 it('without onSlotLost it is a warning, at most once a minute', () => {
@@ -64,8 +60,8 @@ it('without onSlotLost it is a warning, at most once a minute', () => {
     limiter.reset(key)
     void limiter.renew(decision)
   }
-  expect(codes()).toEqual(['SLUICE_SLOT_LOST'])
-  expect(String(warn.mock.calls[0]![0])).toContain('the limit "slots" of limiter "silent"')
+  expect(warnings.codes).toEqual(['SLUICE_SLOT_LOST'])
+  expect(warnings.messages[0]).toContain('the limit "slots" of limiter "silent"')
 })
 
 it('onSlotLost that fails is a warning, and the renewal goes on', () => {
@@ -76,7 +72,7 @@ it('onSlotLost that fails is a warning, and the renewal goes on', () => {
   const decision = limiter.consume('ann')
   limiter.reset('ann')
   expect(limiter.renew(decision)).toBe(false)
-  expect(codes()).toEqual(['SLUICE_OUTCOME'])
+  expect(warnings.codes).toEqual(['SLUICE_OUTCOME'])
 })
 
 it('in a stack each limiter calls its own, and the slots of the others are renewed', () => {

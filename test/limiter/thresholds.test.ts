@@ -1,4 +1,3 @@
-import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { describe, expect, it } from 'vitest'
 import {
   concurrent,
@@ -17,17 +16,9 @@ import {
 import { createRules, rulesSchema } from '../../src/rules/index.ts'
 import { virtualClock } from '../../src/testing.ts'
 import { laterStore } from '../support/later.ts'
-import { afterTest } from '../support/after-test.ts'
+import { messagesOf } from '../support/messages.ts'
 
-/** Collects the events until the test ends. */
-function events(): ThresholdEvent[] {
-  const received: ThresholdEvent[] = []
-  const listener = (message: unknown): void => void received.push(message as ThresholdEvent)
-  subscribe('sluice:threshold', listener)
-  afterTest(() => void unsubscribe('sluice:threshold', listener))
-  return received
-}
-
+const events = (): ThresholdEvent[] => messagesOf('sluice:threshold')
 const keyer = (key: string): string => key
 const DAY = 86_400_000
 

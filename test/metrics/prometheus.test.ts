@@ -19,6 +19,7 @@ import {
 import { rateLimit } from '../../adapters/node/index.ts'
 import { collect } from '../../src/metrics/prometheus/index.ts'
 import { virtualClock } from '../../src/testing.ts'
+import { recordWarnings } from '../support/guarded.ts'
 import { serveForTest } from '../support/http.ts'
 import { laterStore } from '../support/later.ts'
 import { afterTest } from '../support/after-test.ts'
@@ -393,11 +394,8 @@ describe('sluice_store_up and sluice_degraded_total', () => {
 
 describe('the number of series', () => {
   it('is bounded: further limiters and limits count as other, with one warning', async () => {
-    const warnings: unknown[] = []
-    const warned = vi
-      .spyOn(process, 'emitWarning')
-      .mockImplementation((_message, options) => void warnings.push(options))
-    afterTest(() => warned.mockRestore())
+    const warnings = recordWarnings()
+    afterTest(warnings.stop)
     const registry = collected({ maxSeries: 4 })
     for (let i = 0; i < 500; i++) {
       const limits = fixedWindow({ name: `limit of ${i}`, quota: 1, window: '1m' })
@@ -414,15 +412,14 @@ describe('the number of series', () => {
     ])
     expect(values.filter((line) => line.startsWith('sluice_keys'))).toHaveLength(3)
     expect(values.filter((line) => line.startsWith('sluice_held_requests'))).toHaveLength(3)
-    expect(warnings).toEqual([{ type: 'SluiceWarning', code: 'SLUICE_MANY_SERIES' }])
+    expect(warnings.codes).toEqual(['SLUICE_MANY_SERIES'])
   })
 
   it.each([
     ['first', ['other', 'a', 'b', 'c']],
     ['last', ['a', 'b', 'c', 'other']],
   ])('has each once if a limiter is named other, and is the %s', async (_, names) => {
-    vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
-    afterTest(() => vi.restoreAllMocks())
+    afterTest(recordWarnings().stop)
     const registry = collected({ maxSeries: 3 })
     for (const name of names) {
       const limits = fixedWindow({ name: 'other', quota: 1, window: '1m' })
