@@ -4,7 +4,6 @@ import { chain, collect, type MaybePromise } from '../util/maybe-promise.ts'
 import { checkInBackground } from '../stores/setup.ts'
 import type { Decision } from './decision.ts'
 import { isOwn } from './default-limiter.ts'
-import { chargesOf } from './charges.ts'
 import type { Limiter } from './contract.ts'
 import { waitPlaceOf } from './wait-place.ts'
 
@@ -42,8 +41,8 @@ export function guardedLimiterOf<Input>(limiter: Limiter<Input>, onOutage: Degra
  * that was not made by `createLimiter` or `stack` resets the input.
  */
 export function resetKeys<Input>(limiter: Limiter<Input>, input: Input, decision: Decision): MaybePromise<void> {
-  if (!decision.limits.every(isCharge)) return limiter.reset(input)
-  const charges = chargesOf(decision)
+  const { limits: charges } = decision
+  if (!charges.every(isCharge)) return limiter.reset(input)
   // The name of a limiter is printable, so it ends at the first NUL.
   const keys = new Map(charges.map((charge) => [`${charge.policy.limiter}\0${charge.key}`, charge]))
   const done = collect([...keys.values()], ({ policy, key }) =>

@@ -91,8 +91,8 @@ const OTHERS = `${OTHER}\0${OTHER}`
  */
 class Series {
   readonly #most: number
-  readonly #limiters = new Map<string, LimiterCounts>()
-  readonly #limits = new Map<string, Counts>()
+  readonly limiters: Map<string, LimiterCounts> = new Map()
+  readonly limits: Map<string, Counts> = new Map()
   #count = 0
   readonly #warn = once(() =>
     warn(
@@ -107,30 +107,22 @@ class Series {
   }
 
   ofLimiter(limiter: string): LimiterCounts {
-    const known = this.#limiters.get(limiter)
+    const known = this.limiters.get(limiter)
     if (known !== undefined) return known
     if (limiter !== OTHER && !this.#hasRoom()) return this.ofLimiter(OTHER)
     const made = new LimiterCounts(limiter)
-    this.#limiters.set(limiter, made)
+    this.limiters.set(limiter, made)
     return made
   }
 
   ofLimit(limiter: string, limit: string): Counts {
     const id = `${limiter}\0${limit}`
-    const known = this.#limits.get(id)
+    const known = this.limits.get(id)
     if (known !== undefined) return known
     if (id !== OTHERS && !this.#hasRoom()) return this.ofLimit(OTHER, OTHER)
     const made = new Counts(limiter, limit)
-    this.#limits.set(id, made)
+    this.limits.set(id, made)
     return made
-  }
-
-  limiters(): LimiterCounts[] {
-    return [...this.#limiters.values()]
-  }
-
-  limits(): Counts[] {
-    return [...this.#limits.values()]
   }
 
   #hasRoom(): boolean {
@@ -232,11 +224,11 @@ export class Recorder {
   }
 
   limiters(): LimiterCounts[] {
-    return this.#series.limiters()
+    return [...this.#series.limiters.values()]
   }
 
   limits(): Counts[] {
-    return this.#series.limits()
+    return [...this.#series.limits.values()]
   }
 
   /** Returns the name of a limiter in metrics: its own name, or `other`. */

@@ -116,7 +116,7 @@ export const operations = [
   recorder('forgets limits of slots while none is held', 'this.#ofSlots.add(known.counts)', 'this.#ofSlots'),
   recorder('measures requests that did not wait', 'if (waited > 0) whole', 'whole'),
   waiter('does not measure the first in a line', 'if (!isNew) waiter.waits()', 'void isNew'),
-  waiter('does not measure a delay', '    this.waits()\n    this.#cancelHold', '    this.#cancelHold'),
+  waiter('does not measure a delay', '    this.waits()\n    this.#ends', '    this.#ends'),
   counters(
     'counts a request apart from the metrics',
     'this.#all.add(outcomeOfRequest(decision), bucket)',

@@ -43,10 +43,8 @@ class Waiter implements Marking {
   /** The clock that measures the wait, if the store was given one with timers. */
   readonly clock: Clock | undefined
   readonly #since: number
-  readonly #ignoreAbort: () => void
-  readonly #cancelDeadline: () => void
-  #cancelHold: () => void = () => undefined
-  #cancelRenewal: () => void = () => undefined
+  /** End what it has started: its deadline, the listener of its signal, its delay, and the renewal of its slots. */
+  readonly #ends: (() => void)[] = []
   #settle!: { resolve(decision: Decision): void; reject(reason: unknown): void }
 
   /**
@@ -83,9 +81,8 @@ class Waiter implements Marking {
       const cause = this.denied && { cause: this.denied }
       giveUp(this, new tools.SluiceError('WAIT_TOO_LONG', `Not admitted within maxWait, ${maxWait} ms`, cause))
     }
-    this.#cancelDeadline = maxWait === Infinity ? () => undefined : tools.sleep(maxWait + TOLERANCE, late, this.clock)
-    this.#ignoreAbort =
-      signal === undefined ? () => undefined : tools.onAbort(signal, () => giveUp(this, signal.reason as unknown))
+    if (maxWait !== Infinity) this.#ends.push(tools.sleep(maxWait + TOLERANCE, late, this.clock))
+    if (signal !== undefined) this.#ends.push(tools.onAbort(signal, () => giveUp(this, signal.reason as unknown)))
   }
 
   get now(): number {
@@ -114,22 +111,25 @@ class Waiter implements Marking {
     this.held = decision
     if (decision.delay === 0) return this.#resolve(decision)
     this.waits()
-    this.#cancelHold = tools.sleep(decision.delay, () => this.#resolve(decision), this.clock)
+    this.#ends.push(tools.sleep(decision.delay, () => this.#resolve(decision), this.clock))
     const leases = this.charges.map(({ policy: { compiled, limit } }) => (compiled.slots ? limit.window : Infinity))
     const every = Math.min(...leases) / PART
-    if (every < decision.delay) this.#renewAfter(every, decision)
+    if (every < decision.delay) this.#renewEvery(every, decision)
   }
 
-  #renewAfter(ms: number, decision: Decision): void {
+  #renewEvery(ms: number, decision: Decision): void {
+    let cancel: () => void
+    const renewLater = (): void => void (cancel = tools.sleep(ms, () => void renew(), this.clock))
     const renew = async (): Promise<void> => {
       try {
-        this.#renewAfter(ms, decision)
+        renewLater()
         await this.owner.renew(decision)
       } catch {
         // The store does not answer. The next turn tries again.
       }
     }
-    this.#cancelRenewal = tools.sleep(ms, () => void renew(), this.clock)
+    renewLater()
+    this.#ends.push(() => cancel())
   }
 
   reject(reason: unknown): void {
@@ -144,10 +144,7 @@ class Waiter implements Marking {
 
   #release(): void {
     this.held = undefined
-    this.#cancelHold()
-    this.#cancelRenewal()
-    this.#cancelDeadline()
-    this.#ignoreAbort()
+    for (const end of this.#ends) end()
   }
 }
 
