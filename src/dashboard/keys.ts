@@ -2,7 +2,7 @@ import type { Limiter } from '../limiter/contract.ts'
 import type { ChargeSource } from '../limiter/charges.ts'
 import { combine, type Decision } from '../limiter/decision.ts'
 import { countsSlots } from '../engine/limit.ts'
-import { chargeSourcesOf, type OwnLimiter } from '../limiter/default-limiter.ts'
+import { chargeSourcesOf, type DefaultLimiter } from '../limiter/default-limiter.ts'
 import { keyedLimiter, nameOf } from '../limiter/keyed.ts'
 import { waitPlaceOf } from '../limiter/wait-place.ts'
 import type { HeldByLimit } from '../stores/held.ts'
@@ -21,7 +21,7 @@ const HASHED = /^sha256:[\da-f]{40}$/
 
 /** Looks up and resets keys: keys of the given limiters, and keys of any limiter in the given stores. */
 export class Keys {
-  readonly #limiters: readonly OwnLimiter<never>[]
+  readonly #limiters: readonly DefaultLimiter<never>[]
   /** The parts of limiters with rules. Each policy counts as a limiter with its own name. */
   readonly #rules: readonly ChargeSource<never>[]
   readonly #stores: readonly Store[]
@@ -71,7 +71,7 @@ export class Keys {
     return { isReset: true }
   }
 
-  #named(name: string): readonly OwnLimiter<never>[] {
+  #named(name: string): readonly DefaultLimiter<never>[] {
     return this.#limiters.filter((each) => nameOf(each) === name)
   }
 
@@ -104,7 +104,7 @@ async function peekUnder(source: ChargeSource<never>, name: string, key: string)
 }
 
 /** Returns the verdicts of the limits of a limiter, or `undefined` if an input is needed to know them. */
-async function peekAt(limiter: OwnLimiter<never>, key: string): Promise<readonly KeyState[] | undefined> {
+async function peekAt(limiter: DefaultLimiter<never>, key: string): Promise<readonly KeyState[] | undefined> {
   if (HASHED.test(key)) return undefined
   try {
     const handle = limiter.key(key)

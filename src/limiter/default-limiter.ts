@@ -30,24 +30,8 @@ import { noticeAdded, noticeDecision, thresholds } from './thresholds.ts'
 /** Marks the limiters of all versions of the package. */
 const LIMITER: unique symbol = Symbol.for('sluice.Limiter')
 
-/** A limiter of `createLimiter` or `stack`, from this copy of the package or another one. */
-export interface OwnLimiter<Input> extends Limiter<Input> {
-  /** The names of the parts, joined. */
-  readonly name: string
-  readonly store: Store
-  /** The parts that make the charges. */
-  readonly sources: readonly ChargeSource<Input>[]
-  /**
-   * Ends a decision in one adjustment. If `actual` is given, it replaces what the limits have charged, even beyond a limit. If `releases` is true, the slots
-   * are given back. Each of the two happens once.
-   */
-  end(decision: Decision, actual: ((limit: Limit) => number) | undefined, releases: boolean): MaybePromise<void>
-  /** Returns a limiter with the same limits, in which each part is changed. It is made once for each `id`. */
-  adapted(id: unknown, change: (source: ChargeSource<Input>) => ChargeSource<Input>): OwnLimiter<Input>
-}
-
 /** Returns false for a limiter that another program implements. Throws `VERSION_MISMATCH` for one of another version of the package. */
-export function isOwn<Input>(limiter: Limiter<Input>): limiter is OwnLimiter<Input> {
+export function isOwn<Input>(limiter: Limiter<Input>): limiter is DefaultLimiter<Input> {
   refuseOtherVersion('limiter', limiter, LIMITER)
   return hasBrand(limiter, LIMITER)
 }
@@ -73,7 +57,8 @@ function givenKey(key: Key | readonly (Key | null | undefined)[]): Key {
   return key as Key
 }
 
-export class DefaultLimiter<Input> implements OwnLimiter<Input> {
+/** A limiter of `createLimiter` or `stack`. `isOwn` also finds those of another copy of the package, whose private fields cannot be read. */
+export class DefaultLimiter<Input> implements Limiter<Input> {
   readonly #builders: readonly ChargeSource<Input>[]
   readonly #observers: readonly ChargeSource<Input>[]
   readonly #store: Store
@@ -83,6 +68,7 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
   /** The variants of this limiter that adapters have made. */
   readonly #adapted = new Map<unknown, DefaultLimiter<Input>>()
 
+  /** The names of the parts, joined. */
   readonly name: string
 
   /** Throws `STORE_MISMATCH` for a store that cannot decide about all parts in one step. */
@@ -97,6 +83,7 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
     this.#endings = new Endings(builders, this.#place)
   }
 
+  /** The parts that make the charges. */
   get sources(): readonly ChargeSource<Input>[] {
     return this.#builders
   }
@@ -105,6 +92,7 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
     return this.#store
   }
 
+  /** Returns a limiter with the same limits, in which each part is changed. It is made once for each `id`. */
   adapted(id: unknown, change: (builder: ChargeSource<Input>) => ChargeSource<Input>): DefaultLimiter<Input> {
     return madeOnce(this.#adapted, id, () => new DefaultLimiter(this.#builders.map(change)))
   }
@@ -128,7 +116,7 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
     const waits = (): void => void (hasWaited = true)
     try {
       const queue = queueIn(this.#place) ?? queueIn(this.#place, await queueCode())!
-      const decision = await queue.enter(this.#store, charges, options, this, waits)
+      const decision = await queue.enter({ store: this.#store, charges, options, owner: this, waits })
       if (thresholds.hasSubscribers) noticeDecision(decision)
       return this.#published(input, this.#observed(input, options.cost, decision), began, hasWaited)
     } catch (error) {
@@ -308,6 +296,10 @@ export class DefaultLimiter<Input> implements OwnLimiter<Input> {
     return chain(charges, (known) => dedupe(known.flat()))
   }
 
+  /**
+   * Ends a decision in one adjustment. If `actual` is given, it replaces what the limits have charged, even beyond a limit. If `releases` is true, the slots
+   * are given back. Each of the two happens once.
+   */
   end(decision: Decision, actual: ((limit: Limit) => number) | undefined, releases: boolean): MaybePromise<void> {
     return this.#endings.end(decision, actual, releases)
   }

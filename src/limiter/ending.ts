@@ -52,7 +52,7 @@ export class Endings {
     this.#place = place
   }
 
-  /** See `end` of `OwnLimiter`. */
+  /** See `end` of `DefaultLimiter`. */
   end(decision: Decision, actual: ((limit: Limit) => number) | undefined, releases: boolean): MaybePromise<void> {
     const charges = chargesOf(decision)
     const settles = actual !== undefined && !settled.has(decision)

@@ -24,21 +24,29 @@ const TOLERANCE = 2
  */
 const PART = 3
 
-/** The limiter that has made a decision. It refunds a decision that is not needed any more, and renews slots. */
-type Owner = Pick<Limiter<never>, 'refund' | 'renew'>
+/** A request that asks to be admitted. */
+interface Request {
+  /** If it was given a clock, this clock measures the wait. */
+  readonly store: Store
+  readonly charges: readonly Charge[]
+  readonly options: WaitOptions
+  /** Refunds a decision that is not needed any more, and renews slots. */
+  readonly owner: Pick<Limiter<never>, 'refund' | 'renew'>
+  /** Called if the charges are neither admitted nor denied at once. */
+  readonly waits: () => void
+}
 
 /** A request that waits to be admitted: its promise, its deadline and its signal. */
 class Waiter implements Marking {
   readonly store: Store
   readonly charges: readonly Charge[]
+  readonly owner: Request['owner']
+  readonly waits: Request['waits']
   readonly promise: Promise<Decision>
   group!: Group<this>
   denied: Decision | undefined
   /** Set when it is admitted and waits for the end of its delay. */
   held: Decision | undefined
-  readonly owner: Owner
-  /** Called when the request is neither admitted nor denied at once. */
-  readonly waits: () => void
   readonly #maxWait: number
   /** The clock that measures the wait, if the store was given one with timers. */
   readonly clock: Clock | undefined
@@ -49,17 +57,9 @@ class Waiter implements Marking {
 
   /**
    * Throws `INVALID_OPTION`, and the reason of a signal that is aborted already.
-   * @param store if it was given a clock, this clock measures the wait
    * @param giveUp called when the signal is aborted, or `maxWait` has passed
    */
-  constructor(
-    store: Store,
-    charges: readonly Charge[],
-    options: WaitOptions,
-    owner: Owner,
-    giveUp: (waiter: Waiter, reason: unknown) => void,
-    waits: () => void,
-  ) {
+  constructor({ store, charges, options, owner, waits }: Request, giveUp: (waiter: Waiter, reason: unknown) => void) {
     const { signal } = options
     const maxWait = longestWait(options)
     if (signal !== undefined && typeof signal?.throwIfAborted !== 'function')
@@ -161,22 +161,13 @@ export class WaitQueue {
   /** How often states have changed. */
   #changes = 0
 
-  /**
-   * Resolves when the charges are admitted and their delay has passed. Rejects with `WAIT_QUEUE_FULL`.
-   * @param waits called if the charges are neither admitted nor denied at once
-   */
-  async enter(
-    store: Store,
-    charges: readonly Charge[],
-    options: WaitOptions,
-    owner: Owner,
-    waits: () => void,
-  ): Promise<Decision> {
-    const { maxQueue = MAX_QUEUE, maxPerKey = maxQueue } = options
+  /** Resolves when the charges are admitted and their delay has passed. Rejects with `WAIT_QUEUE_FULL`. */
+  async enter(request: Request): Promise<Decision> {
+    const { maxQueue = MAX_QUEUE, maxPerKey = maxQueue } = request.options
     tools.wholeNumber('maxQueue', maxQueue)
     tools.wholeNumber('maxPerKey', maxPerKey)
-    if (this.#turns.sizeOf(charges) >= maxPerKey) throw queueFull(maxPerKey, 'maxPerKey')
-    const waiter = new Waiter(store, charges, options, owner, (gone, reason) => this.#giveUp(gone, reason), waits)
+    if (this.#turns.sizeOf(request.charges) >= maxPerKey) throw queueFull(maxPerKey, 'maxPerKey')
+    const waiter = new Waiter(request, (gone, reason) => this.#giveUp(gone, reason))
     if (this.waiters.size >= maxQueue && !this.#makeRoom(waiter, maxQueue)) return waiter.promise
     this.waiters.add(waiter)
     this.#turns.add(waiter)
