@@ -78,7 +78,6 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
     this.decided = (input, _cost, decision) => observe(decision, input)
   }
 
-  /** Returns the charges of an input. `cost`, if given, takes precedence over the cost function. */
   charges(input: Input, cost: number | undefined): MaybePromise<Charge[]> {
     const key = this.keyer(input)
     if (this.#fixed === undefined || this.#cost !== undefined || isPromise(key)) return this.#asked(input, key, cost)

@@ -30,7 +30,7 @@ export function parseDuration(text: string): number | undefined {
  * @example shortDuration(90_000) // '90s'
  */
 export function shortDuration(ms: number): string {
-  const unit = exactUnit(ms)
+  const unit = UNITS.find((each) => ms % each.ms === 0) ?? UNITS.at(-1)!
   return `${ms / unit.ms}${unit.symbol}`
 }
 
@@ -102,8 +102,4 @@ export function roughDuration(ms: number): string {
 /** Returns the symbol of a unit in a table, where `m` could be read as metres. */
 function columnSymbol({ symbol }: Unit): string {
   return symbol === 'm' ? 'min' : symbol
-}
-
-function exactUnit(ms: number): Unit {
-  return UNITS.find((unit) => ms % unit.ms === 0) ?? UNITS.at(-1)!
 }

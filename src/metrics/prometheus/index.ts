@@ -41,16 +41,16 @@ export function collect(registry: MetricsRegistry, options: MetricsOptions = {})
       waits.count > 0 ? waits : undefined,
     ),
   ]
-  const names = metrics.map(({ name }) => name)
   const registered: string[] = []
   function close(): void {
     recorder.close()
     for (const name of registered.splice(0)) registry.removeSingleMetric(name)
   }
   try {
-    for (const [i, metric] of metrics.entries()) {
+    for (const metric of metrics) {
+      const { name } = metric
       registry.registerMetric(metric)
-      registered.push(names[i]!)
+      registered.push(name)
     }
   } catch (error) {
     close()
