@@ -101,15 +101,6 @@ it.each([
   expect(warnings.codes).toEqual(['SLUICE_OUTCOME'])
 })
 
-it('may return any thenable', async () => {
-  // oxlint-disable-next-line unicorn/no-thenable -- such as a query that runs when it is awaited
-  const onDecision = (): unknown => ({ then: (resolve: () => void) => resolve() })
-  const limiter = createLimiter({ keyer: () => 'k', limits: perMinute(1), onDecision })
-  expect(limiter.consume({}).allowed).toBe(true)
-  await settled()
-  expect(warnings.codes).toEqual([])
-})
-
 it('must be a function', () => {
   const onDecision = true as unknown as () => void
   expect(() => createLimiter({ keyer: () => 'k', limits: perMinute(1), onDecision })).toThrow(/^onDecision: /)

@@ -48,96 +48,63 @@ function meter(options?: MetricsOptions): () => Promise<Record<string, Shown>> {
 
 const keyer = (key: string): string => key
 const one = fixedWindow({ name: 'one', quota: 1, window: '1m' })
-const named = { 'rate_limiter.name': 'api' }
 
 describe('the instruments on a meter', () => {
-  it('count each request once, and once for each limit', async () => {
+  it('have units, kinds and attributes, and show requests, limits, slots, leases and the store', async () => {
     const collect = meter()
-    const limiter = createLimiter({ name: 'api', keyer, limits: one })
-    for (const key of ['ann', 'ann', 'bob']) limiter.consume(key)
-    const metrics = await collect()
-    for (const [name, limit] of [
-      ['requests', {}],
-      ['decisions', { 'rate_limiter.limit': 'one' }],
-    ] as const)
-      expect(metrics[`rate_limiter.${name}`]).toEqual({
-        unit: '{request}',
-        type: DataPointType.SUM,
-        points: Object.entries({ allowed: 2, denied: 1, shadow_denied: 0 }).map(([outcome, value]) => ({
-          attributes: { ...named, ...limit, 'rate_limiter.outcome': outcome },
-          value,
-        })),
-      })
-  })
-
-  it('show the requests near a limit, the keys and the requests that wait', async () => {
-    const collect = meter()
-    const limiter = createLimiter({ name: 'api', keyer, limits: one })
-    limiter.consume('ann')
-    const controller = new AbortController()
-    const waiting = limiter.wait('ann', { signal: controller.signal })
-    const metrics = await collect()
-    const limit = { ...named, 'rate_limiter.limit': 'one' }
-    expect(metrics).toMatchObject({
-      'rate_limiter.near_limit': { unit: '{request}', points: [{ attributes: limit, value: 1 }] },
-      'rate_limiter.keys': { unit: '{key}', points: [{ attributes: limit, value: 1 }] },
-      'rate_limiter.held_requests': { unit: '{request}', points: [{ attributes: named, value: 1 }] },
-    })
-    controller.abort()
-    await expect(waiting).rejects.toThrow()
-  })
-
-  it('show a store that does not answer, and measure decisions that take time', async () => {
-    const collect = meter()
-    const store = guard(laterStore(memoryStore(), () => Promise.reject(new Error('down'))))
-    afterTest(() => store.close())
-    const limiter = createLimiter({ name: 'api', keyer, limits: perMinute(5), store })
+    const down = guard(laterStore(memoryStore(), () => Promise.reject(new Error('down'))))
+    const leasing = lease(laterStore(memoryStore()))
+    const gone = new AbortController()
+    afterTest(down.close, leasing.close, () => gone.abort())
     expect((await collect())['rate_limiter.store_up']!.points).toEqual([{ attributes: {}, value: 1 }])
-    for (let i = 0; i < 3; i++) await limiter.consume('ann')
-    const metrics = await collect()
-    expect(metrics['rate_limiter.store_up']!.points).toEqual([{ attributes: {}, value: 0 }])
-    expect(metrics['rate_limiter.degraded']!.points).toContainEqual({
-      attributes: { ...named, 'rate_limiter.mode': 'local' },
-      value: 3,
-    })
-    const duration = metrics['rate_limiter.decision.duration']!
-    expect(duration).toMatchObject({ unit: 's', type: DataPointType.HISTOGRAM })
-    expect(duration.points).toMatchObject([{ attributes: named, value: { count: 3 } }])
-  })
-
-  it('show the slots that are held, and measure the requests that waited', async () => {
-    const collect = meter()
-    const limiter = createLimiter({ name: 'api', keyer, limits: concurrent({ name: 'slots', quota: 1 }) })
-    const first = await limiter.wait('ann')
-    const waiting = limiter.wait('ann')
-    await limiter.release(first)
+    const api = createLimiter({ name: 'api', keyer, limits: one })
+    for (const key of ['ann', 'ann', 'bob']) api.consume(key)
+    api.wait('ann', { signal: gone.signal }).catch(() => undefined)
+    const away = createLimiter({ name: 'away', keyer, limits: perMinute(5), store: down })
+    for (let i = 0; i < 3; i++) await away.consume('ann')
+    const leased = createLimiter({ name: 'leased', keyer, limits: perMinute(1000), store: leasing })
+    for (let i = 0; i < 50; i++) await leased.consume('ann')
+    const jobs = createLimiter({ name: 'jobs', keyer, limits: concurrent({ name: 'slots', quota: 1 }) })
+    const first = await jobs.wait('ann')
+    const waiting = jobs.wait('ann')
+    await jobs.release(first)
     await waiting
-    const metrics = await collect()
-    const attributes = { ...named, 'rate_limiter.limit': 'slots' }
-    for (const name of ['slots_used', 'slots_lost'])
-      expect(metrics[`rate_limiter.${name}`]).toMatchObject({ unit: '{slot}', points: [{ attributes, value: 0 }] })
-    expect(metrics['rate_limiter.wait.duration']).toMatchObject({
-      unit: 's',
-      type: DataPointType.HISTOGRAM,
-      points: [{ attributes: named, value: { count: 1 } }],
-    })
-  })
 
-  it('show the units of leases, the trips to the store and its state, each under its own attributes', async () => {
-    const collect = meter()
-    const store = lease(laterStore(memoryStore()))
-    afterTest(() => store.close())
-    const limiter = createLimiter({ name: 'api', keyer, limits: perMinute(1000), store })
-    for (let i = 0; i < 50; i++) await limiter.consume('ann')
+    const { SUM, GAUGE, HISTOGRAM } = DataPointType
+    const [limit, slots] = [
+      { name: 'api', limit: 'one' },
+      { name: 'jobs', limit: 'slots' },
+    ]
+    const aNumber = expect.any(Number) as number
+    const expected: Record<string, [unit: string, type: DataPointType, labels: object, value: unknown]> = {
+      requests: ['{request}', SUM, { name: 'api', outcome: 'denied' }, 1],
+      decisions: ['{request}', SUM, { ...limit, outcome: 'allowed' }, 2],
+      near_limit: ['{request}', SUM, limit, 2],
+      degraded: ['{request}', SUM, { name: 'away', mode: 'local' }, 3],
+      held_requests: ['{request}', SUM, { name: 'api' }, 1],
+      slots_used: ['{slot}', SUM, slots, 0],
+      slots_lost: ['{slot}', SUM, slots, 0],
+      lease_units: ['{unit}', SUM, { name: 'leased', limit: '1000-per-1m', state: 'leased' }, aNumber],
+      store_trips: ['{request}', SUM, { name: 'leased', purpose: 'lease' }, aNumber],
+      keys: ['{key}', SUM, limit, 2],
+      store_up: ['1', GAUGE, {}, 0],
+      store_state: ['1', GAUGE, { state: 'away' }, 1],
+      'decision.duration': ['s', HISTOGRAM, { name: 'away' }, expect.objectContaining({ count: 3 })],
+      'wait.duration': ['s', HISTOGRAM, { name: 'jobs' }, expect.objectContaining({ count: 1 })],
+    }
     const metrics = await collect()
-    const attributesOf = (name: string): object[] =>
-      metrics[`rate_limiter.${name}`]!.points.map(({ attributes }) => attributes)
-    expect(attributesOf('store_state')).toEqual(
-      ['healthy', 'slow', 'away'].map((state) => ({ 'rate_limiter.state': state })),
+    expect(Object.keys(metrics).toSorted()).toEqual(
+      Object.keys(expected)
+        .map((name) => `rate_limiter.${name}`)
+        .toSorted(),
     )
-    const leased = { ...named, 'rate_limiter.limit': '1000-per-1m', 'rate_limiter.state': 'leased' }
-    expect(attributesOf('lease_units')).toContainEqual(leased)
-    expect(attributesOf('store_trips')).toContainEqual({ ...named, 'rate_limiter.purpose': 'lease' })
+    for (const [name, [unit, type, labels, value]] of Object.entries(expected)) {
+      const attributes = Object.fromEntries(
+        Object.entries(labels).map(([label, text]) => [`rate_limiter.${label}`, text]),
+      )
+      expect(metrics[`rate_limiter.${name}`]).toMatchObject({ unit, type })
+      expect(metrics[`rate_limiter.${name}`]!.points).toContainEqual({ attributes, value })
+    }
   })
 
   it('stay within the series that the SDK keeps', async () => {
