@@ -134,8 +134,9 @@ export class Endings {
         const gone = charge.charged - units
         charge.markCharged(at, units)
         if (units === 0) isHeld = false
+        if (gone <= 0 || isEnded) continue
         const source = this.#sources.find((each) => each.owns(charge.limiter))
-        if (gone > 0 && !isEnded) reportLost(decision, charge, gone, source?.slotLost)
+        reportLost(decision, charge, gone, source?.slotLost)
       }
       return isHeld
     })

@@ -398,11 +398,14 @@ describe('a request that waits', () => {
   })
 })
 
+/** Stores by when they answer. */
+const stores = [
+  ['at once', () => memoryStore({ clock: Date })],
+  ['later', () => later()],
+] as const
+
 describe('a strict limit', () => {
-  it.each([
-    ['at once', () => memoryStore({ clock: Date })],
-    ['later', () => later()],
-  ] as const)(
+  it.each(stores)(
     'counts one denial of a request that waits for a slot, in a store that answers %s',
     async (_, storeOf) => {
       const limits = [concurrent(1), fixedWindow({ quota: 100, window: '1h', strict: true })]
@@ -509,10 +512,7 @@ describe('a slot that is taken before a delay', () => {
     leakyBucket({ quota: 1, window: '4s', capacity: 5 }),
   ] as const
 
-  it.each([
-    ['at once', () => memoryStore({ clock: Date })],
-    ['later', () => later()],
-  ] as const)('is held until the delay is over, in a store that answers %s', async (_, storeOf) => {
+  it.each(stores)('is held until the delay is over, in a store that answers %s', async (_, storeOf) => {
     const limiter = createLimiter({ keyer: (input: string) => input, limits, store: storeOf() })
     const used = async (): Promise<number> => (await limiter.peek(key, { cost: 0 })).limits[0]!.used
     await limiter.release(await limiter.wait(key))

@@ -83,11 +83,7 @@ export const slots = [
   rows('a slot with a receipt that is taken again in rows', 'now, receipt === undefined', 'now, true'),
   lost('a slot that was released and is taken again', '|| released.has(decision)) return false', ') return false'),
   lost('a release elsewhere that counts as a loss', 'use?.isRepeated === true || ', ''),
-  lost(
-    'slots that are lost in silence',
-    'if (gone > 0 && !isEnded) reportLost(',
-    'if (gone < 0 && !isOver) reportLost(',
-  ),
+  lost('slots that are lost in silence', 'if (gone <= 0 || isEnded) continue', 'continue'),
   limiter(
     'slots that are lost when their release fails',
     '// Slots can be given back again.\n  if (releases) charges',
