@@ -69,7 +69,7 @@ export const rules = [
   ),
   dimensions('GET is not HEAD', "[name, 'HEAD'] : [name]", '[name] : [name]'),
   dimensions('a parameter at the end is optional', 'data.length === undefined || data.length === length', 'true'),
-  networks('a network has one bit more', '2 ** dropped', '2 ** (dropped + 1)'),
+  networks('a network has one bit more', 'BigInt(width - prefix)', 'BigInt(width - prefix + 1)'),
   dimensions('one reading of a path is enough for `allow`', 'forms.every((form)', 'forms.some((form)'),
   match('a policy applies at its end', 'now < policy.until', 'now <= policy.until'),
   match(

@@ -6,13 +6,12 @@ import type { HttpAdapter } from '../adapter.ts'
 /** How many addresses are cached with their networks, in each of two generations. */
 const CACHE_SIZE = 1000
 
-/** The bits of an address, as numbers of a fixed width: one of 32 bits, or eight of 16. */
-interface Bits {
-  readonly parts: readonly number[]
-  readonly width: 32 | 16
+interface Address {
+  readonly bits: bigint
+  readonly width: 32 | 128
 }
 
-interface Network extends Bits {
+interface Network extends Address {
   readonly prefix: number
 }
 
@@ -23,10 +22,8 @@ export function isNetwork(text: string): boolean {
 
 /** A map from networks to values. An address is looked up once for each length of prefix. */
 export class NetworkMap<Value> {
-  readonly #byLength = new Map<
-    string,
-    { readonly prefix: number; readonly width: 32 | 16; readonly values: Map<string, Value> }
-  >()
+  /** The values by the width of an address, the length of a prefix and its bits. */
+  readonly #values = { 32: new Map<number, Map<bigint, Value>>(), 128: new Map<number, Map<bigint, Value>>() }
   readonly #cached: (address: string) => readonly Value[]
 
   constructor() {
@@ -36,30 +33,25 @@ export class NetworkMap<Value> {
   /** Returns the value of a network. Makes it if there is none. Must be called for all networks before `find`. */
   of(text: string, make: () => Value): Value {
     const network = parsed(text)!
-    const { prefix, width } = network
-    const length = `${width}/${prefix}`
-    const group = this.#byLength.get(length) ?? { prefix, width, values: new Map<string, Value>() }
-    this.#byLength.set(length, group)
-    const masked = maskedText(network, prefix)
-    const value = group.values.get(masked) ?? make()
-    group.values.set(masked, value)
+    const { width, prefix } = network
+    const values = this.#values[width].get(prefix) ?? new Map<bigint, Value>()
+    this.#values[width].set(prefix, values)
+    const bits = firstBits(network, prefix)
+    const value = values.get(bits) ?? make()
+    values.set(bits, value)
     return value
   }
 
   /** Returns the values of all networks that contain an address. */
   find(address: string): readonly Value[] {
-    return this.#byLength.size === 0 ? [] : this.#cached(address)
+    return this.#values[32].size + this.#values[128].size === 0 ? [] : this.#cached(address)
   }
 
   #lookUp(address: string): readonly Value[] {
-    const bits = parsed(address)
-    const found: Value[] = []
-    if (bits === undefined) return found
-    for (const { prefix, width, values } of this.#byLength.values()) {
-      const value = width === bits.width ? values.get(maskedText(bits, prefix)) : undefined
-      if (value !== undefined) found.push(value)
-    }
-    return found
+    const known = parsed(address)
+    if (known === undefined) return []
+    const found = Array.from(this.#values[known.width], ([prefix, values]) => values.get(firstBits(known, prefix)))
+    return found.filter((value) => value !== undefined)
   }
 }
 
@@ -70,12 +62,11 @@ function parsed(text: string): Network | undefined {
   const groups = readIPv6(withoutZone(written))
   const address = groups !== undefined || readIPv4(written) !== undefined ? clientAddress(written) : undefined
   if (address === undefined) return undefined
-  const { parts, width } = bitsOf(address)
-  const most = parts.length * width
-  const length = slash === -1 ? String(most) : text.slice(slash + 1)
+  const { bits, width } = bitsOf(address)
+  const length = slash === -1 ? String(width) : text.slice(slash + 1)
   const hidden = slash === -1 || groups === undefined ? 0 : hiddenBits(groups)
   const prefix = /^\d{1,3}$/.test(length) ? Number(length) - hidden : Infinity
-  return prefix >= 0 && prefix <= most ? { parts, width, prefix } : undefined
+  return prefix >= 0 && prefix <= width ? { bits, width, prefix } : undefined
 }
 
 /** Returns how many bits a network has before its IPv4 address: 96 for an IPv4-mapped network, otherwise 0. `Infinity` for a network that is not allowed. */
@@ -86,19 +77,14 @@ function hiddenBits(groups: readonly number[]): number {
   return carrier === 'mapped' ? 96 : Infinity
 }
 
-function bitsOf(address: string): Bits {
+function bitsOf(address: string): Address {
   const groups = readIPv6(address)
-  return groups === undefined ? { parts: [readIPv4(address)!], width: 32 } : { parts: groups, width: 16 }
+  if (groups === undefined) return { bits: BigInt(readIPv4(address)!), width: 32 }
+  return { bits: groups.reduce((bits, group) => (bits << 16n) | BigInt(group), 0n), width: 128 }
 }
 
-/** Returns the first bits of an address as a text. */
-function maskedText({ parts, width }: Bits, prefix: number): string {
-  let text = ''
-  for (let i = 0, left = prefix; i < parts.length && left > 0; i++, left -= width) {
-    const dropped = Math.max(0, width - left)
-    text += `${Math.floor(parts[i]! / 2 ** dropped)} `
-  }
-  return text
+function firstBits({ bits, width }: Address, prefix: number): bigint {
+  return bits >> BigInt(width - prefix)
 }
 
 /** The options of clients that are not limited. */
