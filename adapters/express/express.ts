@@ -21,11 +21,10 @@ import {
 import { unroutedKey, withChecks } from '../../src/http/checking.ts'
 import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import { refuseOwnCall } from '../../src/util/validate.ts'
-import type { MaybePromise } from '../../src/util/maybe-promise.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { byteLength, denialStatus } from '../../src/http/denial.ts'
 import { callStarted } from '../../src/http/response/on-denied.ts'
-import { createRequestLimiter } from '../../src/http/request-limiter.ts'
+import { createRequestLimiter, whenAdmitted } from '../../src/http/request-limiter.ts'
 import type { HttpOptions, LimiterSource } from '../../src/http/options.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
 import { checkMounts, type Layer, stackOf, watchMounts } from './mounted-late.ts'
@@ -250,19 +249,13 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
     if (readsRoute(options.keyer) && isMountedWithUse(app as Application, limitRate))
       withChecks(true, (checks) => checks.warnOfNoRoute(app))
   })
-  const limitRate: RateLimit = function limitRate(request, response, next) {
+  const limitRate: RateLimit = function limitRate(given, response, next) {
+    const request = given as unknown as Request
     function failed(error: unknown): void {
-      skipLargeBody(request as unknown as Request)
+      skipLargeBody(request)
       next(error)
     }
-    let admitted: MaybePromise<boolean>
-    try {
-      admitted = requestLimiter.admit(request as unknown as Request, response as Response, next)
-    } catch (error) {
-      return failed(error)
-    }
-    if (admitted === true) next()
-    else if (admitted !== false) admitted.then((yes) => void (yes && next()), failed)
+    whenAdmitted(requestLimiter, request, response as Response, next, next, failed)
   }
   if (options.checks !== false) watchMounts(limitRate)
   return limitRate

@@ -6,7 +6,7 @@ import { denialStatus } from '../../src/http/denial.ts'
 import { isClosed, markAborted, whenAnswered, whenClosed } from '../../src/http/response/node.ts'
 import { discardBody } from '../../src/http/response/unread-body.ts'
 import { callStarted } from '../../src/http/response/on-denied.ts'
-import { requestLimiterOf } from '../../src/http/request-limiter.ts'
+import { requestLimiterOf, whenAdmitted } from '../../src/http/request-limiter.ts'
 import { type HttpOptions, type LimiterSource, validateHttpOptions } from '../../src/http/options.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
 import { nodeHeader } from '../../src/http/keys/request-keyers.ts'
@@ -165,8 +165,6 @@ function createHook(given: RateLimitOptions): LimitHook {
   oneOf('hook', hook, ['onRequest', 'preHandler'])
   const requestLimiter = requestLimiterOf(options as Answered, adapter)
   return function limitRate(request, reply, done) {
-    const admitted = requestLimiter.admit(request, reply, undefined)
-    if (admitted === true) done()
-    else if (admitted !== false) admitted.then((yes) => void (yes && done()), done)
+    whenAdmitted(requestLimiter, request, reply, undefined, done, done)
   }
 }

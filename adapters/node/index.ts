@@ -10,13 +10,14 @@ import {
   validateHttpOptions,
   without,
 } from '../../src/http/options.ts'
-import { type RequestLimiter, requestLimiterOf } from '../../src/http/request-limiter.ts'
+import { requestLimiterOf, whenAdmitted } from '../../src/http/request-limiter.ts'
+import { OUTCOME_OPTIONS } from '../../src/http/settlement.ts'
 import { isClosed, markAborted, whenAnswered, whenClosed } from '../../src/http/response/node.ts'
 import { discardBody } from '../../src/http/response/unread-body.ts'
 import { callStarted } from '../../src/http/response/on-denied.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { LIMITER_OPTIONS } from '../../src/limiter/options.ts'
-import { detached, type MaybePromise } from '../../src/util/maybe-promise.ts'
+import { detached } from '../../src/util/maybe-promise.ts'
 import { isStoreError, textOf } from '../../src/util/errors.ts'
 import { needsCall, optionalFunction, refuse } from '../../src/util/validate.ts'
 import { rareWarning } from '../../src/util/warn.ts'
@@ -226,8 +227,9 @@ export function rateLimit(given: RateLimitOptions): RateLimit {
     { ...without(options, LIMITER_OPTIONS), limiter },
     adapter,
   )
+  // An upgrade has no response for these options.
   const upgradeLimiter = requestLimiterOf(
-    { ...without(options, [...LIMITER_OPTIONS, ...RESPONSE_OPTIONS]), limiter },
+    { ...without(options, [...LIMITER_OPTIONS, ...OUTCOME_OPTIONS, 'onDenied']), limiter },
     upgradeAdapter,
   )
 
@@ -236,7 +238,8 @@ export function rateLimit(given: RateLimitOptions): RateLimit {
       refuse('rateLimit', 'a listener: createServer(limit((request, response) => …))', listener)
     return function limitRate(request, response) {
       const failed = (error: unknown): void => answer(error, request, response)
-      admit(requestLimiter, request, response, () => void trackWork(request, listener(request, response)), failed)
+      const admitted = (): void => void trackWork(request, listener(request, response))
+      whenAdmitted(requestLimiter, request, response, undefined, admitted, failed)
     }
   }
 
@@ -255,16 +258,14 @@ export function rateLimit(given: RateLimitOptions): RateLimit {
         answer(error, request, undefined)
         closeWith(socket, 'HTTP/1.1 500 Internal Server Error\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
       }
-      const isPending = admit(upgradeLimiter, request, { socket, headers: new Map() }, admitted, failed)
+      const upgraded: Upgrade = { socket, headers: new Map() }
+      const isPending = whenAdmitted(upgradeLimiter, request, upgraded, undefined, admitted, failed)
       if (isPending) stopReading = readAhead(socket)
     }
   }
 
   return Object.assign(limit, { upgrade })
 }
-
-/** The options that need a response. An upgrade has none. */
-const RESPONSE_OPTIONS = ['count', 'refundWhen', 'settleWith', 'resetWhen', 'onDenied']
 
 /** The most bytes of an upgrade that are read before it is admitted. One more chunk can be read. */
 const READ_AHEAD = 65_536
@@ -291,29 +292,6 @@ function readAhead(socket: Duplex): () => void {
     socket.off('end', left)
     if (size > 0 && !socket.destroyed) socket.unshift(Buffer.concat(chunks))
   }
-}
-
-/** Calls `admitted` or `failed`. Returns true if it does so later. An error of `admitted` does not go to `failed`. */
-function admit<Response>(
-  requestLimiter: RequestLimiter<IncomingMessage, Response, undefined>,
-  request: IncomingMessage,
-  response: Response,
-  admitted: () => void,
-  failed: (error: unknown) => void,
-): boolean {
-  let result: MaybePromise<boolean>
-  try {
-    result = requestLimiter.admit(request, response, undefined)
-  } catch (error) {
-    failed(error)
-    return false
-  }
-  if (typeof result !== 'boolean') {
-    void result.then((yes) => void (yes && admitted()), failed)
-    return true
-  }
-  if (result) admitted()
-  return false
 }
 
 type FaultHandler = (error: unknown, request: IncomingMessage, response: ServerResponse | undefined) => void

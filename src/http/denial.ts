@@ -108,19 +108,8 @@ const CONTENT_TYPES: Readonly<Record<Format, string>> = {
  * @example
  * const { status, headers, body } = denial(decision, { method: 'GET', accept: '*\/*' })
  */
-export function denial(decision: Decision, request: DeniedRequest = {}): Denial {
-  return denialIn(decision, request, retryAfter(decision))
-}
-
-/**
- * Does the same as `denial`.
- * @param retry the seconds for `Retry-After`
- */
-export function denialIn(
-  decision: Decision,
-  { method, accept, statusCode = 429, unit }: DeniedRequest,
-  retry: number | undefined,
-): Denial {
+export function denial(decision: Decision, { method, accept, statusCode = 429, unit }: DeniedRequest = {}): Denial {
+  const retry = retryAfter(decision)
   const problem = decision.degraded === 'closed' ? outage(retry) : quotaExceeded(decision, statusCode, unit, retry)
   const format = acceptedFormat(accept)
   const headers: (readonly [string, string])[] = [

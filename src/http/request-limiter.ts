@@ -1,7 +1,7 @@
 import { type Decision, decisionObserver, holdsSlots } from '../limiter/decision.ts'
 import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import type { HttpAdapter } from './adapter.ts'
-import { type Denial, denialIn } from './denial.ts'
+import { type Denial, denial } from './denial.ts'
 import { isPreflight, withNames } from './headers/cors.ts'
 import { mergeRetryAfter, millisecondsBeside, RETRY_AFTER_MS, retryAfter, retryAfterMs } from './headers/retry-after.ts'
 import type { HeaderOptions } from './headers/options.ts'
@@ -46,7 +46,8 @@ function denialResponder<Request, Response, Next, OnDenied>(
   const readMessage = messageReader(message)
 
   /** Keeps a larger `Retry-After` of the application. */
-  function setRetryAfter(ours: number | undefined, decision: Decision, response: Response): void {
+  function setRetryAfter(decision: Decision, response: Response): void {
+    const ours = retryAfter(decision)
     const seconds = mergeRetryAfter(adapter.getHeader(response, 'Retry-After'), ours, Date.now())
     if (seconds === undefined) return
     adapter.setHeader(response, 'Retry-After', String(seconds))
@@ -60,39 +61,31 @@ function denialResponder<Request, Response, Next, OnDenied>(
     adapter.setHeader(response, name, known === undefined ? value : withNames(String(known), [value]))
   }
 
-  /** @param retry the seconds for `Retry-After` */
-  function send(
-    { status, headers, body }: Denial,
-    retry: number | undefined,
-    decision: Decision,
-    request: Request,
-    response: Response,
-  ): false {
+  function send({ status, headers, body }: Denial, decision: Decision, request: Request, response: Response): false {
     if (adapter.headersSent(response)) return false
     adapter.discardBody?.(request, response)
     for (const [name, value] of headers) if (name !== 'Retry-After') setHeader(response, name, value)
-    setRetryAfter(retry, decision, response)
+    setRetryAfter(decision, response)
     adapter.sendDenial(response, status, body)
     return false
   }
 
   if (onDenied === undefined) {
     return function sendDenial(decision, request, response) {
-      const retry = retryAfter(decision)
       if (readMessage !== undefined && decision.degraded !== 'closed') {
         return chain(readMessage(decision, request), ({ type, text }) => {
           const headers = Object.entries({ 'Cache-Control': 'no-store', 'Content-Type': type })
-          return send({ status: statusCode ?? 429, headers, body: text }, retry, decision, request, response)
+          return send({ status: statusCode ?? 429, headers, body: text }, decision, request, response)
         })
       }
       // The method is not passed: a response to HEAD has the headers of the whole body, and the framework omits the body.
       const accept = adapter.getRequestHeader(request, 'accept')
-      return send(denialIn(decision, { accept, statusCode, unit }, retry), retry, decision, request, response)
+      return send(denial(decision, { accept, statusCode, unit }), decision, request, response)
     }
   }
   return function callOnDenied(decision, request, response, next) {
     adapter.discardBody?.(request, response)
-    setRetryAfter(retryAfter(decision), decision, response)
+    setRetryAfter(decision, response)
     const answer = adapter.callOnDenied(onDenied, request, response, next, decision)
     return isPromise(answer) ? Promise.resolve(answer).then(() => false) : false
   }
@@ -335,6 +328,31 @@ export function requestLimiterOf<Request, Response, Next, OnDenied>(
       return isDue ? admitChecked(beginCheck, request, response, next) : admit(request, response, next)
     },
   }
+}
+
+/**
+ * Decides about a request for a framework with callbacks. Calls `admitted`, or `failed` with an error of `admit`, or neither for a request that does not
+ * continue. An error of `admitted` does not go to `failed`.
+ * @returns true if the decision takes time
+ */
+export function whenAdmitted<Request, Response, Next>(
+  requestLimiter: RequestLimiter<Request, Response, Next>,
+  request: Request,
+  response: Response,
+  next: Next,
+  admitted: () => void,
+  failed: (error: Error) => void,
+): boolean {
+  let result: MaybePromise<boolean>
+  try {
+    result = requestLimiter.admit(request, response, next)
+  } catch (error) {
+    failed(error as Error)
+    return false
+  }
+  if (isPromise(result)) void result.then((yes) => void (yes && admitted()), failed)
+  else if (result) admitted()
+  return typeof result !== 'boolean'
 }
 
 function isPreflightOf<Request>(adapter: HttpAdapter<Request, never, never, never>, request: Request): boolean {

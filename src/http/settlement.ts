@@ -60,6 +60,8 @@ export interface OutcomeOptions<Request, Response> {
   readonly resetWhen?: Outcome<Request, Response>
 }
 
+export const OUTCOME_OPTIONS = ['count', 'refundWhen', 'settleWith', 'resetWhen'] as const
+
 export function validateOutcomeOptions(options: OutcomeOptions<never, never>): void {
   optionalFunction('settleWith', options.settleWith)
   const { count } = options

@@ -525,11 +525,7 @@ export const http = [
     'false',
   ),
   expressErrors('lets Express read the body of a denied request', 'if (hasFailed) skipLargeBody(request)', ''),
-  expressErrors(
-    'lets Express read a body after an error',
-    'skipLargeBody(request as unknown as Request)\n      next(error)',
-    'next(error)',
-  ),
+  expressErrors('lets Express read a body after an error', 'skipLargeBody(request)\n      next(error)', 'next(error)'),
   smallUploads('ends the connection of a small upload', 'return !(bytesLeft(request) <= SMALL)', 'return true'),
   largeUploads('closes a connection during an upload', 'connection.destroySoon = lingerFirst', ''),
   largeUploads('keeps the connection of a large upload', 'return !(bytesLeft(request) <= SMALL)', 'return false'),

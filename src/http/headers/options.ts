@@ -3,7 +3,7 @@ import { hmacSha256 } from '../../util/sha256.ts'
 import { knownOptions, oneOf, refuse } from '../../util/validate.ts'
 import { recentCache } from '../keys/address.ts'
 import { structuredBytes } from './structured.ts'
-import { HEADER_STYLES, type HeaderNames, type HeaderStyle, type HeaderStyles, type StandardOptions } from './types.ts'
+import { HEADER_STYLES, type HeaderNames, type HeaderStyle, type HeaderStyles } from './types.ts'
 
 /** How many bytes of the digest are shown. */
 const BYTES = 12
@@ -18,7 +18,7 @@ const CACHE_SIZE = 1000
  * @example
  * partitioner({ secret: 'test-secret' })('203.0.113.7') // ':ZcHJA4zWGVZ/1Ped:'
  */
-function partitioner(options: { readonly secret: string }): (key: string) => string {
+export function partitioner(options: { readonly secret: string }): (key: string) => string {
   if (typeof options !== 'object' || options === null)
     throw wrongOption('partitionKey', 'options such as { secret }', options)
   options = knownOptions('partitionKey', options, ['secret'])
@@ -63,6 +63,8 @@ export interface HeaderOptions {
   readonly partitionKey?: { readonly secret: string }
 }
 
+export const HEADER_OPTIONS = ['headers', 'headerNames', 'unit', 'partitionKey'] as const
+
 /** The styles that no standard defines. */
 const NAMEABLE: readonly HeaderStyle[] = ['legacy', 'github']
 
@@ -83,16 +85,11 @@ export function chosenNames({ headerNames = {} }: HeaderOptions, styles: readonl
   return headerNames
 }
 
-/** Returns the options of the newest draft. Throws `INVALID_OPTION`, `UNKNOWN_OPTION`. */
-export function standardOptions({ unit, partitionKey }: HeaderOptions): StandardOptions {
+export function validateUnit(unit: HeaderOptions['unit']): void {
   const isTable = typeof unit === 'object' && unit !== null && !Array.isArray(unit)
   const units: readonly unknown[] = isTable ? Object.values(unit) : [unit]
   for (const each of unit === undefined ? [] : units)
     if (typeof each !== 'string' || !/^[\x20-\x7e]+$/.test(each)) refuse('unit', 'printable ASCII', each)
-  return {
-    unit: unit === undefined ? undefined : (name) => unitOf(name, unit),
-    partition: partitionKey === undefined ? undefined : partitioner(partitionKey),
-  }
 }
 
 /** Returns the unit of a limit from the options. */

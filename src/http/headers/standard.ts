@@ -3,17 +3,20 @@ import type { Decision } from '../../limiter/decision.ts'
 import type { LimitStatus } from '../../stores/store.ts'
 import { wholeSeconds } from '../../util/seconds.ts'
 import { distinctNames, limiterNameOf, repeatsName } from './names.ts'
+import { type HeaderOptions, partitioner, unitOf, validateUnit } from './options.ts'
 import { structuredString } from './structured.ts'
-import type { HeaderValues, HeaderWriter, PolicyItem, SetHeader, StandardFormat, StandardOptions } from './types.ts'
+import type { HeaderValues, HeaderWriter, PolicyItem, SetHeader, StandardFormat } from './types.ts'
 import { headerValuesOf, SLOTS } from './values.ts'
 
-export function standardFormat({ unit, partition }: StandardOptions = {}): StandardFormat {
+/** Throws `INVALID_OPTION`, `UNKNOWN_OPTION`. */
+export function standardFormat({ unit, partitionKey }: HeaderOptions): StandardFormat {
+  validateUnit(unit)
   return {
     itemOf: policyItems((values, name) => ({
-      text: policyText(values, name, unit?.(values.limit.name)),
+      text: policyText(values, name, unitOf(values.limit.name, unit)),
       start: `${structuredString(name)};r=`,
     })),
-    partition,
+    partition: partitionKey === undefined ? undefined : partitioner(partitionKey),
   }
 }
 

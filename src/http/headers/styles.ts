@@ -1,7 +1,7 @@
 import type { LimitStatus } from '../../stores/store.ts'
 import { shown, SluiceError } from '../../util/errors.ts'
 import { BINDING_STYLES, type BindingStyle, bindingWriter } from './binding.ts'
-import { chosenNames, chosenStyles, type HeaderOptions, standardOptions } from './options.ts'
+import { chosenNames, chosenStyles, type HeaderOptions } from './options.ts'
 import { ANTHROPIC, goDuration, type LimitHeaderNames, OPENAI, perLimit, rfc3339 } from './per-limit.ts'
 import { RETRY_AFTER_MS } from './retry-after.ts'
 import { standard, standardFormat } from './standard.ts'
@@ -73,7 +73,7 @@ export interface HeaderConfig {
 }
 
 /** The configuration of request limiters without any header option. */
-export const DEFAULT_CONFIG: HeaderConfig = createConfig(['standard'], {}, standardFormat())
+export const DEFAULT_CONFIG: HeaderConfig = createConfig(['standard'], {}, standardFormat({}))
 
 function createConfig(styles: readonly HeaderStyle[], names: HeaderNames, format: StandardFormat): HeaderConfig {
   return { styles, names, format, write: headerWriter({ styles, names, format }) }
@@ -83,11 +83,11 @@ function createConfig(styles: readonly HeaderStyle[], names: HeaderNames, format
 export function headerConfig(options: HeaderOptions): HeaderConfig {
   const styles = chosenStyles(options)
   const names = chosenNames(options, styles)
-  const format = standardOptions(options)
+  const format = standardFormat(options)
   const clash = clashBetween({ styles, names })
   if (clash !== undefined) throw new SluiceError('INVALID_OPTION', `headers: ${clash}; choose one of them`)
-  const isDefault = styles.join() === 'standard' && format.unit === undefined && format.partition === undefined
-  return isDefault ? DEFAULT_CONFIG : createConfig(styles, names, standardFormat(format))
+  const isDefault = styles.join() === 'standard' && (options.unit ?? options.partitionKey) === undefined
+  return isDefault ? DEFAULT_CONFIG : createConfig(styles, names, format)
 }
 
 /**

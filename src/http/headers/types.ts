@@ -143,11 +143,3 @@ function partName(part: string, given: unknown, byDefault: string): string | fal
   if (RESERVED.has(given.toLowerCase())) return refuse(`headerNames.${part}`, 'a name that no other header uses', given)
   return given
 }
-
-/** The options of the newest draft: what it shows of a limit besides quota and window. */
-export interface StandardOptions {
-  /** Returns the quota unit of a limit, by its name. Default: requests. */
-  readonly unit?: ((name: string) => string | undefined) | undefined
-  /** Returns the partition of a key, as a byte sequence. */
-  readonly partition?: ((key: string) => string) | undefined
-}
