@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
+import { HEADER_OPTIONS } from '../../src/http/headers/options.ts'
 import { reasonOf, SluiceError } from '../../src/util/errors.ts'
 import { LIMITER_OPTIONS } from '../../src/limiter/options.ts'
 import { refuse } from '../../src/util/validate.ts'
@@ -120,10 +121,10 @@ export interface Inheritable {
 /** Options that are never inherited: what a limiter counts, and its name. */
 const NEVER = ['limits', 'limiter', 'rules', 'name', 'shared']
 /** Options that belong together: a route with one of them inherits none of the group. */
-const GROUPS = [
+const GROUPS: readonly (readonly string[])[] = [
   ['onDenied', 'message', 'statusCode'],
   ['count', 'refundWhen'],
-  ['headers', 'headerNames', 'unit', 'partitionKey'],
+  HEADER_OPTIONS,
 ]
 
 /**

@@ -20,6 +20,7 @@ import {
 } from './routes.ts'
 import { withChecks } from '../../src/http/checking.ts'
 import { without } from '../../src/http/options.ts'
+import { OUTCOME_OPTIONS } from '../../src/http/settlement.ts'
 import { nearest } from '../../src/util/validate.ts'
 
 interface ScopeLimit extends Inheritable {
@@ -130,7 +131,7 @@ export function limitScope(instance: FastifyInstance, given: object, create: Cre
 }
 
 /** Options that say which requests count, and how much. They are not inherited: a `skip` may leave out the requests that an inner scope limits. */
-const COUNTED = ['skip', 'allow', 'address', 'cost', 'count', 'refundWhen', 'settleWith', 'resetWhen']
+const COUNTED = ['skip', 'allow', 'address', 'cost', ...OUTCOME_OPTIONS]
 
 /** Adds the options that a scope inherits from a limited scope around it: those that a route inherits, except `COUNTED`. */
 function within(outer: GivenOptions, given: object, prefix: string): GivenOptions {

@@ -33,6 +33,7 @@ import {
   validateHttpOptions,
   without,
 } from '../../src/http/options.ts'
+import { OUTCOME_OPTIONS } from '../../src/http/settlement.ts'
 import { requestLimiterOf } from '../../src/http/request-limiter.ts'
 import { optionsWithResponses } from '../../src/http/response/web.ts'
 import type { Limiter } from '../../src/limiter/limiter.ts'
@@ -190,9 +191,6 @@ function never(): Promise<never> {
   return new Promise(() => undefined)
 }
 
-/** The options that need an HTTP response. */
-const RESPONSE_OPTIONS = ['count', 'refundWhen', 'settleWith', 'resetWhen']
-
 /** Creates the limiter of a guard. Throws `SluiceError` for a wrong or unknown option. */
 export function createContextLimiter(options: RateLimitOptions): ContextLimiter {
   options = validateHttpOptions(options)
@@ -202,8 +200,9 @@ export function createContextLimiter(options: RateLimitOptions): ContextLimiter 
     optionsWithResponses(others, (exchange: Exchange) => exchange.response!),
     httpAdapter,
   )
+  // A message has no response for these options.
   const messages = requestLimiterOf<object, Exchange, undefined, OnDenied>(
-    without(others, RESPONSE_OPTIONS) as typeof others & HttpOptions<object, Exchange>,
+    without(others, OUTCOME_OPTIONS) as typeof others & HttpOptions<object, Exchange>,
     messageAdapter,
   )
 

@@ -22,7 +22,7 @@ import type { Decision } from '../limiter/decision.ts'
 import { SluiceError } from '../util/errors.ts'
 import { knownOptions } from '../util/validate.ts'
 import type { DeniedRequest } from './denial.ts'
-import type { HeaderOptions } from './headers/options.ts'
+import { HEADER_OPTIONS, type HeaderOptions } from './headers/options.ts'
 import { headerConfig } from './headers/styles.ts'
 import { validateStatus } from './message.ts'
 import { type HeaderRecord, plainDenial, plainHeaders, type ProblemResponse } from './plain.ts'
@@ -49,8 +49,6 @@ export { isClosed, markAborted, whenAnswered, whenClosed } from './response/node
 export { trackWork } from './work.ts'
 export { discardBody } from './response/unread-body.ts'
 export { ResponseEnd } from './response/web.ts'
-
-const HEADER_OPTIONS = ['headers', 'headerNames', 'unit', 'partitionKey']
 
 /** The options of {@link problemFor}: the options of the headers, the method and the `Accept` header of the request, and `statusCode`. */
 export type ProblemOptions = HeaderOptions & DeniedRequest

@@ -8,11 +8,11 @@ import { LIMITER_OPTIONS, type LimiterOptions, type RulesLimiterOptions } from '
 import { checkedOutage, type Degraded } from '../stores/store.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import { boolean, knownOptions, oneOf, optionalFunction, refuse, ownOptions } from '../util/validate.ts'
-import type { HeaderOptions } from './headers/options.ts'
+import { HEADER_OPTIONS, type HeaderOptions } from './headers/options.ts'
 import type { AllowOptions } from './keys/networks.ts'
 import { type DenialOptions, validateDenialOptions } from './message.ts'
 import { checkedQueue, type QueueOptions } from './queue.ts'
-import { type OutcomeOptions, validateOutcomeOptions } from './settlement.ts'
+import { OUTCOME_OPTIONS, type OutcomeOptions, validateOutcomeOptions } from './settlement.ts'
 
 /** The part of an adapter that rules use. */
 type RulesAdapter<Request> = Pick<
@@ -119,10 +119,7 @@ export interface HttpOptions<Request, Response>
 }
 
 const HTTP_OPTIONS = [
-  'headers',
-  'headerNames',
-  'unit',
-  'partitionKey',
+  ...HEADER_OPTIONS,
   'skip',
   'preflights',
   'allow',
@@ -130,10 +127,7 @@ const HTTP_OPTIONS = [
   'onDenied',
   'message',
   'statusCode',
-  'count',
-  'refundWhen',
-  'settleWith',
-  'resetWhen',
+  ...OUTCOME_OPTIONS,
   'onOutage',
   'onDecision',
   'queue',
