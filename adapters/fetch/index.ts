@@ -47,7 +47,6 @@ export type RateLimit = <In extends Request, Rest extends readonly unknown[]>(
 interface Draft {
   readonly request: Request
   readonly headers: Headers
-  readonly isHead: boolean
   readonly end: ResponseEnd
   denial: Response | undefined
 }
@@ -78,7 +77,7 @@ const adapter: HttpAdapter<Request, Draft, undefined, OnDenied> = {
   getStatus: ({ end }) => end.response!.status,
   // The body is sent as bytes: for a text, the platform would set a Content-Type.
   sendDenial: (draft, status, body) =>
-    void (draft.denial = new Response(draft.isHead ? null : encoder.encode(body), { status })),
+    void (draft.denial = new Response(draft.request.method === 'HEAD' ? null : encoder.encode(body), { status })),
   onEnd: ({ end }, listener) => end.listen(listener),
   isGone: isAborted,
   getDecision: (request) => decisions.get(request),
@@ -135,13 +134,7 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
     return async function limitRate(request, ...rest) {
       if (rest.length > 0) rests.set(request, rest)
       const end = new ResponseEnd(request)
-      const draft: Draft = {
-        request,
-        headers: new Headers(),
-        isHead: request.method === 'HEAD',
-        end,
-        denial: undefined,
-      }
+      const draft: Draft = { request, headers: new Headers(), end, denial: undefined }
       const admission = requestLimiter.admit(request, draft, undefined)
       // Without a wait: where the client has gone already, the slots end when nothing is tracked.
       const admitted = isPromise(admission) ? await admission : admission

@@ -1,13 +1,12 @@
 import { type ExecutionContext, SetMetadata } from '@nestjs/common'
 import { Reflector } from '@nestjs/core'
+import type { Absent, LimiterOption } from '../../src/http/options.ts'
 import type { LimiterOptions, RulesLimiterOptions } from '../../src/limiter/options.ts'
 import type { Limiter } from '../../src/limiter/limiter.ts'
 import { boolean, refuse } from '../../src/util/validate.ts'
 import { SluiceError } from '../../src/util/errors.ts'
 import type { NestRequest, NestResponse } from './platform.ts'
 import type { ResponseOptions } from './adapter.ts'
-
-type Absent<Names extends string> = { readonly [Name in Names]?: never }
 
 /**
  * The options of {@link RateLimit}. With `limits`, `limiter` or `rules`, they replace the limits of the module. The keyer, the store with its lease and
@@ -23,11 +22,9 @@ export type OwnRateLimitOptions<Request = NestRequest, Response = NestResponse> 
     | ({
         /** A limiter, or several limiters as a `stack`. */
         readonly limiter: Limiter<Request>
-      } & Absent<Exclude<LimiterOption, 'limiter'>>)
-    | (Pick<LimiterOptions<Request>, 'cost'> & Absent<Exclude<LimiterOption, 'cost'>>)
+      } & Absent<LimiterOption>)
+    | (Pick<LimiterOptions<Request>, 'cost'> & Absent<Exclude<LimiterOption, 'cost'> | 'limiter'>)
   )
-
-type LimiterOption = 'keyer' | 'limits' | 'cost' | 'name' | 'store' | 'shared' | 'rules' | 'limiter'
 
 /** The options of a class or a handler, and its name. */
 export interface OwnLimits {

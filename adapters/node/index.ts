@@ -237,7 +237,7 @@ export function rateLimit(given: RateLimitOptions): RateLimit {
     if (typeof listener !== 'function')
       refuse('rateLimit', 'a listener: createServer(limit((request, response) => …))', listener)
     return function limitRate(request, response) {
-      const failed = (error: unknown): void => answer(error, request, response)
+      const failed = (error: unknown): void => void answer(error, request, response)
       const admitted = (): void => void trackWork(request, listener(request, response))
       whenAdmitted(requestLimiter, request, response, undefined, admitted, failed)
     }
@@ -294,27 +294,21 @@ function readAhead(socket: Duplex): () => void {
   }
 }
 
-type FaultHandler = (error: unknown, request: IncomingMessage, response: ServerResponse | undefined) => void
-
 /** Returns a function that calls `onError`. If there is none, or if it fails itself, the default answers. */
-function faultHandler(onError: OnError | undefined): FaultHandler {
-  const answerFault = answerFaults()
-  if (onError === undefined) return answerFault
-  return function callOnError(error, request, response) {
-    detached(
-      () => onError(error, request, response),
-      (failure) => answerFault(failure, request, response),
-    )
-  }
-}
-
-function answerFaults(): FaultHandler {
+function faultHandler(onError: OnError | undefined): OnError {
   const warn = rareWarning('SLUICE_FAULT')
-  return function answerFault(error, _request, response) {
+  function answerFault(error: unknown, response: ServerResponse | undefined): void {
     warn(() => `A rate limit failed, and the client got a response with status 500. ${textOf(causeOf(error))}`)
     if (response === undefined) return
     if (response.headersSent) response.destroy()
     else response.writeHead(500).end()
+  }
+  return function callOnError(error, request, response) {
+    if (onError === undefined) return answerFault(error, response)
+    detached(
+      () => onError(error, request, response),
+      (failure) => answerFault(failure, response),
+    )
   }
 }
 

@@ -31,15 +31,8 @@ export type { Decision } from '../limiter/decision.ts'
 export type { HeaderOptions } from './headers/options.ts'
 export type { HttpAdapter } from './adapter.ts'
 export { type Denial, denial, rawResponse } from './denial.ts'
-export { clientAddress } from './keys/address.ts'
-export {
-  type AddressOptions,
-  type ClientInfo,
-  clientKeyer,
-  givenAddressKeyer,
-  type IpKeyerOptions,
-} from './keys/address.ts'
-export { type ProxyHeader, proxyHeaderIn, type ProxyTrust } from './keys/address.ts'
+export type { AddressOptions, ClientInfo, IpKeyerOptions, ProxyHeader, ProxyTrust } from './keys/address.ts'
+export { clientAddress, clientKeyer, givenAddressKeyer, proxyHeaderIn } from './keys/address.ts'
 export { unroutedKey } from './checking.ts'
 export { headerKeyer, routeKey, type RoutePattern } from './keys/request-keyers.ts'
 export type { HttpOptions, LimiterSource } from './options.ts'

@@ -37,19 +37,17 @@ function readerOf<Request>(adapter: RulesAdapter<Request>): InputReader<Request>
 
 /** The options that give the limiter: the options of `createLimiter`, with limits or with rules, or an existing limiter. */
 export type LimiterSource<Request> =
-  | (LimiterOptions<Request> & { readonly limiter?: never; readonly rules?: never })
-  | (RulesLimiterOptions<Request> & { readonly limiter?: never })
-  | {
+  | (LimiterOptions<Request> & Absent<'limiter' | 'rules'>)
+  | (RulesLimiterOptions<Request> & Absent<'limiter'>)
+  | ({
       /** A limiter, or several limiters as a `stack`. */
       readonly limiter: Limiter<Request>
-      readonly keyer?: never
-      readonly limits?: never
-      readonly cost?: never
-      readonly name?: never
-      readonly store?: never
-      readonly shared?: never
-      readonly rules?: never
-    }
+    } & Absent<LimiterOption>)
+
+/** The options that an existing limiter has already. */
+export type LimiterOption = 'keyer' | 'limits' | 'cost' | 'name' | 'store' | 'shared' | 'rules'
+
+export type Absent<Names extends string> = { readonly [Name in Names]?: never }
 
 /** How CORS preflights are counted. */
 export type Preflights = 'separate' | 'count' | 'skip'
