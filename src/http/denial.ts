@@ -3,6 +3,7 @@ import { countsSlots, findCompiled, type Limit, windowText } from '../engine/lim
 import { isCharge, type LimitStatus } from '../stores/store.ts'
 import { durationText, numberText, roundedDuration } from '../util/duration.ts'
 import { distinctNames } from './headers/names.ts'
+import { onceForEach } from './headers/values.ts'
 import { retryAfter } from './headers/retry-after.ts'
 import { type HeaderOptions, unitOf } from './headers/options.ts'
 import { shownTogether } from './passes.ts'
@@ -252,20 +253,13 @@ function allowance({ limit, counts }: Counted): string {
   return `${units} ${rateText(limit)}`
 }
 
-/** Texts of limits. They are kept because most denials come from the same few limits. */
-const rateTexts = new WeakMap<Limit, string>()
-
-function rateText(limit: Limit): string {
+const rateText = onceForEach((limit) => {
   if (countsSlots(limit)) return limit.quota === 1 ? 'at a time' : 'at the same time'
-  const known = rateTexts.get(limit)
-  if (known !== undefined) return known
   const capacity = capacityOf(limit)
   const window = durationText(windowText(limit))
   const time = window.startsWith('1 ') ? `per ${window.slice(2)}` : `every ${window}`
-  const text = capacity === limit.quota ? time : `${time} (at most ${numberText(capacity)} at once)`
-  rateTexts.set(limit, text)
-  return text
-}
+  return capacity === limit.quota ? time : `${time} (at most ${numberText(capacity)} at once)`
+})
 
 function capacityOf(limit: Limit): number {
   return findCompiled(limit)?.capacity ?? limit.quota

@@ -610,7 +610,7 @@ export const http = [
   ),
   models(
     'shares a header with a style for each limit',
-    'forEachLimit.find((style) => canWrite(style, name))',
+    'forEachLimit.find((style) => STYLES[style].perLimit!.pattern.test(name))',
     'undefined',
   ),
   modelsInBinding(

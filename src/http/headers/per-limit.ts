@@ -4,7 +4,7 @@ import { epochSeconds, wholeMilliseconds } from '../../util/seconds.ts'
 import { isUsedUpSooner } from './binding.ts'
 import { isAnswered, unitsLeft } from './standard.ts'
 import type { HeaderValues, HeaderWriter } from './types.ts'
-import { headerValuesOf } from './values.ts'
+import { headerValuesOf, onceForEach } from './values.ts'
 
 /** The names of the headers of one limit, in a style with headers for each limit. `reset` is absent for a limit of slots. */
 interface LimitHeaders {
@@ -20,26 +20,17 @@ export interface LimitHeaderNames {
   readonly pattern: RegExp
 }
 
-/** Keeps the names, because most requests have the same limits. */
 function limitHeaderNames(
   pattern: RegExp,
   nameOf: (part: keyof LimitHeaders, limit: string) => string,
 ): LimitHeaderNames {
-  const known = new WeakMap<Limit, LimitHeaders>()
-  return {
-    pattern,
-    namesOf(limit) {
-      let names = known.get(limit)
-      if (names === undefined) {
-        const token = headerToken(limit.name)
-        // The time at which a slot is released is unknown.
-        const reset = findCompiled(limit)?.slots === true ? undefined : nameOf('reset', token)
-        names = { limit: nameOf('limit', token), remaining: nameOf('remaining', token), reset }
-        known.set(limit, names)
-      }
-      return names
-    },
-  }
+  const namesOf = onceForEach((limit) => {
+    const token = headerToken(limit.name)
+    // The time at which a slot is released is unknown.
+    const reset = findCompiled(limit)?.slots === true ? undefined : nameOf('reset', token)
+    return { limit: nameOf('limit', token), remaining: nameOf('remaining', token), reset }
+  })
+  return { pattern, namesOf }
 }
 
 /**

@@ -153,18 +153,15 @@ function writtenBy({ styles, names }: Pick<HeaderConfig, 'styles' | 'names'>): r
 /** Returns a text about two styles that write the same header in different ways; `undefined` if there are none. */
 export function clashBetween(...configs: readonly Pick<HeaderConfig, 'styles' | 'names'>[]): string | undefined {
   const seen = new Map<string, WrittenHeader>()
+  // The name of a limit may make any header of their pattern.
   const forEachLimit = configs.flatMap(perLimitStyles)
   for (const each of configs.flatMap(writtenBy)) {
     const name = each.header.toLowerCase()
     const same = seen.get(name) ?? each
-    const other = same.syntax === each.syntax ? forEachLimit.find((style) => canWrite(style, name)) : same.style
+    const matching = forEachLimit.find((style) => STYLES[style].perLimit!.pattern.test(name))
+    const other = same.syntax === each.syntax ? matching : same.style
     if (other !== undefined) return `${shown(other)} and ${shown(each.style)} both write ${each.header}`
     seen.set(name, each)
   }
   return undefined
-}
-
-/** Returns true if a style with headers for each limit writes this header for some name of a limit. */
-function canWrite(style: HeaderStyle, header: string): boolean {
-  return STYLES[style].perLimit?.pattern.test(header) === true
 }

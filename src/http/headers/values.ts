@@ -6,14 +6,18 @@ import type { HeaderValues } from './types.ts'
 /** The unit of limits of slots in the draft of the headers. */
 export const SLOTS = 'concurrent-requests'
 
-const valuesByLimit = new WeakMap<Limit, HeaderValues>()
-
-/** Returns the header values of a limit. They are computed once for each limit. */
-export function headerValuesOf(limit: Limit): HeaderValues {
-  let values = valuesByLimit.get(limit)
-  if (values === undefined) valuesByLimit.set(limit, (values = computeValues(limit)))
-  return values
+/** Returns a function that computes its result once for each limit, because most requests have the same few limits. */
+export function onceForEach<Result>(compute: (limit: Limit) => Result): (limit: Limit) => Result {
+  const known = new WeakMap<Limit, Result>()
+  return function resultFor(limit) {
+    let result = known.get(limit)
+    if (result === undefined) known.set(limit, (result = compute(limit)))
+    return result
+  }
 }
+
+/** Returns the header values of a limit. */
+export const headerValuesOf: (limit: Limit) => HeaderValues = onceForEach(computeValues)
 
 function computeValues(limit: Limit): HeaderValues {
   const compiled = findCompiled(limit)
