@@ -185,9 +185,8 @@ export function requestLimiterOf<Request, Response, Next, OnDenied>(
     next: Next,
     isLate: boolean,
   ): MaybePromise<boolean> {
-    // Most requests pass one request limiter.
-    if (adapter.getDecision(request) === undefined) return consume(lane, undefined, request, response, next, isLate)
     const earlier = latestPass(adapter, request)
+    // Most requests pass one request limiter.
     if (earlier === undefined) return consume(lane, earlier, request, response, next, isLate)
     const found = lane.findCounted(request, earlier)
     isLate ||= isPromise(found)

@@ -101,7 +101,6 @@ function discard(request: DiscardableRequest, response: ClosableResponse): void 
   const connection = request.socket as Connection
   // The connection of `app.inject` in Fastify cannot be read.
   if (typeof connection.resume !== 'function') return
-  let isOver = false
 
   /** Replaces `destroySoon` of the socket. */
   function lingerFirst(): void {
@@ -116,13 +115,12 @@ function discard(request: DiscardableRequest, response: ClosableResponse): void 
 
   connection.destroySoon = lingerFirst
   request.once('close', () => {
-    isOver = true
     restore()
     stopDraining()
   })
   whenClosed(response, () => {
-    // The connection stays open, or lingers already.
-    if (isOver || connection.destroySoon !== lingerFirst) return
+    // The request has closed, or the connection lingers already.
+    if (connection.destroySoon !== lingerFirst) return
     stopDraining = held(connection, DRAIN_MS, () => connection.destroySoon())
     request.resume()
   })
