@@ -153,18 +153,12 @@ export const byRoute: SyncKeyer<Request> = define('byRoute', ['express'], (reque
   return route === undefined ? unroutedKey(request, request.app) : keyOfRoute(request.app, route)
 })
 
-interface PathSource {
-  readonly baseUrl: string
-  /** Null for a URL without a path. */
-  readonly path: string | null
-  readonly originalUrl: string
-}
-
 /**
  * Returns the full path that the router matches, also in a mounted router. If a middleware has rewritten the URL, also returns the URL that the client sent.
  */
-export function pathsOf({ baseUrl, path, originalUrl }: PathSource): string | readonly string[] {
-  const routed = baseUrl + (path ?? '')
+export function pathsOf({ baseUrl, path, originalUrl }: Request): string | readonly string[] {
+  // It is null for a URL without a path.
+  const routed = baseUrl + ((path as string | null) ?? '')
   const isSame =
     originalUrl.startsWith(routed) && (originalUrl.length === routed.length || originalUrl[routed.length] === '?')
   return isSame ? routed : [routed, originalUrl]

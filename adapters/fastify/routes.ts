@@ -164,9 +164,6 @@ function isOptions(own: unknown): own is GivenOptions {
   )
 }
 
-/** Creates the limit of a route from its options. Returns `undefined` outside of every limited scope. */
-type CreateLimit = (scope: FastifyInstance, options: object) => LimitHook | undefined
-
 /** The hooks at which a request can be limited, with the arguments `(request, reply, done)`. */
 const HOOKS = ['onRequest', 'preValidation', 'preHandler']
 /** All other hooks of a route. They have other arguments, or run after the response has begun. */
@@ -175,8 +172,13 @@ const OTHER_HOOKS = ['preParsing', 'preSerialization', 'onSend', 'onResponse', '
 const methods = new WeakSet<object>()
 const hooks = new WeakSet<object>()
 
-/** Creates the method `app.rateLimit`. The method throws `NOT_APPLICABLE` if it is called without its app, and as `create` does. */
-export function routeHook(create: CreateLimit): (this: FastifyInstance, options: object) => LimitHook {
+/**
+ * Creates the method `app.rateLimit`. The method throws `NOT_APPLICABLE` if it is called without its app, and as `create` does.
+ * @param create creates the limit of a route from its options. Returns `undefined` outside of every limited scope
+ */
+export function routeHook(
+  create: (scope: FastifyInstance, options: object) => LimitHook | undefined,
+): (this: FastifyInstance, options: object) => LimitHook {
   function rateLimit(this: FastifyInstance | undefined, options: object): LimitHook {
     if (typeof this?.addHook !== 'function') throw calledWithoutApp()
     if (typeof options !== 'object' || options === null)
@@ -185,7 +187,7 @@ export function routeHook(create: CreateLimit): (this: FastifyInstance, options:
     const limit = create(this, options)
     if (limit === undefined) throw calledWithoutApp()
     const hook: LimitHook = function limitRoute(request, reply, done) {
-      if (typeof done !== 'function' || hasEnded(reply)) throw hookTooLate('A hook')
+      if (typeof done !== 'function' || reply.raw.writableEnded) throw hookTooLate('A hook')
       limit(request, reply, done)
     }
     hooks.add(hook)
@@ -208,10 +210,6 @@ export function checkRouteHooks(route: RouteOptions): void {
     if (OTHER_HOOKS.includes(name) && used.some((each) => hooks.has(each)))
       throw hookTooLate(`${owner}, as \`${name}\`,`)
   }
-}
-
-function hasEnded({ raw }: FastifyReply): boolean {
-  return raw.writableEnded
 }
 
 /** Returns the name of a route in messages, such as `GET "/users/:id"`. */

@@ -46,10 +46,7 @@ export type OnDenied = (context: ExecutionContext, decision: Decision) => unknow
 type Limited = NestRequest & { rateLimit?: Decision }
 
 /** The part of the adapters that reads a call, with or without an HTTP response. */
-const requestAdapter: Pick<
-  HttpAdapter<object, Exchange, undefined, OnDenied>,
-  'getMethod' | 'getRequestHeader' | 'getPath' | 'getAddress' | 'getApp' | 'getDecision' | 'setDecision' | 'sendDenial'
-> = {
+const requestAdapter = {
   getMethod: (request) => (request as { readonly method?: string }).method,
   getRequestHeader: (request, name) =>
     (request as { readonly headers?: Readonly<Record<string, string>> }).headers?.[name],
@@ -67,7 +64,7 @@ const requestAdapter: Pick<
     ;(request as { rateLimit?: Decision }).rateLimit = decision
   },
   sendDenial: (exchange, status, body) => void (exchange.denial = { status, body }),
-}
+} satisfies Partial<HttpAdapter<object, Exchange, undefined, OnDenied>>
 
 function appOf(request: object): object | undefined {
   if (isOfExpress(request)) return (request as { readonly app: object }).app
@@ -108,8 +105,8 @@ function isShown({ response, decision }: Exchange): boolean {
 }
 
 function pathsOf(request: object): string | readonly string[] | undefined {
-  if (isOfExpress(request)) return pathsOfExpress(request as Parameters<typeof pathsOfExpress>[0])
-  if (isOfFastify(request)) return pathsOfFastify(request as unknown as Parameters<typeof pathsOfFastify>[0])
+  if (isOfExpress(request)) return pathsOfExpress(request as never)
+  if (isOfFastify(request)) return pathsOfFastify(request as never)
   return (request as { readonly url?: string }).url
 }
 

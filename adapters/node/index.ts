@@ -89,17 +89,8 @@ needsCall(ipKeyer, 'ipKeyer()')
 
 const decisions = shared('decisions of node', () => new WeakMap<IncomingMessage, Decision>())
 
-type RequestMethods =
-  | 'getMethod'
-  | 'getPath'
-  | 'getAddress'
-  | 'getApp'
-  | 'getRequestHeader'
-  | 'getDecision'
-  | 'setDecision'
-
 /** The part of an adapter that is the same for requests and upgrades. */
-const requestAdapter: Pick<HttpAdapter<IncomingMessage, never, never, never>, RequestMethods> = {
+const requestAdapter = {
   getMethod: (request) => request.method,
   getPath: pathsOf,
   getAddress: addressOf,
@@ -107,7 +98,7 @@ const requestAdapter: Pick<HttpAdapter<IncomingMessage, never, never, never>, Re
   getRequestHeader: nodeHeader,
   getDecision: (request) => decisions.get(request),
   setDecision: (request, decision) => void decisions.set(request, decision),
-}
+} satisfies Partial<HttpAdapter<IncomingMessage, never, never, never>>
 
 /** Returns the path. Frameworks such as Connect keep the URL that the client sent before they rewrite it. */
 function pathsOf({
