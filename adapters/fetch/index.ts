@@ -3,17 +3,11 @@ import type { HttpAdapter } from '../../src/http/adapter.ts'
 import { headerConfig } from '../../src/http/headers/styles.ts'
 import { type HttpOptions, type LimiterSource, validateHttpOptions } from '../../src/http/options.ts'
 import { exposedAfter } from '../../src/http/passes.ts'
+import type { ResponseReader } from '../../src/http/settlement.ts'
 import { requestLimiterOf } from '../../src/http/request-limiter.ts'
 import { watchedAnswer } from '../../src/http/checking.ts'
 import { type ClosableResponse, discardBody, type NodeRequest } from '../../src/http/response/unread-body.ts'
-import {
-  clientGone,
-  denialFrom,
-  isAborted,
-  lateHeaders,
-  optionsWithResponses,
-  ResponseEnd,
-} from '../../src/http/response/web.ts'
+import { clientGone, denialFrom, isAborted, lateHeaders, ResponseEnd } from '../../src/http/response/web.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { shared } from '../../src/util/copies.ts'
 import { chain, isPromise, type MaybePromise } from '../../src/util/maybe-promise.ts'
@@ -56,7 +50,7 @@ const decisions = shared('decisions of fetch', () => new WeakMap<Request, Decisi
 /** The headers that an inner limit has removed. The drafts of outer limits, which are written later, may have them. */
 const removals = shared('removed headers of fetch', () => new WeakMap<Request, Set<string>>())
 
-const adapter: HttpAdapter<Request, Draft, undefined, OnDenied> = {
+const adapter: HttpAdapter<Request, Draft, undefined, OnDenied> & ResponseReader<Draft, Response> = {
   getMethod: (request) => request.method,
   getPath: (request) => request.url,
   getRest: restOf,
@@ -75,6 +69,7 @@ const adapter: HttpAdapter<Request, Draft, undefined, OnDenied> = {
   removeHeader: ({ request }, name) => void removals.set(request, (removals.get(request) ?? new Set()).add(name)),
   headersSent: ({ end }) => end.response !== undefined,
   getStatus: ({ end }) => end.response!.status,
+  givenResponse: ({ end }) => end.response ?? clientGone(),
   // The body is sent as bytes: for a text, the platform would set a Content-Type.
   sendDenial: (draft, status, body) =>
     void (draft.denial = new Response(draft.request.method === 'HEAD' ? null : encoder.encode(body), { status })),
@@ -120,8 +115,7 @@ export function rateLimitOf(request: Request): Decision | undefined {
  */
 export function rateLimit(options: RateLimitOptions): RateLimit {
   options = validateHttpOptions(options)
-  const responseOf = ({ end }: Draft): Response => end.response ?? clientGone()
-  const requestLimiter = requestLimiterOf(optionsWithResponses(options, responseOf), adapter)
+  const requestLimiter = requestLimiterOf(options, adapter)
   const config = headerConfig(options)
 
   function finished(response: Response, { request, headers, end }: Draft): Response {

@@ -5,12 +5,13 @@ import { denialStatus } from '../../src/http/denial.ts'
 import { headerConfig } from '../../src/http/headers/styles.ts'
 import { type HttpOptions, type LimiterSource, validateHttpOptions } from '../../src/http/options.ts'
 import { exposedAfter } from '../../src/http/passes.ts'
+import type { ResponseReader } from '../../src/http/settlement.ts'
 import { requestLimiterOf } from '../../src/http/request-limiter.ts'
 import { isClosed, whenClosed } from '../../src/http/response/node.ts'
 import { discardBody } from '../../src/http/response/unread-body.ts'
 import { type Undo, undoneByError } from '../../src/http/response/on-denied.ts'
 import { watchedAnswer } from '../../src/http/checking.ts'
-import { clientGone, denialFrom, isAborted, lateHeaders, optionsWithResponses } from '../../src/http/response/web.ts'
+import { clientGone, denialFrom, isAborted, lateHeaders } from '../../src/http/response/web.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { chain, isPromise, type MaybePromise } from '../../src/util/maybe-promise.ts'
 import { bindingsOf, closingOf, getResponse, knownEndOf, responseEndOf, sentResponseOf } from './response-end.ts'
@@ -217,7 +218,7 @@ function headerOf(context: Context, name: string): string | undefined {
   return context.newResponse(null, 200).headers.get(name) ?? undefined
 }
 
-const adapter: HttpAdapter<Context, Context, Next, OnDenied<AnyEnv>> = {
+const adapter: HttpAdapter<Context, Context, Next, OnDenied<AnyEnv>> & ResponseReader<Context, Response> = {
   getMethod: (context) => context.req.method,
   getRequestHeader: (context, name) => context.req.header(name),
   // The router matches `path`, which the option `getPath` of the app can change.
@@ -239,6 +240,7 @@ const adapter: HttpAdapter<Context, Context, Next, OnDenied<AnyEnv>> = {
   },
   headersSent: (context) => bindingsOf(context).outgoing?.headersSent ?? knownEndOf(context)?.response !== undefined,
   getStatus: (context) => sentResponseOf(context)!.status,
+  givenResponse: (context) => sentResponseOf(context) ?? clientGone(),
   sendDenial(context, status, body) {
     context.res = context.newResponse(body, status as 429)
     // These headers belong to this body. Another body may replace it.
@@ -312,8 +314,7 @@ function startDenial(context: Context, status: number): Undo {
  */
 export function rateLimit<E extends Env = BlankEnv>(options: RateLimitOptions<E>): MiddlewareHandler {
   options = validateHttpOptions(options)
-  const responseOf = (context: Context): Response => sentResponseOf(context) ?? clientGone()
-  const requestLimiter = requestLimiterOf(optionsWithResponses(options, responseOf), adapter)
+  const requestLimiter = requestLimiterOf(options, adapter)
   const config = headerConfig(options)
 
   return async function limitRate(context, next) {

@@ -33,9 +33,8 @@ import {
   validateHttpOptions,
   without,
 } from '../../src/http/options.ts'
-import { OUTCOME_OPTIONS } from '../../src/http/settlement.ts'
+import { OUTCOME_OPTIONS, type ResponseReader } from '../../src/http/settlement.ts'
 import { requestLimiterOf } from '../../src/http/request-limiter.ts'
-import { optionsWithResponses } from '../../src/http/response/web.ts'
 import type { Limiter } from '../../src/limiter/limiter.ts'
 import { LIMITER_OPTIONS } from '../../src/limiter/options.ts'
 import { exceptionOf } from './exceptions.ts'
@@ -111,7 +110,7 @@ function pathsOf(request: object): string | readonly string[] | undefined {
 }
 
 /** For calls with an HTTP response, of REST and GraphQL. */
-const httpAdapter: HttpAdapter<object, Exchange, undefined, OnDenied> = {
+const httpAdapter: HttpAdapter<object, Exchange, undefined, OnDenied> & ResponseReader<Exchange, NestResponse> = {
   ...requestAdapter,
   discardBody(request, { response }) {
     if ('headers' in request) discardBody(rawRequestOf(request), rawResponseOf(response!))
@@ -127,6 +126,7 @@ const httpAdapter: HttpAdapter<object, Exchange, undefined, OnDenied> = {
   },
   headersSent: ({ response }) => rawResponseOf(response!).headersSent || headOf(response!).headersSent,
   getStatus: ({ response }) => rawResponseOf(response!).statusCode,
+  givenResponse: ({ response }) => response!,
   markAborted: ({ response }) => markAborted(rawResponseOf(response!)),
   onEnd: ({ response }, listener) => whenClosed(rawResponseOf(response!), listener),
   isGone: (_request, { response }) => isClosed(rawResponseOf(response!)),
@@ -193,15 +193,9 @@ export function createContextLimiter(options: RateLimitOptions): ContextLimiter 
   options = validateHttpOptions(options)
   const limiter = limiterOf(options as RateLimitOptions<object>, httpAdapter)
   const others = { ...without(options, LIMITER_OPTIONS), limiter } as RateLimitOptions<object>
-  const responses = requestLimiterOf(
-    optionsWithResponses(others, (exchange: Exchange) => exchange.response!),
-    httpAdapter,
-  )
+  const responses = requestLimiterOf(others, httpAdapter)
   // A message has no response for these options.
-  const messages = requestLimiterOf<object, Exchange, undefined, OnDenied>(
-    without(others, OUTCOME_OPTIONS) as typeof others & HttpOptions<object, Exchange>,
-    messageAdapter,
-  )
+  const messages = requestLimiterOf(without(others, OUTCOME_OPTIONS) as typeof others, messageAdapter)
 
   async function admit(exchange: Exchange): Promise<void> {
     const requestLimiter = exchange.response === undefined ? messages : responses

@@ -22,7 +22,7 @@ import { type ResponseHeaders, type StackedHeaderWriter, stackedHeaderWriter } f
 import { allowedRequests } from './keys/networks.ts'
 import { type HttpOptions, limiterOf, type LimiterSource, validateHttpOptions } from './options.ts'
 import { consumeInTurn, type QueueOptions } from './queue.ts'
-import { settlement } from './settlement.ts'
+import { type ResponseReader, settlement } from './settlement.ts'
 import { endWork } from './work.ts'
 
 /** Answers a denied request. Always returns false, as `admit` does for a denied request. */
@@ -143,9 +143,9 @@ export function createRequestLimiter<Request, Response, Next, OnDenied>(
 }
 
 /** Does the same as `createRequestLimiter` with options from `validateHttpOptions`, for an adapter that also has its own options. */
-export function requestLimiterOf<Request, Response, Next, OnDenied>(
-  options: LimiterSource<Request> & HttpOptions<Request, Response> & { readonly onDenied?: OnDenied },
-  adapter: HttpAdapter<Request, Response, Next, OnDenied>,
+export function requestLimiterOf<Request, Response, Next, OnDenied, Given = Response>(
+  options: LimiterSource<Request> & HttpOptions<Request, Given> & { readonly onDenied?: OnDenied },
+  adapter: HttpAdapter<Request, Response, Next, OnDenied> & ResponseReader<Response, Given>,
   checkApp?: (app: object) => void,
 ): RequestLimiter<Request, Response, Next> {
   type Lane = RequestLane<Request, Response>
@@ -185,8 +185,8 @@ export function requestLimiterOf<Request, Response, Next, OnDenied>(
     next: Next,
     isLate: boolean,
   ): MaybePromise<boolean> {
-    const earlier = latestPass(adapter, request)
     // Most requests pass one request limiter.
+    const earlier = adapter.getDecision(request) === undefined ? undefined : latestPass(adapter, request)
     if (earlier === undefined) return consume(lane, earlier, request, response, next, isLate)
     const found = lane.findCounted(request, earlier)
     isLate ||= isPromise(found)

@@ -87,10 +87,14 @@ export interface Settlement<Request, Response> {
   release(decision: Decision): void
 }
 
-type ResponseState<Response> = Pick<
+/** The part of an adapter that reads responses. `Given` is the response that functions of the user receive. */
+export type ResponseReader<Response, Given = Response> = Pick<
   HttpAdapter<never, Response, never, never>,
   'onEnd' | 'headersSent' | 'getStatus' | 'markAborted' | 'hasNoEnd' | 'onAnswer'
->
+> & {
+  /** Returns the response for functions of the user, if it is another object. */
+  givenResponse?(response: Response): Given
+}
 
 /** When slots are given back: see `HttpOptions`. */
 interface ReleaseOption {
@@ -105,10 +109,10 @@ function checkedActual(cost: Cost): Cost {
   return cost === undefined || typeof cost === 'function' ? cost : checkedCost(cost, 'settleWith')
 }
 
-export function settlement<Request, Response>(
-  options: OutcomeOptions<Request, Response> & ReleaseOption,
+export function settlement<Request, Response, Given>(
+  options: OutcomeOptions<Request, Given> & ReleaseOption,
   limiter: Limiter<Request>,
-  adapter: ResponseState<Response>,
+  adapter: ResponseReader<Response, Given>,
 ): Settlement<Request, Response> {
   const { count, settleWith, resetWhen, release } = options
   const counted = count === 'failures' ? 'success' : 'failure'
@@ -134,7 +138,7 @@ export function settlement<Request, Response>(
       if (isTrue('resetWhen', reset)) return 'reset'
       const refunds = isRefunded?.(request, response) ?? false
       return chain(refunds, (known): MaybePromise<Cost> =>
-        isTrue('refundWhen', known) ? 0 : chain(settleWith?.(request, response), checkedActual),
+        isTrue('refundWhen', known) ? 0 : chain(settleWith?.(request, givenBy(adapter, response)), checkedActual),
       )
     })
   }
@@ -209,13 +213,18 @@ export function settlement<Request, Response>(
 }
 
 /** Returns a predicate for an outcome. If the client disconnects before the answer, it is neither success nor failure: see `refundWhen`. */
-function predicateOf<Request, Response>(
-  when: Outcome<Request, Response> | undefined,
-  adapter: ResponseState<Response>,
+function predicateOf<Request, Response, Given>(
+  when: Outcome<Request, Given> | undefined,
+  adapter: ResponseReader<Response, Given>,
 ): ((request: Request, response: Response) => MaybePromise<boolean>) | undefined {
-  if (typeof when !== 'string') return when
+  if (when === undefined) return undefined
+  if (typeof when === 'function') return (request, response) => when(request, givenBy(adapter, response))
   return (_request, response) =>
     adapter.headersSent(response) && adapter.getStatus(response) < 400 === (when === 'success')
+}
+
+function givenBy<Response, Given>(adapter: ResponseReader<Response, Given>, response: Response): Given {
+  return adapter.givenResponse === undefined ? (response as unknown as Given) : adapter.givenResponse(response)
 }
 
 function describe(error: unknown): string {

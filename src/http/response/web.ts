@@ -2,8 +2,6 @@ import { onAbort } from '../../util/shared-listener.ts'
 import { refuse } from '../../util/validate.ts'
 import { mergeRetryAfter, millisecondsBeside, RETRY_AFTER_MS } from '../headers/retry-after.ts'
 import { withNames } from '../headers/cors.ts'
-import type { HttpOptions, LimiterSource } from '../options.ts'
-import type { Outcome } from '../settlement.ts'
 import { ABORTED } from './node.ts'
 
 /**
@@ -107,25 +105,6 @@ function withEnd(body: ReadableStream<Uint8Array>, end: () => void): ReadableStr
 // For adapters whose handlers return responses as values. A draft has the headers until there is a response.
 
 const EXPOSE_HEADERS = 'Access-Control-Expose-Headers'
-
-/** Returns options that call the user's functions with the response that `responseOf` returns. */
-export function optionsWithResponses<Request, Own, Theirs, OnDenied>(
-  options: LimiterSource<Request> & HttpOptions<Request, Theirs> & { readonly onDenied?: OnDenied },
-  responseOf: (own: Own) => Theirs,
-): LimiterSource<Request> & HttpOptions<Request, Own> & { readonly onDenied?: OnDenied } {
-  const { refundWhen, settleWith, resetWhen, ...others } = options
-  function adapted<Result>(given: (request: Request, response: Theirs) => Result) {
-    return (request: Request, own: Own): Result => given(request, responseOf(own))
-  }
-  const outcome = (when: Outcome<Request, Theirs>): Outcome<Request, Own> =>
-    typeof when === 'string' ? when : adapted(when)
-  return {
-    ...others,
-    ...(refundWhen !== undefined && { refundWhen: outcome(refundWhen) }),
-    ...(resetWhen !== undefined && { resetWhen: outcome(resetWhen) }),
-    ...(settleWith !== undefined && { settleWith: adapted(settleWith) }),
-  }
-}
 
 /** Returns a response for a client that disconnected before there was one. Only functions of the user read it. */
 export function clientGone(): Response {
