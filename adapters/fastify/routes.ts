@@ -1,17 +1,9 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
+import type { FastifyInstance, RouteOptions } from 'fastify'
 import { HEADER_OPTIONS } from '../../src/http/headers/options.ts'
 import { reasonOf, SluiceError } from '../../src/util/errors.ts'
 import { LIMITER_OPTIONS } from '../../src/limiter/options.ts'
 import { refuse } from '../../src/util/validate.ts'
-
-/** The point in the life of a request at which a limit decides. */
-export type Hook = 'onRequest' | 'preHandler'
-
-/** Decides about a request, and calls `done` unless the request was answered. */
-export type LimitHook = (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void) => void
-
-/** Creates the hook of a route from its `config.rateLimit`. Throws `SluiceError` for wrong options. */
-export type CreateHook = (options: never) => LimitHook
+import { createHook, type Hook, type LimitHook } from './adapter.ts'
 
 /** A route with `config.rateLimit`. Its limit replaces the limits of the scopes around it. */
 export interface OwnRoute {
@@ -70,13 +62,8 @@ export function configOf({ config }: RouteOptions): unknown {
 }
 
 /** Creates the limit of a route, which inherits from a scope. A route and its HEAD route share one limit. */
-export function createOwnLimit(
-  own: OwnRoute,
-  routes: readonly OwnRoute[],
-  { options: inherited }: Inheritable,
-  create: CreateHook,
-): void {
-  own.limit = routes.find((each) => sharesLimit(each, own))?.limit ?? createFor(own, inherited, create)
+export function createOwnLimit(own: OwnRoute, routes: readonly OwnRoute[], { options: inherited }: Inheritable): void {
+  own.limit = routes.find((each) => sharesLimit(each, own))?.limit ?? createFor(own, inherited)
 }
 
 /** Returns true for a GET route and its HEAD route. For a route at `/prefix` Fastify also declares `/prefix/`. */
@@ -94,8 +81,8 @@ function sharesLimit(a: OwnRoute, b: OwnRoute): boolean {
   )
 }
 
-/** Creates the hook of a route. Throws as `create` does, with the name of the route. */
-function createFor(own: OwnRoute, inherited: GivenOptions, create: CreateHook): LimitHook {
+/** Creates the hook of a route. Throws as `createHook` does, with the name of the route. */
+function createFor(own: OwnRoute, inherited: GivenOptions): LimitHook {
   const { route, url, constraints = {}, options, caller } = own
   const { method } = route
   // If the route was declared before this package was loaded, either the GET route or its HEAD route can have the first request.
@@ -103,7 +90,7 @@ function createFor(own: OwnRoute, inherited: GivenOptions, create: CreateHook): 
   const version = Object.keys(constraints as object).length === 0 ? '' : ` ${JSON.stringify(constraints)}`
   const name = limiterName(inherited, `${String(counted)} ${url}${version}`)
   try {
-    return create(withInherited(options, inherited, name) as never)
+    return createHook(withInherited(options, inherited, name))
   } catch (error) {
     if (!(error instanceof SluiceError)) throw error
     const message = `Route ${routeName(method, url)} has a wrong \`config.rateLimit\`. ${reasonOf(error)}`

@@ -4,20 +4,18 @@ import {
   addOwnHook,
   checkRouteHooks,
   configOf,
-  type CreateHook,
   createOwnLimit,
   type DeclaredRoute,
   type GivenOptions,
-  type Hook,
   hookIn,
   type Inheritable,
-  type LimitHook,
   limiterName,
   misuse,
   type OwnRoute,
   routeName,
   withInherited,
 } from './routes.ts'
+import { createHook, type Hook, type LimitHook } from './adapter.ts'
 import { withChecks } from '../../src/http/checking.ts'
 import { without } from '../../src/http/options.ts'
 import { OUTCOME_OPTIONS } from '../../src/http/settlement.ts'
@@ -62,10 +60,10 @@ type Config = Record<string | symbol, unknown> & { [OWN_ROUTE]?: OwnRoute | unde
  * Watches every app that is created from now on. This is necessary because a plugin of Fastify only sees routes that are declared after it, and none of
  * other scopes.
  */
-export function watchApps(create: CreateHook): void {
+export function watchApps(): void {
   subscribe('fastify.initialization', (message) => {
     const app = (message as { fastify: Scope }).fastify
-    watchApp(app, create)
+    watchApp(app)
     // Sets the default 404 handler again, because Fastify has set it before this function was called.
     ;(app as unknown as { setNotFoundHandler(): void }).setNotFoundHandler()
   })
@@ -73,13 +71,13 @@ export function watchApps(create: CreateHook): void {
 
 /**
  * Limits every route of a scope, even if it is declared earlier, and its 404 handler. Routes with their own limit are left out. A scope within a limited
- * scope inherits its options. Throws `NOT_APPLICABLE` if the scope already has a limit at this hook, and as `create` does.
+ * scope inherits its options. Throws `NOT_APPLICABLE` if the scope already has a limit at this hook, and as `createHook` does.
  */
-export function limitScope(instance: FastifyInstance, given: object, create: CreateHook): void {
+export function limitScope(instance: FastifyInstance, given: object): void {
   const scope = instance as Scope
   const outer = nearestLimit(Object.getPrototypeOf(scope) as Scope, hookIn(given))?.options
   const options = outer === undefined ? (given as GivenOptions) : within(outer, given, scope.prefix || '/')
-  const limit = create(options as never)
+  const limit = createHook(options)
   const hook = hookIn(options) ?? 'onRequest'
   if (Object.hasOwn(scope, SCOPE_LIMIT[hook]))
     throw misuse(
@@ -89,7 +87,7 @@ export function limitScope(instance: FastifyInstance, given: object, create: Cre
   const scopeLimit: ScopeLimit = { scope, hook, options, attached: false }
   scope[SCOPE_LIMIT[hook]] = scopeLimit
   scope[LIMITED] = true
-  const { scopeLimits } = scope[APP_LIMITS] ?? watchApp(scope, create)
+  const { scopeLimits } = scope[APP_LIMITS] ?? watchApp(scope)
   scopeLimits.push(scopeLimit)
   // `reply.callNotFound` runs the preHandler hooks again, as hooks of the 404 handler.
   const passed = hook === 'preHandler' ? new WeakSet<FastifyRequest>() : undefined
@@ -123,7 +121,7 @@ export function limitScope(instance: FastifyInstance, given: object, create: Cre
           '`await app.register(rateLimit)`.',
       )
     const own: OwnRoute = { options, route: { method }, url, caller: scopeLimit }
-    createOwnLimit(own, ownRoutes, scopeLimit, create)
+    createOwnLimit(own, ownRoutes, scopeLimit)
     ownRoutes.push(own)
     return own
   }
@@ -188,7 +186,7 @@ function lastHooks(scope: Scope): LimitHook[] {
   return hooks
 }
 
-function watchApp(app: Scope, create: CreateHook): AppLimits {
+function watchApp(app: Scope): AppLimits {
   const limits: AppLimits = { app, scopeLimits: [], ownRoutes: [], scopesWithRoutes: new Set(), checks: [] }
   app[APP_LIMITS] = limits
   app.addHook('onRoute', function watchRoute(route) {
@@ -205,7 +203,7 @@ function watchApp(app: Scope, create: CreateHook): AppLimits {
       const own = addOwnHook(route, { url, constraints, given, handler, scope })
       if (own !== undefined) {
         limits.ownRoutes.push(own)
-        limits.checks.push(() => prepareOwnRoute(own, limits.ownRoutes, create))
+        limits.checks.push(() => prepareOwnRoute(own, limits.ownRoutes))
       }
       appendLast(route, () => [...lastHooks(scope), ...(own !== undefined && isLast(own) ? [own.last] : [])])
     })
@@ -245,12 +243,12 @@ function isLast({ options, scope }: DeclaredRoute): boolean {
 }
 
 /** Creates the limit of a route. Throws `NOT_APPLICABLE` for a route outside of every limited scope. */
-function prepareOwnRoute(own: DeclaredRoute, routes: readonly OwnRoute[], create: CreateHook): void {
+function prepareOwnRoute(own: DeclaredRoute, routes: readonly OwnRoute[]): void {
   const scope: Scope = own.scope
   const nearest = nearestLimit(scope, hookIn(own.options))
   if (nearest !== undefined) {
     own.hook = isLast(own) ? 'preHandler' : 'onRequest'
-    createOwnLimit(own, routes, nearest, create)
+    createOwnLimit(own, routes, nearest)
   }
   // Other plugins also have options with this name.
   else if (scope[LIMITED] !== true && isOurs(own.options))
