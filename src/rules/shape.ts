@@ -13,10 +13,19 @@ export interface Shape {
   check(value: unknown, path: string, report: Report): void
 }
 
+/** A field of an object. The description is for editors. */
 export interface Field {
   readonly shape: Shape
-  readonly required?: boolean
-  readonly description?: string
+  readonly description?: string | undefined
+  readonly isRequired: boolean
+}
+
+export function optional(shape: Shape, description?: string): Field {
+  return { shape, description, isRequired: false }
+}
+
+export function required(shape: Shape, description?: string): Field {
+  return { shape, description, isRequired: true }
 }
 
 export function where(schema: JsonSchema, expected: string, holds: (value: unknown) => boolean): Shape {
@@ -77,8 +86,56 @@ export function either(first: Shape, second: Shape, isSecond: (value: unknown) =
   }
 }
 
-/** Other fields that an object may have: names that match a pattern. */
-interface OtherFields {
+/** An object with more unknown names is refused as a whole. */
+const MOST_UNKNOWN = 100
+
+/**
+ * An object with fields. Any other name is a mistake. The message has the nearest known name as a hint.
+ * @param advise returns a sentence that says what to write instead of an unknown name
+ */
+export function object(
+  owner: string,
+  fields: Readonly<Record<string, Field>>,
+  advise?: (name: string, value: unknown) => string,
+): Shape {
+  const known = new Map(Object.entries(fields))
+  const required = [...known].filter(([, { isRequired }]) => isRequired).map(([name]) => name)
+  function unknown(name: string, value: unknown): string {
+    const hint = hintOf(nearest(name, [...known.keys()]))
+    const advice = advise === undefined ? '' : `${hint === '' ? '.' : ''} ${advise(name, value)}`
+    return `is not known here; expected one of ${[...known.keys()].join(', ')}${hint}${advice}`
+  }
+  return {
+    schema: objectSchema(fields, required),
+    check(value, path, report) {
+      if (!isObject(value)) return report(path, `expected ${owner}, got ${shown(value)}`)
+      const names = Object.keys(value)
+      if (names.length > known.size + MOST_UNKNOWN) return report(path, tooMany(names, known.size))
+      for (const name of names) {
+        const shape = known.get(name)?.shape
+        if (shape === undefined) report(join(path, name), unknown(name, value[name]))
+        else if (value[name] !== undefined) shape.check(value[name], join(path, name), report)
+      }
+      requireFields(value, required, path, report)
+    },
+  }
+}
+
+function objectSchema(fields: Readonly<Record<string, Field>>, required: readonly string[]): JsonSchema {
+  const properties = Object.entries(fields).map(([name, { shape, description }]) => [
+    name,
+    description === undefined ? shape.schema : { description, ...shape.schema },
+  ])
+  return {
+    type: 'object',
+    properties: Object.fromEntries(properties) as JsonSchema,
+    ...(required.length > 0 && { required }),
+    additionalProperties: false,
+  }
+}
+
+/** The names that a dictionary may have, and the shape of its values. */
+interface Entries {
   readonly name: RegExp
   readonly expectedName: string
   /** Names that are refused although they match the pattern. */
@@ -87,37 +144,30 @@ interface OtherFields {
   readonly most: number
 }
 
-/** Returns a sentence that says what to write instead of an unknown name. */
-type Advise = (name: string, value: unknown) => string
-
-/** An object with more unknown names is refused as a whole. */
-const MOST_UNKNOWN = 100
-
-/** An object with fields. Any other name is a mistake. The message has the nearest known name as a hint. */
-export function object(
-  owner: string,
-  fields: Readonly<Record<string, Field>>,
-  { others, advise }: { readonly others?: OtherFields; readonly advise?: Advise } = {},
-): Shape {
-  const known = new Map(Object.entries(fields))
-  const required = [...known].filter(([, field]) => field.required).map(([name]) => name)
+/** An object from names, which the document chooses, to values of one shape. */
+export function dictionary(owner: string, { name: pattern, expectedName, refused, shape, most }: Entries): Shape {
   return {
-    schema: objectSchema(fields, required, others),
+    schema: {
+      type: 'object',
+      additionalProperties: shape.schema,
+      propertyNames: { pattern: pattern.source, not: { enum: refused } },
+      maxProperties: most,
+    },
     check(value, path, report) {
       if (!isObject(value)) return report(path, `expected ${owner}, got ${shown(value)}`)
       const names = Object.keys(value)
-      const most = known.size + (others?.most ?? 0)
-      if (names.length > most + MOST_UNKNOWN) return report(path, `expected at most ${most} names, got ${names.length}`)
-      for (const name of names) {
-        const shape = known.get(name)?.shape ?? otherShape(name, others)
-        if (shape === undefined) report(join(path, name), unknown(name, value[name], [...known.keys()], others, advise))
+      for (const name of names.length > most + MOST_UNKNOWN ? [] : names) {
+        const isWrong = !pattern.test(name) || refused.includes(name)
+        if (isWrong) report(join(path, name), `expected ${expectedName}, got ${shown(name)}`)
         else if (value[name] !== undefined) shape.check(value[name], join(path, name), report)
       }
-      requireFields(value, required, path, report)
-      if (others !== undefined && names.length > most)
-        report(path, `expected at most ${most} names, got ${names.length}`)
+      if (names.length > most) report(path, tooMany(names, most))
     },
   }
+}
+
+function tooMany(names: readonly string[], most: number): string {
+  return `expected at most ${most} names, got ${names.length}`
 }
 
 export function requireFields(
@@ -158,46 +208,4 @@ export function hasMoreValues(value: unknown, most: number): boolean {
 /** Returns the question "Did you mean …?", if there is a similar name. */
 export function hintOf(near: string | undefined): string {
   return near === undefined ? '' : `. Did you mean ${shown(near)}?`
-}
-
-function otherShape(name: string, others: OtherFields | undefined): Shape | undefined {
-  return others?.name.test(name) === true && !others.refused.includes(name) ? others.shape : undefined
-}
-
-function unknown(
-  name: string,
-  value: unknown,
-  known: readonly string[],
-  others: OtherFields | undefined,
-  advise: Advise | undefined,
-): string {
-  const hint = hintOf(nearest(name, known))
-  if (others !== undefined) return `expected ${[...known, others.expectedName].join(', ')}, got ${shown(name)}${hint}`
-  const advice = advise === undefined ? '' : `${hint === '' ? '.' : ''} ${advise(name, value)}`
-  return `is not known here; expected one of ${known.join(', ')}${hint}${advice}`
-}
-
-function objectSchema(
-  fields: Readonly<Record<string, Field>>,
-  required: readonly string[],
-  others: OtherFields | undefined,
-): JsonSchema {
-  const properties = Object.fromEntries(
-    Object.entries(fields).map(([name, { shape, description }]) => [
-      name,
-      description === undefined ? shape.schema : { description, ...shape.schema },
-    ]),
-  )
-  return {
-    type: 'object',
-    ...(Object.keys(properties).length > 0 && { properties }),
-    ...(required.length > 0 && { required }),
-    ...(others === undefined
-      ? { additionalProperties: false }
-      : {
-          additionalProperties: others.shape.schema,
-          propertyNames: { pattern: others.name.source, not: { enum: others.refused } },
-          maxProperties: Object.keys(fields).length + others.most,
-        }),
-  }
 }

@@ -155,7 +155,7 @@ export const rules = [
   problems('a mistake does not name its line', "line === undefined ? (file ?? '')", "line !== 0 ? (file ?? '')"),
   watch('a mistake does not name its file', 'inFile(path, problems)', 'problems'),
   shape('one object in many places counts once', 'return count > most', 'return false'),
-  shapes('a mistake does not say where attributes stand', '{ advise: adviseAttribute }', '{}'),
+  shapes('a mistake does not say where attributes stand', '\n  adviseAttribute,', ''),
   shapes('a key names an attribute by its name alone', '|attribute:(?!', '|(?:attribute:)?(?!'),
   charges(
     'an attribute that never comes is not warned of',
