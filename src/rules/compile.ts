@@ -1,11 +1,18 @@
 import { ownOptions } from '../util/validate.ts'
 import { shown } from '../util/errors.ts'
-import { type CompiledPolicy, type CompiledRules, type Condition, type Dimension, Dimensions } from './dimensions.ts'
-import { found, invalidRules, type PolicyRule, type RulesProblem } from './document.ts'
+import {
+  allPolicies,
+  type CompiledPolicy,
+  type CompiledRules,
+  type Condition,
+  type Dimension,
+  Dimensions,
+} from './dimensions.ts'
+import { invalidRules, type PolicyRule, problemsOf, type Report, type RulesProblem } from './document.ts'
 import { attributeIn, compileKey } from './keys.ts'
 import { type CompiledOverride, LimitReader, readOverrides, untilOf } from './limits.ts'
-import { hasMoreValues, isObject, join, type Report, type Shape, where } from './shape.ts'
-import { documentOf, otherwiseShape, policyShape } from './shapes.ts'
+import { anything, hasMoreValues, isObject, join, type Shape } from './shape.ts'
+import { documentOf, MOST_POLICIES, otherwiseShape, policyShape } from './shapes.ts'
 
 /** The most values of a document. If an object is in several places, it counts at each of them. */
 const MOST_VALUES = 1_000_000
@@ -13,13 +20,10 @@ const MOST_VALUES = 1_000_000
 /** A policy of a document with checked parts. */
 type ReadPolicy = Pick<CompiledPolicy, 'rule' | 'key' | 'limits' | 'overrides'>
 
-interface ReadPolicies {
-  readonly policies: readonly ReadPolicy[]
-  readonly otherwise?: ReadPolicy | undefined
-}
-
 /** The policies and the mistakes of a document. The policies are complete only if there are no mistakes. */
-interface ReadDocument extends ReadPolicies {
+interface ReadDocument {
+  readonly policies: readonly ReadPolicy[]
+  readonly otherwise: ReadPolicy | undefined
   readonly problems: readonly RulesProblem[]
   readonly limits: LimitReader
 }
@@ -29,7 +33,6 @@ export interface ReadOptions {
   readonly ipv6Subnet?: number | undefined
 }
 
-const anything = where({}, '', () => true)
 const shell = documentOf(anything, anything)
 
 /** The name under which unmatched requests count. */
@@ -41,38 +44,24 @@ const OTHERWISE = 'otherwise'
  */
 function readDocument(value: unknown, { ipv6Subnet = 56 }: ReadOptions, before?: LimitReader): ReadDocument {
   const limits = new LimitReader(before)
-  const { problems, result = NO_POLICIES } = found((add) =>
-    readPolicies(value, ipv6Subnet, limits, (path, message) => add({ path, message })),
-  )
-  return { ...result, problems, limits }
-}
-
-const NO_POLICIES: ReadPolicies = { policies: [] }
-
-function readPolicies(value: unknown, ipv6Subnet: number, limits: LimitReader, report: Report): ReadPolicies {
-  if (hasMoreValues(value, MOST_VALUES)) {
-    report('', `expected at most ${MOST_VALUES} values, got more`)
-    return NO_POLICIES
-  }
-  let isList = true
-  shell.check(value, '', (path, message) => {
-    if (path === 'policies') isList = false
-    report(path, message)
-  })
-  const { policies: given, otherwise } = isObject(value) ? ownOptions(value) : {}
-  const read = (each: unknown, path: string, shape: Shape, name?: string): ReadPolicy | undefined =>
-    readPolicy(each, path, shape, name, ipv6Subnet, limits, report)
-  const rest = otherwise === undefined ? undefined : read(otherwise, OTHERWISE, otherwiseShape, OTHERWISE)
-  if (!isList || !Array.isArray(given)) return NO_POLICIES
-  const names = new Map<string, string>(rest === undefined ? [] : [[OTHERWISE, OTHERWISE]])
   const policies: ReadPolicy[] = []
-  for (const [i, each] of (given as unknown[]).entries()) {
-    const path = `policies[${i}]`
-    checkName(each, path, names, report)
-    const policy = read(each, path, policyShape)
-    if (policy !== undefined) policies.push(policy)
-  }
-  return { policies, otherwise: rest }
+  let otherwise: ReadPolicy | undefined
+  const problems = problemsOf((report) => {
+    if (hasMoreValues(value, MOST_VALUES)) return report('', `expected at most ${MOST_VALUES} values, got more`)
+    shell.check(value, '', report)
+    const { policies: given, otherwise: rest } = isObject(value) ? ownOptions(value) : {}
+    const read = policyReader(ipv6Subnet, limits, report)
+    if (rest !== undefined) otherwise = read(rest, OTHERWISE, otherwiseShape, OTHERWISE)
+    const names = new Map<string, string>(otherwise === undefined ? [] : [[OTHERWISE, OTHERWISE]])
+    const all: readonly unknown[] = Array.isArray(given) && given.length <= MOST_POLICIES ? given : []
+    for (const [i, each] of all.entries()) {
+      const path = `policies[${i}]`
+      checkName(each, path, names, report)
+      const policy = read(each, path, policyShape)
+      if (policy !== undefined) policies.push(policy)
+    }
+  })
+  return { policies, otherwise, problems, limits }
 }
 
 function checkName(policy: unknown, path: string, names: Map<string, string>, report: Report): void {
@@ -83,31 +72,27 @@ function checkName(policy: unknown, path: string, names: Map<string, string>, re
   else report(`${path}.name`, `expected another name, because ${first} has ${shown(name)}`)
 }
 
-/** @param name the name of a policy whose value has no name */
-function readPolicy(
-  value: unknown,
-  path: string,
-  shape: Shape,
-  name: string | undefined,
-  ipv6Subnet: number,
-  limits: LimitReader,
-  report: Report,
-): ReadPolicy | undefined {
-  let isWrong = false
-  const note: Report = (at, message) => {
-    isWrong = true
-    report(at, message)
+type ReadOne = (value: unknown, path: string, shape: Shape, name?: string) => ReadPolicy | undefined
+
+/** Returns a function that reads a policy. Its `name` is for a policy whose value has no name. */
+function policyReader(ipv6Subnet: number, limits: LimitReader, report: Report): ReadOne {
+  return function readPolicy(value, path, shape, name) {
+    let isWrong = false
+    const note: Report = (at, message) => {
+      isWrong = true
+      report(at, message)
+    }
+    shape.check(value, path, note)
+    if (isWrong) return undefined
+    const rule = frozenCopy(name === undefined ? value : named(name, value)) as PolicyRule
+    if (rule.key === undefined || rule.limits === undefined)
+      return { rule, key: undefined, limits: [], overrides: new Map() }
+    const key = compileKey(rule.key, ipv6Subnet)
+    const made = limits.ofPolicy(rule, rule.limits, join(path, 'limits'), note)
+    if (made === undefined) return undefined
+    const overrides = readOverrides(rule, key, made, limits, path, note)
+    return isWrong ? undefined : { rule, key, limits: made, overrides }
   }
-  shape.check(value, path, note)
-  if (isWrong) return undefined
-  const rule = frozenCopy(name === undefined ? value : named(name, value)) as PolicyRule
-  if (rule.key === undefined || rule.limits === undefined)
-    return { rule, key: undefined, limits: [], overrides: new Map() }
-  const key = compileKey(rule.key, ipv6Subnet)
-  const made = limits.ofPolicy(rule, rule.limits, join(path, 'limits'), note)
-  if (made === undefined) return undefined
-  const overrides = readOverrides(rule, key, made, limits, path, note)
-  return isWrong ? undefined : { rule, key, limits: made, overrides }
 }
 
 function named(name: string, value: unknown): object {
@@ -144,7 +129,7 @@ function index({ policies: read, otherwise: rest, limits }: ReadDocument): Compi
   const dimensions = new Dimensions()
   const policies = read.map((policy, i) => compilePolicy(policy, i, dimensions))
   const otherwise = rest && compilePolicy(rest, Infinity, dimensions)
-  const all = otherwise === undefined ? policies : [...policies, otherwise]
+  const all = allPolicies({ policies, otherwise })
   const always: CompiledPolicy[] = []
   const indexed = new Set<Dimension>()
   for (const policy of policies) {

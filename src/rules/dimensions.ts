@@ -1,6 +1,7 @@
 import { addRoute, createRouter, findAllRoutes, type RouterContext } from 'rou3'
 import type { Limit } from '../engine/limit.ts'
 import { NetworkMap } from '../http/keys/networks.ts'
+import { madeOnce } from '../util/copies.ts'
 import type { AttributeValue, MatchRule, PolicyRule } from './document.ts'
 import type { Facts } from './facts.ts'
 import type { CompiledKey } from './keys.ts'
@@ -73,7 +74,7 @@ export interface CompiledRules {
 }
 
 /** Returns the policies of a document, with `otherwise` as the last one. */
-export function allPolicies({ policies, otherwise }: CompiledRules): CompiledPolicy[] {
+export function allPolicies({ policies, otherwise }: Pick<CompiledRules, 'policies' | 'otherwise'>): CompiledPolicy[] {
   return otherwise === undefined ? [...policies] : [...policies, otherwise]
 }
 
@@ -96,9 +97,7 @@ class ValueDimension implements Dimension {
   /** Returns the cell of a value, or of any value. */
   of(value: string | true): Cell {
     if (value === true) return (this.#present ??= new Cell())
-    const found = this.#found.get(value) ?? ([new Cell()] as const)
-    this.#found.set(value, found)
-    return found[0]
+    return madeOnce(this.#found, value, () => [new Cell()] as const)[0]
   }
 
   find(facts: Facts): readonly Cell[] {
@@ -144,13 +143,14 @@ class PathDimension implements Dimension {
 
   of(pattern: string): Cell {
     const canonical = canonicalPattern(pattern)
-    const known = this.#cells.get(canonical)
-    if (known !== undefined) return known
+    return madeOnce(this.#cells, canonical, () => this.#add(canonical))
+  }
+
+  #add(canonical: string): Cell {
     const cell = new Cell()
-    this.#cells.set(canonical, cell)
     const length = lengthOf(canonical)
-    const segments = Math.max(this.#size.segments, length)
-    this.#size = { segments, characters: Math.max(this.#size.characters, canonical.length) }
+    const { segments, characters } = this.#size
+    this.#size = { segments: Math.max(segments, length), characters: Math.max(characters, canonical.length) }
     addRoute(this.#router, '', canonical, { cell, length: canonical.endsWith('**') ? undefined : length })
     return cell
   }
@@ -180,9 +180,7 @@ class PathDimension implements Dimension {
 
   #remembered(facts: Facts, reading: string): readonly Cell[] {
     const known = facts.once(this.#cells, () => new Map<string, readonly Cell[]>())
-    const found = known.get(reading) ?? this.#found(reading)
-    known.set(reading, found)
-    return found
+    return madeOnce(known, reading, () => this.#found(reading))
   }
 
   /** Returns the cells of all spellings of a reading. */
@@ -239,9 +237,7 @@ export class Dimensions {
   }
 
   #valuesOf(part: string, read: (facts: Facts) => string | undefined): ValueDimension {
-    const dimension = this.#values.get(part) ?? new ValueDimension(part, read)
-    this.#values.set(part, dimension)
-    return dimension
+    return madeOnce(this.#values, part, () => new ValueDimension(part, read))
   }
 }
 

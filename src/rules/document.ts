@@ -176,29 +176,23 @@ const LONGEST = 500
 /** Thrown when there are enough mistakes, so that a check of a large document ends. */
 class EnoughProblems extends Error {}
 
-/**
- * Runs a check that adds the mistakes of a document, and ends it after a hundred mistakes. In this case, one more entry says that there are more, and there is
- * no `result`.
- */
-export function found<Result>(check: (add: (problem: RulesProblem) => void) => Result): {
-  readonly problems: readonly RulesProblem[]
-  readonly result?: Result
-} {
+/** Receives a mistake: its path, a message with the expected and the given value, and its place in the text, if it is known. */
+export type Report = (path: string, message: string, place?: Pick<RulesProblem, 'line' | 'column'>) => void
+
+/** Returns the mistakes that a check reports. Ends the check after a hundred mistakes. In this case, one more entry says that there are more. */
+export function problemsOf(check: (report: Report) => void): readonly RulesProblem[] {
   const problems: RulesProblem[] = []
-  function add(problem: RulesProblem): void {
-    if (problems.length >= MOST) {
-      problems.push({ path: '', message: `and more: the first ${MOST} mistakes are listed` })
-      throw new EnoughProblems()
-    }
-    const { message } = problem
-    problems.push(message.length > LONGEST ? { ...problem, message: `${message.slice(0, LONGEST)}…` } : problem)
-  }
   try {
-    return { result: check(add), problems }
+    check((path, message, place) => {
+      if (problems.length >= MOST) throw new EnoughProblems()
+      const text = message.length > LONGEST ? `${message.slice(0, LONGEST)}…` : message
+      problems.push({ path, message: text, ...place })
+    })
   } catch (error) {
-    if (error instanceof EnoughProblems) return { problems }
-    throw error
+    if (!(error instanceof EnoughProblems)) throw error
+    problems.push({ path: '', message: `and more: the first ${MOST} mistakes are listed` })
   }
+  return problems
 }
 
 /** The content of a text: a value that is not checked yet, or the problems of the text. */
@@ -212,7 +206,7 @@ export type ParsedText =
 
 /** Returns a problem of the text as a whole. */
 export function problem(message: string): ParsedText {
-  return found((add) => add({ path: '', message }))
+  return { problems: problemsOf((report) => report('', message)) }
 }
 
 /** A part of a path: the name of a value in an object, or the place of one in a list. */

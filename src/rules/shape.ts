@@ -1,11 +1,9 @@
 import { shown } from '../util/errors.ts'
 import { nearest } from '../util/validate.ts'
+import type { Report } from './document.ts'
 
 /** A part of a JSON Schema. */
 export type JsonSchema = { readonly [keyword: string]: unknown }
-
-/** Receives a mistake: its path, and a message with the expected and the given value. */
-export type Report = (path: string, message: string) => void
 
 /** The shape of a value. The check and the JSON Schema come from one description, so that they cannot differ. */
 export interface Shape {
@@ -36,6 +34,8 @@ export function where(schema: JsonSchema, expected: string, holds: (value: unkno
     },
   }
 }
+
+export const anything: Shape = where({}, '', () => true)
 
 export function text(pattern: RegExp, expected: string, more: JsonSchema = {}): Shape {
   const holds = (value: unknown): boolean => typeof value === 'string' && pattern.test(value)

@@ -4,6 +4,7 @@ import { madeOnce } from '../util/copies.ts'
 import { shown } from '../util/errors.ts'
 import { parseDuration } from '../util/duration.ts'
 import {
+  anything,
   dictionary,
   either,
   type Field,
@@ -17,7 +18,6 @@ import {
   oneOf,
   oneOrMany,
   optional,
-  type Report,
   required,
   requireFields,
   type Shape,
@@ -25,6 +25,7 @@ import {
   where,
   whole,
 } from './shape.ts'
+import type { Report } from './document.ts'
 import { isNetwork } from '../http/keys/networks.ts'
 import { isPathPattern, PATH_PATTERN } from './paths.ts'
 
@@ -114,7 +115,7 @@ function fieldOf({ kind, least = 1, choices = [], pattern = /^/, meaning, fallba
 }
 
 /** An option that is checked when the limit is made. */
-const ANY: Field = optional(where({}, '', () => true))
+const ANY: Field = optional(anything)
 
 export const DEFAULT_ALGORITHM = 'gcra'
 
@@ -204,7 +205,7 @@ export function pathOfError(message: string, path: string, given: Readonly<Recor
 }
 
 /** The most policies of a document, overrides of a policy, values of a list, and so on. */
-const MOST_POLICIES = 10_000
+export const MOST_POLICIES = 10_000
 const MOST_OVERRIDES = 100_000
 const MOST_VALUES = 10_000
 const MOST_LIMITS = 16

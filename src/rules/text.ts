@@ -2,7 +2,6 @@ import { shown } from '../util/errors.ts'
 import { compileRules, type ReadOptions } from './compile.ts'
 import type { CompiledRules } from './dimensions.ts'
 import {
-  found,
   inFile,
   invalidRules,
   mistakesIn,
@@ -10,6 +9,7 @@ import {
   partsOf,
   type PathPart,
   problem,
+  problemsOf,
   type RulesProblem,
 } from './document.ts'
 
@@ -102,8 +102,8 @@ function parseJson(text: string): ParsedText {
     return problem(`expected JSON. ${(error as Error).message}`)
   }
   // JSON.parse takes the last of several values with one name, so that the others would be lost.
-  const { problems } = found((add) =>
-    readJson(text, { children: new Map() }, (name, line) => add({ path: '', message: `second ${shown(name)}`, line })),
+  const problems = problemsOf((report) =>
+    readJson(text, { children: new Map() }, (name, line) => report('', `second ${shown(name)}`, { line })),
   )
   return problems.length > 0 ? { problems } : { value, located: (mistakes) => locatedInJson(text, mistakes) }
 }

@@ -2,7 +2,7 @@ import type { Alias, CST, Document, LineCounter, Node, YAMLMap } from 'yaml'
 import type * as Yaml from 'yaml'
 import { builtin } from '../util/builtin.ts'
 import { shown, SluiceError } from '../util/errors.ts'
-import { found, type ParsedText, partsOf, type PathPart, problem } from './document.ts'
+import { type ParsedText, partsOf, type PathPart, problem, problemsOf } from './document.ts'
 import { hasMoreValues } from './shape.ts'
 
 /** The deepest nesting. Documents of rules need less than twenty levels. */
@@ -43,13 +43,13 @@ export async function parseYaml(text: string): Promise<ParsedText> {
   const [document, another] = composed(library, tokens, text.length)
   const parts = partsIn(library, document)
   const mistakes = [...syntaxErrors(document, another), ...parts.mistakes].toSorted((one, other) => one.at - other.at)
-  if (mistakes.length > 0)
-    return found((add) => {
-      for (const { at, message } of mistakes) {
-        const { line, col } = lines.linePos(Math.max(0, at))
-        add({ path: '', message, line, column: col })
-      }
-    })
+  const problems = problemsOf((report) => {
+    for (const { at, message } of mistakes) {
+      const { line, col } = lines.linePos(Math.max(0, at))
+      report('', message, { line, column: col })
+    }
+  })
+  if (problems.length > 0) return { problems }
   // Aliases become references to one object, so that nothing grows here.
   const value: unknown = document.toJS({ maxAliasCount: -1 })
   if (hasMoreValues(value, MOST_VALUES)) return problem(`expected at most ${MOST_VALUES} values, got more`)
@@ -135,16 +135,10 @@ function partsIn(
   const mistakes: Mistake[] = []
   const anchors = new Map<string, Node>()
   const targets = new Map<Alias, Node>()
-  const note = (node: Node): void => {
-    const { anchor } = node as { anchor?: string }
-    if (anchor !== undefined) anchors.set(anchor, node)
-  }
   library.visit(document, {
-    Scalar: (_, node) => note(node),
-    Seq: (_, node) => note(node),
-    Map(_, node) {
-      note(node)
-      for (const mistake of mistakesInNames(library, node)) mistakes.push(mistake)
+    Value(_, node) {
+      if (node.anchor !== undefined) anchors.set(node.anchor, node)
+      if (library.isMap(node)) mistakes.push(...mistakesInNames(library, node))
     },
     Alias(_, node) {
       const target = anchors.get(node.source)
