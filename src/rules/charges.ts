@@ -14,6 +14,7 @@ import {
 } from '../stores/store.ts'
 import { type LeaseOptions, leaseSettings, NOT_LEASED } from '../stores/lease-settings.ts'
 import type { LeaseRule } from './document.ts'
+import { madeOnce } from '../util/copies.ts'
 import { chain, type MaybePromise } from '../util/maybe-promise.ts'
 import { refuse, refusePromises } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
@@ -180,21 +181,21 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
 
   #leaseOf({ rule }: CompiledPolicy, given: boolean | LeaseRule): LeaseSettings {
     if (given === false) return NOT_LEASED
-    const known = this.#leases.get(rule)
-    if (known !== undefined) return known
+    return madeOnce(this.#leases, rule, () => this.#ownLease(rule.name, given))
+  }
+
+  #ownLease(policy: string, given: true | LeaseRule): LeaseSettings {
     const { sync, recall } = this.store
     if (!sync && recall === undefined)
       this.#warnOnce(
-        `lease of ${rule.name}`,
+        `lease of ${policy}`,
         'SLUICE_NOT_LEASED',
         () =>
-          `Policy "${rule.name}" has \`lease\`, and the store of its limiter cannot lease: it is guarded or cached already, or has no \`wrappers\`. Each request asks the ` +
+          `Policy "${policy}" has \`lease\`, and the store of its limiter cannot lease: it is guarded or cached already, or has no \`wrappers\`. Each request asks the ` +
           'store. Pass guard(denyCache(lease(store))) as the store.',
       )
     const own = leaseSettings('lease', given as boolean | LeaseOptions)!
-    const settings = given === true ? (this.place.lease ?? own) : own
-    this.#leases.set(rule, settings)
-    return settings
+    return given === true ? (this.place.lease ?? own) : own
   }
 
   #limiterOf({ rule }: CompiledPolicy): string {

@@ -1,5 +1,6 @@
 import type { InputReader, RulesInput } from '../limiter/rule-source.ts'
 import { clientAddress } from '../http/keys/address.ts'
+import { madeOnce } from '../util/copies.ts'
 import { pathReadings } from './paths.ts'
 
 /** The attributes of an input, which the application returns. */
@@ -42,11 +43,7 @@ export class Facts<Input = unknown> {
 
   /** Returns the result of the first call of `find` for an object, such as the cells of a dimension. */
   once<Found>(object: object, find: () => Found): Found {
-    const known = this.#found.get(object) as Found | undefined
-    if (known !== undefined) return known
-    const found = find()
-    this.#found.set(object, found)
-    return found
+    return madeOnce(this.#found as Map<object, Found>, object, find)
   }
 
   header(name: string): string | undefined {

@@ -1,11 +1,12 @@
 import { countsSlots } from '../engine/limit.ts'
 import { combine, type Decision } from '../limiter/decision.ts'
 import { perform } from '../stores/store.ts'
+import { madeOnce } from '../util/copies.ts'
 import { chain, isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { knownOptions, refuse } from '../util/validate.ts'
 import { observer } from '../util/warn.ts'
 import { AttributeWatch, RulesCharges, type RulesInForce } from './charges.ts'
-import type { CompiledRules } from './dimensions.ts'
+import { allPolicies, type CompiledRules } from './dimensions.ts'
 
 /** Options of `rules.shadow`. */
 export interface ShadowOptions<Input> {
@@ -90,11 +91,9 @@ export class ShadowRules<Input> {
 
   /** The results of the document since the call of `rules.shadow`. */
   get report(): ShadowReport {
-    const { policies, otherwise } = this.#compiled
-    const all = otherwise === undefined ? policies : [...policies, otherwise]
     return {
       ...this.#counts,
-      limits: all.flatMap(({ rule, limits }) =>
+      limits: allPolicies(this.#compiled).flatMap(({ rule, limits }) =>
         limits
           .filter((limit) => !countsSlots(limit))
           .map(({ name }) => ({
@@ -135,16 +134,10 @@ export class ShadowRules<Input> {
   }
 
   #chargesBeside(charges: RulesCharges<Input>): RulesCharges<Input> {
-    const known = this.#charges.get(charges)
-    if (known !== undefined) return known
-    const made = new RulesCharges(this.#rules, {
-      ...charges.place,
-      name: SHADOW + charges.name,
-      home: {},
-      onDecision: undefined,
+    return madeOnce(this.#charges, charges, () => {
+      const place = { ...charges.place, name: SHADOW + charges.name, home: {}, onDecision: undefined }
+      return new RulesCharges(this.#rules, place)
     })
-    this.#charges.set(charges, made)
-    return made
   }
 
   #count(source: RulesCharges<Input>, input: Input, decision: Decision, enforced: Decision): void {
