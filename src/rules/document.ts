@@ -1,3 +1,5 @@
+import type { BlockOptions, CommonOptions } from '../engine/limit.ts'
+import type { LeaseOptions } from '../stores/lease-settings.ts'
 import type { Degraded } from '../stores/store.ts'
 import { SluiceError } from '../util/errors.ts'
 
@@ -54,13 +56,9 @@ export interface PolicyRule {
 }
 
 /** How a policy is leased: see `lease`. */
-export interface LeaseRule {
+export interface LeaseRule extends Omit<LeaseOptions, 'for'> {
   /** How long a lease lasts: milliseconds or a text such as `500ms`, at most `1h`. Default `250ms`. */
   readonly for?: number | string
-  /** The largest part of the remaining quota that a process leases: above 0, at most 1. Default 0.1. */
-  readonly share?: number
-  /** How many decisions within `for` a key must have before it is leased. Default 4. */
-  readonly from?: number
 }
 
 /** The conditions of a policy. All given conditions must hold. */
@@ -84,7 +82,7 @@ export type AttributeValue = string | number | boolean
  * A limit in a document: the options of `limit()`, with `gcra` as the default algorithm. The default name is the policy's name
  * for the first limit, and `NAME-2`, `NAME-3` for the others, so that usage survives a change of the numbers.
  */
-export interface LimitRule {
+export interface LimitRule extends Omit<CommonOptions, 'name' | 'block'> {
   /** Default `gcra`. */
   readonly algorithm?: string
   /** Units per window. */
@@ -93,30 +91,16 @@ export interface LimitRule {
   readonly window?: number | string
   /** Identifies the state of the limit. Default: the policy's name, as above. */
   readonly name?: string
-  /** True to charge denied requests, too. Default false. */
-  readonly strict?: boolean
   /** Locks a key out after a denial: milliseconds, a text such as `15m`, or a block that grows. Default: no lock-out. */
   readonly block?: number | string | BlockRule
-  /** True to evaluate and report, but never deny a request. Default false. */
-  readonly shadow?: boolean
-  /** True to count a cost above the capacity as the capacity. Default false. */
-  readonly capCost?: boolean
-  /** True to decide each request in the store, even if the policy is leased. Default false. */
-  readonly exact?: boolean
-  /** Parts of the capacity at which an event is published, such as `[0.8, 1]`. Default: none. */
-  readonly notifyAt?: readonly number[]
   /** The algorithm's own options: `burst`, `capacity`, … */
   readonly [option: string]: unknown
 }
 
 /** Lock-outs that begin after several denials, or grow with each. Durations are milliseconds, or texts such as `1m`. */
-export interface BlockRule {
-  /** Denials before each lock-out. Default 1. */
-  readonly after?: number
+export interface BlockRule extends Omit<BlockOptions, 'for' | 'upTo'> {
   /** The first lock-out. */
   readonly for: number | string
-  /** How many times longer each further lock-out is, from 1 to 1000. Default 1. */
-  readonly factor?: number
   /** The longest lock-out. Default: a day, or `for` with factor 1. */
   readonly upTo?: number | string
 }

@@ -27,16 +27,9 @@ export type {
 } from './document.ts'
 export { type FileOptions, rulesFromFile } from './file.ts'
 export type { UnmatchedEvent } from '../limiter/decision.ts'
-export { type Documents, rulesFrom } from './start.ts'
-export {
-  createRules,
-  type ReplaceOptions,
-  type Rules,
-  type RulesEvent,
-  type RulesEvents,
-  type RulesOptions,
-} from './rules.ts'
+export { type Documents, rulesFrom, type SourceOptions } from './start.ts'
+export { createRules } from './rules.ts'
+export type { ReplaceOptions, Rules, RulesEvent, RulesEvents, RulesOptions } from './rules.ts'
 export { rulesSchema } from './shapes.ts'
 export type { JsonSchema } from './shape.ts'
 export type { ShadowDenial, ShadowLimit, ShadowOptions, ShadowReport, ShadowRules } from './shadow.ts'
-export type { SourceOptions } from './start.ts'
