@@ -70,8 +70,13 @@ export function startRules<Input>(options: SourceOptions<Input>, connect: Connec
     /** Reports why the rules began with the fallback, once. */
     let reportBegin = (): void => undefined
 
-    /** Begins with the fallback, or fails without one. `report` is called later, so that a listener can be added before, and before the next document. */
-    function beginWithout(failure: SluiceError, report: (rules: Rules<Input>) => void): void {
+    /**
+     * Reports why there is no document. At the start, begins with the fallback, or fails without one. The report comes later then, so that a listener can be
+     * added before, and before the next document.
+     */
+    function withoutDocument(failure: SluiceError, report: (rules: Rules<Input>) => void): void {
+      if (isOver) return
+      if (rules !== undefined) return report(rules)
       if (fallback === undefined) return void fail(failure)
       const begun = begin(fallback, 0)
       reportBegin = () => {
@@ -110,17 +115,12 @@ export function startRules<Input>(options: SourceOptions<Input>, connect: Connec
         return []
       },
       invalid(problems) {
-        if (isOver) return
-        if (rules !== undefined) return Rules.refuse(rules, problems)
-        beginWithout(invalidRules(problems), (begun) => Rules.refuse(begun, problems))
+        withoutDocument(invalidRules(problems), (begun) => Rules.refuse(begun, problems))
       },
       unreachable(error, loss = 'unreachable') {
-        if (isOver) return
-        if (rules !== undefined) return Rules.lose(rules, error, loss)
         const message = `The rules could not be read. ${textOf(error)}`
-        beginWithout(new SluiceError('RULES_UNREACHABLE', message, { cause: error }), (begun) =>
-          Rules.lose(begun, error, loss),
-        )
+        const failure = new SluiceError('RULES_UNREACHABLE', message, { cause: error })
+        withoutDocument(failure, (begun) => Rules.lose(begun, error, loss))
       },
     }
 

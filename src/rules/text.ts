@@ -1,3 +1,4 @@
+import { madeOnce } from '../util/copies.ts'
 import { shown } from '../util/errors.ts'
 import { compileRules, type ReadOptions } from './compile.ts'
 import type { CompiledRules } from './dimensions.ts'
@@ -103,27 +104,23 @@ function parseJson(text: string): ParsedText {
   }
   // JSON.parse takes the last of several values with one name, so that the others would be lost.
   const problems = problemsOf((report) =>
-    readJson(text, { children: new Map() }, (name, line) => report('', `second ${shown(name)}`, { line })),
+    readJson(text, new PathTree(), (name, line) => report('', `second ${shown(name)}`, { line })),
   )
   return problems.length > 0 ? { problems } : { value, located: (mistakes) => locatedInJson(text, mistakes) }
 }
 
 /** The paths of mistakes as a tree, and the lines of the values that were found. */
-interface PathTree {
-  line?: number
-  readonly children: Map<PathPart, PathTree>
+class PathTree {
+  line: number | undefined
+  readonly children = new Map<PathPart, PathTree>()
 }
 
 function locatedInJson(text: string, problems: readonly RulesProblem[]): readonly RulesProblem[] {
-  const root: PathTree = { line: 1, children: new Map() }
+  const root = new PathTree()
+  root.line = 1
   const ways = problems.map(({ path }) => {
     const way = [root]
-    for (const part of partsOf(path)) {
-      const { children } = way.at(-1)!
-      const next = children.get(part) ?? { children: new Map<PathPart, PathTree>() }
-      children.set(part, next)
-      way.push(next)
-    }
+    for (const part of partsOf(path)) way.push(madeOnce(way.at(-1)!.children, part, () => new PathTree()))
     return way
   })
   readJson(text, root)

@@ -50,15 +50,11 @@ local function read(identity, most)
   return { 'document', held[1], held[2], redis.call('HGET', key, 'json') }
 end
 
-local function pull()
-  return redis.call('HMGET', key, 'version', unpack(parts))
-end
-
--- Returns the current document and the kept ones, the newest first: the version of each, and its parts.
-local function history()
+-- Returns the current document and at most `earlier` kept ones ('' for all), the newest first: the version of each, and its parts.
+local function history(earlier)
   local current = redis.call('HGET', key, 'version')
   local all = {}
-  for back = 0, current and most_kept or -1 do
+  for back = 0, current and (tonumber(earlier) or most_kept) or -1 do
     local version = string.format('%.0f', current - back)
     local values = redis.call('HMGET', key, unpack(back == 0 and parts or fields_of(version)))
     if values[#parts] then
@@ -69,5 +65,5 @@ local function history()
   return all
 end
 
-local actions = { push = push, read = read, pull = pull, history = history }
+local actions = { push = push, read = read, history = history }
 return actions[ARGV[1]](unpack(ARGV, 2))

@@ -96,14 +96,9 @@ export class RedisDocument {
     return { version: Number(version), identity: found!, json }
   }
 
-  async pull(): Promise<PulledRules | undefined> {
-    const [version, ...parts] = await this.#run('pull')
-    return version === undefined ? undefined : pulledOf(version, parts)
-  }
-
-  /** Returns the current document and the earlier ones that are kept, the newest first. */
-  async history(): Promise<readonly PulledRules[]> {
-    const reply = await this.#run('history')
+  /** Returns the current document and at most `earlier` of those before it, the newest first. Default: all that are kept. */
+  async history(earlier?: number): Promise<readonly PulledRules[]> {
+    const reply = await this.#run('history', textOf(earlier))
     const count = reply.length / (1 + PARTS)
     return Array.from({ length: count }, (_, i) => {
       const at = i * (1 + PARTS)
@@ -111,9 +106,7 @@ export class RedisDocument {
     })
   }
 
-  async #run(
-    ...args: readonly [action: 'push' | 'read' | 'pull' | 'history', ...string[]]
-  ): Promise<(string | undefined)[]> {
+  async #run(...args: readonly [action: 'push' | 'read' | 'history', ...string[]]): Promise<(string | undefined)[]> {
     const reply = await this.#client.evalsha(sha, [this.#key], args).catch((error: unknown) => {
       if (!isScriptMissing(error)) throw error
       return this.#client.eval(script, [this.#key], args)
@@ -135,8 +128,8 @@ function pushOf(version: string, writer: string, pushedAt: string, restores = ''
   return restores === '' ? push : { ...push, restores: Number(restores) }
 }
 
-function textOf(version: number | undefined): string {
-  return version === undefined ? '' : String(version)
+function textOf(given: number | undefined): string {
+  return given === undefined ? '' : String(given)
 }
 
 /** Options of `pushRules`. */
@@ -197,7 +190,8 @@ export async function pushChecked(
  * @example (await pullRules(new Redis()))?.text
  */
 export async function pullRules(client: RedisClient, options: RedisPlace = {}): Promise<PulledRules | undefined> {
-  return answered(new RedisDocument(client, knownOptions('pullRules', options, PLACE)).pull())
+  const [current] = await answered(new RedisDocument(client, knownOptions('pullRules', options, PLACE)).history(0))
+  return current
 }
 
 /**
