@@ -129,12 +129,12 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
         refuse('attributes', 'an object with the attributes of the request, such as { tenant }', known)
       refusePromises('attributes', known)
       this.#rules.watch.see(rules.attributes, known)
-      const facts = new Facts<Input>(this.place.reader, input, known)
+      const facts = new Facts(this.place.reader, input, known)
       const now = rules.usesTime ? this.store.clock.now() : 0
-      const policies = applyingPolicies(rules, facts as Facts, now)
+      const policies = applyingPolicies(rules, facts, now)
       if (unmatchedRequests.hasSubscribers && Object(input) === input && isUnmatched(policies))
         this.#unmatched.add(input as object)
-      return use(facts as Facts, policies, now)
+      return use(facts, policies, now)
     })
   }
 

@@ -9,15 +9,15 @@ export type Attributes = Readonly<Record<string, unknown>>
 export const NO_ATTRIBUTES: Attributes = Object.freeze({})
 
 /** The data of one input that rules use. Each part is read once, when it is needed. */
-export class Facts<Input = unknown> {
-  readonly #reader: InputReader<Input>
-  readonly #input: Input
+export class Facts {
+  readonly #reader: InputReader<unknown>
+  readonly #input: unknown
   readonly #attributes: Attributes
   #paths: readonly (readonly string[])[] | undefined
   #address: string | undefined
   readonly #found = new Map<object, unknown>()
 
-  constructor(reader: InputReader<Input>, input: Input, attributes: Attributes) {
+  constructor(reader: InputReader<unknown>, input: unknown, attributes: Attributes) {
     this.#reader = reader
     this.#input = input
     this.#attributes = attributes
@@ -75,4 +75,9 @@ export const plainReader: InputReader<RulesInput> = {
   },
   attributes: (input) => input.attributes ?? {},
   rest: () => [],
+}
+
+/** Returns the facts of a plain object. */
+export function plainFacts(input: RulesInput): Facts {
+  return new Facts(plainReader, input, input.attributes ?? NO_ATTRIBUTES)
 }

@@ -1,6 +1,6 @@
 import type { Cell, CompiledPolicy, CompiledRules, Condition, Dimension } from './dimensions.ts'
-import { Facts, plainReader } from './facts.ts'
-import type { InputReader, RulesInput } from '../limiter/rule-source.ts'
+import { type Facts, plainFacts } from './facts.ts'
+import type { RulesInput } from '../limiter/rule-source.ts'
 import type { Limit } from '../engine/limit.ts'
 import type { OverrideRule, PolicyRule } from './document.ts'
 
@@ -135,7 +135,7 @@ export interface ConditionExplanation {
 
 /** Explains which policies apply to a request, and why the others do not. `now` is in epoch milliseconds. */
 export function explainRules(rules: CompiledRules, input: RulesInput, now: number): Explanation {
-  const facts = new Facts(plainReader as InputReader<unknown>, input, input.attributes ?? {})
+  const facts = plainFacts(input)
   const explained = rules.policies.map((policy) => explainPolicy(policy, facts, now))
   const isMatched = explained.some(({ applies }, i) => applies && rules.policies[i]!.isEnforced)
   const rest = rules.otherwise && { ...explainPolicy(rules.otherwise, facts, now), applies: !isMatched }

@@ -3,24 +3,9 @@ import { describe, expect, it } from 'vitest'
 import type { RulesInput } from '../../src/limiter/rule-source.ts'
 import { compileRules } from '../../src/rules/compile.ts'
 import type { MatchRule, PolicyRule } from '../../src/rules/index.ts'
-import { applyingPolicies, explainRules, matchingPolicies } from '../../src/rules/match.ts'
-import { Facts, plainReader } from '../../src/rules/facts.ts'
-
-const limits = [{ quota: 1, window: '1m' }]
-
-function policy(name: string, match: MatchRule | undefined, more: Partial<PolicyRule> = {}): PolicyRule {
-  return { name, ...(match && { match }), key: 'everyone', limits, ...more }
-}
-
-/** Returns the names of the policies that match an input. */
-function matched(policies: readonly PolicyRule[], input: RulesInput, now = 0): string[] {
-  const facts = new Facts(plainReader, input, input.attributes ?? {}) as Facts
-  return matchingPolicies(compileRules({ policies }), facts, now).map(({ rule }) => rule.name)
-}
-
-function matches(match: MatchRule, input: RulesInput): boolean {
-  return matched([policy('p', match)], input).length > 0
-}
+import { applyingPolicies, explainRules } from '../../src/rules/match.ts'
+import { plainFacts } from '../../src/rules/facts.ts'
+import { matched, matches, policy } from './matching.ts'
 
 describe('a policy', () => {
   it('without conditions matches every request', () => {
@@ -30,7 +15,7 @@ describe('a policy', () => {
   it('that allows a request leaves no other policy to limit it', () => {
     const staff: PolicyRule = { name: 'staff', match: { ip: '192.0.2.1' }, allow: true }
     const rules = compileRules({ policies: [policy('all', undefined), staff] })
-    const applying = (ip: string) => applyingPolicies(rules, new Facts(plainReader, { ip }, {}) as Facts, 0)
+    const applying = (ip: string) => applyingPolicies(rules, plainFacts({ ip }), 0)
     expect(applying('192.0.2.1')).toEqual([])
     expect(applying('192.0.2.2').map(({ rule }) => rule.name)).toEqual(['all'])
   })
@@ -172,8 +157,9 @@ describe('the index', () => {
     expect(compiled.always).toEqual([])
     let most = 0
     for (const dimension of compiled.indexed) {
-      const input = { method: 'POST', path: '/service-0/x', ip: '10.0.3.9', headers: { 'x-api-key': 'key-2' } }
-      const facts = new Facts(plainReader, input, { tenant: 'tenant-1', region: 'r-4', plan: 'free' }) as Facts
+      const attributes = { tenant: 'tenant-1', region: 'r-4', plan: 'free' }
+      const headers = { 'x-api-key': 'key-2' }
+      const facts = plainFacts({ method: 'POST', path: '/service-0/x', ip: '10.0.3.9', headers, attributes })
       for (const cell of dimension.find(facts)) most = Math.max(most, cell.policies.length)
     }
     expect(most).toBe(1)

@@ -4,7 +4,8 @@ import { describe, expect, it } from 'vitest'
 import { canonicalPattern, isPathPattern, pathKey, pathReadings } from '../../src/rules/paths.ts'
 import { compileRules } from '../../src/rules/compile.ts'
 import { explainRules, keyUnder as keyOf, matchingPolicies } from '../../src/rules/match.ts'
-import { Facts, plainReader } from '../../src/rules/facts.ts'
+import { Facts, plainFacts, plainReader } from '../../src/rules/facts.ts'
+import { matches, policy } from './matching.ts'
 
 /** Returns the words of a text. */
 function wordsIn(text: string): string[] {
@@ -20,18 +21,11 @@ function pairsIn(table: string): [string, string][] {
     .flatMap(([first, ...others]) => others.map((each): [string, string] => [first!, each]))
 }
 
-/** Returns whether a request path is limited by a policy with a path. */
-function isLimited(pattern: string, path: string): boolean {
-  const policy = { name: 'p', match: { path: pattern }, key: 'everyone', limits: [{ quota: 1, window: '1m' }] }
-  const facts = new Facts(plainReader, { path }, {}) as Facts
-  return matchingPolicies(compileRules({ policies: [policy] }), facts, 0).length > 0
-}
-
 /** Returns the key of a request path under a policy that counts by path. */
 function keyUnder(pattern: string | undefined, path: string): string | undefined {
   const match = pattern === undefined ? {} : { path: pattern }
-  const policy = { name: 'p', match, key: 'path', limits: [{ quota: 1, window: '1m' }] }
-  return explainRules(compileRules({ policies: [policy] }), { path }, 0).policies[0]!.key
+  const policies = [policy('p', match, { key: 'path' })]
+  return explainRules(compileRules({ policies }), { path }, 0).policies[0]!.key
 }
 
 /** Returns whether a request path passes uncounted by a policy with `allow`. */
@@ -39,10 +33,10 @@ function isExempt(path: string): boolean {
   const rules = compileRules({
     policies: [
       { name: 'open', match: { path: ['/api/health', '/api/open/*'] }, allow: true },
-      { name: 'api', match: { path: '/api/*' }, key: 'everyone', limits: [{ quota: 1, window: '1m' }] },
+      policy('api', { path: '/api/*' }),
     ],
   })
-  const facts = new Facts(plainReader, { path }, {}) as Facts
+  const facts = plainFacts({ path })
   const isAllowed = matchingPolicies(rules, facts, 0).some(({ rule }) => rule.allow === true)
   expect(explainRules(rules, { path }, 0).allowedBy !== undefined).toBe(isAllowed)
   return isAllowed
@@ -103,7 +97,7 @@ describe('a path', () => {
     /%3B              /%3b
   `),
   )('of the policy %s matches %s', (pattern, path) => {
-    expect(isLimited(pattern, path)).toBe(true)
+    expect(matches({ path: pattern }, { path })).toBe(true)
   })
 
   it.each([
@@ -118,7 +112,7 @@ describe('a path', () => {
       /a               *
     `),
   ])('of the policy %s does not match %s', (pattern, path) => {
-    expect(isLimited(pattern, path)).toBe(false)
+    expect(matches({ path: pattern }, { path })).toBe(false)
   })
 
   it('has one spelling for most requests', () => {
@@ -144,12 +138,7 @@ const STARTS = ['', '/', '*', '//h/', 'http:///', '\\/']
 
 const timed = compileRules({
   policies: [
-    ...['/a/:b/*', '/*'].map((path, i) => ({
-      name: `${i}`,
-      match: { path },
-      key: 'path',
-      limits: [{ quota: 1, window: '1m' }],
-    })),
+    ...['/a/:b/*', '/*'].map((path) => policy(path, { path }, { key: 'path' })),
     { name: 'allow', match: { path: '/*' }, allow: true },
   ],
 })
@@ -159,7 +148,7 @@ function timeOf(path: string): number {
   const times = Array.from({ length: 3 }, () => {
     const started = process.cpuUsage()
     for (let i = 0; i < 2; i++) {
-      const facts = new Facts(plainReader, { path }, {}) as Facts
+      const facts = plainFacts({ path })
       for (const policy of matchingPolicies(timed, facts, 0)) keyOf(policy, facts)
     }
     const { user, system } = process.cpuUsage(started)
@@ -188,10 +177,10 @@ describe.each(TIMED.length > 0 ? ['the time that a path takes'] : [])('%s', () =
 })
 
 describe('a path that a middleware has rewritten', () => {
-  const matching = (match: string, allow: boolean): boolean => {
-    const limits = allow ? { allow } : { key: 'everyone', limits: [{ quota: 1, window: '1m' }] }
-    const rules = compileRules({ policies: [{ name: 'p', match: { path: match }, ...limits }] })
-    const facts = new Facts({ ...plainReader, path: () => ['/login', '/new/login'] }, {}, {}) as Facts
+  const matching = (path: string, allow: boolean): boolean => {
+    const rule = allow ? { name: 'p', match: { path }, allow } : policy('p', { path })
+    const rules = compileRules({ policies: [rule] })
+    const facts = new Facts({ ...plainReader, path: () => ['/login', '/new/login'] }, {}, {})
     return matchingPolicies(rules, facts, 0).length > 0
   }
 

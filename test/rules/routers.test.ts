@@ -16,27 +16,12 @@ import * as ofFastify from '../../adapters/fastify/index.ts'
 import * as ofHono from '../../adapters/hono/index.ts'
 import * as ofKoa from '../../adapters/koa/index.ts'
 import * as ofNode from '../../adapters/node/index.ts'
-import { compileRules } from '../../src/rules/compile.ts'
-import { Facts, plainReader } from '../../src/rules/facts.ts'
-import { matchingPolicies } from '../../src/rules/match.ts'
+import { matched, policy } from './matching.ts'
 
 /** The patterns of the routes, in the notation of documents. Each route answers with its index. */
 const PATTERNS = ['/', '/login', '/api/*', '/users/:id', '/users/:id/posts', '/:a/:b/:c/:d']
 
-const rules = compileRules({
-  policies: PATTERNS.map((path, i) => ({
-    name: `${i}`,
-    match: { path },
-    key: 'everyone',
-    limits: [{ quota: 1, window: '1m' }],
-  })),
-})
-
-/** Returns the patterns that limit a path. */
-function limiting(path: string): string[] {
-  const facts = new Facts(plainReader, { path }, {}) as Facts
-  return matchingPolicies(rules, facts, 0).map(({ rule }) => rule.match!.path as string)
-}
+const policies = PATTERNS.map((path) => policy(path, { path }))
 
 /** Returns the paths that a pattern means, exactly as they are written. */
 function pattern(path: string): RegExp {
@@ -118,7 +103,7 @@ describe.each(Object.entries(apps))('what a route of %s answers', (_name, listen
     await fc.assert(
       fc.asyncProperty(paths, async (path) => {
         const pattern = await answering(server, path)
-        if (pattern !== undefined) expect(limiting(path)).toContain(pattern)
+        if (pattern !== undefined) expect(matched(policies, { path })).toContain(pattern)
       }),
       { numRuns: Number(process.env['RUNS'] ?? 300) },
     )

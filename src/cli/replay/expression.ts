@@ -1,6 +1,6 @@
 import { knownAlgorithms } from '../../engine/all-algorithms.ts'
 import { type Limit, limit, type LimitInput } from '../../engine/limit.ts'
-import { Facts, NO_ATTRIBUTES, plainReader } from '../../rules/facts.ts'
+import { plainFacts } from '../../rules/facts.ts'
 import { compileRules } from '../../rules/compile.ts'
 import { matchingPolicies } from '../../rules/match.ts'
 import { isPathPattern } from '../../rules/paths.ts'
@@ -95,7 +95,7 @@ function filter(text: string, path: unknown, method: unknown): LimitExpression['
   const cached = recentCache(1000, (target) => {
     const space = target.indexOf(' ')
     const input = { method: target.slice(0, space), path: target.slice(space + 1) }
-    return matchingPolicies(rules, new Facts(plainReader, input, NO_ATTRIBUTES), 0).length > 0
+    return matchingPolicies(rules, plainFacts(input), 0).length > 0
   })
   return (request) => cached(`${request.method} ${request.path}`)
 }
