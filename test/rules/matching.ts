@@ -6,7 +6,7 @@ import type { MatchRule, PolicyRule } from '../../src/rules/index.ts'
 import { matchingPolicies } from '../../src/rules/match.ts'
 
 /** The limits of a policy of which only the conditions matter. */
-export const limits = [{ quota: 1, window: '1m' }]
+const limits = [{ quota: 1, window: '1m' }]
 
 export function policy(name: string, match: MatchRule | undefined, more: Partial<PolicyRule> = {}): PolicyRule {
   return { name, ...(match && { match }), key: 'everyone', limits, ...more }

@@ -1,6 +1,4 @@
-import { once } from 'node:events'
-import { createServer, type IncomingMessage, request, type RequestListener, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { request, type RequestListener } from 'node:http'
 import KoaRouter from '@koa/router'
 import express from 'express'
 import express4 from 'express4'
@@ -9,13 +7,14 @@ import fc from 'fast-check'
 import { Hono } from 'hono'
 import { getRequestListener } from '@hono/node-server'
 import Koa from 'koa'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createRules, type Rules } from '../../src/rules/index.ts'
 import * as ofExpress from '../../adapters/express/index.ts'
 import * as ofFastify from '../../adapters/fastify/index.ts'
 import * as ofHono from '../../adapters/hono/index.ts'
 import * as ofKoa from '../../adapters/koa/index.ts'
 import * as ofNode from '../../adapters/node/index.ts'
+import { replyTo, type Served, serveForTest } from '../support/http.ts'
 import { matched, policy } from './matching.ts'
 
 /** The patterns of the routes, in the notation of documents. Each route answers with its index. */
@@ -71,12 +70,10 @@ const apps: Readonly<Record<string, () => Promise<RequestListener>>> = {
 }
 
 /** Returns the body of the answer to a path, `undefined` if its status is not 200. The path is sent as it is. */
-async function answering(server: Server, path: string): Promise<string | undefined> {
-  const { port } = server.address() as AddressInfo
-  const sent = request({ host: '127.0.0.1', port, path, agent: false }).end()
-  const [response] = (await once(sent, 'response')) as [IncomingMessage]
-  const text = (await response.setEncoding('utf8').toArray()).join('')
-  return response.statusCode === 200 ? text : undefined
+async function answering({ url }: Served, path: string): Promise<string | undefined> {
+  const { hostname, port } = new URL(url)
+  const { status, body } = await replyTo(request({ hostname, port, path, agent: false }).end())
+  return status === 200 ? body : undefined
 }
 
 const STARTS = String.raw`/ / // /\ * http://localhost/ http://localhost? http:/// https://// a://`.split(' ')
@@ -92,14 +89,8 @@ const paths = fc
   .map(([start, words, end]) => `${start}${words.join('/')}${end}`)
 
 describe.each(Object.entries(apps))('what a route of %s answers', (_name, listen) => {
-  let server: Server
-  beforeAll(async () => {
-    server = createServer(await listen()).listen(0, '127.0.0.1')
-    await once(server, 'listening')
-  })
-  afterAll(() => void server.close())
-
   it('is limited by the policy with the same path, whatever the spelling', async () => {
+    const server = await serveForTest(await listen())
     await fc.assert(
       fc.asyncProperty(paths, async (path) => {
         const pattern = await answering(server, path)
@@ -168,13 +159,11 @@ function rewritten(path: string): string {
 
 describe.each(Object.entries(limited))('a limit of %s', (_name, listen) => {
   it('applies to a route however the path is written or rewritten, with one count', async () => {
-    const server = createServer(await listen()).listen(0, '127.0.0.1')
-    await once(server, 'listening')
+    const server = await serveForTest(await listen())
     const reached: string[] = []
     const targets = ['/login', 'http:///x/login', 'http:///static/login', '*login', '//h/login', '/\\h\\login']
     for (let i = 0; i < 10; i++) targets.push(`/login;${i}`, `/new/${i}/login`, `/static/${i}/login`, `//${i}/login`)
     for (const path of targets) if ((await answering(server, path)) !== undefined) reached.push(path)
-    server.close()
     // Other spellings are counted, too, if only some routers take them for `/login`.
     expect(reached[0]).toBe('/login')
     expect(reached.length, reached.join()).toBeLessThanOrEqual(2)
