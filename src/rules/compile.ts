@@ -11,7 +11,7 @@ import {
 import { invalidRules, type PolicyRule, problemsOf, type Report, type RulesProblem } from './document.ts'
 import { attributeIn, compileKey } from './keys.ts'
 import { type CompiledOverride, LimitReader, readOverrides, untilOf } from './limits.ts'
-import { anything, hasMoreValues, isObject, join, type Shape } from './shape.ts'
+import { anything, hasMoreValues, isObject, type Shape } from './shape.ts'
 import { documentOf, MOST_POLICIES, otherwiseShape, policyShape } from './shapes.ts'
 
 /** The most values of a document. If an object is in several places, it counts at each of them. */
@@ -88,7 +88,7 @@ function policyReader(ipv6Subnet: number, limits: LimitReader, report: Report): 
     if (rule.key === undefined || rule.limits === undefined)
       return { rule, key: undefined, limits: [], overrides: new Map() }
     const key = compileKey(rule.key, ipv6Subnet)
-    const made = limits.ofPolicy(rule, rule.limits, join(path, 'limits'), note)
+    const made = limits.ofPolicy(rule, `${path}.limits`, note)
     if (made === undefined) return undefined
     const overrides = readOverrides(rule, key, made, limits, path, note)
     return isWrong ? undefined : { rule, key, limits: made, overrides }

@@ -188,9 +188,9 @@ export type ParsedText =
     }
   | { readonly problems: readonly RulesProblem[] }
 
-/** Returns a problem of the text as a whole. */
-export function problem(message: string): ParsedText {
-  return { problems: problemsOf((report) => report('', message)) }
+/** Returns the problem of a text as a whole, as a list. */
+export function refusal(message: string): readonly RulesProblem[] {
+  return problemsOf((report) => report('', message))
 }
 
 /** A part of a path: the name of a value in an object, or the place of one in a list. */

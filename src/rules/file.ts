@@ -1,10 +1,10 @@
 import type * as Fs from 'node:fs'
 import type * as Path from 'node:path'
 import type * as Url from 'node:url'
-import { inFile, type ParsedText, problem, type RulesProblem } from './document.ts'
+import { inFile, refusal, type RulesProblem } from './document.ts'
 import { repeatedLooks } from './looks.ts'
 import { type RulesFeed, type SourceOptions, startRules } from './start.ts'
-import { decode, formatOf, LARGEST, parseText, requireYaml, type RulesFormat, tooLarge } from './text.ts'
+import { decode, formatOf, LARGEST, parseText, type RulesFormat, tooLarge } from './text.ts'
 import { builtin } from '../util/builtin.ts'
 import { SluiceError } from '../util/errors.ts'
 import type { Duration } from '../engine/limit.ts'
@@ -24,7 +24,7 @@ const GATHER = 20
 interface Look {
   readonly text?: string
   /** The problem, if the content is not a text of rules. */
-  readonly refused?: ParsedText
+  readonly refused?: readonly RulesProblem[]
   /** The error, if the file could not be read. */
   readonly error?: NodeJS.ErrnoException
   /** The time of the last write, in epoch milliseconds. */
@@ -73,8 +73,9 @@ function watchFile(path: string, format: RulesFormat, interval: number, feed: Ru
 
   /** Applies the document of a text. Returns its mistakes. */
   async function apply({ text, refused }: Look): Promise<readonly RulesProblem[] | undefined> {
-    const parsed = text === undefined ? refused : await parseText(text, format)
-    if (parsed === undefined || 'problems' in parsed) return parsed?.problems
+    if (text === undefined) return refused
+    const parsed = await parseText(text, format)
+    if ('problems' in parsed) return parsed.problems
     const problems = feed.document(parsed.value)
     return problems.length === 0 ? problems : parsed.located(problems)
   }
@@ -109,8 +110,8 @@ async function lookAt(path: string, format: RulesFormat): Promise<Look> {
   }
 }
 
-const NO_TEXT: ParsedText = problem('expected a text in UTF-8')
-const TOO_LARGE: Readonly<Record<RulesFormat, ParsedText>> = { json: tooLarge('json'), yaml: tooLarge('yaml') }
+const NO_TEXT = refusal('expected a text in UTF-8')
+const TOO_LARGE = { json: tooLarge('json'), yaml: tooLarge('yaml') }
 
 /** Calls `notice` when a directory changes, if the system reports it. */
 function watchDirectory(path: string, notice: () => void): { renew(): Promise<void>; close(): void } {
@@ -188,6 +189,7 @@ export async function rulesFromFile<Input = unknown>(
   if (format === undefined) refuse('rulesFromFile', 'the name of a file that ends in .json, .yaml or .yml', path)
   const { pollInterval = '2s', ...rest } = ownOptions(options)
   const interval = milliseconds('pollInterval', pollInterval)
-  if (format === 'yaml') await requireYaml()
+  // A missing parser of YAML is an error at once.
+  await parseText('', format)
   return startRules(rest, (feed) => watchFile(file, format, interval, feed))
 }

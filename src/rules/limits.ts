@@ -71,9 +71,9 @@ export class LimitReader {
   }
 
   /** Makes the limits of a policy. If one of them is wrong, reports it and returns `undefined`. */
-  ofPolicy(rule: PolicyRule, given: readonly LimitRule[], path: string, report: Report): readonly Limit[] | undefined {
+  ofPolicy(rule: PolicyRule, path: string, report: Report): readonly Limit[] | undefined {
     const names = new Set<string>()
-    const limits = given.map((each, i) => {
+    const limits = rule.limits!.map((each, i) => {
       const name = each.name ?? defaultName(rule.name, i)
       if (names.has(name))
         report(`${path}[${i}].name`, `expected a name that no other limit here has, got ${shown(name)}`)

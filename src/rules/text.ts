@@ -9,8 +9,8 @@ import {
   type ParsedText,
   partsOf,
   type PathPart,
-  problem,
   problemsOf,
+  refusal,
   type RulesProblem,
 } from './document.ts'
 
@@ -33,15 +33,9 @@ export function formatOfText(text: string): RulesFormat {
   return /^\uFEFF?\s*\{/.test(text) ? 'json' : 'yaml'
 }
 
-/** Throws `MISSING_PACKAGE` if YAML cannot be parsed here. */
-export async function requireYaml(): Promise<void> {
-  const { yamlLibrary } = await import('./yaml.ts')
-  await yamlLibrary()
-}
-
 /** Parses a text in bounded time. Loads the parser of YAML only for YAML, and throws `MISSING_PACKAGE` if it is not installed. */
 export async function parseText(text: string, format: RulesFormat): Promise<ParsedText> {
-  if (Buffer.byteLength(text) > LARGEST[format]) return tooLarge(format)
+  if (Buffer.byteLength(text) > LARGEST[format]) return { problems: tooLarge(format) }
   if (format === 'json') return parseJson(text)
   const { parseYaml } = await import('./yaml.ts')
   return parseYaml(text)
@@ -87,8 +81,8 @@ export function decode(bytes: Uint8Array): string | undefined {
   }
 }
 
-export function tooLarge(format: RulesFormat): ParsedText {
-  return problem(
+export function tooLarge(format: RulesFormat): readonly RulesProblem[] {
+  return refusal(
     format === 'json'
       ? 'expected at most 1 MiB of JSON, got more'
       : 'expected at most 128 KiB of YAML, got more. Write a larger document as JSON, which may have 1 MiB',
@@ -100,7 +94,7 @@ function parseJson(text: string): ParsedText {
   try {
     value = JSON.parse(text.replace(/^\uFEFF/, ''))
   } catch (error) {
-    return problem(`expected JSON. ${(error as Error).message}`)
+    return { problems: refusal(`expected JSON. ${(error as Error).message}`) }
   }
   // JSON.parse takes the last of several values with one name, so that the others would be lost.
   const problems = problemsOf((report) =>

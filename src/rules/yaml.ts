@@ -2,7 +2,7 @@ import type { Alias, CST, Document, LineCounter, Node, YAMLMap } from 'yaml'
 import type * as Yaml from 'yaml'
 import { builtin } from '../util/builtin.ts'
 import { shown, SluiceError } from '../util/errors.ts'
-import { type ParsedText, partsOf, type PathPart, problem, problemsOf } from './document.ts'
+import { type ParsedText, partsOf, type PathPart, problemsOf, refusal } from './document.ts'
 import { hasMoreValues } from './shape.ts'
 
 /** The deepest nesting. Documents of rules need less than twenty levels. */
@@ -25,7 +25,7 @@ const { setImmediate: nextTurn } = (builtin('node:timers') ?? globalThis) as Pic
 type Library = typeof Yaml
 
 /** Loads the library. Throws `MISSING_PACKAGE` if it is not installed. */
-export async function yamlLibrary(): Promise<Library> {
+async function yamlLibrary(): Promise<Library> {
   try {
     // The import is in a `try`, so that bundlers only warn if the package is missing.
     return await import('yaml')
@@ -39,7 +39,7 @@ export async function parseYaml(text: string): Promise<ParsedText> {
   const library = await yamlLibrary()
   const lines = new library.LineCounter()
   const tokens = await tokensOf(library, text, lines)
-  if (typeof tokens === 'string') return problem(tokens)
+  if (typeof tokens === 'string') return { problems: refusal(tokens) }
   const [document, another] = composed(library, tokens, text.length)
   const parts = partsIn(library, document)
   const mistakes = [...syntaxErrors(document, another), ...parts.mistakes].toSorted((one, other) => one.at - other.at)
@@ -52,7 +52,8 @@ export async function parseYaml(text: string): Promise<ParsedText> {
   if (problems.length > 0) return { problems }
   // Aliases become references to one object, so that nothing grows here.
   const value: unknown = document.toJS({ maxAliasCount: -1 })
-  if (hasMoreValues(value, MOST_VALUES)) return problem(`expected at most ${MOST_VALUES} values, got more`)
+  if (hasMoreValues(value, MOST_VALUES))
+    return { problems: refusal(`expected at most ${MOST_VALUES} values, got more`) }
   await new Promise((resolve) => nextTurn(resolve))
   const lineOf = (path: string): number => lineAt(library, document, lines, parts.targets, partsOf(path))
   return { value, located: (problems) => problems.map((each) => ({ ...each, line: lineOf(each.path) })) }
@@ -178,9 +179,8 @@ function lineAt(
     if (isAlias(node)) node = targets.get(node)
     const pair = isMap(node) ? node.items.find(({ key }) => isScalar(key) && String(key.value) === part) : undefined
     const found: unknown = isSeq(node) ? node.items[part as number] : pair?.key
-    const range = (found as { range?: readonly number[] } | undefined)?.range
-    if (found === undefined || range === undefined) return line
-    line = lines.linePos(range[0]!).line
+    if (found === undefined) return line
+    line = lines.linePos(positionOf(found)).line
     node = isSeq(node) ? found : pair!.value
   }
   return line

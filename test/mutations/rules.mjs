@@ -140,7 +140,7 @@ export const rules = [
     "throw new SluiceError('MISSING_PACKAGE',",
     "throw new SluiceError('NOT_APPLICABLE',",
   ),
-  yamlFile('a missing package is noticed after the start', "if (format === 'yaml') await requireYaml()", ''),
+  yamlFile('a missing package is noticed after the start', "await parseText('', format)", ''),
   yaml('aliases grow without a bound', 'hasMoreValues(value, MOST_VALUES)', 'false'),
   yaml('a text is read to its end after a hundred errors', 'if (errors > MOST_ERRORS) break', ''),
   yaml('each error has a stack', 'Error.stackTraceLimit = 0', ''),

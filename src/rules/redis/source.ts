@@ -5,7 +5,7 @@ import { milliseconds, ownOptions } from '../../util/validate.ts'
 import { type Looks, repeatedLooks } from '../looks.ts'
 import type { Loss, Rules } from '../rules.ts'
 import { type RulesFeed, type SourceOptions, startRules } from '../start.ts'
-import { LARGEST, parseText } from '../text.ts'
+import { parseText, tooLarge } from '../text.ts'
 import { RedisDocument, type RedisPlace } from './stored.ts'
 
 /** A separate connection for subscriptions: a connection that has subscribed can do nothing else. */
@@ -104,9 +104,8 @@ export async function rulesFromRedis<Input = unknown>(
   client: RedisClient,
   options: RedisRulesOptions<Input> = {},
 ): Promise<Rules<Input>> {
-  const { name = 'rules', prefix, cluster, pollInterval, ...rest } = ownOptions(options)
-  const place = { name, ...(prefix !== undefined && { prefix }), ...(cluster !== undefined && { cluster }) }
-  const document = new RedisDocument(client, place)
+  const { name = 'rules', prefix: _prefix, cluster: _cluster, pollInterval, ...rest } = ownOptions(options)
+  const document = new RedisDocument(client, options)
   // valkey-glide and pools of node-redis cannot create a second connection.
   const hears = 'duplicate' in client && 'subscribe' in client
   const interval = milliseconds('pollInterval', pollInterval ?? (hears ? '10s' : '500ms'))
@@ -137,7 +136,7 @@ function repeatedReads(document: RedisDocument, name: string, interval: number, 
       return fail(new Error(`Redis has no rules named "${name}". Push them with \`npx sluice rules push\``), 'missing')
     const { version, identity, json } = found
     reported = identity
-    if (json === undefined) return feed.invalid([tooLarge])
+    if (json === undefined) return feed.invalid(tooLarge('json'))
     const parsed = await parseText(json, 'json')
     const problems = 'problems' in parsed ? parsed.problems : feed.document(parsed.value, version)
     if (problems.length > 0) feed.invalid(problems)
@@ -156,5 +155,3 @@ function repeatedReads(document: RedisDocument, name: string, interval: number, 
 
   return repeatedLooks(read, () => Math.random() * SPREAD)
 }
-
-const tooLarge = { path: '', message: `expected at most ${LARGEST.json / 2 ** 20} MiB of JSON, got more` }

@@ -4,7 +4,8 @@ import { isScriptMissing } from '../../stores/redis/failure.ts'
 import { PREFIX } from '../../stores/redis/keys.ts'
 import { messageOf, SluiceError } from '../../util/errors.ts'
 import { boolean, knownOptions, oneOf, ownOptions, refuse, wholeNumber } from '../../util/validate.ts'
-import { type CompiledText, compileText, formatOfText, LARGEST, type RulesFormat, type RulesText } from '../text.ts'
+import { compileText, formatOfText, LARGEST, tooLarge } from '../text.ts'
+import type { CompiledText, RulesFormat, RulesText } from '../text.ts'
 import { hostname, userInfo } from 'node:os'
 import script from './stored.lua?raw'
 import { invalidRules, type RulesDocument } from '../document.ts'
@@ -245,8 +246,7 @@ export async function checkedRules(given: RulesText): Promise<CheckedRules> {
   const compiled = await compileText(given)
   const json = JSON.stringify(compiled.value)
   // The JSON can be larger than the text, because aliases of YAML become copies.
-  if (Buffer.byteLength(json) > LARGEST.json)
-    throw invalidRules([{ path: '', message: 'expected at most 1 MiB of JSON, got more' }])
+  if (Buffer.byteLength(json) > LARGEST.json) throw invalidRules(tooLarge('json'))
   return { ...given, ...compiled, json }
 }
 
