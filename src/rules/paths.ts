@@ -12,6 +12,7 @@ export const PATH_PATTERN: RegExp =
 const LONGEST_PATTERN = 1024
 
 const SLASH = 47
+const DOT = 46
 /** Represents an empty segment. No other segment has this text. */
 const EMPTY = '%'
 /** Matches a text that is canonical except for its letter case. */
@@ -163,11 +164,11 @@ function resolvedForms(path: string, mergesSlashes: boolean): number[][] {
   const after: number[] = []
   for (let start = 1; start <= path.length;) {
     const end = endOf(path, start)
-    const segment = path.slice(start, end)
-    if (segment === '..') {
+    const dots = dotsBetween(path, start, end)
+    if (dots === 2) {
       before.pop()
       after.pop()
-    } else if (segment !== '.') {
+    } else if (dots === 0) {
       before.push(start)
       if (end > start) after.push(start)
     }
@@ -182,6 +183,13 @@ function endOf(path: string, start: number): number {
   let end = start
   while (end < path.length && path.charCodeAt(end) !== SLASH) end++
   return end
+}
+
+/** Returns 1 for the segment `.`, 2 for `..`, and 0 for any other. */
+function dotsBetween(path: string, start: number, end: number): 0 | 1 | 2 {
+  if (end - start > 2 || path.charCodeAt(start) !== DOT) return 0
+  if (end - start === 1) return 1
+  return end - start === 2 && path.charCodeAt(start + 1) === DOT ? 2 : 0
 }
 
 function hasDots(path: string): boolean {
