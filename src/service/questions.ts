@@ -7,11 +7,6 @@ import { type Fields, fields, invalid, list, natural, text } from '../util/messa
 /** The most bytes of a body. */
 export const MOST_BYTES = 65_536
 
-/** A question about a request, for rules. */
-export interface InputQuestion {
-  readonly input: RulesInput
-}
-
 /** A question about a key, for a limiter. */
 export interface KeyQuestion {
   readonly limiter: string
@@ -31,18 +26,16 @@ export function parsedBody(bytes: Uint8Array): unknown {
   }
 }
 
-/** Reads `{ input }` from a body. Throws `INVALID_MESSAGE`. */
-export function inputQuestion(message: unknown): InputQuestion {
+/** Reads `{ input }` from a body: a request, for rules. Throws `INVALID_MESSAGE`. */
+export function rulesInput(message: unknown): RulesInput {
   const { input } = known('the body', message, ['input'])
   const given = known('input', input, ['ip', 'method', 'path', 'headers', 'attributes'])
   return {
-    input: {
-      ip: address('input.ip', given['ip']),
-      method: word('input.method', given['method']),
-      path: word('input.path', given['path']),
-      headers: headersIn(given['headers'] ?? {}),
-      attributes: attributesIn(given['attributes'] ?? {}),
-    },
+    ip: address('input.ip', given['ip']),
+    method: word('input.method', given['method']),
+    path: word('input.path', given['path']),
+    headers: headersIn(given['headers'] ?? {}),
+    attributes: attributesIn(given['attributes'] ?? {}),
   }
 }
 
@@ -54,28 +47,20 @@ export function keyQuestion(message: unknown, limiters: readonly string[]): KeyQ
   return { limiter: name, key: keyIn(key), cost: cost === undefined ? undefined : natural('cost', cost) }
 }
 
-const HEADERS = { uri: 'x-original-uri', method: 'x-original-method' } as const
-
 /**
- * Reads the question of a proxy about one of its requests. At `/check`, the path and the method are in headers (nginx). Below `/check`, they are
+ * Reads the request about which a proxy asks, for rules. At `/check`, the path and the method are in headers (nginx). Below `/check`, they are
  * the path and the method of the request itself (Envoy). Then these headers are not read, because the client may have written them.
  * Throws `INVALID_MESSAGE`.
  * @param below the path after `/check`, with the query
  */
-export function checkQuestion(
-  method: string,
-  below: string,
-  headers: HeadersByName,
-  addressHeader: string,
-): InputQuestion {
+export function proxyInput(method: string, below: string, headers: HeadersByName, addressHeader: string): RulesInput {
   const isHere = !below.startsWith('/')
+  const inHeader = (name: string): string => word(`the header ${name}`, headers[name])
   return {
-    input: {
-      ip: address(`the header ${addressHeader}`, headers[addressHeader]),
-      method: isHere ? word(`the header ${HEADERS.method}`, headers[HEADERS.method]) : method,
-      path: isHere ? word(`the header ${HEADERS.uri}`, headers[HEADERS.uri]) : below,
-      headers,
-    },
+    ip: address(`the header ${addressHeader}`, headers[addressHeader]),
+    method: isHere ? inHeader('x-original-method') : method,
+    path: isHere ? inHeader('x-original-uri') : below,
+    headers,
   }
 }
 

@@ -6,7 +6,7 @@ import type { Limiter } from '../limiter/contract.ts'
 import type { Decision } from '../limiter/decision.ts'
 import { keyedLimiter, nameOf } from '../limiter/keyed.ts'
 import { createLimiter } from '../limiter/limiter.ts'
-import { LIMITER_OPTIONS, type RulesLimiterOptions } from '../limiter/options.ts'
+import { ALL_OPTIONS, type RulesLimiterOptions } from '../limiter/options.ts'
 import type { RulesInput } from '../limiter/rule-source.ts'
 import { collect } from '../metrics/prometheus/index.ts'
 import { TextRegistry } from '../metrics/prometheus/text.ts'
@@ -16,13 +16,13 @@ import { reasonOf, SluiceError, textOf } from '../util/errors.ts'
 import { HEADER_NAME, knownOptions, refuse } from '../util/validate.ts'
 import { rareWarning } from '../util/warn.ts'
 import {
-  checkQuestion,
   denyStatus,
   type HeadersByName,
-  inputQuestion,
   keyQuestion,
   MOST_BYTES,
   parsedBody,
+  proxyInput,
+  rulesInput,
 } from './questions.ts'
 import { tokenCheck } from './token.ts'
 
@@ -50,8 +50,8 @@ export interface ServiceOptions extends HeaderOptions {
   readonly addressHeader?: string
 }
 
-const OPTIONS = ['limiters', ...LIMITER_OPTIONS, 'onDecision', 'headers', 'headerNames', 'unit', 'partitionKey']
-const OWN_OPTIONS = ['token', 'onOutage', 'addressHeader']
+const HEADER_OPTIONS = ['headers', 'headerNames', 'unit', 'partitionKey']
+const OPTIONS = ['limiters', ...ALL_OPTIONS, ...HEADER_OPTIONS, 'token', 'onOutage', 'addressHeader']
 
 /** A request to the service, from any kind of server. */
 export interface ServiceRequest {
@@ -81,7 +81,7 @@ const OF_CLIENTS: ReadonlySet<string> = new Set(['INVALID_MESSAGE', 'INVALID_COS
 export class Service {
   readonly #isKnown: (authorization: string | undefined) => boolean
   readonly #config: HeaderConfig
-  readonly #options: HeaderOptions
+  readonly #unit: HeaderOptions['unit']
   readonly #addressHeader: string
   /** The limiter with rules. Absent for limiters with names. */
   readonly #rules: Limiter<RulesInput> | undefined
@@ -94,21 +94,16 @@ export class Service {
 
   /** Throws `INVALID_OPTION`, `UNKNOWN_OPTION`, and the errors of `createLimiter`. */
   constructor(given: ServiceSource & ServiceOptions) {
-    const options = knownOptions('serveLimits', given, [...OPTIONS, ...OWN_OPTIONS])
-    const { token, onOutage, addressHeader = 'x-real-ip', headers, headerNames, unit, partitionKey } = options
-    this.#isKnown = tokenCheck(Object.hasOwn(options, 'token') ? token : undefined)
+    const options = knownOptions('serveLimits', given, OPTIONS)
+    const { token, onOutage, addressHeader = 'x-real-ip' } = options
+    this.#isKnown = tokenCheck(token)
     this.#hasToken = token !== false
     if (onOutage !== undefined) checkedOutage(onOutage)
     if (typeof addressHeader !== 'string' || !HEADER_NAME.test(addressHeader))
       refuse('addressHeader', 'the name of a header', addressHeader)
     this.#addressHeader = addressHeader.toLowerCase()
-    this.#options = {
-      ...(headers !== undefined && { headers }),
-      ...(headerNames !== undefined && { headerNames }),
-      ...(unit !== undefined && { unit }),
-      ...(partitionKey !== undefined && { partitionKey }),
-    }
-    this.#config = headerConfig(this.#options)
+    this.#unit = options.unit
+    this.#config = headerConfig(options)
     this.#rules = options.limiters === undefined ? guardedLimiterOf(limiterOf(options), onOutage) : undefined
     this.#decide = this.#rules === undefined ? decideByKey(options.limiters!, onOutage) : decideByRules(this.#rules)
     this.#metrics = collect(this.#registry)
@@ -144,16 +139,12 @@ export class Service {
       return await answer()
     } catch (error) {
       if (error instanceof ClientGone) throw error
-      if (!(error instanceof SluiceError)) return this.#failed(request, textOf(error))
-      if (!OF_CLIENTS.has(error.code)) return this.#failed(request, reasonOf(error), error.code)
-      return problem(400, reasonOf(error), {}, { code: error.code })
+      const [reason, code] = error instanceof SluiceError ? [reasonOf(error), error.code] : [textOf(error)]
+      if (code !== undefined && OF_CLIENTS.has(code)) return problem(400, reason, {}, code)
+      // Clients do not see the reason, because it may name servers and keys.
+      this.#warn(() => `The service could not decide about a request (${request.method}). ${reason}`)
+      return problem(500, 'The service could not decide.', {}, code)
     }
-  }
-
-  /** Answers with status 500. Clients do not see the reason, because it may name servers and keys. */
-  #failed({ method }: ServiceRequest, reason: string, code?: string): ServiceAnswer {
-    this.#warn(() => `The service could not decide about a request (${method}). ${reason}`)
-    return problem(500, 'The service could not decide.', {}, code === undefined ? {} : { code })
   }
 
   async #answerBody(request: ServiceRequest): Promise<ServiceAnswer> {
@@ -175,7 +166,7 @@ export class Service {
     if (this.#rules === undefined) return notFound()
     const below = request.target.slice('/check'.length)
     const status = denyStatus(below)
-    const { input } = checkQuestion(request.method, below, this.#visible(request.headers), this.#addressHeader)
+    const input = proxyInput(request.method, below, this.#visible(request.headers), this.#addressHeader)
     const decision = await this.#rules.consume(input)
     if (!decision.allowed) return { ...this.#denied(decision, request), ...(status !== undefined && { status }) }
     await delayed(decision)
@@ -188,7 +179,7 @@ export class Service {
   }
 
   #denied(decision: Decision, { method, headers }: ServiceRequest): ServiceAnswer {
-    return plainDenial(decision, this.#config, { ...this.#options, method, accept: textIn(headers['accept']) })
+    return plainDenial(decision, this.#config, { method, accept: textIn(headers['accept']), unit: this.#unit })
   }
 }
 
@@ -196,14 +187,14 @@ export class Service {
 export class ClientGone extends Error {}
 
 function limiterOf(options: ServiceSource): Limiter<RulesInput> {
-  const own = Object.entries(options).filter(([name]) => name === 'onDecision' || LIMITER_OPTIONS.includes(name))
+  const own = Object.entries(options).filter(([name]) => ALL_OPTIONS.includes(name))
   const chosen = Object.fromEntries(own) as Partial<RulesLimiterOptions<RulesInput>>
   if (chosen.rules === undefined) refuse('serveLimits', 'rules, or limiters', undefined)
   return createLimiter(chosen as RulesLimiterOptions<RulesInput>)
 }
 
 function decideByRules(limiter: Limiter<RulesInput>): Decide {
-  return async (message) => limiter.consume(inputQuestion(message).input)
+  return async (message) => limiter.consume(rulesInput(message))
 }
 
 function decideByKey(given: readonly Limiter<never>[], onOutage: Degraded | undefined): Decide {
@@ -279,12 +270,7 @@ const TITLES: Readonly<Record<number, string>> = {
 }
 
 /** Returns an answer that is not a decision, as problem details. */
-function problem(
-  status: number,
-  detail: string,
-  headers: ServiceAnswer['headers'] = {},
-  more: Readonly<Record<string, string>> = {},
-): ServiceAnswer {
-  const body = JSON.stringify({ type: 'about:blank', title: TITLES[status], status, ...more, detail })
+function problem(status: number, detail: string, headers: ServiceAnswer['headers'] = {}, code?: string): ServiceAnswer {
+  const body = JSON.stringify({ type: 'about:blank', title: TITLES[status], status, code, detail })
   return { status, headers: { ...headers, 'Content-Type': 'application/problem+json', ...NO_STORE }, body }
 }
