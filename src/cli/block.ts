@@ -9,7 +9,7 @@ import { parseDuration, roughDuration } from '../util/duration.ts'
 import { shown, SluiceError } from '../util/errors.ts'
 import { command, type Command, Misuse, SOURCE_OPTIONS, SOURCE_USAGE } from './command.ts'
 import { jsonText } from './print.ts'
-import { type Place, readable, type SourceOptions, withAllKeys, withPlace } from './sources.ts'
+import { listKeys, type Place, readable, type SourceOptions, withAllKeys, withPlace } from './sources.ts'
 
 const USAGE = `Usage: sluice block <url> <limiter> <key> <duration>   denies all requests of a key for a time, such as 15m
        sluice unblock <url> <limiter> <key>            ends that
@@ -87,7 +87,7 @@ async function limitsOf(url: string, limiter: string, key: string, options: Sour
   })
   let left = MOST_READ
   await withAllKeys(url, options, (source) =>
-    source.next(MOST_KEYS, async (keys) => {
+    listKeys(source, MOST_KEYS, async (keys) => {
       const wanted = keys.filter((each) => each.limiter === limiter).slice(0, left)
       left -= wanted.length
       for (const each of wanted) {

@@ -5,7 +5,7 @@ import { nearest } from '../util/validate.ts'
 import { command, type Command, Misuse, SOURCE_OPTIONS, SOURCE_USAGE, type ValuesOf } from './command.ts'
 import { isDatabaseUrl } from './databases.ts'
 import { answerOf, grouped, jsonText, type Outcome, printed } from './print.ts'
-import { type SourceOptions, withAllKeys, withPlace } from './sources.ts'
+import { listKeys, type SourceOptions, withAllKeys, withPlace } from './sources.ts'
 
 const USAGE = `Usage: sluice inspect <url> <limiter> <key>   prints how much of its limits a key has used
        sluice reset <url> <limiter> <key>     deletes the state of a key
@@ -78,7 +78,7 @@ interface KnownLimiters {
 async function limitersIn(url: string, options: SourceOptions): Promise<KnownLimiters> {
   return withAllKeys(url, options, async (source) => {
     const names = new Set<string>()
-    const isAtEnd = await source.next(MOST_KEYS, async (keys) => {
+    const isAtEnd = await listKeys(source, MOST_KEYS, async (keys) => {
       for (const { limiter } of keys) if (names.size < MOST_LIMITERS) names.add(limiter)
     })
     return { names: [...names].toSorted(), isComplete: isAtEnd && names.size < MOST_LIMITERS }

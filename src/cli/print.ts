@@ -60,18 +60,26 @@ function table(limits: readonly HeldByLimit[]): string {
 }
 
 function row({ limit, algorithm, verdict, lockedFor }: HeldByLimit): string[] {
+  const { capacity, used, resetAfter, slots = false } = verdict ?? {}
   const remaining = verdict && (lockedFor > 0 ? 0 : verdict.remaining)
-  const numbers = [verdict?.capacity, verdict?.used, remaining].map((each) =>
-    each === undefined ? '?' : grouped(each),
-  )
-  const free = verdict === undefined ? '?' : resetText(Math.max(verdict.resetAfter, lockedFor), verdict.slots)
-  const locked = lockedFor > 0 ? roughDuration(lockedFor) : '–'
-  return [limit, ...numbers, free, locked, algorithm ?? '–']
+  const numbers = [capacity, used, remaining].map(countText)
+  return [limit, ...numbers, ...timeCells(resetAfter, slots, lockedFor), algorithm ?? '–']
 }
 
-/** Writes the time until all units are back. Slots are back when their requests end, or at the latest when they expire. */
-export function resetText(ms: number, slots: boolean): string {
-  return slots && ms > 0 ? `expires ${roughDuration(ms)}` : roughDuration(ms)
+/** Writes a number, or `?` if the algorithm of the limit is not registered here. */
+export function countText(count: number | undefined): string {
+  return count === undefined ? '?' : grouped(count)
+}
+
+/**
+ * Writes the time until all units are back, and the time for which the key is locked out. Slots are back when their requests end, or at the
+ * latest when they expire.
+ */
+export function timeCells(resetAfter: number | undefined, slots: boolean, lockedFor: number): [string, string] {
+  const locked = lockedFor > 0 ? roughDuration(lockedFor) : '–'
+  if (resetAfter === undefined) return ['?', locked]
+  const ms = Math.max(resetAfter, lockedFor)
+  return [slots && ms > 0 ? `expires ${roughDuration(ms)}` : roughDuration(ms), locked]
 }
 
 function details({ limit, parameters, state, entries, span, denials }: HeldByLimit): string {

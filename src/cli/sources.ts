@@ -38,10 +38,27 @@ export interface KeySource {
   readonly contents: string
   /** Returns a key. It need not exist. */
   keyOf(limiter: string, key: string): StoredKey
-  /** Calls `found` with the next keys, about `count` of them or up to the end. Returns true at the end: the next call starts again. */
-  next(count: number, found: (keys: readonly StoredKey[]) => Promise<void>): Promise<boolean>
+  /** Lists the next keys, about `STEP` of them. After the end, it starts again. */
+  next(): Promise<{ readonly keys: readonly StoredKey[]; readonly isEnd: boolean }>
   /** Returns the number of keys. In Redis, this includes keys of other programs. */
   size(): Promise<number>
+}
+
+/** The number of keys for one step. Redis does nothing else during a step, for about a millisecond. */
+const STEP = 1000
+
+/** Calls `found` with the next keys of a source, about `count` of them or up to the end. Returns true at the end. */
+export async function listKeys(
+  source: KeySource,
+  count: number,
+  found: (keys: readonly StoredKey[]) => Promise<void>,
+): Promise<boolean> {
+  for (let listed = 0; listed < count; listed += STEP) {
+    const { keys, isEnd } = await source.next()
+    await found(keys)
+    if (isEnd) return true
+  }
+  return false
 }
 
 export interface SourceOptions extends TableOptions {
@@ -67,14 +84,14 @@ export async function withPlace<Answer>(
   if (!isDatabaseUrl(url))
     return withRedis(url, client, (runner, connected) =>
       work({
-        source: new RedisSource([runner], prefix),
+        source: redisSource([runner], prefix),
         store: () => redisStore(connected, { prefix }),
         texts: (topic) => redisTexts(runner, prefix, topic),
       }),
     )
   return withDatabase(url, options, ({ database }) =>
     work({
-      source: new RowSource(database),
+      source: rowSource(database),
       store: () => rowStore(database),
       texts: (topic) => rowTexts(database, topic),
     }),
@@ -88,116 +105,80 @@ export async function withAllKeys<Answer>(
   work: (source: KeySource) => Promise<Answer>,
 ): Promise<Answer> {
   if (isDatabaseUrl(url)) return withPlace(url, options, ({ source }) => work(source))
-  return withServers(url, options.client, (runners) => work(new RedisSource(runners, options.prefix)))
+  return withServers(url, options.client, (runners) => work(redisSource(runners, options.prefix)))
 }
-
-/** The number of keys for one step. Redis does nothing else during a step, for about a millisecond. */
-const STEP = 1000
 
 const SCAN = `local reply = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3], 'TYPE', 'hash')
 return { reply[1], unpack(reply[2]) }`
 const SIZE = `return redis.call('DBSIZE')`
 
 /** The keys in Redis. The servers are read one after another. */
-class RedisSource implements KeySource {
-  readonly contents = 'keys in Redis'
-  readonly #runners: readonly ScriptClient[]
-  readonly #prefix: string
-  readonly #pattern: string
-  #server = 0
-  #cursor = '0'
-
-  constructor(runners: readonly ScriptClient[], prefix: string) {
-    this.#runners = runners
-    this.#prefix = prefix
-    this.#pattern = `${prefix.replaceAll(/[*?[\]\\]/g, '\\$&')}*`
+function redisSource(runners: readonly ScriptClient[], prefix: string): KeySource {
+  const pattern = `${prefix.replaceAll(/[*?[\]\\]/g, '\\$&')}*`
+  let [server, cursor] = [0, '0']
+  function keyOn(runner: ScriptClient, { name, limiter, key }: NamedKey): StoredKey {
+    return { name, limiter, key, read: () => fetchStored(runner, name), reset: () => resetKey(runner, name) }
   }
-
-  keyOf(limiter: string, key: string): StoredKey {
-    return this.#keyOn(this.#runners[0]!, redisKey(this.#prefix, limiter, key), { limiter, key })
-  }
-
-  async next(count: number, found: (keys: readonly StoredKey[]) => Promise<void>): Promise<boolean> {
-    for (let looked = 0; looked < count; looked += STEP) {
-      const runner = this.#runners[this.#server]!
-      const args = [this.#cursor, this.#pattern, String(STEP)]
-      const [cursor, ...names] = ((await runner.eval(SCAN, [], args)) as unknown[]).map(String)
-      this.#cursor = cursor!
-      await found(
-        names.flatMap((name) => {
-          const read = readRedisKey(this.#prefix, name)
-          return read === undefined || isOwn(read.limiter) ? [] : this.#keyOn(runner, name, read)
-        }),
-      )
-      if (cursor === '0' && this.#nextServer()) return true
-    }
-    return false
-  }
-
-  async size(): Promise<number> {
-    const sizes = await Promise.all(this.#runners.map((runner) => runner.eval(SIZE, [], [])))
-    return sizes.reduce<number>((sum, size) => sum + Number(size), 0)
-  }
-
-  #keyOn(runner: ScriptClient, name: string, named: { limiter: string; key: string }): StoredKey {
-    return { name, ...named, read: () => fetchStored(runner, name), reset: () => resetKey(runner, name) }
-  }
-
-  #nextServer(): boolean {
-    this.#server = (this.#server + 1) % this.#runners.length
-    return this.#server === 0
+  return {
+    contents: 'keys in Redis',
+    keyOf: (limiter, key) => keyOn(runners[0]!, { name: redisKey(prefix, limiter, key), limiter, key }),
+    async next() {
+      const runner = runners[server]!
+      const reply = (await runner.eval(SCAN, [], [cursor, pattern, String(STEP)])) as unknown[]
+      const [after, ...names] = reply.map(String)
+      cursor = after!
+      if (cursor === '0') server = (server + 1) % runners.length
+      const keys = keysOfClients(names, (name) => readRedisKey(prefix, name)).map((each) => keyOn(runner, each))
+      return { keys, isEnd: cursor === '0' && server === 0 }
+    },
+    async size() {
+      const sizes = await Promise.all(runners.map((runner) => runner.eval(SIZE, [], [])))
+      return sizes.reduce<number>((sum, size) => sum + Number(size), 0)
+    },
   }
 }
 
-/** Returns true for internal keys: rules have a key without a limiter, and marks, probes and checks have limiters that start with `·`. */
-function isOwn(limiter: string): boolean {
-  return limiter === '' || limiter.startsWith('·')
-}
-
-class RowSource implements KeySource {
-  readonly contents: string
-  readonly #database: ListedDatabase
-  #last = ''
-
-  constructor(database: ListedDatabase) {
-    this.#database = database
-    this.contents = `rows in ${database.place?.name ?? 'the database'}`
-  }
-
-  keyOf(limiter: string, key: string): StoredKey {
+/** The keys in a database of rows. */
+function rowSource(database: ListedDatabase): KeySource {
+  let last = ''
+  function keyOf(limiter: string, key: string): StoredKey {
     const name = recordKey(limiter, key)
-    const read = (): Promise<Stored> => fetchRow(this.#database, name)
+    const read = (): Promise<Stored> => fetchRow(database, name)
     const reset = async (): Promise<boolean> => {
       // A damaged row cannot be read. A reset deletes it.
       const isStored = await read().then(
         ({ states }) => states.length > 0,
         () => true,
       )
-      await perform(rowStore(this.#database), { kind: 'forget', limiter, key })
+      await perform(rowStore(database), { kind: 'forget', limiter, key })
       return isStored
     }
     return { name, limiter, key, read, reset }
   }
-
-  async next(count: number, found: (keys: readonly StoredKey[]) => Promise<void>): Promise<boolean> {
-    for (let looked = 0; looked < count; looked += STEP) {
-      const names = await this.#database.keysAfter(this.#last, STEP)
+  return {
+    contents: `rows in ${database.place?.name ?? 'the database'}`,
+    keyOf,
+    async next() {
+      const names = await database.keysAfter(last, STEP)
       const isEnd = names.length < STEP
-      this.#last = isEnd ? '' : names.at(-1)!
-      await found(
-        names.flatMap((name) => {
-          const read = readRecordKey(name)
-          return read === undefined || isOwn(read.limiter) ? [] : this.keyOf(read.limiter, read.key)
-        }),
-      )
-      if (isEnd) return true
-    }
-    return false
+      last = isEnd ? '' : names.at(-1)!
+      return { keys: keysOfClients(names, readRecordKey).map(({ limiter, key }) => keyOf(limiter, key)), isEnd }
+    },
+    size: async () => database.size(),
   }
+}
 
-  async size(): Promise<number> {
-    return this.#database.size()
-  }
+type NamedKey = Pick<StoredKey, 'name' | 'limiter' | 'key'>
+
+/** Reads names in a database. Leaves out internal ones: rules have a key without a limiter, and marks, probes and checks have limiters that start with `·`. */
+function keysOfClients(
+  names: readonly string[],
+  read: (name: string) => Omit<NamedKey, 'name'> | undefined,
+): NamedKey[] {
+  return names.flatMap((name) => {
+    const found = read(name)
+    return found === undefined || found.limiter === '' || found.limiter.startsWith('·') ? [] : { name, ...found }
+  })
 }
 
 /** Deletes the state of a key by its name in Redis, as the reset of a store does. Returns true if there was a state. */

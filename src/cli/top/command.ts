@@ -1,27 +1,12 @@
-import { parseDuration, roughDuration } from '../../util/duration.ts'
+import { parseDuration } from '../../util/duration.ts'
 import { command, type Command, Misuse, SOURCE_OPTIONS, SOURCE_USAGE } from '../command.ts'
-import { columns, grouped, inOneLine, jsonText, resetText } from '../print.ts'
+import { columns, countText, grouped, inOneLine, jsonText, timeCells } from '../print.ts'
 import { SluiceError } from '../../util/errors.ts'
 import { TOPIC } from '../../dashboard/fleet.ts'
-import { type KeySource, readable, type StoredKey, withAllKeys, withPlace } from '../sources.ts'
+import { type KeySource, listKeys, readable, type StoredKey, withAllKeys, withPlace } from '../sources.ts'
 import { fleetOf, fleetPage } from './fleet.ts'
 import { cut, live, type Page } from './screen.ts'
 import { type HeldByLimit, heldOf } from '../../stores/held.ts'
-
-/** The state of one key under one limit. Durations are in milliseconds. */
-export interface Row {
-  readonly limiter: string
-  readonly key: string
-  readonly limit: string
-  /** The units in use. `undefined` if the algorithm is not registered here. */
-  readonly used: number | undefined
-  /** The units that can be used at once. */
-  readonly capacity: number | undefined
-  readonly resetAfter: number | undefined
-  /** True for a limit with slots: `resetAfter` is the time until the newest slot expires. */
-  readonly slots: boolean
-  readonly lockedFor: number
-}
 
 const AT_ONCE = 50
 
@@ -30,18 +15,12 @@ class Ranking {
   readonly #limiter: string | undefined
   readonly #most: number
   readonly #kept = new Map<string, { readonly key: StoredKey; readonly rows: readonly Row[] }>()
-  #read = 0
   /** How many keys could not be read: they are damaged, or another version of the package wrote them. */
   unread = 0
 
   constructor(limiter: string | undefined, most: number) {
     this.#limiter = limiter
     this.#most = most
-  }
-
-  /** How many keys were read. A key that was read again counts again. */
-  get read(): number {
-    return this.#read
   }
 
   /** Reads keys, and keeps the most used ones. */
@@ -66,7 +45,6 @@ class Ranking {
     const stored = await readable(key)
     if (stored === undefined) return void this.unread++
     const { limits } = heldOf(key.name, stored)
-    this.#read++
     const rows = limits.map((each) => rowOf(key, each)).filter(isInUse)
     if (rows.length === 0) this.#kept.delete(key.name)
     else this.#kept.set(key.name, { key, rows })
@@ -79,17 +57,21 @@ class Ranking {
   }
 }
 
+/** The state of one key under one limit. Durations are in milliseconds. Of an algorithm that is not registered here, only `lockedFor` is known. */
+export interface Row {
+  readonly limiter: string
+  readonly key: string
+  readonly limit: string
+  readonly used: number | undefined
+  readonly capacity: number | undefined
+  readonly resetAfter: number | undefined
+  readonly slots: boolean
+  readonly lockedFor: number
+}
+
 function rowOf({ limiter, key }: StoredKey, { limit, verdict, lockedFor }: HeldByLimit): Row {
-  return {
-    limiter,
-    key,
-    limit,
-    used: verdict?.used,
-    capacity: verdict?.capacity,
-    resetAfter: verdict?.resetAfter,
-    slots: verdict?.slots === true,
-    lockedFor,
-  }
+  const { used, capacity, resetAfter, slots = false } = verdict ?? {}
+  return { limiter, key, limit, used, capacity, resetAfter, slots, lockedFor }
 }
 
 function isInUse({ used, lockedFor }: Row): boolean {
@@ -126,10 +108,8 @@ export function tableOf(rows: readonly Row[], width: number): string[] {
 
 function cellsOf(row: Row, width: number): string[] {
   const { used, capacity, limit, limiter, resetAfter, slots, lockedFor, key } = row
-  const free = resetAfter === undefined ? '?' : resetText(Math.max(resetAfter, lockedFor), slots)
-  const locked = lockedFor > 0 ? roughDuration(lockedFor) : '–'
-  const [count, most] = [used, capacity].map((each) => (each === undefined ? '?' : grouped(each)))
-  const texts = [count!, bar(shareOf(row)), most!, key, limit, limiter, free, locked]
+  const times = timeCells(resetAfter, slots, lockedFor)
+  const texts = [countText(used), bar(shareOf(row)), countText(capacity), key, limit, limiter, ...times]
   return texts.map((text, i) => (i === KEY && width < Infinity ? cut(inOneLine(text), KEY_WIDTH) : text))
 }
 
@@ -181,7 +161,7 @@ export const topCommand: Command = command(USAGE, OPTIONS, async (words, values,
     })
   return withAllKeys(url, values, async (source) => {
     if (isLive) return live(interval, () => refreshed(source, ranking))
-    await source.next(Infinity, ranking.add)
+    await listKeys(source, Infinity, ranking.add)
     const rows = ranking.rows()
     const text = values.json ? `${JSON.stringify(rows)}\n` : `${tableOf(rows, Infinity).join('\n')}\n`
     return { text, note: ranking.unread === 0 ? '' : `${unreadText(ranking)}\n` }
@@ -195,7 +175,7 @@ function unreadText({ unread }: Ranking): string {
 async function refreshed(source: KeySource, ranking: Ranking): Promise<Page> {
   ranking.unread = 0
   await ranking.refresh()
-  await source.next(KEYS_PER_REFRESH, ranking.add)
+  await listKeys(source, KEYS_PER_REFRESH, ranking.add)
   const title = `${grouped(await source.size())} ${source.contents}${ranking.unread === 0 ? '' : `, ${unreadText(ranking)}`}`
   return { title, lines: (columns) => tableOf(ranking.rows(), columns) }
 }
