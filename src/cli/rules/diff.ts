@@ -117,21 +117,30 @@ export function mayHave({ kind, effect }: Difference, expected: Effect): boolean
 
 /** Returns the differences for all policies and keys, and the policies and overrides of the new document that end at a time. */
 export function differences(before: CompiledRules, after: CompiledRules): readonly Difference[] {
-  const [old, next] = [byName(before), byName(after)]
   const hasRest = [before, after].some(({ otherwise }) => otherwise !== undefined && otherwise.rule.allow !== true)
-  const removed = [...old.values()].filter(({ rule }) => !next.has(rule.name))
+  const policies = pairs(allPolicies(before), allPolicies(after), ({ rule }) => rule.name)
+  return policies.flatMap(([old, next]) => {
+    if (next === undefined) {
+      const effect = effectOf(old, hasRest, 'loosened', 'tightened')
+      return [difference('removed', effect, { policy: old.rule.name, before: policyText(old) })]
+    }
+    if (old !== undefined) return differencesOf(old, next, hasRest).concat(ends(next))
+    const effect = effectOf(next, hasRest, 'tightened', 'loosened')
+    const added = difference('added', effect, { policy: next.rule.name, after: policyText(next) })
+    return [added].concat(ends(next))
+  })
+}
+
+type Pair<Item> = readonly [before: Item, after: undefined] | readonly [before: Item | undefined, after: Item]
+
+/** Pairs the items of two lists by their names: first the items that are removed, then those of the new list. */
+function pairs<Item>(before: readonly Item[], after: readonly Item[], nameOf: (item: Item) => string): Pair<Item>[] {
+  const old = new Map(before.map((item) => [nameOf(item), item]))
+  const next = new Set(after.map(nameOf))
+  const removed = before.filter((item) => !next.has(nameOf(item)))
   return [
-    ...removed.map((policy) => {
-      const effect = effectOf(policy, hasRest, 'loosened', 'tightened')
-      return difference('removed', effect, { policy: policy.rule.name, before: policyText(policy) })
-    }),
-    ...[...next.values()].flatMap((policy) => {
-      const known = old.get(policy.rule.name)
-      if (known !== undefined) return differencesOf(known, policy, hasRest).concat(ends(policy))
-      const effect = effectOf(policy, hasRest, 'tightened', 'loosened')
-      const added = difference('added', effect, { policy: policy.rule.name, after: policyText(policy) })
-      return [added].concat(ends(policy))
-    }),
+    ...removed.map((item) => [item, undefined] as const),
+    ...after.map((item) => [old.get(nameOf(item)), item] as const),
   ]
 }
 
@@ -142,10 +151,6 @@ function difference(
   details: Omit<Difference, 'kind' | 'effect'>,
 ): Difference {
   return effect === undefined || effect === kind ? { kind, ...details } : { kind, effect, ...details }
-}
-
-function byName(rules: CompiledRules): ReadonlyMap<string, CompiledPolicy> {
-  return new Map(allPolicies(rules).map((each) => [each.rule.name, each]))
 }
 
 /**
@@ -212,30 +217,29 @@ function named(part: string, value: unknown): string {
 }
 
 function limitDifferences(before: CompiledPolicy, after: CompiledPolicy): Difference[] {
-  const policy = after.rule.name
-  const old = new Map(before.limits.map((limit) => [limit.name, limit]))
-  const next = new Set(after.limits.map(({ name }) => name))
-  const removed = before.limits.filter(({ name }) => !next.has(name))
-  return [
-    ...removed.map((limit) =>
-      difference('removed', shadowed(limit, 'loosened'), { policy, limit: limit.name, before: limitText(limit) }),
-    ),
-    ...after.limits.flatMap((limit): Difference[] => {
-      const known = old.get(limit.name)
-      if (known === undefined) {
-        const details = { policy, limit: limit.name, after: limitText(limit) }
-        return [difference('added', shadowed(limit, 'tightened'), details)]
-      }
-      const kind = compareLimits(known, limit)
-      if (kind === undefined) return []
-      return [{ kind, policy, limit: limit.name, before: limitText(known), after: limitText(limit) }]
-    }),
-  ]
+  return limitPairs(before.limits, after.limits).flatMap((pair): Difference[] => {
+    const [old, next] = pair
+    const effect = limitEffect(pair)
+    const kind = kindOf(old, next, effect)
+    if (kind === undefined) return []
+    const texts = { ...(old && { before: limitText(old) }), ...(next && { after: limitText(next) }) }
+    return [difference(kind, effect, { policy: after.rule.name, limit: (next ?? old).name, ...texts })]
+  })
 }
 
-/** Returns the effect of a limit. A shadow limit has no effect. */
-function shadowed({ shadow }: Limit, effect: Direction): Direction | undefined {
-  return shadow === true ? undefined : effect
+function limitPairs(before: readonly Limit[], after: readonly Limit[]): Pair<Limit>[] {
+  return pairs(before, after, ({ name }) => name)
+}
+
+/** Returns the effect of a limit that is added, removed or changed. A shadow limit has no effect. */
+function limitEffect([before, after]: Pair<Limit>): Direction | undefined {
+  if (after === undefined) return before.shadow === true ? undefined : 'loosened'
+  if (before === undefined) return after.shadow === true ? undefined : 'tightened'
+  return compareLimits(before, after)
+}
+
+function kindOf<Effect>(before: unknown, after: unknown, effect: Effect): 'added' | 'removed' | Effect {
+  return before === undefined ? 'added' : after === undefined ? 'removed' : effect
 }
 
 /** Returns the differences for keys with an override, compared with their limits before, with or without an override. */
@@ -250,7 +254,7 @@ function overrideDifferences(before: CompiledPolicy, after: CompiledPolicy): Dif
     // What an override does not set is that of the policy. It has the same effect as there, which is listed, or another one.
     const isWritten = !isDeepStrictEqual(old?.rule, next?.rule)
     if (!isWritten && (effect === undefined || effect === own)) return []
-    const kind = old === undefined ? 'added' : next === undefined ? 'removed' : (effect ?? 'changed')
+    const kind = kindOf(old, next, effect ?? 'changed')
     const shown = keyText((next ?? old)!)
     const details = { policy: after.rule.name, key: shown, before: withEnd(was, old), after: withEnd(is, next) }
     return [difference(kind, effect, details)]
@@ -258,30 +262,16 @@ function overrideDifferences(before: CompiledPolicy, after: CompiledPolicy): Dif
 }
 
 function direction(before: readonly Limit[], after: readonly Limit[]): Direction | undefined {
-  const next = new Map(after.map((limit) => [limit.name, limit]))
-  const kept = before.map((limit) => {
-    const same = next.get(limit.name)
-    next.delete(limit.name)
-    return same === undefined ? shadowed(limit, 'loosened') : compareLimits(limit, same)
-  })
-  return combined([...kept, ...[...next.values()].map((limit) => shadowed(limit, 'tightened'))])
+  return combined(limitPairs(before, after).map(limitEffect))
 }
 
 function ends({ rule, limits, overrides, until }: CompiledPolicy): Difference[] {
-  const ending = [...overrides.values()].filter((override) => override.until < Infinity)
-  const own: Difference[] =
-    until < Infinity ? [{ kind: 'ends', policy: rule.name, until: new Date(until).toISOString() }] : []
-  return [
-    ...own,
-    ...ending.map((override) => ({
-      kind: 'ends' as const,
-      policy: rule.name,
-      key: keyText(override),
-      before: limitsText(override.limits),
-      after: limitsText(limits),
-      until: new Date(override.until).toISOString(),
-    })),
-  ]
+  const end = (at: number, more: object = {}): Difference[] =>
+    at < Infinity ? [{ kind: 'ends', policy: rule.name, ...more, until: new Date(at).toISOString() }] : []
+  const ofOverrides = [...overrides.values()].flatMap((override) =>
+    end(override.until, { key: keyText(override), before: limitsText(override.limits), after: limitsText(limits) }),
+  )
+  return [...end(until), ...ofOverrides]
 }
 
 function withEnd(limits: readonly Limit[], override: CompiledOverride | undefined): string {

@@ -5,18 +5,12 @@ import { type ConditionExplanation, explainRules, type PolicyExplanation } from 
 import { Rules } from '../../rules/rules.ts'
 import type { RedisClient, ScriptClient } from '../../stores/redis/clients.ts'
 import { redisStore } from '../../stores/redis/index.ts'
+import type { LimitStatus } from '../../stores/store.ts'
 import { roughDuration } from '../../util/duration.ts'
 import { limitText } from './diff.ts'
 
-/** The current state of a limit for the key. Times are in milliseconds. */
-interface Usage {
-  /** The remaining units before the request. */
-  readonly remaining: number
-  /** False if this limit denies the request. */
-  readonly allowed: boolean
-  readonly retryAfter: number
-  readonly resetAfter: number
-}
+/** The current state of a limit for the key: what remains before the request, and whether this limit denies the request. Times are in milliseconds. */
+type Usage = Pick<LimitStatus, 'remaining' | 'allowed' | 'retryAfter' | 'resetAfter'>
 
 interface ExplainedLimit {
   readonly name: string
