@@ -262,12 +262,9 @@ const JSON_FORMATS: Readonly<Record<string, JsonFormat>> = {
 
 /** Reads any JSON lines. The options give the names of the fields. */
 function fieldsParser(settings: ParseSettings): Parse {
-  const named = (part: string): readonly string[] => [settings.fields.get(part)?.join('.') ?? part]
-  const [time, ip, user, method, path] = ['time', 'ip', 'user', 'method', 'path'].map(named)
-  return jsonParser(
-    { marks: [], time: time!, ip: ip!, user: user!, method: method!, path: path!, headers: ['headers'] },
-    settings,
-  )
+  const named = (part: string): string[] => [settings.fields.get(part) ?? part]
+  const parts = { ip: named('ip'), user: named('user'), method: named('method'), path: named('path') }
+  return jsonParser({ marks: [], time: named('time'), ...parts, headers: ['headers'] }, settings)
 }
 
 function jsonParser(format: JsonFormat, { zone, wantsHeaders, wantsFields }: ParseSettings): Parse {
@@ -351,15 +348,13 @@ function isObject(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-const JSON_PARSERS = Object.entries(JSON_FORMATS).map(
-  ([name, format]) => [name, (options: ParseSettings) => jsonParser(format, options)] as const,
-)
-
-const PARSERS: Readonly<Record<string, (options: ParseSettings) => Parse>> = {
+const PARSERS: Readonly<Record<string, (settings: ParseSettings) => Parse>> = {
   clf: clfParser,
-  alb: (options) => awsParser(options, true),
-  elb: (options) => awsParser(options, false),
-  ...Object.fromEntries(JSON_PARSERS),
+  alb: (settings) => awsParser(settings, true),
+  elb: (settings) => awsParser(settings, false),
+  ...Object.fromEntries(
+    Object.entries(JSON_FORMATS).map(([name, format]) => [name, (settings) => jsonParser(format, settings)]),
+  ),
   json: fieldsParser,
 }
 

@@ -137,14 +137,14 @@ function costReader(name: string | undefined): (request: LoggedRequest) => numbe
   }
 }
 
-function fieldsOf({ time, field = [] }: LogValues): Map<string, readonly string[]> {
-  const fields = new Map<string, readonly string[]>()
+function fieldsOf({ time, field = [] }: LogValues): Map<string, string> {
+  const fields = new Map<string, string>()
   for (const each of field) {
     const [name, path] = [each.slice(0, each.indexOf('=')), each.slice(each.indexOf('=') + 1)]
     if (!FIELDS.has(name) || path === '') refuse('--field', 'ip, user, method or path and a field: ip=a.b', each)
-    fields.set(name, path.split('.'))
+    fields.set(name, path)
   }
-  if (time !== undefined) fields.set('time', time.split('.'))
+  if (time !== undefined) fields.set('time', time)
   return fields
 }
 

@@ -3,7 +3,8 @@ import { copyText } from '../../util/bounded-key.ts'
 /** The length of a time such as `22/Nov/2026:10:48:04 +0000`. */
 export const CLF_LENGTH = 26
 
-const MONTHS = 'JanFebMarAprMayJunJulAugSepOctNovDec'
+const CLF = /^(\d\d)\/([A-Za-z]{3})\/(\d{4}):(\d\d):(\d\d):(\d\d) ([+-]\d{4})$/
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 
 /** Reads the times of the common log format. Most lines have the same minute as the line before, so the last minute is remembered. */
 export class ClfTime {
@@ -30,13 +31,11 @@ export class ClfTime {
 
 /** Returns the epoch milliseconds of a time such as `22/Nov/2026:10:48:04 +0000`, or `NaN`. */
 function clfTime(text: string): number {
-  if (text.length !== CLF_LENGTH || text[2] !== '/' || text[6] !== '/' || text[11] !== ':' || text[20] !== ' ')
-    return NaN
-  const month = MONTHS.indexOf(text.slice(3, 6)) / 3
-  if (!Number.isInteger(month) || month < 0 || text[14] !== ':' || text[17] !== ':') return NaN
-  const year = digits(text, 7) * 100 + digits(text, 9)
-  const date = utc(year, month, digits(text, 0), digits(text, 12), digits(text, 15), digits(text, 18))
-  return date - offset(text.slice(21)) * 60_000
+  const found = CLF.exec(text)
+  if (found === null) return NaN
+  const [, day, month, year, hour, minute, second, zone] = found
+  const date = utc(+year!, MONTHS.indexOf(month!), +day!, +hour!, +minute!, +second!)
+  return date - offset(zone!) * 60_000
 }
 
 /** A time of ISO 8601 with an optional fraction and an optional zone. */
@@ -80,11 +79,9 @@ function numberTime(value: number): number {
 /** Returns the minutes east of UTC of `Z`, `+0200` or `+02:00`, or `NaN`. */
 export function offset(text: string): number {
   if (text === 'Z' || text === 'z') return 0
-  const colon = text[3] === ':' ? 1 : 0
-  if (text.length !== 5 + colon || (text[0] !== '+' && text[0] !== '-')) return NaN
-  const [hours, minutes] = [digits(text, 1), digits(text, 3 + colon)]
-  if (!(hours <= 14 && minutes < 60)) return NaN
-  return (text[0] === '-' ? -1 : 1) * (hours * 60 + minutes)
+  const [, sign, hours, minutes] = /^([+-])(\d\d):?(\d\d)$/.exec(text) ?? []
+  if (!(Number(hours) <= 14 && Number(minutes) < 60)) return NaN
+  return (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes))
 }
 
 /** Returns epoch milliseconds, or `NaN` for a date that does not exist. Epoch time has no leap seconds: 23:59:60 is 00:00:00. */
@@ -133,7 +130,7 @@ export interface ParseSettings {
   /** The time zone of times without one, in minutes east of UTC. Default: such times are refused. */
   readonly zone: number | undefined
   /** The fields of general JSON lines: dotted paths by the parts of a request. */
-  readonly fields: ReadonlyMap<string, readonly string[]>
+  readonly fields: ReadonlyMap<string, string>
 }
 
 export const NO_REQUEST = 'no request'

@@ -126,28 +126,12 @@ export class Lines {
   }
 
   #read(part: Buffer): void {
-    const isLong = this.#skips || this.#rest.length + part.length > LONGEST_LINE
-    const text = isLong
-      ? undefined
-      : (this.#rest.length === 0 ? part : Buffer.concat([this.#rest, part])).toString('utf8')
+    const whole = this.#rest.length === 0 ? part : Buffer.concat([this.#rest, part])
+    const isLong = this.#skips || whole.length > LONGEST_LINE
     this.#rest = NOTHING
     this.#skips = false
-    if (text === undefined) this.#each(undefined)
-    else this.#cut(text)
-  }
-
-  #cut(text: string): void {
-    let start = 0
-    for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', start)) {
-      this.#emit(text, start, end)
-      start = end + 1
-    }
-    this.#emit(text, start, text.length)
-  }
-
-  #emit(text: string, start: number, end: number): void {
-    const last = end > start && text.charCodeAt(end - 1) === 13 ? end - 1 : end
-    this.#each(text.slice(start, last))
+    if (isLong) return this.#each(undefined)
+    for (const line of whole.toString('utf8').split('\n')) this.#each(line.endsWith('\r') ? line.slice(0, -1) : line)
   }
 }
 

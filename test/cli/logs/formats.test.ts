@@ -142,8 +142,8 @@ describe('lines of the common format with a virtual host', () => {
 describe('general JSON lines', () => {
   it('reads fields by dotted paths', () => {
     const fields = new Map([
-      ['time', ['at', 'start']],
-      ['ip', ['client', 'address']],
+      ['time', 'at.start'],
+      ['ip', 'client.address'],
     ])
     const line =
       '{"at":{"start":"2026-11-22T12:00:00.5+02:00"},"client":{"address":"192.0.2.1"},"method":"GET","path":"/a"}'
@@ -204,7 +204,7 @@ describe('hostile lines', () => {
   const names = [...new Set(FORMATS.map(formatNamed))]
 
   it.each(names)('%s never throws, and takes time in proportion to the length', (name) => {
-    const fields = new Map([['time', ['time']]])
+    const fields = new Map([['time', 'time']])
     const parts = ['22/Nov/2026:11:03:04 +0000', 'GET / HTTP/1.1']
     const pieces = fc.constantFrom('"', '\\', ' ', '[', ']', '- ', '{', '1', ...parts)
     fc.assert(
