@@ -4,15 +4,6 @@ import { pathToFileURL } from 'node:url'
 import { shown, SluiceError } from '../util/errors.ts'
 import { type RedisClient, scriptClient, type ScriptClient } from '../stores/redis/clients.ts'
 
-interface ServerAddress {
-  readonly host: string
-  readonly port: number
-  readonly username: string | undefined
-  readonly password: string | undefined
-  readonly database: number
-  readonly tls: boolean
-}
-
 interface Connection {
   readonly client: RedisClient
   close(): void
@@ -20,13 +11,8 @@ interface Connection {
 
 type Kind = 'single' | 'cluster'
 
-/**
- * The package of a Redis client. With `lasts`, its client connects again after the server was away.
- */
-interface ClientPackage {
-  readonly name: string
-  open(loaded: unknown, kind: Kind, address: ServerAddress, lasts: boolean): Promise<Connection>
-}
+/** Connects with the package of a Redis client. With `lasts`, the client connects again after the server was away. */
+type OpenClient = (loaded: never, kind: Kind, address: ServerAddress, lasts: boolean) => Promise<Connection>
 
 type IoredisClient = RedisClient & {
   connect(): Promise<unknown>
@@ -57,61 +43,59 @@ const TIMEOUT = 5000
 const RECONNECT = 500
 const PING = 1000
 
-function likeIoredis(name: string): ClientPackage {
-  return {
-    name,
-    async open(loaded, kind, { host, port, username, password, database, tls }, lasts) {
-      const { Redis, Cluster } = loaded as Ioredis
-      const options = {
-        ...(username !== undefined && { username }),
-        ...(password !== undefined && { password }),
-        ...(tls && { tls: {} }),
-        connectTimeout: TIMEOUT,
-        maxRetriesPerRequest: 1,
-        ...(lasts ? { socketTimeout: TIMEOUT } : { retryStrategy: null }),
-      }
-      const isSingle = kind === 'single'
-      // A client that connects again selects the database with its option `db`.
-      const client = isSingle
-        ? new Redis({ host, port, lazyConnect: true, ...(lasts && { db: database }), ...options })
-        : new Cluster([{ host, port }], { lazyConnect: true, redisOptions: options })
-      let reason: Error | undefined
-      client.on('error', (error) => {
-        reason = error
-      })
-      try {
-        await client.connect()
-        // With the option `db`, the client would use database 0 if the database does not exist.
-        if (isSingle && !lasts && database !== 0) await client.select(database)
-      } catch (closed) {
-        client.disconnect()
-        // The error `closed` only says that the connection is closed.
-        throw reason ?? (closed as Error)
-      }
-      return { client, close: () => client.disconnect() }
-    },
+const openIoredis: OpenClient = async ({ Redis, Cluster }: Ioredis, kind, address, lasts) => {
+  const { host, port, username, password, database, tls } = address
+  const options = {
+    ...(username !== undefined && { username }),
+    ...(password !== undefined && { password }),
+    ...(tls && { tls: {} }),
+    connectTimeout: TIMEOUT,
+    maxRetriesPerRequest: 1,
+    ...(lasts ? { socketTimeout: TIMEOUT } : { retryStrategy: null }),
   }
-}
-
-const nodeRedis: ClientPackage = {
-  name: 'redis',
-  async open(loaded, kind, { host, port, username, password, database, tls }, lasts) {
-    const { createClient, createCluster } = loaded as NodeRedis
-    // Without a strategy, it closes for good after `socketTimeout`, and without pings, also when it is idle.
-    const again = lasts ? { socketTimeout: TIMEOUT, reconnectStrategy: RECONNECT } : { reconnectStrategy: false }
-    const socket = { host, port, tls, connectTimeout: TIMEOUT, ...again }
-    const pings = lasts && { pingInterval: PING }
-    const options = { socket, username, password, ...pings, ...(database !== 0 && { database }) }
-    const defaults = { username, password }
-    const client = kind === 'single' ? createClient(options) : createCluster({ rootNodes: [options], defaults })
-    client.on('error', () => undefined)
+  const isSingle = kind === 'single'
+  // A client that connects again selects the database with its option `db`.
+  const client = isSingle
+    ? new Redis({ host, port, lazyConnect: true, ...(lasts && { db: database }), ...options })
+    : new Cluster([{ host, port }], { lazyConnect: true, redisOptions: options })
+  let reason: Error | undefined
+  client.on('error', (error) => {
+    reason = error
+  })
+  try {
     await client.connect()
-    return { client, close: () => client.destroy() }
-  },
+    // With the option `db`, the client would use database 0 if the database does not exist.
+    if (isSingle && !lasts && database !== 0) await client.select(database)
+  } catch (closed) {
+    client.disconnect()
+    // The error `closed` only says that the connection is closed.
+    throw reason ?? (closed as Error)
+  }
+  return { client, close: () => client.disconnect() }
 }
 
-/** The known clients. The first one that is installed is used. */
-export const clients: readonly ClientPackage[] = [likeIoredis('ioredis'), likeIoredis('iovalkey'), nodeRedis]
+const openNodeRedis: OpenClient = async ({ createClient, createCluster }: NodeRedis, kind, address, lasts) => {
+  const { host, port, username, password, database, tls } = address
+  // Without a strategy, it closes for good after `socketTimeout`, and without pings, also when it is idle.
+  const again = lasts ? { socketTimeout: TIMEOUT, reconnectStrategy: RECONNECT } : { reconnectStrategy: false }
+  const socket = { host, port, tls, connectTimeout: TIMEOUT, ...again }
+  const pings = lasts && { pingInterval: PING }
+  const options = { socket, username, password, ...pings, ...(database !== 0 && { database }) }
+  const defaults = { username, password }
+  const client = kind === 'single' ? createClient(options) : createCluster({ rootNodes: [options], defaults })
+  client.on('error', () => undefined)
+  await client.connect()
+  return { client, close: () => client.destroy() }
+}
+
+const CLIENTS: Readonly<Record<string, OpenClient>> = {
+  ioredis: openIoredis,
+  iovalkey: openIoredis,
+  redis: openNodeRedis,
+}
+
+/** The names of the known clients. The first one that is installed is used. */
+export const CLIENT_NAMES: readonly string[] = Object.keys(CLIENTS)
 
 /** Connects to one server, or to a cluster. Throws `STORE_FAILED` with the URL if there is no connection. */
 type Open = (kind: Kind, lasts: boolean, at?: Partial<ServerAddress>) => Promise<Connection>
@@ -122,7 +106,7 @@ async function opener(url: string, name: string | undefined): Promise<Open> {
   const [client, loaded] = await installed(name)
   return async function open(kind, lasts, at) {
     try {
-      return await client.open(loaded, kind, { ...address, ...at }, lasts)
+      return await CLIENTS[client]!(loaded as never, kind, { ...address, ...at }, lasts)
     } catch (cause) {
       const reason = (cause as Error).message.trim()
       throw new SluiceError('STORE_FAILED', `no connection to ${withoutSecrets(url)}: ${reason}`, { cause })
@@ -211,7 +195,9 @@ export function withoutSecrets(url: string): string {
   return url.replace(/^([a-z]*:?\/*(?:[^:@/]*:)?).*@/is, '$1***@')
 }
 
-function addressOf(text: string): ServerAddress {
+type ServerAddress = ReturnType<typeof addressOf>
+
+function addressOf(text: string) {
   const url = URL.canParse(text) ? new URL(text) : undefined
   const username = url && decoded(url.username)
   const password = url && decoded(url.password)
@@ -246,22 +232,30 @@ function decoded(text: string): string | undefined {
   }
 }
 
-async function installed(name: string | undefined): Promise<readonly [ClientPackage, unknown]> {
-  const names = clients.map((each) => each.name).join(', ')
-  const wanted = name === undefined ? clients : clients.filter((each) => each.name === name)
-  if (wanted.length === 0)
+async function installed(name: string | undefined): Promise<readonly [name: string, loaded: unknown]> {
+  const names = CLIENT_NAMES.join(', ')
+  if (name !== undefined && !CLIENT_NAMES.includes(name))
     throw new SluiceError('INVALID_OPTION', `--client: expected one of ${names}, got ${shown(name)}`)
-  for (const each of wanted) {
-    const loaded = await load(each.name)
-    if (loaded !== undefined) return [each, loaded]
-  }
+  const found = await firstInstalled(name === undefined ? CLIENT_NAMES : [name])
+  if (found !== undefined) return found
   const missing = name === undefined ? 'No Redis client is installed' : `The client ${shown(name)} is not installed`
   const which = name === undefined ? `one of ${names}` : 'it'
   throw new SluiceError('NOT_APPLICABLE', `${missing}. Install ${which} where you run this`)
 }
 
+/** Loads the first of some packages that is installed. */
+export async function firstInstalled(
+  names: readonly string[],
+): Promise<readonly [name: string, loaded: unknown] | undefined> {
+  for (const name of names) {
+    const loaded = await load(name)
+    if (loaded !== undefined) return [name, loaded]
+  }
+  return undefined
+}
+
 /** Loads a package that is installed for this package, or in the current directory. */
-export async function load(name: string): Promise<unknown> {
+async function load(name: string): Promise<unknown> {
   try {
     return await import(name)
   } catch (error) {

@@ -7,7 +7,7 @@ import { type ListedDatabase, rowStore } from '../stores/rows.ts'
 import { sqliteDatabase, sqliteStore } from '../stores/sqlite.ts'
 import type { Store } from '../stores/store.ts'
 import { shown, SluiceError } from '../util/errors.ts'
-import { closing, load, withoutSecrets } from './connect.ts'
+import { closing, firstInstalled, withoutSecrets } from './connect.ts'
 
 export interface TableOptions {
   readonly table?: string | undefined
@@ -209,25 +209,20 @@ export async function withDatabase<Answer>(
   work: (opened: Opened) => Promise<Answer>,
 ): Promise<Answer> {
   const opened = await kindOf(url)!.open(url, given(options))
-  try {
-    return await work(opened)
-  } catch (cause) {
+  return closing(opened, work).catch((cause: unknown) => {
     if (cause instanceof SluiceError) throw cause
     throw new SluiceError('STORE_FAILED', `${withoutSecrets(url)}: ${reasonOf(cause)}`, { cause })
-  } finally {
-    await opened.close()
-  }
+  })
 }
 
 /** Returns a function that opens a database with the first installed client. */
 function withClients(clients: Clients): Kind['open'] {
   return async (url, table, lasts = false) => {
-    for (const [name, connect] of Object.entries(clients)) {
-      const loaded = await load(name)
-      if (loaded !== undefined) return connect(loaded as never, url, table, lasts)
-    }
-    const [names, where] = [Object.keys(clients).join(' or '), withoutSecrets(url)]
-    throw new SluiceError('NOT_APPLICABLE', `No client for ${where} is installed. Install ${names} where you run this`)
+    const names = Object.keys(clients)
+    const [name, loaded] = (await firstInstalled(names)) ?? []
+    if (name !== undefined) return clients[name]!(loaded as never, url, table, lasts)
+    const missing = `No client for ${withoutSecrets(url)} is installed`
+    throw new SluiceError('NOT_APPLICABLE', `${missing}. Install ${names.join(' or ')} where you run this`)
   }
 }
 

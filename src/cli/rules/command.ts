@@ -13,7 +13,7 @@ import {
 import { readRulesFile } from '../../rules/read.ts'
 import { type CompiledText, compileText, type RulesText } from '../../rules/text.ts'
 import { shown, SluiceError } from '../../util/errors.ts'
-import { clients, withRedis } from '../connect.ts'
+import { CLIENT_NAMES, withRedis } from '../connect.ts'
 import { command, type Command as CliCommand, Misuse, type ValuesOf } from '../command.ts'
 import { clientAddress } from '../../http/keys/address.ts'
 import type { RedisClient } from '../../stores/redis/clients.ts'
@@ -146,8 +146,8 @@ export const rulesCommand: CliCommand = command(USAGE, OPTIONS, async ([name = '
   const known = new Set<string>([...OF_ALL, ...options])
   for (const each of named) if (!known.has(each)) throw misuse(`no --${each} with ${name}`)
   const { client } = values
-  if (client !== undefined && !clients.some((each) => each.name === client))
-    throw misuse(`one of ${clients.map((each) => each.name).join(', ')} as --client`)
+  if (client !== undefined && !CLIENT_NAMES.includes(client))
+    throw misuse(`one of ${CLIENT_NAMES.join(', ')} as --client`)
   return work(words, values)
 })
 
