@@ -97,6 +97,8 @@ export interface LogSettings {
   /** True if headers and fields are needed after the key and the cost are known. */
   readonly keepsFacts: boolean
   readonly ipv6Subnet: number
+  /** True if the log has the costs. */
+  readonly hasCosts: boolean
   /** Returns the key of a request, or `''` for a request without a key. */
   readonly keyOf: (request: LoggedRequest) => string
   /** Returns the cost of a request, or `undefined` if the log does not have it. */
@@ -123,6 +125,7 @@ export function logSettings(values: LogValues, keepsFacts: boolean, stdin?: Asyn
     maxKeys: numberIn('--max-keys', values['max-keys'], 1, MOST_KEYS),
     keepsFacts,
     ipv6Subnet,
+    hasCosts: values.cost !== undefined,
     keyOf: keyReader(key, ipv6Subnet),
     costOf: costReader(values.cost),
   }

@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, ftruncateSync, openSync, statSync, writeFileSync } from 'node:fs'
 import type { LimitStatus } from '../../stores/store.ts'
 import type { LogEntry, LoggedRequest } from '../logs/request.ts'
-import type { CompiledRules } from '../../rules/dimensions.ts'
+import { allPolicies, type CompiledRules } from '../../rules/dimensions.ts'
 import type { PolicyRule } from '../../rules/document.ts'
 import { attributeIn } from '../../rules/keys.ts'
 import { type EachEntry, readLogs, summaryLines, summaryOf } from '../logs/read.ts'
@@ -67,9 +67,8 @@ function verdict({ limiter, limit, key, allowed, remaining, retryAfter, resetAft
 class MissingFacts {
   readonly #missing: Set<string>
 
-  constructor({ policies, otherwise }: CompiledRules) {
-    const all = otherwise === undefined ? policies : [...policies, otherwise]
-    this.#missing = new Set(all.flatMap(({ rule }) => namesIn(rule)))
+  constructor(rules: CompiledRules) {
+    this.#missing = new Set(allPolicies(rules).flatMap(({ rule }) => namesIn(rule)))
   }
 
   see({ headers, fields }: LoggedRequest): void {
@@ -216,13 +215,8 @@ function placeOf(path: string): string[] {
   return found?.isFile() ? [`${found.dev} ${found.ino}`] : []
 }
 
-function replayOf(
-  { limit = [], compare, cost }: Values,
-  rules: CompiledRules | undefined,
-  options: LogSettings,
-): Replay {
-  const hasCosts = cost !== undefined
-  if (rules !== undefined) return replayRules(rules, options, hasCosts)
+function replayOf({ limit = [], compare }: Values, rules: CompiledRules | undefined, options: LogSettings): Replay {
+  if (rules !== undefined) return replayRules(rules, options)
   const expressions = limit.map(parseLimit)
-  return compare ? replayCompared(expressions, options, hasCosts) : replayLimits(expressions, options, hasCosts)
+  return compare ? replayCompared(expressions, options) : replayLimits(expressions, options)
 }

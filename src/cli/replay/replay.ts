@@ -203,7 +203,7 @@ function noEnds({ limits }: Decision): SluiceError {
 const NO_KEY = '(no key)'
 
 /** Makes one limiter with several limits. They decide in one transaction. */
-function limitsDecider(expressions: readonly LimitExpression[], place: LogStore, hasCosts: boolean): Decide {
+function limitsDecider(expressions: readonly LimitExpression[], place: LogStore, { hasCosts }: LogSettings): Decide {
   const limits = expressions.map(({ limit, matches }) =>
     matches === undefined
       ? limit
@@ -216,7 +216,7 @@ function limitsDecider(expressions: readonly LimitExpression[], place: LogStore,
 }
 
 /** Makes a limiter with rules. Rules can match the method, the path, the address, the headers, and the fields of the log as attributes. */
-function rulesDecider(compiled: CompiledRules, place: LogStore, hasCosts: boolean): Decide {
+function rulesDecider(compiled: CompiledRules, place: LogStore, { hasCosts }: LogSettings): Decide {
   const limiter = createLimiter({ rules: new Rules<RulesInput>(compiled, {}), store: place.store })
   // The store answers at once, and the attributes are not a promise. Without costs of the log, policies have their own.
   const consume = ({ request, cost }: LogEntry): Decision =>
@@ -257,27 +257,19 @@ export interface Replay {
 }
 
 /** Replays several limits as one transaction. */
-export function replayLimits(expressions: readonly LimitExpression[], options: LogSettings, hasCosts: boolean): Replay {
+export function replayLimits(expressions: readonly LimitExpression[], options: LogSettings): Replay {
   const place = new LogStore(options.maxKeys)
   const labels = new Map(expressions.map(({ text, limit }) => [limit, text]))
-  const tallies = expressions.map(({ text, limit }) => [text, tallyFor(limit, options)] as const)
-  const decide = limitsDecider(expressions, place, hasCosts)
-  return transaction(decide, place, options, (status) => labels.get(status.limit)!, new Map(tallies))
+  const tallies = new Map(expressions.map(({ text, limit }) => [text, tallyFor(limit, options)]))
+  const decide = limitsDecider(expressions, place, options)
+  return transaction(decide, place, options, ({ limit }) => labels.get(limit)!, tallies)
 }
 
 /** Replays rules. They are compiled with the `ipv6Subnet` of the options. */
-export function replayRules(rules: CompiledRules, options: LogSettings, hasCosts: boolean): Replay {
+export function replayRules(rules: CompiledRules, options: LogSettings): Replay {
   const place = new LogStore(options.maxKeys)
-  // Policies share equal limits, so there is one label for each pair of limiter and limit.
-  const labels = new Map<string, Map<Limit, string>>()
-  function label({ limiter, limit }: LimitStatus): string {
-    const known = labels.get(limiter)?.get(limit)
-    if (known !== undefined) return known
-    const text = `${limiter.slice('rules/'.length)}: ${limit.name}`
-    labels.set(limiter, (labels.get(limiter) ?? new Map<Limit, string>()).set(limit, text))
-    return text
-  }
-  return transaction(rulesDecider(rules, place, hasCosts), place, options, label, new Map())
+  const label = ({ limiter, limit }: LimitStatus): string => `${limiter.slice('rules/'.length)}: ${limit.name}`
+  return transaction(rulesDecider(rules, place, options), place, options, label, new Map())
 }
 
 function tallyFor({ shadow }: Limit, { maxKeys }: LogSettings): Tally {
@@ -323,7 +315,7 @@ const FULL =
  * Replays each limit alone, and compares its decisions with an exact log that has the same quota and window. With one limit, all
  * algorithms are compared.
  */
-export function replayCompared(given: readonly LimitExpression[], options: LogSettings, hasCosts: boolean): Replay {
+export function replayCompared(given: readonly LimitExpression[], options: LogSettings): Replay {
   for (const { text, limit } of given)
     if (countsSlots(limit))
       throw new SluiceError('INVALID_OPTION', `--limit ${shown(text)}: expected a limit with a window for --compare`)
@@ -333,7 +325,7 @@ export function replayCompared(given: readonly LimitExpression[], options: LogSe
     return {
       text,
       place,
-      decide: limitsDecider([expression], place, hasCosts),
+      decide: limitsDecider([expression], place, options),
       tally: tallyFor(limit, options),
       exact: new ExactLog(limit.quota, limit.window, options.maxKeys),
     }

@@ -235,7 +235,7 @@ export const suggestCommand: Command = command(USAGE, OPTIONS, async (logs, valu
   const log = summaryOf(read, options)
   const found: Suggestion = { log, keys: activity.keys, dropped: activity.dropped, windows }
   if (values.json) return { text: jsonText(found) }
-  return { text: `${printed(found, values.cost !== undefined).join('\n')}\n` }
+  return { text: `${printed(found, options.hasCosts).join('\n')}\n` }
 })
 
 function printed({ log, keys, dropped, windows }: Suggestion, hasCosts: boolean): string[] {
