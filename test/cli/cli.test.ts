@@ -1,5 +1,5 @@
 import { Cluster, Redis } from 'ioredis'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import {
   createLimiter,
   fixedWindow,
@@ -13,23 +13,16 @@ import {
 import { EXIT } from '../../src/cli/print.ts'
 import type { Held } from '../../src/stores/held.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import { CommandLine } from '../support/command-line.ts'
+import { commandLine } from '../support/command-line.ts'
 import { names } from '../support/harness.ts'
-import { type RedisCluster, startCluster } from '../support/redis-cluster.ts'
-import { type RedisServer, startRedis } from '../support/redis.ts'
+import { startCluster } from '../support/redis-cluster.ts'
+import { startRedis } from '../support/redis.ts'
 
-let cli: CommandLine
-let server: RedisServer
-let cluster: RedisCluster
-let client: Redis
-beforeAll(async () => {
-  cli = new CommandLine()
-  ;[server, cluster] = await Promise.all([startRedis(), startCluster()])
-  client = new Redis(server.port)
-})
+const cli = commandLine()
+const [server, cluster] = await Promise.all([startRedis(), startCluster()])
+const client = new Redis(server.port)
 afterAll(async () => {
   client.disconnect()
-  cli.remove()
   await Promise.all([server.stop(), cluster.stop()])
 })
 

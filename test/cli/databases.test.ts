@@ -24,27 +24,23 @@ import {
 import { createRules } from '../../src/rules/index.ts'
 import type { Held } from '../../src/stores/held.ts'
 import { textsIn } from '../../src/stores/texts.ts'
-import { CommandLine } from '../support/command-line.ts'
+import { commandLine, type Result } from '../support/command-line.ts'
 import { ask, serve } from '../support/http.ts'
 import { sharedPlaces, type SharedPlace } from '../support/shared-stores.ts'
 
+const cli = commandLine()
 const keyer = (key: string): string => key
 
 describe.each(sharedPlaces)('the command line on %s', (_name, start) => {
   let place: SharedPlace
-  let cli: CommandLine
   beforeAll(async () => {
-    cli = new CommandLine()
     place = await start()
     // A file of SQLite exists once a store has used it.
     await place.store().ready!()
   }, 120_000)
-  afterAll(async () => {
-    cli.remove()
-    await place.remove()
-  })
+  afterAll(() => place.remove())
 
-  const run = (command: string, ...words: readonly string[]): ReturnType<CommandLine['run']> => {
+  const run = (command: string, ...words: readonly string[]): Promise<Result> => {
     const [url, ...options] = place.words
     return cli.run([...command.split(' '), url!, ...words, ...options])
   }
@@ -184,16 +180,12 @@ describe.each(sharedPlaces)('the command line on %s', (_name, start) => {
 })
 
 it.each(['postgres', 'mysql'])('the command line shows no password when there is no server: %s', async (kind) => {
-  const cli = new CommandLine()
   const { code, error } = await cli.run(['top', `${kind}://ann:secret@127.0.0.1:1/shop`, '--once'])
-  cli.remove()
   expect([code, error]).toEqual([EXIT.failed, expect.stringContaining('ECONNREFUSED')])
   expect(error).not.toContain('secret')
 })
 
 it('the command line does not create a file of SQLite', async () => {
-  const cli = new CommandLine()
   const { code, error } = await cli.run(['top', 'sqlite:nowhere.db', '--once'])
-  cli.remove()
   expect([code, error]).toEqual([EXIT.failed, expect.stringContaining('There is no file "nowhere.db"')])
 })

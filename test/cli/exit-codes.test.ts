@@ -2,22 +2,18 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, existsSync, openSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { EXIT, exitCodeOf } from '../../src/cli/print.ts'
 import { SluiceError } from '../../src/index.ts'
-import { CommandLine } from '../support/command-line.ts'
+import { commandLine } from '../support/command-line.ts'
 import { clfLine } from '../support/logs.ts'
 import { readPage } from '../support/pages.ts'
 
-let cli: CommandLine
-beforeAll(() => {
-  cli = new CommandLine()
-  cli.file('one.log', clfLine(Date.parse('2026-11-22T11:00:00Z'), '192.0.2.1', '/'))
-  cli.file('empty.log', '')
-  cli.file('rules.json', JSON.stringify({ policies: [{ name: 'a', key: 'ip', limits: [{ quota: 1, window: '1m' }] }] }))
-  cli.file('wrong.json', JSON.stringify({ policies: [{ name: 'a', quota: 1 }] }))
-}, 60_000)
-afterAll(() => cli.remove())
+const cli = commandLine()
+cli.file('one.log', clfLine(Date.parse('2026-11-22T11:00:00Z'), '192.0.2.1', '/'))
+cli.file('empty.log', '')
+cli.file('rules.json', JSON.stringify({ policies: [{ name: 'a', key: 'ip', limits: [{ quota: 1, window: '1m' }] }] }))
+cli.file('wrong.json', JSON.stringify({ policies: [{ name: 'a', quota: 1 }] }))
 
 /** No server listens here. */
 const AWAY = 'redis://127.0.0.1:1'

@@ -1,27 +1,18 @@
 import { Pool } from 'pg'
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import { createPool, type Pool as MysqlPool } from 'mysql2/promise'
+import { afterAll, expect, it } from 'vitest'
+import { createPool } from 'mysql2/promise'
 import { applyMigration } from '../../src/cli/databases.ts'
 import { EXIT } from '../../src/cli/print.ts'
-import { CommandLine } from '../support/command-line.ts'
-import { type MysqlServer, startMysql } from '../support/mysql.ts'
+import { commandLine } from '../support/command-line.ts'
+import { startMysql } from '../support/mysql.ts'
 import { freePort } from '../support/redis.ts'
-import { type PostgresServer, startPostgres } from '../support/postgres.ts'
+import { startPostgres } from '../support/postgres.ts'
 
-let server: PostgresServer
-let pool: Pool
-let mysql: MysqlServer
-let mysqlPool: MysqlPool
-let cli: CommandLine
-beforeAll(async () => {
-  server = await startPostgres()
-  pool = new Pool({ connectionString: server.url })
-  mysql = await startMysql()
-  mysqlPool = createPool({ uri: mysql.url })
-  cli = new CommandLine()
-})
+const cli = commandLine()
+const [server, mysql] = await Promise.all([startPostgres(), startMysql()])
+const pool = new Pool({ connectionString: server.url })
+const mysqlPool = createPool({ uri: mysql.url })
 afterAll(async () => {
-  cli.remove()
   await pool.end()
   await server.remove()
   await mysqlPool.end()

@@ -1,11 +1,8 @@
-import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { htmlOf } from '../../src/cli/replay/html.ts'
 import { Tally, type TallyReport } from '../../src/cli/replay/tally.ts'
 import { DEVICES, faultsOf, startChromium, visit } from '../support/chromium.ts'
+import { serve } from '../support/http.ts'
 import type { Report } from '../../src/cli/replay/replay.ts'
 
 const START = Date.parse('2026-11-22T11:00:00Z')
@@ -36,26 +33,18 @@ const report: Report = {
   notes: [HOSTILE],
 }
 
-let browser: Browser
-let server: Server
-beforeAll(async () => {
-  browser = await startChromium()
-  server = createServer((request, response) => {
-    response.setHeader('content-type', 'text/html').end(request.url === '/' ? htmlOf(report) : '')
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-}, 120_000)
+const browser = await startChromium()
+const { url, close } = await serve((request, response) => {
+  response.setHeader('content-type', 'text/html').end(request.url === '/' ? htmlOf(report) : '')
+})
 afterAll(async () => {
   await browser.close()
-  server.closeAllConnections()
-  server.close()
+  await close()
 })
-
-const url = (): string => `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
 
 describe('the page of sluice replay', { timeout: 60_000 }, () => {
   it('shows plots and tables with its own style, and loads nothing', async () => {
-    await visit(browser, url(), {}, async (page) => {
+    await visit(browser, url, {}, async (page) => {
       expect(await page.title()).toBe('sluice replay')
       expect(await page.locator('svg[role=img]').count()).toBe(5)
       const shapes = await page.locator('svg[role=img] rect.striped').all()
@@ -67,11 +56,11 @@ describe('the page of sluice replay', { timeout: 60_000 }, () => {
   })
 
   it.each(DEVICES)('passes axe, and is not too wide: %s', (_name, options) =>
-    visit(browser, url(), options, async (page) => expect(await faultsOf(page)).toEqual([])),
+    visit(browser, url, options, async (page) => expect(await faultsOf(page)).toEqual([])),
   )
 
   it('has a legend, and the unit and the ends of each axis', async () => {
-    await visit(browser, url(), {}, async (page) => {
+    await visit(browser, url, {}, async (page) => {
       const ends = ['2026-11-22 11:00:00', '2026-11-22 11:08:20']
       const plots = page.locator('figure', { has: page.locator('.frame') })
       expect(await plots.count()).toBe(3)
@@ -95,7 +84,7 @@ describe('the page of sluice replay', { timeout: 60_000 }, () => {
   })
 
   it('shows hostile keys as text, and has no script', async () => {
-    await visit(browser, url(), {}, async (page) => {
+    await visit(browser, url, {}, async (page) => {
       expect(await page.locator('script, img').count()).toBe(0)
       expect(await page.title()).toBe('sluice replay')
       const shown = HOSTILE.replace('\u202e', '\\u202e')
@@ -112,7 +101,7 @@ describe('the page of sluice replay', { timeout: 60_000 }, () => {
     const phone = { viewport: { width, height: 800 }, colorScheme: 'dark', isMobile: true } as const
     const countOf = (condition: string): string =>
       `[...document.querySelectorAll('body *')].filter((each) => ${condition}).length`
-    await visit(browser, url(), phone, async (page) => {
+    await visit(browser, url, phone, async (page) => {
       const wide = "each.getBoundingClientRect().right > innerWidth + 0.5 && !each.closest('thead')"
       expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0)
       expect(await page.evaluate('innerWidth')).toBe(width)

@@ -1,25 +1,21 @@
 import express from 'express'
 import fc from 'fast-check'
 import { spawnSync } from 'node:child_process'
-import { once } from 'node:events'
 import { readFileSync, rmSync, symlinkSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { byIP, rateLimit, type RateLimitOptions } from '../../adapters/express/index.ts'
 import { ExactLog, type Report } from '../../src/cli/replay/replay.ts'
 import { parseLimit } from '../../src/cli/replay/expression.ts'
 import { Tally, Timeline } from '../../src/cli/replay/tally.ts'
 import { type Decision, gcra, memoryStore, slidingWindowLog, unlimited } from '../../src/index.ts'
 import { createRules } from '../../src/rules/index.ts'
-import { CommandLine, type Result } from '../support/command-line.ts'
+import { commandLine, type Result } from '../support/command-line.ts'
+import { ask, serveForTest } from '../support/http.ts'
 import { clfLine } from '../support/logs.ts'
 
-let cli: CommandLine
-beforeAll(() => void (cli = new CommandLine()), 60_000)
-afterAll(() => cli.remove())
+const cli = commandLine()
 
 /** Runs `sluice replay` as a shell does. */
 function replay(...words: readonly string[]): Promise<Result> {
@@ -78,19 +74,11 @@ async function sentOverHttp(sent: readonly Sent[], options: Partial<RateLimitOpt
   }
   const app = express().set('trust proxy', 1)
   app.use(rateLimit({ store, onDecision, ...options } as RateLimitOptions), (_, response) => void response.end())
-  const server = createServer(app).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  try {
-    for (const { time, ip, path, method } of sent) {
-      now = time
-      const response = await fetch(`http://127.0.0.1:${port}${path}`, { method, headers: { 'x-forwarded-for': ip } })
-      await response.arrayBuffer()
-      expect(response.status).toBe(seen.at(-1)!.allowed ? 200 : 429)
-    }
-  } finally {
-    server.closeAllConnections()
-    server.close()
+  const served = await serveForTest(app)
+  for (const { time, ip, path, method } of sent) {
+    now = time
+    const { status } = await ask(served, path, { method, headers: { 'x-forwarded-for': ip } })
+    expect(status).toBe(seen.at(-1)!.allowed ? 200 : 429)
   }
   return seen
 }

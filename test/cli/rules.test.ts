@@ -1,22 +1,16 @@
 import { Redis } from 'ioredis'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { createLimiter } from '../../src/index.ts'
 import { pushRules, redisStore } from '../../src/rules/redis/index.ts'
 import { createRules } from '../../src/rules/index.ts'
-import { CommandLine, type Result } from '../support/command-line.ts'
-import { type RedisServer, startRedis } from '../support/redis.ts'
+import { commandLine, type Result } from '../support/command-line.ts'
+import { startRedis } from '../support/redis.ts'
 
-let cli: CommandLine
-let server: RedisServer
-let client: Redis
-beforeAll(async () => {
-  cli = new CommandLine()
-  server = await startRedis()
-  client = new Redis(server.port)
-}, 60_000)
+const cli = commandLine()
+const server = await startRedis()
+const client = new Redis(server.port)
 afterAll(async () => {
   client.disconnect()
-  cli.remove()
   await server.stop()
 })
 

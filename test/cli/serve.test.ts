@@ -4,12 +4,12 @@ import { existsSync, statSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { CommandLine } from '../support/command-line.ts'
+import { afterAll, afterEach, describe, expect, it, onTestFinished } from 'vitest'
+import { commandLine } from '../support/command-line.ts'
 import { Proxy } from '../support/faults/proxy.ts'
 import { until } from '../support/http.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { type RedisServer, startRedis } from '../support/redis.ts'
+import { startRedis } from '../support/redis.ts'
 import { askService, decideFor, killServing, type Serving, startServe } from '../support/serve-program.ts'
 
 const TOKEN = 'a-token-of-a-test'
@@ -19,18 +19,11 @@ function document(quota: number): string {
   return JSON.stringify({ otherwise: 'allow', policies })
 }
 
-let program: CommandLine
-let redis: RedisServer
-beforeAll(async () => {
-  program = new CommandLine()
-  program.file('rules.json', document(3))
-  redis = await startRedis()
-}, 240_000)
+const program = commandLine()
+program.file('rules.json', document(3))
+const redis = await startRedis()
 afterEach(killServing)
-afterAll(async () => {
-  program.remove()
-  await redis.stop()
-})
+afterAll(() => redis.stop())
 
 /** Serves at a port that is free. */
 function served(env: Readonly<Record<string, string>> = {}, ...words: readonly string[]): Promise<Serving> {

@@ -1,14 +1,12 @@
 import fc from 'fast-check'
 import { gzipSync } from 'node:zlib'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { Activity, figuresOf, Histogram, type Suggestion, WINDOWS } from '../../src/cli/suggest/command.ts'
 import { createLimiter, fixedWindow, memoryStore } from '../../src/index.ts'
-import { CommandLine, type Result } from '../support/command-line.ts'
+import { commandLine, type Result } from '../support/command-line.ts'
 import { clfLine } from '../support/logs.ts'
 
-let cli: CommandLine
-beforeAll(() => void (cli = new CommandLine()), 60_000)
-afterAll(() => cli.remove())
+const cli = commandLine()
 
 /** Runs `sluice suggest` as a shell does. */
 function suggest(words: readonly string[], input: string | Buffer = ''): Promise<Result> {

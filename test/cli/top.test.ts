@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { Cluster, Redis } from 'ioredis'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import {
   concurrent,
   createLimiter,
@@ -13,22 +13,15 @@ import {
 } from '../../src/index.ts'
 import { type Row, tableOf } from '../../src/cli/top/command.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import { CommandLine } from '../support/command-line.ts'
-import { type RedisCluster, startCluster } from '../support/redis-cluster.ts'
-import { type RedisServer, startRedis } from '../support/redis.ts'
+import { commandLine } from '../support/command-line.ts'
+import { startCluster } from '../support/redis-cluster.ts'
+import { startRedis } from '../support/redis.ts'
 
-let cli: CommandLine
-let server: RedisServer
-let cluster: RedisCluster
-let client: Redis
-beforeAll(async () => {
-  cli = new CommandLine()
-  ;[server, cluster] = await Promise.all([startRedis(), startCluster()])
-  client = new Redis(server.port)
-})
+const cli = commandLine()
+const [server, cluster] = await Promise.all([startRedis(), startCluster()])
+const client = new Redis(server.port)
 afterAll(async () => {
   client.disconnect()
-  cli.remove()
   await Promise.all([server.stop(), cluster.stop()])
 })
 

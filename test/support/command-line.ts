@@ -3,6 +3,7 @@ import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
+import { afterAll } from 'vitest'
 import { run } from '../../src/cli/run.ts'
 import { builtPackage } from './built.ts'
 
@@ -18,6 +19,13 @@ export interface Given {
   readonly input?: string | Buffer
   /** Options of Node. */
   readonly flags?: readonly string[]
+}
+
+/** Returns the command for all tests of a file, with a folder that is removed after them. */
+export function commandLine(): CommandLine {
+  const made = new CommandLine()
+  afterAll(() => made.remove())
+  return made
 }
 
 /** The command `sluice`, and a folder in which it runs: the working directory until it is removed. */

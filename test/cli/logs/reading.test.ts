@@ -1,27 +1,20 @@
 import fc from 'fast-check'
-import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { appendFileSync, writeFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { LogEntry } from '../../../src/cli/logs/request.ts'
 import { LateLines, Reorder } from '../../../src/cli/logs/late.ts'
 import { Lines, LONGEST_LINE } from '../../../src/cli/logs/source.ts'
 import { logSettings, type LogValues } from '../../../src/cli/logs/options.ts'
 import { openProgress, type ReadLogs, readLogs } from '../../../src/cli/logs/read.ts'
+import { commandLine } from '../../support/command-line.ts'
 import { clfLine } from '../../support/logs.ts'
 
-let home: string
-beforeAll(() => void (home = mkdtempSync(join(tmpdir(), 'sluice-logs-'))))
-afterAll(() => rmSync(home, { recursive: true, force: true }))
+const cli = commandLine()
+const file = cli.file.bind(cli)
 
 const VALUES: LogValues = { reorder: '10s', 'ipv6-subnet': '56', 'max-keys': '1000' }
 const START = Date.parse('2026-11-22T11:00:00Z')
-
-function file(name: string, content: string | Buffer): string {
-  writeFileSync(join(home, name), content)
-  return join(home, name)
-}
 
 /** Returns what is read, and the paths and keys of the requests in their order. */
 async function read(paths: readonly string[], values: Partial<LogValues> = {}): Promise<ReadLogs & { seen: string[] }> {
@@ -224,8 +217,8 @@ describe('logs', () => {
     await expect(read([file('empty.log', '')])).rejects.toMatchObject({ code: 'LOG_UNREADABLE' })
     await expect(read([file('empty.gz', Buffer.of(0x1f, 0x8b, 0))])).rejects.toThrow('the compressed data is ')
     await expect(read([file('prose.log', 'a\nb\n')])).rejects.toThrow('none of 2 lines can be read: 2 another format')
-    await expect(read([join(home, 'none.log')])).rejects.toMatchObject({ code: 'LOG_UNREADABLE' })
-    await expect(read([home])).rejects.toThrow(`${home}: EISDIR`)
+    await expect(read(['none.log'])).rejects.toMatchObject({ code: 'LOG_UNREADABLE' })
+    await expect(read(['.'])).rejects.toThrow('.: EISDIR')
   })
 })
 

@@ -3,17 +3,15 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { CommandLine } from '../../support/command-line.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { commandLine } from '../../support/command-line.ts'
 import { clfLine } from '../../support/logs.ts'
 import type { Report } from '../../../src/cli/replay/replay.ts'
 
 const START = Date.parse('2026-11-22T11:00:00Z')
 const LIMIT = ['--limit', 'slidingWindowLog 5/1m']
 
-let cli: CommandLine
-beforeAll(() => void (cli = new CommandLine()), 60_000)
-afterAll(() => cli.remove())
+const cli = commandLine()
 
 /** Returns lines of several clients in the order of their times, a few per second, so that many times are equal. */
 function inOrder(count: number, seed = 7): string[] {
