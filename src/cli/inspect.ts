@@ -1,5 +1,6 @@
 import { heldOf } from '../stores/held.ts'
 import { boundedKey } from '../util/bounded-key.ts'
+import { hintOf } from '../rules/shape.ts'
 import { messageOf, shown } from '../util/errors.ts'
 import { nearest } from '../util/validate.ts'
 import { command, type Command, Misuse, SOURCE_OPTIONS, SOURCE_USAGE, type ValuesOf } from './command.ts'
@@ -90,10 +91,10 @@ function limiterLines(limiter: string, url: string, prefix: string, { names, isC
   const among = isComplete ? '' : ` among the first ${grouped(MOST_KEYS)} keys${isRedis ? ' of Redis' : ''}`
   const [within, option] = isRedis ? [` with the prefix ${shown(prefix)}`, '--prefix'] : ['', '--table']
   if (names.length === 0) return `No limiter has a key${within}${among}. Check the URL and ${option}.\n`
-  const near = nearest(limiter, names)
+  const hint = hintOf(nearest(limiter, names)) || '.'
   const more = names.length > MOST_PRINTED ? ` and ${names.length - MOST_PRINTED} more` : ''
   return (
-    `No key of the limiter ${shown(limiter)} exists${among}.${near === undefined ? '' : ` Did you mean ${shown(near)}?`}\n` +
+    `No key of the limiter ${shown(limiter)} exists${among}${hint}\n` +
     `Limiters with keys: ${names.slice(0, MOST_PRINTED).join(', ')}${more}\n`
   )
 }
@@ -101,5 +102,5 @@ function limiterLines(limiter: string, url: string, prefix: string, { names, isC
 function unknown(name: string, others: readonly string[]): Misuse {
   if (name === '') return new Misuse('expected a command')
   const near = nearest(name, ['inspect', 'reset', ...others])
-  return new Misuse(`there is no command ${shown(name)}${near === undefined ? '' : `. Did you mean ${shown(near)}?`}`)
+  return new Misuse(`there is no command ${shown(name)}${hintOf(near)}`)
 }

@@ -4,6 +4,7 @@ import { plainFacts } from '../../rules/facts.ts'
 import { compileRules } from '../../rules/compile.ts'
 import { matchingPolicies } from '../../rules/match.ts'
 import { isPathPattern } from '../../rules/paths.ts'
+import { hintOf } from '../../rules/shape.ts'
 import { recentCache } from '../../http/keys/address.ts'
 import { reasonOf, shown, SluiceError } from '../../util/errors.ts'
 import { nearest } from '../../util/validate.ts'
@@ -58,7 +59,7 @@ function algorithmNamed(name: string): ReturnType<typeof knownAlgorithms>[number
   const names = knownAlgorithms().map((each) => each.name)
   throw new SluiceError(
     'UNKNOWN_ALGORITHM',
-    `--limit: expected ${names.join(', ')}, got ${shown(name)}${hint(name, names)}`,
+    `--limit: expected ${names.join(', ')}, got ${shown(name)}${hintOf(nearest(name, names))}`,
   )
 }
 
@@ -67,7 +68,7 @@ function option(each: string, text: string, algorithm: string, known: readonly s
   const name = equals === -1 ? each : each.slice(0, equals)
   if (!known.includes(name)) {
     const names = known.join(', ')
-    const message = `--limit ${shown(text)}: ${algorithm} has no option ${shown(name)}; it has ${names}${hint(name, known)}`
+    const message = `--limit ${shown(text)}: ${algorithm} has no option ${shown(name)}; it has ${names}${hintOf(nearest(name, known))}`
     throw new SluiceError('UNKNOWN_OPTION', message)
   }
   if (equals === -1 && FLAGS.has(name)) return [name, true]
@@ -98,11 +99,6 @@ function filter(text: string, path: unknown, method: unknown): LimitExpression['
     return matchingPolicies(rules, plainFacts(input), 0).length > 0
   })
   return (request) => cached(`${request.method} ${request.path}`)
-}
-
-function hint(name: string, known: readonly string[]): string {
-  const near = nearest(name, known)
-  return near === undefined ? '' : `. Did you mean ${shown(near)}?`
 }
 
 function misuse(text: string, reason: string): SluiceError {

@@ -73,10 +73,8 @@ export class ExactLog {
   readonly #window: number
   readonly #maxKeys: number
   readonly #keys = new Map<string, Admitted>()
+  readonly #report = { compared: 0, tooStrict: 0, tooLenient: 0 }
   #runs = 0
-  #compared = 0
-  #tooStrict = 0
-  #tooLenient = 0
   /** True if there was no room for a key. From then on no key is added, because its earlier requests may be missing. */
   #isClosed = false
 
@@ -91,13 +89,13 @@ export class ExactLog {
   compare(key: string, time: number, cost: number, isAllowed: boolean): void {
     const expected = this.#admits(key, time, cost)
     if (expected === undefined) return
-    this.#compared++
-    if (expected && !isAllowed) this.#tooStrict++
-    if (!expected && isAllowed) this.#tooLenient++
+    this.#report.compared++
+    if (expected && !isAllowed) this.#report.tooStrict++
+    if (!expected && isAllowed) this.#report.tooLenient++
   }
 
   report(): ExactReport {
-    return { compared: this.#compared, tooStrict: this.#tooStrict, tooLenient: this.#tooLenient }
+    return { ...this.#report }
   }
 
   /** Decides about a request. Returns undefined if there is no room for the key. */
@@ -118,12 +116,9 @@ export class ExactLog {
   }
 
   #create(key: string, time: number): Admitted | undefined {
+    if (!this.#isClosed && this.#keys.size >= this.#maxKeys) this.#sweep(time)
+    this.#isClosed ||= this.#keys.size >= this.#maxKeys
     if (this.#isClosed) return undefined
-    if (this.#keys.size >= this.#maxKeys) this.#sweep(time)
-    if (this.#keys.size >= this.#maxKeys) {
-      this.#isClosed = true
-      return undefined
-    }
     const made = new Admitted()
     this.#keys.set(copyText(key), made)
     return made
