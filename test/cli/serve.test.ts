@@ -4,31 +4,33 @@ import { existsSync, statSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterAll, afterEach, describe, expect, it, onTestFinished } from 'vitest'
-import { commandLine } from '../support/command-line.ts'
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
 import { Proxy } from '../support/faults/proxy.ts'
 import { until } from '../support/http.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRedis } from '../support/redis.ts'
-import { askService, decideFor, killServing, type Serving, startServe } from '../support/serve-program.ts'
+import {
+  askService,
+  commandLineWithRules,
+  decideFor,
+  serveRules,
+  type Serving,
+  startServe,
+} from '../support/serve-program.ts'
 
 const TOKEN = 'a-token-of-a-test'
-function document(quota: number): string {
+function document(quota: number): object {
   const limits = [{ algorithm: 'fixedWindow', quota, window: '1h' }]
   const policies = [{ name: 'api', match: { path: '/api/*' }, key: 'ip', limits }]
-  return JSON.stringify({ otherwise: 'allow', policies })
+  return { otherwise: 'allow', policies }
 }
 
-const program = commandLine()
-program.file('rules.json', document(3))
+const program = commandLineWithRules(document(3))
 const redis = await startRedis()
-afterEach(killServing)
 afterAll(() => redis.stop())
 
-/** Serves at a port that is free. */
-function served(env: Readonly<Record<string, string>> = {}, ...words: readonly string[]): Promise<Serving> {
-  return startServe(program, ['rules.json', '--port', '0', ...words], env)
-}
+const served = (env?: Readonly<Record<string, string>>, ...words: readonly string[]): Promise<Serving> =>
+  serveRules(program, env, ...words)
 
 async function statuses(serving: Serving, ip: string, count: number): Promise<number[]> {
   const found: number[] = []
@@ -110,10 +112,10 @@ describe('sluice serve', () => {
   })
 
   it('applies rules that change in the file, and keeps them while the file has mistakes', async () => {
-    program.file('changing.json', document(1))
+    program.file('changing.json', JSON.stringify(document(1)))
     const serving = await startServe(program, ['changing.json', '--port', '0'])
     expect(await statuses(serving, '203.0.113.4', 2)).toEqual([200, 429])
-    program.file('changing.json', document(2))
+    program.file('changing.json', JSON.stringify(document(2)))
     await until(() => serving.log().includes('Version 2 of the rules applies.'))
     expect(await statuses(serving, '203.0.113.4', 2)).toEqual([200, 429])
     program.file('changing.json', '{ "policies": 1 }')
@@ -267,7 +269,7 @@ describe('sluice serve --store', () => {
     await program.output('rules', 'push', 'rules.json', redis.url)
     const serving = await startServe(program, [redis.url, '--port', '0'])
     expect(await statuses(serving, '203.0.113.14', 4)).toEqual([200, 200, 200, 429])
-    program.file('pushed.json', document(4))
+    program.file('pushed.json', JSON.stringify(document(4)))
     await program.output('rules', 'push', 'pushed.json', redis.url)
     await until(() => serving.log().includes('Version 2 of the rules applies.'))
     expect(await statuses(serving, '203.0.113.14', 2)).toEqual([200, 429])

@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import http from 'node:http'
-import type { CommandLine } from './command-line.ts'
+import { afterEach } from 'vitest'
+import { type CommandLine, commandLine } from './command-line.ts'
 import { type Reply, replyTo } from './http.ts'
 
 /** A process of `sluice serve`. */
@@ -16,6 +17,23 @@ export interface Serving {
 }
 
 const running = new Set<ChildProcess>()
+
+/** Returns the command for all tests of a file, with rules in `rules.json`. What a test has started is killed after the test. */
+export function commandLineWithRules(rules: object): CommandLine {
+  const program = commandLine()
+  program.file('rules.json', JSON.stringify(rules))
+  afterEach(killServing)
+  return program
+}
+
+/** Serves `rules.json` at a free port. */
+export function serveRules(
+  program: CommandLine,
+  env: Readonly<Record<string, string>> = {},
+  ...words: readonly string[]
+): Promise<Serving> {
+  return startServe(program, ['rules.json', '--port', '0', ...words], env)
+}
 
 /** Starts `sluice serve` with a token, or without one, and waits until it listens. */
 export async function startServe(
@@ -53,8 +71,7 @@ export async function startServe(
   }
 }
 
-/** Kills what a test has left running. */
-export function killServing(): void {
+function killServing(): void {
   for (const each of running) each.kill('SIGKILL')
   running.clear()
 }

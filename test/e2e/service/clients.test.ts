@@ -1,44 +1,30 @@
 // Runs the programs of docs/guides/go-and-python.md with Go and Python of Debian, in front of `sluice serve`.
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { CommandLine } from '../../support/command-line.ts'
+import { describe, expect, it } from 'vitest'
+import { afterTest } from '../../support/after-test.ts'
 import { programPath } from '../../support/debian.ts'
 import { ask, type Reply } from '../../support/http.ts'
 import { readPage } from '../../support/pages.ts'
 import { blocksOf } from '../../support/programs.ts'
-import { killServing, type Serving, startServe } from '../../support/serve-program.ts'
+import { commandLineWithRules, serveRules, type Serving, startServe } from '../../support/serve-program.ts'
 import { freePort } from '../../support/redis.ts'
 
 const TOKEN = 'a-token-of-a-test'
 const blocks = blocksOf(readPage('docs/guides/go-and-python.md'))
 const codeOf = (language: string): string => blocks.find((each) => each.language === language)!.code
 
-let program: CommandLine
-beforeAll(() => {
-  program = new CommandLine()
-  const limits = [{ algorithm: 'fixedWindow', quota: 2, window: '1h' }]
-  program.file(
-    'rules.json',
-    JSON.stringify({
-      policies: [
-        { name: 'api', match: { path: '/api/*' }, key: 'ip', limits },
-        { name: 'cafe', match: { path: '/café' }, key: 'ip', limits: [{ quota: 0, window: '1h' }] },
-      ],
-    }),
-  )
-}, 240_000)
-const children = new Set<ChildProcess>()
-afterEach(() => {
-  killServing()
-  for (const each of children) each.kill('SIGKILL')
-  children.clear()
+const limits = [{ algorithm: 'fixedWindow', quota: 2, window: '1h' }]
+const program = commandLineWithRules({
+  policies: [
+    { name: 'api', match: { path: '/api/*' }, key: 'ip', limits },
+    { name: 'cafe', match: { path: '/café' }, key: 'ip', limits: [{ quota: 0, window: '1h' }] },
+  ],
 })
-afterAll(() => program.remove())
 
 interface Client {
   readonly url: string
@@ -48,7 +34,7 @@ interface Client {
 /** Starts a program of the page on a free port. */
 async function start(command: string, args: readonly string[], port: number): Promise<Client> {
   const child = spawn(command, args, { cwd: program.home, env: { ...process.env, SLUICE_TOKEN: TOKEN } })
-  children.add(child)
+  afterTest(() => child.kill('SIGKILL'))
   let log = ''
   child.stderr.on('data', (data: Buffer) => (log += data.toString()))
   const url = `http://127.0.0.1:${port}`
@@ -102,7 +88,7 @@ describe.each([
   ['Go', go],
 ] as const)('the program in %s', (_, run) => {
   it('sends what the service answers, admits when it does not answer, and logs what it refuses', async () => {
-    const serving = await startServe(program, ['rules.json', '--port', '0'], { SLUICE_TOKEN: TOKEN })
+    const serving = await serveRules(program, { SLUICE_TOKEN: TOKEN })
     const client = await run(serving)
     const get = (headers: Record<string, string> = {}): Promise<Reply> => ask(client, '/api/a?b=c', { headers })
     const first = await get()

@@ -1,12 +1,11 @@
 // Debian has no Envoy. This reads the configuration of docs/guides/envoy.md, and sends the requests that Envoy sends with it: the method, the path behind
 // `path_prefix`, the headers that always pass and the allowed ones, `Content-Length: 0`, the headers of its HTTP client, and `headers_to_add` over all.
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
-import { CommandLine } from '../../support/command-line.ts'
 import type { Reply } from '../../support/http.ts'
 import { readPage } from '../../support/pages.ts'
 import { blocksOf } from '../../support/programs.ts'
-import { askService, killServing, type Serving, startServe } from '../../support/serve-program.ts'
+import { askService, commandLineWithRules, serveRules, type Serving } from '../../support/serve-program.ts'
 
 interface Header {
   readonly key: string
@@ -44,22 +43,13 @@ const added = (name: string): string =>
   service.authorization_request.headers_to_add.find(({ key }) => key === name)!.value
 const token = added('authorization').replace('Bearer ', '')
 
-let program: CommandLine
-beforeAll(() => {
-  program = new CommandLine()
-  const limits = [{ algorithm: 'fixedWindow', quota: 2, window: '1h' }]
-  program.file(
-    'rules.json',
-    JSON.stringify({
-      policies: [
-        { name: 'api', match: { path: '/api/*', method: 'POST' }, key: 'ip', limits },
-        { name: 'keys', match: { path: '/keys' }, key: 'header:x-api-key', limits },
-      ],
-    }),
-  )
-}, 240_000)
-afterEach(killServing)
-afterAll(() => program.remove())
+const limits = [{ algorithm: 'fixedWindow', quota: 2, window: '1h' }]
+const program = commandLineWithRules({
+  policies: [
+    { name: 'api', match: { path: '/api/*', method: 'POST' }, key: 'ip', limits },
+    { name: 'keys', match: { path: '/keys' }, key: 'header:x-api-key', limits },
+  ],
+})
 
 /** Sends what Envoy sends about a request of a client. */
 function envoy(
@@ -81,7 +71,7 @@ function envoy(
   return askService(serving, service.path_prefix + path, { method, headers: { host: 'api.example.com', ...headers } })
 }
 
-const start = (): Promise<Serving> => startServe(program, ['rules.json', '--port', '0'], { SLUICE_TOKEN: token })
+const start = (): Promise<Serving> => serveRules(program, { SLUICE_TOKEN: token })
 
 it('has a filter before the router, and the cluster of the service', () => {
   expect(configuration.http_filters.map(({ name }) => name)).toEqual([

@@ -1,12 +1,11 @@
 // Runs the configuration of docs/guides/nginx.md in a real nginx, in front of an application and next to `sluice serve`.
 import type { IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { CommandLine } from '../../support/command-line.ts'
+import { afterEach, describe, expect, it } from 'vitest'
 import { ask, type Reply, serve, type Served } from '../../support/http.ts'
 import { readPage } from '../../support/pages.ts'
 import { blocksOf } from '../../support/programs.ts'
-import { killServing, type Serving, startServe } from '../../support/serve-program.ts'
+import { commandLineWithRules, serveRules, type Serving, startServe } from '../../support/serve-program.ts'
 import { freePort, type Nginx, nginxCommand, startNginx } from '../proxies/nginx.ts'
 
 const TOKEN = 'a-token-of-a-test'
@@ -14,26 +13,17 @@ const [page, errorPage, open] = blocksOf(readPage('docs/guides/nginx.md'))
   .filter(({ language }) => language === 'nginx')
   .map(({ code }) => code)
 
-let program: CommandLine
-beforeAll(() => {
-  nginxCommand()
-  program = new CommandLine()
-  const limits = [{ algorithm: 'fixedWindow', quota: 2, window: '1h' }]
-  program.file(
-    'rules.json',
-    JSON.stringify({
-      policies: [
-        { name: 'api', match: { path: '/api/*' }, key: 'ip', limits },
-        { name: 'keys', match: { path: '/keys', method: 'POST' }, key: 'header:x-api-key', limits },
-      ],
-    }),
-  )
-}, 240_000)
-afterAll(() => program.remove())
+nginxCommand()
+const limits = [{ algorithm: 'fixedWindow', quota: 2, window: '1h' }]
+const program = commandLineWithRules({
+  policies: [
+    { name: 'api', match: { path: '/api/*' }, key: 'ip', limits },
+    { name: 'keys', match: { path: '/keys', method: 'POST' }, key: 'header:x-api-key', limits },
+  ],
+})
 
 const running: (Served | Nginx)[] = []
 afterEach(async () => {
-  killServing()
   for (const each of running.splice(0)) await ('stop' in each ? each.stop() : each.close())
 })
 
@@ -95,7 +85,7 @@ async function statuses(asks: readonly (() => Promise<Reply>)[]): Promise<number
 
 describe('auth_request of nginx', () => {
   it('admits with the headers of the limit, and denies with a 429', async () => {
-    const at = await nginx(hostOf(await startServe(program, ['rules.json', '--port', '0'])))
+    const at = await nginx(hostOf(await serveRules(program)))
     const first = await ask(at, '/api/a?b=c')
     expect([first.status, first.body, first.headers['ratelimit-policy']]).toEqual([200, 'ok', '"api";q=2;w=3600'])
     expect(first.headers['ratelimit']).toMatch(/^"api";r=1;t=\d+$/)
@@ -115,7 +105,7 @@ describe('auth_request of nginx', () => {
   })
 
   it('limits by the method and a header, leaves a 403 of the application, and lets a client choose nothing', async () => {
-    const at = await nginx(hostOf(await startServe(program, ['rules.json', '--port', '0'])))
+    const at = await nginx(hostOf(await serveRules(program)))
     const post = (key: string) => () =>
       ask(at, '/keys', { method: 'POST', headers: { 'X-Api-Key': key }, body: 'a body' })
     expect(await statuses([post('a'), post('a'), post('a'), post('b')])).toEqual([200, 200, 429, 200])
@@ -143,7 +133,7 @@ describe('auth_request of nginx', () => {
   it('sends 500 without the service, or without a header that it needs, and admits if the page says so', async () => {
     const nobody = `127.0.0.1:${await freePort()}`
     expect((await ask(await nginx(nobody), '/api/a')).status).toBe(500)
-    const serving = hostOf(await startServe(program, ['rules.json', '--port', '0']))
+    const serving = hostOf(await serveRules(program))
     const headers = ['X-Original-URI $request_uri', 'X-Original-Method $request_method', 'X-Real-IP $remote_addr']
     for (const header of headers) {
       const at = await nginx(serving, (code) => code.replace(`proxy_set_header ${header};`, ''))
@@ -154,7 +144,7 @@ describe('auth_request of nginx', () => {
   })
 
   it('counts a request with 30 kB of headers, and never passes on one that the service refuses', async () => {
-    const at = await nginx(hostOf(await startServe(program, ['rules.json', '--port', '0'])), admitting)
+    const at = await nginx(hostOf(await serveRules(program)), admitting)
     const most = Object.fromEntries(['X-A', 'X-B', 'X-C', 'X-D'].map((name) => [name, name.repeat(2500)]))
     const get = (): Promise<Reply> => ask(at, '/api/a', { headers: most })
     // The application refuses more than 16 kB.
