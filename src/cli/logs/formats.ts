@@ -55,24 +55,18 @@ interface RequestLine {
   readonly path: string
 }
 
+/** A method in capital letters, also one such as `M-SEARCH`, and the space after it. */
+const METHOD = /[A-Z][A-Z_-]* /y
+
 /** Reads `GET /a HTTP/1.1` between two places of a line. Returns `undefined` for any other text. */
 function requestLine(line: string, from: number, end: number): RequestLine | undefined {
-  const space = line.indexOf(' ', from)
-  if (space <= from || space >= end || !isMethod(line, from, space)) return undefined
+  METHOD.lastIndex = from
+  if (!METHOD.test(line)) return undefined
+  const path = METHOD.lastIndex
   const protocol = line.lastIndexOf(' HTTP/', end - 1)
-  const pathEnd = protocol > space ? protocol : end
-  if (pathEnd <= space + 1) return undefined
-  return { method: line.slice(from, space), path: unescaped(line.slice(space + 1, pathEnd)) }
-}
-
-/** Returns true for capital letters. `-` and `_` may follow the first letter, as in `M-SEARCH`. */
-function isMethod(line: string, from: number, end: number): boolean {
-  for (let i = from; i < end; i++) {
-    const code = line.charCodeAt(i)
-    const isLetter = code >= 65 && code <= 90
-    if (!isLetter && !(i > from && (code === 45 || code === 95))) return false
-  }
-  return true
+  const pathEnd = protocol >= path ? protocol : end
+  if (pathEnd === path) return undefined
+  return { method: line.slice(from, path - 1), path: unescaped(line.slice(path, pathEnd)) }
 }
 
 const HOST_AND_PORT = /^[^ ]+:\d{1,5}$/
@@ -131,8 +125,8 @@ function present(text: string): string {
   return text === '-' ? '' : text
 }
 
-/** The number of fields between the user agent and the time of arrival, for an application load balancer. */
-const BEFORE_CREATION = 7
+/** What follows the user agent in a line of an application load balancer: seven fields, some in quotation marks, and the time of arrival. */
+const CREATION = /(?: (?:"(?:[^"\\]|\\[^])*"|(?:[^ "][^ ]*)?)){7} ([^ ]+)/y
 
 /**
  * Reads the logs of application and classic load balancers. The time is the time of arrival: for an application load balancer, it is
@@ -153,7 +147,8 @@ function awsParser({ wantsHeaders }: ParseSettings, isApplication: boolean): Par
     if (before.length !== clientAt + 10 || (client !== '-' && !/^[\d.:[\]A-Fa-f]{3,64}$/.test(client)))
       return OTHER_FORMAT
     if (fourth === undefined) return 'cut off'
-    const written = isApplication ? fieldFrom(line, fourth + 1, BEFORE_CREATION) : before[0]!
+    CREATION.lastIndex = fourth + 1
+    const written = isApplication ? (CREATION.exec(line)?.[1] ?? '') : before[0]!
     const time = isoTime(written, undefined)
     if (!isTime(time)) return NO_TIME
     const found = requestLine(line, quote + 1, end!)
@@ -169,20 +164,6 @@ function awsParser({ wantsHeaders }: ParseSettings, isApplication: boolean): Par
       fields: undefined,
     }
   }
-}
-
-/** Returns a field by its number. Fields may be in quotation marks. */
-function fieldFrom(line: string, from: number, number: number): string {
-  let at = from
-  for (let i = 0; i <= number; i++) {
-    if (line.charCodeAt(at) !== 32) return ''
-    const isQuoted = line.charCodeAt(at + 1) === 34
-    const close = isQuoted ? quoteFrom(line, at + 2) + 1 : line.indexOf(' ', at + 1)
-    if (close <= 0) return i === number ? line.slice(at + 1) : ''
-    if (i === number) return line.slice(at + 1, close)
-    at = close
-  }
-  return ''
 }
 
 /** Returns the path and the query of a URL such as `http://www.example.com:80/a`. */
