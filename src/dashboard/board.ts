@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Clock } from '../util/clock.ts'
-import { authorizer, pathBelow, refuseVisitor, Routes } from './routes.ts'
+import { answerVisitor, authorizer, pathBelow, refuseVisitor, send } from './routes.ts'
 import { type AnyLimiter, Keys } from './keys.ts'
-import { Live } from './live.ts'
+import { createLive } from './live.ts'
 import { States } from './states.ts'
 import type { RulesInEvent } from '../rules/rules.ts'
 import { assertStore, type Store } from '../stores/store.ts'
@@ -98,9 +98,8 @@ export function createDashboard<Request extends IncomingMessage = IncomingMessag
   const { challenge, limiters = [], stores = {}, rules = [], fleet = true, basePath = '' } = options
   const isAuthorized = authorizer(options.authorize)
   const keys = new Keys(limiters, Object.values(stores))
-  const states = new States(stores, [rules].flat())
-  const live = new Live({ states, names: () => keys.names, meeting: fleet ? keys.stores : undefined, clock })
-  const routes = new Routes(live, keys)
+  const live = createLive(keys, new States(stores, [rules].flat()), fleet, clock)
+  let isClosed = false
 
   function showDashboard(request: Request, response: ServerResponse, next?: () => unknown): void {
     const path = pathBelow(basePath, request.url)
@@ -110,9 +109,16 @@ export function createDashboard<Request extends IncomingMessage = IncomingMessag
 
   /** Answers a request. Rejects if other code has answered it in the meantime. */
   async function answer(request: Request, response: ServerResponse, path: string | undefined): Promise<void> {
-    if (await isAuthorized(request)) await routes.answer(request, response, path)
-    else refuseVisitor(response, challenge)
+    if (await isAuthorized(request)) {
+      if (isClosed) send(response, 503, 'The dashboard is closed.')
+      else await answerVisitor(live, keys, request, response, path)
+    } else refuseVisitor(response, challenge)
   }
 
-  return Object.assign(showDashboard, { close: () => routes.close() })
+  function close(): void {
+    isClosed = true
+    live.close()
+  }
+
+  return Object.assign(showDashboard, { close })
 }

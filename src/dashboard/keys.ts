@@ -19,6 +19,10 @@ export type AnyLimiter = Limiter<never>
 /** The key in a store when the key of the client is too long. The key of the client cannot be found from it. */
 const HASHED = /^sha256:[\da-f]{40}$/
 
+function storedKey(key: string): string {
+  return HASHED.test(key) ? key : boundedKey(key)
+}
+
 /** Looks up and resets keys: keys of the given limiters, and keys of any limiter in the given stores. */
 export class Keys {
   readonly #limiters: readonly DefaultLimiter<never>[]
@@ -52,20 +56,19 @@ export class Keys {
       ...this.#named(name).map((each) => peekAt(each, key)),
       ...this.#rules.map((each) => peekUnder(each, name, key)),
     ])
-    const limits = known.flatMap((each) => each ?? [])
-    const held = found.flatMap((each) => each?.limits.map(stateOf) ?? [])
+    const limits = known.flat()
     if (limits.length > 0) return { limits }
-    if (found.some((each) => each !== undefined)) return { limits: held }
+    const held = found.filter((each) => each !== undefined)
+    if (held.length > 0) return { limits: held.flatMap((each) => each.limits.map(stateOf)) }
     return { isReset: false, problem: 'This key cannot be looked up, but it can be reset.' }
   }
 
   async reset(name: string, key: string): Promise<KeyAnswer> {
     const places = this.#placesOf(name)
     if (places.length === 0) return this.#unknown(name)
-    const isHashed = HASHED.test(key)
-    for (const limiter of isHashed ? [] : this.#named(name)) await limiter.key(key).reset()
+    for (const limiter of HASHED.test(key) ? [] : this.#named(name)) await limiter.key(key).reset()
     for (const store of places) {
-      await perform(store, { kind: 'forget', limiter: name, key: isHashed ? key : boundedKey(key) })
+      await perform(store, { kind: 'forget', limiter: name, key: storedKey(key) })
       waitPlaceOf(store).queue?.wake()
     }
     return { isReset: true }
@@ -95,24 +98,22 @@ function ruleSourceOf(given: AnyLimiter): ChargeSource<never> | undefined {
 
 /** Returns the verdicts of the limits of a policy, or none for a policy that is not in the rules. */
 async function peekUnder(source: ChargeSource<never>, name: string, key: string): Promise<readonly KeyState[]> {
-  const [counted, next] = [0, 1].map((cost) =>
-    source.chargesUnder!(name, HASHED.test(key) ? key : boundedKey(key), cost),
-  )
+  const [counted, next] = [0, 1].map((cost) => source.chargesUnder!(name, storedKey(key), cost))
   if (counted!.length === 0) return []
   for (const charges of [counted!, next!]) await perform(source.store, { kind: 'peek', charges, fresh: true })
   return combine(counted!, undefined).limits.map((each, i) => verdictOf(each, next![i]!))
 }
 
-/** Returns the verdicts of the limits of a limiter, or `undefined` if an input is needed to know them. */
-async function peekAt(limiter: DefaultLimiter<never>, key: string): Promise<readonly KeyState[] | undefined> {
-  if (HASHED.test(key)) return undefined
+/** Returns the verdicts of the limits of a limiter, or none if an input is needed to know them. */
+async function peekAt(limiter: DefaultLimiter<never>, key: string): Promise<readonly KeyState[]> {
+  if (HASHED.test(key)) return []
   try {
     const handle = limiter.key(key)
     // The decision with cost 0 shows the counts. The decision with cost 1 shows the verdict for the next request.
     const [counted, next] = await collect([0, 1], (cost): MaybePromise<Decision> => handle.peek({ cost }))
     return counted!.limits.map((each, i) => verdictOf(each, next!.limits[i]!))
   } catch (error) {
-    if (error instanceof SluiceError && error.code === 'INPUT_NEEDED') return undefined
+    if (error instanceof SluiceError && error.code === 'INPUT_NEEDED') return []
     throw error
   }
 }

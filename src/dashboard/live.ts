@@ -1,96 +1,80 @@
 import { hostname } from 'node:os'
 import { type DecisionEvent, decisions, type UnmatchedEvent, unmatchedRequests } from '../limiter/decision.ts'
-import { topDenied, type TopDenied } from '../metrics/top-denied.ts'
-import { isCharge, type Store } from '../stores/store.ts'
+import { topDenied } from '../metrics/top-denied.ts'
+import { isCharge } from '../stores/store.ts'
 import { type Clock, steadyClock } from '../util/clock.ts'
 import { Counters } from './counters.ts'
 import { Fleet } from './fleet.ts'
+import type { Keys } from './keys.ts'
 import type { States } from './states.ts'
 import { FORMAT, MOST_DENIED, type Summary } from './summary.ts'
 import type { State } from './state.ts'
 import { addUp } from './sums.ts'
 
-export interface LiveParts {
-  readonly states: States
-  /** Returns the names of the limiters whose keys a visitor can look up. */
-  readonly names: () => readonly string[]
-  /** The stores that processes may share: the first shareable one is used. If there is none, the store of the first decision. Absent: no store. */
-  readonly meeting: readonly Store[] | undefined
-  readonly clock?: Clock | undefined
-}
-
 /** How long visitors receive the same answer, in milliseconds. */
 const SAME_FOR = 250
 
-/** Collects everything that the page shows, from the constructor call until `close`. */
-export class Live {
-  readonly #counters: Counters
-  readonly #states: States
-  readonly #denied: TopDenied
-  readonly #names: () => readonly string[]
-  readonly #clock: Clock
-  readonly #fleet: Fleet
-  readonly #isOn: boolean
-  readonly #since: number
-  #answer = ''
-  #answeredAt = -Infinity
-
-  constructor({ states, names, meeting, clock = steadyClock }: LiveParts) {
-    this.#clock = clock
-    this.#states = states
-    this.#names = names
-    this.#since = clock.now()
-    this.#isOn = meeting !== undefined
-    this.#fleet = new Fleet((every) => this.#summary(every))
-    this.#counters = new Counters(clock, (status) => {
-      states.note(status)
-      if (this.#isOn && isCharge(status)) this.#fleet.use(status.policy.store)
-    })
-    for (const store of meeting ?? []) this.#fleet.use(store)
-    this.#denied = topDenied({ size: MOST_DENIED, window: '10m', clock })
-    decisions.subscribe(this.#count)
-    unmatchedRequests.subscribe(this.#countUnmatched)
-  }
-
-  readonly #count = (event: DecisionEvent): void => this.#counters.count(event)
-  readonly #countUnmatched = (event: UnmatchedEvent): void => this.#counters.countUnmatched(event)
-
+/** Everything that the page shows. */
+export interface Live {
   /** Returns the state as JSON. It is made once for visitors that ask at the same time. */
-  async state(): Promise<string> {
-    await this.#fleet.look()
-    if (performance.now() - this.#answeredAt < SAME_FOR) return this.#answer
-    const { members, unread, isCut } = this.#fleet.others
-    const { id, place, problem } = this.#fleet
-    const sums = addUp([{ id, age: 0, summary: this.#summary(0) }, ...members], this.#clock.now())
-    const fleet = { place, isOn: this.#isOn, problem, unread, isCut }
-    const state: State = { ...sums, self: id, names: this.#names(), fleet }
-    this.#answer = JSON.stringify(state)
-    this.#answeredAt = performance.now()
-    return this.#answer
-  }
+  state(): Promise<string>
+  close(): void
+}
 
-  close(): void {
-    decisions.unsubscribe(this.#count)
-    unmatchedRequests.unsubscribe(this.#countUnmatched)
-    this.#denied.close()
-    this.#states.close()
-    this.#fleet.close()
-  }
+/**
+ * Collects everything that the page shows, until `close`. If `isOn` is true, processes share the first store that they can share: one of the stores of
+ * `keys`, or the store of the first decision.
+ */
+export function createLive(keys: Keys, states: States, isOn: boolean, clock: Clock = steadyClock): Live {
+  const since = clock.now()
+  const fleet = new Fleet(summary)
+  const counters = new Counters(clock, (status) => {
+    states.note(status)
+    if (isOn && isCharge(status)) fleet.use(status.policy.store)
+  })
+  for (const store of isOn ? keys.stores : []) fleet.use(store)
+  const denied = topDenied({ size: MOST_DENIED, window: '10m', clock })
+  const count = (event: DecisionEvent): void => counters.count(event)
+  const countUnmatched = (event: UnmatchedEvent): void => counters.countUnmatched(event)
+  decisions.subscribe(count)
+  unmatchedRequests.subscribe(countUnmatched)
+  let answer = ''
+  let answeredAt = -Infinity
 
-  #summary(every: number): Summary {
-    const { keys, unlisted } = this.#denied.list()
+  function summary(every: number): Summary {
     return {
       format: FORMAT,
       host: hostname(),
       pid: process.pid,
-      since: this.#since,
-      now: this.#clock.now(),
+      since,
+      now: clock.now(),
       every,
       memory: process.memoryUsage.rss(),
-      series: this.#counters.series(),
-      denied: { keys, unlisted },
-      stores: this.#states.stores,
-      rules: this.#states.rules,
+      series: counters.series(),
+      denied: denied.list(),
+      stores: states.stores,
+      rules: states.rules,
     }
+  }
+
+  return {
+    async state() {
+      await fleet.look()
+      if (performance.now() - answeredAt < SAME_FOR) return answer
+      const { members, unread, isCut } = fleet.others
+      const { id, place, problem } = fleet
+      const sums = addUp([{ id, age: 0, summary: summary(0) }, ...members], clock.now())
+      const state: State = { ...sums, self: id, names: keys.names, fleet: { place, isOn, problem, unread, isCut } }
+      answer = JSON.stringify(state)
+      answeredAt = performance.now()
+      return answer
+    },
+    close() {
+      decisions.unsubscribe(count)
+      unmatchedRequests.unsubscribe(countUnmatched)
+      denied.close()
+      states.close()
+      fleet.close()
+    },
   }
 }

@@ -102,48 +102,39 @@ export function refuseVisitor(response: ServerResponse, challenge: string | unde
 }
 
 /** Answers authorized visitors: the files of the page, its state, and the two requests about a key. */
-export class Routes {
-  readonly #live: Live
-  readonly #keys: Keys
-  #isClosed = false
+export async function answerVisitor(
+  live: Live,
+  keys: Keys,
+  request: IncomingMessage,
+  response: ServerResponse,
+  path: string | undefined,
+): Promise<void> {
+  if (path === undefined) return send(response, 404)
+  if (path === '' || (path === '/' && !originalPath(request).endsWith('/'))) return redirect(request, response)
+  // The files are the same for everybody. Browsers send `Origin` for a script, and a proxy may have changed `Host`.
+  if (!files.has(path) && !isSameSite(request)) return send(response, 403, 'A page of another site sent this request.')
+  if (path === '/look-up') return answerKey(request, response, (limiter, key) => keys.lookUp(limiter, key))
+  if (path === '/reset') return answerKey(request, response, (limiter, key) => keys.reset(limiter, key))
+  if (request.method !== 'GET' && request.method !== 'HEAD') return notAllowed(response, 'GET, HEAD')
+  if (path === '/state') return send(response, 200, await live.state(), 'application/json')
+  const file = files.get(path)
+  if (file === undefined) send(response, 404)
+  else send(response, 200, file.text, file.type)
+}
 
-  constructor(live: Live, keys: Keys) {
-    this.#live = live
-    this.#keys = keys
-  }
-
-  close(): void {
-    this.#isClosed = true
-    this.#live.close()
-  }
-
-  async answer(request: IncomingMessage, response: ServerResponse, path: string | undefined): Promise<void> {
-    if (this.#isClosed) return send(response, 503, 'The dashboard is closed.')
-    if (path === undefined) return send(response, 404)
-    if (path === '' || (path === '/' && !originalPath(request).endsWith('/'))) return redirect(request, response)
-    // The files are the same for everybody. Browsers send `Origin` for a script, and a proxy may have changed `Host`.
-    if (!files.has(path) && !isSameSite(request))
-      return send(response, 403, 'A page of another site sent this request.')
-    if (path === '/look-up' || path === '/reset') return this.#answerKey(request, response, path)
-    if (request.method !== 'GET' && request.method !== 'HEAD') return notAllowed(response, 'GET, HEAD')
-    if (path === '/state') return send(response, 200, await this.#live.state(), 'application/json')
-    const file = files.get(path)
-    if (file === undefined) send(response, 404)
-    else send(response, 200, file.text, file.type)
-  }
-
-  async #answerKey(request: IncomingMessage, response: ServerResponse, path: '/look-up' | '/reset'): Promise<void> {
-    if (request.method !== 'POST') return notAllowed(response, 'POST')
-    const named = keyOf(request)
-    if (named === undefined) return sendAnswer(response, 400, { problem: 'The request names no limiter and key.' })
-    try {
-      const { limiter, key } = named
-      const answer = path === '/reset' ? this.#keys.reset(limiter, key) : this.#keys.lookUp(limiter, key)
-      sendAnswer(response, 200, await answer)
-    } catch (error) {
-      const code = error instanceof SluiceError ? error.code : 'an error'
-      sendAnswer(response, 502, { problem: `The store did not answer as expected (${code}).` })
-    }
+async function answerKey(
+  request: IncomingMessage,
+  response: ServerResponse,
+  answerOf: (limiter: string, key: string) => Promise<KeyAnswer>,
+): Promise<void> {
+  if (request.method !== 'POST') return notAllowed(response, 'POST')
+  const named = keyOf(request)
+  if (named === undefined) return sendAnswer(response, 400, { problem: 'The request names no limiter and key.' })
+  try {
+    sendAnswer(response, 200, await answerOf(named.limiter, named.key))
+  } catch (error) {
+    const code = error instanceof SluiceError ? error.code : 'an error'
+    sendAnswer(response, 502, { problem: `The store did not answer as expected (${code}).` })
   }
 }
 
@@ -169,7 +160,7 @@ function sendAnswer(response: ServerResponse, status: number, answer: KeyAnswer)
 }
 
 /** Sends an answer. Node leaves the body out in an answer to HEAD. */
-function send(response: ServerResponse, status: number, text = '', type = 'text/plain'): void {
+export function send(response: ServerResponse, status: number, text = '', type = 'text/plain'): void {
   const length = String(Buffer.byteLength(text))
   const headers = { 'Content-Type': `${type}; charset=utf-8`, 'Content-Length': length }
   response.writeHead(status, { ...SECURITY_HEADERS, ...headers }).end(text)

@@ -84,7 +84,7 @@ export const operations = [
     'if (await isAuthorized(request))',
     "if (path === '/state' || (await isAuthorized(request)))",
   ),
-  board('writes to the store although it may not', 'meeting: fleet ? keys.stores : undefined', 'meeting: keys.stores'),
+  live('writes to the store although it may not', 'isOn ? keys.stores : []', 'keys.stores'),
   routes(
     'lets a page of another site reset keys',
     '!files.has(path) && !isSameSite',
@@ -151,7 +151,7 @@ export const operations = [
     '@media (max-width: 40rem)',
     '@media (max-width: 4rem)',
   ),
-  live('does not count requests that no policy matches', 'unmatchedRequests.subscribe(this.#countUnmatched)', ''),
+  live('does not count requests that no policy matches', 'unmatchedRequests.subscribe(countUnmatched)', ''),
   build('code in one line', 'place - begin > LONGEST_LINE && last > begin', 'false'),
   dashboardSeries(
     'describes the first limit forever',
