@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import type { Socket } from 'node:net'
 import { fixedWindow, leakyBucket } from '../../engine/factories.ts'
 import { equal, holds } from '../behaviour.ts'
 import {
@@ -54,7 +56,7 @@ export const delayCases: Cases = {
   'does not begin for a client that hung up before the decision': async ({ limit, serve }) => {
     let release = (): void => {}
     const decided = new Promise<void>((resolve) => (release = resolve))
-    let [asked, closed, decisions, ran] = [0, 0, 0, 0]
+    let [asked, decisions, ran] = [0, 0, 0]
     const keyer = async (): Promise<string> => {
       if (asked++ === 1) await decided
       return 'key'
@@ -67,16 +69,20 @@ export const delayCases: Cases = {
       await ask(server)
       const client = await dial(server)
       await until(() => asked === 2, 'the question')
-      client.on('close', () => closed++).destroy()
-      await until(() => closed === 1, 'the end of the connection')
-      // The server notices this a little later.
-      await new Promise((resolve) => setTimeout(resolve, 20))
+      await hangUp(client)
       release()
       await until(() => decisions === 2, 'the decision')
       await until(() => timers.size === 0, 'the freeing of the timer')
     })
     equal([ran, server.errors], [1, []])
   },
+}
+
+/** Closes a connection. Resolves when the server has noticed this, a little later. */
+async function hangUp(client: Socket): Promise<void> {
+  client.destroy()
+  await once(client, 'close')
+  await new Promise((resolve) => setTimeout(resolve, 20))
 }
 
 /** The number of bytes that fills the windows of a connection. */
@@ -115,12 +121,13 @@ export const uploadCases: Cases = {
     const { limit, serve, harness } = world
     const tooMany = { onDenied: harness.onDenied(() => ({ status: 429, text: 'no' })) }
     const closed = { store: outageStore(world, 'closed') }
-    for (const [options, status] of [
-      [{}, 429] as const,
-      [tooMany, 429] as const,
-      [closed, 503] as const,
-      [{ keyer: fault }, 500] as const,
-    ]) {
+    const cases: [AnyOptions, number][] = [
+      [{}, 429],
+      [tooMany, 429],
+      [closed, 503],
+      [{ keyer: fault }, 500],
+    ]
+    for (const [options, status] of cases) {
       const server = await serve({ limits: [limit(none, options)] })
       await upload(server, 100_000_000, status, async (client) => {
         holds(CLOSES.test(client.received()), 'the answer does not end the connection')
@@ -346,10 +353,7 @@ export const abortCases: Cases = {
     await until(() => asked === 3, 'the outcome of the first request')
     const client = await dial(server)
     await until(() => decided === 2, 'a decision')
-    let closed = false
-    client.on('close', () => (closed = true)).destroy()
-    await until(() => closed, 'the end of the connection')
-    await new Promise((resolve) => setTimeout(resolve, 20))
+    await hangUp(client)
     await settled()
     equal(asked, 3)
   },

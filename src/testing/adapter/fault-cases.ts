@@ -242,11 +242,8 @@ export const outageCases: Cases = {
     equal(await statuses(server, 1, {}, '/open'), [200])
     equal(await statuses(server, 2, {}, '/closed'), [503, 503])
     equal(await statuses(server, 2, {}, '/local'), [200, 429])
-    equal(
-      ['a', 'b', 'c'].filter((name) => patient.asked.includes(name)),
-      ['a'],
-    )
-    holds(!patient.asked.includes('b') && !patient.asked.includes('c'), 'The store was asked during the outage')
+    const asked = ['a', 'b', 'c'].filter((name) => patient.asked.includes(name))
+    equal(asked, ['a'], 'the limits for which the store was asked during the outage')
   }),
   'ends when the store answers again': quiet(async (world) => {
     const patient = awayStore(world)

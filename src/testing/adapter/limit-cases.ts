@@ -49,10 +49,6 @@ export const limitCases: Cases = {
       equal(await statuses(server, 2, { headers: { 'x-user': 'b' } }), [200, 429])
     }
   },
-  'can be in an asynchronous store': async (world) => {
-    const server = await world.serve({ limits: [world.limit(one, { store: laterStore(world) })] })
-    equal(await statuses(server, 2), [200, 429])
-  },
   'can differ between routes': async ({ limit, serve }) => {
     const server = await serve({
       routes: [{ path: '/once', limit: limit(one) }, { path: '/thrice', limit: limit(three) }, { path: '/free' }],
@@ -66,10 +62,6 @@ export const limitCases: Cases = {
     const server = await serve({ limits: [limit(three, { cost })] })
     equal(await statuses(server, 2, { headers: { 'x-cost': '2' } }), [200, 429])
     equal(await statuses(server, 1, { headers: { 'x-cost': '1' } }), [200])
-  },
-  'can be those of an existing limiter': async ({ serve, clock }) => {
-    const limiter = createLimiter({ keyer: everyone, limits: one, store: memoryStore({ clock }) })
-    equal(await statuses(await serve({ limits: [{ limiter }] }), 2), [200, 429])
   },
   'can be those of a stack, which charges all or none and writes one header': async ({ serve, clock, by }) => {
     const store = memoryStore({ clock })
