@@ -1,8 +1,6 @@
 // Clients that send requests and hang up do not make more handlers run than `concurrent` allows.
-import { once } from 'node:events'
 import http from 'node:http'
 import http2 from 'node:http2'
-import { connect } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
 import { rateLimit } from '../../adapters/node/index.ts'
@@ -20,6 +18,7 @@ import {
 } from '../../src/index.ts'
 import { remoteStore } from '../../src/testing/adapter/world.ts'
 import { QUICK } from '../parts.ts'
+import { dial } from '../support/http.ts'
 import { limiterOf, listen, serveApp, usedBy } from './framework.ts'
 import { twoFrameworks } from './frameworks.ts'
 
@@ -61,12 +60,9 @@ class Running {
 
 /** Sends requests and hangs up, again and again, until more handlers have begun than the quota allows at once. */
 async function attack(url: string, paths: readonly string[], running: Running): Promise<void> {
-  const { port, hostname } = new URL(url)
   const start = Date.now()
   while (Date.now() < start + ATTACK || (running.total <= QUOTA && Date.now() < start + LONGEST_ATTACK)) {
-    const socket = connect(Number(port), hostname).on('error', () => undefined)
-    await once(socket, 'connect')
-    socket.write(`GET ${paths[Math.floor(Math.random() * paths.length)]!} HTTP/1.1\r\nHost: x\r\n\r\n`)
+    const socket = await dial({ url }, paths[Math.floor(Math.random() * paths.length)])
     await pause(Math.random() * STAY)
     socket.destroy()
   }
@@ -152,10 +148,7 @@ describe.each(twoFrameworks)('$name', (framework) => {
         { ...other(), checks: false },
       ] as never,
     })
-    const { port, hostname } = new URL(url)
-    const socket = connect(Number(port), hostname).on('error', () => undefined)
-    await once(socket, 'connect')
-    socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+    const socket = await dial({ url })
     await vi.waitFor(() => expect(usedBy(limiter)).toBe(1))
     socket.destroy()
     await vi.waitFor(() => expect(usedBy(limiter)).toBe(0))
@@ -193,10 +186,7 @@ async function serveWith(
 }
 
 async function hangUp(url: string): Promise<void> {
-  const { port, hostname } = new URL(url)
-  const socket = connect(Number(port), hostname).on('error', () => undefined)
-  await once(socket, 'connect')
-  socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+  const socket = await dial({ url })
   await pause(30)
   socket.destroy()
   await pause(30)

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { createReadStream } from 'node:fs'
 import http from 'node:http'
-import { connect, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { type Duplex, pipeline } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createAdaptorServer, upgradeWebSocket } from '@hono/node-server'
@@ -31,7 +31,7 @@ import { remoteStore } from '../../src/testing/adapter/world.ts'
 import { slotsHeld } from '../../src/limiter/slots.ts'
 import { waitingRequests } from '../../src/limiter/waiting.ts'
 import { afterTest } from '../support/after-test.ts'
-import { ask, dial, until } from '../support/http.ts'
+import { ask, connected, dial, until } from '../support/http.ts'
 import { QUICK } from '../parts.ts'
 import { limiterOf, listen, serveApp, usedBy } from './framework.ts'
 import { twoFrameworks } from './frameworks.ts'
@@ -59,9 +59,7 @@ async function end(url: string, ending: Ending, agent: http.Agent): Promise<void
     await once(response, 'close')
     return
   }
-  const { port, hostname } = new URL(url)
-  const socket = connect(Number(port), hostname).on('error', () => undefined)
-  await once(socket, 'connect')
+  const socket = await connected({ url })
   const body = ending === 'upload' ? 'Content-Length: 100000\r\n\r\nhalf' : '\r\n'
   socket.write(`${ending === 'upload' ? 'POST' : 'GET'} ${path} HTTP/1.1\r\nHost: x\r\n${body}`)
   if (ending === 'half') await Promise.race([once(socket, 'data'), pause(20)])
@@ -286,13 +284,12 @@ describe.each(QUICK)('a server of node:http', () => {
       socket.on('end', () => socket.end())
     })
     const server = http.createServer().on('upgrade', upgrade)
-    const { port } = await listen(server)
+    const { url } = await listen(server)
     return {
       handed: () => handed,
       sent: () => sent.join(''),
       async dialled() {
-        const socket = connect(port, '127.0.0.1').on('error', () => undefined)
-        await once(socket, 'connect')
+        const socket = await connected({ url })
         socket.write('GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n')
         return socket
       },
@@ -404,7 +401,7 @@ describe.each(QUICK)('a WebSocket', () => {
 
   test.each(servers)('in %s is closed after its denial, also if its client keeps it open', async (_name, serve) => {
     const { url } = await listen(await serve(limiterOf(perMinute(0))))
-    const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', allowHalfOpen: true })
+    const socket = await connected({ url }, { allowHalfOpen: true })
     const head = [
       'Connection: Upgrade',
       'Upgrade: websocket',

@@ -1,12 +1,10 @@
 // What a client sends as the body of a denied request is never taken for a request, in whatever way it comes.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
-import { connect, type Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import { remoteStore } from '../../src/testing/adapter/world.ts'
-import { until } from '../support/http.ts'
+import { connected, until } from '../support/http.ts'
 import { serveApp, timesOf } from './framework.ts'
 import { everyFramework } from './frameworks.ts'
 
@@ -61,13 +59,6 @@ async function urlsOf(during: () => Promise<void>): Promise<readonly string[]> {
   return urls
 }
 
-async function dial(url: string): Promise<Socket> {
-  const { port, hostname } = new URL(url)
-  const socket = connect(Number(port), hostname)
-  await once(socket, 'connect')
-  return socket.on('error', () => undefined).resume()
-}
-
 const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 25))
 
 describe.each(tested)('$name: no request is read from', (framework) => {
@@ -76,7 +67,7 @@ describe.each(tested)('$name: no request is read from', (framework) => {
       const server = await serveApp(framework, { limits: [timesOf(0, { store })] })
       const urls = await urlsOf(async () => {
         const attempts = Object.values(CASES).map(async (parts) => {
-          const socket = await dial(server.url)
+          const socket = await connected(server)
           let text = ''
           socket.on('data', (data) => (text += String(data)))
           for (const part of parts) {

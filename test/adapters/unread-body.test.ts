@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import http, { type RequestListener } from 'node:http'
 import http2 from 'node:http2'
-import { connect } from 'node:net'
 import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import express5 from 'express'
@@ -14,7 +13,7 @@ import * as forExpress from '../../adapters/express/index.ts'
 import * as forFastify from '../../adapters/fastify/index.ts'
 import * as forKoa from '../../adapters/koa/index.ts'
 import { rateLimit } from '../../adapters/node/index.ts'
-import { ask, type Served, serveForTest, until } from '../support/http.ts'
+import { ask, connected, type Served, serveForTest, until } from '../support/http.ts'
 import type { LimiterOptions } from '../../src/limiter/options.ts'
 import { listen, timesOf } from './framework.ts'
 
@@ -33,10 +32,7 @@ async function expectUnread(server: Served): Promise<string> {
 
 /** Returns the head of the response and the bytes that were sent. */
 async function upload(url: string): Promise<{ head: string; sent: number }> {
-  const { port, hostname } = new URL(url)
-  const socket = connect(Number(port), hostname)
-  socket.on('error', () => {})
-  await once(socket, 'connect')
+  const socket = await connected({ url })
   let head = ''
   socket.on('data', (data) => (head += String(data)))
   socket.write(
@@ -153,13 +149,13 @@ describe('the body of a denied request', () => {
   })
 
   test('of unknown size that comes with its head ends the connection at once', { timeout: 10_000 }, async () => {
-    const { port, url } = await listen(http.createServer(rateLimit(none)((_request, response) => response.end('ok'))))
+    const { url } = await listen(http.createServer(rateLimit(none)((_request, response) => response.end('ok'))))
     // The first denial loads its text, and its body has arrived meanwhile.
     await fetch(url)
     // The second in which a connection lingers does not pass.
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     try {
-      const socket = connect(port, '127.0.0.1')
+      const socket = await connected({ url })
       let text = ''
       socket.on('data', (data) => (text += String(data)))
       socket.write('POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n')
@@ -172,8 +168,7 @@ describe('the body of a denied request', () => {
 
   test('is not asked for by a server that listens to checkContinue', async () => {
     const listener = rateLimit(none)((_request, response) => response.writeContinue())
-    const { port } = await listen(http.createServer().on('checkContinue', listener))
-    const socket = connect(port, '127.0.0.1')
+    const socket = await connected(await listen(http.createServer().on('checkContinue', listener)))
     let text = ''
     socket.on('data', (data) => (text += String(data)))
     socket.write('PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\nExpect: 100-continue\r\n\r\n')

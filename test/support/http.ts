@@ -5,6 +5,7 @@ import { type Served, serveListener } from '../../src/testing/adapter/world.ts'
 export {
   ask,
   type Ask,
+  connected,
   dial,
   type Reply,
   replyTo,

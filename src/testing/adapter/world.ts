@@ -241,9 +241,10 @@ export async function dial(server: Pick<Served, 'url'>, path = '/', headers = ''
   return socket
 }
 
-async function connected({ url }: Pick<Served, 'url'>): Promise<Socket> {
+/** Opens a connection to a server, which may break at any time. */
+export async function connected({ url }: Pick<Served, 'url'>, options: { allowHalfOpen?: true } = {}): Promise<Socket> {
   const { port, hostname } = new URL(url)
-  const socket = connect(Number(port), hostname)
+  const socket = connect({ port: Number(port), host: hostname, ...options })
   await once(socket, 'connect')
   return socket.on('error', () => undefined)
 }

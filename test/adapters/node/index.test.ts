@@ -1,8 +1,9 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import http2 from 'node:http2'
-import { connect } from 'node:net'
+import type { Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
+import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { describe, expect, test, vi } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
@@ -17,7 +18,7 @@ import {
 } from '../../../adapters/node/index.ts'
 import { leakyBucket, memoryStore } from '../../../src/index.ts'
 import { remoteStore } from '../../../src/testing/adapter/world.ts'
-import { ask, until, warningsOf } from '../../support/http.ts'
+import { ask, connected, until, warningsOf } from '../../support/http.ts'
 import { listen, timesOf } from '../framework.ts'
 
 const times = timesOf<RateLimitOptions>
@@ -111,10 +112,16 @@ const HANDSHAKE =
   'GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
   'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n'
 
+/** Asks for an upgrade by hand. */
+async function handshake(server: { readonly url: string }, sent = HANDSHAKE): Promise<Socket> {
+  const socket = await connected(server, { allowHalfOpen: true })
+  socket.write(sent)
+  return socket
+}
+
 /** Returns everything that a server sends on a connection until it closes it. */
-async function raw(port: number): Promise<string> {
-  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
-  socket.write(HANDSHAKE)
+async function raw(server: { readonly url: string }): Promise<string> {
+  const socket = await handshake(server)
   const said = await text(socket)
   socket.destroy()
   return said
@@ -145,9 +152,9 @@ describe('an upgrade', () => {
   })
 
   test('gets a raw response when it is denied, and its socket is closed', async () => {
-    const { port } = await serveBoth(rateLimit(times(1)))
-    await greeting(port)
-    const [head, body] = (await raw(port)).split('\r\n\r\n')
+    const served = await serveBoth(rateLimit(times(1)))
+    await greeting(served.port)
+    const [head, body] = (await raw(served)).split('\r\n\r\n')
     expect(head!.split('\r\n')).toEqual(
       expect.arrayContaining(['HTTP/1.1 429 Too Many Requests', 'Connection: close', 'Retry-After: 3600']),
     )
@@ -159,10 +166,10 @@ describe('an upgrade', () => {
     const keyer = (): never => {
       throw new Error('broken')
     }
-    const { port } = await serveBoth(
+    const served = await serveBoth(
       rateLimit(times(1, { keyer, onError: (error, _request, response) => errors.push(error, response) })),
     )
-    expect(await raw(port)).toMatch(/^HTTP\/1\.1 500 .*Connection: close/s)
+    expect(await raw(served)).toMatch(/^HTTP\/1\.1 500 .*Connection: close/s)
     expect(errors).toMatchObject([{ message: 'broken' }, undefined])
   })
 
@@ -182,11 +189,9 @@ describe('an upgrade', () => {
   )
 
   test('is closed after a denial even if the client keeps its side open', async () => {
-    const { port, server } = await serveBoth(rateLimit(times(1)))
+    const { port, url, server } = await serveBoth(rateLimit(times(1)))
     await greeting(port)
-    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
-    socket.on('error', () => {})
-    socket.write(HANDSHAKE)
+    const socket = await handshake({ url })
     // A program that reads a socket as a stream closes the socket at its end.
     const [answer] = (await once(socket, 'data')) as [Buffer]
     expect(String(answer)).toMatch(/^HTTP\/1\.1 429 /)
@@ -215,17 +220,15 @@ describe('an upgrade', () => {
     let upgraded = 0
     const upgrade = limit.upgrade(() => upgraded++)
     const server = createServer(limit((_request, response) => void response.end('ok'))).on('upgrade', upgrade)
-    const { port, url } = await listen(server)
+    const { url } = await listen(server)
     if (free === 0) await ask({ url })
-    const socket = connect(port, '127.0.0.1')
-    socket.on('error', () => {})
-    socket.write(HANDSHAKE)
+    const socket = await handshake({ url })
     await until(() => asked === 2 - free, 'the question')
     socket.resetAndDestroy()
-    await new Promise((resolve) => setTimeout(resolve, 20))
+    await pause(20)
     release()
     await until(() => decisions.length === 2 - free, 'the decision')
-    await new Promise((resolve) => setTimeout(resolve, 20))
+    await pause(20)
     expect([(await ask({ url })).status, upgraded]).toEqual([429, 0])
   })
 
@@ -233,34 +236,25 @@ describe('an upgrade', () => {
     let [asked, upgraded, skipNow] = [0, 0, (): void => {}]
     const skipped = new Promise<boolean>((resolve) => (skipNow = () => resolve(true)))
     const limit = rateLimit(times(1, { skip: () => (asked++, skipped) }))
-    const { port } = await listen(
-      createServer().on(
-        'upgrade',
-        limit.upgrade(() => upgraded++),
-      ),
-    )
-    const socket = connect(port, '127.0.0.1')
-    socket.on('error', () => {})
-    socket.write(HANDSHAKE)
+    const upgrade = limit.upgrade(() => upgraded++)
+    const socket = await handshake(await listen(createServer().on('upgrade', upgrade)))
     await until(() => asked === 1, 'the question')
     socket.resetAndDestroy()
-    await new Promise((resolve) => setTimeout(resolve, 20))
+    await pause(20)
     skipNow()
-    await new Promise((resolve) => setTimeout(resolve, 20))
+    await pause(20)
     expect(upgraded).toBe(0)
   })
 
   test('is no preflight, whatever its method and headers are', async () => {
-    const { port } = await serveBoth(rateLimit(times(1)))
-    const handshake = HANDSHAKE.replace('GET', 'OPTIONS').replace(
+    const served = await serveBoth(rateLimit(times(1)))
+    const preflight = HANDSHAKE.replace('GET', 'OPTIONS').replace(
       '\r\n\r\n',
       '\r\nOrigin: https://a.example\r\nAccess-Control-Request-Method: PUT\r\n\r\n',
     )
     const replies: string[] = []
     for (let i = 0; i < 2; i++) {
-      const socket = connect(port, '127.0.0.1')
-      socket.on('error', () => {})
-      socket.write(handshake)
+      const socket = await handshake(served, preflight)
       replies.push(String((await once(socket, 'data'))[0]).slice(0, 12))
       socket.destroy()
     }
@@ -273,11 +267,10 @@ describe('an upgrade', () => {
     const shaped = leakyBucket({ quota: 1, window: '1h', capacity: 3 })
     const { port, url } = await serveBoth(rateLimit(times(1, { limits: shaped, onDecision: () => decided++ })))
     await greeting(port)
-    const socket = connect(port, '127.0.0.1')
-    socket.write(HANDSHAKE)
+    const socket = await handshake({ url })
     await until(() => decided === 2)
     socket.resetAndDestroy()
-    await new Promise((resolve) => setTimeout(resolve, 20))
+    await pause(20)
     const headers = { origin: 'a', 'access-control-request-method': 'PUT' }
     expect((await ask({ url }, '/', { method: 'OPTIONS', headers })).status).toBe(200)
   })
