@@ -1,20 +1,11 @@
 // Measures the memory of a memory store while it counts under many quotas or names, and afterwards. Run with --expose-gc.
 import { createLimiter, memoryStore, perMinute, perSecond, slidingWindowLog } from '../../dist/src/index.js'
+import { heldBytes } from './held-bytes.mjs'
 
 let time = 1_767_225_600_000
 const clock = { now: () => time }
 const onFull = () => undefined
 const identity = (key) => key
-
-/** Returns the bytes in the heap and in buffers. Each collection finds more, and buffers are freed only later. */
-async function held() {
-  for (let collections = 0; collections < 3; collections++) {
-    globalThis.gc()
-    await new Promise((resolve) => setTimeout(resolve, 50))
-  }
-  const { heapUsed, arrayBuffers } = process.memoryUsage()
-  return heapUsed + arrayBuffers
-}
 
 /** Lets everything expire, and the store find it: it has no timer, and sweeps as it is used. */
 function settleDown(limiter) {
@@ -27,18 +18,18 @@ function settleDown(limiter) {
 const scenarios = {
   /** 200 customers with a quota each, beyond the most keys. Then all of them stay away. */
   async quotas() {
-    const empty = await held()
+    const empty = await heldBytes()
     const store = memoryStore({ maxKeys: 100_000, clock, onFull })
     const limits = Array.from({ length: 200 }, (_, i) => perMinute(10 + i, { name: 'plan' }))
     const limiter = createLimiter({ keyer: ({ key }) => key, limits: ({ limit }) => limit, store })
     for (let i = 0; i < 100_000; i++) limiter.consume({ key: `key ${i}`, limit: limits[0] })
-    const before = await held()
+    const before = await heldBytes()
     for (let i = 0; i < 2000; i++) limiter.consume({ key: `customer ${i}`, limit: limits[i % 200] })
-    const grown = (await held()) - before
+    const grown = (await heldBytes()) - before
     for (let i = 0; i < 100_000; i++) limiter.consume({ key: `other ${i}`, limit: limits[i % 200] })
-    const flooded = (await held()) - before
+    const flooded = (await heldBytes()) - before
     settleDown({ consume: (key) => limiter.consume({ key, limit: limits[0] }) })
-    return { grown, flooded, left: (await held()) - empty }
+    return { grown, flooded, left: (await heldBytes()) - empty }
   },
 
   /** A limit function that returns a limit with a different name for each request. */
@@ -48,28 +39,28 @@ const scenarios = {
     const limits = (key) => (key === 'regular' ? usual : perMinute(10, { name: `of ${key}` }))
     const limiter = createLimiter({ keyer: identity, limits, store })
     const marks = []
-    const before = await held()
+    const before = await heldBytes()
     for (let i = 0; i < 100_000; i++) {
-      if (i === 50_000) marks.push((await held()) - before)
+      if (i === 50_000) marks.push((await heldBytes()) - before)
       limiter.consume(`user ${i}`)
     }
-    marks.push((await held()) - before)
+    marks.push((await heldBytes()) - before)
     settleDown(limiter)
-    return { marks, left: (await held()) - before }
+    return { marks, left: (await heldBytes()) - before }
   },
 
   /** A limiter with a different name for each user, all on one store, each used once and dropped. */
   async limiterNames() {
     const store = memoryStore({ clock })
     const regular = createLimiter({ keyer: identity, limits: perSecond(1), store })
-    const before = await held()
+    const before = await heldBytes()
     for (let i = 0; i < 100_000; i++) {
       createLimiter({ name: `user ${i}`, keyer: identity, limits: perMinute(10), store }).consume('a')
       if (i % 10_000 === 0) await new Promise(setImmediate)
     }
-    const grown = (await held()) - before
+    const grown = (await heldBytes()) - before
     settleDown(regular)
-    return { grown, left: (await held()) - before }
+    return { grown, left: (await heldBytes()) - before }
   },
 
   /** Twenty keys with two million entries, which expire while the keys are in use and then together with them. */
@@ -80,7 +71,7 @@ const scenarios = {
       limits: slidingWindowLog({ quota: 100_000, window: '1m' }),
       store,
     })
-    const before = await held()
+    const before = await heldBytes()
     const fill = () => {
       for (let i = 0; i < 2_000_000; i++) {
         limiter.consume(`busy-${i % 20}`)
@@ -88,13 +79,13 @@ const scenarios = {
       }
     }
     fill()
-    const grown = (await held()) - before
+    const grown = (await heldBytes()) - before
     time += 60_000
     for (let i = 0; i < 100; i++) limiter.consume(`busy-${i % 20}`)
-    const inUse = (await held()) - before
+    const inUse = (await heldBytes()) - before
     fill()
     settleDown(limiter)
-    return { grown, inUse, left: (await held()) - before }
+    return { grown, inUse, left: (await heldBytes()) - before }
   },
 }
 

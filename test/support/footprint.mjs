@@ -1,18 +1,9 @@
 // Measures what limiters leave in a process: timers, memory after they are dropped, memory of a thousand. Run with --expose-gc.
 import { createLimiter, memoryStore, perHour, perSecond } from '../../dist/src/index.js'
+import { heldBytes } from './held-bytes.mjs'
 
 const limits = [perSecond(10), perHour(100)]
 const keyer = (key) => key
-
-/** Returns the bytes in the heap and in buffers after three collections: each finds more, and buffers are freed only later. */
-async function held() {
-  for (let collections = 0; collections < 3; collections++) {
-    globalThis.gc()
-    await new Promise((resolve) => setTimeout(resolve, 50))
-  }
-  const { heapUsed, arrayBuffers } = process.memoryUsage()
-  return heapUsed + arrayBuffers
-}
 
 function dropped() {
   const store = memoryStore()
@@ -26,16 +17,16 @@ const DROPPED = 5
 
 // Before the measurement, so that what the module and the compiler make once is not counted.
 for (let times = 0; times < DROPPED; times++) dropped()
-const before = await held()
+const before = await heldBytes()
 for (let times = 1; times < DROPPED; times++) dropped()
 const references = dropped()
-const collected = await held()
+const collected = await heldBytes()
 const left = Object.keys(references).filter((name) => references[name].deref() !== undefined)
 
 const thousand = Array.from({ length: 1000 }, () => createLimiter({ keyer, limits }))
-const unused = await held()
+const unused = await heldBytes()
 for (const limiter of thousand) limiter.consume('a')
-const used = await held()
+const used = await heldBytes()
 
 console.log(
   JSON.stringify({

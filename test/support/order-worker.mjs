@@ -1,24 +1,9 @@
 // One of several processes whose clients wait for one slot. For each message it runs a round, and sends when each request began and ended to wait.
-const { package: home, kind, url, table } = JSON.parse(process.argv[2])
-const { createLimiter, concurrent } = await import(`${home}/src/index.js`)
+import { openStore } from './worker-store.mjs'
 
-/** Opens a store. Returns it, and what closes the client. */
-const kinds = {
-  async redis() {
-    const [{ Redis }, { redisStore }] = await Promise.all([
-      import('ioredis'),
-      import(`${home}/src/rules/redis/index.js`),
-    ])
-    const client = new Redis(url)
-    return [redisStore(client), () => client.disconnect()]
-  },
-  async postgres() {
-    const [{ Pool }, { postgresStore }] = await Promise.all([import('pg'), import(`${home}/src/stores/postgres.js`)])
-    const pool = new Pool({ connectionString: url })
-    return [postgresStore(pool, { table, timeout: '20s' }), () => pool.end()]
-  },
-}
-const [inner, close] = await kinds[kind]()
+const job = JSON.parse(process.argv[2])
+const { createLimiter, concurrent } = await import(`${job.package}/src/index.js`)
+const [inner, close] = await openStore(job)
 let keepsMarks = true
 /** The same store, which keeps no marks if that is asked for. */
 const store = {

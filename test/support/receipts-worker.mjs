@@ -1,26 +1,12 @@
 // One of several workers of a queue that delivers each job several times: settles and releases receipts in a random order.
-const { package: home, kind, url, name, table, limits, receipts, actual, times } = JSON.parse(process.argv[2])
-const { concurrent, createLimiter, fixedWindow, stack } = await import(`${home}/src/index.js`)
+import { openStore } from './worker-store.mjs'
 
-/** Opens a store. Returns it, and what closes the client. */
-const kinds = {
-  async redis() {
-    const [{ Redis }, { redisStore }] = await Promise.all([
-      import('ioredis'),
-      import(`${home}/src/rules/redis/index.js`),
-    ])
-    const client = new Redis(url)
-    return [redisStore(client), () => client.disconnect()]
-  },
-  async postgres() {
-    const [{ Pool }, { postgresStore }] = await Promise.all([import('pg'), import(`${home}/src/stores/postgres.js`)])
-    const pool = new Pool({ connectionString: url, max: 3 })
-    return [postgresStore(pool, { table, timeout: '20s' }), () => pool.end()]
-  },
-}
-const [store, close] = await kinds[kind]()
+const job = JSON.parse(process.argv[2])
+const { name, limits, receipts, actual, times } = job
+const { concurrent, createLimiter, fixedWindow, stack } = await import(`${job.package}/src/index.js`)
+const [store, close] = await openStore({ ...job, max: 3 })
 const limiter = stack(
-  createLimiter({ name: `${name} jobs`, keyer: (job) => job, limits: fixedWindow(limits.tokens), store, shared: true }),
+  createLimiter({ name: `${name} jobs`, keyer: (id) => id, limits: fixedWindow(limits.tokens), store, shared: true }),
   createLimiter({ name: `${name} slots`, keyer: () => 'all', limits: concurrent(limits.slots), store, shared: true }),
 )
 

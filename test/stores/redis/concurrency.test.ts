@@ -1,11 +1,8 @@
-import { type ChildProcess, fork } from 'node:child_process'
-import { once } from 'node:events'
-import { fileURLToPath } from 'node:url'
 import { Cluster, Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createLimiter, limit, type LimitInput, stack } from '../../../src/index.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
-import { builtPackage } from '../../support/built.ts'
+import { type RacingProcesses, startProcesses } from '../../support/racing-processes.ts'
 import { type RedisCluster, startCluster } from '../../support/redis-cluster.ts'
 import { type RedisServer, startRedis } from '../../support/redis.ts'
 
@@ -39,42 +36,26 @@ interface MemberData {
 
 let server: RedisServer
 let cluster: RedisCluster
-let built: string
 let runs = 0
 beforeAll(async () => {
-  built = await builtPackage()
   ;[server, cluster] = await Promise.all([startRedis(), startCluster()])
 })
 afterAll(async () => {
   await Promise.all([server.stop(), cluster.stop()])
 })
 
-const WORKER = fileURLToPath(new URL('../../support/redis-worker.mjs', import.meta.url))
-
-let workers: ChildProcess[] = []
-
-/** Returns the next message of each process. */
-function messages<Message>(): Promise<Message[]> {
-  return Promise.all(workers.map(async (each) => ((await once(each, 'message')) as [Message])[0]))
-}
+let processes: RacingProcesses
 
 /** Starts the processes, on a server or a cluster. */
-async function startWorkers(place: string): Promise<unknown> {
-  const inCluster = place === 'a cluster'
-  const words = { package: built, port: inCluster ? cluster.nodes[0]!.port : server.port, cluster: inCluster }
-  workers = Array.from({ length: PROCESSES }, () => fork(WORKER, [JSON.stringify(words)], { execArgv: [] }))
-  return messages()
+async function start(place: string): Promise<void> {
+  const { url } = place === 'a cluster' ? cluster.nodes[0]! : server
+  processes = await startProcesses(PROCESSES, { kind: place === 'a cluster' ? 'cluster' : 'redis', url })
 }
 
 /** What each key was admitted by all processes together. */
 async function race(members: readonly MemberData[], keys: readonly string[]): Promise<number[]> {
-  const ready = messages()
-  for (const each of workers) each.send({ members, keys, asks: ASKS, inFlight: IN_FLIGHT })
-  await ready
-  const answers = messages<Record<string, number>>()
-  for (const each of workers) each.send('go')
-  const counts = await answers
-  return keys.map((key) => counts.reduce((sum, admitted) => sum + admitted[key]!, 0))
+  const admitted = await processes.race({ members, keys, asks: ASKS, inFlight: IN_FLIGHT })
+  return keys.map((key) => admitted[key]!)
 }
 
 /** Units that each limit of each member would still admit to each key, as another process sees it. */
@@ -95,8 +76,8 @@ async function left(place: string, members: readonly MemberData[], keys: readonl
 }
 
 describe.each(['one server', 'a cluster'])('processes that race for a limit on %s', (place) => {
-  beforeAll(() => startWorkers(place))
-  afterAll(() => workers.forEach((each) => each.kill()))
+  beforeAll(() => start(place))
+  afterAll(() => processes.kill())
 
   it.each(HARD.map((json) => [named(json), json] as const))('are admitted exactly what %s allows', async (_, json) => {
     const members = [{ name: `race-${runs++}`, limits: [json] }]

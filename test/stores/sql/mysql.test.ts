@@ -15,8 +15,7 @@ import {
 import { storeBehaviours } from '../../../src/testing.ts'
 import { Proxy } from '../../support/faults/proxy.ts'
 import { type MysqlServer, startMysql } from '../../support/mysql.ts'
-import { builtPackage } from '../../support/built.ts'
-import { runProcesses } from '../../support/rows-processes.ts'
+import { runProcesses } from '../../support/racing-processes.ts'
 import { unhandled } from '../../support/unhandled.ts'
 
 let server: MysqlServer
@@ -151,26 +150,22 @@ function recordKey(key: string, limiter = 'test'): string {
 }
 
 describe('processes that share a table', { timeout: 120_000 }, () => {
-  let built: string
-  beforeAll(async () => {
-    built = await builtPackage()
-  })
-
   it('admit exactly the quotas of many keys and of a limit that all share, and never wait for each other in a circle', async () => {
     const { pool, table } = await world()
     const before = await deadlocksOf(pool)
     const limits = (quota: number): object[] => [{ algorithm: 'fixedWindow', quota, window: '1000d', anchor: 'first' }]
     // All of them are new. Half of them have another order as bytes than as characters of UTF-16.
     const keys = Array.from({ length: 101 }, (_, i) => `${i % 2 === 0 ? '\u{1F600}' : '\uFFFD'}${i * 31}`)
-    const job = { kind: 'mysql', url: server.url, table, keys, asks: 1000, inFlight: 150 }
-    const each = await runProcesses(built, 3, { ...job, members: [{ name: 'each', limits: limits(7) }] })
+    const store = { kind: 'mysql', url: server.url, table } as const
+    const race = { members: [{ name: 'each', limits: limits(7) }], keys, asks: 1000, inFlight: 150 }
+    const each = await runProcesses(3, store, race)
     expect(each).toEqual(Object.fromEntries(keys.map((key) => [key, 7])))
     const members = [
       { name: 'both', limits: limits(7) },
       { name: 'all', key: 'all', limits: limits(400) },
     ]
     const url = `${server.url}?multipleStatements=true`
-    const both = await runProcesses(built, 3, { ...job, url, members, asks: 400 })
+    const both = await runProcesses(3, { ...store, url }, { ...race, members, asks: 400 })
     expect(Object.values(both).reduce((sum, count) => sum + count, 0)).toBe(400)
     for (const count of Object.values(both)) expect(count).toBeLessThanOrEqual(7)
     expect(await deadlocksOf(pool)).toBe(before)

@@ -8,8 +8,7 @@ import { storeBehaviours } from '../../../src/testing.ts'
 import { casesHere, QUICK } from '../../parts.ts'
 import { Proxy } from '../../support/faults/proxy.ts'
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts'
-import { builtPackage } from '../../support/built.ts'
-import { runProcesses } from '../../support/rows-processes.ts'
+import { runProcesses } from '../../support/racing-processes.ts'
 
 let server: PostgresServer
 const leftovers: (() => Promise<unknown>)[] = []
@@ -109,21 +108,14 @@ async function usedIn(admin: Pool, table: string, key: string): Promise<number> 
 }
 
 describe.each(QUICK)('several processes on one table', { timeout: 120_000 }, () => {
-  let built: string
-  beforeAll(async () => {
-    built = await builtPackage()
-  })
-
   it('admit exactly the quotas, and never wait for each other in a circle', async () => {
     const { table, admin } = await world()
     const deadlocks = async (): Promise<unknown> =>
       (await admin.query('SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()')).rows
     const before = await deadlocks()
     const limits = (quota: number): object[] => [{ algorithm: 'fixedWindow', quota, window: '1d' }]
-    const admitted = await runProcesses(built, 4, {
-      kind: 'postgres',
-      url: server.url,
-      table,
+    const store = { kind: 'postgres', url: server.url, table } as const
+    const admitted = await runProcesses(4, store, {
       members: [
         { name: 'user', limits: limits(100) },
         { name: 'site', key: 'all', limits: limits(250) },

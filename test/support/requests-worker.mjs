@@ -1,14 +1,11 @@
 // One of several processes: for each message, makes the limiters in it, and sends their number of concurrent requests.
 import { once } from 'node:events'
-import { Cluster, Redis } from 'ioredis'
+import { openStore } from './worker-store.mjs'
 
-const { package: home, port, cluster } = JSON.parse(process.argv[2])
-const { createLimiter, limit, stack } = await import(`${home}/src/index.js`)
-const { redisStore } = await import(`${home}/src/rules/redis/index.js`)
-const client = cluster ? new Cluster([{ host: '127.0.0.1', port }]) : new Redis(port, '127.0.0.1')
-const store = redisStore(client)
-await client.ping()
-process.send('connected')
+const job = JSON.parse(process.argv[2])
+const { createLimiter, limit, stack } = await import(`${job.package}/src/index.js`)
+const [store] = await openStore(job)
+process.send('started')
 
 for (;;) {
   const [{ members, keys, asks, inFlight }] = await once(process, 'message')
@@ -16,6 +13,8 @@ for (;;) {
     createLimiter({ name, store, keyer: (given) => key ?? given, limits: limits.map((each) => limit(each)) }),
   )
   const limiter = limiters.length === 1 ? limiters[0] : stack(...limiters)
+  // The client connects before the race begins.
+  await limiter.peek(keys[0])
   process.send('ready')
   await once(process, 'message')
   const admitted = Object.fromEntries(keys.map((key) => [key, 0]))
