@@ -1,12 +1,10 @@
 import { channel } from 'node:diagnostics_channel'
 import { once } from 'node:events'
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import { connect } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { MOST_PROCESSES, TOPIC } from '../../src/dashboard/fleet.ts'
-import { dashboard, type DashboardOptions } from '../../src/dashboard/index.ts'
+import { type Dashboard, dashboard, type DashboardOptions } from '../../src/dashboard/index.ts'
 import type { KeyAnswer, KeyState, Series, State } from '../../src/dashboard/state.ts'
 import { files } from '../../src/dashboard/routes.ts'
 import { type Summary, writeSummary } from '../../src/dashboard/summary.ts'
@@ -28,7 +26,7 @@ import { sqliteStore } from '../../src/stores/sqlite.ts'
 import { type SharedTexts, textsIn } from '../../src/stores/texts.ts'
 import Database from 'better-sqlite3'
 import { createRules, type RulesDocument } from '../../src/rules/index.ts'
-import { type Ask, ask, dial, serve, type Served, warningsOf } from '../support/http.ts'
+import { type Ask, ask, connected, dial, type Served, serveForTest, warningsOf } from '../support/http.ts'
 import { anyRedis } from '../support/redis.ts'
 import { afterTest } from '../support/after-test.ts'
 import { sqliteAddon } from '../support/sqlite-addon.ts'
@@ -47,14 +45,13 @@ afterAll(async () => {
 })
 
 const keyer = (key: string): string => key
-async function started(options: Partial<DashboardOptions> = {}): Promise<Served> {
+
+/** Serves a dashboard until the end of the test. What it does not answer is answered with `next`. */
+async function started(options: Partial<DashboardOptions> = {}): Promise<Served & { readonly board: Dashboard }> {
   const board = dashboard({ authorize: () => true, ...options })
-  const served = await serve((request, response) => board(request, response))
-  afterTest(
-    () => served.close(),
-    () => board.close(),
-  )
-  return served
+  const served = await serveForTest((request, response) => board(request, response, () => response.end('next')))
+  afterTest(board.close)
+  return { ...served, board }
 }
 
 function about(key: string, limiter = 'api', more: Readonly<Record<string, string>> = {}): Required<Omit<Ask, 'body'>> {
@@ -164,8 +161,7 @@ describe('a page of another site', () => {
   })
 
   it('cannot read the state without a Host either', async () => {
-    const { port, hostname } = new URL((await started()).url)
-    const socket = connect(Number(port), hostname)
+    const socket = await connected(await started())
     socket.write('GET /state HTTP/1.0\r\nOrigin: null\r\n\r\n')
     const [data] = (await once(socket, 'data')) as [Buffer]
     expect(data.toString()).toMatch(/^HTTP\/1\.\d 403 /)
@@ -241,11 +237,7 @@ describe('the responses of the dashboard', () => {
   })
 
   it('are below the base path, and other requests continue', async () => {
-    const board = dashboard({ authorize: () => true, basePath: '/limits' })
-    const served = await serve((request: IncomingMessage, response: ServerResponse) =>
-      board(request, response, () => response.end('next')),
-    )
-    afterTest(() => served.close(), board.close)
+    const served = await started({ basePath: '/limits' })
     expect(await ask(served, '/limits')).toMatchObject({ status: 302, headers: { location: './limits/' } })
     expect((await ask(served, '/limits/')).body).toContain('<title>Rate limits</title>')
     for (const path of ['/', '/limitsomething', '/other/limits/']) expect((await ask(served, path)).body).toBe('next')
@@ -369,7 +361,7 @@ describe('a key', () => {
   })
 })
 
-async function stateOf(served: Served): Promise<State> {
+async function stateOf(served: Pick<Served, 'url'>): Promise<State> {
   return JSON.parse((await ask(served, '/state')).body) as State
 }
 
@@ -420,13 +412,11 @@ describe('the state', () => {
   it('ends with close, after which nothing is subscribed', async () => {
     const names = ['sluice:decision', 'sluice:store', 'sluice:rules']
     const before = names.map((name) => channel(name).hasSubscribers)
-    const board = dashboard({ authorize: () => true })
-    const served = await serve((request, response) => board(request, response))
+    const { board, url } = await started()
     expect(names.map((name) => channel(name).hasSubscribers)).toEqual([true, true, true])
     board.close()
     expect(names.map((name) => channel(name).hasSubscribers)).toEqual(before)
-    expect((await ask(served)).status).toBe(503)
-    await served.close()
+    expect((await ask({ url })).status).toBe(503)
   })
 })
 
@@ -535,13 +525,11 @@ describe('processes that share a store', () => {
 
   it('no longer see a process whose dashboard was closed', async () => {
     const store = redisStore(client, { prefix: `${redis.prefix}ended:` })
-    const board = dashboard({ authorize: () => true, stores: { fleet: store } })
-    const served = await serve((request, response) => board(request, response))
-    await stateOf(served)
+    const { board, url } = await started({ stores: { fleet: store } })
+    await stateOf({ url })
     const texts = textsIn(store, TOPIC)!
     expect(await texts.read(9)).toHaveLength(2)
     board.close()
     await expect.poll(async () => (await texts.read(9)).map(({ name }) => name)).toEqual(['look'])
-    await served.close()
   })
 })

@@ -129,9 +129,9 @@ export const settlementCases: Cases = {
     await ask(server)
     equal(limiter.consume({}).remaining, 1)
   },
-  'does not apply to a denial': async ({ limit, serve }) => {
-    const never = limit(gcra({ quota: 1, window: '1m' }), { cost: () => 2, refundWhen: fault, settleWith: fault })
-    const server = await serve({ limits: [never] })
+  'does not apply to a denial, and neither does a reset': async ({ limit, serve }) => {
+    const options = { cost: () => 2, refundWhen: fault, settleWith: fault, resetWhen: fault }
+    const server = await serve({ limits: [limit(gcra({ quota: 1, window: '1m' }), options)] })
     equal(await warningsOf(async () => equal(await statuses(server, 2), [429, 429])), [])
   },
   'causes one warning when its function fails, and nothing else': async ({ limit, serve }) => {
@@ -264,10 +264,6 @@ export const resetCases: Cases = {
     })
     equal(await statuses(server, 4), [200, 200, 200, 429])
     equal([user.consume({}).remaining, all.consume({}).remaining], [1, 98])
-  },
-  'does not follow a denial': async ({ serve, limit }) => {
-    const server = await serve({ limits: [limit(one, { cost: () => 2, resetWhen: fault })] })
-    equal(await warningsOf(async () => equal(await statuses(server, 2), [429, 429])), [])
   },
   'causes one warning when its function fails, and the charge stays': async ({ serve, limit }) => {
     const server = await serve({ limits: [limit(one, { resetWhen: async () => fault() })] })
