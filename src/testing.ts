@@ -1,6 +1,6 @@
 export { adapterBehaviours } from './testing/adapter-behaviours.ts'
-export { type AdapterHarness, nodeSink, serveListener } from './testing/adapter/world.ts'
-export type { AnyOptions, Answer, AppSetup, Exchange, Handler, Lack, Served, Sink } from './testing/adapter/world.ts'
+export { type AdapterHarness, nodeSink, serveListener } from './testing/adapter/harness.ts'
+export type { AnyOptions, Answer, AppSetup, Exchange, Handler, Lack, Served, Sink } from './testing/adapter/harness.ts'
 export type { Behaviour, SearchOptions } from './testing/behaviour.ts'
 export { type VirtualClock, virtualClock } from './testing/virtual-clock.ts'
 export { algorithmBehaviours, type AlgorithmSuiteOptions } from './testing/algorithm-behaviours.ts'

@@ -16,7 +16,7 @@ import {
   perMinute,
   type Store,
 } from '../../src/index.ts'
-import { remoteStore } from '../../src/testing/adapter/world.ts'
+import { remoteStore } from '../../src/testing/later-store.ts'
 import { QUICK } from '../parts.ts'
 import { dial } from '../support/http.ts'
 import { limiterOf, listen, serveApp, usedBy } from './framework.ts'

@@ -27,7 +27,7 @@ import {
   perMinute,
   type Store,
 } from '../../src/index.ts'
-import { remoteStore } from '../../src/testing/adapter/world.ts'
+import { remoteStore } from '../../src/testing/later-store.ts'
 import { slotsHeld } from '../../src/limiter/slots.ts'
 import { waitingRequests } from '../../src/limiter/waiting.ts'
 import { afterTest } from '../support/after-test.ts'

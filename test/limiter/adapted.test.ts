@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { type AsyncStore, createLimiter, everyone, fixedWindow, guard, memoryStore, stack } from '../../src/index.ts'
 import { guardedLimiterOf, preflightLimiterOf } from '../../src/limiter/adapted.ts'
-import { remoteStore } from '../../src/testing/adapter/world.ts'
+import { remoteStore } from '../../src/testing/later-store.ts'
 import { methodsOf, methodStore } from '../support/method-store.ts'
 
 const two = fixedWindow({ name: 'two', quota: 2, window: '1d' })

@@ -1,7 +1,7 @@
 // What a function of the user returns by mistake. It never leaves an input uncounted without an error.
 import { describe, expect, test } from 'vitest'
 import * as sluice from '../../src/index.ts'
-import { remoteStore } from '../../src/testing/adapter/world.ts'
+import { remoteStore } from '../../src/testing/later-store.ts'
 import { warningsOf } from '../support/http.ts'
 
 const { createLimiter, keyers, memoryStore, perHour, perMinute, stack, unlimited } = sluice

@@ -16,7 +16,7 @@ import { receiptIn, useOf } from '../../src/limiter/receipt.ts'
 import { createRules } from '../../src/rules/index.ts'
 import { type Operation, perform, type Reply } from '../../src/stores/store.ts'
 import { virtualClock } from '../../src/testing.ts'
-import { remoteStore } from '../../src/testing/adapter/world.ts'
+import { remoteStore } from '../../src/testing/later-store.ts'
 import { warningsOfEachTest } from '../support/guarded.ts'
 import { settled } from '../support/held-store.ts'
 

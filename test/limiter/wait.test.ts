@@ -21,7 +21,7 @@ import {
 import type { Charge } from '../../src/extend.ts'
 import { waitingRequests } from '../../src/limiter/waiting.ts'
 import { perform } from '../../src/stores/store.ts'
-import { remoteStore } from '../../src/testing/adapter/world.ts'
+import { remoteStore } from '../../src/testing/later-store.ts'
 import { virtualClock } from '../../src/testing/virtual-clock.ts'
 import { recordWarnings } from '../support/guarded.ts'
 import { warningsOf } from '../support/http.ts'

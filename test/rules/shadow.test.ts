@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { createLimiter, type Decision, type Limiter, memoryStore } from '../../src/index.ts'
 import { createRules, type RulesDocument, type ShadowDenial } from '../../src/rules/index.ts'
 import { virtualClock } from '../../src/testing.ts'
-import { remoteStore } from '../../src/testing/adapter/world.ts'
+import { remoteStore } from '../../src/testing/later-store.ts'
 import { codeOf } from '../support/code-of.ts'
 import { methodsOf, methodStore } from '../support/method-store.ts'
 

@@ -9,9 +9,9 @@ import {
   type StoreChange,
 } from '../../src/index.ts'
 import { type RedisClient, redisStore } from '../../src/stores/redis/index.ts'
-import { recordWarnings } from '../../src/testing/adapter/world.ts'
+import { recordWarnings } from '../../src/testing/warnings.ts'
 
-export { recordWarnings } from '../../src/testing/adapter/world.ts'
+export { recordWarnings } from '../../src/testing/warnings.ts'
 
 /** Records the warnings of each test of a file. They are not printed. */
 export function warningsOfEachTest(): Pick<ReturnType<typeof recordWarnings>, 'codes' | 'messages'> {

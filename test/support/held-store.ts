@@ -1,5 +1,6 @@
 import type { AsyncStore, SyncStore } from '../../src/index.ts'
-import { remoteStore, turns as settled } from '../../src/testing/adapter/world.ts'
+import { remoteStore } from '../../src/testing/later-store.ts'
+import { turns as settled } from '../../src/testing/waiting.ts'
 
 export { settled }
 

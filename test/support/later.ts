@@ -1,6 +1,6 @@
 import type { AsyncStore, SyncStore } from '../../src/index.ts'
 import { isDeciding } from '../../src/stores/store.ts'
-import { remoteStore } from '../../src/testing/adapter/world.ts'
+import { remoteStore } from '../../src/testing/later-store.ts'
 
 /** A store that asks another one, later. Its place is its own, as that of a store in another process. */
 export interface LaterStore extends AsyncStore {

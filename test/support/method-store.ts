@@ -13,7 +13,7 @@ import {
   type SyncStore,
 } from '../../src/stores/store.ts'
 import type { LockMode } from '../../src/engine/adjust.ts'
-import { promisedStore } from '../../src/testing/adapter/world.ts'
+import { promisedStore } from '../../src/testing/later-store.ts'
 
 /** A store as methods that return promises, one for each kind of operation. It is easy to change one of them. */
 export interface Methods {

@@ -15,7 +15,7 @@ import {
 } from '../../src/index.ts'
 import type { Operation } from '../../src/extend.ts'
 import { Charge, isDeciding, perform } from '../../src/stores/store.ts'
-import { remoteStore } from '../../src/testing/adapter/world.ts'
+import { remoteStore } from '../../src/testing/later-store.ts'
 import { limits, names } from './harness.ts'
 import { type Versions, written } from './traces.ts'
 

@@ -2,25 +2,11 @@ import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { fixedWindow, leakyBucket } from '../../engine/factories.ts'
 import { equal, holds } from '../behaviour.ts'
-import {
-  type AnyOptions,
-  ask,
-  beginUpload,
-  type Cases,
-  dial,
-  fault,
-  type Handler,
-  one,
-  outageStore,
-  type Served,
-  type Sink,
-  statuses,
-  turns,
-  until,
-  type Upload,
-  warningsOf,
-  type World,
-} from './world.ts'
+import type { AnyOptions, Handler, Served, Sink } from './harness.ts'
+import { ask, beginUpload, dial, statuses, type Upload } from './client.ts'
+import { type Cases, fault, one, outageStore, type World } from './world.ts'
+import { turns, until } from '../waiting.ts'
+import { warningsOf } from '../warnings.ts'
 import { everyone } from '../../limiter/keyers.ts'
 import { createLimiter, type Limiter } from '../../limiter/limiter.ts'
 import type { Decision } from '../../limiter/decision.ts'

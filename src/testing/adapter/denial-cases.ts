@@ -1,19 +1,9 @@
 import type { Decision } from '../../limiter/decision.ts'
 import { equal, holds, like } from '../behaviour.ts'
-import {
-  type AnyOptions,
-  ask,
-  type Cases,
-  fault,
-  hundred,
-  limitHeaders,
-  one,
-  outageStore,
-  type Reply,
-  statuses,
-  warningsOf,
-  type World,
-} from './world.ts'
+import type { AnyOptions } from './harness.ts'
+import { ask, limitHeaders, type Reply, statuses } from './client.ts'
+import { type Cases, fault, hundred, one, outageStore, type World } from './world.ts'
+import { warningsOf } from '../warnings.ts'
 
 const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8'
 const HTML = 'text/html; charset=utf-8'

@@ -2,23 +2,11 @@ import { reasonOf, SluiceError } from '../../util/errors.ts'
 import { everyone } from '../../limiter/keyers.ts'
 import { createLimiter } from '../../limiter/limiter.ts'
 import { equal, fails, holds, like } from '../behaviour.ts'
-import {
-  type Answer,
-  type AnyOptions,
-  ask,
-  type Cases,
-  fault,
-  type Handler,
-  laterStore,
-  limitHeaders,
-  one,
-  type Served,
-  statuses,
-  three,
-  until,
-  warningsOf,
-  type World,
-} from './world.ts'
+import type { Answer, AnyOptions, Handler, Served } from './harness.ts'
+import { ask, limitHeaders, statuses } from './client.ts'
+import { type Cases, fault, laterStore, one, three, type World } from './world.ts'
+import { until } from '../waiting.ts'
+import { warningsOf } from '../warnings.ts'
 import { type AsyncStore, isDeciding, type Operation, type Reply } from '../../stores/store.ts'
 import { guard } from '../../stores/guard/index.ts'
 

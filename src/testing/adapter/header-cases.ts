@@ -1,7 +1,9 @@
 import { fixedWindow } from '../../engine/factories.ts'
 import { unlimited } from '../../limiter/options.ts'
 import { equal, like } from '../behaviour.ts'
-import { type AnyOptions, type AppSetup, ask, type Cases, hundred, limitHeaders, one, outageStore } from './world.ts'
+import type { AnyOptions, AppSetup } from './harness.ts'
+import { ask, limitHeaders } from './client.ts'
+import { type Cases, hundred, one, outageStore } from './world.ts'
 
 const standard = { 'ratelimit-policy': '"default";q=100;w=60', ratelimit: '"default";r=99;t=60' }
 

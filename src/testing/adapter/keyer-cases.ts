@@ -1,18 +1,8 @@
 import type { Decision } from '../../limiter/decision.ts'
 import { equal, fails } from '../behaviour.ts'
-import {
-  ask,
-  type Ask,
-  bothStores,
-  type Cases,
-  hundred,
-  limitHeaders,
-  one,
-  preflight,
-  statuses,
-  three,
-  warningsOf,
-} from './world.ts'
+import { ask, type Ask, limitHeaders, statuses } from './client.ts'
+import { bothStores, type Cases, hundred, one, preflight, three } from './world.ts'
+import { warningsOf } from '../warnings.ts'
 import { everyone } from '../../limiter/keyers.ts'
 import { createLimiter, stack } from '../../limiter/limiter.ts'
 import { memoryStore } from '../../stores/memory/index.ts'

@@ -4,22 +4,10 @@ import { everyone } from '../../limiter/keyers.ts'
 import { unlimited } from '../../limiter/options.ts'
 import { memoryStore } from '../../stores/memory/index.ts'
 import { equal, fails, holds, like } from '../behaviour.ts'
-import {
-  type AdapterHarness,
-  type AnyOptions,
-  ask,
-  type Cases,
-  fault,
-  hundred,
-  laterStore,
-  limitHeaders,
-  one,
-  preflight,
-  statuses,
-  three,
-  warningsOf,
-  type World,
-} from './world.ts'
+import type { AdapterHarness, AnyOptions } from './harness.ts'
+import { ask, limitHeaders, statuses } from './client.ts'
+import { type Cases, fault, hundred, laterStore, one, preflight, three, type World } from './world.ts'
+import { warningsOf } from '../warnings.ts'
 import type { PolicyRule } from '../../rules/document.ts'
 import { createRules, type Rules, type RulesOptions } from '../../rules/rules.ts'
 

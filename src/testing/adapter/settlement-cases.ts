@@ -4,22 +4,11 @@ import { createLimiter, stack } from '../../limiter/limiter.ts'
 import { fixedWindow, gcra } from '../../engine/factories.ts'
 import { memoryStore } from '../../stores/memory/index.ts'
 import { equal } from '../behaviour.ts'
-import {
-  type Answer,
-  answered,
-  ask,
-  bothStores,
-  type Cases,
-  fault,
-  type Handler,
-  hundred,
-  one,
-  statuses,
-  statusHandler,
-  three,
-  until,
-  warningsOf,
-} from './world.ts'
+import type { Answer, Handler } from './harness.ts'
+import { ask, statuses } from './client.ts'
+import { answered, bothStores, type Cases, fault, hundred, one, statusHandler, three } from './world.ts'
+import { until } from '../waiting.ts'
+import { warningsOf } from '../warnings.ts'
 
 const bad = answered(401)
 const good = answered(200)

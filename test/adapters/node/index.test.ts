@@ -17,7 +17,7 @@ import {
   type RateLimitOptions,
 } from '../../../adapters/node/index.ts'
 import { leakyBucket, memoryStore } from '../../../src/index.ts'
-import { remoteStore } from '../../../src/testing/adapter/world.ts'
+import { remoteStore } from '../../../src/testing/later-store.ts'
 import { ask, connected, until, warningsOf } from '../../support/http.ts'
 import { listen, timesOf } from '../framework.ts'
 

@@ -4,7 +4,7 @@
 import http from 'node:http'
 import { beforeAll, expect, test } from 'vitest'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
-import { remoteStore } from '../../../src/testing/adapter/world.ts'
+import { remoteStore } from '../../../src/testing/later-store.ts'
 import { serveApp, timesOf } from '../../adapters/framework.ts'
 import { everyFramework } from '../../adapters/frameworks.ts'
 import { afterTest } from '../../support/after-test.ts'

@@ -16,7 +16,7 @@ import {
 import { compiled } from '../../../src/engine/limit.ts'
 import { Charge, createPolicy, isDeciding } from '../../../src/stores/store.ts'
 import { virtualClock } from '../../../src/testing.ts'
-import { turns } from '../../../src/testing/adapter/world.ts'
+import { turns } from '../../../src/testing/waiting.ts'
 import { laterStore } from '../../support/later.ts'
 import { faultyStore } from '../guard/faulty-store.ts'
 import { methodsOf } from '../../support/method-store.ts'

@@ -11,7 +11,7 @@ import {
   SluiceError,
 } from '../../../src/index.ts'
 import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
-import { remoteStore } from '../../../src/testing/adapter/world.ts'
+import { remoteStore } from '../../../src/testing/later-store.ts'
 import type { Operation } from '../../../src/extend.ts'
 import { faultyStore } from './faulty-store.ts'
 import { warningsOfEachTest } from '../../support/guarded.ts'
