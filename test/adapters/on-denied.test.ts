@@ -1,139 +1,23 @@
 import type { RequestListener } from 'node:http'
-import { getRequestListener } from '@hono/node-server'
-import express5, { type ErrorRequestHandler } from 'express'
+import express5 from 'express'
 import express4 from 'express4'
-import Fastify, { type FastifyReply } from 'fastify'
-import { Hono } from 'hono'
+import type { FastifyReply } from 'fastify'
 import Koa3 from 'koa'
 import Koa2 from 'koa2'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import * as forExpress from '../../adapters/express/index.ts'
-import * as forFastify from '../../adapters/fastify/index.ts'
-import * as forFetch from '../../adapters/fetch/index.ts'
-import * as forHono from '../../adapters/hono/index.ts'
-import * as forKoa from '../../adapters/koa/index.ts'
-import * as forNode from '../../adapters/node/index.ts'
-import { everyone, fixedWindow } from '../../src/index.ts'
+import type { RateLimitOptions } from '../../adapters/fastify/index.ts'
 import { broken } from '../support/unhandled.ts'
 import { ask, dial, type Reply, serveForTest, type Served, warningsOf } from '../support/http.ts'
+import { type Around, expressApp, fastifyApp, fetchApp, honoApp, koaApp, nodeApp } from './denying-apps.ts'
 
 let server: Served
 afterEach(() => void vi.useRealTimers())
-
-const one = { keyer: everyone, limits: fixedWindow({ quota: 1, window: '1h' }) }
 
 /** Serves, spends the only request, and asks again. */
 async function denied(listener: RequestListener): Promise<Reply> {
   server = await serveForTest(listener)
   await ask(server)
   return ask(server)
-}
-
-/** What an application does before the limit, and how it answers errors: by default as the framework does. */
-interface Around {
-  readonly status?: number
-  readonly cacheControl?: string
-  readonly onError?: 'redirect' | 'body' | 429
-}
-
-function expressApp(
-  express: typeof express5,
-  onDenied: forExpress.RateLimitOptions['onDenied'],
-  { status, cacheControl, onError }: Around = {},
-): RequestListener {
-  const app = express()
-  app.set('env', 'test')
-  app.use((_request, response, next) => {
-    if (status !== undefined) response.status(status)
-    if (cacheControl !== undefined) response.set('Cache-Control', cacheControl)
-    next()
-  })
-  app.use(forExpress.rateLimit({ ...one, onDenied: onDenied! }))
-  app.use((_request, response) => void response.send('ok'))
-  const answerErrors: ErrorRequestHandler = (_error, _request, response, _next) =>
-    onError === 'redirect' ? response.redirect('/sorry') : response.send('sorry')
-  if (onError !== undefined) app.use(answerErrors)
-  return app as unknown as RequestListener
-}
-
-function koaApp(
-  Koa: typeof Koa3,
-  onDenied: forKoa.RateLimitOptions['onDenied'],
-  { status, onError }: Around = {},
-): RequestListener {
-  const app = new Koa()
-  app.silent = true
-  app.use(async (context, next) => {
-    if (status !== undefined) context.status = status
-    try {
-      await next()
-    } catch (error) {
-      if (onError === undefined) throw error
-      if (onError === 'redirect') context.redirect('/sorry')
-      else context.body = 'sorry'
-    }
-  })
-  app.use(forKoa.rateLimit({ ...one, onDenied: onDenied! }))
-  app.use((context) => void (context.body = 'ok'))
-  return app.callback() as RequestListener
-}
-
-async function fastifyApp(
-  onDenied: forFastify.RateLimitOptions['onDenied'],
-  { status, cacheControl, onError }: Around = {},
-): Promise<RequestListener> {
-  const app = Fastify()
-  app.addHook('onRequest', async (_request, reply) => {
-    if (status !== undefined) void reply.code(status)
-    if (cacheControl !== undefined) void reply.header('Cache-Control', cacheControl)
-  })
-  if (onError !== undefined)
-    app.setErrorHandler((_error, _request, reply) =>
-      onError === 'redirect' ? reply.redirect('/sorry') : reply.send('sorry'),
-    )
-  await app.register(forFastify.rateLimit, { ...one, onDenied: onDenied! })
-  app.get('/', () => 'ok')
-  await app.ready()
-  return (request, response) => app.routing(request, response)
-}
-
-function honoApp(
-  onDenied: forHono.RateLimitOptions['onDenied'],
-  { status, cacheControl, onError }: Around = {},
-): RequestListener {
-  const app = new Hono()
-  app.use(async (context, next) => {
-    if (status !== undefined) context.status(status as 202)
-    if (cacheControl !== undefined) context.header('Cache-Control', cacheControl)
-    await next()
-  })
-  app.use(forHono.rateLimit({ ...one, onDenied: onDenied! }))
-  app.get('/', (context) => context.text('ok'))
-  if (onError !== undefined)
-    app.onError((_error, context) =>
-      onError === 'redirect' ? context.redirect('/sorry') : context.text('sorry', onError === 429 ? 429 : undefined),
-    )
-  return getRequestListener(app.fetch) as RequestListener
-}
-
-const fetchApp = (onDenied: forFetch.RateLimitOptions['onDenied']): RequestListener =>
-  getRequestListener(forFetch.rateLimit({ ...one, onDenied: onDenied! })(() => new Response('ok'))) as RequestListener
-
-function nodeApp(
-  onDenied: forNode.RateLimitOptions['onDenied'],
-  { status, cacheControl, onError }: Around = {},
-): RequestListener {
-  const answerErrors: forNode.RateLimitOptions['onError'] = (_error, _request, response) => {
-    if (onError === 'redirect') response!.writeHead(302, { Location: '/sorry' })
-    response!.end('sorry')
-  }
-  const limit = forNode.rateLimit({ ...one, onDenied: onDenied!, ...(onError && { onError: answerErrors }) })
-  const limited = limit((_request, response) => void response.end('ok'))
-  return (request, response) => {
-    if (status !== undefined) response.statusCode = status
-    if (cacheControl !== undefined) response.setHeader('Cache-Control', cacheControl)
-    limited(request, response)
-  }
 }
 
 type SetStatus = (status: number) => unknown
@@ -218,7 +102,7 @@ describe('an onDenied of Fastify', () => {
     ['returns a promise of an error', async () => new Error('slow down')],
     ['sends an error', (_request: unknown, reply: FastifyReply) => reply.send(new Error('slow down'))],
   ])('that %s sends it with status 429', async (_, onDenied) => {
-    const { status, body } = await denied(await fastifyApp(onDenied as forFastify.RateLimitOptions['onDenied']))
+    const { status, body } = await denied(await fastifyApp(onDenied as RateLimitOptions['onDenied']))
     expect([status, (JSON.parse(body) as { message: string }).message]).toEqual([429, 'slow down'])
   })
 })

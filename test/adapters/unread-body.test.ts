@@ -9,15 +9,15 @@ import Fastify from 'fastify'
 import Koa3 from 'koa'
 import Koa2 from 'koa2'
 import { describe, expect, test, vi } from 'vitest'
-import * as forExpress from '../../adapters/express/index.ts'
 import * as forFastify from '../../adapters/fastify/index.ts'
 import * as forKoa from '../../adapters/koa/index.ts'
 import { rateLimit } from '../../adapters/node/index.ts'
 import { ask, connected, type Served, serveForTest, until } from '../support/http.ts'
 import type { LimiterOptions } from '../../src/limiter/options.ts'
+import { expressApp, koaApp } from './denying-apps.ts'
 import { listen, timesOf } from './framework.ts'
 
-const [none, one] = [timesOf<LimiterOptions<unknown>>(0), timesOf<LimiterOptions<unknown>>(1)]
+const none = timesOf<LimiterOptions<unknown>>(0)
 const CHUNK = Buffer.alloc(65_536, 'x')
 const MANY = 2000
 
@@ -53,26 +53,6 @@ const denies = (): never => {
 }
 type App = (onDenied: () => unknown) => RequestListener
 
-function expressApp(express: typeof express5): App {
-  return (onDenied) => {
-    const app = express()
-    app.set('env', 'test')
-    app.use(forExpress.rateLimit({ ...one, onDenied }))
-    app.use((_request, response) => void response.send('ok'))
-    return app as unknown as RequestListener
-  }
-}
-
-function koaApp(Koa: typeof Koa3): App {
-  return (onDenied) => {
-    const app = new Koa()
-    app.silent = true
-    app.use(forKoa.rateLimit({ ...one, onDenied }))
-    app.use((context) => void (context.body = 'ok'))
-    return app.callback() as RequestListener
-  }
-}
-
 /** Listeners for servers of HTTP/2 that deny every request. */
 const http2Apps: readonly (readonly [string, () => unknown])[] = [
   ['node:http2', () => rateLimit(none)((_request, response) => void response.end('ok'))],
@@ -96,11 +76,11 @@ const http2Apps: readonly (readonly [string, () => unknown])[] = [
 
 describe('the body of a denied request', () => {
   test.each([
-    ['Express 4', expressApp(express4)],
-    ['Express 5', expressApp(express5)],
-    ['Koa 2', koaApp(Koa2)],
-    ['Koa 3', koaApp(Koa3)],
-  ])('is not read to its end when onDenied throws: %s', async (_, app) => {
+    ['Express 4', (onDenied) => expressApp(express4, onDenied)],
+    ['Express 5', (onDenied) => expressApp(express5, onDenied)],
+    ['Koa 2', (onDenied) => koaApp(Koa2, onDenied)],
+    ['Koa 3', (onDenied) => koaApp(Koa3, onDenied)],
+  ] satisfies [string, App][])('is not read to its end when onDenied throws: %s', async (_, app) => {
     for (const onDenied of [denies, async () => denies()]) {
       const server = await serveForTest(app(onDenied))
       await expectUnread(server)
@@ -110,8 +90,7 @@ describe('the body of a denied request', () => {
   })
 
   test('is not read to its end when onDenied passes an error to next', async () => {
-    const onDenied = (_request: unknown, _response: unknown, next: (error: unknown) => void): void => next(tooMany())
-    await expectUnread(await serveForTest(expressApp(express5)(onDenied as never)))
+    await expectUnread(await serveForTest(expressApp(express5, (_request, _response, next) => next(tooMany()))))
   })
 
   test.each(http2Apps)('is not read to its end in HTTP/2, and the connection stays: %s', async (_, app) => {
