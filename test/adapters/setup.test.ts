@@ -1,18 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { rateLimit as express } from '../../adapters/express/index.ts'
 import { rateLimit as koa } from '../../adapters/koa/index.ts'
 import { denyCache, guard, memoryStore, perMinute, SluiceError, type Store } from '../../src/index.ts'
 import { rowStore } from '../../src/extend.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import { recordWarnings } from '../support/guarded.ts'
+import { warningsOfEachTest } from '../support/guarded.ts'
 import { connect, server, until } from '../support/redis-tests.ts'
 
-let warnings: ReturnType<typeof recordWarnings>
-beforeEach(() => {
-  warnings = recordWarnings()
-})
-afterEach(() => warnings.stop())
+const warnings = warningsOfEachTest()
 
 let names = 0
 /** What every adapter does with a store. */

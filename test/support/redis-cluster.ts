@@ -60,6 +60,24 @@ export function startNode(announced?: number, options: readonly string[] = []): 
   return startRedis('--cluster-enabled', 'yes', '--cluster-node-timeout', '5000', ...ports, ...options)
 }
 
+/** Starts a replica of a node, and waits until it has all that its primary has. */
+export async function startReplica(primary: RedisServer, options: readonly string[] = []): Promise<RedisServer> {
+  const replica = await startNode(undefined, options)
+  const id = redisCli(primary.port, 'CLUSTER', 'MYID')
+  const joined = (condition: () => boolean): Promise<void> => eventually(condition, 'The replica joins its primary')
+  try {
+    redisCli(primary.port, 'CONFIG', 'SET', 'repl-diskless-sync-delay', '0')
+    meet(replica.port, primary.port)
+    await joined(() => redisCli(replica.port, 'CLUSTER', 'NODES').includes(id))
+    await joined(() => redisCli(replica.port, 'CLUSTER', 'REPLICATE', id) === 'OK')
+    await joined(() => redisCli(replica.port, 'INFO', 'replication').includes('master_link_status:up'))
+  } catch (error) {
+    await replica.stop()
+    throw error
+  }
+  return replica
+}
+
 /** Makes one node known to the cluster of another. */
 export function meet(port: number, other: number): void {
   redisCli(port, 'CLUSTER', 'MEET', '127.0.0.1', String(other), String(other + BUS))

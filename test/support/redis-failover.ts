@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { meet, redisCli, startCluster, startNode } from './redis-cluster.ts'
+import { redisCli, startCluster, startReplica } from './redis-cluster.ts'
 import { freePort, redisCommand, type RedisServer, startRedis } from './redis.ts'
 import { eventually } from './server-process.ts'
 
@@ -30,21 +30,15 @@ export async function replicatedCluster(...options: readonly string[]): Promise<
   const given = ['--cluster-node-timeout', '1000', '--repl-diskless-sync-delay', '0', ...options]
   const cluster = await startCluster(3, [], given)
   const [first, second, primary] = cluster.nodes as [RedisServer, RedisServer, RedisServer]
-  const replica = await startNode(undefined, given)
+  const replica = await startReplica(primary, given).catch(async (error: unknown) => {
+    await cluster.stop()
+    throw error
+  })
+  const id = redisCli(primary.port, 'CLUSTER', 'MYID')
+  await until(() => redisCli(first.port, 'CLUSTER', 'REPLICAS', id).includes(String(replica.port)))
   const stop = async (): Promise<void> => {
     await replica.stop()
     await cluster.stop()
-  }
-  try {
-    meet(replica.port, first.port)
-    const id = redisCli(primary.port, 'CLUSTER', 'MYID')
-    await until(() => redisCli(replica.port, 'CLUSTER', 'NODES').includes(id))
-    await until(() => redisCli(replica.port, 'CLUSTER', 'REPLICATE', id) === 'OK')
-    await until(() => redisCli(first.port, 'CLUSTER', 'REPLICAS', id).includes(String(replica.port)))
-    await inStep(replica)
-  } catch (error) {
-    await stop()
-    throw error
   }
   return { port: first.port, others: [first, second], ...pair(primary, replica), stop }
 }
@@ -53,7 +47,7 @@ export async function replicatedCluster(...options: readonly string[]): Promise<
 export async function replicatedBySentinel(): Promise<Replicated> {
   const primary = await startRedis('--repl-diskless-sync-delay', '0')
   const replica = await startRedis('--replicaof', '127.0.0.1', String(primary.port))
-  await inStep(replica)
+  await until(() => redisCli(replica.port, 'INFO', 'replication').includes('master_link_status:up'))
   const sentinel = await startSentinel(primary.port)
   await until(() => redisCli(sentinel.port, 'SENTINEL', 'REPLICAS', MASTER).includes(String(replica.port)))
   const stop = async (): Promise<void> => {
@@ -98,11 +92,6 @@ async function startSentinel(primary: number): Promise<{ port: number; stop(): v
       rmSync(directory, { recursive: true, force: true })
     },
   }
-}
-
-/** Waits until a replica has what its primary has. */
-function inStep(replica: RedisServer): Promise<void> {
-  return until(() => redisCli(replica.port, 'INFO', 'replication').includes('master_link_status:up'))
 }
 
 /** Waits until a condition is met. A server that does not answer yet does not meet it. */

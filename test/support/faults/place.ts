@@ -1,8 +1,7 @@
 import slotOf from 'cluster-key-slot'
 import { Redis } from 'ioredis'
-import { meet, redisCli, startCluster, startNode } from '../redis-cluster.ts'
+import { startCluster, startReplica } from '../redis-cluster.ts'
 import { type RedisServer, startRedis } from '../redis.ts'
-import { eventually } from '../server-process.ts'
 import { startServing } from '../serving.ts'
 import { Proxy } from './proxy.ts'
 
@@ -91,17 +90,3 @@ function placeOf({ stopAll, ...parts }: Parts): Place {
     },
   }
 }
-
-/** Starts a replica, and waits until it has all that its primary has. */
-export async function startReplica(primary: RedisServer): Promise<RedisServer> {
-  const replica = await startNode()
-  const id = redisCli(primary.port, 'CLUSTER', 'MYID')
-  redisCli(primary.port, 'CONFIG', 'SET', 'repl-diskless-sync-delay', '0')
-  meet(replica.port, primary.port)
-  await holds(() => redisCli(replica.port, 'CLUSTER', 'NODES').includes(id))
-  await holds(() => redisCli(replica.port, 'CLUSTER', 'REPLICATE', id) === 'OK')
-  await holds(() => redisCli(replica.port, 'INFO', 'replication').includes('master_link_status:up'))
-  return replica
-}
-
-const holds = (condition: () => boolean): Promise<void> => eventually(condition, 'The replica joins its primary')
