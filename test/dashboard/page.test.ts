@@ -19,6 +19,7 @@ import { redisStore } from '../../src/rules/redis/index.ts'
 import { textsIn } from '../../src/stores/texts.ts'
 import { builtPackage } from '../support/built.ts'
 import { faultsOf, startChromium, visit } from '../support/chromium.ts'
+import { serveForTest } from '../support/http.ts'
 import { laterStore } from '../support/later.ts'
 import { root } from '../support/programs.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
@@ -148,17 +149,15 @@ describe('the page of the dashboard', () => {
   it('shows figures behind a proxy that changes Host, and says why it cannot look up keys', async () => {
     await open(async (page) => {
       burst(3)
-      const proxy = createServer((from, to) => {
+      const proxy = await serveForTest((from, to) => {
         const options = { method: from.method!, headers: { ...from.headers, host: 'upstream' } }
         request(new URL(from.url!, world.url), options, (answer) => {
           to.writeHead(answer.statusCode!, answer.headers)
           answer.pipe(to)
         }).end()
-      }).listen(0, '127.0.0.1')
-      onTestFinished(() => void proxy.close())
-      await once(proxy, 'listening')
+      })
       const other = await page.context().newPage()
-      await other.goto(`http://limits.example:${(proxy.address() as AddressInfo).port}/`)
+      await other.goto(proxy.url.replace('127.0.0.1', 'limits.example'))
       await shows(other, '#limits tr', /hourly100 per hour/)
       await other.locator('#key').fill('ann')
       await other.locator('#look-up button').click()
