@@ -206,7 +206,7 @@ export const lua = [
   changes('the tick of a charge not rescaled', 'rescale(chargedAt, attempt.params, params)', 'chargedAt'),
   adjust('a debt refused', 'if units < 0 and not isCertain', 'if units > 0 and not isCertain'),
   changes('a refund of a charge before a change', 'or 0) > attempt.changedAt', 'or 0) > 0'),
-  adjust('a refund of expired state', 'if reset > 0 then return kind', 'if reset >= 0 then return kind'),
+  adjust('a refund of expired state', '> 0 then return kind', '>= 0 then return kind'),
 
   lockedAndNew(
     'a reservation kept after a change',

@@ -102,19 +102,18 @@ end
 -- may also be absent.
 local function writtenState(attempt, key)
   local kind, record = writerOf(attempt), attempt.record
-  if not kind or attempt.own and not attempt.value then return nil end
+  if not kind or attempt.entries and not attempt.value then return nil end
   local params = parametersOf(kind, record.signature, '')
   local tick = tickOf(params)
-  local cells = attempt.own and openLog(attempt, key, kind.cells, kind.format) or { unpack(record.cells) }
+  local cells = attempt.entries and openLog(attempt, key, kind.cells, kind.format) or { unpack(record.cells) }
   if isAhead(kind, params, cells, 0, tick) then moveToPresent(attempt, kind, params, cells, 0, tick) end
-  local _, _, _, _, reset = twinOf(kind).step(params, cells, 0, tick, 0, attempt.entries)
-  if reset > 0 then return kind, record.signature, cells end
+  if resetOf(kind, params, cells, 0, tick, attempt.entries) > 0 then return kind, record.signature, cells end
 end
 
--- Prepares an adjusted state for writing. Returns its cells.
+-- Prepares an adjusted state for writing.
 local function keepAdjusted(group, attempt, kind, signature, before, state)
   noteChange(group, attempt, signature)
-  local isLog, cells = attempt.own, { unpack(state, 2, kind.cells + 1) }
+  local isLog, cells = attempt.entries, { unpack(state, 2, kind.cells + 1) }
   if isLog then
     keepLog(attempt, kind, cells, group)
     goOn(isLog)
@@ -124,8 +123,10 @@ local function keepAdjusted(group, attempt, kind, signature, before, state)
   attempt.record = {
     name = attempt.name, width = kind.cells, isLog = isLog, signature = signature, cells = isLog and {} or cells,
   }
-  keepCut(attempt, kind, parametersOf(kind, signature, ''), before, cells, 0, attempt.record)
-  return cells
+  local params = parametersOf(kind, signature, '')
+  keepCut(attempt, kind, params, before, cells, 0, attempt.record)
+  local reset = resetOf(kind, params, cells, 0, tickOf(params), attempt.entries)
+  group.changes, group.lasting = true, max(group.lasting, reset / params.perMs / 1000)
 end
 
 -- Returns true if a state contains the charges of a limit: a state of the limit itself, or slots, which keep their times when their limit changes.
@@ -153,7 +154,7 @@ end
 local function emptyState(group, attempt)
   local from = attempt.cut > 0 and attempt.record.signature ~= attempt.signature and writerOf(attempt)
   local cells = from and convertState(attempt, from, attempt.record.cells) or attempt.kind.blank
-  if attempt.own then openCleared(attempt, group.key) end
+  if attempt.entries then openCleared(attempt, group.key) end
   return attempt.kind, attempt.signature, cells
 end
 
@@ -163,16 +164,10 @@ local function adjust(group, attempt, units, chargedAt)
   if units < 0 and not isCertain(attempt, kind, signature, chargedAt) then return end
   if not kind then kind, signature, cells = emptyState(group, attempt) end
   local params = parametersOf(kind, signature, '')
-  local tick, step = tickOf(params), twinOf(kind).step
   chargedAt = rescale(chargedAt, attempt.params, params)
   if attempt.entries then attempt.entries.edit(0, 0, 0, 0, 0) end
-  local state = {
-    twinOf(kind).adjust(params, cells, 0, tick, chargedAt, units, attempt.entries),
-  }
-  if not state[1] then return end
-  cells = keepAdjusted(group, attempt, kind, signature, cells, state)
-  local _, _, _, _, reset = step(params, cells, 0, tick, 0, attempt.entries)
-  group.changes, group.lasting = true, max(group.lasting, reset / params.perMs / 1000)
+  local state = { twinOf(kind).adjust(params, cells, 0, tickOf(params), chargedAt, units, attempt.entries) }
+  if state[1] then keepAdjusted(group, attempt, kind, signature, cells, state) end
 end
 
 -- Makes the slots of a charge start now. Without a receipt, expired slots are taken again if there is room, unless the key was reset since. Stores
@@ -188,13 +183,10 @@ local function renew(group, attempt, units, chargedAt)
     kind, signature, cells = emptyState(group, attempt)
   end
   local params = parametersOf(kind, signature, '')
-  local tick = tickOf(params)
-  local state = { twinOf(kind).renew(params, cells, 0, tick, chargedAt, units, takes, attempt.entries) }
+  local state = { twinOf(kind).renew(params, cells, 0, tickOf(params), chargedAt, units, takes, attempt.entries) }
   if not state[1] then return end
   attempt.heldAt, attempt.held = state[kind.cells + 2], state[kind.cells + 3]
-  cells = keepAdjusted(group, attempt, kind, signature, cells, state)
-  local _, _, _, _, reset = twinOf(kind).step(params, cells, 0, tick, 0, attempt.entries)
-  group.changes, group.lasting = true, max(group.lasting, reset / params.perMs / 1000)
+  keepAdjusted(group, attempt, kind, signature, cells, state)
 end
 
 -- Locks a key out for `length` microseconds; 0 ends a lock-out.
@@ -247,7 +239,7 @@ local function changeRecords(group, place)
   local at = 1
   for i = group.first, group.last do
     local attempt, units = attempts[i], args[place] + 0
-    if attempt.own then
+    if attempt.entries then
       at = at + 1
       attempt.value = values[at]
     end

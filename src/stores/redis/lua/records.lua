@@ -5,6 +5,12 @@ local function tickOf(params)
   return params.perMs == 1000 and now or millis
 end
 
+-- Returns the ticks until a state has expired.
+local function resetOf(kind, params, cells, offset, tick, entries)
+  local _, _, _, _, reset = twinOf(kind).step(params, cells, offset, tick, 0, entries)
+  return reset
+end
+
 local noEntries = { edit = function() end }
 function noEntries.costUntil() return 0 end
 function noEntries.timeOf() return -huge end
@@ -22,8 +28,7 @@ local function lifeOf(group, record, ago)
   end
   local params = parametersOf(kind, record.signature, '')
   local micros = 1000 / params.perMs
-  local _, _, _, _, reset = twinOf(kind).step(params, cells, 0, tickOf(params) - ago / micros, 0, noEntries)
-  return reset * micros
+  return resetOf(kind, params, cells, 0, tickOf(params) - ago / micros, noEntries) * micros
 end
 
 -- Returns true if anything in a record counts by any clock.
@@ -184,7 +189,7 @@ local function readOther(group)
   cells[1] = openRecords(group)
   for i = group.first, group.last do
     local attempt = group.attempts[i]
-    local from = not attempt.own and writerOf(attempt)
+    local from = not attempt.entries and writerOf(attempt)
     if not from then attempt.cut = 0
     else
       local record = attempt.record
@@ -197,13 +202,13 @@ end
 -- Reads a log of an algorithm with `width` cells. Returns its cells.
 local function openLog(attempt, key, width, format)
   local cells = { unpacked(format, attempt.value) }
-  aim(attempt.own, key, attempt.value, 8 * width + 13, unpack(cells, width + 1, width + 4))
+  aim(attempt.entries, key, attempt.value, 8 * width + 13, unpack(cells, width + 1, width + 4))
   return cells
 end
 
 -- Reads a log and removes its entries.
 local function openCleared(attempt, key)
-  local record, entries = attempt.record, attempt.own
+  local record, entries = attempt.record, attempt.entries
   if not (attempt.value and record and record.isLog) then return aimAtNone(entries, key) end
   openLog(attempt, key, record.width, '<' .. rep('d', record.width) .. 'I2I2I4I4')
   entries.edit(huge, 0, 0, 0, 0)
@@ -217,9 +222,9 @@ local function readOtherLog(attempt, key)
   attempt.cells = attempt.kind.blank
   if not from then return openCleared(attempt, key) end
   local cells = openLog(attempt, key, from.cells, from.format)
-  attempt.cells = convertState(attempt, from, cells, attempt.own)
-  applyEdit(attempt.own)
-  goOn(attempt.own)
+  attempt.cells = convertState(attempt, from, cells, attempt.entries)
+  applyEdit(attempt.entries)
+  goOn(attempt.entries)
 end
 
 -- Notes that a limit takes over the state of another one. Earlier charges are not refunded while the previous state would have counted: until
@@ -236,9 +241,9 @@ end
 local function keepCut(attempt, kind, params, from, to, offset, record)
   record.cut = attempt.cut
   if attempt.cut == 0 then return end
-  local step, tick = twinOf(kind).step, tickOf(params)
-  local _, _, _, _, before = step(params, from, offset, tick, 0, noEntries)
-  local _, _, _, _, after = step(params, to, offset, tick, 0, noEntries)
+  local tick = tickOf(params)
+  local before = resetOf(kind, params, from, offset, tick, noEntries)
+  local after = resetOf(kind, params, to, offset, tick, noEntries)
   attempt.change = attempt.change + (after - before) * 1000 / params.perMs
 end
 
@@ -246,12 +251,12 @@ end
 local function recordOf(group, attempt)
   local record, kind = attempt.record, attempt.kind
   if not record or attempt.isCharged then
-    local isFixed = not attempt.own
+    local isFixed = not attempt.entries
     noteChange(group, attempt, attempt.signature)
     if record and record.isLog and isFixed then dropLogs(group, { [attempt.name] = true }) end
     local cells, from = {}, attempt.isCharged and group.next or group.cells
     for k = 1, isFixed and kind.cells or 0 do cells[k] = from[attempt.offset + k] end
-    record = { name = attempt.name, width = kind.cells, isLog = attempt.own, signature = attempt.signature, cells = cells, cut = 0 }
+    record = { name = attempt.name, width = kind.cells, isLog = attempt.entries, signature = attempt.signature, cells = cells, cut = 0 }
     if attempt.isCharged then keepCut(attempt, kind, attempt.params, attempt.cells, attempt.next, attempt.offset, record) end
   end
   -- A lock that has ended is kept for the time that a clock may step back.

@@ -22,10 +22,10 @@ local function moveToPresent(attempt, kind, params, cells, offset, tick)
     cells[offset + k] = floor((cells[offset + k] * unit - ahead) / unit)
   end
   attempt.isCarriedOver = true
-  if not attempt.own then return end
-  attempt.own.edit(huge, 0, 0, cells[offset + newest], cells[offset + 1])
-  applyEdit(attempt.own)
-  goOn(attempt.own)
+  if not attempt.entries then return end
+  attempt.entries.edit(huge, 0, 0, cells[offset + newest], cells[offset + 1])
+  applyEdit(attempt.entries)
+  goOn(attempt.entries)
 end
 
 -- The states of a key in Lua. The field "names" is the header: it lists the limits of the key. The field "states" has the hash of the header, and the
@@ -47,7 +47,7 @@ local function arrange(group, attempts)
     headings[#headings + 1] = heading(attempt.name, kind.cells, kind.entries, false, false, false, false, attempt.signature)
     if kind.entries then
       fields[#fields + 1] = attempt.entries.field
-      attempt.own, attempt.next, attempt.offset = attempt.entries, {}, 0
+      attempt.next, attempt.offset = {}, 0
     else
       attempt.offset = #blank
       for _, cell in ipairs(kind.blank) do blank[#blank + 1] = cell end
@@ -57,7 +57,7 @@ local function arrange(group, attempts)
   group.hash, group.format, group.size = hashOf(group.header), '<c8I4' .. rep('d', #blank - 1), 4 + 8 * #blank
   group.blank, group.cells, group.next = blank, { unpack(blank) }, { unpack(blank) }
   for i = group.first, group.last do
-    if not attempts[i].own then attempts[i].cells, attempts[i].next = group.cells, group.next end
+    if not attempts[i].entries then attempts[i].cells, attempts[i].next = group.cells, group.next end
   end
   attempts[group.first].opens, attempts[group.last].closes = group, group
   group.logs = #fields > 1 and fields
@@ -67,13 +67,13 @@ local function readLogs(group, key, values)
   local at = 1
   for i = group.first, group.last do
     local attempt = group.attempts[i]
-    if attempt.own then
+    if attempt.entries then
       at = at + 1
       local record = not group.isUsual and attempt.record
       attempt.value = values[at]
       if not attempt.value then
         attempt.cells = attempt.kind.blank
-        aimAtNone(attempt.own, key)
+        aimAtNone(attempt.entries, key)
       elseif group.isUsual or record and record.signature == attempt.signature then
         attempt.cells = openLog(attempt, key, attempt.width, attempt.kind.format)
       else
@@ -131,7 +131,7 @@ local function keepOthers(group)
   local cells, next = group.cells, group.next
   for i = group.first, group.last do
     local attempt = group.attempts[i]
-    if not (attempt.isCharged or attempt.own) then
+    if not (attempt.isCharged or attempt.entries) then
       for k = attempt.offset + 1, attempt.offset + attempt.width do next[k] = cells[k] end
     end
   end
@@ -139,7 +139,7 @@ end
 
 -- Applies the edit of a log, and prepares its fields for writing.
 local function keepLog(attempt, kind, cells, group)
-  local entries, set = attempt.own, group.set
+  local entries, set = attempt.entries, group.set
   applyEdit(entries)
   writeBlocks(entries, set, group.gone)
   set[#set + 1], set[#set + 2] = entries.field, valueOf(entries, kind, cells)
@@ -177,7 +177,7 @@ local function writeOther(group, lasting, isChanged)
   local isUsual, changesFixed = group.isUsual, not group.value
   for i = group.first, group.last do
     local attempt = group.attempts[i]
-    if attempt.isCharged and not attempt.own then changesFixed = true end
+    if attempt.isCharged and not attempt.entries then changesFixed = true end
     if not isUsual and attempt.locks then isChanged, lasting = true, max(lasting, (attempt.lock - now) / 1000000) end
     if not isUsual and attempt.counts then isChanged, lasting = true, max(lasting, (attempt.denialsUntil - now) / 1000000) end
   end
@@ -187,7 +187,7 @@ local function writeOther(group, lasting, isChanged)
   group.set, group.gone = {}, {}
   for i = group.first, group.last do
     local attempt = group.attempts[i]
-    if attempt.own and attempt.isCharged then keepLog(attempt, attempt.kind, attempt.next, group) end
+    if attempt.entries and attempt.isCharged then keepLog(attempt, attempt.kind, attempt.next, group) end
   end
   if not isUsual then setRecords(group, kept)
   elseif changesFixed or needed then setStates(group, kept) end
