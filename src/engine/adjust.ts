@@ -45,7 +45,8 @@ export interface Renewed {
   readonly units: number
 }
 
-const NOT_HELD: Renewed = { at: 0, units: 0 }
+/** The result of a renewal that has renewed nothing. */
+export const NOT_HELD: Renewed = { at: 0, units: 0 }
 
 /**
  * Makes the slots of a charge start now. `takes`: expired slots are taken again if there is room, unless the key was reset since. If other keys share the

@@ -1,6 +1,6 @@
 import type { Algorithm } from '../algorithms/algorithm.ts'
 import { bringEntries } from '../algorithms/entries.ts'
-import { shared } from '../util/copies.ts'
+import { madeOnce, shared } from '../util/copies.ts'
 import { copyText } from '../util/bounded-key.ts'
 import { shortDuration } from '../util/duration.ts'
 import { shown, SluiceError } from '../util/errors.ts'
@@ -259,13 +259,11 @@ const absent = new WeakMap<Algorithm, object>()
  * Everything else is as for other objects.
  */
 function absentOptions(algorithm: Algorithm): object {
-  const known = absent.get(algorithm)
-  if (known !== undefined) return known
-  const names = ['constructor', ...COMMON, ...algorithm.options]
-  const fields = names.map((name) => [name, { value: name === 'constructor' ? Object : undefined, writable: true }])
-  const made = Object.create(Object.prototype, Object.fromEntries(fields) as PropertyDescriptorMap) as object
-  absent.set(algorithm, made)
-  return made
+  return madeOnce(absent, algorithm, () => {
+    const names = ['constructor', ...COMMON, ...algorithm.options]
+    const fields = names.map((name) => [name, { value: name === 'constructor' ? Object : undefined, writable: true }])
+    return Object.create(Object.prototype, Object.fromEntries(fields) as PropertyDescriptorMap) as object
+  })
 }
 
 /** Returns the window of a limit in milliseconds. An algorithm may have another name for the option. */

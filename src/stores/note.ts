@@ -1,4 +1,4 @@
-import type { Renewed } from '../engine/adjust.ts'
+import { NOT_HELD, type Renewed } from '../engine/adjust.ts'
 import { SluiceError } from '../util/errors.ts'
 import { rarely } from '../util/warn.ts'
 import type { Adjusting, Charge, Renewing } from './store.ts'
@@ -18,7 +18,6 @@ export interface Note {
 }
 
 const BLANK: Note = { until: 0, settled: false, released: false, places: Object.create(null) as Note['places'] }
-const NOT_HELD: Renewed = { at: 0, units: 0 }
 
 /** An operation that can have a receipt. */
 type Noted = Adjusting | Renewing

@@ -6,7 +6,7 @@ import { isPromise, type MaybePromise } from '../util/maybe-promise.ts'
 import { oneOf, refuse } from '../util/validate.ts'
 import { observer } from '../util/warn.ts'
 import type { CompiledLimit } from '../engine/compiled-limit.ts'
-import { brand, hasBrand, refuseOtherVersion, shared } from '../util/copies.ts'
+import { brand, hasBrand, madeOnce, refuseOtherVersion, shared } from '../util/copies.ts'
 import type { LockMode, Renewed } from '../engine/adjust.ts'
 
 /** What a store keeps with a policy, so that it computes it once. */
@@ -469,15 +469,13 @@ export function leasedBy(store: Store): Store {
 const clocks = new WeakMap<Clock, StoreClock>()
 
 /** Returns the clock of a store: the clock of the user if there is one, otherwise the store's own. */
-export function storeClock(given: Clock | undefined, own: () => number = steadyNow): StoreClock {
+export function storeClock(given: Clock | undefined, own: () => number = steadyClock.now): StoreClock {
   if (given === undefined) return { given: false, now: own }
-  const known = clocks.get(given)
-  if (known !== undefined) return known
-  const now = (): number => microseconds(given) / 1000
-  const after: Clock['after'] = given.after && ((ms, wake) => given.after!(ms, wake))
-  const clock: StoreClock = { given: true, now, ...(after && { after }) }
-  clocks.set(given, clock)
-  return clock
+  return madeOnce(clocks, given, () => {
+    const now = (): number => microseconds(given) / 1000
+    const after: Clock['after'] = given.after && ((ms, wake) => given.after!(ms, wake))
+    return { given: true, now, ...(after && { after }) }
+  })
 }
 
 /** Returns true if one transaction of one of the two stores can decide charges of both. */
@@ -485,10 +483,6 @@ export function decideTogether(one: Store, other: Store): boolean {
   if (one === other) return true
   const isSameClock = one.clock === other.clock || !(one.clock.given || other.clock.given)
   return isSameClock && one.answersAlways === other.answersAlways && one.place.joins(other.place)
-}
-
-function steadyNow(): number {
-  return steadyClock.now()
 }
 
 /**

@@ -1,5 +1,5 @@
 import { type EventEmitter, errorMonitor } from 'node:events'
-import { brand, hasBrand, shared } from '../../util/copies.ts'
+import { brand, hasBrand, madeOnce, shared } from '../../util/copies.ts'
 import type { Place, Store } from '../store.ts'
 import { type RedisClient, type ScriptClient, serverOf } from './clients.ts'
 import { causeOf } from './failure.ts'
@@ -93,12 +93,6 @@ export class ClientErrors {
 
 const clientErrors = shared('client errors', () => new WeakMap<RedisClient, ClientErrors>())
 
-function errorsOf(client: RedisClient): ClientErrors {
-  const errors = clientErrors.get(client) ?? new ClientErrors(client)
-  clientErrors.set(client, errors)
-  return errors
-}
-
 /** A client and a prefix. It is the place of all stores with this client and prefix. */
 export class Connection implements Place {
   readonly prefix: string
@@ -110,7 +104,7 @@ export class Connection implements Place {
     this.#client = client
     this.prefix = prefix
     this.scripts = scripts
-    this.errors = errorsOf(client)
+    this.errors = madeOnce(clientErrors, client, () => new ClientErrors(client))
   }
 
   get name(): string {
@@ -141,11 +135,8 @@ export function connectionIn({ place }: Store): Connection | undefined {
 
 /** Returns the same object for all stores of one client and prefix: they count under the same keys. */
 export function connectionOf(client: RedisClient, prefix: string, scripts: ScriptClient): Connection {
-  const prefixes = known.get(client) ?? new Map<string, Connection>()
-  known.set(client, prefixes)
-  const connection = prefixes.get(prefix) ?? new Connection(client, prefix, scripts)
-  prefixes.set(prefix, connection)
-  return connection
+  const prefixes = madeOnce(known, client, () => new Map<string, Connection>())
+  return madeOnce(prefixes, prefix, () => new Connection(client, prefix, scripts))
 }
 
 /** Returns the name of the server for messages: its address, without user and password. */

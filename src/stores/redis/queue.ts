@@ -14,6 +14,7 @@ import { type Program, programFor } from './library.ts'
 import type { ClientErrors } from './place.ts'
 import type { Algorithm } from '../../algorithms/algorithm.ts'
 import { steadyClock } from '../../util/clock.ts'
+import { madeOnce } from '../../util/copies.ts'
 import { shown, SluiceError } from '../../util/errors.ts'
 import { ScriptRequest, type Transaction, transactionOf } from './request.ts'
 import { Silence } from './silence.ts'
@@ -250,9 +251,7 @@ export class RedisQueue {
     const groups = new Map<number, Pending[]>()
     for (const each of pending) {
       const slot = this.slotOf(each.transaction.keys[0]!)
-      const group = groups.get(slot)
-      if (group === undefined) groups.set(slot, [each])
-      else group.push(each)
+      madeOnce(groups, slot, (): Pending[] => []).push(each)
     }
     return groups.values()
   }
@@ -307,11 +306,9 @@ export function bySlot(queue: RedisQueue, keys: readonly string[], charges: read
   if (!queue.inCluster || keys.length === 1) return [{ keys, charges }]
   const groups = new Map<number, { keys: string[]; charges: Charge[] }>()
   for (const [i, key] of keys.entries()) {
-    const slot = queue.slotOf(key)
-    const group = groups.get(slot) ?? { keys: [], charges: [] }
+    const group = madeOnce(groups, queue.slotOf(key), () => ({ keys: [], charges: [] }))
     group.keys.push(key)
     group.charges.push(charges[i]!)
-    groups.set(slot, group)
   }
   return [...groups.values()]
 }

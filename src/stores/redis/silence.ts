@@ -1,4 +1,5 @@
 import { background } from '../../util/clock.ts'
+import { madeOnce } from '../../util/copies.ts'
 
 /** Milliseconds between two checks. */
 const EVERY = 1000
@@ -43,7 +44,7 @@ export class Silence {
 
   /** Notes that a call is sent to the server of a key. Returns a function to call at its end, with true if the server has answered. */
   sent(key: string): (isAnswered: boolean) => void {
-    const server = this.#serverFor(key)
+    const server = madeOnce(this.#servers, this.#serverOf(key), () => ({ key, calls: 0, isAsked: true, looks: 0 }))
     server.key = key
     server.calls++
     server.isAsked = true
@@ -57,15 +58,6 @@ export class Silence {
   close(): void {
     this.#cancel?.()
     this.#servers.clear()
-  }
-
-  #serverFor(key: string): Server {
-    const name = this.#serverOf(key)
-    const known = this.#servers.get(name)
-    if (known !== undefined) return known
-    const server = { key, calls: 0, isAsked: true, looks: 0 }
-    this.#servers.set(name, server)
-    return server
   }
 
   readonly #look = (): void => {
