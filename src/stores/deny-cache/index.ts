@@ -128,20 +128,18 @@ class DenyCache implements AsyncStore {
     /** Set when the decision was given up. Until the store replies, it may refund the charges. */
     let end: (() => void) | undefined
     let isOver = false
+    const over = replyAfter(() => {
+      isOver = true
+      end?.()
+    }, reply)
     const giveUp = start(this.#inner, operation, {
       answered: (by) => {
-        isOver = true
-        end?.()
         // A decision that was made without the store says nothing about the store.
         if (by === undefined && end === undefined)
           this.#denials.learn(charges, sent, counts, () => microseconds(this.#time))
-        reply.answered(by)
+        over.answered(by)
       },
-      failed: (error) => {
-        isOver = true
-        end?.()
-        reply.failed(error)
-      },
+      failed: over.failed,
     })
     return (
       giveUp &&

@@ -1,17 +1,18 @@
 import type { Renewed } from '../../engine/adjust.ts'
 import { perSecond } from '../../engine/factories.ts'
 import { type Clock, clockGiven, microseconds } from '../../util/clock.ts'
-import { SluiceError } from '../../util/errors.ts'
-import { brand } from '../../util/copies.ts'
+import { brand, madeOnce } from '../../util/copies.ts'
 import {
   type AsyncStore,
   Charge,
+  closed,
   copiesOf,
   createPolicy,
   type Deciding,
   type DecisionMode,
   isDeciding,
   type Operation,
+  type Policy,
   type ReceiptUse,
   type Reply,
   STORE,
@@ -70,9 +71,6 @@ export function redisStore(client: RedisClient, options: RedisStoreOptions = {})
 /** The limiter of the decision that checks the set-up. No limiter of a user has this name, because it is not ASCII. Its key expires after a second. */
 const CHECK = '·ready'
 
-/** The most limiters for which a store remembers the start of keys. */
-const MOST_STARTS = 1000
-
 class RedisStore implements AsyncStore {
   readonly sync = false
   readonly answersAlways = false
@@ -82,7 +80,8 @@ class RedisStore implements AsyncStore {
   readonly #queue: RedisQueue
   readonly #queueOf: () => RedisQueue
   readonly #prefix: string
-  readonly #starts = new Map<string, string>()
+  /** The start of the keys of each policy. */
+  readonly #starts = new WeakMap<Policy, string>()
   readonly #release: () => void
   #closed = false
 
@@ -194,20 +193,13 @@ class RedisStore implements AsyncStore {
       const { policy, key } = charges[i]!
       const before = i === 0 ? undefined : charges[i - 1]!
       const same = before !== undefined && before.key === key && before.policy.limiter === policy.limiter
-      keys[i] = same ? keys[i - 1]! : this.#start(policy.limiter) + keyText(key)
+      keys[i] = same ? keys[i - 1]! : this.#start(policy) + keyText(key)
     }
     return keys
   }
 
-  /** Returns the start of the keys of a limiter. */
-  #start(limiter: string): string {
-    let start = this.#starts.get(limiter)
-    if (start === undefined) {
-      if (this.#starts.size === MOST_STARTS) this.#starts.clear()
-      start = redisKey(this.#prefix, limiter, '')
-      this.#starts.set(limiter, start)
-    }
-    return start
+  #start(policy: Policy): string {
+    return madeOnce(this.#starts, policy, () => redisKey(this.#prefix, policy.limiter, ''))
   }
 }
 
@@ -258,7 +250,3 @@ class Decision implements Transaction, Pending {
 }
 
 brand(RedisStore, STORE)
-
-function closed(): SluiceError {
-  return new SluiceError('STORE_CLOSED', 'This store has been closed')
-}

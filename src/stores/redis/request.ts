@@ -222,14 +222,10 @@ function isScattered(keys: readonly string[]): boolean {
 
 /** Returns a policy as text. The text is made once. */
 function encodePolicy(policy: Policy): string {
-  return cached(policy, ENCODING, encoding).text
+  return cached(policy, ENCODING, (given) => ({ owner: ENCODING, text: encode(given) })).text
 }
 
 const ENCODING = {}
-
-function encoding(policy: Policy): { readonly owner: object; readonly text: string } {
-  return { owner: ENCODING, text: encode(policy) }
-}
 
 function encode({ limit, compiled }: Policy): string {
   const mark = limit.strict === true ? 'strict' : limit.shadow === true ? 'shadow' : ''
