@@ -5,7 +5,7 @@ import { withVariants } from './all-algorithms.ts'
 import { fnv1a } from '../util/fnv.ts'
 import { broughtAlgorithms } from './limit.ts'
 import { SluiceError } from '../util/errors.ts'
-import { CHANGE_UNTIL, DENIALS_UNTIL, LOCKED_UNTIL, Row, type StoredState } from './row.ts'
+import { Row, type StoredState } from './row.ts'
 import { TOLERANCE_MS } from '../util/ticks.ts'
 
 /**
@@ -70,7 +70,7 @@ export function encodeRecord(sections: Sections, now: number): { row: Uint8Array
   let until = oldest
   const kept: [string, Stored][] = []
   for (const [name, section] of sections) {
-    const ending = expiryOf(section)
+    const ending = decodeHead(section).expiry()
     if (ending > oldest) kept.push([name, section])
     until = Math.max(until, ending)
   }
@@ -144,12 +144,6 @@ function decodeHead(section: Stored): Row {
     row.hasRare = true
   }
   return row
-}
-
-/** Returns the microsecond until which anything of a section counts. */
-function expiryOf(section: Stored): number {
-  const { until, rare } = decodeHead(section)
-  return Math.max(until, rare[LOCKED_UNTIL]!, rare[DENIALS_UNTIL]!, rare[CHANGE_UNTIL]!)
 }
 
 function entriesOf(stored: readonly number[]): EntryArray {
