@@ -5,12 +5,20 @@ import { Redis as Upstash } from '@upstash/redis'
 import { createClient, createCluster } from 'redis'
 import type { RedisClient } from '../../src/stores/redis/index.ts'
 import { casesHere } from '../parts.ts'
+import { afterTest } from './after-test.ts'
 import { startRestProxy } from './upstash.ts'
 
 /** A connected client, and a function that closes it. */
 export interface Connected {
   readonly client: RedisClient
   close(): void | Promise<void>
+}
+
+/** Returns a client that is closed after the test. */
+export async function clientOf(connecting: Promise<Connected>): Promise<RedisClient> {
+  const { client, close } = await connecting
+  afterTest(close)
+  return client
 }
 
 /** Connects each kind of client to a server, or to a cluster by its first node. */

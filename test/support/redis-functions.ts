@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis'
-import { createLimiter, fixedWindow, type Limiter, slidingWindowLog } from '../../src/index.ts'
+import { fixedWindow, type Limiter, slidingWindowLog } from '../../src/index.ts'
 import { type RedisClient, redisStore } from '../../src/stores/redis/index.ts'
+import { keyed } from './limiters.ts'
 import { until } from './redis-tests.ts'
 
 /** How often a command was carried out since the last `RESETSTAT`. */
@@ -21,7 +22,7 @@ export function limiterFor(client: RedisClient, quota: number, name = 'test'): L
     fixedWindow({ quota, window: '1d', name: 'f' }),
     slidingWindowLog({ quota: quota + 5, window: '1d', name: 'l' }),
   ]
-  return createLimiter<string>({ name, keyer: (key) => key, limits, store: redisStore(client), shared: true })
+  return keyed(redisStore(client), limits, name)
 }
 
 /** Asks so often, in turns of twenty; how many were admitted. */

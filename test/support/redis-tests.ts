@@ -1,8 +1,9 @@
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll } from 'vitest'
-import { createLimiter, type Limit, type Limiter } from '../../src/index.ts'
-import { redisStore, type RedisStoreOptions } from '../../src/stores/redis/index.ts'
+import type { Limiter, Limits } from '../../src/index.ts'
+import { type RedisClient, redisStore, type RedisStoreOptions } from '../../src/stores/redis/index.ts'
 import { afterTest } from './after-test.ts'
+import { keyed } from './limiters.ts'
 import { type RedisServer, startRedis } from './redis.ts'
 import { eventually } from './server-process.ts'
 import { type RestProxy, startRestProxy } from './upstash.ts'
@@ -52,9 +53,12 @@ export function connect(port: number, options: { [option: string]: unknown } = {
 }
 
 /** Makes a limiter that shares its counts with earlier ones on this client, as after a deployment. */
-export function limiterOn(client: Redis, limits: Limit | Limit[], options: RedisStoreOptions = {}): Limiter<string> {
-  const store = redisStore(client, options)
-  return createLimiter<string>({ name: 'test', keyer: (key) => key, limits, store, shared: true })
+export function limiterOn(
+  client: RedisClient,
+  limits: Limits<string>,
+  options: RedisStoreOptions = {},
+): Limiter<string> {
+  return keyed(redisStore(client, options), limits)
 }
 
 /** Waits until a condition is met. */

@@ -105,13 +105,6 @@ it.each([
   expect(warning).not.toMatch(/\.\.|Failed to refresh slots/)
 })
 
-it('an error with a full stop becomes a part of a sentence', () => {
-  expect(failure(new Error('WRONGPASS invalid password.')).message).toMatch(/\(WRONGPASS invalid password\) \(sluice/)
-  expect(failure(new Error('Connection is closed.')).message).toMatch(
-    /that it is connected \(Connection is closed\) \(sluice/,
-  )
-})
-
 it('an error of the server is not replaced by an older one of the connection', () => {
   expect(failure(new Error('OOM command not allowed'), 'connect ECONNREFUSED').message).toMatch(/Redis is full/)
   expect(failure(new Error('NOAUTH Authentication required.'), 'connect ECONNREFUSED').message).toMatch(

@@ -7,18 +7,17 @@ import {
   fixedWindow,
   gcra,
   type Limit,
-  type Limiter,
   limit,
   memoryStore,
   slidingWindowLog,
   stack,
-  type Store,
 } from '../../../src/index.ts'
 import { type RedisClient, redisStore } from '../../../src/stores/redis/index.ts'
 import { virtualClock } from '../../../src/testing.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { names } from '../../support/harness.ts'
 import { importOwn } from '../../support/own-packages.ts'
+import { keyed, left } from '../../support/limiters.ts'
 import { type Connected, singleFamilies } from '../../support/redis-clients.ts'
 import { type RedisCluster, startCluster } from '../../support/redis-cluster.ts'
 import { type RedisServer, startRedis } from '../../support/redis.ts'
@@ -30,15 +29,6 @@ beforeAll(async () => {
   ;[server, cluster] = await Promise.all([startRedis(), startCluster()])
 })
 afterAll(() => Promise.all([server.stop(), cluster.stop()]))
-
-/** Units that each limit would still admit. */
-async function left(limiter: Limiter<string>, key: string): Promise<number[]> {
-  return (await limiter.peek(key, { cost: 0 })).limits.map(({ remaining }) => remaining)
-}
-
-function limiterOf(name: string, limits: Limit | Limit[], store: Store): Limiter<string> {
-  return createLimiter({ name, keyer: (key: string) => key, limits, store })
-}
 
 /** One limit of every algorithm. */
 function every(): Limit[] {
@@ -61,8 +51,8 @@ describe.each(singleFamilies)('$name', ({ single, cluster: connectCluster }) => 
     it('decides as memory does, in every field, under every algorithm', async () => {
       const name = `clients-${runs++}`
       const clocks = [virtualClock(), virtualClock()] as const
-      const memory = limiterOf(name, every(), memoryStore({ clock: clocks[0] }))
-      const redis = limiterOf(name, every(), redisStore(client, { clock: clocks[1] }))
+      const memory = keyed(memoryStore({ clock: clocks[0] }), every(), name)
+      const redis = keyed(redisStore(client, { clock: clocks[1] }), every(), name)
       for (const cost of [1, 0, 1, 2, 9, 1, 1]) {
         const wanted = await memory.consume('someone', { cost })
         const got = await redis.consume('someone', { cost })
@@ -77,7 +67,7 @@ describe.each(singleFamilies)('$name', ({ single, cluster: connectCluster }) => 
         gcra({ quota: 5, window: '1d', name: 'g' }),
         slidingWindowLog({ quota: 7, window: '1d', name: 'l' }),
       ]
-      const limiter = limiterOf(`clients-${runs++}`, limits, redisStore(client))
+      const limiter = keyed(redisStore(client), limits, `clients-${runs++}`)
       const decisions = await Promise.all(Array.from({ length: 40 }, (_, i) => limiter.consume(`k${i % 4}`)))
       expect(decisions.filter(({ allowed }) => allowed)).toHaveLength(20)
       const first = decisions.find(({ allowed }) => allowed)!
@@ -90,7 +80,7 @@ describe.each(singleFamilies)('$name', ({ single, cluster: connectCluster }) => 
     it('decides a stack wherever its keys are, and refunds what a later limiter denies', async () => {
       const store = redisStore(client)
       const run = runs++
-      const wide = limiterOf(`wide-${run}`, gcra({ quota: 10, window: '1d' }), store)
+      const wide = keyed(store, gcra({ quota: 10, window: '1d' }), `wide-${run}`)
       const narrow = createLimiter({
         name: `narrow-${run}`,
         keyer: () => 'everyone',
@@ -105,11 +95,7 @@ describe.each(singleFamilies)('$name', ({ single, cluster: connectCluster }) => 
       expect(await left(wide, 'e')).toEqual([10])
       const peeked = await stack(narrow, wide).peek('e')
       expect(peeked.limits.map(({ remaining }) => remaining)).toEqual([0, 10])
-      const strict = limiterOf(
-        `strict-${run}`,
-        fixedWindow({ quota: 1, window: '2d', strict: true, block: '9d' }),
-        store,
-      )
+      const strict = keyed(store, fixedWindow({ quota: 1, window: '2d', strict: true, block: '9d' }), `strict-${run}`)
       for (const each of [stack(strict, narrow), stack(narrow, strict)]) {
         const { limits } = await each.peek('f')
         expect(limits.map(({ remaining }) => remaining)).toEqual([0, 0])
@@ -129,7 +115,7 @@ it.each([
 ])('auto-pipelining of a cluster of %s does not mix the keys of several servers', async (_, Client) => {
   const client = new Client([{ host: '127.0.0.1', port: cluster.nodes[0]!.port }], { enableAutoPipelining: true })
   afterTest(() => client.disconnect())
-  const limiter = limiterOf(`clients-${runs++}`, gcra({ quota: 2, window: '1d' }), redisStore(client))
+  const limiter = keyed(redisStore(client), gcra({ quota: 2, window: '1d' }), `clients-${runs++}`)
   // The first decisions are made by scripts, later ones by functions.
   for (const remaining of [1, 0]) {
     const decisions = await Promise.all(Array.from({ length: 100 }, (__, i) => limiter.consume(`k${i}`)))
@@ -137,7 +123,7 @@ it.each([
     await pause(100)
   }
   await client.set('sluice:text:k', 'a string')
-  const text = limiterOf('text', gcra({ quota: 2, window: '1d' }), redisStore(client))
+  const text = keyed(redisStore(client), gcra({ quota: 2, window: '1d' }), 'text')
   await expect(text.consume('k')).rejects.toMatchObject({ code: 'STORE_REJECTED' })
   client.disconnect()
   await expect(limiter.consume('k')).rejects.toMatchObject({ code: 'STORE_FAILED' })
@@ -187,7 +173,7 @@ describe('a client that answers callbacks', () => {
     await client.connect()
     afterTest(() => client.disconnect())
     expect(() => redisStore(client)).toThrow(refusal)
-    const limiter = limiterOf('legacy', gcra({ quota: 3, window: 60_000 }), redisStore(client.v4))
+    const limiter = keyed(redisStore(client.v4), gcra({ quota: 3, window: 60_000 }), 'legacy')
     expect((await limiter.consume('k')).remaining).toBe(2)
   })
 })

@@ -1,12 +1,13 @@
 // A clock that ran ahead and is then corrected locks no client out, and gives none more than a capacity. In memory and in Redis.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createLimiter, type Decision, type Limiter, memoryStore } from '../../../src/index.ts'
+import { type Decision, type Limiter, memoryStore } from '../../../src/index.ts'
 import { countsSlots, type Limit, limit, type LimitInput } from '../../../src/engine/limit.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import type { Store } from '../../../src/stores/store.ts'
 import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
 import { limits, exactNames, names } from '../../support/harness.ts'
+import { keyed, left } from '../../support/limiters.ts'
 import { redisForAll } from '../../support/redis-tests.ts'
 import { mostInWindow } from '../../support/worst-case.ts'
 
@@ -41,10 +42,6 @@ function blocking(name: string): fc.Arbitrary<Limit> {
   )
 }
 
-function limiterWith(each: Limit | Limit[], store: Store, name: string): Limiter<string> {
-  return createLimiter<string>({ name, keyer: (key) => key, limits: each, store, shared: true })
-}
-
 function isOnClock(each: Limit): boolean {
   return each.algorithm === 'slidingWindowCounter' || each['anchor'] === 'clock' || each['anchor'] === 'calendar'
 }
@@ -67,9 +64,7 @@ function fullReset(each: Limit): number {
   if (each['anchor'] === 'calendar') return each.window + HOUR
   // At the start of a window on the clock, all of it is left.
   const store = memoryStore({ clock: virtualClock(Number(each['offset'] ?? 0)) })
-  const limiter = limiterWith(unblocked(each), store, 'reset') as unknown as {
-    consume(key: string, options?: { cost: number }): Decision
-  }
+  const limiter = keyed(store, unblocked(each), 'reset')
   let resetAfter = 0
   for (let i = 0; i <= capacity(each); i++) resetAfter = Math.max(resetAfter, limiter.consume('k').resetAfter)
   return resetAfter
@@ -96,7 +91,7 @@ describe('a clock that ran ahead and is then corrected', () => {
     it.each(names())('keeps what was used and denies for no longer than a full reset: %s', async (name) => {
       const property = fc.asyncProperty(blocking(name), fc.nat({ max: 2000 }), async (each, phase) => {
         const clock = virtualClock(1_767_225_600_000 + phase * 77_777)
-        const limiter = limiterWith(each, storeOn(clock), `run${runs++}`)
+        const limiter = keyed(storeOn(clock), each, `run${runs++}`)
         clock.advance(3 * HOUR)
         await drain(limiter)
         clock.advance(-3 * HOUR)
@@ -121,7 +116,7 @@ describe('a clock that ran ahead and is then corrected', () => {
     it.each(exactNames())('keeps its word when the clock jumps in both directions: %s', async (name) => {
       const property = fc.asyncProperty(blocking(name), traces, async (each, trace) => {
         const clock = virtualClock()
-        const limiter = limiterWith(each, storeOn(clock), `run${runs++}`)
+        const limiter = keyed(storeOn(clock), each, `run${runs++}`)
         const longest = fullReset(each) + Number(each.block ?? 0) + TOLERANCE
         const admitted: number[] = []
         const jumps: number[] = []
@@ -163,11 +158,8 @@ describe('a clock that ran ahead and is then corrected', () => {
     'in %s, a charge is refunded when the clock is a second behind it, to the microsecond',
     async (...store) => {
       const clock = virtualClock(1_767_214_800_034.992)
-      const limiter = limiterWith(
-        limit({ algorithm: 'slidingWindowLog', quota: 1, window: 10 }),
-        store[2](clock),
-        `run${runs++}`,
-      )
+      const limits = limit({ algorithm: 'slidingWindowLog', quota: 1, window: 10 })
+      const limiter = keyed(store[2](clock), limits, `run${runs++}`)
       const charged = await limiter.consume('k')
       clock.advance(-1000)
       await limiter.refund(charged)
@@ -177,7 +169,7 @@ describe('a clock that ran ahead and is then corrected', () => {
 
   it.each(stores)('in %s, a block holds for its own time, also if one of a clock ahead ends then', async (...store) => {
     const clock = virtualClock()
-    const limiter = limiterWith(limit({ algorithm: 'gcra', quota: 1, window: 10 }), store[2](clock), `run${runs++}`)
+    const limiter = keyed(store[2](clock), limit({ algorithm: 'gcra', quota: 1, window: 10 }), `run${runs++}`)
     await limiter.block('k', 10_000)
     clock.advance(-5000)
     await limiter.block('k', 15_000)
@@ -191,18 +183,17 @@ describe('a clock that ran ahead and is then corrected', () => {
     ] as const) {
       const clock = virtualClock()
       const each = limit({ algorithm, quota: 9, [duration]: HOUR } as unknown as LimitInput)
-      const limiter = limiterWith(each, store[2](clock), `run${runs++}`)
-      const remaining = async (): Promise<number> => (await limiter.peek('k', { cost: 0 })).limits[0]!.remaining
+      const limiter = keyed(store[2](clock), each, `run${runs++}`)
       const first = await limiter.consume('k', { cost: 5 })
       clock.advance(2 * HOUR)
       const ahead = await limiter.consume('k', { cost: 4 })
       clock.advance(-2 * HOUR + 1)
       if (algorithm === 'concurrent') expect(await limiter.renew(first)).toBe(false)
       await limiter.refund(first)
-      expect(await remaining()).toBe(5)
+      expect(await left(limiter)).toEqual([5])
       await limiter.consume('k')
       await limiter.refund(ahead)
-      expect(await remaining()).toBe(4)
+      expect(await left(limiter)).toEqual([4])
     }
   })
 
@@ -218,7 +209,7 @@ describe('a clock that ran ahead and is then corrected', () => {
       for (const storeOn of [inMemory, inRedis]) {
         const clock = virtualClock()
         const store = storeOn(clock)
-        const limiters = pair.map((each) => limiterWith(each, store, name))
+        const limiters = pair.map((each) => keyed(store, each, name))
         const decisions: Decision[] = []
         for (const { kind, jump, after, version, cost, which } of steps) {
           clock.advance(jump + after)

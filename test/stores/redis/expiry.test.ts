@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createLimiter, gcra, slidingWindowLog } from '../../../src/index.ts'
+import { gcra, slidingWindowLog } from '../../../src/index.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { redisKey } from '../../../src/stores/redis/keys.ts'
 import { virtualClock } from '../../../src/testing.ts'
@@ -51,9 +51,8 @@ describe('a key expires', () => {
     const { port } = await server()
     const client = connect(port)
     const clock = virtualClock()
-    const store = redisStore(client, { clock })
     let limit = slidingWindowLog({ quota: 100_000, window: '1h', name: 'l' })
-    const limiter = createLimiter<string>({ name: 'large', keyer: (key) => key, limits: () => limit, store })
+    const limiter = limiterOn(client, () => limit, { clock })
     for (let i = 0; i < 95_000 / 250; i++) {
       const asked: unknown[] = []
       for (let j = 0; j < 250; j++) {
@@ -67,6 +66,6 @@ describe('a key expires', () => {
     expect((await limiter.consume('k')).allowed).toBe(false)
     clock.advance(YEAR)
     expect((await limiter.consume('k')).remaining).toBe(89_999)
-    expect(await client.hlen('sluice:large:k')).toBe(3)
+    expect(await client.hlen('sluice:test:k')).toBe(3)
   })
 })

@@ -3,14 +3,13 @@ import { Cluster, Redis } from 'ioredis'
 import { Cluster as IovalkeyCluster, Redis as Iovalkey } from 'iovalkey'
 import { createCluster, createSentinel } from 'redis'
 import { expect, it } from 'vitest'
-import { createLimiter, gcra } from '../../../src/index.ts'
-import { redisStore } from '../../../src/stores/redis/index.ts'
+import { gcra } from '../../../src/index.ts'
 import { guardedLimiter, warningsOfEachTest } from '../../support/guarded.ts'
 import { redisCli, startCluster } from '../../support/redis-cluster.ts'
-import type { Connected } from '../../support/redis-clients.ts'
+import { clientOf, type Connected } from '../../support/redis-clients.ts'
 import { MASTER, type Replicated, replicatedBySentinel, replicatedCluster } from '../../support/redis-failover.ts'
 import { afterTest } from '../../support/after-test.ts'
-import { until } from '../../support/redis-tests.ts'
+import { limiterOn, until } from '../../support/redis-tests.ts'
 
 /** Milliseconds after the promotion by which the new primary must decide. */
 const BACK = 5000
@@ -85,9 +84,7 @@ class Observed {
 
 async function observe(connect: Connect, port: number): Promise<Observed[]> {
   const all = Object.entries(connect).map(async ([name, make]) => {
-    const { client, close } = await make(port)
-    afterTest(close)
-    const { limiter } = guardedLimiter(client, gcra({ quota: 100_000, window: '1d' }))
+    const { limiter } = guardedLimiter(await clientOf(make(port)), gcra({ quota: 100_000, window: '1d' }))
     return new Observed(name, async (key) => (await limiter.consume(key)).degraded === undefined)
   })
   return Promise.all(all)
@@ -166,8 +163,7 @@ it('does not search for servers because this process was busy', { timeout: 60_00
   afterTest(stop)
   const client = new Cluster([{ host, port: nodes[0]!.port }])
   afterTest(() => client.disconnect())
-  const limits = gcra({ quota: 100, window: '1d' })
-  const limiter = createLimiter<string>({ keyer: (key) => key, limits, store: redisStore(client) })
+  const limiter = limiterOn(client, gcra({ quota: 100, window: '1d' }))
   await Promise.all(KEYS.map((key) => limiter.consume(key)))
   let searches = 0
   client.on('refresh', () => searches++)

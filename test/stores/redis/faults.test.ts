@@ -4,23 +4,15 @@ import slotOf from 'cluster-key-slot'
 import { Cluster, type Redis } from 'ioredis'
 import { createCluster } from 'redis'
 import { afterAll, describe, expect, it } from 'vitest'
-import {
-  concurrent,
-  createLimiter,
-  gcra,
-  type Limit,
-  type Limiter,
-  slidingWindowLog,
-  SluiceError,
-  stack,
-} from '../../../src/index.ts'
+import { concurrent, gcra, slidingWindowLog, SluiceError, stack } from '../../../src/index.ts'
 import { failure, transactionFailure } from '../../../src/stores/redis/failure.ts'
 import { reasonOf } from '../../../src/util/errors.ts'
 import { type RedisClient, redisStore } from '../../../src/stores/redis/index.ts'
-import { singleFamilies } from '../../support/redis-clients.ts'
+import { clientOf, singleFamilies } from '../../support/redis-clients.ts'
 import { type RedisCluster, startCluster } from '../../support/redis-cluster.ts'
 import { freePort } from '../../support/redis.ts'
 import { afterTest } from '../../support/after-test.ts'
+import { keyed, left } from '../../support/limiters.ts'
 import { connect, limiterOn, server } from '../../support/redis-tests.ts'
 
 let shared: Promise<RedisCluster> | undefined
@@ -36,14 +28,6 @@ const YEAR = 31_536_000_000
 /** What docs/guides/redis.md says a user needs. */
 const COMMANDS = '+evalsha +eval +time +hget +hmget +hset +hdel +hkeys +del +pttl +pexpire'
 
-function limiterBy(client: RedisClient, limits: Limit, name = 'test'): Limiter<string> {
-  return createLimiter<string>({ name, keyer: (key) => key, limits, store: redisStore(client) })
-}
-
-async function left(limiter: Limiter<string>, key: string): Promise<number[]> {
-  return (await limiter.peek(key, { cost: 0 })).limits.map(({ remaining }) => remaining)
-}
-
 async function failureOf(work: unknown, code = 'STORE_FAILED'): Promise<SluiceError> {
   const error: unknown = await Promise.resolve(work).then(
     () => undefined,
@@ -56,7 +40,8 @@ async function failureOf(work: unknown, code = 'STORE_FAILED'): Promise<SluiceEr
 
 describe('a prefix of the client itself does not lead to the wrong slot', () => {
   async function decideOn(client: RedisClient): Promise<void> {
-    const both = stack(...['x', 'y', 'z'].map((name) => limiterBy(client, gcra({ quota: 3, window: '1d' }), name)))
+    const limits = gcra({ quota: 3, window: '1d' })
+    const both = stack(...['x', 'y', 'z'].map((name) => keyed(redisStore(client), limits, name)))
     const decisions = await Promise.all(Array.from({ length: 1000 }, (_, i) => both.consume(`k${i}`)))
     expect(decisions.every(({ allowed }) => allowed)).toBe(true)
   }
@@ -102,7 +87,7 @@ describe('a user with few rights', () => {
     for (let i = 0; i < 5; i++) await limiter.consume('k')
     await limiterOn(client, gcra({ quota: 3, window: '1m', name: 'l' })).consume('k')
     await limiter.reset('k')
-    expect(await left(limiter, 'k')).toEqual([3, 3])
+    expect(await left(limiter)).toEqual([3, 3])
   })
 
   it('can renew, settle and release by a receipt with exactly these commands', async () => {
@@ -112,9 +97,9 @@ describe('a user with few rights', () => {
     expect(await limiter.renew(receipt)).toBe(true)
     await limiter.settle(receipt, 1)
     await limiter.settle(receipt, 2)
-    expect(await left(limiter, 'k')).toEqual([8, 1])
+    expect(await left(limiter)).toEqual([8, 1])
     await limiter.release(receipt)
-    expect(await left(limiter, 'k')).toEqual([8, 3])
+    expect(await left(limiter)).toEqual([8, 3])
   })
 
   it('gets an error that names the missing command, before and at the first decision', async () => {
@@ -150,9 +135,8 @@ describe('a user with few rights', () => {
 
 it.each(singleFamilies)('$name: a full server is reported as full', async ({ single }) => {
   const { port } = await server('--maxmemory-policy', 'noeviction')
-  const { client, close } = await single(port)
-  afterTest(close)
-  const limiter = limiterBy(client, gcra({ quota: 2, window: '1d' }))
+  const client = await clientOf(single(port))
+  const limiter = limiterOn(client, gcra({ quota: 2, window: '1d' }))
   await limiter.consume('k')
   await connect(port).config('SET', 'maxmemory', '1')
   expect((await failureOf(limiter.consume('k'))).message).toContain('Redis is full')
@@ -165,18 +149,18 @@ it.each([
   const client = await open()
   afterTest(() => client.disconnect())
   await client.set('sluice:bad:k', 'a string')
-  const [good, bad] = ['good', 'bad'].map((name) => limiterBy(client, gcra({ quota: 2, window: '1d' }), name))
+  const limits = gcra({ quota: 2, window: '1d' })
+  const [good, bad] = ['good', 'bad'].map((name) => keyed(redisStore(client), limits, name))
   await failureOf(stack(good!, bad!).consume('k'), 'STORE_REJECTED')
-  expect(await left(good!, 'k')).toEqual([2])
+  expect(await left(good!)).toEqual([2])
 })
 
 it.each(singleFamilies)(
   'a server killed while it is asked: $name rejects, and says what to look at',
   async ({ single }) => {
     const started = await server()
-    const { client, close } = await single(started.port)
-    afterTest(close)
-    const limiter = limiterBy(client, gcra({ quota: 5, window: '1d' }))
+    const client = await clientOf(single(started.port))
+    const limiter = limiterOn(client, gcra({ quota: 5, window: '1d' }))
     await limiter.consume('k')
     started.process.kill('SIGSTOP')
     const asked = [limiter.consume('k'), limiter.consume('other')].map((each) => failureOf(each))
@@ -207,6 +191,8 @@ it.each([
   ["ReadOnly: You can't write against a read only replica.", 'Connect to the primary'],
   ["CrossSlot: Keys in request don't hash to the same slot", 'on different slots'],
   ['BUSY Redis is busy running a script.', 'a script that takes too long'],
+  // A full stop would end the sentence that the message becomes a part of.
+  ['WRONGPASS invalid password.', '(WRONGPASS invalid password) (sluice'],
 ])('a server or valkey-glide says "%s", and what to do is said', (message, advice) => {
   expect(failure(new Error(message)).message).toContain(advice)
 })
@@ -218,7 +204,7 @@ it.each(['functions', 'scripts'])(
     const seen: string[] = []
     const client = connect(port, { reconnectOnError: ({ message }: Error) => seen.push(message) && false })
     if (kind === 'scripts') Object.assign(client, { fcall: undefined })
-    const limiter = limiterBy(client, gcra({ quota: 2, window: '1d' }))
+    const limiter = limiterOn(client, gcra({ quota: 2, window: '1d' }))
     expect((await limiter.peek('k')).allowed).toBe(true)
     expect((await failureOf(limiter.consume('k'))).message).toContain('Connect to the primary (READONLY')
     expect(seen.filter((each) => each.startsWith('READONLY'))).not.toEqual([])
@@ -281,7 +267,7 @@ it('slots that move while processes ask are charged once', { timeout: 60_000 }, 
     gcra({ quota: 10, burst: 400, window: YEAR, name: 'g' }),
     slidingWindowLog({ quota: 400, window: YEAR, name: 'l' }),
   ]
-  const limiter = createLimiter<string>({ name: 'test', keyer: (key) => key, limits, store: redisStore(client) })
+  const limiter = limiterOn(client, limits)
   await limiter.consume('k')
 
   const slot = slotOf('sluice:test:k')
@@ -306,5 +292,5 @@ it('slots that move while processes ask are charged once', { timeout: 60_000 }, 
   asking = false
   await Promise.all(askers)
   expect(admitted).toBeGreaterThan(10)
-  expect(await left(limiter, 'k')).toEqual([400 - admitted, 400 - admitted])
+  expect(await left(limiter)).toEqual([400 - admitted, 400 - admitted])
 })

@@ -1,12 +1,13 @@
 import { Cluster, type Redis } from 'ioredis'
 import calculateSlot from 'cluster-key-slot'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { createLimiter, gcra } from '../../../src/index.ts'
+import { gcra } from '../../../src/index.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
-import { families } from '../../support/redis-clients.ts'
+import { clientOf, families } from '../../support/redis-clients.ts'
 import { calls, functionsCalled, libraries, limiterFor } from '../../support/redis-functions.ts'
 import { type RedisCluster, startCluster } from '../../support/redis-cluster.ts'
 import { afterTest } from '../../support/after-test.ts'
+import { keyed } from '../../support/limiters.ts'
 import { connect, server, until } from '../../support/redis-tests.ts'
 
 let cluster: RedisCluster
@@ -18,11 +19,9 @@ afterAll(() => cluster.stop())
 it.each(families)(
   'the library is loaded into a primary that misses it, by $name',
   async ({ name, cluster: connectCluster }) => {
-    const { client, close } = await connectCluster(cluster.nodes[0]!.port)
-    afterTest(close)
+    const client = await clientOf(connectCluster(cluster.nodes[0]!.port))
     const admins = cluster.nodes.map(({ port }) => connect(port))
-    const limits = gcra({ quota: 2, window: '1d' })
-    const limiter = createLimiter<string>({ name, keyer: (key) => key, limits, store: redisStore(client) })
+    const limiter = keyed(redisStore(client), gcra({ quota: 2, window: '1d' }), name)
     const everywhere = async (): Promise<boolean> => {
       await Promise.all(Array.from({ length: 40 }, (_, i) => limiter.consume(`${i}`)))
       const all = await Promise.all(admins.map((each) => calls(each, 'fcall')))

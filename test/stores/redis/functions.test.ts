@@ -3,21 +3,20 @@ import type { Redis } from 'ioredis'
 import { describe, expect, it } from 'vitest'
 import { builtIn } from '../../../src/algorithms/index.ts'
 import { luaOf } from '../../../src/algorithms/lua.ts'
-import { createLimiter, fixedWindow, gcra, slidingWindowLog } from '../../../src/index.ts'
+import { fixedWindow, gcra, slidingWindowLog } from '../../../src/index.ts'
 import { defineAlgorithm } from '../../../src/extend.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { QUICK } from '../../parts.ts'
-import { families, twoClients } from '../../support/redis-clients.ts'
+import { clientOf, families, twoClients } from '../../support/redis-clients.ts'
 import { admitted, calls, functionsCalled, libraries, limiterFor } from '../../support/redis-functions.ts'
-import { afterTest } from '../../support/after-test.ts'
+import { keyed } from '../../support/limiters.ts'
 import { connect, limiterOn, server, until } from '../../support/redis-tests.ts'
 
 describe.each(twoClients(families))('by $name', ({ single }) => {
   it('decisions are made by a function, and a flush of functions and scripts loses none', async () => {
     const { port } = await server()
     const admin = connect(port)
-    const { client, close } = await single(port)
-    afterTest(close)
+    const client = await clientOf(single(port))
     const limiter = limiterFor(client, 300)
     await functionsCalled(admin, limiter)
     let flushing = true
@@ -39,8 +38,7 @@ describe.each(twoClients(families))('by $name', ({ single }) => {
     const { port } = await server()
     const admin = connect(port)
     await admin.call('ACL', 'SETUSER', 'default', right)
-    const { client, close } = await single(port)
-    afterTest(close)
+    const client = await clientOf(single(port))
     const limiter = limiterFor(client, 200)
     await limiter.consume('k')
     await pause(150)
@@ -53,8 +51,7 @@ describe.each(twoClients(families))('by $name', ({ single }) => {
   it('a denial is answered although the server is full', async () => {
     const { port } = await server('--maxmemory-policy', 'noeviction')
     const admin = connect(port)
-    const { client, close } = await single(port)
-    afterTest(close)
+    const client = await clientOf(single(port))
     const limiter = limiterFor(client, 1)
     await functionsCalled(admin, limiter)
     await limiter.consume('k')
@@ -165,8 +162,7 @@ it.each(QUICK)('stores with different algorithms share one library', async () =>
   const limits = [gcra, fixedWindow, slidingWindowLog].map((factory, i) => factory({ quota: 5 + i, window: '1d' }))
   for (const used of [limits.slice(0, 1), limits.slice(1), limits]) {
     const name = used.map(({ algorithm }) => algorithm).join()
-    const store = redisStore(client)
-    await functionsCalled(client, createLimiter({ name, keyer: (key: string) => key, limits: used, store }))
+    await functionsCalled(client, keyed(redisStore(client), used, name))
   }
   expect(await libraries(client)).toHaveLength(1)
 })

@@ -1,17 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import {
-  type BlockOptions,
-  createLimiter,
-  type Duration,
-  gcra,
-  type Limit,
-  type Limiter,
-  memoryStore,
-  type Store,
-  tokenBucket,
-} from '../../../src/index.ts'
+import { type BlockOptions, type Duration, gcra, memoryStore, type Store, tokenBucket } from '../../../src/index.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { virtualClock } from '../../../src/testing.ts'
+import { keyed } from '../../support/limiters.ts'
 import { redisForAll } from '../../support/redis-tests.ts'
 
 describe.each(['memory', 'Redis'])('a bucket that does not start full, in %s', (kind) => {
@@ -20,8 +11,6 @@ describe.each(['memory', 'Redis'])('a bucket that does not start full, in %s', (
   const memory = memoryStore({ clock })
   /** In Redis each limiter has its own store, as in a new process. */
   const store = (): Store => (kind === 'memory' ? memory : redisStore(redis.client, { clock }))
-  const limiterOf = (name: string, limits: Limit | Limit[]): Limiter<string> =>
-    createLimiter<string>({ name, keyer: (key) => key, limits, store: store(), shared: true })
 
   const empty = tokenBucket({ quota: 10, window: '1s', initial: 0 })
   const daily = gcra({ quota: 1, window: '1d' })
@@ -30,7 +19,7 @@ describe.each(['memory', 'Redis'])('a bucket that does not start full, in %s', (
     ['another limit', [empty, daily]],
     ['another limit, which comes first,', [daily, empty]],
   ])('is new again when %s denies for longer than the bucket is remembered', async (title, limits) => {
-    const limiter = limiterOf(title, limits)
+    const limiter = keyed(store(), limits, title)
     const asked = async (): Promise<number> => (await limiter.consume('k')).retryAfter
     let wait = 0
     while (wait < 1000) {
@@ -50,7 +39,7 @@ describe.each(['memory', 'Redis'])('a bucket that does not start full, in %s', (
     async (block) => {
       for (const refill of ['greedy', 'interval'] as const) {
         const limits = tokenBucket({ quota: 10, window: '1s', initial: 0, refill, block })
-        const limiter = limiterOf(`${refill} ${JSON.stringify(block)}`, limits)
+        const limiter = keyed(store(), limits, `${refill} ${JSON.stringify(block)}`)
         for (let lockOuts = 0; lockOuts < 3; lockOuts++) {
           let { allowed, retryAfter } = await limiter.consume('k')
           while (allowed) ({ allowed, retryAfter } = await limiter.consume('k'))
@@ -64,7 +53,7 @@ describe.each(['memory', 'Redis'])('a bucket that does not start full, in %s', (
   it.each(['block', 'pause'] as const)(
     'is new again after a %s that is longer than it is remembered',
     async (action) => {
-      const limiter = limiterOf(action, empty)
+      const limiter = keyed(store(), empty, action)
       await limiter.consume('k')
       await limiter[action]('k', '1d')
       clock.advance(86_400_000)
@@ -73,7 +62,7 @@ describe.each(['memory', 'Redis'])('a bucket that does not start full, in %s', (
   )
 
   it.each(['block', 'pause'] as const)('is not new again after a %s that is shorter', async (action) => {
-    const limiter = limiterOf(`short ${action}`, empty)
+    const limiter = keyed(store(), empty, `short ${action}`)
     await limiter.consume('k')
     await limiter[action]('k', '1900ms')
     clock.advance(1900)

@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import calculateSlot from 'cluster-key-slot'
 import { Cluster } from 'ioredis'
 import { expect, it } from 'vitest'
-import { createLimiter, type Decision, denyCache, fixedWindow, guard, lease, type Limiter } from '../../../src/index.ts'
+import { type Decision, denyCache, fixedWindow, guard, lease, type Limiter } from '../../../src/index.ts'
 import { leaseCounts } from '../../../src/stores/lease-counts.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import type { RedisClient } from '../../../src/stores/redis/clients.ts'
@@ -12,6 +12,7 @@ import type { Charge } from '../../../src/stores/store.ts'
 import { DEADLINE, warningsOfEachTest } from '../../support/guarded.ts'
 import { redisCli, type RedisCluster, startCluster, startReplica } from '../../support/redis-cluster.ts'
 import { afterTest } from '../../support/after-test.ts'
+import { keyed, left } from '../../support/limiters.ts'
 import { connect, server, until } from '../../support/redis-tests.ts'
 
 const QUOTA = 2000
@@ -24,8 +25,6 @@ let names = 0
 /** Two processes with leases under a guard that denies during an outage, and one without. Each has a client of its own. */
 function processes(clientOf: () => RedisClient) {
   const name = `faults ${names++}`
-  const on = (store: ReturnType<typeof redisStore>): Limiter<string> =>
-    createLimiter<string>({ name, keyer: (key) => key, limits, store, shared: true })
   const options = { for: '400ms', share: 0.5 } as const
   const guarded = [0, 1].map(() => {
     const store = guard(denyCache(lease(redisStore(clientOf()), options)), {
@@ -33,10 +32,10 @@ function processes(clientOf: () => RedisClient) {
       onOutage: 'closed',
     })
     afterTest(() => store.close())
-    return on(store)
+    return keyed(store, limits, name)
   })
-  const exact = on(redisStore(clientOf()))
-  const counted = async (key = 'k'): Promise<number> => (await exact.peek(key, { cost: 0 })).limits[0]!.used
+  const exact = keyed(redisStore(clientOf()), limits, name)
+  const counted = async (): Promise<number> => QUOTA - (await left(exact))[0]!
   return { guarded, counted, name }
 }
 

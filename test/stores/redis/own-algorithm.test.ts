@@ -1,9 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { unlimited } from '../../../src/limiter/options.ts'
-import { createLimiter, fixedWindow, guard, type Limit, type Limiter, type Store } from '../../../src/index.ts'
+import { fixedWindow, guard, type Limit, type Limiter, type Store } from '../../../src/index.ts'
 import { type Algorithm, defineAlgorithm } from '../../../src/extend.ts'
 import { type IoredisLike, type RedisClient, redisStore } from '../../../src/stores/redis/index.ts'
+import { keyed } from '../../support/limiters.ts'
 import { connect, server } from '../../support/redis-tests.ts'
 
 /** An algorithm of a user, of which only the Lua text matters here. */
@@ -47,8 +48,7 @@ const broken: readonly (readonly [string, string | undefined, RegExp])[] = [
 
 /** A limiter whose second limit is that of the key `bad` alone. */
 function limiterWith(store: Store, first: Limit, second: Limit): Limiter<string> {
-  const limits = [first, (key: string) => (key === 'bad' ? second : unlimited)]
-  return createLimiter<string>({ name: 'own', keyer: (key) => key, limits, store })
+  return keyed(store, [first, (key) => (key === 'bad' ? second : unlimited)], 'own')
 }
 
 describe.each(['functions', 'scripts'])('an algorithm of a user, by %s', (kind) => {

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { type Clock, createLimiter, gcra, type Limiter, type Limits } from '../../../src/index.ts'
+import { type Clock, gcra, type Limiter, type Limits } from '../../../src/index.ts'
 import { defineAlgorithm } from '../../../src/extend.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { virtualClock } from '../../../src/testing.ts'
+import { keyed, left } from '../../support/limiters.ts'
 import { redisForAll } from '../../support/redis-tests.ts'
 
 /** As many cells as a state may have, and what is used in the last. */
@@ -51,11 +52,7 @@ describe('what Redis decides in the shortest way', () => {
 
   const clock = virtualClock()
   const limiterOf = (name: string, limits: Limits<string>, options: { clock?: Clock } = { clock }): Limiter<string> =>
-    createLimiter<string>({ name, keyer: (key) => key, limits, store: redisStore(redis.client, options) })
-
-  async function left(limiter: Limiter<string>): Promise<number[]> {
-    return (await limiter.peek('k', { cost: 0 })).limits.map(({ remaining }) => remaining)
-  }
+    keyed(redisStore(redis.client, options), limits, name)
 
   it('decides all simultaneous requests, also one whose limit has changed', async () => {
     let limit = gcra({ name: 'one', quota: 5, window: '1d' })

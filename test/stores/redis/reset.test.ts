@@ -1,27 +1,16 @@
 // A reset deletes what a key has used, also a reset by another process. Nothing of it is refunded later.
 import { describe, expect, it } from 'vitest'
-import {
-  createLimiter,
-  type Decision,
-  gcra,
-  type Limit,
-  type Limiter,
-  slidingWindowLog,
-  type Store,
-} from '../../../src/index.ts'
+import { type Decision, gcra, type Limiter, slidingWindowLog } from '../../../src/index.ts'
 import { heldOf } from '../../../src/stores/held.ts'
 import { fetchStored } from '../../../src/stores/redis/stored.ts'
 import { resetKey } from '../../../src/cli/sources.ts'
 import { scriptClient } from '../../../src/stores/redis/clients.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
+import { keyed } from '../../support/limiters.ts'
 import { connect, limiterOn, redisForAll, server, until } from '../../support/redis-tests.ts'
 
 const five = gcra({ name: 'five', quota: 5, window: '1h' })
 const redis = redisForAll()
-
-function limiterIn(store: Store, limit: Limit, name: string): Limiter<string> {
-  return createLimiter<string>({ name, keyer: (key) => key, limits: limit, store, shared: true })
-}
 
 async function spend(limiter: Limiter<string>, count: number): Promise<Decision[]> {
   const decisions: Decision[] = []
@@ -41,14 +30,14 @@ async function expectNoRefund(limiter: Limiter<string>, reset: () => Promise<unk
 
 describe('nothing is refunded that was charged before a reset', () => {
   it('by a process that knows none of the algorithms', async () => {
-    const limiter = limiterIn(redisStore(redis.client), five, 'unknown')
+    const limiter = keyed(redisStore(redis.client), five, 'unknown')
     await expectNoRefund(limiter, () => resetKey(scriptClient(redis.client, undefined), 'sluice:unknown:k'))
   })
 
   it('on a server that is full', async () => {
     const { port } = await server('--maxmemory-policy', 'noeviction')
     const client = connect(port)
-    const limiter = limiterIn(redisStore(client), five, 'full')
+    const limiter = keyed(redisStore(client), five, 'full')
     await expectNoRefund(limiter, async () => {
       await client.config('SET', 'maxmemory', '1')
       await limiter.reset('k')

@@ -1,12 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Redis, type RedisConfigNodejs } from '@upstash/redis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Clock, createLimiter, fixedWindow, type Limiter, type Store } from '../../../src/index.ts'
+import { type Clock, fixedWindow, type Limiter, type Store } from '../../../src/index.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { storeBehaviours } from '../../../src/testing.ts'
 import { redisCli } from '../../support/redis-cluster.ts'
 import { type RedisServer, startRedis } from '../../support/redis.ts'
 import { afterTest } from '../../support/after-test.ts'
+import { keyed } from '../../support/limiters.ts'
 import { server as emptyServer } from '../../support/redis-tests.ts'
 import { type RestProxy, startRestProxy } from '../../support/upstash.ts'
 
@@ -27,8 +28,7 @@ function connect(options: Partial<RedisConfigNodejs> = {}): Redis {
 }
 
 function limiterOf(client: Redis): Limiter<string> {
-  const store = redisStore(client, { prefix: `upstash-${runs++}:` })
-  return createLimiter<string>({ keyer: (key) => key, limits: fixedWindow({ quota: 50, window: '1h' }), store })
+  return keyed(redisStore(client, { prefix: `upstash-${runs++}:` }), fixedWindow({ quota: 50, window: '1h' }))
 }
 
 const settings: Readonly<Record<string, Partial<RedisConfigNodejs>>> = {
