@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { createLimiter, gcra, type Limit, memoryStore, slidingWindowLog } from '../../../src/index.ts'
+import { gcra, type Limit, memoryStore, slidingWindowLog } from '../../../src/index.ts'
 import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
+import { keyed } from '../../support/limiters.ts'
 
 const HOUR = 3_600_000
 const CENTURY = 36_525 * 24 * HOUR
 
 function on(limits: Limit, clock: VirtualClock, options: { maxKeys?: number; onFull?: () => void } = {}) {
-  const store = memoryStore({ clock, onFull: () => undefined, ...options })
-  return createLimiter({ keyer: (key: string) => key, limits, store })
+  return keyed(memoryStore({ clock, onFull: () => undefined, ...options }), limits)
 }
 
 describe('a clock that ran ahead and is then corrected', () => {

@@ -1,34 +1,26 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
-  type CommonOptions,
   createLimiter,
   type Decision,
   fixedWindow,
   gcra,
   type Limit,
-  type Limiter,
   memoryStore,
   perSecond,
 } from '../../../src/index.ts'
-import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
+import { virtualClock } from '../../../src/testing.ts'
 import { limits as limitsOf, names } from '../../support/harness.ts'
+import { keyed } from '../../support/limiters.ts'
 
-interface Setup {
-  readonly clock: VirtualClock
-  readonly limiter: Limiter<string, Decision>
-}
-
-function setup(...limits: readonly Limit[]): Setup {
+function setup(...limits: readonly Limit[]) {
   const clock = virtualClock()
-  return { clock, limiter: createLimiter({ keyer: (key: string) => key, limits, store: memoryStore({ clock }) }) }
+  return { clock, limiter: keyed(memoryStore({ clock }), limits) }
 }
-
-const onePerSecond = (common: CommonOptions): Limit => perSecond(1, common)
 
 describe('a block', () => {
   it('does not affect requests without a cost, and other keys', () => {
-    const { limiter } = setup(onePerSecond({ block: '5s' }))
+    const { limiter } = setup(perSecond(1, { block: '5s' }))
     limiter.consume('a')
     limiter.consume('a')
     const free = limiter.consume('a', { cost: 0 })
@@ -80,9 +72,7 @@ describe.each(names())('a state of %s in its place', (name) => {
   it('becomes what it would become in a row', () => {
     const property = fc.property(limitsOf(name, small), steps, (limit, list) => {
       const clock = virtualClock()
-      const on = (): Limiter<string, Decision> =>
-        createLimiter({ keyer: (key: string) => key, limits: limit, store: memoryStore({ clock }) })
-      const [inPlace, inRow] = [on(), on()]
+      const [inPlace, inRow] = [keyed(memoryStore({ clock }), limit), keyed(memoryStore({ clock }), limit)]
       // A key that was locked out has a rare part, so rows decide it.
       inRow.block('a', 1)
       clock.advance(1)

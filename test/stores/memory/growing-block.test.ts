@@ -1,8 +1,7 @@
 // Lock-outs that begin after several denials, and grow: compared with a slow model of their definition.
 import fc from 'fast-check'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
-  createLimiter,
   type Decision,
   denyCache,
   fixedWindow,
@@ -10,11 +9,12 @@ import {
   limit,
   type Limiter,
   memoryStore,
-  type SyncStore,
 } from '../../../src/index.ts'
 import type { GrowingBlock } from '../../../src/engine/compiled-limit.ts'
 import { virtualClock } from '../../../src/testing.ts'
+import { warningsOfEachTest } from '../../support/guarded.ts'
 import { laterStore } from '../../support/later.ts'
+import { keyed } from '../../support/limiters.ts'
 
 const WINDOW = 1000
 /** More than the limit ever admits at once: such a request is denied, and changes nothing that the limit counts. */
@@ -83,9 +83,7 @@ const step: fc.Arbitrary<Step> = fc.record({
   ms: fc.constantFrom(1, 250, 5000),
 })
 
-type On = Limiter<string, Decision>
-
-function perform(limiter: On, key: string, { kind, ms }: Step, model: Model, now: number): void {
+function perform(limiter: Limiter<string, Decision>, key: string, { kind, ms }: Step, model: Model, now: number): void {
   if (kind === 'deny') {
     limiter.consume(key, { cost: TOO_MUCH })
     model.deny(now)
@@ -98,12 +96,7 @@ function perform(limiter: On, key: string, { kind, ms }: Step, model: Model, now
   }
 }
 
-function limiterOn(store: SyncStore, limits: Limit): On {
-  return createLimiter({ keyer: (key: string) => key, limits, store })
-}
-
-beforeEach(() => void vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined))
-afterEach(() => vi.restoreAllMocks())
+warningsOfEachTest()
 
 describe('a block that grows', () => {
   it.each([
@@ -114,7 +107,7 @@ describe('a block that grows', () => {
       const clock = virtualClock()
       const limits = limitWith(given)
       const store = memoryStore({ clock, ...(maxKeys !== undefined && { maxKeys }) })
-      const limiter = limiterOn(store, limits)
+      const limiter = keyed(store, limits)
       limiter.consume('first')
       const model = new Model(given)
       for (const each of steps) {
@@ -132,7 +125,7 @@ describe('a block that grows', () => {
 
   it('comes no later where keys share counters', () => {
     const clock = virtualClock()
-    const limiter = limiterOn(memoryStore({ clock, maxKeys: 1 }), limitWith({ after: 4, for: '1h', factor: 2 }))
+    const limiter = keyed(memoryStore({ clock, maxKeys: 1 }), limitWith({ after: 4, for: '1h', factor: 2 }))
     limiter.consume('first')
     const keys = Array.from({ length: 300 }, (_, i) => `key ${i}`)
     for (let round = 0; round < 4; round++) {
@@ -147,7 +140,7 @@ it('is asked for each time through denyCache until the key is locked out', async
   const clock = virtualClock()
   const inner = laterStore(memoryStore({ clock }))
   const limits = fixedWindow({ quota: 1, window: '1h', block: { after: 3, for: '2h', factor: 2 } })
-  const limiter = createLimiter<string>({ keyer: (key) => key, limits, store: denyCache(inner, { maxAge: '1d' }) })
+  const limiter = keyed(denyCache(inner, { maxAge: '1d' }), limits)
   for (let i = 0; i < 10; i++) await limiter.consume('a')
   expect(inner.asked).toBe(4)
   expect(await limiter.consume('a')).toMatchObject({ allowed: false, retryAfter: 7_200_000 })
@@ -156,7 +149,7 @@ it('is asked for each time through denyCache until the key is locked out', async
 it('takes a place in memory while anything of it counts, and frees it then', () => {
   const clock = virtualClock()
   const store = memoryStore({ clock, maxKeys: 1000, onFull: () => expect.unreachable('nothing was freed') })
-  const limiter = limiterOn(store, limitWith({ after: 2, for: '1s', factor: 2, upTo: '10s' }))
+  const limiter = keyed(store, limitWith({ after: 2, for: '1s', factor: 2, upTo: '10s' }))
   for (let round = 0; round < 10; round++) {
     for (let i = 0; i < 500; i++) limiter.consume(`${round} ${i}`, { cost: TOO_MUCH })
     clock.advance(20_000)

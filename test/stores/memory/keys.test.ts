@@ -1,16 +1,10 @@
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
 import { createLimiter, everyone, memoryStore, perDay, perMinute, type SyncKeyer } from '../../../src/index.ts'
-
-setFlagsFromString('--expose-gc')
-const collect = runInNewContext('gc') as () => void
+import { heapUsed } from '../../support/heap.ts'
+import { keyed } from '../../support/limiters.ts'
 
 /** Megabytes of the heap that are in use. */
-function used(): number {
-  collect()
-  return process.memoryUsage().heapUsed / 2 ** 20
-}
+const used = (): number => heapUsed() / 2 ** 20
 
 /** Counts 3,000 requests, each with its own header of 15 kB. */
 function growth(keyer: SyncKeyer<string>): number {
@@ -49,18 +43,7 @@ describe('the memory of keys', () => {
 })
 
 describe('a memory store', () => {
-  // Checked with `Map` alone, as it takes seconds: one of 9,000,000 keys throws after another 7,777,217 have replaced keys of it.
-  it.each([8_000_001, 9_000_000, 2 ** 24, 2 ** 31])(
-    'refuses maxKeys: %d, which no Map can hold while keys come and go',
-    (maxKeys) => {
-      expect(() => memoryStore({ maxKeys })).toThrow(/^maxKeys: expected at most 8000000/)
-    },
-  )
-
-  const from = (now: number) => {
-    const store = memoryStore({ clock: { now: () => now } })
-    return createLimiter({ keyer: (key: string) => key, limits: perMinute(1), store })
-  }
+  const from = (now: number) => keyed(memoryStore({ clock: { now: () => now } }), perMinute(1))
 
   it.each([1_767_225_600_000_000, 1_767_225_600_000_000_000])(
     'rejects a clock that returns %d, which are not milliseconds',
@@ -83,7 +66,7 @@ describe('a memory store', () => {
   it('limits keys beyond maxKeys, also when seconds have more than 32 bits', () => {
     let now = Date.UTC(2107, 0)
     const store = memoryStore({ clock: { now: () => now }, maxKeys: 1, onFull: () => undefined })
-    const limiter = createLimiter({ keyer: (key: string) => key, limits: perDay(1), store })
+    const limiter = keyed(store, perDay(1))
     const admitted: string[] = []
     for (let i = 0; i < 5; i++) {
       for (const key of ['first', 'beyond']) if (limiter.consume(key).allowed) admitted.push(key)

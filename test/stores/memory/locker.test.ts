@@ -1,33 +1,20 @@
 // Lock-outs without a decision, also for keys beyond `maxKeys`.
-import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import {
-  createLimiter,
-  type Decision,
-  fixedWindow,
-  type Limiter,
-  memoryStore,
-  slidingWindowLog,
-  type Store,
-} from '../../../src/index.ts'
+import { expect, it, vi } from 'vitest'
+import { fixedWindow, memoryStore, slidingWindowLog } from '../../../src/index.ts'
 import { keyCounts } from '../../../src/stores/memory/key-counts.ts'
-import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
+import { virtualClock } from '../../../src/testing.ts'
+import { warningsOfEachTest } from '../../support/guarded.ts'
+import { keyed } from '../../support/limiters.ts'
 
-const codes = (): unknown[] =>
-  vi.mocked(process.emitWarning).mock.calls.map(([, options]) => (options as unknown as { code: string }).code)
-
-beforeEach(() => void vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined))
-afterEach(() => vi.restoreAllMocks())
+const warnings = warningsOfEachTest()
 
 const hourly = fixedWindow({ quota: 1000, window: '1h' })
 
 /** A store whose table is full, so that the keys of these tests share counters. */
-function crowded(
-  maxKeys = 1,
-  onFull = (): void => undefined,
-): { readonly clock: VirtualClock; readonly store: Store; readonly limiter: Limiter<string, Decision> } {
+function crowded(maxKeys = 1, onFull = (): void => undefined) {
   const clock = virtualClock()
   const store = memoryStore({ clock, maxKeys, onFull })
-  const limiter = createLimiter({ keyer: (key: string) => key, limits: hourly, store })
+  const limiter = keyed(store, hourly)
   for (let i = 0; i < maxKeys; i++) limiter.consume(`first ${i}`)
   return { clock, store, limiter }
 }
@@ -38,10 +25,10 @@ it('where all counters are shared, a lock-out applies to the key, does not becom
   for (const key of keys) limiter.consume(key)
   limiter.block('a', '1h')
   expect(limiter.consume('a')).toMatchObject({ allowed: false, retryAfter: 3_600_000 })
-  expect(codes()).toEqual([])
+  expect(warnings.codes).toEqual([])
   for (const shorter of ['1s', 0] as const) {
     limiter.block('a', shorter)
-    expect(codes()).toEqual(['SLUICE_SHARED_COUNTERS'])
+    expect(warnings.codes).toEqual(['SLUICE_SHARED_COUNTERS'])
     expect(limiter.consume('a')).toMatchObject({ allowed: false, retryAfter: 3_600_000 })
   }
 })
@@ -70,7 +57,7 @@ it.each([hourly, slidingWindowLog({ quota: 10, window: '1h' })])(
   (limits) => {
     const clock = virtualClock()
     const store = memoryStore({ clock, maxKeys: 100, onFull: () => expect.unreachable('nothing was freed') })
-    const limiter = createLimiter({ keyer: (key: string) => key, limits, store })
+    const limiter = keyed(store, limits)
     for (let round = 0; round < 20; round++) {
       for (let i = 0; i < 40; i++) {
         limiter.block(`${round} ${i}`, '365d')

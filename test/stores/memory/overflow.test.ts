@@ -1,6 +1,6 @@
 // Keys beyond `maxKeys`: what they have used is kept, whatever limits they have, and never too little of it.
 import fc from 'fast-check'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import {
   createLimiter,
   type Decision,
@@ -12,8 +12,10 @@ import {
   memoryStore,
   perMinute,
   stack,
+  type SyncStore,
 } from '../../../src/index.ts'
 import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
+import { warningsOfEachTest } from '../../support/guarded.ts'
 import { dice, limits, names } from '../../support/harness.ts'
 
 interface Input {
@@ -21,9 +23,13 @@ interface Input {
   readonly plan: Limit | readonly Limit[]
 }
 
+/** Makes a store. Default: of a million keys. */
+function storeOn(clock: VirtualClock, maxKeys = 1_000_000): SyncStore {
+  return memoryStore({ clock, maxKeys, onFull: () => undefined })
+}
+
 function limiterOn(clock: VirtualClock, maxKeys?: number): Limiter<Input, Decision> {
-  const store = memoryStore({ clock, ...(maxKeys !== undefined && { maxKeys, onFull: () => undefined }) })
-  return createLimiter<Input>({ keyer: ({ key }) => key, limits: ({ plan }) => plan, store })
+  return createLimiter<Input>({ keyer: ({ key }) => key, limits: ({ plan }) => plan, store: storeOn(clock, maxKeys) })
 }
 
 interface Pair extends Input {
@@ -32,7 +38,7 @@ interface Pair extends Input {
 
 /** Charges two keys in one transaction. */
 function pairsOn(clock: VirtualClock, maxKeys?: number): Limiter<Pair, Decision> {
-  const store = memoryStore({ clock, ...(maxKeys !== undefined && { maxKeys, onFull: () => undefined }) })
+  const store = storeOn(clock, maxKeys)
   const of = (keyer: (input: Pair) => string): Limiter<Pair, Decision> =>
     createLimiter<Pair>({ keyer, limits: ({ plan }) => plan, store, shared: true })
   return stack(
@@ -41,10 +47,7 @@ function pairsOn(clock: VirtualClock, maxKeys?: number): Limiter<Pair, Decision>
   )
 }
 
-const codes = (): unknown[] =>
-  vi.mocked(process.emitWarning).mock.calls.map(([, options]) => (options as unknown as { code: string }).code)
-
-beforeEach(() => void vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined))
+const warnings = warningsOfEachTest()
 afterEach(() => vi.restoreAllMocks())
 
 /** A store of one key that is full. */
@@ -82,7 +85,7 @@ describe('a key beyond maxKeys', () => {
     expect(remaining()).toBe(5)
     limiter.reset(input)
     expect(remaining()).toBe(10)
-    expect(codes()).toEqual([])
+    expect(warnings.codes).toEqual([])
   })
 
   it.each(['refund', 'settle', 'reset'] as const)('warns once when %s can give nothing back', (action) => {
@@ -96,7 +99,7 @@ describe('a key beyond maxKeys', () => {
       else if (action === 'refund') limiter.refund(decision)
       else limiter.settle(decision, 1)
     }
-    expect(codes()).toEqual(['SLUICE_SHARED_COUNTERS'])
+    expect(warnings.codes).toEqual(['SLUICE_SHARED_COUNTERS'])
     expect(limiter.peek(input, { cost: 0 }).limits[0]!.remaining).toBeLessThan(9)
   })
 
@@ -133,7 +136,7 @@ describe('a key beyond maxKeys', () => {
     const left = remaining()
     limiter.refund(before)
     expect(remaining()).toBe(left)
-    expect(codes()).toEqual([])
+    expect(warnings.codes).toEqual([])
   })
 
   it('pays for both keys of a transaction that share a row', () => {
