@@ -1,6 +1,5 @@
 import fc from 'fast-check'
-import { Redis } from 'ioredis'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   createLimiter,
   type Decision,
@@ -15,9 +14,10 @@ import {
 import { type RowDatabase, rowStore } from '../../src/extend.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { type VirtualClock, virtualClock } from '../../src/testing.ts'
+import { warningsOfEachTest } from '../support/guarded.ts'
 import { forAll, names } from '../support/harness.ts'
 import { mapRows } from '../support/map-rows.ts'
-import { anyRedis } from '../support/redis.ts'
+import { redisForAll } from '../support/redis-tests.ts'
 
 /** Options of a limit. */
 type Options = Readonly<Record<string, unknown>>
@@ -53,24 +53,11 @@ type StoreOn = (clock: VirtualClock) => Store
 const stores: [string, StoreOn][] = [
   ['memory', (clock) => memoryStore({ clock })],
   ['rows', (clock) => rowStore(mapRows(clock), { clock })],
-  ['redis', (clock) => redisStore(client, { clock, prefix: `${server.prefix}${runs++}:` })],
+  ['redis', (clock) => redisStore(redis.client, { clock, prefix: `${runs++}:` })],
 ]
-let server: Awaited<ReturnType<typeof anyRedis>>
-let client: Redis
+const redis = redisForAll()
 let runs = 0
-
-beforeAll(async () => {
-  vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
-  server = await anyRedis()
-  client = new Redis(server.url)
-})
-afterAll(async () => {
-  vi.restoreAllMocks()
-  const keys = await client.keys(`${server.prefix}*`)
-  if (keys.length > 0) await client.unlink(keys)
-  client.disconnect()
-  await server.stop()
-})
+warningsOfEachTest()
 
 function limiterOn(store: SyncStore): Limiter<Input, Decision>
 function limiterOn(store: Store): Limiter<Input>

@@ -3,6 +3,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createLimiter, limit, type LimitInput, stack } from '../../../src/index.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { type RacingProcesses, startProcesses } from '../../support/racing-processes.ts'
+import { afterTest } from '../../support/after-test.ts'
+import { left } from '../../support/limiters.ts'
 import { type RedisCluster, startCluster } from '../../support/redis-cluster.ts'
 import { type RedisServer, startRedis } from '../../support/redis.ts'
 
@@ -59,20 +61,16 @@ async function race(members: readonly MemberData[], keys: readonly string[]): Pr
 }
 
 /** Units that each limit of each member would still admit to each key, as another process sees it. */
-async function left(place: string, members: readonly MemberData[], keys: readonly string[]): Promise<number[][]> {
+async function leftOn(place: string, members: readonly MemberData[], keys: readonly string[]): Promise<number[][]> {
   const client =
     place === 'a cluster' ? new Cluster([{ host: '127.0.0.1', port: cluster.nodes[0]!.port }]) : new Redis(server.port)
-  try {
-    const store = redisStore(client)
-    const limiters = members.map(({ name, key, limits }) =>
-      createLimiter({ name, store, keyer: (given: string) => key ?? given, limits: limits.map((each) => limit(each)) }),
-    )
-    const limiter = stack(...limiters)
-    const peeks = await Promise.all(keys.map((key) => limiter.peek(key, { cost: 0 })))
-    return peeks.map((each) => each.limits.map(({ remaining }) => remaining))
-  } finally {
-    client.disconnect()
-  }
+  afterTest(() => client.disconnect())
+  const store = redisStore(client)
+  const limiters = members.map(({ name, key, limits }) =>
+    createLimiter({ name, store, keyer: (given: string) => key ?? given, limits: limits.map((each) => limit(each)) }),
+  )
+  const limiter = stack(...limiters)
+  return Promise.all(keys.map((key) => left(limiter, key)))
 }
 
 describe.each(['one server', 'a cluster'])('processes that race for a limit on %s', (place) => {
@@ -83,7 +81,7 @@ describe.each(['one server', 'a cluster'])('processes that race for a limit on %
     const members = [{ name: `race-${runs++}`, limits: [json] }]
     const keys = ['a', 'b', 'c']
     expect(await race(members, keys)).toEqual([97, 97, 97])
-    expect(await left(place, members, keys)).toEqual([[0], [0], [0]])
+    expect(await leftOn(place, members, keys)).toEqual([[0], [0], [0]])
   })
 
   it('are admitted what the least of several limits of one key allows, and the others keep the rest', async () => {
@@ -92,7 +90,7 @@ describe.each(['one server', 'a cluster'])('processes that race for a limit on %
     const members = [{ name: `race-${runs++}`, limits: [...limits, least] }]
     expect(await race(members, ['a', 'b'])).toEqual([31, 31])
     const held = [...HARD.map(() => 66), 0]
-    expect(await left(place, members, ['a', 'b'])).toEqual([held, held])
+    expect(await leftOn(place, members, ['a', 'b'])).toEqual([held, held])
   })
 
   it('are admitted what the least of a stack with keys in one slot allows', async () => {
@@ -100,7 +98,7 @@ describe.each(['one server', 'a cluster'])('processes that race for a limit on %
     const members = HARD.map((each, i) => ({ name: `race-${run}-${i}`, key: '{same}', limits: [each] }))
     const least = { name: `race-${run}-least`, key: '{same}', limits: [{ algorithm: 'gcra', quota: 41, window: YEAR }] }
     expect(await race([...members, least], ['any'])).toEqual([41])
-    expect(await left(place, [...members, least], ['any'])).toEqual([[...HARD.map(() => 56), 0]])
+    expect(await leftOn(place, [...members, least], ['any'])).toEqual([[...HARD.map(() => 56), 0]])
   })
 
   it('never get one too many from a stack over several slots, and what is denied is refunded', async () => {
@@ -114,7 +112,7 @@ describe.each(['one server', 'a cluster'])('processes that race for a limit on %
     }
     const admitted = await race([perKey, shared], keys)
     expect(admitted.reduce((sum, each) => sum + each, 0)).toBe(60)
-    const found = await left(place, [perKey, shared], keys)
+    const found = await leftOn(place, [perKey, shared], keys)
     for (const [i, remaining] of found.entries()) {
       expect(remaining.pop()).toBe(0)
       // What may have drained while it was reserved is kept, and that is far less than a unit.

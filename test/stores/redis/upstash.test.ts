@@ -1,30 +1,21 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Redis, type RedisConfigNodejs } from '@upstash/redis'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { type Clock, fixedWindow, type Limiter, type Store } from '../../../src/index.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { storeBehaviours } from '../../../src/testing.ts'
 import { redisCli } from '../../support/redis-cluster.ts'
-import { type RedisServer, startRedis } from '../../support/redis.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { keyed } from '../../support/limiters.ts'
-import { server as emptyServer } from '../../support/redis-tests.ts'
-import { type RestProxy, startRestProxy } from '../../support/upstash.ts'
+import { server, upstashForAll } from '../../support/redis-tests.ts'
+import { startRestProxy } from '../../support/upstash.ts'
 
-let server: RedisServer
-let proxy: RestProxy
+const shared = upstashForAll()
 let runs = 0
-beforeAll(async () => {
-  server = await startRedis()
-  proxy = await startRestProxy(server.port)
-})
-afterAll(async () => {
-  await proxy.close()
-  await server.stop()
-})
 
 function connect(options: Partial<RedisConfigNodejs> = {}): Redis {
-  return new Redis({ url: proxy.url, token: proxy.token, retry: false, ...options })
+  const { url, token } = shared.proxy
+  return new Redis({ url, token, retry: false, ...options })
 }
 
 function limiterOf(client: Redis): Limiter<string> {
@@ -50,7 +41,7 @@ describe.each(Object.entries(settings))('redisStore with @upstash/redis, %s', (_
 
   /** Returns a limiter on a server of its own, without scripts, and what it is sent. */
   async function alone(): Promise<{ limiter: Limiter<string>; port: number; commands: string[]; paths: string[] }> {
-    const { port } = await emptyServer()
+    const { port } = await server()
     const { url, token, commands, paths, close } = await startRestProxy(port)
     afterTest(close)
     return { limiter: limiterOf(connect({ ...options, url, token })), port, commands, paths }
@@ -86,9 +77,9 @@ describe.each(Object.entries(settings))('redisStore with @upstash/redis, %s', (_
 
   it('reports an error without the script that was sent', async () => {
     const limiter = limiterOf(connect(options))
-    proxy.failures.push('{"error":"ERR max requests limit exceeded"}')
+    shared.proxy.failures.push('{"error":"ERR max requests limit exceeded"}')
     const error: unknown = await Promise.resolve(limiter.consume('ann')).catch((failed: unknown) => failed)
-    proxy.failures.length = 0
+    shared.proxy.failures.length = 0
     expect(error).toMatchObject({ code: 'STORE_FAILED' })
     const { message } = error as Error
     expect(message).toMatch(/^Redis could not decide: (Command failed: )?ERR max requests limit exceeded \(sluice/)
@@ -98,9 +89,9 @@ describe.each(Object.entries(settings))('redisStore with @upstash/redis, %s', (_
 it('sends decisions that are made together in one HTTP request', async () => {
   const limiter = limiterOf(connect())
   await limiter.consume('warm')
-  proxy.paths.length = 0
+  shared.proxy.paths.length = 0
   await Promise.all(Array.from({ length: 300 }, (_, i) => limiter.consume(`key ${i}`)))
-  expect(proxy.paths).toEqual(['/pipeline'])
+  expect(shared.proxy.paths).toEqual(['/pipeline'])
 })
 
 it('returns no verdict for a request that the client has aborted', async () => {
@@ -130,6 +121,6 @@ it.each([
 
 it('an answer that is no JSON is an outage', async () => {
   const limiter = limiterOf(connect())
-  proxy.failures.push('<html>Bad gateway</html>')
+  shared.proxy.failures.push('<html>Bad gateway</html>')
   await expect(limiter.consume('ann')).rejects.toMatchObject({ code: 'STORE_FAILED' })
 })

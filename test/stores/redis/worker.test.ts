@@ -3,8 +3,7 @@ import { build as bundle } from 'esbuild'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { root } from '../../support/programs.ts'
 import { builtPackage } from '../../support/built.ts'
-import { type RedisServer, startRedis } from '../../support/redis.ts'
-import { type RestProxy, startRestProxy } from '../../support/upstash.ts'
+import { upstashForAll } from '../../support/redis-tests.ts'
 import { Miniflare, type TestWorker } from '../../support/workers.ts'
 
 const LONG = 60_000
@@ -21,16 +20,12 @@ const program = (directory: string, url: string, token: string): string => `
   export default { fetch: limited(() => new Response('hello')) }
 `
 
-let built: string
-let server: RedisServer
-let proxy: RestProxy
+const shared = upstashForAll()
 let workers: readonly TestWorker[] = []
 beforeAll(async () => {
-  built = await builtPackage()
-  server = await startRedis()
-  proxy = await startRestProxy(server.port)
+  const { url, token } = shared.proxy
   const { outputFiles } = await bundle({
-    stdin: { contents: program(built, proxy.url, proxy.token), resolveDir: root, loader: 'js' },
+    stdin: { contents: program(await builtPackage(), url, token), resolveDir: root, loader: 'js' },
     external: ['node:*', 'yaml'],
     bundle: true,
     write: false,
@@ -46,11 +41,7 @@ beforeAll(async () => {
   workers = [new Miniflare(options), new Miniflare(options)]
   await Promise.all(workers.map(({ ready }) => ready))
 }, LONG)
-afterAll(async () => {
-  await Promise.all(workers.map((worker) => worker.dispose()))
-  await proxy.close()
-  await server.stop()
-})
+afterAll(() => Promise.all(workers.map((worker) => worker.dispose())))
 
 it('two Workers share one limit over many requests', { timeout: LONG }, async () => {
   const statuses: number[] = []
