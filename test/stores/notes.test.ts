@@ -1,12 +1,13 @@
 // What a store in memory knows of receipts, when it does not keep all of it.
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { concurrent, createLimiter, fixedWindow, memoryStore } from '../../src/index.ts'
+import { concurrent, fixedWindow, memoryStore } from '../../src/index.ts'
 import { Notes } from '../../src/stores/note.ts'
 import { Charge, createPolicy, perform, type ReceiptUse } from '../../src/stores/store.ts'
 import { virtualClock } from '../../src/testing.ts'
 import { shared } from '../../src/util/copies.ts'
 import { warningsOf } from '../support/http.ts'
+import { keyed } from '../support/limiters.ts'
 
 const START = 1_700_000_000_000
 const MOST = 3
@@ -29,7 +30,7 @@ it(
     const clock = virtualClock(START)
     const place = memoryStore({ clock })
     const limits = fixedWindow({ quota: 1e9, window: '1d' })
-    const limiter = createLimiter({ name: 'api', keyer: (key: string) => key, limits, store: place })
+    const limiter = keyed(place, limits, 'api')
     const policy = createPolicy('api', limits, place, place)
     const [first, unused] = [limiter.consume('first', { cost: 100 }), limiter.consume('unused', { cost: 100 })]
     const receipts = [first, unused].map((decision) => limiter.receipt(decision))

@@ -1,20 +1,14 @@
 // What was charged and never given back, replayed through an exact store: every step must be admitted, whatever was refunded or settled, and when.
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import {
-  createLimiter,
-  type Decision,
-  type Limit,
-  type Limiter,
-  memoryStore,
-  quotaLinear,
-  type Store,
-} from '../../src/index.ts'
+import { describe, expect, it } from 'vitest'
+import { type Decision, type Limit, memoryStore, quotaLinear, type Store } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { type VirtualClock, virtualClock } from '../../src/testing.ts'
 import { connectedStore } from '../support/connected-store.ts'
+import { warningsOfEachTest } from '../support/guarded.ts'
 import { limits, names } from '../support/harness.ts'
+import { keyed } from '../support/limiters.ts'
 import { redisForAll } from '../support/redis-tests.ts'
 
 const RUNS = Number(process.env['RUNS'] ?? 120)
@@ -82,13 +76,9 @@ const small = {
   window: fc.constantFrom(100, 1000, 7000),
 }
 
-function limiterOn(store: Store, limits: Limit): Limiter<string> {
-  return createLimiter<string>({ name: randomUUID(), keyer: (key) => key, limits, store })
-}
-
 /** Plays steps on a store, and returns what counts against each key. */
 async function played(store: Store, clock: VirtualClock, limit: Limit, steps: readonly Step[]): Promise<Kept[][]> {
-  const limiter = limiterOn(store, limit)
+  const limiter = keyed(store, limit, randomUUID())
   const open: Open[] = []
   const keptOf = new Map<string, Kept[]>()
   let others = 0
@@ -141,7 +131,7 @@ async function played(store: Store, clock: VirtualClock, limit: Limit, steps: re
 /** Replays what counts against a key. Throws when a step is denied. */
 function replay(limit: Limit, kept: readonly Kept[], start: number): void {
   const clock = virtualClock(start)
-  const limiter = limiterOn(memoryStore({ clock }), limit) as Limiter<string, Decision>
+  const limiter = keyed(memoryStore({ clock }), limit)
   const decisions = new Map<Kept, Decision>()
   for (const each of kept) {
     const { time, units, settles } = each
@@ -180,8 +170,7 @@ function checkLives(kept: readonly Kept[], most: (elapsed: number) => number): v
 }
 
 // Beyond `maxKeys` a refund can give nothing back, and says so.
-beforeEach(() => void vi.spyOn(process, 'emitWarning').mockReturnValue())
-afterEach(() => void vi.restoreAllMocks())
+warningsOfEachTest()
 
 const redis = redisForAll()
 const places = {
@@ -195,7 +184,7 @@ it.each(['in memory', 'beyond maxKeys', 'in another process', 'on Redis'] as con
   'quotaLinear gives nothing back of a window that is over: %s',
   async (place) => {
     const clock = virtualClock()
-    const limiter = limiterOn(places[place](clock), quotaLinear({ quota: 100, window: '1s' }))
+    const limiter = keyed(places[place](clock), quotaLinear({ quota: 100, window: '1s' }), randomUUID())
     await limiter.consume('first')
     await limiter.consume('key')
     clock.advance(900)
