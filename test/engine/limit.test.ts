@@ -72,25 +72,8 @@ describe('limit() with a wrong option', () => {
     expect(error.message).toMatch(/^quota: expected a whole number from 0 to 9007199254740991, got /)
   })
 
-  const windows = [
-    0,
-    -1,
-    0.5,
-    NaN,
-    Infinity,
-    '',
-    '1',
-    '1 minute',
-    '1.5s',
-    '-1s',
-    'fast',
-    '2y',
-    '0s',
-    null,
-    undefined,
-    {},
-  ]
-  it.each(windows)('refuses window %s', (window) => {
+  const wrong = [0, -1, 0.5, NaN, Infinity, '', '1', '1 minute', '1.5s', '-1s', 'fast', '2y', '0s', null, undefined, {}]
+  it.each(wrong)('refuses window %s', (window) => {
     const error = refused(() => gcra({ quota: 1, window: window as number }))
     expect(error.code).toBe('INVALID_OPTION')
     expect(error.message).toMatch(/^window: expected whole milliseconds/)

@@ -52,6 +52,16 @@ export function connect(port: number, options: { [option: string]: unknown } = {
   return client
 }
 
+/** The commands that a user needs, as docs/guides/redis.md says. */
+export const COMMANDS = '+evalsha +eval +time +hget +hmget +hset +hdel +hkeys +del +pttl +pexpire'
+
+/** Connects as a user who has some commands on the keys of the package. */
+export async function connectWith(commands: string, port: number): Promise<Redis> {
+  const words = ['limiter', 'on', '>secret', '~sluice:*', 'resetchannels', ...commands.split(' ')]
+  await connect(port).call('ACL', 'SETUSER', ...words)
+  return connect(port, { username: 'limiter', password: 'secret', enableReadyCheck: false })
+}
+
 /** Makes a limiter that shares its counts with earlier ones on this client, as after a deployment. */
 export function limiterOn(
   client: RedisClient,

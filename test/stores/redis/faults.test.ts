@@ -13,7 +13,7 @@ import { type RedisCluster, startCluster } from '../../support/redis-cluster.ts'
 import { freePort } from '../../support/redis.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { keyed, left } from '../../support/limiters.ts'
-import { connect, limiterOn, server } from '../../support/redis-tests.ts'
+import { COMMANDS, connect, connectWith, limiterOn, server } from '../../support/redis-tests.ts'
 
 let shared: Promise<RedisCluster> | undefined
 afterAll(async () => (await shared)?.stop())
@@ -25,8 +25,6 @@ async function cluster(): Promise<{ nodes: RedisCluster['nodes']; first: { host:
 }
 
 const YEAR = 31_536_000_000
-/** What docs/guides/redis.md says a user needs. */
-const COMMANDS = '+evalsha +eval +time +hget +hmget +hset +hdel +hkeys +del +pttl +pexpire'
 
 async function failureOf(work: unknown, code = 'STORE_FAILED'): Promise<SluiceError> {
   const error: unknown = await Promise.resolve(work).then(
@@ -65,12 +63,7 @@ describe('a prefix of the client itself does not lead to the wrong slot', () => 
 })
 
 describe('a user with few rights', () => {
-  const setup = async (commands: string): Promise<Redis> => {
-    const { port } = await server()
-    const words = ['limiter', 'on', '>secret', '~sluice:*', 'resetchannels', ...commands.split(' ')]
-    await connect(port).call('ACL', 'SETUSER', ...words)
-    return connect(port, { username: 'limiter', password: 'secret', enableReadyCheck: false, maxRetriesPerRequest: 1 })
-  }
+  const setup = async (commands: string): Promise<Redis> => connectWith(commands, (await server()).port)
 
   it('can decide with exactly the commands that are documented', async () => {
     expect(readFileSync(new URL('../../../docs/guides/redis.md', import.meta.url), 'utf8')).toContain(

@@ -1,5 +1,4 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Redis } from 'ioredis'
 import { describe, expect, it } from 'vitest'
 import { builtIn } from '../../../src/algorithms/index.ts'
 import { luaOf } from '../../../src/algorithms/lua.ts'
@@ -10,7 +9,7 @@ import { QUICK } from '../../parts.ts'
 import { clientOf, families, twoClients } from '../../support/redis-clients.ts'
 import { admitted, calls, functionsCalled, libraries, limiterFor } from '../../support/redis-functions.ts'
 import { keyed } from '../../support/limiters.ts'
-import { connect, limiterOn, server, until } from '../../support/redis-tests.ts'
+import { COMMANDS, connect, connectWith, limiterOn, server, until } from '../../support/redis-tests.ts'
 
 describe.each(twoClients(families))('by $name', ({ single }) => {
   it('decisions are made by a function, and a flush of functions and scripts loses none', async () => {
@@ -79,16 +78,10 @@ it.each(QUICK)(
 )
 
 describe.each(QUICK)('a user who may not use functions', () => {
-  const rights = '+evalsha +eval +time +hget +hmget +hset +hdel +hkeys +del +pttl +pexpire'
-  const userWith = async (admin: Redis, port: number, more: string): Promise<Redis> => {
-    const words = ['limiter', 'on', '>secret', '~sluice:*', 'resetchannels', ...`${rights} ${more}`.trim().split(' ')]
-    await admin.call('ACL', 'SETUSER', ...words)
-    return connect(port, { username: 'limiter', password: 'secret', enableReadyCheck: false })
-  }
   it.each(['', '+fcall'])('always decides by a script: with %s', async (more) => {
     const { port } = await server()
     const admin = connect(port)
-    const limiter = limiterFor(await userWith(admin, port, more), 200)
+    const limiter = limiterFor(await connectWith(`${COMMANDS} ${more}`.trim(), port), 200)
     await limiter.consume('k')
     await pause(100)
     await limiter.consume('k')
@@ -101,7 +94,7 @@ describe.each(QUICK)('a user who may not use functions', () => {
   it('keeps what was decided when rights are revoked meanwhile', async () => {
     const { port } = await server()
     const admin = connect(port)
-    const limiter = limiterFor(await userWith(admin, port, '+fcall +function|load'), 300)
+    const limiter = limiterFor(await connectWith(`${COMMANDS} +fcall +function|load`, port), 300)
     await functionsCalled(admin, limiter)
     const asked = admitted(limiter, 1000)
     await pause(20)
