@@ -4,6 +4,7 @@ import type { Limiter, Limits } from '../../src/index.ts'
 import { type RedisClient, redisStore, type RedisStoreOptions } from '../../src/stores/redis/index.ts'
 import { afterTest } from './after-test.ts'
 import { keyed } from './limiters.ts'
+import { type RedisCluster, startCluster } from './redis-cluster.ts'
 import { type RedisServer, startRedis } from './redis.ts'
 import { eventually } from './server-process.ts'
 import { type RestProxy, startRestProxy } from './upstash.ts'
@@ -25,6 +26,14 @@ export function redisForAll(): Shared {
     await shared.server?.stop()
   })
   return shared as Shared
+}
+
+/** Starts a cluster for all tests of a block. */
+export function clusterForAll(): RedisCluster {
+  const shared: Partial<RedisCluster> = {}
+  beforeAll(async () => void Object.assign(shared, await startCluster()))
+  afterAll(() => shared.stop?.())
+  return shared as RedisCluster
 }
 
 /** Starts a server and a client, and a proxy in front of the server that speaks HTTP, for all tests of a block. */

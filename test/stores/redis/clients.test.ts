@@ -19,16 +19,11 @@ import { names } from '../../support/harness.ts'
 import { importOwn } from '../../support/own-packages.ts'
 import { keyed, left } from '../../support/limiters.ts'
 import { type Connected, singleFamilies } from '../../support/redis-clients.ts'
-import { type RedisCluster, startCluster } from '../../support/redis-cluster.ts'
-import { type RedisServer, startRedis } from '../../support/redis.ts'
+import { clusterForAll, redisForAll } from '../../support/redis-tests.ts'
 
-let server: RedisServer
-let cluster: RedisCluster
+const redis = redisForAll()
+const cluster = clusterForAll()
 let runs = 0
-beforeAll(async () => {
-  ;[server, cluster] = await Promise.all([startRedis(), startCluster()])
-})
-afterAll(() => Promise.all([server.stop(), cluster.stop()]))
 
 /** One limit of every algorithm. */
 function every(): Limit[] {
@@ -43,7 +38,7 @@ describe.each(singleFamilies)('$name', ({ single, cluster: connectCluster }) => 
     let connected: Connected
     let client: RedisClient
     beforeAll(async () => {
-      connected = await (place === 'a cluster' ? connectCluster!(cluster.nodes[0]!.port) : single(server.port))
+      connected = await (place === 'a cluster' ? connectCluster!(cluster.nodes[0]!.port) : single(redis.server.port))
       client = connected.client
     })
     afterAll(() => connected.close())

@@ -5,8 +5,7 @@ import { redisStore } from '../../../src/stores/redis/index.ts'
 import { type RacingProcesses, startProcesses } from '../../support/racing-processes.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { left } from '../../support/limiters.ts'
-import { type RedisCluster, startCluster } from '../../support/redis-cluster.ts'
-import { type RedisServer, startRedis } from '../../support/redis.ts'
+import { clusterForAll, redisForAll } from '../../support/redis-tests.ts'
 
 const PROCESSES = 3
 const IN_FLIGHT = 40
@@ -36,21 +35,15 @@ interface MemberData {
   readonly limits: readonly LimitInput[]
 }
 
-let server: RedisServer
-let cluster: RedisCluster
+const redis = redisForAll()
+const cluster = clusterForAll()
 let runs = 0
-beforeAll(async () => {
-  ;[server, cluster] = await Promise.all([startRedis(), startCluster()])
-})
-afterAll(async () => {
-  await Promise.all([server.stop(), cluster.stop()])
-})
 
 let processes: RacingProcesses
 
 /** Starts the processes, on a server or a cluster. */
 async function start(place: string): Promise<void> {
-  const { url } = place === 'a cluster' ? cluster.nodes[0]! : server
+  const { url } = place === 'a cluster' ? cluster.nodes[0]! : redis.server
   processes = await startProcesses(PROCESSES, { kind: place === 'a cluster' ? 'cluster' : 'redis', url })
 }
 
@@ -63,7 +56,9 @@ async function race(members: readonly MemberData[], keys: readonly string[]): Pr
 /** Units that each limit of each member would still admit to each key, as another process sees it. */
 async function leftOn(place: string, members: readonly MemberData[], keys: readonly string[]): Promise<number[][]> {
   const client =
-    place === 'a cluster' ? new Cluster([{ host: '127.0.0.1', port: cluster.nodes[0]!.port }]) : new Redis(server.port)
+    place === 'a cluster'
+      ? new Cluster([{ host: '127.0.0.1', port: cluster.nodes[0]!.port }])
+      : new Redis(redis.server.port)
   afterTest(() => client.disconnect())
   const store = redisStore(client)
   const limiters = members.map(({ name, key, limits }) =>

@@ -3,26 +3,21 @@ import { setTimeout as pause } from 'node:timers/promises'
 import slotOf from 'cluster-key-slot'
 import { Cluster, type Redis } from 'ioredis'
 import { createCluster } from 'redis'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { concurrent, gcra, slidingWindowLog, SluiceError, stack } from '../../../src/index.ts'
 import { failure, transactionFailure } from '../../../src/stores/redis/failure.ts'
 import { reasonOf } from '../../../src/util/errors.ts'
 import { type RedisClient, redisStore } from '../../../src/stores/redis/index.ts'
 import { clientOf, singleFamilies } from '../../support/redis-clients.ts'
-import { type RedisCluster, startCluster } from '../../support/redis-cluster.ts'
 import { freePort } from '../../support/redis.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { keyed, left } from '../../support/limiters.ts'
-import { COMMANDS, connect, connectWith, limiterOn, server } from '../../support/redis-tests.ts'
+import { clusterForAll, COMMANDS, connect, connectWith, limiterOn, server } from '../../support/redis-tests.ts'
 
-let shared: Promise<RedisCluster> | undefined
-afterAll(async () => (await shared)?.stop())
+const cluster = clusterForAll()
 
-/** Returns the nodes of the cluster of this file, and the address of one. */
-async function cluster(): Promise<{ nodes: RedisCluster['nodes']; first: { host: string; port: number } }> {
-  const { nodes } = await (shared ??= startCluster())
-  return { nodes, first: { host: '127.0.0.1', port: nodes[0]!.port } }
-}
+/** Returns the address of a node of the cluster. */
+const first = () => ({ host: '127.0.0.1', port: cluster.nodes[0]!.port })
 
 const YEAR = 31_536_000_000
 
@@ -45,15 +40,13 @@ describe('a prefix of the client itself does not lead to the wrong slot', () => 
   }
 
   it('of ioredis', async () => {
-    const { first } = await cluster()
-    const client = new Cluster([first], { keyPrefix: 'app:' })
+    const client = new Cluster([first()], { keyPrefix: 'app:' })
     afterTest(() => client.disconnect())
     await decideOn(client)
   })
 
   it('of node-redis', async () => {
-    const { first } = await cluster()
-    const rootNodes = [{ socket: first }]
+    const rootNodes = [{ socket: first() }]
     for (const keyPrefix of ['app:', Buffer.from('äpp:')]) {
       const client = await createCluster({ rootNodes, keyPrefix }).connect()
       afterTest(() => client.destroy())
@@ -137,7 +130,7 @@ it.each(singleFamilies)('$name: a full server is reported as full', async ({ sin
 
 it.each([
   ['charges none of the others', async () => connect((await server()).port)],
-  ['over several slots refunds what it reserved', async () => new Cluster([(await cluster()).first])],
+  ['over several slots refunds what it reserved', async () => new Cluster([first()])],
 ])('a stack of which one key cannot be read %s', async (_, open) => {
   const client = await open()
   afterTest(() => client.disconnect())
@@ -253,8 +246,8 @@ it('a refusal of Redis 6.2, which is a text, says the same as one of Redis 7', (
 })
 
 it('slots that move while processes ask are charged once', { timeout: 60_000 }, async () => {
-  const { nodes, first } = await cluster()
-  const client = new Cluster([first])
+  const { nodes } = cluster
+  const client = new Cluster([first()])
   afterTest(() => client.disconnect())
   const limits = [
     gcra({ quota: 10, burst: 400, window: YEAR, name: 'g' }),

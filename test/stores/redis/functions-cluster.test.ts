@@ -1,20 +1,15 @@
 import { Cluster, type Redis } from 'ioredis'
 import calculateSlot from 'cluster-key-slot'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { gcra } from '../../../src/index.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { clientOf, families } from '../../support/redis-clients.ts'
 import { calls, functionsCalled, libraries, limiterFor } from '../../support/redis-functions.ts'
-import { type RedisCluster, startCluster } from '../../support/redis-cluster.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { keyed } from '../../support/limiters.ts'
-import { connect, server, until } from '../../support/redis-tests.ts'
+import { clusterForAll, connect, server, until } from '../../support/redis-tests.ts'
 
-let cluster: RedisCluster
-beforeAll(async () => {
-  cluster = await startCluster()
-})
-afterAll(() => cluster.stop())
+const cluster = clusterForAll()
 
 it.each(families)(
   'the library is loaded into a primary that misses it, by $name',
