@@ -235,7 +235,6 @@ export class Row {
     this.#noteRare()
   }
 
-  /** Makes this limit the writer of the state. */
   #take(compiled: CompiledLimit, now: number): void {
     this.changed = true
     // Slots keep their times, so that each release finds its own.
@@ -259,7 +258,6 @@ export class Row {
     this.#noteRare()
   }
 
-  /** Locks the key out from now on. */
   lock(now: number, until: number): void {
     this.rare[LOCKED_AT] = now
     this.rare[LOCKED_UNTIL] = until

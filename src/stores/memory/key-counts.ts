@@ -27,7 +27,6 @@ interface Counted {
 /** The places of all memory stores. */
 export const counted: WeakMap<Place, Counted> = shared('counts', () => new WeakMap<Place, Counted>())
 
-/** Returns true for the place of a memory store. */
 export function isMemoryPlace(place: Place): boolean {
   return counted.has(place)
 }
@@ -43,7 +42,6 @@ export function keyCounts({ place }: Store): KeyCount[] {
   return tables.all.map(({ limiter, limit, slots }) => ({ limiter, limit, count: slots.size }))
 }
 
-/** Frees expired keys for as long as the budget lasts. */
 function forgetExpired(tables: Counted): void {
   let now: number
   try {

@@ -32,7 +32,6 @@ export class Slab {
   #writer: CompiledLimit | undefined
   /** The limit that wrote each slot, once there are several. */
   #writers: (CompiledLimit | undefined)[] | undefined
-  /** Limits by their signatures. */
   readonly #limits = new Map<string, CompiledLimit>()
   /** The entries of each slot. Absent until a limit keeps entries. */
   #entries: (EntryArray | undefined)[] | undefined
@@ -64,7 +63,6 @@ export class Slab {
     return false
   }
 
-  /** Returns the entries of a slot whose limit keeps entries. */
   entriesOf(slot: number): Entries {
     return this.#entries![slot]!
   }
@@ -220,7 +218,6 @@ export class Slab {
 
 /** The part of the rows of keys above `maxKeys` that a table uses. */
 interface Expiring {
-  /** Returns true if nothing in these rows counts at a microsecond. */
   hasExpired(now: number): boolean
 }
 
@@ -271,7 +268,6 @@ export class Table<Rows extends Expiring = Expiring> implements CacheEntry {
     return `${this.limiter.length}:${this.limiter}${this.limit.length}:${this.limit}${key}`
   }
 
-  /** True if nothing in the table counts. */
   get isEmpty(): boolean {
     return this.#count === 0 && this.beyond.rows === undefined
   }
@@ -324,7 +320,6 @@ export class Table<Rows extends Expiring = Expiring> implements CacheEntry {
     return slot
   }
 
-  /** Forgets a key that has a slot. */
   remove(key: string): void {
     const slot = this.slots.get(key)
     if (slot !== undefined) this.#remove(slot)

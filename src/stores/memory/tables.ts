@@ -32,14 +32,12 @@ const NOBODY = {}
 
 /** The tables of one store, by the names of limiter and limit. They are also the place of the store. */
 export class Tables implements Place {
-  /** The notes of receipts. */
   readonly notes: Notes = new Notes()
   readonly byName: Map<string, Map<string, Table>> = new Map<string, Map<string, Table>>()
   /** All tables, in no order. */
   readonly all: Table[] = []
   #sweepCursor = 0
   nextCounted = 0
-  /** A row for sweeps and resets. */
   readonly probe: Row = new Row()
   /** The shared rows of all limits that have no table of their own. */
   readonly #common: Beyond<SharedRows> = { rows: undefined }

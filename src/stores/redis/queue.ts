@@ -169,7 +169,6 @@ export class RedisQueue {
     this.#clock = clock
   }
 
-  /** Stops the check for silent servers. */
   close(): void {
     this.#silence?.close()
   }
@@ -179,12 +178,10 @@ export class RedisQueue {
     return this.#clock === undefined ? steadyClock.now() + this.#ahead : this.#clock() / 1000
   }
 
-  /** True when keys of one call must share a slot. */
   get inCluster(): boolean {
     return this.#client.cluster
   }
 
-  /** Returns the cluster slot of a key. */
   slotOf(key: string): number {
     return calculateSlot(this.#client.keyPrefix + key)
   }

@@ -111,7 +111,6 @@ export class ScriptRequest {
   readonly keys: string[] = []
   readonly algorithms: Set<Algorithm> = new Set()
   readonly transactions: readonly Transaction[]
-  /** True when the call writes nothing. */
   readonly isPeek: boolean
   readonly #runs: string[] = []
 
@@ -220,7 +219,6 @@ function isScattered(keys: readonly string[]): boolean {
   return false
 }
 
-/** Returns a policy as text. The text is made once. */
 function encodePolicy(policy: Policy): string {
   return cached(policy, ENCODING, (given) => ({ owner: ENCODING, text: encode(given) })).text
 }

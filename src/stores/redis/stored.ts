@@ -85,7 +85,6 @@ function entriesIn(value: Buffer, field: string, fields: Fields): Entry[] {
   return all.flatMap((each) => entriesOf(each))
 }
 
-/** The numbers of the blocks between the oldest and the newest. */
 function numbersIn(index: Buffer): number[] {
   return Array.from({ length: index.length / RECORD }, (_, i) => index.readUInt32LE(i * RECORD))
 }
