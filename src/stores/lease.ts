@@ -18,7 +18,6 @@ import {
   type LeaseSettings,
   type Operation,
   type Place,
-  type Policy,
   type Reply,
   replyAfter,
   start,
@@ -165,7 +164,7 @@ class LeaseStore implements AsyncStore {
       case 'consume':
         return this.#consume(operation, reply)
       case 'peek':
-        return this.#ask(operation, reply, this.#talliesOf(operation.charges))
+        return this.#ask(operation, reply)
       case 'adjust':
         return this.#adjust(operation, reply)
       case 'lock':
@@ -268,26 +267,24 @@ class LeaseStore implements AsyncStore {
     }
     // A limit that is not leased now may have been leased with other parameters.
     this.#endChanged(charges)
-    if (!isLeased) return this.#ask(operation, reply, this.#talliesOf(charges))
+    return this.#ask(operation, reply, isLeased ? this.#counted(charges, known) : undefined)
+  }
+
+  /** Counts a decision of the store about charges that may be leased. Returns their spot; `undefined` if the key has had too few decisions for one. */
+  #counted(charges: readonly Charge[], known: Spot | undefined): Spot | undefined {
     tripsOf(charges[0]!.policy).decisions++
     const now = this.#read()
     const spot = known ?? this.#open(charges, now)
-    if (spot !== undefined) {
-      spot.turn(now)
-      spot.countAsk()
-    }
-    return this.#ask(operation, reply, spot?.tallies ?? this.#talliesOf(charges), spot)
+    spot?.turn(now)
+    spot?.countAsk()
+    return spot
   }
 
   /** Asks the store to decide. Without tallies, there is nothing to learn from the answer. */
-  #ask(
-    operation: Deciding,
-    reply: Reply,
-    tallies: readonly (Tally | undefined)[] | undefined,
-    spot?: Spot,
-  ): (() => void) | undefined {
-    if (tallies === undefined) return start(this.#inner, operation, reply)
+  #ask(operation: Deciding, reply: Reply, spot?: Spot): (() => void) | undefined {
     const { charges } = operation
+    const tallies = spot?.tallies ?? this.#talliesOf(charges)
+    if (tallies === undefined) return start(this.#inner, operation, reply)
     const sent = this.#read()
     const request = ++this.#requests
     let isGivenUp = false
@@ -297,7 +294,7 @@ class LeaseStore implements AsyncStore {
         if (by === undefined && !isGivenUp) {
           const now = this.#read()
           if (spot !== undefined && this.#givesWay(spot, charges)) {
-            again = this.#ask(operation, reply, tallies, spot)
+            again = this.#ask(operation, reply, spot)
             return
           }
           learn(request, tallies, charges, operation.kind === 'peek')
@@ -363,10 +360,6 @@ class LeaseStore implements AsyncStore {
     return charges.length > 0 && !this.#isClosed
   }
 
-  #settingsOf({ lease: own }: Policy): LeaseSettings {
-    return (own ?? this.#settings)!
-  }
-
   #find(charges: readonly Charge[]): Spot | undefined {
     const spots = this.#named.get(nameOf(charges))
     if (spots === undefined) return undefined
@@ -376,9 +369,7 @@ class LeaseStore implements AsyncStore {
 
   /** Counts a decision of the store. Returns a new spot if the key has had enough decisions, and `undefined` if not. */
   #open(charges: readonly Charge[], now: number): Spot | undefined {
-    const [first] = charges
-    let settings = this.#settingsOf(first!.policy)
-    for (let i = 1; i < charges.length; i++) settings = stricter(settings, this.#settingsOf(charges[i]!.policy))
+    const settings = charges.map(({ policy }) => (policy.lease ?? this.#settings)!).reduce(stricter)
     if (settings.span > this.#longest) this.#longest = settings.span
     const name = nameOf(charges)
     const seen = (this.#sightings ??= new Sightings()).see(name, this.#longest, now)

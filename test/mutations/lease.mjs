@@ -140,7 +140,7 @@ export const leases = [
   reports('units that an answer includes counted again', 'each.request > request', 'each.request > 0'),
   lease(
     'a peek that counts own leases as used',
-    'return this.#ask(operation, reply, this.#talliesOf(operation.charges))',
+    'return this.#ask(operation, reply)',
     'return start(this.#inner, operation, reply)',
   ),
   lease('a late timer whose units are reported', 'else if (now >= this.#sweepAt) this.#sweep()', ''),
