@@ -1,7 +1,7 @@
 import { NOT_HELD, type Renewed } from '../engine/adjust.ts'
 import { SluiceError } from '../util/errors.ts'
 import { rarely } from '../util/warn.ts'
-import type { Adjusting, Charge, Renewing } from './store.ts'
+import type { Adjusting, Charge, Operation, ReceiptUse, Renewing } from './store.ts'
 import { warnLater } from '../util/warn-later.ts'
 
 /**
@@ -19,8 +19,17 @@ export interface Note {
 
 const BLANK: Note = { until: 0, settled: false, released: false, places: Object.create(null) as Note['places'] }
 
-/** An operation that can have a receipt. */
-type Noted = Adjusting | Renewing
+/** An operation with a receipt. */
+type Noted = (Adjusting | Renewing) & HasReceipt
+
+interface HasReceipt {
+  readonly receipt: ReceiptUse
+}
+
+/** Returns true for an operation with a receipt. */
+export function isNoted(operation: Operation): operation is Noted {
+  return (operation.kind === 'adjust' || operation.kind === 'renew') && operation.receipt !== undefined
+}
 
 /**
  * Does the parts of an operation with a receipt that were not done before. Uses the present times of slots.
@@ -40,12 +49,12 @@ export function performOnce(
 }
 
 function adjustOnce(
-  operation: Adjusting,
+  operation: Adjusting & HasReceipt,
   note: Note,
   now: number,
-  execute: (operation: Adjusting) => void,
+  execute: (operation: Noted) => void,
 ): Note | undefined {
-  const receipt = operation.receipt!
+  const { receipt } = operation
   const isOver = now >= receipt.until * 1000
   const settles = receipt.settles && !note.settled && !isOver
   const releases = receipt.releases && !note.released && !isOver
@@ -69,13 +78,12 @@ function adjustOnce(
 }
 
 function renewNoted(
-  operation: Renewing,
+  operation: Renewing & HasReceipt,
   note: Note,
   now: number,
-  execute: (operation: Renewing) => void,
+  execute: (operation: Noted) => void,
 ): Note | undefined {
-  const { charges, renewed } = operation
-  const receipt = operation.receipt!
+  const { charges, renewed, receipt } = operation
   receipt.isRepeated = note.released || now >= receipt.until * 1000
   if (receipt.isRepeated) {
     for (let i = 0; i < charges.length; i++) renewed[i] = NOT_HELD
@@ -135,7 +143,7 @@ export class Notes {
 
   /** Does each part of an operation with a receipt once. */
   perform(operation: Noted, now: number, execute: (operation: Noted) => void): void {
-    const { id, until } = operation.receipt!
+    const { id, until } = operation.receipt
     const kept = this.#notes.get(id)
     const charged = Math.max(kept?.charged ?? -Infinity, chargedAt(operation.charges))
     const isForgotten = kept === undefined && charged <= this.#forgotten

@@ -7,16 +7,14 @@ import { brand, madeOnce, shared } from '../util/copies.ts'
 import { messageOf, shown, SluiceError } from '../util/errors.ts'
 import { isPromise } from '../util/maybe-promise.ts'
 import { boolean, knownOptions, optionalFunction, refuse, wholeNumber } from '../util/validate.ts'
-import { decodeNote, encodeNote, type Note, noteKey, performOnce } from './note.ts'
+import { decodeNote, encodeNote, isNoted, type Note, noteKey, performOnce } from './note.ts'
 import {
-  type Adjusting,
   type AsyncStore,
   type Charge,
   closed,
   type Operation,
   ownPlace,
   type Place,
-  type Renewing,
   type Reply,
   STORE,
   type Store,
@@ -472,27 +470,21 @@ export function recordKey(limiter: string, key: string): string {
 function keysOf(operation: Operation): string[] {
   if (operation.kind === 'forget') return [recordKey(operation.limiter, operation.key)]
   const keys = operation.charges.map(({ policy, key }) => recordKey(policy.limiter, key))
-  return isNoted(operation) ? [...keys, noteKey(operation.receipt!.id)] : keys
-}
-
-function isNoted(operation: Operation): operation is Adjusting | Renewing {
-  return (operation.kind === 'adjust' || operation.kind === 'renew') && operation.receipt !== undefined
+  return isNoted(operation) ? [...keys, noteKey(operation.receipt.id)] : keys
 }
 
 function attempt(operation: Operation, records: Records, now: number): unknown {
   try {
-    if (isNoted(operation)) executeOnce(operation, records, now)
-    else execute(operation, records, now)
+    if (!isNoted(operation)) execute(operation, records, now)
+    else {
+      const { id } = operation.receipt
+      const note = performOnce(operation, records.noteOf(id), now, (each) => execute(each, records, now))
+      if (note !== undefined) records.keep(id, note)
+    }
     return undefined
   } catch (error) {
     return error
   }
-}
-
-function executeOnce(operation: Adjusting | Renewing, records: Records, now: number): void {
-  const { id } = operation.receipt!
-  const note = performOnce(operation, records.noteOf(id), now, (each) => execute(each, records, now))
-  if (note !== undefined) records.keep(id, note)
 }
 
 /** Executes an operation. Reads every row before it changes one, so that an operation fails as a whole. */

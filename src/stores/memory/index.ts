@@ -9,6 +9,7 @@ import { brand } from '../../util/copies.ts'
 import { isAhead, ticks } from '../../util/ticks.ts'
 import { knownOptions, refuse, wholeNumber } from '../../util/validate.ts'
 import { observer } from '../../util/warn.ts'
+import { isNoted } from '../note.ts'
 import {
   type Charge,
   type Deciding,
@@ -122,7 +123,7 @@ class MemoryStore implements SyncStore {
     if (isDeciding(operation)) return this.#decide(operation.charges, operation.kind)
     const now = microseconds(this.#time)
     if (operation.kind === 'forget') return this.#tables.forget(operation.limiter, operation.key, now)
-    if (operation.kind === 'lock' || operation.receipt === undefined) return this.#change(operation, now)
+    if (!isNoted(operation)) return this.#change(operation, now)
     this.#tables.notes.perform(operation, now, (each) => this.#change(each, now))
   }
 

@@ -1,4 +1,5 @@
 import { shown, SluiceError } from '../../util/errors.ts'
+import { isNoted } from '../note.ts'
 import { type Charge, isDeciding, type Operation } from '../store.ts'
 import { errorOf, MESSAGE_VERSION, type MessageFailure, type OperationAnswer, type Verdict } from './message.ts'
 
@@ -71,8 +72,7 @@ export function adopt(operation: Operation, answer: Exclude<OperationAnswer, Mes
   const { verdicts, renewed, isRepeated } = answer
   if (isDeciding(operation)) operation.charges.forEach((charge, i) => adoptVerdict(charge, verdicts![i]!))
   else if (operation.kind === 'renew') renewed!.forEach((each, i) => (operation.renewed[i] = each))
-  if ((operation.kind === 'adjust' || operation.kind === 'renew') && operation.receipt !== undefined)
-    operation.receipt.isRepeated = isRepeated === true
+  if (isNoted(operation)) operation.receipt.isRepeated = isRepeated === true
 }
 
 function adoptVerdict(charge: Charge, verdict: Verdict): void {

@@ -1,5 +1,5 @@
 import { SluiceError } from '../../util/errors.ts'
-import { cached, type Charge, isDeciding, type Operation, type Policy } from '../store.ts'
+import { cached, type Charge, isDeciding, type Operation, type Policy, type Underway } from '../store.ts'
 import {
   MESSAGE_VERSION,
   type MessageCharge,
@@ -12,13 +12,8 @@ import {
   type StoreMessage,
 } from './message.ts'
 
-/** An object that waits for the answer to an operation. */
-interface HasOperation {
-  readonly operation: Operation
-}
-
 /** A message, and the objects that wait for its answers. */
-export interface Batch<Sent extends HasOperation> {
+export interface Batch<Sent extends Underway> {
   readonly message: StoreMessage
   readonly sent: readonly Sent[]
 }
@@ -46,10 +41,7 @@ function writtenOf(policy: Policy): Written {
 }
 
 /** Divides operations into messages of a bounded size. An operation that is too large for one message fails. */
-export function batchesOf<Sent extends HasOperation>(
-  waiting: readonly Sent[],
-  refuse: (each: Sent, error: SluiceError) => void,
-): Batch<Sent>[] {
+export function batchesOf<Sent extends Underway>(waiting: readonly Sent[]): Batch<Sent>[] {
   const batches: Batch<Sent>[] = []
   let writer = new Writer<Sent>()
   for (const each of waiting) {
@@ -57,13 +49,13 @@ export function batchesOf<Sent extends HasOperation>(
     if (writer.sent.length > 0) batches.push(writer.batch())
     writer = new Writer<Sent>()
     if (!writer.add(each))
-      refuse(each, new SluiceError('STORE_REJECTED', 'A decision has too many limits for one message'))
+      each.fail(new SluiceError('STORE_REJECTED', 'A decision has too many limits for one message'))
   }
   if (writer.sent.length > 0) batches.push(writer.batch())
   return batches
 }
 
-class Writer<Sent extends HasOperation> {
+class Writer<Sent extends Underway> {
   readonly sent: Sent[] = []
   readonly #policies = new Map<Written, number>()
   readonly #operations: MessageOperation[] = []

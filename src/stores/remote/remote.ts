@@ -151,8 +151,7 @@ export class RemoteStore implements AsyncStore {
   }
 
   #sendAll(part: string, waiting: readonly Waiting[]): void {
-    const batches = batchesOf(waiting, (each, error) => each.fail(error))
-    for (const batch of batches) void this.#sendBatch(part, batch)
+    for (const batch of batchesOf(waiting)) void this.#sendBatch(part, batch)
   }
 
   async #sendBatch(part: string, { message, sent }: Batch<Waiting>): Promise<void> {

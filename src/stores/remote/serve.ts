@@ -15,6 +15,7 @@ import {
   text,
   whole,
 } from '../../util/messages.ts'
+import { isNoted } from '../note.ts'
 import {
   assertStore,
   Charge,
@@ -95,11 +96,10 @@ function answerOf(store: Store, operation: Read): Promise<OperationAnswer> {
 function resultOf(operation: Operation, by: Degraded | 'remembered' | undefined): OperationAnswer {
   const how = by === undefined ? {} : { by }
   if (isDeciding(operation)) return { ...how, verdicts: operation.charges.map(verdictOf) }
-  const isNoted = (operation.kind === 'adjust' || operation.kind === 'renew') && operation.receipt !== undefined
   return {
     ...how,
     ...(operation.kind === 'renew' && { renewed: operation.renewed }),
-    ...(isNoted && { isRepeated: operation.receipt.isRepeated }),
+    ...(isNoted(operation) && { isRepeated: operation.receipt.isRepeated }),
   }
 }
 
