@@ -1,15 +1,18 @@
 import type { Redis } from 'ioredis'
 import { afterEach, beforeEach } from 'vitest'
 import {
+  type AsyncStore,
   createLimiter,
   guard,
   type GuardOptions,
   type Limiter,
   type Limits,
+  perMinute,
   type StoreChange,
 } from '../../src/index.ts'
 import { type RedisClient, redisStore } from '../../src/stores/redis/index.ts'
 import { recordWarnings } from '../../src/testing/warnings.ts'
+import { afterTest } from './after-test.ts'
 
 export { recordWarnings } from '../../src/testing/warnings.ts'
 
@@ -28,8 +31,9 @@ export function warningsOfEachTest(): Pick<ReturnType<typeof recordWarnings>, 'c
   }
 }
 
-/** A limiter on a guarded Redis, and the changes that the guard has reported. */
+/** A limiter on a guarded store, and the changes that the guard has reported. */
 export interface Guarded {
+  readonly guarded: AsyncStore
   readonly limiter: Limiter<string>
   readonly changes: StoreChange[]
   states(): string[]
@@ -38,16 +42,25 @@ export interface Guarded {
 /** Milliseconds, so many that a healthy server meets them on a machine that does much else. */
 export const DEADLINE = 300
 
+/** Guards a store until the end of the test. */
+export function guardedOn(
+  store: AsyncStore,
+  options: GuardOptions = {},
+  limits: Limits<string> = perMinute(100),
+): Guarded {
+  const changes: StoreChange[] = []
+  const guarded = guard(store, { onChange: (change) => void changes.push(change), ...options })
+  afterTest(() => guarded.close())
+  const limiter = createLimiter<string>({ name: 'test', keyer: (key) => key, limits, store: guarded, shared: true })
+  return { guarded, limiter, changes, states: () => changes.map(({ state }) => state) }
+}
+
 export function guardedLimiter(
   client: RedisClient | Redis,
   limits: Limits<string>,
   options: GuardOptions = {},
 ): Guarded {
-  const changes: StoreChange[] = []
-  const onChange = (change: StoreChange): void => void changes.push(change)
-  const store = guard(redisStore(client), { deadline: DEADLINE, onChange, ...options })
-  const limiter = createLimiter<string>({ name: 'test', keyer: (key) => key, limits, store, shared: true })
-  return { limiter, changes, states: () => changes.map(({ state }) => state) }
+  return guardedOn(redisStore(client), { deadline: DEADLINE, ...options }, limits)
 }
 
 /** Returns the milliseconds that a promise takes, and its value. */

@@ -1,17 +1,9 @@
 // A process that computes is no outage: the store is healthy, and the event loop of this process is late.
 import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import {
-  createLimiter,
-  type Decision,
-  type Degraded,
-  fixedWindow,
-  guard,
-  type Limiter,
-  type StoreChange,
-} from '../../../src/index.ts'
+import { type Decision, fixedWindow, type Limiter } from '../../../src/index.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
-import { warningsOfEachTest } from '../../support/guarded.ts'
+import { guardedOn, warningsOfEachTest } from '../../support/guarded.ts'
 import { families } from '../../support/redis-clients.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { server, until } from '../../support/redis-tests.ts'
@@ -31,17 +23,6 @@ warningsOfEachTest()
 function compute(ms: number): void {
   const end = performance.now() + ms
   while (performance.now() < end);
-}
-
-interface Busy {
-  readonly limiter: Limiter<string>
-  readonly changes: StoreChange[]
-}
-
-function busyLimiter(client: Parameters<typeof redisStore>[0], onOutage: Degraded): Busy {
-  const changes: StoreChange[] = []
-  const store = guard(redisStore(client), { onOutage, onChange: (change) => void changes.push(change) })
-  return { limiter: createLimiter<string>({ name: onOutage, keyer: (key) => key, limits, store }), changes }
 }
 
 /** Asks each limiter in every turn of an event loop that computes for `ms`, with `free` milliseconds between. */
@@ -75,7 +56,7 @@ describe.each(families)('a healthy Redis, asked by $name in a busy process', ({ 
       const { port } = await server()
       const { client, close } = await single(port)
       afterTest(close)
-      const all = MODES.map((mode) => busyLimiter(client, mode))
+      const all = MODES.map((onOutage) => guardedOn(redisStore(client), { onOutage }, limits))
       for (const { limiter } of all) await limiter.consume('k')
       const decisions = await rounds(
         all.map(({ limiter }) => limiter),
@@ -93,7 +74,7 @@ describe.each(families)('a healthy Redis, asked by $name in a busy process', ({ 
     const { port, process } = await server()
     const { client, close } = await single(port)
     afterTest(close)
-    const { limiter, changes } = busyLimiter(client, 'local')
+    const { limiter, changes } = guardedOn(redisStore(client), {}, limits)
     await limiter.consume('k')
     process.kill('SIGSTOP')
     await until(async () => {

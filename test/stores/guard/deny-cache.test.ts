@@ -12,6 +12,7 @@ import { guardedLimiterOf } from '../../../src/limiter/adapted.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { storeBehaviours } from '../../../src/testing.ts'
 import { warningsOfEachTest } from '../../support/guarded.ts'
+import { laterStore } from '../../support/later.ts'
 import { type Methods, methodsOf, methodStore } from '../../support/method-store.ts'
 import { redisForAll } from '../../support/redis-tests.ts'
 
@@ -26,18 +27,14 @@ interface Remote {
 
 /** An asynchronous store; `asked` has for each decision whether the answer had to be its own. */
 function remote(): Remote {
-  const near = methodsOf(memoryStore())
+  const near = methodsOf(laterStore(memoryStore()))
   const asked: boolean[] = []
-  const methods: Methods = {
-    take: async (charges, mode, fresh = false) => {
-      asked.push(fresh)
-      if (made.isDown) throw new Error('down')
-      return near.take(charges, mode)
-    },
-    adjust: async (...given) => near.adjust(...given),
-    lock: async (...given) => near.lock(...given),
-    forget: async (...given) => near.forget(...given),
+  const take: Methods['take'] = async (charges, mode, fresh = false) => {
+    asked.push(fresh)
+    if (made.isDown) throw new Error('down')
+    return near.take(charges, mode)
   }
+  const methods = { ...near, take }
   const made: Remote = { isDown: false, asked, methods, store: methodStore(methods) }
   return made
 }

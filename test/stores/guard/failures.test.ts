@@ -7,43 +7,35 @@ import {
   denyCache,
   guard,
   lease,
-  type Limiter,
   memoryStore,
   perMinute,
   SluiceError,
-  type Store,
   type StoreChange,
 } from '../../../src/index.ts'
 import { rowStore } from '../../../src/extend.ts'
 import { Part } from '../../../src/stores/guard/health.ts'
 import type { Operation } from '../../../src/stores/store.ts'
 import { faultyStore } from './faulty-store.ts'
-import { warningsOfEachTest } from '../../support/guarded.ts'
+import { type Guarded, guardedOn, warningsOfEachTest } from '../../support/guarded.ts'
 import { laterStore } from '../../support/later.ts'
 import { until } from '../../support/redis-tests.ts'
 import { settled } from '../../support/held-store.ts'
 
 const warnings = warningsOfEachTest()
 
-interface World {
-  readonly store: Store
-  readonly limiter: Limiter<string>
-  readonly changes: StoreChange[]
+interface World extends Guarded {
   readonly asked: Operation[]
   /** Returns the error of an operation; `undefined` if the store answers. */
   fault: (operation: Operation) => unknown
 }
 
 function world(wrap: (store: AsyncStore) => AsyncStore = (store) => store): World {
-  const changes: StoreChange[] = []
   const asked: Operation[] = []
   const store = faultyStore((operation) => {
     asked.push(operation)
     return made.fault(operation)
   })
-  const guarded = guard(wrap(store), { deadline: '5s', onChange: (change) => void changes.push(change) })
-  const limiter = createLimiter<string>({ keyer: (key) => key, limits: perMinute(100), store: guarded })
-  const made: World = { store: guarded, limiter, changes, asked, fault: () => undefined }
+  const made: World = { ...guardedOn(wrap(store), { deadline: '5s' }), asked, fault: () => undefined }
   return made
 }
 
@@ -181,7 +173,7 @@ describe('the breaker', () => {
       name: 'other',
       keyer: (key: string) => key,
       limits: { ...perMinute(5), name: 'wrong' },
-      store: it.store,
+      store: it.guarded,
     })
     // Probes are charged to the limit of the first request.
     await expect(other.consume('a')).rejects.toMatchObject({ code: 'STORE_REJECTED' })

@@ -23,7 +23,7 @@ import { type Methods, methodsOf, methodStore } from '../../support/method-store
 import { redisForAll, until } from '../../support/redis-tests.ts'
 import { wrappers } from '../../../src/stores/wrappers.ts'
 
-/** An asynchronous store whose next answers a test delays or lets fail. */
+/** An asynchronous store whose next answers a test holds or lets fail. */
 class TestStore implements AsyncStore {
   readonly sync = false
   readonly answersAlways = false
@@ -31,8 +31,6 @@ class TestStore implements AsyncStore {
   readonly near = methodsOf(memoryStore())
   readonly asked: string[] = []
   error: Error | undefined
-  /** Milliseconds before it answers. */
-  delay = 0
   closed = 0
   readonly held: (() => void)[] = []
   isHeld = false
@@ -70,7 +68,6 @@ class TestStore implements AsyncStore {
     this.asked.push(name)
     const { error } = this
     if (this.isHeld) await new Promise<void>((resolve) => this.held.push(resolve))
-    if (this.delay > 0) await pause(this.delay)
     if (error !== undefined) throw error
     return answer()
   }
@@ -115,17 +112,6 @@ describe('the conformance suite', () => {
   const redis = redisForAll()
   let runs = 0
   const stores = {
-    'an asynchronous store': (clock: { now(): number }) => {
-      const near = memoryStore({ clock })
-      const { take, adjust, lock, forget } = methodsOf(near)
-      const methods: Methods = {
-        take: async (...given) => take(...given),
-        adjust: async (...given) => adjust(...given),
-        lock: async (...given) => lock(...given),
-        forget: async (...given) => forget(...given),
-      }
-      return guard(methodStore(methods, { clock: near.clock, close: async () => near.close() }))
-    },
     Redis: (clock: { now(): number }) =>
       guard(redisStore(redis.client, { clock, prefix: `guard${++runs}:` }), { deadline: '5s' }),
     // Each decision is made in this process.

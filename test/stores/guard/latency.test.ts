@@ -3,20 +3,11 @@ import { Redis as Upstash } from '@upstash/redis'
 import { Pool } from 'pg'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import {
-  type AsyncStore,
-  createLimiter,
-  type Degraded,
-  fixedWindow,
-  guard,
-  type GuardOptions,
-  type Limiter,
-  type StoreChange,
-} from '../../../src/index.ts'
+import { type AsyncStore, type Degraded, fixedWindow } from '../../../src/index.ts'
 import { postgresStore, postgresTable } from '../../../src/stores/postgres.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { Proxy } from '../../support/faults/proxy.ts'
-import { warningsOfEachTest } from '../../support/guarded.ts'
+import { type Guarded, guardedOn, warningsOfEachTest } from '../../support/guarded.ts'
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { connect, server, until } from '../../support/redis-tests.ts'
@@ -64,21 +55,15 @@ const places: Record<string, () => Promise<Place>> = {
   },
 }
 
-interface World {
+interface World extends Guarded {
   readonly proxy: Proxy
-  readonly limiter: Limiter<string>
-  readonly changes: StoreChange[]
 }
 
-async function world(place: Place, delay: number, jitter: number, options: GuardOptions = {}): Promise<World> {
+async function world(place: Place, delay: number, jitter: number): Promise<World> {
   const proxy = (await Proxy.listen()).to(place.port)
   afterTest(() => proxy.close())
   proxy.set('pass', delay, jitter)
-  const changes: StoreChange[] = []
-  const store = guard(place.on(proxy.port), { ...options, onChange: (change) => void changes.push(change) })
-  afterTest(() => store.close())
-  const limits = fixedWindow({ quota: 1_000_000, window: '1d' })
-  return { proxy, changes, limiter: createLimiter<string>({ keyer: (key) => key, limits, store }) }
+  return { proxy, ...guardedOn(place.on(proxy.port), {}, fixedWindow({ quota: 1_000_000, window: '1d' })) }
 }
 
 interface Sample {

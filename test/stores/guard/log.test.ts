@@ -1,20 +1,11 @@
 // What a guard writes to the log: the store, the cause, and recoveries, without a flood of lines.
 import { EventEmitter } from 'node:events'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import {
-  type AsyncStore,
-  createLimiter,
-  denyCache,
-  guard,
-  type Limiter,
-  perMinute,
-  SluiceError,
-} from '../../../src/index.ts'
-import { Reporter, type StoreChange } from '../../../src/stores/guard/reporter.ts'
+import { type AsyncStore, denyCache, SluiceError } from '../../../src/index.ts'
+import { Reporter } from '../../../src/stores/guard/reporter.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
-import { warningsOfEachTest } from '../../support/guarded.ts'
+import { type Guarded, guardedOn, warningsOfEachTest } from '../../support/guarded.ts'
 import { faultyStore, SILENT } from './faulty-store.ts'
-import { afterTest } from '../../support/after-test.ts'
 import { until } from '../../support/redis-tests.ts'
 
 const warnings = warningsOfEachTest()
@@ -134,16 +125,8 @@ describe('the log of an outage', () => {
 })
 
 describe('the cause of an outage', () => {
-  function guarded(store: AsyncStore, deadline: number) {
-    const changes: StoreChange[] = []
-    const around = guard(store, { deadline, onChange: (change) => void changes.push(change) })
-    afterTest(() => around.close())
-    const limiter = createLimiter<string>({ keyer: (key) => key, limits: perMinute(9), store: around })
-    return { around, limiter, changes }
-  }
-
   /** Makes requests until the guard has changed. Late answers do not count while this process is busy. */
-  async function lose(limiter: Limiter<string>, changes: readonly StoreChange[]): Promise<void> {
+  async function lose({ limiter, changes }: Guarded): Promise<void> {
     await until(async () => {
       await limiter.consume('k')
       return changes.length > 0
@@ -152,22 +135,22 @@ describe('the cause of an outage', () => {
 
   it('is an error rather than a late answer, and goes through wrappers of the store', async () => {
     const store = named('mine')
-    const { around, limiter, changes } = guarded(denyCache(store), 100)
-    await limiter.consume('first')
+    const world = guardedOn(denyCache(store), { deadline: 100 })
+    await world.limiter.consume('first')
     store.error = new SluiceError('STORE_FAILED', 'refused')
-    for (let i = 0; i < 2; i++) await limiter.consume('k')
+    for (let i = 0; i < 2; i++) await world.limiter.consume('k')
     store.isSilent = true
-    await lose(limiter, changes)
-    expect(changes).toEqual([{ state: 'away', reason: 'refused', name: 'mine' }])
-    expect(around.place.name).toBe('mine')
+    await lose(world)
+    expect(world.changes).toEqual([{ state: 'away', reason: 'refused', name: 'mine' }])
+    expect(world.guarded.place.name).toBe('mine')
   })
 
   it('is what the store knows about its connection when calls are not answered', async () => {
     const store = named('mine', 'refused')
     store.isSilent = true
-    const { limiter, changes } = guarded(store, 50)
-    await lose(limiter, changes)
-    expect(changes).toEqual([{ state: 'away', reason: 'refused', name: 'mine' }])
+    const world = guardedOn(store, { deadline: 50 })
+    await lose(world)
+    expect(world.changes).toEqual([{ state: 'away', reason: 'refused', name: 'mine' }])
   })
 })
 

@@ -1,13 +1,11 @@
 // Many slots that are held for long, in a process with the default guard: their renewals are spread, and judge no store.
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
-import { concurrent, createLimiter, type Decision, guard, memoryStore, type StoreChange } from '../../../src/index.ts'
+import { concurrent, createLimiter, type Decision, memoryStore } from '../../../src/index.ts'
 import { dropSlots, holdSlots } from '../../../src/limiter/slots.ts'
-
 import { redisStore } from '../../../src/stores/redis/index.ts'
-import { recordWarnings } from '../../support/guarded.ts'
+import { guardedOn, recordWarnings } from '../../support/guarded.ts'
 import { faultyStore, SILENT } from './faulty-store.ts'
-import { afterTest } from '../../support/after-test.ts'
 import { connect, server } from '../../support/redis-tests.ts'
 
 const KEYS = 200
@@ -22,13 +20,8 @@ afterEach(() => {
 describe('5,000 streams', () => {
   it('hold their slots on Redis without an outage', { timeout: 60_000 }, async () => {
     const warnings = recordWarnings()
-    const changes: StoreChange[] = []
-    const store = guard(redisStore(connect((await server()).port)), {
-      onChange: (change) => void changes.push(change),
-    })
-    afterTest(() => store.close())
     const limits = concurrent({ quota: QUOTA, expiresAfter: `${LEASE}ms` })
-    const limiter = createLimiter<string>({ keyer: (key) => key, limits, store })
+    const { limiter, changes } = guardedOn(redisStore(connect((await server()).port)), {}, limits)
     await limiter.peek('k')
     for (let i = 0; i < QUOTA; i++) {
       const taken = await Promise.all(Array.from({ length: KEYS }, async (_, key) => limiter.consume(String(key))))
@@ -79,15 +72,12 @@ describe('5,000 streams', () => {
 
 describe('a renewal that is not answered', () => {
   it('is no failure of the store', async () => {
-    const changes: StoreChange[] = []
     const silent = faultyStore(({ kind }) => (kind === 'renew' ? SILENT : undefined))
-    const store = guard(silent, { deadline: '20ms', onChange: (change) => void changes.push(change) })
     const limits = concurrent({ quota: 9, expiresAfter: '1m' })
-    const limiter = createLimiter<string>({ keyer: (key) => key, limits, store })
+    const { limiter, changes } = guardedOn(silent, { deadline: '20ms' }, limits)
     const decision = await limiter.consume('k')
     for (let i = 0; i < 5; i++) await limiter.renew(decision)
     expect(changes).toEqual([])
     expect((await limiter.consume('k')).degraded).toBeUndefined()
-    await store.close()
   })
 })
