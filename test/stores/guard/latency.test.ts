@@ -2,27 +2,20 @@
 import { Redis as Upstash } from '@upstash/redis'
 import { Pool } from 'pg'
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { type AsyncStore, type Degraded, fixedWindow } from '../../../src/index.ts'
-import { postgresStore, postgresTable } from '../../../src/stores/postgres.ts'
+import { postgresStore } from '../../../src/stores/postgres.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { Proxy } from '../../support/faults/proxy.ts'
 import { type Guarded, guardedOn, warningsOfEachTest } from '../../support/guarded.ts'
-import { type PostgresServer, startPostgres } from '../../support/postgres.ts'
+import { postgresForAll } from '../../support/sql-tests.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { connect, server, until } from '../../support/redis-tests.ts'
 import { startRestProxy } from '../../support/upstash.ts'
 
 const warnings = warningsOfEachTest()
 
-let postgres: PostgresServer
-beforeAll(async () => {
-  postgres = await startPostgres()
-  const pool = new Pool({ connectionString: postgres.url })
-  await pool.query(postgresTable())
-  await pool.end()
-})
-afterAll(() => postgres.remove())
+const postgres = postgresForAll()
 
 /** The port of a server, and a store that reaches it on another port. */
 type Place = { readonly port: number; on(port: number): AsyncStore }
@@ -39,7 +32,8 @@ const places: Record<string, () => Promise<Place>> = {
     return { port: Number(new URL(rest.url).port), on: (port) => redisStore(client(port)) }
   },
   async PostgreSQL() {
-    const url = new URL(postgres.url)
+    const url = new URL(postgres.server.url)
+    const table = await postgres.newTable()
     return {
       port: Number(url.port),
       on(port) {
@@ -49,7 +43,7 @@ const places: Record<string, () => Promise<Place>> = {
         })
         pool.on('error', () => undefined)
         afterTest(() => pool.end())
-        return postgresStore(pool, { timeout: '2s' })
+        return postgresStore(pool, { table, timeout: '2s' })
       },
     }
   },

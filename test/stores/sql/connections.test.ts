@@ -2,31 +2,18 @@ import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { createPool, type Pool as MysqlPool } from 'mysql2/promise'
+import { createPool } from 'mysql2/promise'
 import { Pool } from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type AsyncStore, createLimiter, fixedWindow, guard, type Limiter, type Store } from '../../../src/index.ts'
-import { connectionsOf } from '../../../src/stores/connections.ts'
-import { mysqlStore, mysqlTable } from '../../../src/stores/mysql.ts'
-import { postgresStore, postgresTable } from '../../../src/stores/postgres.ts'
+import { connectionsOf, type SharedPool } from '../../../src/stores/connections.ts'
+import { mysqlStore } from '../../../src/stores/mysql.ts'
+import { postgresStore } from '../../../src/stores/postgres.ts'
 import { Proxy } from '../../support/faults/proxy.ts'
-import { type MysqlServer, startMysql } from '../../support/mysql.ts'
-import { type PostgresServer, startPostgres } from '../../support/postgres.ts'
+import { mysqlForAll, postgresForAll } from '../../support/sql-tests.ts'
 import { builtPackage } from '../../support/built.ts'
 
-let postgres: PostgresServer
-let mysql: MysqlServer
-let admin: Pool
-let mysqlAdmin: MysqlPool
-beforeAll(async () => {
-  ;[postgres, mysql] = await Promise.all([startPostgres(), startMysql()])
-  admin = new Pool({ connectionString: postgres.url })
-  mysqlAdmin = createPool(mysql.url)
-}, 60_000)
-afterAll(async () => {
-  await Promise.all([admin.end(), mysqlAdmin.end()])
-  await Promise.all([postgres.remove(), mysql.remove()])
-})
+const [postgres, mysql] = [postgresForAll(), mysqlForAll()]
 
 const warnings: (Error & { readonly code?: string })[] = []
 const listen = (warning: Error): void => void warnings.push(warning)
@@ -47,27 +34,26 @@ interface App {
   close(): Promise<unknown>
 }
 
-const tableName = (): string => `t${crypto.randomUUID().replaceAll('-', '')}`
-
 const kinds = {
-  async postgres(size: number, table = tableName()): Promise<App> {
-    await admin.query(postgresTable({ table }))
-    const pool = new Pool({ connectionString: postgres.url, max: size, application_name: `app ${table}` })
+  async postgres(size: number, given?: string): Promise<App> {
+    const table = await postgres.newTable(given)
+    const connectionString = postgres.server.url
+    const pool = new Pool({ connectionString, max: size, application_name: `app ${table}` })
     return {
       table,
       store: (options) => postgresStore(pool, { table, timeout: '5s', ...options }),
       sleep: (seconds) => pool.query(`SELECT pg_sleep(${seconds})`),
       out: () => pool.totalCount - pool.idleCount,
       cut: () =>
-        admin.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1', [
+        postgres.admin.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1', [
           `app ${table}`,
         ]),
       close: () => pool.end(),
     }
   },
-  async mysql(size: number, table = tableName()): Promise<App> {
-    await mysqlAdmin.query(mysqlTable({ table }))
-    const pool = createPool({ uri: mysql.url, connectionLimit: size, multipleStatements: true })
+  async mysql(size: number, given?: string): Promise<App> {
+    const table = await mysql.newTable(given)
+    const pool = createPool({ uri: mysql.server.url, connectionLimit: size, multipleStatements: true })
     const ids = new Set<number>()
     let out = 0
     pool.pool.on('connection', ({ threadId }) => void ids.add(threadId))
@@ -82,7 +68,7 @@ const kinds = {
       store: (options) => mysqlStore(pool, { table, timeout: '5s', ...options }),
       sleep: (seconds) => pool.query(`SELECT SLEEP(${seconds})`),
       out: () => out,
-      cut: () => Promise.all([...ids].map((id) => mysqlAdmin.query(`KILL ${id}`))),
+      cut: () => Promise.all([...ids].map((id) => mysql.admin.query(`KILL ${id}`))),
       close: () => pool.end(),
     }
   },
@@ -179,40 +165,40 @@ describe.each(['postgres', 'mysql'] as const)('a pool of %s', { timeout: 60_000 
   })
 })
 
-it('a pool that is full for a short time is nothing to warn about', async () => {
+/** A pool, and the connections that were put back. */
+function fakePool(size: number): SharedPool<object> & { readonly back: object[] } {
   const none = async (): Promise<void> => undefined
-  const take = async (onFull: () => void): Promise<object> => (onFull(), {})
-  const pool = { size: 2, isEnding: false, take, putBack: () => undefined, keep: none, leave: none }
+  const back: object[] = []
+  const putBack = (each: object): void => void back.push(each)
+  return { size, isEnding: false, take: async () => ({}), putBack, keep: none, leave: none, back }
+}
+
+it('a pool that is full for a short time is nothing to warn about', async () => {
+  const pool = { ...fakePool(2), take: async (onFull: () => void): Promise<object> => (onFull(), {}) }
   await connectionsOf(pool, () => pool, 0).take(() => false)
   await pause(100)
   expect(warnings).toEqual([])
 })
 
 it('a connection that was taken before a store of the pool keeps connections goes back to the pool', async () => {
-  const none = async (): Promise<void> => undefined
-  const back: object[] = []
-  const pool = { size: 10, isEnding: false, take: async () => ({}), putBack: (each: object) => void back.push(each) }
-  const make = (): typeof pool & { keep: typeof none; leave: typeof none } => ({ ...pool, keep: none, leave: none })
-  const connections = connectionsOf(pool, make, 0)
+  const pool = fakePool(10)
+  const connections = connectionsOf(pool, () => pool, 0)
   const early = await connections.take(() => false)
-  connectionsOf(pool, make, 2)
+  connectionsOf(pool, () => pool, 2)
   connections.give(early, false)
-  expect(back).toEqual([early])
+  expect(pool.back).toEqual([early])
 })
 
 it('a connection that was idle for too long while the process did not run is not used', async () => {
-  const none = async (): Promise<void> => undefined
-  const back: object[] = []
-  const take = async (): Promise<object> => ({})
-  const pool = { size: 10, isEnding: false, take, putBack: (each: object) => void back.push(each), keep: none }
-  const connections = connectionsOf(pool, () => ({ ...pool, leave: none }), 1)
+  const pool = fakePool(10)
+  const connections = connectionsOf(pool, () => pool, 1)
   const old = await connections.take(() => false)
   connections.give(old, false)
   const end = performance.now() + 5000
   const now = vi.spyOn(performance, 'now').mockImplementation(() => end)
   try {
     expect(await connections.take(() => false)).not.toBe(old)
-    expect(back).toEqual([old])
+    expect(pool.back).toEqual([old])
   } finally {
     now.mockRestore()
   }
@@ -220,12 +206,11 @@ it('a connection that was idle for too long while the process did not run is not
 
 describe('a pool of postgresStore', { timeout: 30_000 }, () => {
   it('comes from a connectionString, and ends with the store', async () => {
-    const table = tableName()
-    await admin.query(postgresTable({ table }))
+    const table = await postgres.newTable()
     const name = `own ${table}`
-    const connectionString = `${postgres.url}?application_name=${encodeURIComponent(name)}`
+    const connectionString = `${postgres.server.url}?application_name=${encodeURIComponent(name)}`
     const count = async (): Promise<number> =>
-      (await admin.query('SELECT 1 FROM pg_stat_activity WHERE application_name = $1', [name])).rows.length
+      (await postgres.admin.query('SELECT 1 FROM pg_stat_activity WHERE application_name = $1', [name])).rows.length
     const store = postgresStore({ connectionString }, { table, connections: 3 })
     const limiter = limiterOn(store)
     expect(await count()).toBe(0)
@@ -240,11 +225,13 @@ describe('a pool of postgresStore', { timeout: 30_000 }, () => {
   })
 
   it('makes another connection when the network has forgotten those that were being made', async () => {
-    const table = tableName()
-    await admin.query(postgresTable({ table }))
-    const proxy = (await Proxy.listen()).to(Number(new URL(postgres.url).port))
+    const table = await postgres.newTable()
+    const proxy = (await Proxy.listen()).to(Number(new URL(postgres.server.url).port))
     proxy.set('lose')
-    const store = postgresStore({ connectionString: postgres.url.replace(/:\d+\//, `:${proxy.port}/`) }, { table })
+    const store = postgresStore(
+      { connectionString: postgres.server.url.replace(/:\d+\//, `:${proxy.port}/`) },
+      { table },
+    )
     const limiter = limiterOn(store)
     const lost = await Promise.allSettled([limiter.consume('k1'), limiter.consume('k2')])
     expect(lost.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
@@ -259,7 +246,7 @@ describe('a pool of postgresStore', { timeout: 30_000 }, () => {
     const elsewhere = mkdtempSync(join(tmpdir(), 'sluice-alone-'))
     cpSync(built, elsewhere, { recursive: true })
     const module = (await import(`${elsewhere}/src/stores/postgres.js`)) as { postgresStore: typeof postgresStore }
-    const limiter = limiterOn(module.postgresStore({ connectionString: postgres.url }))
+    const limiter = limiterOn(module.postgresStore({ connectionString: postgres.server.url }))
     await expect(limiter.consume('k')).rejects.toMatchObject({
       code: 'MISSING_PACKAGE',
       message: expect.stringContaining('npm install pg') as string,
@@ -293,9 +280,8 @@ describe.concurrent('the connections of a store', { timeout: 60_000 }, () => {
   )
 
   it('have the settings of sessions of MySQL back', async () => {
-    const app = createPool({ uri: mysql.url, connectionLimit: 4 })
-    const table = tableName()
-    await app.query(mysqlTable({ table }))
+    const app = createPool({ uri: mysql.server.url, connectionLimit: 4 })
+    const table = await mysql.newTable()
     const text = `SHOW SESSION VARIABLES WHERE Variable_name IN ('wait_timeout', 'idle_transaction_timeout')`
     const settings = async (): Promise<unknown> => (await app.query(text))[0]
     app.pool.on('connection', (connection) => void connection.query('SET SESSION wait_timeout = 777'))

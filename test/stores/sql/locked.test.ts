@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { createPool } from 'mysql2/promise'
 import { Pool } from 'pg'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import {
   type AsyncStore,
   createLimiter,
@@ -15,10 +15,9 @@ import {
   type StoreChange,
 } from '../../../src/index.ts'
 import type { Operation } from '../../../src/extend.ts'
-import { mysqlDatabase, mysqlStore, mysqlTable } from '../../../src/stores/mysql.ts'
-import { postgresDatabase, postgresStore, postgresTable } from '../../../src/stores/postgres.ts'
-import { type MysqlServer, startMysql } from '../../support/mysql.ts'
-import { type PostgresServer, startPostgres } from '../../support/postgres.ts'
+import { mysqlDatabase, mysqlStore } from '../../../src/stores/mysql.ts'
+import { postgresDatabase, postgresStore } from '../../../src/stores/postgres.ts'
+import { mysqlForAll, postgresForAll } from '../../support/sql-tests.ts'
 import { builtPackage } from '../../support/built.ts'
 
 const WORKER = fileURLToPath(new URL('../../support/stopped-worker.mjs', import.meta.url))
@@ -42,26 +41,20 @@ interface World {
   close(): Promise<unknown>
 }
 
-let postgres: PostgresServer
-let mysql: MysqlServer
+const [postgres, mysql] = [postgresForAll(), mysqlForAll()]
 let built: string
 beforeAll(async () => {
   built = await builtPackage()
-  ;[postgres, mysql] = await Promise.all([startPostgres(), startMysql()])
-}, 60_000)
-afterAll(async () => {
-  await Promise.all([postgres.remove(), mysql.remove()])
 })
 
 const recordOf = (key: string): string => JSON.stringify(['api', key])
-const tableName = (): string => `t${crypto.randomUUID().replaceAll('-', '')}`
 
 const kinds = {
   async postgres(): Promise<World> {
-    const [pool, table] = [new Pool({ connectionString: postgres.url }), tableName()]
-    await pool.query(postgresTable({ table }))
+    const { url } = postgres.server
+    const [pool, table] = [new Pool({ connectionString: url }), await postgres.newTable()]
     return {
-      url: postgres.url,
+      url,
       table,
       store: postgresStore(pool, { table }),
       database: postgresDatabase(pool, { table }),
@@ -89,10 +82,10 @@ const kinds = {
     }
   },
   async mysql(): Promise<World> {
-    const [pool, table] = [createPool({ uri: mysql.url, multipleStatements: true }), tableName()]
-    await pool.query(mysqlTable({ table }))
+    const { url } = mysql.server
+    const [pool, table] = [createPool({ uri: url, multipleStatements: true }), await mysql.newTable()]
     return {
-      url: mysql.url,
+      url,
       table,
       store: mysqlStore(pool, { table }),
       database: mysqlDatabase(pool, { table }),

@@ -14,35 +14,26 @@ import {
 } from '../../../src/stores/mysql.ts'
 import { storeBehaviours } from '../../../src/testing.ts'
 import { Proxy } from '../../support/faults/proxy.ts'
-import { type MysqlServer, startMysql } from '../../support/mysql.ts'
+import { afterTest } from '../../support/after-test.ts'
 import { runProcesses } from '../../support/racing-processes.ts'
+import { mysqlForAll } from '../../support/sql-tests.ts'
 import { unhandled } from '../../support/unhandled.ts'
 
-let server: MysqlServer
-const leftovers: (() => Promise<unknown>)[] = []
-beforeAll(async () => {
-  server = await startMysql()
-})
-afterAll(async () => {
-  for (const end of leftovers.toReversed()) await end()
-  await server.remove()
-})
+const database = mysqlForAll()
 
 const clients = [
   {
     name: 'mysql2/promise',
     open: () => {
-      const pool = createPool(server.url)
-      leftovers.push(() => pool.end())
-      return { client: pool, query: (text: string): Promise<unknown> => pool.query(text) }
+      const client = createPool(database.server.url)
+      return { client, end: () => client.end() }
     },
   },
   {
     name: 'mysql2 with multipleStatements',
     open: () => {
-      const pool = createCallbackPool({ uri: server.url, multipleStatements: true })
-      leftovers.push(() => pool.promise().end())
-      return { client: pool, query: (text: string): Promise<unknown> => pool.promise().query(text) }
+      const client = createCallbackPool({ uri: database.server.url, multipleStatements: true })
+      return { client, end: () => client.promise().end() }
     },
   },
 ]
@@ -50,15 +41,12 @@ const clients = [
 describe.each(clients)('mysqlStore with $name', ({ name, open }) => {
   const table = `limits of \`${name}\``
   let world: ReturnType<typeof open>
-  beforeAll(async () => {
-    world = open()
-    await world.query(mysqlTable({ table }))
-  })
+  beforeAll(() => void (world = open()))
+  afterAll(() => world.end())
 
   const make = async (clock: Clock): Promise<Store> => {
-    const store = `${table} ${crypto.randomUUID().slice(0, 8)}`
-    await world.query(mysqlTable({ table: store }))
-    return mysqlStore(world.client, { table: store, clock, timeout: '5s' })
+    const own = await database.newTable(`${table} ${crypto.randomUUID().slice(0, 8)}`)
+    return mysqlStore(world.client, { table: own, clock, timeout: '5s' })
   }
   // equality.test.ts has a longer search.
   for (const { name: behaviour, run } of storeBehaviours(make, { runs: 40 })) it(behaviour, { timeout: 60_000 }, run)
@@ -70,14 +58,17 @@ interface World<Client = Pool> {
   readonly table: string
 }
 
-async function world(options: PoolOptions = {}, from: MysqlServer = server): Promise<World> {
-  const pool = createPool({ uri: from.url, ...options })
-  leftovers.push(() => pool.end())
-  const table = `rows ${crypto.randomUUID()}`
-  const owner = createPool(from.url)
-  await owner.query(mysqlTable({ table }))
-  await owner.end()
-  return { pool, table }
+async function world(options: PoolOptions = {}, { server, newTable } = database): Promise<World> {
+  const pool = createPool({ uri: server.url, ...options })
+  afterTest(() => pool.end())
+  return { pool, table: await newTable(`rows ${crypto.randomUUID()}`) }
+}
+
+/** A proxy in front of the server, and the address of the server behind it. */
+async function proxied(): Promise<{ proxy: Proxy; uri: string }> {
+  const proxy = (await Proxy.listen()).to(database.server.port)
+  afterTest(() => proxy.close())
+  return { proxy, uri: `mysql://sluice@127.0.0.1:${proxy.port}/shop` }
 }
 
 function limiterOn(
@@ -95,7 +86,7 @@ async function rowsOf(pool: Pool, text: string): Promise<RowDataPacket[]> {
 
 /** Returns how many deadlocks the server has ended. */
 async function deadlocksOf(pool: Pool): Promise<number> {
-  const text = server.isMariaDB
+  const text = database.server.isMariaDB
     ? "SHOW GLOBAL STATUS LIKE 'Innodb_deadlocks'"
     : "SELECT COUNT AS Value FROM information_schema.INNODB_METRICS WHERE NAME = 'lock_deadlocks'"
   return Number((await rowsOf(pool, text))[0]!['Value'])
@@ -156,7 +147,7 @@ describe('processes that share a table', { timeout: 120_000 }, () => {
     const limits = (quota: number): object[] => [{ algorithm: 'fixedWindow', quota, window: '1000d', anchor: 'first' }]
     // All of them are new. Half of them have another order as bytes than as characters of UTF-16.
     const keys = Array.from({ length: 101 }, (_, i) => `${i % 2 === 0 ? '\u{1F600}' : '\uFFFD'}${i * 31}`)
-    const store = { kind: 'mysql', url: server.url, table } as const
+    const store = { kind: 'mysql', url: database.server.url, table } as const
     const race = { members: [{ name: 'each', limits: limits(7) }], keys, asks: 1000, inFlight: 150 }
     const each = await runProcesses(3, store, race)
     expect(each).toEqual(Object.fromEntries(keys.map((key) => [key, 7])))
@@ -164,7 +155,7 @@ describe('processes that share a table', { timeout: 120_000 }, () => {
       { name: 'both', limits: limits(7) },
       { name: 'all', key: 'all', limits: limits(400) },
     ]
-    const url = `${server.url}?multipleStatements=true`
+    const url = `${database.server.url}?multipleStatements=true`
     const both = await runProcesses(3, { ...store, url }, { ...race, members, asks: 400 })
     expect(Object.values(both).reduce((sum, count) => sum + count, 0)).toBe(400)
     for (const count of Object.values(both)) expect(count).toBeLessThanOrEqual(7)
@@ -291,9 +282,8 @@ describe('a connection that is lost', () => {
   it.each([false, true])(
     'during COMMIT says that the request may have been charged, multipleStatements %s',
     async (multipleStatements) => {
-      const proxy = (await Proxy.listen()).to(server.port)
-      leftovers.push(() => proxy.close())
-      const here = await world({ uri: `mysql://sluice@127.0.0.1:${proxy.port}/shop`, multipleStatements })
+      const { proxy, uri } = await proxied()
+      const here = await world({ uri, multipleStatements })
       let mode: 'cut' | 'lose' | undefined
       let commits = 0
       const pool = watched(here.pool, (sql) => {
@@ -313,7 +303,7 @@ describe('a connection that is lost', () => {
       mode = undefined
       // MySQL sends the reply of each statement by itself. If it cannot send one, it does not come to the COMMIT.
       const { remaining } = (await limiter.peek('ann', { cost: 0 })).limits[0]!
-      expect(server.isMariaDB || !multipleStatements ? [98] : [98, 99]).toContain(remaining)
+      expect(database.server.isMariaDB || !multipleStatements ? [98] : [98, 99]).toContain(remaining)
       commits = 0
       mode = 'lose'
       await expect(limiter.consume('ann')).rejects.toMatchObject(lost)
@@ -325,9 +315,8 @@ describe('a connection that is lost', () => {
   )
 
   it('is noticed when a network swallows packets, and its locks end', async () => {
-    const proxy = (await Proxy.listen()).to(server.port)
-    leftovers.push(() => proxy.close())
-    const here = await world({ uri: `mysql://sluice@127.0.0.1:${proxy.port}/shop` })
+    const { proxy, uri } = await proxied()
+    const here = await world({ uri })
     const limiter = limiterOn(here, 100, { timeout: 200 })
     await limiter.consume('ann')
     proxy.set('lose')
@@ -340,9 +329,8 @@ describe('a connection that is lost', () => {
   })
 
   it('is replaced when a network has forgotten all that the store keeps', { timeout: 60_000 }, async () => {
-    const proxy = (await Proxy.listen()).to(server.port)
-    leftovers.push(() => proxy.close())
-    const here = await world({ uri: `mysql://sluice@127.0.0.1:${proxy.port}/shop` })
+    const { proxy, uri } = await proxied()
+    const here = await world({ uri })
     const limiter = limiterOn(here, 100, { timeout: 1000 })
     proxy.set('pass', 30)
     /** Decides on both connections: decisions of one moment share a transaction. */
@@ -380,18 +368,14 @@ describe('a connection that is lost', () => {
 })
 
 describe('the server', () => {
-  let other: MysqlServer
-  beforeAll(async () => {
-    other = await startMysql('--sysdate-is-now', '--default-time-zone=-11:30')
-    leftovers.push(() => other.remove())
-  })
+  const other = mysqlForAll('--sysdate-is-now', '--default-time-zone=-11:30')
 
   it.each([
-    ['as it is', () => server],
-    ['with --sysdate-is-now', () => other],
-  ])('says what time it is after the locks: %s', { timeout: 60_000 }, async (_name, serverOf) => {
+    ['as it is', database],
+    ['with --sysdate-is-now', other],
+  ])('says what time it is after the locks: %s', { timeout: 60_000 }, async (_name, from) => {
     for (const zone of ['+00:00', '-09:30', '+13:00']) {
-      const here = await world({}, serverOf())
+      const here = await world({}, from)
       here.pool.on('connection', (connection) => void connection.query(`SET SESSION time_zone = '${zone}'`))
       const { transact } = mysqlDatabase(here.pool, { table: here.table, timeout: '10s' })
       const key = recordKey('ann')
@@ -665,14 +649,12 @@ describe('the pool', () => {
 })
 
 describe('a mistake', () => {
-  const pool = (): Pool => createPool({ uri: server.url })
-
   it.each([
     ['nothing', () => undefined],
     ['options', () => ({ host: 'localhost' })],
     ['a URL', () => 'mysql://root:secret@localhost/shop'],
     ['a pool of another package', () => ({ getConnection: async () => undefined })],
-    ['a connection', () => createConnection({ uri: server.url }).on('error', () => undefined)],
+    ['a connection', () => createConnection({ uri: database.server.url }).on('error', () => undefined)],
   ])('with the pool is refused: %s', (_, make) => {
     const given = make()
     const call = (): unknown => mysqlStore(given as never)
@@ -690,10 +672,8 @@ describe('a mistake', () => {
     ['INVALID_OPTION', 'timeout', 'soon'],
     ['UNKNOWN_OPTION', 'tabel', 'x'],
   ])('is refused: %s for the option %s: %j', (code, option, value) => {
-    const given = pool()
-    leftovers.push(() => given.end())
     const refusal = expect.objectContaining({ code, message: expect.stringContaining(option) as string })
-    expect(() => mysqlStore(given, { [option]: value })).toThrow(refusal)
+    expect(() => mysqlStore(database.admin, { [option]: value })).toThrow(refusal)
     if (option !== 'timeout') expect(() => mysqlTable({ [option]: value })).toThrow(refusal)
   })
 

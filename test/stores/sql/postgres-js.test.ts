@@ -2,34 +2,27 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Pool } from 'pg'
 import postgres from 'postgres'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { createLimiter, type Decision, fixedWindow, type Limiter } from '../../../src/index.ts'
 import { type PgPool, type PostgresJs, postgresStore, postgresTable } from '../../../src/stores/postgres.ts'
-import { type PostgresServer, startPostgres } from '../../support/postgres.ts'
+import { afterTest } from '../../support/after-test.ts'
+import { startPostgres } from '../../support/postgres.ts'
+import { postgresForAll } from '../../support/sql-tests.ts'
 
-let server: PostgresServer
-let admin: Pool
-beforeAll(async () => {
-  server = await startPostgres()
-  admin = new Pool({ connectionString: server.url })
-  admin.on('error', () => undefined)
-})
-afterAll(async () => {
-  await admin.end()
-  await server.remove()
-})
+const database = postgresForAll()
 
 type Options = NonNullable<Parameters<typeof postgres>[1]>
 
 /** A client with a table of its own. Its connections have the name of the table. */
 async function world(options: Options = {}): Promise<{ sql: postgres.Sql; table: string; pid(): Promise<number> }> {
-  const table = `t${crypto.randomUUID().replaceAll('-', '')}`
-  await admin.query(postgresTable({ table }))
-  const sql = postgres(server.url, { onnotice: () => undefined, connection: { application_name: table }, ...options })
+  const table = await database.newTable()
+  const connection = { application_name: table }
+  const sql = postgres(database.server.url, { onnotice: () => undefined, connection, ...options })
+  afterTest(() => sql.end({ timeout: 1 }))
   const pid = async (): Promise<number> => {
     // The sweeper has ended, too.
     await pause(100)
-    const { rows } = await admin.query('SELECT pid FROM pg_stat_activity WHERE application_name = $1', [table])
+    const { rows } = await database.admin.query('SELECT pid FROM pg_stat_activity WHERE application_name = $1', [table])
     return (rows as { pid: number }[])[0]!.pid
   }
   return { sql, table, pid }
@@ -68,7 +61,7 @@ describe('a server that does not answer in time', { timeout: 30_000 }, () => {
   it('undoes the late transaction before the application gets the connection', async () => {
     const here = await world({ max: 1 })
     const { sql, table } = here
-    await admin.query(`CREATE TABLE ${table}_orders (id int)`)
+    await database.admin.query(`CREATE TABLE ${table}_orders (id int)`)
     const order = sql.unsafe(`INSERT INTO ${table}_orders VALUES (1) RETURNING id`)
     await decideLate(here, limiterOn(sql, table, 40, 1), async () => {
       void order.execute()
@@ -76,8 +69,7 @@ describe('a server that does not answer in time', { timeout: 30_000 }, () => {
     })
     expect(await order).toHaveLength(1)
     await pause(300)
-    expect((await admin.query(`SELECT * FROM ${table}_orders`)).rows).toHaveLength(1)
-    await sql.end({ timeout: 1 })
+    expect((await database.admin.query(`SELECT * FROM ${table}_orders`)).rows).toHaveLength(1)
   })
 
   it('charges nothing afterwards', async () => {
@@ -86,19 +78,17 @@ describe('a server that does not answer in time', { timeout: 30_000 }, () => {
     await decideLate(here, limiter)
     await pause(500)
     expect((await limiter.peek('k', { cost: 0 })).limits[0]!.used).toBe(1)
-    await here.sql.end({ timeout: 1 })
   })
 
   it('may end the connection then', async () => {
     const here = await world({ max: 1 })
     const { sql, table } = here
     const limiter = limiterOn(sql, table, 40)
-    await decideLate(here, limiter, (server) => admin.query('SELECT pg_terminate_backend($1)', [server]))
+    await decideLate(here, limiter, (server) => database.admin.query('SELECT pg_terminate_backend($1)', [server]))
     await pause(200)
     await limiter.consume('k').catch(() => undefined)
     expect((await limiter.consume('k')).allowed).toBe(true)
     expect(await sql`SELECT 1 AS x`).toHaveLength(1)
-    await sql.end({ timeout: 1 })
   })
 })
 
@@ -109,7 +99,6 @@ it('a charge is kept if the server does not know the prepared COMMIT of postgres
     expect(await limiter.consume('k')).toMatchObject({ remaining })
     await sql.unsafe('DEALLOCATE ALL')
   }
-  await sql.end({ timeout: 1 })
 })
 
 it('a transaction that the server has aborted is not given back to the application', async () => {
@@ -119,7 +108,6 @@ AS $$ BEGIN RAISE EXCEPTION 'corrupt' USING ERRCODE = 'XX001'; END $$;
 CREATE TRIGGER fail BEFORE INSERT OR UPDATE ON ${table} FOR EACH ROW EXECUTE FUNCTION fail()`)
   await expect(limiterOn(sql, table).consume('k')).rejects.toMatchObject({ code: 'STORE_FAILED' })
   expect(await sql`SELECT 1 AS x`).toHaveLength(1)
-  await sql.end({ timeout: 1 })
 })
 
 it(
@@ -130,11 +118,13 @@ it(
     const limiter = limiterOn(sql, table)
     await limiter.consume('k')
     await pause(100)
-    const rival = await admin.connect()
+    const rival = await database.admin.connect()
     await rival.query(`BEGIN; SELECT 1 FROM ${table} FOR UPDATE`)
     const decision = limiter.consume('k').catch(message)
     await pause(100)
-    await admin.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1', [table])
+    await database.admin.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1', [
+      table,
+    ])
     expect(await decision).toBeTypeOf('string')
     await rival.query('ROLLBACK')
     rival.release()
@@ -142,7 +132,6 @@ it(
     await limiter.consume('k').catch(() => undefined)
     expect((await limiter.consume('k')).allowed).toBe(true)
     expect(await sql`SELECT 1 AS x`).toHaveLength(1)
-    await sql.end({ timeout: 1 })
   },
 )
 
@@ -195,5 +184,4 @@ it.each(settings)('counts with %s', async (_, options) => {
   const limiter = limiterOn(sql, table)
   expect((await limiter.consume('k')).remaining).toBe(8)
   expect((await limiter.consume('k')).remaining).toBe(7)
-  await sql.end({ timeout: 1 })
 })

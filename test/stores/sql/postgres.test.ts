@@ -1,40 +1,31 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Pool, type PoolConfig } from 'pg'
 import postgres from 'postgres'
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { createLimiter, fixedWindow, gcra, type Limit, type Limiter, stack, type Store } from '../../../src/index.ts'
 import { postgresDatabase, postgresStore, postgresTable } from '../../../src/stores/postgres.ts'
 import { storeBehaviours } from '../../../src/testing.ts'
 import { casesHere, QUICK } from '../../parts.ts'
 import { Proxy } from '../../support/faults/proxy.ts'
-import { type PostgresServer, startPostgres } from '../../support/postgres.ts'
+import { afterTest } from '../../support/after-test.ts'
 import { runProcesses } from '../../support/racing-processes.ts'
+import { postgresForAll } from '../../support/sql-tests.ts'
 
-let server: PostgresServer
-const leftovers: (() => Promise<unknown>)[] = []
-beforeAll(async () => {
-  server = await startPostgres()
-})
-afterAll(async () => {
-  for (const end of leftovers) await end()
-  await server.remove()
-})
+const database = postgresForAll()
 
 const clients = [
   {
     name: 'pg',
     open: () => {
-      const pool = new Pool({ connectionString: server.url })
-      leftovers.push(() => pool.end())
-      return { client: pool, query: (text: string): Promise<unknown> => pool.query(text) }
+      const client = new Pool({ connectionString: database.server.url })
+      return { client, end: () => client.end() }
     },
   },
   {
     name: 'postgres.js',
     open: () => {
-      const sql = postgres(server.url, { onnotice: () => undefined })
-      leftovers.push(() => sql.end())
-      return { client: sql, query: async (text: string): Promise<unknown> => sql.unsafe(text) }
+      const client = postgres(database.server.url, { onnotice: () => undefined })
+      return { client, end: () => client.end() }
     },
   },
 ]
@@ -44,14 +35,14 @@ describe.each(casesHere(clients, ({ name }) => name === 'pg'))('postgresStore wi
   let world: ReturnType<typeof open>
   beforeAll(async () => {
     world = open()
-    await world.query(postgresTable({ table }))
+    await database.newTable(table)
   })
+  afterAll(() => world.end())
 
   for (const { name: behaviour, run } of storeBehaviours(
     async (clock) => {
-      const store = `${table} ${crypto.randomUUID().slice(0, 8)}`
-      await world.query(postgresTable({ table: store }))
-      return postgresStore(world.client, { table: store, clock, timeout: '5s' })
+      const own = await database.newTable(`${table} ${crypto.randomUUID().slice(0, 8)}`)
+      return postgresStore(world.client, { table: own, clock, timeout: '5s' })
     },
     { runs: 60 },
   ))
@@ -69,15 +60,9 @@ describe.each(casesHere(clients, ({ name }) => name === 'pg'))('postgresStore wi
 
 /** A table of its own, on the server of this file. */
 async function world(config: PoolConfig = {}): Promise<{ pool: Pool; admin: Pool; table: string }> {
-  const table = `t${crypto.randomUUID().replaceAll('-', '')}`
-  const pool = new Pool({ connectionString: server.url, ...config })
-  const admin = new Pool({ connectionString: server.url })
-  for (const each of [pool, admin]) {
-    each.on('error', () => undefined)
-    leftovers.push(() => each.end())
-  }
-  await admin.query(postgresTable({ table }))
-  return { pool, admin, table }
+  const pool = new Pool({ connectionString: database.server.url, ...config }).on('error', () => undefined)
+  afterTest(() => pool.end())
+  return { pool, admin: database.admin, table: await database.newTable() }
 }
 
 const keyer = (key: string): string => key
@@ -89,17 +74,13 @@ function limiterOn(
   return createLimiter<string>({ name, keyer, limits, store })
 }
 
-const proxies: Proxy[] = []
-afterEach(async () => {
-  for (const proxy of proxies.splice(0)) await proxy.close()
-})
-
 /** A pool whose connections go through a proxy. */
 async function proxied(): Promise<{ pool: Pool; admin: Pool; table: string; proxy: Proxy }> {
-  const proxy = (await Proxy.listen()).to(Number(new URL(server.url).port))
-  proxies.push(proxy)
-  const url = server.url.replace(/:\d+\//, `:${proxy.port}/`)
-  return { ...(await world({ connectionString: url })), proxy }
+  const { url } = database.server
+  const proxy = (await Proxy.listen()).to(Number(new URL(url).port))
+  afterTest(() => proxy.close())
+  const connectionString = url.replace(/:\d+\//, `:${proxy.port}/`)
+  return { ...(await world({ connectionString })), proxy }
 }
 
 async function usedIn(admin: Pool, table: string, key: string): Promise<number> {
@@ -114,7 +95,7 @@ describe.each(QUICK)('several processes on one table', { timeout: 120_000 }, () 
       (await admin.query('SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()')).rows
     const before = await deadlocks()
     const limits = (quota: number): object[] => [{ algorithm: 'fixedWindow', quota, window: '1d' }]
-    const store = { kind: 'postgres', url: server.url, table } as const
+    const store = { kind: 'postgres', url: database.server.url, table } as const
     const admitted = await runProcesses(4, store, {
       members: [
         { name: 'user', limits: limits(100) },
@@ -222,7 +203,7 @@ describe('postgresStore', { timeout: 60_000 }, () => {
   it.each(QUICK)('lists keys that the encoding of the database does not have', async () => {
     const { admin } = await world()
     await admin.query(`CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0`)
-    const { pool } = await world({ connectionString: server.url.replace(/postgres$/, 'latin') })
+    const { pool } = await world({ connectionString: database.server.url.replace(/postgres$/, 'latin') })
     await pool.query(postgresTable())
     await limiterOn(postgresStore(pool, { timeout: '5s' })).consume('\u{1F600}')
     expect(await postgresDatabase(pool).keysAfter('', 10)).toEqual(['["api","\u{1F600}"]'])
