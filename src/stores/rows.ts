@@ -6,6 +6,7 @@ import { type Clock, clockGiven, microseconds, steadyClock } from '../util/clock
 import { brand, madeOnce, shared } from '../util/copies.ts'
 import { messageOf, shown, SluiceError } from '../util/errors.ts'
 import { isPromise } from '../util/maybe-promise.ts'
+import { quietly } from '../util/quietly.ts'
 import { boolean, knownOptions, optionalFunction, refuse, wholeNumber } from '../util/validate.ts'
 import { decodeNote, encodeNote, isNoted, type Note, noteKey, performOnce } from './note.ts'
 import {
@@ -454,12 +455,10 @@ class KeyRecord {
 
 /** Returns the limiter and the key of a record; `undefined` for a text that is not the key of a record. */
 export function readRecordKey(record: string): { limiter: string; key: string } | undefined {
-  try {
+  return quietly(() => {
     const [limiter, key] = JSON.parse(record) as unknown[]
     return typeof limiter === 'string' && typeof key === 'string' ? { limiter, key } : undefined
-  } catch {
-    return undefined
-  }
+  })
 }
 
 /** Returns the key of a record. `limiter` and `key` can be any texts. The result is well-formed and has no NUL. */

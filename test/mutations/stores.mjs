@@ -104,7 +104,7 @@ export const stores = [
   object('two places of one storage', "placeOf(storage, 'the", "placeOf({}, 'the"),
   inFile('src/stores/cloudflare/storage.ts', values)(
     'a value that is too large',
-    'hasSql(storage) ? ',
+    'hasSql ? ',
     'storage !== undefined ? ',
   ),
   upstash('the script in a message', ".replace(/, command was: [^]*$/, '')", ''),

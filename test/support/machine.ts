@@ -1,11 +1,23 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import type cluster from 'node:cluster'
+import { once } from 'node:events'
+import { linkSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import type { MachineStoreOptions } from '../../src/stores/machine/index.ts'
 
 /** The program of each process. */
 export const MACHINE_WORKER: string = fileURLToPath(new URL('machine-worker.mjs', import.meta.url))
+
+/** Leaves the socket file of a process that was killed: nobody listens at it. */
+export async function leaveSocket(path: string): Promise<void> {
+  const left = createServer().listen(`${path}.left`)
+  await once(left, 'listening')
+  linkSync(`${path}.left`, path)
+  left.close()
+  await once(left, 'close')
+}
 
 interface Answer {
   readonly id: number

@@ -1,3 +1,4 @@
+import { quietly } from '../../util/quietly.ts'
 import { MOST_CHARACTERS } from '../remote/message.ts'
 import { answering } from '../remote/serve.ts'
 import { type DurableObjectStorageLike, type DurableObjectStore, storageStore } from './storage.ts'
@@ -26,20 +27,14 @@ export class LimitsObject {
 
   /** Does the operations of a message of `durableObjectStore`. */
   async fetch(request: Request): Promise<Response> {
-    return Response.json(await this.#answer(messageIn(await request.text())))
+    const text = await request.text()
+    // Anything but a message is answered with an error.
+    const message = text.length <= MOST_CHARACTERS ? quietly((): unknown => JSON.parse(text)) : undefined
+    return Response.json(await this.#answer(message))
   }
 
   /** Deletes expired counts. */
   alarm(): Promise<void> {
     return this.#store.alarm()
-  }
-}
-
-/** Returns `undefined` for a text that is not a message. */
-function messageIn(text: string): unknown {
-  try {
-    return text.length <= MOST_CHARACTERS ? JSON.parse(text) : undefined
-  } catch {
-    return undefined
   }
 }

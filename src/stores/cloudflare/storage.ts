@@ -1,5 +1,6 @@
 import { type Clock, clockGiven } from '../../util/clock.ts'
 import { SluiceError } from '../../util/errors.ts'
+import { quietly } from '../../util/quietly.ts'
 import { knownOptions } from '../../util/validate.ts'
 import { type RowDatabase, rowStoreWith } from '../rows.ts'
 import { placeOf } from '../sql.ts'
@@ -75,7 +76,8 @@ export function storageStore(
 }
 
 function storageRows(storage: DurableObjectStorageLike, clock: Clock): RowDatabase & Pick<DurableObjectStore, 'alarm'> {
-  const largest = hasSql(storage) ? LARGEST_WITH_SQL : LARGEST_VALUE
+  const hasSql = quietly(() => storage.sql!.databaseSize >= 0) ?? false
+  const largest = hasSql ? LARGEST_WITH_SQL : LARGEST_VALUE
   /** True if an alarm is known to be set. */
   let hasAlarm = false
   /** The last row that an alarm has read; undefined at the start of a round. */
@@ -158,12 +160,4 @@ function stored(key: string): string {
 
 function* parts<Item>(items: readonly Item[]): Generator<Item[]> {
   for (let i = 0; i < items.length; i += MOST_KEYS) yield items.slice(i, i + MOST_KEYS)
-}
-
-function hasSql(storage: DurableObjectStorageLike): boolean {
-  try {
-    return storage.sql!.databaseSize >= 0
-  } catch {
-    return false
-  }
 }

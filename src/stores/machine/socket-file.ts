@@ -201,11 +201,7 @@ function pipeOf(given: string | undefined): string {
 
 /** Returns an id of the machine since its last start. Machines that share a volume have different files. */
 function bootOf(): string {
-  try {
-    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
-  } catch {
-    return hostname()
-  }
+  return quietly(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()) ?? hostname()
 }
 
 function hashed(text: string): string {

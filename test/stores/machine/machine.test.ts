@@ -34,6 +34,7 @@ import { machineStore, type MachineStoreOptions } from '../../../src/stores/mach
 import { SocketFile } from '../../../src/stores/machine/socket-file.ts'
 import { storeBehaviours } from '../../../src/testing.ts'
 import { recordWarnings } from '../../support/guarded.ts'
+import { leaveSocket } from '../../support/machine.ts'
 
 let folder: string
 let warnings: ReturnType<typeof recordWarnings>
@@ -50,9 +51,14 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-async function opened(options: MachineStoreOptions = {}): Promise<AsyncStore> {
+function unready(options: MachineStoreOptions = {}): AsyncStore {
   const store = machineStore({ path: join(folder, 'l'), ...options })
   stores.push(store)
+  return store
+}
+
+async function opened(options: MachineStoreOptions = {}): Promise<AsyncStore> {
+  const store = unready(options)
   await store.ready!()
   return store
 }
@@ -166,8 +172,10 @@ describe('close', () => {
 })
 
 describe('snapshot', () => {
+  let snapshot: string
+  beforeEach(() => void (snapshot = join(folder, 'limits.json')))
+
   it('keeps counts over a restart, for its user only', async () => {
-    const snapshot = join(folder, 'limits.json')
     const first = await opened({ snapshot })
     for (let i = 0; i < 3; i++) await limiterOn(first).consume('ann')
     await first.close()
@@ -178,32 +186,23 @@ describe('snapshot', () => {
   })
 
   it('has what was asked before this process has begun to count', async () => {
-    const snapshot = join(folder, 'limits.json')
-    const store = machineStore({ path: join(folder, 'l'), snapshot })
-    stores.push(store)
+    const store = unready({ snapshot })
     await limiterOn(store).consume('ann')
     await vi.waitFor(() => expect(readFileSync(snapshot, 'utf8')).toContain('"ann"'), 2000)
   })
 
-  it('has the counts that another process has handed over, although nothing is asked since', async () => {
-    const snapshot = join(folder, 'limits.json')
-    const first = await opened({ snapshot })
-    await opened({ snapshot })
-    await limiterOn(first).consume('ann')
-    await first.close()
-    await vi.waitFor(() => expect(readFileSync(snapshot, 'utf8')).toContain('"ann"'), 2000)
-  })
-
-  it('has the counts that another process has handed over before this one waits for the next', async () => {
-    const snapshot = join(folder, 'limits.json')
+  it.each([
+    ['although nothing is asked since', async () => undefined],
+    ['before this one waits for the next', async (second: AsyncStore) => second.close()],
+  ])('has the counts that another process has handed over, %s', async (_, then) => {
     const first = await opened({ snapshot })
     const second = await opened({ snapshot })
     await limiterOn(first).consume('ann')
     await first.close()
     const began = performance.now()
-    const closing = second.close()
-    await vi.waitFor(() => expect(readFileSync(snapshot, 'utf8')).toContain('"ann"'), 1000)
-    await closing
+    const done = then(second)
+    await vi.waitFor(() => expect(readFileSync(snapshot, 'utf8')).toContain('"ann"'), 2000)
+    await done
     // PM2 kills a process 1.6 seconds after its signal.
     expect(performance.now() - began).toBeLessThan(1500)
   })
@@ -214,7 +213,6 @@ describe('snapshot', () => {
     ['was cut off', '[["sluice",1],["limit","api","5-per-1h"]]\n'],
     ['has a row that is damaged', '[["sluice",1],["limit","api","a"],["key","ann",{"until":"soon"}],["end"]]\n'],
   ])('that %s causes a warning, and counts start from zero', async (_, text) => {
-    const snapshot = join(folder, 'limits.json')
     writeFileSync(snapshot, text)
     const store = await opened({ snapshot })
     expect((await limiterOn(store).consume('ann')).remaining).toBe(4)
@@ -222,7 +220,6 @@ describe('snapshot', () => {
   })
 
   it('that finds no room for all keys causes a warning', async () => {
-    const snapshot = join(folder, 'limits.json')
     const first = await opened({ snapshot })
     for (let i = 0; i < 20; i++) await limiterOn(first).consume(`key ${i}`)
     await first.close()
@@ -238,7 +235,6 @@ describe('snapshot', () => {
   })
 
   it('is whole at any time', async () => {
-    const snapshot = join(folder, 'limits.json')
     const store = await opened({ snapshot })
     const limiter = limiterOn(store)
     for (let i = 0; i < 3000; i++) await limiter.consume(`key ${i}`)
@@ -297,12 +293,7 @@ describe('the socket file', () => {
 
   it('of a process that was killed is replaced, with a warning', async () => {
     const { path } = new SocketFile(join(folder, 'l'))
-    const left = createServer().listen(`${path}.1`)
-    await once(left, 'listening')
-    const { linkSync } = await import('node:fs')
-    linkSync(`${path}.1`, path)
-    left.close()
-    await once(left, 'close')
+    await leaveSocket(path)
     const store = await opened()
     expect((await limiterOn(store).consume('ann')).allowed).toBe(true)
     await vi.waitFor(() => expect(warnings.codes).toEqual(['SLUICE_COUNTS_LOST']))
@@ -374,8 +365,7 @@ describe('the socket file', () => {
   it('does not replace another file', async () => {
     const { path } = new SocketFile(join(folder, 'l'))
     writeFileSync(path, 'mine')
-    const store = machineStore({ path: join(folder, 'l') })
-    stores.push(store)
+    const store = unready()
     await expect(store.ready!()).rejects.toMatchObject({ code: 'STORE_SETUP', message: /is no socket/ })
     expect(readFileSync(path, 'utf8')).toBe('mine')
   })

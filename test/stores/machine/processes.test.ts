@@ -1,8 +1,6 @@
 // Processes, workers of a cluster and threads that count together, and what happens when one of them ends.
 import cluster from 'node:cluster'
-import { existsSync, linkSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
-import { once } from 'node:events'
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -11,6 +9,7 @@ import { SocketFile } from '../../../src/stores/machine/socket-file.ts'
 import {
   clusterWorker,
   forked,
+  leaveSocket,
   MACHINE_WORKER,
   type MachineJob,
   type MachineProcess,
@@ -54,11 +53,13 @@ async function started(
   return made
 }
 
-/** Starts processes and opens the store of one after the other: the first one serves. */
-async function opened(...given: Parameters<typeof started>): Promise<MachineProcess[]> {
+type Four = [MachineProcess, MachineProcess, MachineProcess, MachineProcess]
+
+/** Starts at most four processes and opens the store of one after the other: the first one serves. */
+async function opened(...given: Parameters<typeof started>): Promise<Four> {
   const made = await started(...given)
   for (const each of made) await each.ask('open')
-  return made
+  return made as Four
 }
 
 async function sumOf(taken: Promise<{ admitted: number; failed: number }>[]): Promise<number> {
@@ -75,12 +76,7 @@ describe.each(Object.entries(kinds))('four %s', (_, make) => {
   })
 
   it('admit exactly one quota when one that is served is killed, and the others never fail', async () => {
-    const [server, other, third, victim] = (await opened(4, { quota: 500 }, make)) as [
-      MachineProcess,
-      MachineProcess,
-      MachineProcess,
-      MachineProcess,
-    ]
+    const [server, other, third, victim] = await opened(4, { quota: 500 }, make)
     const { admitted } = await victim.take(100)
     const rest = [server, other, third].map((each) => each.take(400))
     victim.end()
@@ -91,8 +87,8 @@ describe.each(Object.entries(kinds))('four %s', (_, make) => {
 
 describe('when the process that counts', () => {
   it('closes its store, the youngest process has its counts, and nobody notices', async () => {
-    const [first, second] = (await opened(2, { quota: 300 })) as [MachineProcess, MachineProcess]
-    const [youngest] = (await opened(1, { quota: 300 })) as [MachineProcess]
+    const [first, second] = await opened(2, { quota: 300 })
+    const [youngest] = await opened(1, { quota: 300 })
     expect((await first.take(50)).admitted).toBe(50)
     const taking = [second.take(200), youngest.take(200)]
     await first.ask('close')
@@ -105,7 +101,7 @@ describe('when the process that counts', () => {
   })
 
   it('closes its store, a process that has no limits yet has its counts', async () => {
-    const [first, second] = (await opened(2, { quota: 300 })) as [MachineProcess, MachineProcess]
+    const [first, second] = await opened(2, { quota: 300 })
     expect((await first.take(50)).admitted).toBe(50)
     await first.ask('close')
     expect((await second.take(300)).admitted).toBe(250)
@@ -114,10 +110,10 @@ describe('when the process that counts', () => {
 
   it('is killed, another one counts within a second, and one warning says that counts are lost', async () => {
     const [server, ...others] = await opened(4, { quota: 10 })
-    await server!.take(10)
-    server!.end()
+    await server.take(10)
+    server.end()
     const since = performance.now()
-    await vi.waitFor(async () => expect((await others[0]!.take(1)).failed).toBe(0), { timeout: 5000, interval: 5 })
+    await vi.waitFor(async () => expect((await others[0].take(1)).failed).toBe(0), { timeout: 5000, interval: 5 })
     expect(performance.now() - since).toBeLessThan(1000)
     expect(await sumOf(others.map((each) => each.take(10)))).toBe(9)
     const codes = await Promise.all(others.map((each) => each.warningCodes()))
@@ -126,11 +122,7 @@ describe('when the process that counts', () => {
 
   it('is killed, a snapshot has all that was counted a second before, and nobody warns', async () => {
     const options = { path: join(folder, 'l'), snapshot: join(folder, 'limits.json') }
-    const [server, other, third] = (await opened(3, { quota: 40, options })) as [
-      MachineProcess,
-      MachineProcess,
-      MachineProcess,
-    ]
+    const [server, other, third] = await opened(3, { quota: 40, options })
     for (let round = 0; round < 3; round++) expect((await other.take(10, `round ${round}`)).admitted).toBe(10)
     await pause(1000)
     server.end()
@@ -141,7 +133,7 @@ describe('when the process that counts', () => {
   })
 
   it('is stopped, a guard decides, and the counts are there when it goes on', async () => {
-    const [server, other] = (await opened(2, { quota: 1_000_000 })) as [MachineProcess, MachineProcess]
+    const [server, other] = await opened(2, { quota: 1_000_000 })
     const during = other.ask<{ by: string[]; longest: number }>('guarded', { ms: 4000 })
     await pause(500)
     process.kill(server.pid!, 'SIGSTOP')
@@ -161,12 +153,7 @@ it('never has two servers after a race for the file of a process that was killed
   const racers = await started(4, { quota: 10, options: { path } })
   const file = new SocketFile(path)
   for (let round = 0; round < 40; round++) {
-    // What a process leaves that was killed.
-    const left = createServer().listen(`${file.path}.left`)
-    await once(left, 'listening')
-    linkSync(`${file.path}.left`, file.path)
-    left.close()
-    await once(left, 'close')
+    await leaveSocket(file.path)
     expect(existsSync(file.path)).toBe(true)
     await Promise.all(racers.map((each) => each.ask('open')))
     // Two servers would admit two quotas.
