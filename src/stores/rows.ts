@@ -99,16 +99,15 @@ export function rowStore(database: RowDatabase, options?: RowStoreOptions): Asyn
 export function rowStore(database: RowDatabase | SwapDatabase, options: RowStoreOptions = {}): Store {
   // A receipt of another process and a stored row can name algorithms that this program does not use.
   bringAll()
-  return rowStoreWith(wrappers, database, options)
+  return rowStoreWith(wrappers, swapRows(database) ?? (database as RowDatabase), options)
 }
 
-/** Makes the same store with other wrappers. It only knows the algorithms that the program uses. */
-export function rowStoreWith(wrappers: Wrappers, given: RowDatabase | SwapDatabase, options: RowStoreOptions): Store {
+/** Makes the same store of transactions, with other wrappers. It only knows the algorithms that the program uses. */
+export function rowStoreWith(wrappers: Wrappers, database: RowDatabase, options: RowStoreOptions): Store {
   options = knownOptions('rowStore', options, ['clock'])
-  const database = swapRows(given) ?? (given as RowDatabase)
   const { transact, sync, close, mostKeys, inFlight } = (database ?? {}) as Partial<SyncRowDatabase>
   if (typeof transact !== 'function')
-    refuse('rowStore', 'a database with the method `transact`, or with `read` and `swap`', given)
+    refuse('rowStore', 'a database with the method `transact`, or with `read` and `swap`', database)
   optionalFunction('close', close)
   if (sync !== undefined) boolean('sync', sync)
   if (mostKeys !== undefined) wholeNumber('mostKeys', mostKeys)
