@@ -7,8 +7,7 @@ import { mysqlStore, mysqlTable } from '../../../src/stores/mysql.ts'
 import { postgresStore, postgresTable } from '../../../src/stores/postgres.ts'
 import { freePort } from '../../support/redis.ts'
 import { casesHere } from '../../parts.ts'
-import { type MysqlServer, startMysql } from '../../support/mysql.ts'
-import { type PostgresServer, startPostgres } from '../../support/postgres.ts'
+import { mysqlForAll, postgresForAll } from '../../support/sql-tests.ts'
 
 /** A table that is wrong, and what `ready` says about it. */
 interface Wrong {
@@ -236,16 +235,14 @@ describe.each(casesHere(clients, () => true))(
         isFinal: true,
       },
     ]
-    let server: PostgresServer
+    const database = postgresForAll()
     const withStore: WithStore = async (url, work, schema) => {
       const { client, close } = open(url)
       await work(postgresStore(client, { timeout: '5s', ...(schema !== undefined && { schema }) }))
       await close()
     }
     const world = async (): Promise<World> => {
-      server = await startPostgres()
-      const admin = new Pool({ connectionString: server.url })
-      admin.on('error', () => undefined)
+      const { admin, server } = database
       await admin.query('CREATE ROLE app LOGIN')
       const { client, close } = open(server.url.replace('sluice@', 'app@'))
       const quoted = (table: string): string => `"${table.replaceAll('"', '""')}"`
@@ -259,36 +256,30 @@ describe.each(casesHere(clients, () => true))(
         quoted,
         grant: (rights, table) => `GRANT ${rights} ON TABLE ${quoted(table)} TO app`,
         create: (table) => postgresTable({ table }),
-        async remove() {
-          await close()
-          await admin.end()
-          await server.remove()
-        },
+        remove: close,
       }
     }
     cases(world, wrongs)
 
     it('takes a unique index for a primary key, and partitions for one table', async () => {
-      const admin = new Pool({ connectionString: server.url })
       for (const text of [
         'CREATE SCHEMA parts',
         'CREATE TABLE parts.sluice (key bytea NOT NULL UNIQUE, state bytea, expires_at bigint NOT NULL) PARTITION BY HASH (key)',
         'CREATE TABLE parts.one PARTITION OF parts.sluice FOR VALUES WITH (MODULUS 1, REMAINDER 0)',
       ])
-        await admin.query(text)
+        await database.admin.query(text)
       await withStore(
-        server.url,
+        database.server.url,
         async (store) => {
           await store.ready!()
           expect(await decide(store)).toMatchObject({ allowed: true })
         },
         'parts',
       )
-      await admin.end()
     })
 
     it('names the schema that the user may not use, given or in the search path', async () => {
-      const admin = new Pool({ connectionString: server.url })
+      const { admin, server } = database
       const url = server.url.replace('sluice@', 'app@')
       for (const text of ['CREATE SCHEMA "a b"', postgresTable({ schema: 'a b' }), 'GRANT ALL ON "a b".sluice TO app'])
         await admin.query(text)
@@ -314,14 +305,11 @@ describe.each(casesHere(clients, () => true))(
       await withStore(url, async (store) => {
         expect((await failureOf(store.ready!())).message).toContain('Run: GRANT USAGE ON SCHEMA "hidden" TO "app"')
       })
-      await admin.end()
     })
 
     it('names a standby. A decision on it is an outage: it may be promoted', async () => {
-      const admin = new Pool({ connectionString: server.url })
-      await admin.query(postgresTable())
-      await admin.end()
-      const standby = await server.standby()
+      await database.newTable('sluice')
+      const standby = await database.server.standby()
       await withStore(standby.url, async (store) => {
         const error = await failureOf(store.ready!())
         expect([error.code, error.message]).toEqual(['STORE_SETUP', expect.stringContaining('Connect to the primary')])
@@ -393,16 +381,15 @@ describe.each(casesHere(['MySQL'], () => false))('the set-up of %s', { timeout: 
       failsDecisions: false,
     },
   ]
-  let server: MysqlServer
-  const urlFor = (user: string): string => server.url.replace('sluice@', `${user}@`)
+  const database = mysqlForAll()
+  const urlFor = (user: string): string => database.server.url.replace('sluice@', `${user}@`)
   const withStore: WithStore = async (uri, work) => {
     const pool = createPool({ uri, connectionLimit: 2 })
     await work(mysqlStore(pool, { timeout: '5s' }))
     await pool.end()
   }
   const world = async (): Promise<World> => {
-    server = await startMysql()
-    const admin = createPool({ uri: server.url })
+    const { admin, server } = database
     await admin.query("CREATE USER app@'127.0.0.1'")
     // A user without any right to a database cannot connect to it.
     await admin.query('CREATE TABLE other (id INT)')
@@ -420,17 +407,13 @@ describe.each(casesHere(['MySQL'], () => false))('the set-up of %s', { timeout: 
       quoted,
       grant: (rights, table) => `GRANT ${rights} ON shop.${quoted(table)} TO app@'127.0.0.1'`,
       create: (table) => mysqlTable({ table }),
-      async remove() {
-        await pool.end()
-        await admin.end()
-        await server.remove()
-      },
+      remove: () => pool.end(),
     }
   }
   cases(world, wrongs)
 
   it('names an engine without transactions and a table that does not exist, with statements', async () => {
-    const admin = createPool({ uri: server.url })
+    const { admin } = database
     await admin.query(mysqlTable({ table: 'plain' }).replace('1024', '1000').replace('InnoDB', 'MyISAM'))
     await admin.query('ALTER TABLE plain ENGINE = Aria')
     await admin.query('ALTER TABLE plain MODIFY `key` VARBINARY(1024) NOT NULL')
@@ -442,11 +425,10 @@ describe.each(casesHere(['MySQL'], () => false))('the set-up of %s', { timeout: 
     const create = `Create it: npx sluice migrate mysql://… --apply --table 'no table' --schema shop`
     expect((await failureOf(missing.ready!())).message).toContain(create)
     expect((await failureOf(decide(missing))).message).toContain(create)
-    await admin.end()
   })
 
   it('names a server that accepts no writes. A decision on it is an outage: it may be promoted', async () => {
-    const admin = createPool({ uri: server.url })
+    const { admin } = database
     await admin.query(mysqlTable())
     await admin.query("GRANT ALL ON shop.sluice TO app@'127.0.0.1'")
     await admin.query('SET GLOBAL read_only = ON')
@@ -457,6 +439,5 @@ describe.each(casesHere(['MySQL'], () => false))('the set-up of %s', { timeout: 
       await admin.query('SET GLOBAL read_only = OFF')
       await store.ready!()
     })
-    await admin.end()
   })
 })
