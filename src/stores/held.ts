@@ -147,25 +147,18 @@ function verdict(
   list: readonly Entry[],
   now: number,
 ): HeldVerdict {
-  const { remaining, reset } = outcomeOf(algorithm, parameters, cells, list, now)
-  const capacity = capacityIn(algorithm, parameters) ?? outcomeOf(algorithm, parameters, [], [], now).remaining
+  const ticks = Math.floor((now / 1000) * parameters['perMs']!)
+  const outcomeOf = (cells: readonly number[], list: readonly Entry[]): Outcome => {
+    const state = new Float64Array(MAX_CELLS)
+    state.set(cells)
+    const entries = new EntryArray()
+    for (const { time, cost } of list) entries.push(time, cost)
+    const out = createOutcome()
+    algorithm.step({ ...parameters, strict: 0 }, state, 0, ticks, 0, out, entries)
+    return out
+  }
+  const { remaining, reset } = outcomeOf(cells, list)
+  const capacity = capacityIn(algorithm, parameters) ?? outcomeOf([], []).remaining
   const used = Math.max(0, capacity - remaining)
   return { remaining, used, capacity, resetAfter: reset / parameters['perMs']!, slots: algorithm.renew !== undefined }
-}
-
-function outcomeOf(
-  algorithm: Algorithm,
-  parameters: LimitParameters,
-  cells: readonly number[],
-  list: readonly Entry[],
-  now: number,
-): Outcome {
-  const state = new Float64Array(MAX_CELLS)
-  state.set(cells)
-  const entries = new EntryArray()
-  for (const { time, cost } of list) entries.push(time, cost)
-  const out = createOutcome()
-  const ticks = Math.floor((now / 1000) * parameters['perMs']!)
-  algorithm.step({ ...parameters, strict: 0 }, state, 0, ticks, 0, out, entries)
-  return out
 }

@@ -18,7 +18,7 @@ export interface SwapWrite extends RowWrite {
 }
 
 /** A service that stores a row if its version has not changed, in the form that `rowStore` needs. */
-export interface SwapDatabase {
+export interface SwapDatabase extends Pick<RowDatabase, 'ready' | 'close' | 'place'> {
   /** Returns the rows in the order of `keys`; `undefined` for a row that does not exist. The rows must be current, not from a replica or cache. */
   read(keys: readonly string[]): Promise<readonly (VersionedRow | undefined)[]>
   /**
@@ -30,12 +30,6 @@ export interface SwapDatabase {
   readonly mostKeys?: number
   /** The most swaps at a time, from 1. They have no key in common. Default: 64. */
   readonly inFlight?: number
-  /** Resolves if the service can be used. Rejects with `STORE_SETUP` and a message that says what to do. Default: there is nothing to check. */
-  ready?(): Promise<void>
-  /** Releases the resources that the object has created. */
-  close?(): Promise<void> | void
-  /** The place of the rows, with a name for messages. Objects with the same place count together. Default: each object is a place. */
-  readonly place?: { readonly name: string }
 }
 
 /** The default of `inFlight`. Swaps lock nothing, so other processes do not wait for them. */

@@ -22,7 +22,8 @@ export function postgresForAll(): Database<PostgresServer, Pool> {
 }
 
 export function mysqlForAll(...words: readonly string[]): Database<MysqlServer, MysqlPool> {
-  return forAll(() => startMysql(...words), createPool, mysqlTable)
+  const connect = (uri: string): MysqlPool => createPool({ uri, multipleStatements: true })
+  return forAll(() => startMysql(...words), connect, mysqlTable)
 }
 
 function forAll<Server extends DatabaseServer, Admin extends { query(text: string): unknown; end(): unknown }>(

@@ -1,18 +1,14 @@
 import { setImmediate as immediate } from 'node:timers/promises'
-import Database from 'better-sqlite3'
 import fc from 'fast-check'
-import { createPool } from 'mysql2/promise'
-import { Pool } from 'pg'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { memoryStore, type Store } from '../../../src/index.ts'
-import { mysqlStore, mysqlTable } from '../../../src/stores/mysql.ts'
-import { postgresStore, postgresTable } from '../../../src/stores/postgres.ts'
+import { mysqlStore } from '../../../src/stores/mysql.ts'
+import { postgresStore } from '../../../src/stores/postgres.ts'
 import { sqliteStore } from '../../../src/stores/sqlite.ts'
 import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
 import { names } from '../../support/harness.ts'
 import { casesAtLength } from '../../parts.ts'
-import { startMysql } from '../../support/mysql.ts'
-import { startPostgres } from '../../support/postgres.ts'
+import { mysqlForAll, postgresForAll } from '../../support/sql-tests.ts'
 import { limiterOn, run, setups, traces } from '../../support/traces.ts'
 import { sqliteAddon } from '../../support/sqlite-addon.ts'
 
@@ -21,18 +17,14 @@ beforeAll(sqliteAddon, 600_000)
 /** Decisions compared in a normal run; as many as wanted with SLUICE_EQUALITY. */
 const DECISIONS = Number(process.env['SLUICE_EQUALITY'] ?? 10_000)
 
-const leftovers: (() => unknown)[] = []
-afterAll(async () => {
-  for (const end of leftovers.toReversed()) await end()
-})
-
 interface Kind {
   readonly name: string
   /** Its part of the decisions. A decision on a server takes much longer than one in a file. */
   readonly share: number
   /** Traces at the same time. Each lane has a clock and a table of its own: rows are deleted by the clock, also after a trace. */
   readonly lanes: number
-  start(): Promise<(lane: number, clock: VirtualClock) => Promise<Store>>
+  /** Called in the block of its tests. */
+  open(): (lane: number, clock: VirtualClock) => Store | Promise<Store>
 }
 
 const kinds: readonly Kind[] = [
@@ -40,65 +32,45 @@ const kinds: readonly Kind[] = [
     name: 'SQLite',
     share: 0.85,
     lanes: 1,
-    start: async () => async (_lane, clock) => {
-      const database = new Database(':memory:')
-      leftovers.push(() => database.close())
-      return sqliteStore(database, { clock })
-    },
+    open: () => (_lane, clock) => sqliteStore(':memory:', { clock }),
   },
   {
     name: 'PostgreSQL',
     share: 0.1,
     lanes: 16,
-    start: async () => {
-      const server = await startPostgres()
-      const pool = new Pool({ connectionString: server.url, max: 16 })
-      leftovers.push(
-        () => server.remove(),
-        () => pool.end(),
-      )
-      return async (lane, clock) => {
-        const table = `lane${lane}`
-        await pool.query(postgresTable({ table }))
-        return postgresStore(pool, { table, clock, timeout: '10s' })
-      }
+    open() {
+      const database = postgresForAll()
+      return async (_lane, clock) =>
+        postgresStore(database.admin, { table: await database.newTable(), clock, timeout: '10s' })
     },
   },
   {
     name: 'MySQL or MariaDB',
     share: 0.05,
     lanes: 16,
-    start: async () => {
-      const server = await startMysql()
-      const pool = createPool({ uri: server.url, connectionLimit: 16, multipleStatements: true })
-      leftovers.push(
-        () => server.remove(),
-        () => pool.end(),
-      )
-      return async (lane, clock) => {
-        const table = `lane${lane}`
-        await pool.query(mysqlTable({ table }))
-        return mysqlStore(pool, { table, clock, timeout: '10s' })
-      }
+    open() {
+      const database = mysqlForAll()
+      return async (_lane, clock) =>
+        mysqlStore(database.admin, { table: await database.newTable(), clock, timeout: '10s' })
     },
   },
 ]
 
 describe.each(casesAtLength(kinds, ({ name }) => !name.includes('MariaDB')))(
   '$name decides the same as memory',
-  ({ share, lanes, start }) => {
+  ({ share, lanes, open }) => {
+    const storeIn = open()
     let runs = 0
     let compared = 0
 
     it('in random traces under every algorithm', { timeout: 120_000 + DECISIONS * 5 }, async () => {
-      const open = await start()
       const enough = DECISIONS * share
       const compare = async (lane: number): Promise<void> => {
         // The lanes begin with different algorithms, so that a short search has all of them.
         const first = lane % names().length
         const order = [...names().slice(first), ...names().slice(0, first)]
         const clocks = [virtualClock(), virtualClock()] as const
-        const store = await open(lane, clocks[1])
+        const store = await storeIn(lane, clocks[1])
         while (compared < enough) {
           for (const algorithm of order) {
             if (compared >= enough) return
