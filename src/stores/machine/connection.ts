@@ -8,17 +8,16 @@ import type { Socket } from 'node:net'
  * - `taken`: the receiver has become the server
  * - `left`: the server leaves. Requests without an answer were not processed
  */
-const KINDS = ['hello', 'ask', 'answer', 'counts', 'heir', 'taken', 'left'] as const
-export type FrameKind = (typeof KINDS)[number]
+export type FrameKind = 'hello' | 'ask' | 'answer' | 'counts' | 'heir' | 'taken' | 'left'
 
-/** Bytes before the body of a frame: its length, its kind and a number. */
-const HEAD = 9
-/** The largest body that a server reads. A message has 65,536 UTF-16 characters. A character takes at most three bytes. */
+/** The most bytes of a frame that a server reads. A message has 65,536 UTF-16 characters. A character takes at most three bytes. */
 const MOST_ASKED = 200_000
-/** The largest body that a client reads. The counts of one key take 4 MiB at most. */
+/** The most bytes of a frame that a client reads. The counts of one key take 4 MiB at most. */
 const MOST_ANSWERED = 8 << 20
-/** When more bytes wait to be sent to a process, the server reads nothing more from it. */
+/** When more characters wait to be sent to a process, the server reads nothing more from it. */
 const MOST_UNSENT = 256 << 10
+const LINE_END = '\n'.charCodeAt(0)
+const NOTHING = Buffer.alloc(0)
 
 /** Receives the events of a connection. */
 export interface Listener {
@@ -29,20 +28,16 @@ export interface Listener {
 }
 
 /**
- * A connection that carries frames of JSON. The frames of one turn of the event loop are sent together. The connection ends if a frame is too large, has
- * an unknown kind or is not JSON. A connection does not keep the process alive.
+ * A connection that carries frames. Each frame is a line of JSON: its kind, a number, and its body. The frames of one turn of the event loop are sent
+ * together. The connection ends if a frame is too large, has an unknown kind or is not JSON. A connection does not keep the process alive.
  */
 export class Connection {
   readonly #socket: Socket
   readonly #most: number
   readonly #listener: Listener
   readonly #isServer: boolean
-  readonly #head = Buffer.alloc(HEAD)
-  /** The number of bytes of the head that have arrived. */
-  #headLength = 0
-  /** The body of a frame that has arrived in part, and the length of this part. */
-  #body: Buffer | undefined
-  #bodyLength = 0
+  /** The first bytes of a frame whose end has not arrived. */
+  #rest: Buffer = NOTHING
   #isCorked = false
 
   constructor(socket: Socket, listener: Listener, isServer: boolean) {
@@ -58,7 +53,7 @@ export class Connection {
     if (isServer) socket.on('drain', () => socket.resume())
   }
 
-  /** True while so many bytes wait to be sent that the sender should pause. */
+  /** True while so much waits to be sent that the sender should pause. */
   get isFull(): boolean {
     return this.#socket.writableLength > MOST_UNSENT
   }
@@ -76,13 +71,7 @@ export class Connection {
       socket.cork()
       setImmediate(this.flush)
     }
-    const length = Buffer.byteLength(body)
-    const frame = Buffer.allocUnsafe(HEAD + length)
-    frame.writeUInt32BE(length, 0)
-    frame.writeUInt8(KINDS.indexOf(kind), 4)
-    frame.writeUInt32BE(id, 5)
-    frame.write(body, HEAD)
-    socket.write(frame)
+    socket.write(`["${kind}",${id},${body}]\n`)
     if (this.#isServer && this.isFull) socket.pause()
   }
 
@@ -109,40 +98,29 @@ export class Connection {
 
   readonly #read = (chunk: Buffer): void => {
     try {
-      for (let at = 0; at < chunk.length;) at = this.#take(chunk, at)
+      let start = 0
+      for (let end = chunk.indexOf(LINE_END); end !== -1; end = chunk.indexOf(LINE_END, start)) {
+        const frame = this.#with(chunk.subarray(start, end))
+        this.#rest = NOTHING
+        start = end + 1
+        this.#receive(frame)
+      }
+      this.#rest = this.#with(chunk.subarray(start))
     } catch {
       this.close()
     }
   }
 
-  /** Reads bytes of a chunk from the offset `at`. Returns the offset after them. Memory for a body is only allocated if its length is allowed. */
-  #take(chunk: Buffer, at: number): number {
-    const head = this.#head
-    if (this.#body !== undefined) {
-      const taken = chunk.copy(this.#body, this.#bodyLength, at)
-      this.#bodyLength += taken
-      if (this.#bodyLength === this.#body.length) this.#receive(this.#body)
-      return at + taken
-    }
-    const taken = chunk.copy(head, this.#headLength, at)
-    this.#headLength += taken
-    if (this.#headLength < HEAD) return at + taken
-    const start = at + taken
-    const length = head.readUInt32BE(0)
-    if (length > this.#most) throw new Error('The frame is too large')
-    if (chunk.length - start >= length) {
-      this.#receive(chunk.subarray(start, start + length))
-      return start + length
-    }
-    this.#body = Buffer.allocUnsafe(length)
-    return start
+  /** Returns the bytes of a frame that have arrived. */
+  #with(bytes: Buffer): Buffer {
+    const all = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes])
+    if (all.length > this.#most) throw new Error('The frame is too large')
+    return all
   }
 
-  #receive(body: Buffer): void {
-    this.#body = undefined
-    this.#headLength = this.#bodyLength = 0
-    const kind = KINDS[this.#head.readUInt8(4)]
-    if (kind === undefined) throw new Error('The frame is of an unknown kind')
-    this.#listener.receive(kind, this.#head.readUInt32BE(5), JSON.parse(body.toString()))
+  #receive(frame: Buffer): void {
+    const [kind, id, body] = JSON.parse(frame.toString()) as [FrameKind, unknown, unknown]
+    if (typeof id !== 'number') throw new Error('The frame has no number')
+    this.#listener.receive(kind, id, body)
   }
 }

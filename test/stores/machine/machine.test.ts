@@ -385,16 +385,7 @@ describe('the socket file', () => {
 })
 
 describe('a hostile process', () => {
-  /** The head of a frame. */
-  function head(length: number, kind: number, id = 1): Buffer {
-    const bytes = Buffer.alloc(9)
-    bytes.writeUInt32BE(length, 0)
-    bytes.writeUInt8(kind, 4)
-    bytes.writeUInt32BE(id, 5)
-    return bytes
-  }
-  const frame = (kind: number, text: string): Buffer =>
-    Buffer.concat([head(Buffer.byteLength(text), kind), Buffer.from(text)])
+  const frame = (kind: string, text: string): string => `["${kind}",1,${text}]\n`
 
   async function connected(): Promise<Socket> {
     const socket = connect(new SocketFile(join(folder, 'l')).path)
@@ -405,20 +396,21 @@ describe('a hostile process', () => {
   }
 
   it.each([
-    ['garbage', Buffer.from('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')],
-    ['a frame of 4 GB', head(0xffff_ffff, 1)],
-    ['a frame that is larger than a message', head(200_001, 1)],
-    ['an unknown kind', frame(99, '{}')],
-    ['no JSON', frame(1, '{"sluice":')],
-    ['an empty frame', head(0, 1)],
-    ['JSON of 60,000 levels', frame(1, '['.repeat(60_000))],
-    ['a greeting of another type', frame(0, 'null')],
-    ['what only a server sends', frame(3, '[]')],
-  ])('that sends %s is disconnected, and others are served', async (_, bytes) => {
+    ['garbage', 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n'],
+    ['a frame that does not end', ' '.repeat(200_001)],
+    ['a frame that is larger than a message', frame('ask', `"${'x'.repeat(200_001)}"`)],
+    ['an unknown kind', frame('drop', '{}')],
+    ['no JSON', frame('ask', '{"sluice":')],
+    ['an empty frame', '\n'],
+    ['a frame without a number', '["ask",{},{}]\n'],
+    ['JSON of 60,000 levels', frame('ask', '['.repeat(60_000))],
+    ['a greeting of another type', frame('hello', 'null')],
+    ['what only a server sends', frame('counts', '[]')],
+  ])('that sends %s is disconnected, and others are served', async (_, text) => {
     const store = await opened()
     const socket = await connected()
     socket.resume()
-    socket.write(bytes)
+    socket.write(text)
     await once(socket, 'close')
     expect((await limiterOn(await opened()).consume('ann')).remaining).toBe(4)
     expect((await limiterOn(store).consume('ann')).remaining).toBe(3)
@@ -427,7 +419,7 @@ describe('a hostile process', () => {
   it('that sends messages of another form gets errors', async () => {
     await opened()
     const socket = await connected()
-    socket.write(Buffer.concat([frame(1, '{"sluice":9}'), frame(1, '5'), frame(1, '{"__proto__":{"sluice":1}}')]))
+    for (const text of ['{"sluice":9}', '5', '{"__proto__":{"sluice":1}}']) socket.write(frame('ask', text))
     let text = ''
     socket.on('data', (chunk) => (text += chunk.toString()))
     await vi.waitFor(() => expect(text.match(/VERSION_MISMATCH|INVALID_MESSAGE/g)).toHaveLength(3))
@@ -438,7 +430,7 @@ describe('a hostile process', () => {
     const second = await opened()
     await limiterOn(first).consume('ann')
     const socket = await connected()
-    socket.write(Buffer.concat([frame(0, `[1,${Date.now() + 1e6}]`), frame(5, 'true')]))
+    socket.write(frame('hello', `[1,${Date.now() + 1e6}]`) + frame('taken', 'true'))
     await pause(50)
     socket.destroy()
     await first.close()
@@ -451,7 +443,7 @@ describe('a hostile process', () => {
     socket.pause()
     const charge = { policy: 0, key: 'ann', cost: 1 }
     const message = frame(
-      1,
+      'ask',
       JSON.stringify({
         sluice: 1,
         policies: [{ limiter: 'api', limit: fixedWindow({ quota: 5, window: '1h' }) }],
@@ -475,7 +467,7 @@ describe('a hostile process', () => {
   it('with a thousand connections and halves of frames takes a bounded memory', async () => {
     const store = await opened()
     const before = process.memoryUsage().arrayBuffers
-    const half = Buffer.concat([head(200_000, 1), Buffer.alloc(1000, 32)])
+    const half = '["ask",1,'.padEnd(1000)
     for (let i = 0; i < 1000; i++) (await connected()).write(half)
     await pause(200)
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(512 * 250_000)
@@ -504,7 +496,7 @@ describe('a hostile process', () => {
     const server = createServer((socket) => {
       peers.push(socket)
       socket.on('error', () => undefined)
-      socket.write(frame(0, 'true'))
+      socket.write(frame('hello', 'true'))
     })
     server.listen(path)
     await once(server, 'listening')
@@ -523,7 +515,7 @@ describe('a hostile process', () => {
     for (const text of ['{}', '[1', '{"sluice":1,"now":1,"answers":[]}']) {
       await vi.waitFor(() => expect(peers.length).toBeGreaterThan(0))
       for (const socket of peers.splice(0)) {
-        socket.write(frame(2, text))
+        socket.write(frame('answer', text))
         await pause(20)
         socket.destroy()
       }
