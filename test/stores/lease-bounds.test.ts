@@ -58,39 +58,32 @@ const NEVER_LEASED = [
 
 describe('a lease', () => {
   const counts: Counts = { decisions: 0, leased: 0, bounds: 0, returned: 0, reports: 0, waits: 0 }
-  const searchOn = (makeStore: (clock: Clock) => Store, numRuns: number): Promise<void> => {
-    const any = fc
-      .constantFrom(...LEASED)
-      .chain((algorithm) => traces({ algorithm, kinds: EVERYTHING, steps: 30, late: LATE }))
-    const run = async (trace: Trace): Promise<void> => new LeaseWorld(trace, counts, makeStore).run()
-    return fc.assert(fc.asyncProperty(any, run), { numRuns })
-  }
-  const search = (algorithm: string, kinds: typeof WHOLE, numRuns: number): Promise<void> =>
+  const inMemory = (clock: Clock): Store => memoryStore({ clock })
+  const run = (trace: Trace, makeStore = inMemory, checksRemaining = false): Promise<void> =>
+    Object.assign(new LeaseWorld(trace, counts, makeStore), { checksRemaining }).run()
+  const search = (
+    any: fc.Arbitrary<Trace>,
+    runs: number,
+    makeStore = inMemory,
+    checksRemaining = false,
+  ): Promise<void> =>
     fc.assert(
-      fc.asyncProperty(traces({ algorithm, kinds, steps: 30, late: LATE }), async (trace) => {
-        await new LeaseWorld(trace, counts, (clock) => memoryStore({ clock })).run()
-      }),
-      { numRuns },
+      fc.asyncProperty(any, (trace) => run(trace, makeStore, checksRemaining)),
+      { numRuns: Math.ceil(runs) },
     )
+
   for (const algorithm of names()) {
     // A quota of one request is too little for a lease.
     const runs = LEASED.includes(algorithm) && algorithm !== 'spacing' ? RUNS : RUNS / 6
-    it(`of ${algorithm} keeps the bounds in every interval`, () => search(algorithm, WHOLE, Math.ceil((2 * runs) / 3)))
+    const having = (kinds: typeof WHOLE): fc.Arbitrary<Trace> => traces({ algorithm, kinds, steps: 30, late: LATE })
+    it(`of ${algorithm} keeps the bounds in every interval`, () => search(having(WHOLE), (2 * runs) / 3))
     it(`of ${algorithm} uses what was charged, in its time, whatever happens`, () =>
-      search(algorithm, EVERYTHING, Math.ceil(runs / 2)))
+      search(having(EVERYTHING), runs / 2))
   }
   for (const algorithm of LEASED)
-    it(`of ${algorithm} reports what remains, and how long to wait`, async () => {
+    it(`of ${algorithm} reports what remains, and how long to wait`, () => {
       const windows = [1000, 7000, 3_600_000, 3_600_000]
-      const any = traces({ algorithm, kinds: ORDERED, steps: 20, window: windows })
-      await fc.assert(
-        fc.asyncProperty(any, async (trace) => {
-          const world = new LeaseWorld(trace, counts, (clock) => memoryStore({ clock }))
-          world.checksRemaining = true
-          await world.run()
-        }),
-        { numRuns: Math.ceil(RUNS / 2) },
-      )
+      return search(traces({ algorithm, kinds: ORDERED, steps: 20, window: windows }), RUNS / 2, inMemory, true)
     })
   it.each([
     [
@@ -129,12 +122,13 @@ describe('a lease', () => {
       late: 0,
       steps: steps.map((each) => ({ ...ASK, ...each })),
     }
-    const world = new LeaseWorld(trace, counts, (clock) => memoryStore({ clock }))
-    world.checksRemaining = true
-    await world.run()
+    await run(trace, inMemory, true)
   })
-  it('keeps the bounds over rows of a database', async () => {
-    await searchOn((clock) => rowStore(mapRows(clock), { clock }), Math.ceil(RUNS / 6))
+  it('keeps the bounds over rows of a database', () => {
+    const any = fc
+      .constantFrom(...LEASED)
+      .chain((algorithm) => traces({ algorithm, kinds: EVERYTHING, steps: 30, late: LATE }))
+    return search(any, RUNS / 6, (clock) => rowStore(mapRows(clock), { clock }))
   })
   it('was used often in the search', () => {
     expect(counts.leased).toBeGreaterThan(counts.decisions / 20)
@@ -146,7 +140,7 @@ describe('a lease', () => {
     const kinds = WHOLE.filter((kind) => kind !== 'lose')
     const any = fc.constantFrom(...names()).chain((algorithm) => traces({ algorithm, kinds, steps: 20 }))
     const answersOf = async (trace: Trace, isLeased: boolean): Promise<unknown> => {
-      const world = new LeaseWorld(trace, counts, (clock) => memoryStore({ clock }), isLeased)
+      const world = new LeaseWorld(trace, counts, inMemory, isLeased)
       world.keepsAnswers = true
       await world.run()
       return world.answers
