@@ -54,8 +54,8 @@ export class Part {
   #isStopped = false
   #patience = PATIENCE
   #probedAt = 0
-  /** True after a probe that was answered too late. */
-  #hasBeenLate = false
+  /** The time of the first answer to a probe that came too late. `Infinity`: there was none. */
+  #lateAt = Infinity
   readonly alarm: Alarm = new Alarm()
 
   constructor(name: string, bounds: Bounds, hooks: Hooks) {
@@ -148,16 +148,17 @@ export class Part {
       if (error !== undefined && kindOf(error) === 'away') this.#isAway(whyOf(error))
       else if (!isLate) return this.#close()
       else {
-        // One answer can be late after a freeze, or because a connection was made. The store is slow only if a second answer is late.
-        if (this.#hasBeenLate) this.#become('slow', this.#slowness(took))
-        this.#hasBeenLate = true
+        // Answers can be late after a freeze, or because a connection was made. The store is slow only if a probe that was sent after that is late.
+        const now = performance.now()
+        if (now - took > this.#lateAt) this.#become('slow', this.#slowness(took))
+        this.#lateAt = Math.min(this.#lateAt, now)
       }
       this.#probeLater()
     })
   }
 
   #isAway(reason: string): void {
-    this.#hasBeenLate = false
+    this.#lateAt = Infinity
     this.#become('away', reason)
     this.#hooks.lost()
   }
@@ -172,7 +173,7 @@ export class Part {
     this.alarm.cancel()
     this.#failures = 0
     this.#error = undefined
-    this.#hasBeenLate = false
+    this.#lateAt = Infinity
     this.isConnecting = false
     this.#answeredAt = performance.now()
     this.#become('healthy', this.name === '' ? 'the store answers again' : 'answers again')

@@ -1,6 +1,6 @@
 // What kinds of failures mean: a store that is away, a key that is locked, a store that is not set up, a row that cannot be read.
 import { setTimeout as pause } from 'node:timers/promises'
-import { describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import {
   type AsyncStore,
   createLimiter,
@@ -22,6 +22,8 @@ import { until } from '../../support/redis-tests.ts'
 import { settled } from '../../support/held-store.ts'
 
 const warnings = warningsOfEachTest()
+
+afterEach(() => void vi.useRealTimers())
 
 interface World extends Guarded {
   readonly asked: Operation[]
@@ -226,6 +228,39 @@ describe('the breaker', () => {
       for (let i = 0; i < 3; i++) part.failed({ sent: time, deadline: 1000 }, new Error('refused'))
       expect(part.isOut).toBe(isOut)
     }
+    part.stop()
+  })
+
+  it('is not slow because several probes waited for the same new connection', () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+    const states: string[] = []
+    const late: (() => void)[] = []
+    const nothing = (): undefined => undefined
+    const part: Part = new Part(
+      '',
+      { least: 10, most: 1000 },
+      {
+        partOf: () => '',
+        trouble: nothing,
+        probe(_, ended) {
+          const sent = performance.now()
+          late.push(() => ended(undefined, performance.now() - sent, true))
+        },
+        changed: () => void states.push(part.state),
+        lost: nothing,
+      },
+    )
+    const answer = (): void => late.splice(0).forEach((each) => each())
+    part.answered(1, performance.now(), false)
+    for (let i = 0; i < 3; i++) part.failed({ sent: performance.now(), deadline: 10 }, new Error('refused'))
+    vi.advanceTimersByTime(17_000)
+    expect(late.length).toBe(3)
+    answer()
+    expect(states).toEqual(['away'])
+    // A probe that was sent on the new connection is late, too.
+    vi.advanceTimersByTime(300)
+    answer()
+    expect(states).toEqual(['away', 'slow'])
     part.stop()
   })
 
