@@ -295,15 +295,18 @@ describe('rulesFromRedis', () => {
     expect(quotaOf(rare)).toBe(1)
   })
 
-  it('has announcements again after its connection was lost', async () => {
-    const { rules, push } = await started({ pollInterval: '1h' }, connect(redis.server.port))
-    await pause(300)
-    await redis.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
-    await push(2)
-    await until(async () => quotaOf(rules) === 2)
-    await push(3)
-    expect(await timeUntil(rules, 3)).toBeLessThan(1500)
-  })
+  it.each([{}, { autoResubscribe: false }])(
+    'has announcements again after its connection was lost: %j',
+    async (given) => {
+      const { rules, push } = await started({ pollInterval: '1h' }, connect(redis.server.port, given))
+      await pause(300)
+      await redis.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
+      await push(2)
+      await until(async () => quotaOf(rules) === 2)
+      await push(3)
+      expect(await timeUntil(rules, 3)).toBeLessThan(1500)
+    },
+  )
 
   it('reports a stored document with mistakes once, and keeps the last good one', async () => {
     const { name, rules, push } = await started({ pollInterval: '50ms' })

@@ -36,7 +36,7 @@ function subscribe(client: RedisClient, channel: string, heard: () => void): () 
 }
 
 /** Options that wait for the server, independent of the options of the client. */
-const PATIENT = { lazyConnect: false, enableOfflineQueue: true, maxRetriesPerRequest: null }
+const PATIENT = { lazyConnect: false, enableOfflineQueue: true, maxRetriesPerRequest: null, autoResubscribe: true }
 
 function subscribeIoredis(client: CanDuplicate, channel: string, heard: () => void): () => void {
   const own = client.isCluster === true ? client.duplicate() : client.duplicate(PATIENT)
