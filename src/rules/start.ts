@@ -178,6 +178,8 @@ function readDocuments(
   const { signal } = stopping
   let iterator: AsyncIterator<unknown> | Iterator<unknown> | undefined
   let hasRead = false
+  /** The mistakes of the latest document. They are reported once, because a source that polls may return this document again and again. */
+  let mistakes = ''
   let ms = FIRST_PAUSE
   let wake = (): void => undefined
 
@@ -191,7 +193,9 @@ function readDocuments(
       ms = FIRST_PAUSE
       hasRead = true
       const problems = feed.document(await next.value)
-      if (problems.length > 0) feed.invalid(problems)
+      const found = JSON.stringify(problems)
+      if (problems.length > 0 && found !== mistakes) feed.invalid(problems)
+      mistakes = found
     }
     // The current rules stay when there are no more documents.
     if (!hasRead) feed.unreachable(new Error('The source ended without a document'))
@@ -203,6 +207,7 @@ function readDocuments(
         return await read()
       } catch (error) {
         if (signal.aborted) return
+        mistakes = ''
         feed.unreachable(error)
         if (!canReopen) return
         await pause()

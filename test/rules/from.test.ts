@@ -122,6 +122,33 @@ describe('rulesFrom', () => {
     expect(quotaOf(rules)).toBe(3)
   })
 
+  it('reports the mistakes of a document once, however often a source that polls gives it, and again after a failure', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const source = channel()
+    source.give(document(1))
+    const rules = await rulesFrom(() => source)
+    afterTest(() => rules.close())
+    const events: string[] = []
+    for (const event of ['change', 'invalid', 'unreachable', 'recovered'] as const)
+      rules.on(event, () => void events.push(event))
+    const give = async (...documents: readonly unknown[]): Promise<string[]> => {
+      for (const each of documents) {
+        source.give(each)
+        await vi.advanceTimersByTimeAsync(10)
+      }
+      return events.splice(0)
+    }
+    await warningsOf(async () => {
+      expect(await give(wrong, { ...wrong }, wrong)).toEqual(['invalid'])
+      expect(await give({ policies: [{ name: 'api' }] }, wrong)).toEqual(['invalid', 'invalid'])
+      source.fail(new Error('down'))
+      await vi.advanceTimersByTimeAsync(1100)
+      expect(await give(wrong, wrong)).toEqual(['unreachable', 'invalid'])
+      expect(await give(document(1), wrong)).toEqual(['recovered', 'invalid'])
+    })
+  })
+
   it('keeps the last document when the source fails, and opens it again if it is a function', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     onTestFinished(() => void vi.useRealTimers())
