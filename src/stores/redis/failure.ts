@@ -5,8 +5,9 @@ import { kindName } from './keys.ts'
 /** The commands that the program calls. */
 export const RIGHTS = '+evalsha +eval +time +hget +hmget +hset +hdel +hkeys +del +pttl +pexpire'
 
-/** Messages with which the server refuses a user. A retry does not help. */
-const REFUSED = /\bNOPERM\b|\bPermissionDenied\b|can't run this command|\bACL failure\b|\bNOAUTH\b|\bWRONGPASS\b/
+/** Messages with which the server refuses a user, or every script. A retry does not help. */
+const REFUSED =
+  /\bNOPERM\b|\bPermissionDenied\b|can't run this command|\bACL failure\b|\bNOAUTH\b|\bWRONGPASS\b|\bunknown command\b/
 
 /** Messages with which Redis refuses a call, as servers and valkey-glide write them, and the remedy for each. */
 const ADVICE: readonly (readonly [RegExp, string])[] = [
@@ -23,6 +24,10 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
     `This user of Redis may not do what the script does. Run: ACL SETUSER <user> ~<prefix of the store>* ${RIGHTS}. On Redis 7 and Valkey also: ACL SETUSER <user> +fcall +function|load. See sluice/docs/guides/redis.md#a-user-with-few-rights`,
   ],
   [/\bNOAUTH\b|\bWRONGPASS\b/, 'The name or the password of the user is wrong. Correct the options of the client'],
+  [
+    /\bunknown command\b/,
+    'This server, or a proxy before it, runs no scripts. Allow EVALSHA and EVAL, or use another server',
+  ],
   [/\bREADONLY\b|\bReadOnly\b/, 'This is a replica. Connect to the primary'],
   [
     /\bCROSSSLOT\b|\bCrossSlot\b/,
@@ -44,7 +49,7 @@ const NO_ANSWER =
  * refuses a command within a script, the message has an `@` before the place.
  */
 const REJECTED =
-  /^SLUICE_MANY_LIMITS$|\bWRONGTYPE\b|\bCROSSSLOT\b|\bCrossSlot\b|\bunknown (sub)?command\b|(^|[^@])\buser_(script|function):\s?\d+:/
+  /^SLUICE_MANY_LIMITS$|\bWRONGTYPE\b|\bCROSSSLOT\b|\bCrossSlot\b|(^|[^@])\buser_(script|function):\s?\d+:/
 
 /**
  * Returns the error of a decision that could not be made: `STORE_REJECTED` if the request is invalid, `STORE_SETUP` if the server refuses the user, else

@@ -158,13 +158,13 @@ describe('a client that answers callbacks', () => {
   }, 60_000)
 
   it('is refused: node-redis 3', () => {
-    const client = old.redis3.createClient(server.port)
+    const client = old.redis3.createClient(redis.server.port)
     afterTest(() => client.quit())
     expect(() => redisStore(client)).toThrow(refusal)
   })
 
   it('is refused: node-redis 4 with legacyMode, whose `v4` decides', async () => {
-    const client = old.createRedis4({ socket: { port: server.port }, legacyMode: true })
+    const client = old.createRedis4({ socket: { port: redis.server.port }, legacyMode: true })
     await client.connect()
     afterTest(() => client.disconnect())
     expect(() => redisStore(client)).toThrow(refusal)

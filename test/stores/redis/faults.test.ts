@@ -13,6 +13,7 @@ import { freePort } from '../../support/redis.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { keyed, left } from '../../support/limiters.ts'
 import { clusterForAll, COMMANDS, connect, connectWith, limiterOn, server } from '../../support/redis-tests.ts'
+import { guardedLimiter } from '../../support/guarded.ts'
 
 const cluster = clusterForAll()
 
@@ -204,7 +205,6 @@ const MEANINGS = {
     'WrongType: WRONGTYPE Operation against a key',
     "CrossSlot: Keys in request don't hash to the same slot",
     "CROSSSLOT Keys in request don't hash to the same slot",
-    "ERR unknown command 'EVALSHA', with args beginning with:",
     'ERR user_script:12: attempt to index a nil value, on @user_script:12.',
     'user_function:7: boom',
   ],
@@ -230,10 +230,20 @@ const MEANINGS = {
     'NOPERM User limiter has no permissions',
     'PermissionDenied: User limiter has no permissions',
     "ERR The user executing the script can't run this command or subcommand",
+    // A server whose commands were renamed, or a proxy.
+    "ERR unknown command 'EVALSHA', with args beginning with:",
     // From Redis 7.2 on, and in Valkey.
     "ERR ACL failure in script: User limiter has no permissions to run the 'hset' command",
   ],
 }
+
+it('a server that runs no scripts is an outage', async () => {
+  const renamed = ['EVAL', 'EVALSHA', 'FCALL'].flatMap((command) => ['--rename-command', command, ''])
+  const { port } = await server(...renamed)
+  const { limiter, changes } = guardedLimiter(connect(port), gcra({ quota: 10, window: '1m' }))
+  expect((await limiter.consume('k')).degraded).toBe('local')
+  expect(changes).toMatchObject([{ state: 'away', reason: expect.stringContaining('Allow EVALSHA and EVAL') }])
+})
 
 describe.each(Object.entries(MEANINGS))('%s', (code, messages) => {
   it.each(messages)('is the code of "%s"', (message) => expect(failure(new Error(message)).code).toBe(code))
