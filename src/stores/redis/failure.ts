@@ -11,10 +11,7 @@ const REFUSED =
 
 /** Messages with which Redis refuses a call, as servers and valkey-glide write them, and the remedy for each. */
 const ADVICE: readonly (readonly [RegExp, string])[] = [
-  [
-    /\bOOM\b/,
-    'Redis is full: it has reached maxmemory and may evict nothing (noeviction). Raise maxmemory, or free memory',
-  ],
+  [/\bOOM\b/, 'Redis is full: it has reached maxmemory and can evict nothing. Raise maxmemory, or free memory'],
   [
     /\bWRONGTYPE\b/,
     'Something else than a rate limit is kept under this key. Remove it, or give this store a `prefix` of its own',

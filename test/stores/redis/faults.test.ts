@@ -121,12 +121,14 @@ describe('a user with few rights', () => {
 })
 
 it.each(singleFamilies)('$name: a full server is reported as full', async ({ single }) => {
-  const { port } = await server('--maxmemory-policy', 'noeviction')
+  const { port } = await server('--maxmemory-policy', 'volatile-ttl')
   const client = await clientOf(single(port))
   const limiter = limiterOn(client, gcra({ quota: 2, window: '1d' }))
   await limiter.consume('k')
   await connect(port).config('SET', 'maxmemory', '1')
-  expect((await failureOf(limiter.consume('k'))).message).toContain('Redis is full')
+  expect((await failureOf(limiter.consume('k'))).message).toContain(
+    'Redis is full: it has reached maxmemory and can evict nothing',
+  )
 })
 
 it.each([
