@@ -117,9 +117,9 @@ export function whyOf(thrown: unknown): string {
   return thrown instanceof SluiceError ? reasonOf(thrown) : messageOf(thrown)
 }
 
-/** Returns a text without the full stop at its end, so that it can be a part of a sentence. */
+/** Returns a text without the full stop or the line break at its end, so that it can be a part of a sentence. */
 export function withoutStop(text: string): string {
-  return text.endsWith('.') ? text.slice(0, -1) : text
+  return text.replace(/\.?\n?$/, '')
 }
 
 /**

@@ -31,7 +31,7 @@ export const redis = [
     '?.stream?.errored',
     '?.stream?.constructor',
   ),
-  inFile('src/util/errors.ts', causesOf)('two full stops', "text.endsWith('.')", "text.endsWith('..')"),
+  inFile('src/util/errors.ts', causesOf)('two full stops', String.raw`/\.?\n?$/`, String.raw`/\n?$/`),
   runner('a missing library that is never loaded', 'void this.#load(program)', 'void program'),
   runner('functions called again without the right to', 'this.#hasFunctions = false\n    else', 'void this\n    else'),
   runner(

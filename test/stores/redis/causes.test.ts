@@ -105,6 +105,11 @@ it.each([
   expect(warning).not.toMatch(/\.\.|Failed to refresh slots/)
 })
 
+it('a line break at the end of an error, as of TLS and of valkey-glide, does not break the sentence', () => {
+  for (const words of ['tlsv13 alert certificate required:SSL alert number 116', 'IoError: timed out'])
+    expect(failure(new Error(`${words}\n`)).message).toMatch(new RegExp(`${words}\\)? \\(sluice`))
+})
+
 it('an error of the server is not replaced by an older one of the connection', () => {
   expect(failure(new Error('OOM command not allowed'), 'connect ECONNREFUSED').message).toMatch(/Redis is full/)
   expect(failure(new Error('NOAUTH Authentication required.'), 'connect ECONNREFUSED').message).toMatch(
