@@ -372,6 +372,19 @@ describe('sluice_keys', () => {
 })
 
 describe('sluice_store_up and sluice_degraded_total', () => {
+  it('forget an outage of a store that is closed', async () => {
+    const registry = collected()
+    const inner = laterStore(memoryStore(), () => Promise.reject(new Error('down')))
+    const store = guard(inner)
+    const limiter = createLimiter({ name: 'api', keyer, limits: perMinute(5), store })
+    for (let i = 0; i < 3; i++) await limiter.consume('ann')
+    expect(await lines(registry, 'sluice_store_up')).toEqual(['sluice_store_up 0'])
+    await store.close()
+    expect(await lines(registry, 'sluice_store_up')).toEqual(['sluice_store_up 1'])
+    // The store inside is still there.
+    expect(inner.sync).toBe(false)
+  })
+
   it('show that a guarded store does not answer, and how requests are decided then', async () => {
     const registry = collected()
     let isDown = true

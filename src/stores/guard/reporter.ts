@@ -81,8 +81,12 @@ export class Reporter {
       this.#silent = isSilent ? change : undefined
       if (!isSilent) this.#logOnce(change)
     }
-    if (storeChanges.hasSubscribers) storeChanges.publish({ store: this.#store, ...change })
+    this.#publish(change)
     this.#onChange?.(change)
+  }
+
+  #publish(change: StoreChange): void {
+    if (storeChanges.hasSubscribers) storeChanges.publish({ store: this.#store, ...change })
   }
 
   /** The store has decided again. */
@@ -98,12 +102,14 @@ export class Reporter {
   }
 
   /**
-   * Logs an outage that was not logged yet, and stops the timers.
+   * Logs an outage that was not logged yet, ends it for metrics, which would show it for ever, and stops the timers.
    * @param dropped the number of changes that still wait for the store
    */
   close(dropped = 0): void {
     this.lost()
     this.alarm.cancel()
+    if (this.#latest !== undefined && this.#latest.state !== 'healthy')
+      this.#publish({ ...this.#latest, state: 'healthy', reason: 'it was closed' })
     if (dropped > 0)
       warn(
         'SLUICE_OUTAGE',
