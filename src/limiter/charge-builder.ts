@@ -94,12 +94,11 @@ export class ChargeBuilder<Input> implements ChargeSource<Input> {
 
   /** Without an input, the cost function is not called, and limits that are functions throw `INPUT_NEEDED`. */
   withKey(key: Key, hasInput: boolean): ChargeBuilder<Input> {
-    const { cost, limits: _, keyer: __, ...others } = this.#options
-    const limits = hasInput
-      ? this.#sources
-      : this.#sources.map((each) => (typeof each === 'function' ? needsInput : each))
-    const options = { ...others, keyer: () => key, limits, ...(hasInput && cost !== undefined && { cost }) }
-    return new ChargeBuilder<Input>(options, this.#place)
+    const keyer = (): Key => key
+    if (hasInput) return new ChargeBuilder<Input>({ ...this.#options, keyer }, this.#place)
+    const { cost: _, ...options } = this.#options
+    const limits = this.#sources.map((each) => (typeof each === 'function' ? needsInput : each))
+    return new ChargeBuilder<Input>({ ...options, keyer, limits }, this.#place)
   }
 
   owns(limiter: string): boolean {

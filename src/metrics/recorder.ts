@@ -292,11 +292,11 @@ export class Recorder {
   #sinceReset<Count extends object>(all: readonly Count[]): Count[] {
     return all.flatMap((each) => {
       const before = this.#before.get(each)
-      const grown: [string, unknown][] = Object.entries(each).map(([name, value]: [string, unknown]) => {
-        return [name, typeof value === 'number' ? value - (before?.[name] ?? 0) : value]
+      const grown = Object.entries(each).map(([name, value]: [string, unknown]) => {
+        return [name, typeof value === 'number' ? value - (before?.[name] ?? 0) : value] as const
       })
-      const isIdle = grown.every(([, value]) => typeof value !== 'number' || value === 0)
-      return isIdle ? [] : [Object.fromEntries(grown) as Count]
+      const hasGrown = grown.some(([, value]) => typeof value === 'number' && value !== 0)
+      return hasGrown ? [Object.fromEntries(grown) as Count] : []
     })
   }
 
