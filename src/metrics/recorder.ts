@@ -107,22 +107,14 @@ class Series {
   }
 
   ofLimiter(limiter: string): LimiterCounts {
-    const known = this.limiters.get(limiter)
-    if (known !== undefined) return known
-    if (limiter !== OTHER && !this.#hasRoom()) return this.ofLimiter(OTHER)
-    const made = new LimiterCounts(limiter)
-    this.limiters.set(limiter, made)
-    return made
+    const isKept = this.limiters.has(limiter) || limiter === OTHER || this.#hasRoom()
+    return isKept ? madeOnce(this.limiters, limiter, () => new LimiterCounts(limiter)) : this.ofLimiter(OTHER)
   }
 
   ofLimit(limiter: string, limit: string): Counts {
     const id = `${limiter}\0${limit}`
-    const known = this.limits.get(id)
-    if (known !== undefined) return known
-    if (id !== OTHERS && !this.#hasRoom()) return this.ofLimit(OTHER, OTHER)
-    const made = new Counts(limiter, limit)
-    this.limits.set(id, made)
-    return made
+    const isKept = this.limits.has(id) || id === OTHERS || this.#hasRoom()
+    return isKept ? madeOnce(this.limits, id, () => new Counts(limiter, limit)) : this.ofLimit(OTHER, OTHER)
   }
 
   #hasRoom(): boolean {

@@ -160,7 +160,7 @@ export const operations = [
   ),
   report('leaves quotation marks in attributes', '[&<>"\']', "[&<>']"),
   series('has one pair too many', 'this.#count++ < this.#most', 'this.#count++ <= this.#most'),
-  series('names further limits', 'return this.ofLimit(OTHER, OTHER)', 'return new Counts(limiter, limit)'),
+  series('names further limits', ': this.ofLimit(OTHER, OTHER)', ': new Counts(limiter, limit)'),
   recorder('counts for the stack that decided first', 'if (known.limiter === limiter) whole', 'whole'),
   recorder(
     'counts a request once for each limit',

@@ -85,6 +85,6 @@ function observableOf(meter: Meter, { name, kind, unit, help: description }: Ins
 
 /** Names the attribute of each label. The names are similar to the semantic conventions for rate limiting in ASP.NET Core. */
 function attributesOf(labels: Labels): Attributes {
-  const named = Object.entries(labels).map(([label, value]) => [label === 'limiter' ? 'name' : label, value] as const)
-  return Object.fromEntries(named.map(([name, value]) => [`rate_limiter.${name}`, value]))
+  const nameOf = (label: string): string => `rate_limiter.${label === 'limiter' ? 'name' : label}`
+  return Object.fromEntries(Object.entries(labels).map(([label, value]) => [nameOf(label), value]))
 }
