@@ -10,7 +10,7 @@ import { startPostgres } from '../support/postgres.ts'
 
 const cli = commandLine()
 const [server, mysql] = await Promise.all([startPostgres(), startMysql()])
-const pool = new Pool({ connectionString: server.url })
+const pool = new Pool({ connectionString: server.url }).on('error', () => undefined)
 const mysqlPool = createPool({ uri: mysql.url })
 afterAll(async () => {
   await pool.end()
