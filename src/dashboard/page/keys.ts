@@ -1,6 +1,6 @@
 // Looks up a key and resets it.
 import type { KeyAnswer, KeyState } from '../state.ts'
-import { element, figure, make, makeCell, makeHead, setText, keyName } from './tables.ts'
+import { element, figure, keyName, make, makeHead, makeRow, setText } from './tables.ts'
 
 const limiterInput = element('limiter') as HTMLInputElement
 const keyInput = element('key') as HTMLInputElement
@@ -42,13 +42,12 @@ function showAnswer({ limits = [], isReset, problem }: KeyAnswer): void {
 }
 
 function stateRow({ limit, allowed, used, remaining, retryAfter, resetAfter, slots }: KeyState): HTMLElement {
-  const row = make('tr')
   const denied = retryAfter === null ? 'denied' : 'denied for ' + duration(retryAfter)
   const reset =
     resetAfter === null ? 'never' : resetAfter === 0 ? '–' : (slots ? 'expires in ' : 'in ') + duration(resetAfter)
-  const cells = [makeCell('Used', count(used)), makeCell('Left', count(remaining)), makeCell('Resets', reset)]
-  row.append(makeHead(limit), makeCell('State', allowed ? 'allowed' : denied, allowed ? '' : 'bad'), ...cells)
-  return row
+  const state = make('td', allowed ? 'allowed' : denied, allowed ? '' : 'bad')
+  const cells = [state, ...[count(used), count(remaining), reset].map((text) => make('td', text))]
+  return makeRow('states', makeHead(limit), cells)
 }
 
 function count(value: number | null): string {

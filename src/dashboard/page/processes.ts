@@ -1,6 +1,6 @@
 // The table of processes: the process that answers, and the processes that share its store.
 import type { ProcessState, State } from '../state.ts'
-import { element, figure, make, makeCell, makeHead, setText, timeOf } from './tables.ts'
+import { element, figure, make, makeHead, makeRow, setText, timeOf } from './tables.ts'
 
 export function showFleet(state: State): void {
   const self = state.processes.find(({ id }) => id === state.self)
@@ -29,19 +29,17 @@ const STORES = { '': '–', healthy: 'answers', slow: 'too late', away: 'away' }
 
 function processRow(each: ProcessState, state: State): HTMLElement {
   const { host, pid, since, age, isLost, memory, rates, store, rules, id } = each
-  const row = make('tr', '', isLost ? 'lost' : '')
   const head = makeHead(host)
   head.append(make('span', 'process ' + pid + ', since ' + timeOf(since, state), 'detail'))
   const written = id === state.self ? 'this page' : figure(Math.round(age / 1000)) + ' s ago'
   const counts = isLost ? ['–', '–'] : [figure(rates[0]), figure(rates[1])]
-  row.append(
-    head,
-    makeCell('Allowed', counts[0]),
-    makeCell('Denied', counts[1], rates[1] > 0 ? 'bad' : ''),
-    makeCell('Store', STORES[store], store === 'slow' || store === 'away' ? 'bad' : ''),
-    makeCell('Rules', rules === '' ? '–' : 'v' + rules),
-    makeCell('Memory', Math.round(memory / 1e6) + ' MB'),
-    makeCell('Written', written),
-  )
-  return row
+  const cells = [
+    make('td', counts[0]),
+    make('td', counts[1], rates[1] > 0 ? 'bad' : ''),
+    make('td', STORES[store], store === 'slow' || store === 'away' ? 'bad' : ''),
+    make('td', rules === '' ? '–' : 'v' + rules),
+    make('td', Math.round(memory / 1e6) + ' MB'),
+    make('td', written),
+  ]
+  return makeRow('processes', head, cells, isLost ? 'lost' : '')
 }

@@ -36,11 +36,13 @@ export function makeHead(text: string): HTMLElement {
   return head
 }
 
-/** Creates a cell. On a phone, its label is shown above it. */
-export function makeCell(label: string, text = '', name = ''): HTMLElement {
-  const cell = make('td', text, name)
-  cell.dataset.label = label
-  return cell
+/** Creates a row for the body of a table, which has this id. On a phone, the header of its column is shown above each cell. */
+export function makeRow(body: string, head: HTMLElement, cells: readonly HTMLElement[], name = ''): HTMLElement {
+  const row = make('tr', '', name)
+  row.append(head, ...cells)
+  const headers = element(body).parentElement!.querySelectorAll('thead th')
+  cells.forEach((cell, i) => (cell.dataset.label = headers[i + 1].textContent!))
+  return row
 }
 
 export function figure(value: number): string {
@@ -89,7 +91,6 @@ function showLimit(series: RatedSeries, state: State): Row {
 }
 
 function createRow(series: RatedSeries): Row {
-  const row = make('tr')
   const head = makeHead(series.limiter === '' ? nameOf(series) : series.limit)
   const words = make('span', '', 'detail')
   head.append(words)
@@ -99,9 +100,8 @@ function createRow(series: RatedSeries): Row {
   // Screen readers use the figures beside the plot and the table of minutes. They have the same content.
   plot.setAttribute('aria-hidden', 'true')
   head.append(plot)
-  const cells = ['Allowed', 'Denied', 'Shadow', 'Near'].map((label) => makeCell(label))
-  row.append(head, ...cells)
-  return { row, words, cells, plot }
+  const cells = Array.from({ length: 4 }, () => make('td'))
+  return { row: makeRow('limits', head, cells), words, cells, plot }
 }
 
 const MINUTE = 60 / SPAN
@@ -109,11 +109,10 @@ const MINUTE = 60 / SPAN
 /** Shows a row for each minute since the start, at most ten rows, the newest first. */
 export function showMinutes(series: RatedSeries, state: State): void {
   const list = Array.from({ length: Math.ceil(countedBuckets(state) / MINUTE) }, (_, minute) => {
-    const row = make('tr')
     const name = minute === 0 ? 'the last' : minute + ' to ' + (minute + 1) + ' min ago'
     const counts = [0, 1, 2].map((kind) => sum(series, kind, minute * MINUTE, (minute + 1) * MINUTE))
-    row.append(makeHead(name), ...counts.map((count) => make('td', figure(count))))
-    return row
+    const cells = counts.map((count) => make('td', figure(count)))
+    return makeRow('minutes', makeHead(name), cells)
   })
   element('minutes').replaceChildren(...list)
 }
@@ -130,16 +129,14 @@ function topRow(
   { key, limiter, limit, count, error }: DeniedKey,
   lookUp: (limiter: string, key: string) => void,
 ): HTMLElement {
-  const row = make('tr')
   const button = make('button', 'Look up')
   button.setAttribute('aria-label', 'Look up ' + keyName(key))
   button.addEventListener('click', () => lookUp(limiter, key))
-  const action = makeCell('Action')
+  const action = make('td')
   action.append(button)
   const least = error > 0 ? figure(count - error) + ' to ' : ''
-  const cells = [makeCell('Limit', limiter + ' / ' + limit), makeCell('Denied', least + figure(count)), action]
-  row.append(makeHead(keyName(key)), ...cells)
-  return row
+  const cells = [make('td', limiter + ' / ' + limit), make('td', least + figure(count)), action]
+  return makeRow('top', makeHead(keyName(key)), cells)
 }
 
 /** Shows the states, with problems first. Returns the problems in a few words, or an empty text if there are none. */
