@@ -12,7 +12,7 @@ const texts = inFile('src/stores/texts.ts', { files: ['test/stores/texts.test.ts
 const live = inDashboard('live')
 const counters = inFile('src/dashboard/counters.ts', { files: ['test/dashboard/counters.test.ts'] })
 const dashboardSeries = inFile('src/dashboard/counters.ts', { files: ['test/dashboard/counters.test.ts'] })
-const tables = inFile('src/dashboard/page/tables.ts', {
+const elements = inFile('src/dashboard/page/elements.ts', {
   files: ['test/dashboard/page.test.ts'],
   name: 'shows keys as text',
 })
@@ -123,7 +123,7 @@ export const operations = [
     'this.#all.add(decision.allowed ? 0 : 1, bucket)',
   ),
   counters('gives every limit a series', 'this.#limits.size >= MOST_LIMITS', 'this.#limits.size >= Infinity'),
-  tables('writes keys as HTML', 'made.textContent = showInvisible(text)', 'made.innerHTML = showInvisible(text)'),
+  elements('writes keys as HTML', 'made.textContent = showInvisible(text)', 'made.innerHTML = showInvisible(text)'),
   inFile('src/util/invisible.ts', { files: ['test/dashboard/page.test.ts'], name: 'shows keys as text' })(
     'shows characters that change the direction of text',
     '\\p{Cf}',

@@ -1,6 +1,6 @@
 // Looks up a key and resets it.
 import type { KeyAnswer, KeyState } from '../state.ts'
-import { element, figure, keyName, make, makeHead, makeRow, setText } from './tables.ts'
+import { element, figure, keyName, make, makeHead, makeRow, showText } from './elements.ts'
 
 const limiterInput = element('limiter') as HTMLInputElement
 const keyInput = element('key') as HTMLInputElement
@@ -33,8 +33,8 @@ export async function lookUp(limiter: string, key: string): Promise<void> {
 
 function showAnswer({ limits = [], isReset, problem }: KeyAnswer): void {
   const { limiter, key } = found
-  setText(element('answer'), problem ?? (limits.length > 0 ? 'Found.' : 'This key has no state.'))
-  setText(element('found-title'), limiter + ': ' + keyName(key))
+  showText('answer', problem ?? (limits.length > 0 ? 'Found.' : 'This key has no state.'))
+  showText('found-title', limiter + ': ' + keyName(key))
   element('states').replaceChildren(...limits.map(stateRow))
   element('found').hidden = limits.length === 0
   element('reset').hidden = limits.length === 0 && isReset !== false
@@ -64,9 +64,9 @@ async function reset(): Promise<void> {
   confirmation.close()
   const asked = found
   const { isReset, problem } = await ask('reset', asked)
-  if (isReset !== true) return setText(element('answer'), problem ?? 'The key was not reset.')
+  if (isReset !== true) return showText('answer', problem ?? 'The key was not reset.')
   await lookUp(asked.limiter, asked.key)
-  setText(element('answer'), 'The key was reset.')
+  showText('answer', 'The key was reset.')
   // The button with the focus may now be hidden.
   if (element('reset').hidden) element('answer').focus()
 }
@@ -86,10 +86,7 @@ element('look-up').addEventListener('submit', (event) => {
   void lookUp(limiterInput.value, keyInput.value)
 })
 element('reset').addEventListener('click', () => {
-  setText(
-    element('confirm-text'),
-    'All limits of ' + found.limiter + ' forget what ' + keyName(found.key) + ' has used.',
-  )
+  showText('confirm-text', 'All limits of ' + found.limiter + ' forget what ' + keyName(found.key) + ' has used.')
   confirmation.showModal()
 })
 element('cancel').addEventListener('click', () => confirmation.close())

@@ -1,10 +1,11 @@
 // Asks the server for the state every two seconds, and shows it.
 import { lookUp, offerNames } from './keys.ts'
 import { BUCKETS, type RatedSeries, SPAN, type State } from '../state.ts'
-import { countedBuckets, nameOf, plottedBuckets } from './model.ts'
+import { element, figure, setText, showText, timeOf } from './elements.ts'
+import { countedBuckets, limitsOf, nameOf, plottedBuckets } from './model.ts'
 import { createPlot, draw } from './plot.ts'
 import { showFleet } from './processes.ts'
-import { element, figure, limitsOf, setText, showLimits, showMinutes, showStates, showTop, timeOf } from './tables.ts'
+import { showLimits, showMinutes, showStates, showTop } from './tables.ts'
 
 /** Milliseconds between two requests, and milliseconds until a request has failed. */
 const EVERY = 2000
@@ -51,13 +52,13 @@ async function lookUpFromList(limiter: string, key: string): Promise<void> {
 
 function showConnection(state: 'live' | 'problem' | 'lost', text: string): void {
   element('connection').dataset.state = state
-  setText(element('connection'), text)
+  showText('connection', text)
   document.title = (state === 'live' ? '' : text.split('.')[0] + ' – ') + 'Rate limits'
 }
 
 function show(state: State): void {
   const ids = ['now-allowed', 'now-denied', 'now-shadow']
-  ids.forEach((id, kind) => setText(element(id), figure(state.series[0].rates[kind])))
+  ids.forEach((id, kind) => showText(id, figure(state.series[0].rates[kind])))
   showTop(state.denied, (limiter, key) => void lookUpFromList(limiter, key))
   showFleet(state)
   showLimits(state)
@@ -74,16 +75,13 @@ function show(state: State): void {
 /** Shows the time span of plots and tables. */
 function showSince(state: State): void {
   const isFull = countedBuckets(state) === BUCKETS
-  setText(element('plot-title'), isFull ? 'Ten minutes' : 'Since the start')
+  showText('plot-title', isFull ? 'Ten minutes' : 'Since the start')
   const began = state.processes.length > 1 ? 'The first dashboard' : 'The dashboard'
-  setText(
-    element('since'),
-    began + ' started at ' + timeOf(state.since, state) + '. It has no figures of the time before.',
-  )
+  showText('since', began + ' started at ' + timeOf(state.since, state) + '. It has no figures of the time before.')
   element('since').hidden = isFull
   const seconds = plottedBuckets(state) * SPAN
-  setText(
-    element('plot-start'),
+  showText(
+    'plot-start',
     Math.floor(seconds / 60) + ' min ' + (seconds % 60 === 0 ? '' : (seconds % 60) + ' s ') + 'ago',
   )
 }
@@ -117,11 +115,11 @@ function showChosen(state: State): void {
 function showDenying(state: State): void {
   const denying = limitsOf(state).filter(({ rates }) => rates[1] > 0)
   const names = denying.map(nameOf).join(', ')
-  setText(element('denying'), names === '' ? 'No limit denies requests now.' : 'Denying now: ' + names)
+  showText('denying', names === '' ? 'No limit denies requests now.' : 'Denying now: ' + names)
   if (performance.now() - announcedAt < ANNOUNCE) return
   const heard = names === '' ? '' : 'Limits that deny requests: ' + names
   if (element('announcement').textContent === heard) return
-  setText(element('announcement'), heard)
+  showText('announcement', heard)
   announcedAt = performance.now()
 }
 

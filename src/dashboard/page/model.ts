@@ -1,5 +1,5 @@
 // Functions that plots and tables use to read the state.
-import { BUCKETS, type Series, SPAN, type State } from '../state.ts'
+import { BUCKETS, type RatedSeries, type Series, SPAN, type State } from '../state.ts'
 
 /** Returns the seconds since the current bucket began. */
 export function filled({ now }: State): number {
@@ -35,4 +35,9 @@ export function total(series: Series, kind: number): number {
 export function nameOf({ limiter, limit }: Pick<Series, 'limiter' | 'limit'>): string {
   if (limiter === '') return limit === '' ? 'All requests' : 'All further limits'
   return limiter + ' / ' + limit
+}
+
+/** Returns the series of limits, sorted by name. */
+export function limitsOf({ series }: State): RatedSeries[] {
+  return series.slice(1).toSorted((a, b) => nameOf(a).localeCompare(nameOf(b)))
 }

@@ -1,12 +1,11 @@
 // The table of processes: the process that answers, and the processes that share its store.
 import type { ProcessState, State } from '../state.ts'
-import { element, figure, make, makeHead, makeRow, setText, timeOf } from './tables.ts'
+import { element, figure, make, makeHead, makeRow, showText, timeOf } from './elements.ts'
 
 export function showFleet(state: State): void {
   const self = state.processes.find(({ id }) => id === state.self)
-  if (self !== undefined)
-    setText(element('self'), 'answered by ' + nameOf(self) + ', since ' + timeOf(self.since, state))
-  setText(element('fleet'), fleetText(state))
+  if (self !== undefined) showText('self', 'answered by ' + nameOf(self) + ', since ' + timeOf(self.since, state))
+  showText('fleet', fleetText(state))
   const order = state.processes.toSorted((a, b) => nameOf(a).localeCompare(nameOf(b)) || a.since - b.since)
   element('processes').replaceChildren(...order.map((each) => processRow(each, state)))
 }
