@@ -22,7 +22,7 @@ import { unroutedKey, withChecks } from '../../src/http/checking.ts'
 import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import { refuseOwnCall } from '../../src/util/validate.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
-import { byteLength, denialStatus } from '../../src/http/denial.ts'
+import { byteLength } from '../../src/http/denial.ts'
 import { callStarted } from '../../src/http/response/on-denied.ts'
 import { createRequestLimiter, whenAdmitted } from '../../src/http/request-limiter.ts'
 import type { HttpOptions, LimiterSource } from '../../src/http/options.ts'
@@ -216,7 +216,7 @@ const adapter: HttpAdapter<Request, Response, NextFunction, OnDenied> = {
   getDecision: (request) => request.rateLimit,
   setDecision: (request, decision) => void (request.rateLimit = decision),
   callOnDenied: (onDenied, request, response, next, decision) =>
-    callStarted({ request, onDenied, response, status: denialStatus(decision) }, (undo) => {
+    callStarted({ request, onDenied, response, decision }, (undo) => {
       const goOn = (...reason: [unknown?]): void => {
         const hasFailed = isError(reason[0])
         undo(hasFailed)

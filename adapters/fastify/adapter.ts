@@ -1,5 +1,4 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { denialStatus } from '../../src/http/denial.ts'
 import { isClosed, markAborted, whenAnswered, whenClosed } from '../../src/http/response/node.ts'
 import { discardBody } from '../../src/http/response/unread-body.ts'
 import { callStarted } from '../../src/http/response/on-denied.ts'
@@ -57,7 +56,7 @@ const adapter: HttpAdapter<FastifyRequest, FastifyReply, undefined, OnDenied> = 
   getDecision: (request) => request.rateLimit,
   setDecision: (request, decision) => void (request.rateLimit = decision),
   callOnDenied: (onDenied, request, reply, _next, decision) =>
-    callStarted({ request, onDenied, response: headOf(reply), status: denialStatus(decision) }, () =>
+    callStarted({ request, onDenied, response: headOf(reply), decision }, () =>
       chain(
         onDenied(request, reply, decision),
         (answer) => void (answer === undefined || reply.sent || reply.send(answer)),

@@ -1,5 +1,4 @@
 import type { ExecutionContext } from '@nestjs/common'
-import { denialStatus } from '../../src/http/denial.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
 import { isClosed, markAborted, whenAnswered, whenClosed } from '../../src/http/response/node.ts'
 import { discardBody } from '../../src/http/response/unread-body.ts'
@@ -132,7 +131,7 @@ const httpAdapter: HttpAdapter<object, Exchange, undefined, OnDenied> & Response
   isGone: (_request, { response }) => isClosed(rawResponseOf(response!)),
   onAnswer: ({ response }, listener) => whenAnswered(rawResponseOf(response!), listener),
   callOnDenied: (onDenied, request, exchange, _next, decision) =>
-    callStarted({ request, onDenied, response: headOf(exchange.response!), status: denialStatus(decision) }, (undo) =>
+    callStarted({ request, onDenied, response: headOf(exchange.response!), decision }, (undo) =>
       chain(onDenied(exchange.context, decision), (answer) => {
         exchange.answer = answer
         if (answer === true) undo()

@@ -2,7 +2,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { Duplex } from 'node:stream'
 import { trackWork } from '../../src/http/work.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
-import { byteLength, denialStatus, rawResponse } from '../../src/http/denial.ts'
+import { byteLength, rawResponse } from '../../src/http/denial.ts'
 import {
   type HttpOptions,
   limiterOf,
@@ -196,9 +196,7 @@ const adapter: HttpAdapter<IncomingMessage, ServerResponse, undefined, OnDenied>
   isGone: (_request, response) => isClosed(response),
   onAnswer: whenAnswered,
   callOnDenied: (onDenied, request, response, _next, decision) =>
-    callStarted({ request, onDenied, response, status: denialStatus(decision) }, () =>
-      onDenied(request, response, decision),
-    ),
+    callStarted({ request, onDenied, response, decision }, () => onDenied(request, response, decision)),
 }
 
 /**

@@ -1,27 +1,30 @@
 import type { ClientInfo, ProxyHeader, ProxyTrust } from '../keys/address.ts'
 import { tools } from './tools.ts'
 
-/** The proxy settings of an app, and the function that warns about them. */
+/** The proxy settings of an app, and the warnings about them so far. */
 interface ProxySettings {
   readonly trust: ProxyTrust
-  readonly warn: ReturnType<typeof proxyWarner>
+  readonly warned: Set<ProxyWarning>
 }
 
 /** The settings by framework and app, so that all keyers of an app share its warnings. */
 const knownApps = new WeakMap<object, WeakMap<object, ProxySettings>>()
 
-/** Warns, once for each app, if its proxy settings make the addresses of its clients useless. */
+/** Warns, once for each app, if its proxy settings make the addresses of its clients useless, unless the app has set the address of this request. */
 export function checkProxies<Request>(client: ClientInfo<Request>, request: Request): void {
   const app = client.app(request)
   if (app === undefined) return
   const ofFramework = knownApps.get(client) ?? new WeakMap<object, ProxySettings>()
   knownApps.set(client, ofFramework)
   const known = ofFramework.get(app)
-  const settings = known ?? { trust: client.trust(request), warn: proxyWarner() }
+  const settings = known ?? { trust: client.trust(request), warned: new Set() }
   ofFramework.set(app, settings)
   // An app that trusts everybody may set the address of most requests itself, so only its first request is checked.
   if (known !== undefined && settings.trust === 'everybody') return
-  settings.warn(client.proxyHeader(request), settings.trust, () => client.isSet?.(request) === true)
+  const warning = proxyWarning(client.proxyHeader(request), settings.trust)
+  if (warning === undefined || settings.warned.has(warning) || client.isSet?.(request) === true) return
+  settings.warned.add(warning)
+  tools.warn(warning.code, warning.message)
 }
 
 interface ProxyWarning {
@@ -65,22 +68,4 @@ export function proxyWarning(header: ProxyHeader | undefined, trust: ProxyTrust)
   if (trust === 'everybody') return trustsAll
   if (header === 'forwarded' || header === 'x-real-ip') return unreadWarnings[header]
   return trust === 'nobody' && header !== undefined ? untrusted : undefined
-}
-
-/**
- * Returns a function that checks a request and writes each warning once, unless `isSet` returns true: the app has set the address itself.
- * @example
- * const warnOfProxy = proxyWarner()
- * warnOfProxy(proxyHeaderIn(request.headers), 'nobody')
- */
-export function proxyWarner(
-  emit: (code: string, message: string) => void = tools.warn,
-): (header: ProxyHeader | undefined, trust: ProxyTrust, isSet?: () => boolean) => void {
-  const emitted = new Set<ProxyWarning>()
-  return function warnOfProxy(header, trust, isSet) {
-    const warning = proxyWarning(header, trust)
-    if (warning === undefined || emitted.has(warning) || isSet?.() === true) return
-    emitted.add(warning)
-    emit(warning.code, warning.message)
-  }
 }

@@ -1,5 +1,7 @@
 import { isPromise } from '../../util/maybe-promise.ts'
+import type { Decision } from '../../limiter/decision.ts'
 import { checksOf } from '../checking.ts'
+import { denialStatus } from '../denial.ts'
 
 type HeaderValue = string | number | readonly string[]
 
@@ -46,7 +48,7 @@ interface DenialCall {
   readonly request: object
   readonly onDenied: object
   readonly response: NodeHead
-  readonly status: number
+  readonly decision: Decision
 }
 
 /**
@@ -54,11 +56,11 @@ interface DenialCall {
  * throws, only the status is undone. If the request is checked, warns if `onDenied` does not answer.
  */
 export function callStarted(
-  { request, onDenied, response, status }: DenialCall,
+  { request, onDenied, response, decision }: DenialCall,
   call: (undo: Undo) => unknown,
 ): unknown {
   let isOver = false
-  const undoHead = beginDenial(response, status)
+  const undoHead = beginDenial(response, denialStatus(decision))
   function undo(isError?: boolean): void {
     if (!isOver) undoHead(isError)
     isOver = true

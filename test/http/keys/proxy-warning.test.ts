@@ -3,8 +3,8 @@ import { expect, test } from 'vitest'
 import { ipKeyer, rateLimit } from '../../../adapters/express/index.ts'
 import { fixedWindow } from '../../../src/engine/factories.ts'
 import { ask, serveForTest, warningsOf } from '../../support/http.ts'
-import { proxyWarner, proxyWarning } from '../../../src/http/checks/proxies.ts'
-import { type ProxyHeader, proxyHeaderIn, type ProxyTrust } from '../../../src/http/keys/address.ts'
+import { checkProxies, proxyWarning } from '../../../src/http/checks/proxies.ts'
+import { type ClientInfo, type ProxyHeader, proxyHeaderIn, type ProxyTrust } from '../../../src/http/keys/address.ts'
 
 type Header = ProxyHeader | undefined
 
@@ -33,19 +33,22 @@ test('prefers the header that frameworks read', () => {
   expect(proxyHeaderIn({})).toBeUndefined()
 })
 
-test('each warner emits each warning once', () => {
-  const emitted: string[] = []
-  const warners = [proxyWarner((code) => emitted.push(code)), proxyWarner((code) => emitted.push(code))]
-  for (const warnOfProxy of warners) {
-    for (let i = 0; i < 3; i++) {
-      warnOfProxy(undefined, 'nobody')
-      warnOfProxy('x-forwarded-for', 'some')
-      warnOfProxy('x-forwarded-for', 'nobody')
-      warnOfProxy(undefined, 'everybody')
-    }
+test('each app causes each warning once', async () => {
+  const client: ClientInfo<{ readonly header: Header; readonly app: { readonly trust: ProxyTrust } }> = {
+    address: () => undefined,
+    proxyHeader: ({ header }) => header,
+    trust: ({ app }) => app.trust,
+    app: ({ app }) => app,
   }
-  const both = ['SLUICE_PROXY_UNTRUSTED', 'SLUICE_PROXY_TRUSTS_ALL']
-  expect(emitted).toEqual([...both, ...both])
+  const codes = await warningsOf(() => {
+    for (const trust of ['nobody', 'nobody', 'some', 'everybody'] as const) {
+      const app = { trust }
+      for (let i = 0; i < 3; i++)
+        for (const header of [undefined, 'x-forwarded-for', 'forwarded'] as const) checkProxies(client, { header, app })
+    }
+  })
+  const untrusted = Array<string>(5).fill('SLUICE_PROXY_UNTRUSTED')
+  expect(codes).toEqual([...untrusted, 'SLUICE_PROXY_TRUSTS_ALL'])
 })
 
 test('an app with several keyers causes one warning', async () => {
