@@ -6,8 +6,6 @@ import { WsAdapter } from '@nestjs/platform-ws'
 import { SubscribeMessage, WebSocketGateway } from '@nestjs/websockets'
 import { Controller, UseGuards } from '@nestjs/common'
 import { once } from 'node:events'
-import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
 import { firstValueFrom } from 'rxjs'
 import { io, type Socket } from 'socket.io-client'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -25,6 +23,7 @@ import {
 } from '../../../adapters/nestjs/index.ts'
 import { everyone, fixedWindow, keyers, leakyBucket, type Limit } from '../../../src/index.ts'
 import { afterTest } from '../../support/after-test.ts'
+import { freePort } from '../../support/redis.ts'
 import { decorate, decorateClass, limitedModule, moduleOf, start } from './app.ts'
 
 const of = (quota: number, name = 'messages'): Limit => fixedWindow({ name, quota, window: '1h' })
@@ -59,10 +58,15 @@ afterEach(() => {
   for (const each of open.splice(0)) each.close()
 })
 
-async function overSocketIo(url: string, user: string): Promise<Connection> {
+async function socketIoTo(url: string, user: string): Promise<Socket> {
   const socket = io(url, { transports: ['websocket'], extraHeaders: { 'x-user': user } })
   open.push(socket)
   await new Promise<void>((resolve) => void socket.once('connect', resolve))
+  return socket
+}
+
+async function overSocketIo(url: string, user: string): Promise<Connection> {
+  const socket = await socketIoTo(url, user)
   return {
     ask: (event, data) =>
       new Promise((resolve) => {
@@ -93,11 +97,23 @@ const transports = {
   ws: [WsAdapter, overWs],
 } as const
 
+type Adapter = typeof IoAdapter | typeof WsAdapter
+
+function serveOn(Adapter: Adapter, module: Type): Promise<string> {
+  return start(module, { prepare: (app) => app.useWebSocketAdapter(new Adapter(app)) })
+}
+
+function serveGateway<Request, Response>(
+  Adapter: Adapter,
+  options: RateLimitOptions<Request, Response>,
+  Gateway: Type = gateway(),
+): Promise<string> {
+  return serveOn(Adapter, moduleOf({ imports: [RateLimitModule.forRoot(options)], providers: [Gateway] }))
+}
+
 describe.each(Object.entries(transports))('a gateway on %s', (_, [Adapter, connect]) => {
-  async function serve<Request, Response>(options: RateLimitOptions<Request, Response>): Promise<string> {
-    const app = moduleOf({ imports: [RateLimitModule.forRoot(options)], providers: [gateway()] })
-    return start(app, { prepare: (each) => each.useWebSocketAdapter(new Adapter(each)) })
-  }
+  const serve = <Request, Response>(options: RateLimitOptions<Request, Response>): Promise<string> =>
+    serveGateway(Adapter, options)
 
   /** Returns the events that come back for events of one client. */
   async function answersTo(options: object, ...events: readonly string[]): Promise<string[]> {
@@ -156,7 +172,7 @@ describe.each(Object.entries(transports))('a gateway on %s', (_, [Adapter, conne
 
   test('counts a message once, also where a global guard and the guard of the gateway decide', async () => {
     const app = limitedModule({ keyer: everyone, limits: of(2) }, { providers: [gateway()] })
-    const url = await start(app, { prepare: (each) => each.useWebSocketAdapter(new Adapter(each)) })
+    const url = await serveOn(Adapter, app)
     const { ask } = await connect(url, 'a')
     const events: string[] = []
     for (let i = 0; i < 3; i++) events.push((await ask('echo')).event)
@@ -169,11 +185,7 @@ describe.each(Object.entries(transports))('a gateway on %s', (_, [Adapter, conne
 })
 
 test('a gateway on socket.io reads headers of the request that opened the connection', async () => {
-  const app = moduleOf({
-    imports: [RateLimitModule.forRoot({ keyer: byHeader('x-user'), limits: of(1) })],
-    providers: [gateway()],
-  })
-  const url = await start(app, { prepare: (each) => each.useWebSocketAdapter(new IoAdapter(each)) })
+  const url = await serveGateway(IoAdapter, { keyer: byHeader('x-user'), limits: of(1) })
   const [a, b] = [await overSocketIo(url, 'a'), await overSocketIo(url, 'b')]
   expect([(await a.ask('echo')).event, (await a.ask('echo')).event, (await b.ask('echo')).event]).toEqual([
     'echo',
@@ -190,20 +202,15 @@ describe('an acknowledgement of a message on socket.io', () => {
   }
   decorate(Answers, 'answer', SubscribeMessage('answer'))
 
-  async function socketOf(options: RateLimitOptions): Promise<Socket> {
+  async function socketOf(): Promise<Socket> {
     const Gateway = decorateClass(Answers, WebSocketGateway(), UseGuards(RateLimitGuard))
-    const app = moduleOf({ imports: [RateLimitModule.forRoot(options)], providers: [Gateway] })
-    const url = await start(app, { prepare: (each) => each.useWebSocketAdapter(new IoAdapter(each)) })
-    const socket = io(url, { transports: ['websocket'] })
-    open.push(socket)
-    await new Promise<void>((resolve) => void socket.once('connect', resolve))
-    return socket
+    return socketIoTo(await serveGateway(IoAdapter, { keyer: everyone, limits: of(1) }, Gateway), 'a')
   }
 
   const problem = { status: 429, 'violated-policies': ['messages'], event: 'answer', retryAfter: 3600 }
 
   test('has the payload of the exception if the message is denied', async () => {
-    const socket = await socketOf({ keyer: everyone, limits: of(1) })
+    const socket = await socketOf()
     const exceptions: unknown[] = []
     socket.on('exception', (payload: unknown) => void exceptions.push(payload))
     const ask = async (...data: unknown[]): Promise<unknown> =>
@@ -216,7 +223,7 @@ describe('an acknowledgement of a message on socket.io', () => {
   })
 
   test('is that of the handler if the message is admitted', async () => {
-    const socket = await socketOf({ keyer: everyone, limits: of(1) })
+    const socket = await socketOf()
     expect(await socket.timeout(2000).emitWithAck('answer', 1)).toEqual({ data: 1 })
   })
 })
@@ -230,19 +237,9 @@ describe('a microservice', () => {
   decorate(Sums, 'sum', MessagePattern('sum'))
   decorateClass(Sums, Controller())
 
-  async function freePort(): Promise<number> {
-    const server = createServer().listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const { port } = server.address() as AddressInfo
-    server.close()
-    await once(server, 'close')
-    return port
-  }
-
   test('sends an error with the problem in place of a denied message', async () => {
     const keyer = ({ data }: { data: readonly number[] }): number => data.length
-    const port = await freePort()
-    const options = { host: '127.0.0.1', port }
+    const options = { host: '127.0.0.1', port: await freePort() }
     const app = await NestFactory.createMicroservice<MicroserviceOptions>(
       limitedModule({ keyer, limits: of(1) }, { controllers: [Sums] }),
       { transport: Transport.TCP, options, logger: false },
