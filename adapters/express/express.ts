@@ -1,14 +1,7 @@
 import type { Application, NextFunction, Request, Response } from 'express'
 import { isClosed, markAborted, whenAnswered, whenClosed } from '../../src/http/response/node.ts'
 import { discardBody, hasUnreadBody, isLargeBody } from '../../src/http/response/unread-body.ts'
-import {
-  byHeaderOf,
-  byMethodOf,
-  nodeHeader,
-  readsRoute,
-  routeKey,
-  type RoutePattern,
-} from '../../src/http/keys/request-keyers.ts'
+import { byHeaderOf, byMethodOf, nodeHeader, routeKey, type RoutePattern } from '../../src/http/keys/request-keyers.ts'
 import {
   addressReader,
   type ClientInfo,
@@ -19,7 +12,7 @@ import {
   type ProxyTrust,
 } from '../../src/http/keys/address.ts'
 import { unroutedKey, withChecks } from '../../src/http/checking.ts'
-import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
+import { define, isMadeBy, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import { refuseOwnCall } from '../../src/util/validate.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { byteLength } from '../../src/http/denial.ts'
@@ -240,7 +233,7 @@ function isError(reason: unknown): boolean {
 export function rateLimit(options: RateLimitOptions): RateLimit {
   const requestLimiter = createRequestLimiter(options, adapter, function checkApp(app) {
     checkMounts(app as Application)
-    if (readsRoute(options.keyer) && isMountedWithUse(app as Application, limitRate))
+    if (isMadeBy('byRoute', options.keyer) && isMountedWithUse(app as Application, limitRate))
       withChecks(true, (checks) => checks.warnOfNoRoute(app))
   })
   const limitRate: RateLimit = function limitRate(given, response, next) {

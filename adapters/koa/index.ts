@@ -15,14 +15,7 @@ import { createRequestLimiter } from '../../src/http/request-limiter.ts'
 import type { HttpOptions, LimiterSource } from '../../src/http/options.ts'
 import { trackWork } from '../../src/http/work.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
-import {
-  byHeaderOf,
-  byMethodOf,
-  nodeHeader,
-  readsRoute,
-  routeKey,
-  type RoutePattern,
-} from '../../src/http/keys/request-keyers.ts'
+import { byHeaderOf, byMethodOf, nodeHeader, routeKey, type RoutePattern } from '../../src/http/keys/request-keyers.ts'
 import {
   addressReader,
   type ClientInfo,
@@ -32,7 +25,7 @@ import {
   proxyHeaderIn,
   type ProxyTrust,
 } from '../../src/http/keys/address.ts'
-import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
+import { define, isMadeBy, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import { refuseOwnCall } from '../../src/util/validate.ts'
 
 /** The part of a context that the keyers of this module read. It has no state, so the keyers fit apps with any state. */
@@ -233,7 +226,7 @@ export function rateLimit<State = Declared<DefaultState>, Custom = Declared<Defa
   const requestLimiter = createRequestLimiter(options, adapter, function checkApp(app) {
     if (isLastAfterRouter(app as Application, limitRate)) withChecks(true, (checks) => checks.warnOfLateMount())
     // An earlier router may have set a route.
-    if (readsRoute(options.keyer) && (app as Application).middleware.includes(limitRate as never))
+    if (isMadeBy('byRoute', options.keyer) && (app as Application).middleware.includes(limitRate as never))
       withChecks(true, (checks) => checks.warnOfNoRoute(app))
   })
   let latestApp: Application | undefined

@@ -519,11 +519,7 @@ export const http = [
   ),
   denialError('loses the Retry-After of the application', "['cache-control', 'retry-after']", "['cache-control']"),
   honoKeyers('returns the middleware and not the route', "({ method }) => method !== 'ALL'", '() => true'),
-  expressIndex(
-    'takes the route of an earlier handler',
-    'readsRoute(options.keyer) && isMountedWithUse(app as Application, limitRate)',
-    'false',
-  ),
+  expressIndex('takes the route of an earlier handler', 'isMountedWithUse(app as Application, limitRate)', 'false'),
   expressErrors('lets Express read the body of a denied request', 'if (hasFailed) skipLargeBody(request)', ''),
   expressErrors('lets Express read a body after an error', 'skipLargeBody(request)\n      next(error)', 'next(error)'),
   smallUploads('ends the connection of a small upload', 'return !(bytesLeft(request) <= SMALL)', 'return true'),

@@ -1,4 +1,4 @@
-import { define, isMadeBy, type SyncKeyer } from '../../limiter/keyers.ts'
+import { define, type SyncKeyer } from '../../limiter/keyers.ts'
 import { HEADER_NAME, needsCall, refuse, refuseOwnCall } from '../../util/validate.ts'
 
 /** The path of a route, as it was declared. */
@@ -15,11 +15,6 @@ export function routeKey(methods: string | readonly string[], pattern: RoutePatt
   if (pattern === undefined) return NO_ROUTE
   const counted = new Set([methods].flat().map((method) => (method === 'HEAD' ? 'GET' : method)))
   return `${[...counted].join()} ${String(pattern)}`
-}
-
-/** Returns true for a `byRoute` that was made with `define('byRoute', …)`, and for `keyers` with it. */
-export function readsRoute(keyer: object | undefined): boolean {
-  return isMadeBy('byRoute', keyer)
 }
 
 /** The methods that Node accepts in HTTP/1. */
