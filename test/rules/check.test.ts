@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { SluiceError } from '../../src/index.ts'
 import { checkRules, createRules, type RulesDocument } from '../../src/rules/index.ts'
+import { codeOf } from '../support/code-of.ts'
 
 const limits = [{ quota: 5, window: '1m' }]
 const api = { name: 'api', key: 'ip', limits }
@@ -247,7 +247,7 @@ describe('a hostile document', () => {
     expect(problems).toHaveLength(101)
     const inPolicies = reads
     expect(inPolicies).toBeLessThan(1000 + 500)
-    expect(thrown(() => createRules({ policies: [{ ...api, overrides }] } as never)).message).toMatch(
+    expect(() => createRules({ policies: [{ ...api, overrides }] } as never)).toThrow(
       /^The rules have more than 100 mistakes:\n/,
     )
   })
@@ -261,9 +261,13 @@ describe('createRules', () => {
         { ...api, cost: 'a b' },
       ],
     } as unknown as RulesDocument
-    const error = thrown(() => createRules(document))
-    expect(error).toMatchObject({ code: 'INVALID_RULES', cause: checkRules(document) })
-    expect(error.message).toMatch(/^The rules have 3 mistakes:\n {2}policies\[0\]\.key: .*\n {2}policies\[1\]/)
+    expect(() => createRules(document)).toThrow(
+      expect.objectContaining({
+        code: 'INVALID_RULES',
+        message: expect.stringMatching(/^The rules have 3 mistakes:\n {2}policies\[0\]\.key: .*\n {2}policies\[1\]/),
+        cause: checkRules(document),
+      }),
+    )
   })
 
   it('copies the document: a later change of it has no effect', () => {
@@ -276,18 +280,8 @@ describe('createRules', () => {
 
   it('refuses unknown and wrong options', () => {
     const document = { policies: [] }
-    expect(thrown(() => createRules(document, { atributes: 1 } as never)).code).toBe('UNKNOWN_OPTION')
-    expect(thrown(() => createRules(document, { attributes: {} } as never)).code).toBe('INVALID_OPTION')
-    expect(thrown(() => createRules(document, { ipv6Subnet: 8 })).code).toBe('INVALID_OPTION')
+    expect(codeOf(() => createRules(document, { atributes: 1 } as never))).toBe('UNKNOWN_OPTION')
+    expect(codeOf(() => createRules(document, { attributes: {} } as never))).toBe('INVALID_OPTION')
+    expect(codeOf(() => createRules(document, { ipv6Subnet: 8 }))).toBe('INVALID_OPTION')
   })
 })
-
-function thrown(act: () => unknown): SluiceError {
-  try {
-    act()
-  } catch (error) {
-    if (error instanceof SluiceError) return error
-    throw error
-  }
-  throw new Error('nothing was thrown')
-}

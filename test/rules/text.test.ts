@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { Composer, Lexer, Parser } from 'yaml'
 import { checkRules } from '../../src/rules/compile.ts'
-import { problemText, type RulesProblem } from '../../src/rules/document.ts'
+import { type ParsedText, problemText, type RulesProblem } from '../../src/rules/document.ts'
 import { formatOf, LARGEST, parseText } from '../../src/rules/text.ts'
 
 const refusal = async (text: string, format: 'json' | 'yaml' = 'yaml'): Promise<string> => {
@@ -238,7 +238,7 @@ describe('a document of the largest size', () => {
 })
 
 describe('the line of a path', () => {
-  const text = `policies:
+  const yaml = `policies:
   - name: api
     match:
       "odd name": 1
@@ -248,23 +248,6 @@ describe('the line of a path', () => {
   - name: other
     limits: *limits
 `
-  const lineIn = async (document: string, format: 'yaml' | 'json', path: string): Promise<number | undefined> => {
-    const parsed = await parseText(document, format)
-    if ('problems' in parsed) throw new Error('It was refused')
-    return parsed.located([{ path, message: '' }])[0]!.line
-  }
-
-  it.each([
-    ['policies[0].limits[0].window', 7],
-    ['policies[0].match["odd name"]', 4],
-    ['policies[1].limits[0].window', 7],
-    ['policies[1].key', 8],
-    ['policies[1]', 8],
-    ['', 1],
-  ])('%s', async (path, line) => {
-    expect(await lineIn(text, 'yaml', path)).toBe(line)
-  })
-
   const json = `{
   "policies": [
     { "name": "a\\"}]", "match":
@@ -274,18 +257,26 @@ describe('the line of a path', () => {
       "name": "b" }
   ]
 }`
+
   it.each([
-    ['policies', 2],
-    ['policies[0]', 3],
-    ['policies[0].match', 3],
-    ['policies[0].match["odd name"]', 4],
-    ['policies[0].match["odd name"][1]', 5],
-    ['policies[1]', 6],
-    ['policies[1].name', 7],
-    ['policies[1].key', 6],
-    ['', 1],
-  ])('of JSON: %s', async (path, line) => {
-    expect(await lineIn(json, 'json', path)).toBe(line)
+    ['yaml', 'policies[0].limits[0].window', 7],
+    ['yaml', 'policies[0].match["odd name"]', 4],
+    ['yaml', 'policies[1].limits[0].window', 7],
+    ['yaml', 'policies[1].key', 8],
+    ['yaml', 'policies[1]', 8],
+    ['yaml', '', 1],
+    ['json', 'policies', 2],
+    ['json', 'policies[0]', 3],
+    ['json', 'policies[0].match', 3],
+    ['json', 'policies[0].match["odd name"]', 4],
+    ['json', 'policies[0].match["odd name"][1]', 5],
+    ['json', 'policies[1]', 6],
+    ['json', 'policies[1].name', 7],
+    ['json', 'policies[1].key', 6],
+    ['json', '', 1],
+  ] as const)('of %s: %s', async (format, path, line) => {
+    const parsed = (await parseText({ yaml, json }[format], format)) as Exclude<ParsedText, { problems: unknown }>
+    expect(parsed.located([{ path, message: '' }])[0]!.line).toBe(line)
   })
 })
 
