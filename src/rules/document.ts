@@ -152,6 +152,8 @@ export interface RulesVersion {
   readonly loadedAt: number
 }
 
+/** The deepest nesting of a text. Documents of rules need less than twenty levels. */
+export const DEEPEST = 64
 /** The most mistakes that are reported. */
 const MOST = 100
 /** The most characters of a message. */

@@ -90,13 +90,11 @@ class SmallEmitter {
   }
 
   once(event: string, listener: Listener): this {
-    const remove = (): unknown => this.off(event, onlyOnce)
-    const onlyOnce: Listener & { listener?: Listener } = function callOnce(...given) {
-      remove()
+    const onlyOnce: Listener = (...given) => {
+      this.off(event, onlyOnce)
       return listener.apply(this, given)
     }
-    onlyOnce.listener = listener
-    return this.on(event, onlyOnce)
+    return this.on(event, Object.assign(onlyOnce, { listener }))
   }
 
   off(event: string, listener: Listener): this {

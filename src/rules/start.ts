@@ -59,12 +59,11 @@ export function startRules<Input>(options: SourceOptions<Input>, connect: Connec
 
     function begin(compiled: CompiledRules, version: number | undefined): Rules<Input> {
       cancelTimeout()
-      const begun = new Rules<Input>(compiled, options, version)
+      rules = new Rules<Input>(compiled, options, version)
       warnOfRest(compiled)
-      rules = begun
-      Rules.whenClosed(begun, stop)
-      resolve(begun)
-      return begun
+      Rules.whenClosed(rules, stop)
+      resolve(rules)
+      return rules
     }
 
     /** Reports why the rules began with the fallback, once. */

@@ -3,6 +3,7 @@ import { shown } from '../util/errors.ts'
 import { compileRules, type ReadOptions } from './compile.ts'
 import type { CompiledRules } from './dimensions.ts'
 import {
+  DEEPEST,
   inFile,
   invalidRules,
   mistakesIn,
@@ -130,9 +131,6 @@ interface Container {
   readonly names?: Set<string> | undefined
 }
 
-/** Names in deeper objects are not compared. Documents of rules need less than twenty levels. */
-const DEEPEST = 64
-
 /** Reads a valid text of JSON once, and writes the lines of values into a tree. Calls `again` with each name that its object already has. */
 function readJson(text: string, root: PathTree, again?: (name: string, line: number) => void): void {
   const containers: Container[] = []
@@ -156,6 +154,7 @@ function readJson(text: string, root: PathTree, again?: (name: string, line: num
       }
       if (tree !== undefined) tree.line ??= line
       isName = character === '{'
+      // Names in deeper objects are not compared.
       const isCompared = again !== undefined && containers.length < DEEPEST
       if (character === '{') containers.push({ tree, place: -1, names: isCompared ? new Set() : undefined })
       if (character === '[') {

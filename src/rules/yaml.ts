@@ -2,11 +2,9 @@ import type { Alias, CST, Document, LineCounter, Node, YAMLMap } from 'yaml'
 import type * as Yaml from 'yaml'
 import { builtin } from '../util/builtin.ts'
 import { shown, SluiceError } from '../util/errors.ts'
-import { type ParsedText, partsOf, type PathPart, problemsOf, refusal } from './document.ts'
+import { DEEPEST, type ParsedText, partsOf, type PathPart, problemsOf, refusal } from './document.ts'
 import { hasMoreValues } from './shape.ts'
 
-/** The deepest nesting. Documents of rules need less than twenty levels. */
-const DEEPEST = 64
 /** The most words, marks and line ends of a text. They are composed in one turn of the event loop, which takes 100 ms at most. */
 const MOST_TOKENS = 80_000
 /** The most aliases and anchors. The library compares each alias with all anchors and aliases before it. */
