@@ -20,7 +20,7 @@ import { refuse, refusePromises } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
 import { allPolicies, type CompiledPolicy, type CompiledRules } from './dimensions.ts'
 import { type Attributes, Facts, NO_ATTRIBUTES } from './facts.ts'
-import { applyingPolicies, isUnmatched, keyUnder } from './match.ts'
+import { applyingPolicies, isUnmatched, keyUnder, overrideOf } from './match.ts'
 
 /** The part of rules that the charges of a limiter use. */
 export interface RulesInForce<Input> {
@@ -210,10 +210,9 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
   }
 }
 
-/** Returns the limits of a key under a policy: the limits of its override until the override ends. */
-function limitsOf({ overrides, limits }: CompiledPolicy, key: string, now: number): readonly Limit[] {
-  const override = overrides.get(key)
-  return override !== undefined && now < override.until ? override.limits : limits
+/** Returns the limits of a key under a policy, or those of its override. */
+function limitsOf(policy: CompiledPolicy, key: string, now: number): readonly Limit[] {
+  return (overrideOf(policy, key, now) ?? policy).limits
 }
 
 const MOST_WARNINGS = 100

@@ -28,7 +28,7 @@ interface KeyPart {
 
 /** Compiles the key of a policy. `ipv6Subnet`: see `ipKeyer`. */
 export function compileKey(given: string | readonly string[], ipv6Subnet: number): CompiledKey {
-  const names = Array.isArray(given) ? (given as readonly string[]) : [given as string]
+  const names = [given].flat()
   const parts = names.map((name) => keyPart(name, ipv6Subnet))
   const [first] = parts
   const join = (keys: readonly (Key | undefined)[]): string =>

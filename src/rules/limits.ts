@@ -1,7 +1,7 @@
 import { type Limit, limit, type LimitInput } from '../engine/limit.ts'
 import { reasonOf, shown, SluiceError } from '../util/errors.ts'
 import { nearest } from '../util/validate.ts'
-import type { KeyText, LimitRule, OverrideLimitRule, OverrideRule, PolicyRule, Report } from './document.ts'
+import type { LimitRule, OverrideLimitRule, OverrideRule, PolicyRule, Report } from './document.ts'
 import type { CompiledKey } from './keys.ts'
 import { hintOf } from './shape.ts'
 import { DEFAULT_ALGORITHM, instant, pathOfError } from './shapes.ts'
@@ -41,7 +41,7 @@ export function untilOf(until: string | undefined): number {
 }
 
 function readKey(given: OverrideRule['key'], key: CompiledKey, path: string, report: Report): string | undefined {
-  const parts = Array.isArray(given) ? (given as readonly KeyText[]) : [given as KeyText]
+  const parts = [given].flat()
   if (parts.length !== key.names.length) {
     const expected = key.names.length === 1 ? 'one key' : `a list of ${key.names.length}: ${key.names.join(', ')}`
     report(path, `expected ${expected}, got ${written(given)}`)

@@ -3,6 +3,7 @@ import { type Facts, plainFacts } from './facts.ts'
 import type { RulesInput } from '../limiter/rule-source.ts'
 import type { Limit } from '../engine/limit.ts'
 import type { OverrideRule, PolicyRule } from './document.ts'
+import type { CompiledOverride } from './limits.ts'
 
 function cellsOf(dimension: Dimension, facts: Facts): readonly Cell[] {
   return facts.once(dimension, () => dimension.find(facts))
@@ -81,6 +82,12 @@ export function keyUnder({ key, conditions }: CompiledPolicy, facts: Facts): str
   return key?.of(facts, () => readingsUnder(conditions, facts))
 }
 
+/** Returns the override of a key until it ends. */
+export function overrideOf({ overrides }: CompiledPolicy, key: string, now: number): CompiledOverride | undefined {
+  const override = overrides.get(key)
+  return override !== undefined && now < override.until ? override : undefined
+}
+
 function readingsUnder(conditions: CompiledPolicy['conditions'], facts: Facts): readonly string[] {
   const condition = conditions.find(({ dimension }) => dimension.readings !== undefined)
   const found = condition?.dimension.readings!(facts, condition.cells) ?? []
@@ -151,8 +158,7 @@ function explainPolicy(policy: CompiledPolicy, facts: Facts, now: number): Polic
   const hasEnded = now >= policy.until
   const keyParts = policy.key?.parts(facts, () => readingsUnder(policy.conditions, facts)) ?? []
   const key = keyUnder(policy, facts)
-  const override = key === undefined ? undefined : policy.overrides.get(key)
-  const inForce = override !== undefined && now < override.until ? override : undefined
+  const override = key === undefined ? undefined : overrideOf(policy, key, now)
   return {
     rule: policy.rule,
     isRest: policy.index === Infinity,
@@ -161,8 +167,8 @@ function explainPolicy(policy: CompiledPolicy, facts: Facts, now: number): Polic
     conditions,
     keyParts: keyParts.map((value, i) => ({ name: policy.key!.names[i]!, value })),
     key,
-    limits: inForce?.limits ?? policy.limits,
-    override: inForce?.rule,
+    limits: (override ?? policy).limits,
+    override: override?.rule,
   }
 }
 

@@ -92,7 +92,11 @@ export const rules = [
     'const policies = applyingPolicies(rules, facts',
     'const policies = applyingPolicies(this.#rules.compiled(), facts',
   ),
-  charges('an override has no end', 'override !== undefined && now < override.until', 'override !== undefined'),
+  inTests('match.ts', 'limits')(
+    'an override has no end',
+    'override !== undefined && now < override.until',
+    'override !== undefined',
+  ),
   limits('the name of a limit depends on its quota', 'index === 0 ? policy : `${policy}-${index + 1}`', 'undefined'),
   limits(
     'an override takes no options from its limit',
