@@ -98,30 +98,30 @@ export function object(
   fields: Readonly<Record<string, Field>>,
   advise?: (name: string, value: unknown) => string,
 ): Shape {
-  const known = new Map(Object.entries(fields))
-  const required = [...known].filter(([, { isRequired }]) => isRequired).map(([name]) => name)
+  const known = Object.keys(fields)
+  const requiredNames = known.filter((name) => fields[name]!.isRequired)
   function unknown(name: string, value: unknown): string {
-    const hint = hintOf(nearest(name, [...known.keys()]))
+    const hint = hintOf(nearest(name, known))
     const advice = advise === undefined ? '' : `${hint === '' ? '.' : ''} ${advise(name, value)}`
-    return `is not known here; expected one of ${[...known.keys()].join(', ')}${hint}${advice}`
+    return `is not known here; expected one of ${known.join(', ')}${hint}${advice}`
   }
   return {
-    schema: objectSchema(fields, required),
+    schema: objectSchema(fields, requiredNames),
     check(value, path, report) {
       if (!isObject(value)) return report(path, `expected ${owner}, got ${shown(value)}`)
       const names = Object.keys(value)
-      if (names.length > known.size + MOST_UNKNOWN) return report(path, tooMany(names, known.size))
+      if (names.length > known.length + MOST_UNKNOWN) return report(path, tooMany(names, known.length))
       for (const name of names) {
-        const shape = known.get(name)?.shape
+        const shape = Object.hasOwn(fields, name) ? fields[name]!.shape : undefined
         if (shape === undefined) report(join(path, name), unknown(name, value[name]))
         else if (value[name] !== undefined) shape.check(value[name], join(path, name), report)
       }
-      requireFields(value, required, path, report)
+      requireFields(value, requiredNames, path, report)
     },
   }
 }
 
-function objectSchema(fields: Readonly<Record<string, Field>>, required: readonly string[]): JsonSchema {
+function objectSchema(fields: Readonly<Record<string, Field>>, requiredNames: readonly string[]): JsonSchema {
   const properties = Object.entries(fields).map(([name, { shape, description }]) => [
     name,
     description === undefined ? shape.schema : { description, ...shape.schema },
@@ -129,7 +129,7 @@ function objectSchema(fields: Readonly<Record<string, Field>>, required: readonl
   return {
     type: 'object',
     properties: Object.fromEntries(properties) as JsonSchema,
-    ...(required.length > 0 && { required }),
+    ...(requiredNames.length > 0 && { required: requiredNames }),
     additionalProperties: false,
   }
 }
@@ -156,7 +156,8 @@ export function dictionary(owner: string, { name: pattern, expectedName, refused
     check(value, path, report) {
       if (!isObject(value)) return report(path, `expected ${owner}, got ${shown(value)}`)
       const names = Object.keys(value)
-      for (const name of names.length > most + MOST_UNKNOWN ? [] : names) {
+      const checked = names.length > most + MOST_UNKNOWN ? [] : names
+      for (const name of checked) {
         const isWrong = !pattern.test(name) || refused.includes(name)
         if (isWrong) report(join(path, name), `expected ${expectedName}, got ${shown(name)}`)
         else if (value[name] !== undefined) shape.check(value[name], join(path, name), report)
