@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createLimiter, type Decision, memoryStore, everyone } from '../../src/index.ts'
+import { createLimiter, type Decision, everyone, type Limiter, memoryStore } from '../../src/index.ts'
 import type { RulesInput } from '../../src/limiter/rule-source.ts'
 import { createRules, type PolicyRule, type Rules, type RulesDocument } from '../../src/rules/index.ts'
 import { virtualClock } from '../../src/testing.ts'
@@ -22,6 +22,7 @@ function document(...policies: readonly PolicyRule[]): RulesDocument {
 /** A limiter with rules, and functions that ask it. */
 function limiterFor(...policies: readonly PolicyRule[]): {
   readonly rules: Rules
+  readonly limiter: Limiter<RulesInput>
   ask(attributes?: Record<string, unknown>, more?: RulesInput): Decision
   remaining(attributes?: Record<string, unknown>): number
 } {
@@ -29,6 +30,7 @@ function limiterFor(...policies: readonly PolicyRule[]): {
   const limiter = createLimiter({ rules, store: memoryStore({ clock }) })
   return {
     rules,
+    limiter,
     ask: (attributes = {}, more = {}) => limiter.consume({ attributes, ...more }) as Decision,
     remaining: (attributes = {}) => (limiter.peek({ attributes }, { cost: 0 }) as Decision).limits[0]!.remaining,
   }
@@ -40,23 +42,22 @@ function shownLimits({ limits }: Decision): string[] {
 }
 
 describe('a limit of slots', () => {
-  const slots = (quota: number): RulesDocument =>
-    document(policy({ limits: [{ algorithm: 'concurrent', quota, expiresAfter: '1m' }] }))
+  const slots = (quota: number): PolicyRule =>
+    policy({ limits: [{ algorithm: 'concurrent', quota, expiresAfter: '1m' }] })
 
   it('keeps the slots that are taken when its quota changes, and denies until enough are released', () => {
-    const rules = createRules(slots(3))
-    const limiter = createLimiter({ rules, store: memoryStore({ clock }) })
-    const take = (): Decision => limiter.consume({ attributes: { tenant: 'a' } }) as Decision
+    const { rules, limiter, ask } = limiterFor(slots(3))
+    const take = (): Decision => ask({ tenant: 'a' })
     const taken = [take(), take(), take()]
     expect(take().allowed).toBe(false)
-    rules.replace(slots(2))
+    rules.replace(document(slots(2)))
     expect(take()).toMatchObject({ allowed: false, retryAfter: 1000 })
     void limiter.release(taken[0]!)
     expect(take().allowed).toBe(false)
     void limiter.release(taken[1]!)
     expect(take().allowed).toBe(true)
     expect(take().allowed).toBe(false)
-    rules.replace(slots(4))
+    rules.replace(document(slots(4)))
     expect([take(), take(), take()].map(({ allowed }) => allowed)).toEqual([true, true, false])
     expect(take().limits[0]).toMatchObject({ limit: { name: 'api', quota: 4, window: 60_000 }, remaining: 0, used: 4 })
   })
@@ -97,10 +98,8 @@ describe('the limits of a policy', () => {
 })
 
 describe('the key of a policy', () => {
-  const keyOf = (key: string | readonly string[], input: RulesInput): string => {
-    const limiter = createLimiter({ rules: createRules(document(policy({ key }))), store: memoryStore({ clock }) })
-    return (limiter.consume(input) as Decision).limits[0]!.key
-  }
+  const keyOf = (key: string | readonly string[], input: RulesInput): string =>
+    limiterFor(policy({ key })).ask({}, input).limits[0]!.key
 
   it('is a part of the request or an attribute', () => {
     const input = {
@@ -216,8 +215,7 @@ describe('an override', () => {
 
 describe('the cost of a policy', () => {
   it('is a number or an attribute; that of the call takes precedence', () => {
-    const rules = createRules(document(policy({ cost: 3 }), policy({ name: 'tokens', cost: 'tokens' })))
-    const limiter = createLimiter({ rules, store: memoryStore({ clock }) })
+    const { limiter } = limiterFor(policy({ cost: 3 }), policy({ name: 'tokens', cost: 'tokens' }))
     const input = { attributes: { tenant: 'a', tokens: 4 } }
     expect(shownLimits(limiter.consume(input) as Decision)).toEqual(['api of a: 7', 'tokens of a: 6'])
     expect(shownLimits(limiter.consume(input, { cost: 1 }) as Decision)).toEqual(['api of a: 6', 'tokens of a: 5'])
@@ -234,8 +232,7 @@ describe('the cost of a policy', () => {
 
 describe('a limiter with rules', () => {
   it('refunds, settles, waits and resets', async () => {
-    const rules = createRules(document(policy(), policy({ name: 'user', key: 'attribute:user' })))
-    const limiter = createLimiter({ rules, store: memoryStore({ clock }) })
+    const { limiter } = limiterFor(policy(), policy({ name: 'user', key: 'attribute:user' }))
     const input = { attributes: { tenant: 'a', user: 'u' } }
     const first = (await limiter.wait(input)) satisfies Decision
     void limiter.settle(first, 5)
