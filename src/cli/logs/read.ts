@@ -52,15 +52,6 @@ function lateText(reorder: number): string {
   return reorder === 0 ? 'out of order' : `more than ${roughDuration(reorder)} late`
 }
 
-export interface ReadLogs {
-  readonly problems: Problems
-  readonly requests: number
-  /** Epoch milliseconds of the first and the last request. */
-  readonly from: number
-  readonly until: number
-  readonly formats: readonly (readonly [file: string, format: string])[]
-}
-
 /** Receives the entries of logs in order, each with its file. */
 export type EachEntry = (entry: LogEntry, file: string) => void
 
@@ -85,7 +76,7 @@ export async function readLogs(
   options: LogSettings,
   begin: () => EachEntry,
   once = false,
-): Promise<ReadLogs> {
+): Promise<LogSummary> {
   if (paths.length > MOST_FILES) throw new SluiceError('INVALID_OPTION', `expected at most ${MOST_FILES} files`)
   const inputs = paths.map((path, place): Input => ({ path, place, isFile: isFile(path), most: Infinity }))
   const files = inputs.filter((each) => each.isFile)
@@ -100,13 +91,14 @@ export async function readLogs(
     if (late.count === 0) trial?.(entry, file)
   })
   const last = isTrial && late.count === 0 ? first : await secondPass(inputs, options, late, begin(), first.sources)
-  return checked(last, options)
+  return summaryOf(last, options)
 }
 
 interface Pass {
   readonly sources: readonly Source[]
   readonly problems: Problems
   requests: number
+  /** Epoch milliseconds of the first and the last request. */
   from: number
   until: number
 }
@@ -232,15 +224,6 @@ function isBefore(one: Head, other: Head): boolean {
   return difference < 0
 }
 
-function checked({ sources, problems, requests, from, until }: Pass, { reorder }: LogSettings): ReadLogs {
-  if (requests === 0) throw nothingRead(problems)
-  for (const { isFile: isSorted, path, late, requests: read } of sources) {
-    if (!isSorted && late > MOST_OMITTED * (late + read)) throw tooLate(path, late, late + read, problems, reorder)
-  }
-  const formats = sources.map(({ path, format }) => [path, format.name ?? 'unknown'] as const)
-  return { problems, requests, from, until, formats }
-}
-
 /** Returns true for a file that can be read again, and false for a pipe. */
 function isFile(path: string): boolean {
   if (path === '-') return false
@@ -295,20 +278,23 @@ export interface LogSummary {
   readonly notes: readonly string[]
 }
 
-export function summaryOf(read: ReadLogs, options: LogSettings): LogSummary {
-  const { problems, requests, from, until, formats } = read
+function summaryOf({ sources, problems, requests, from, until }: Pass, { reorder }: LogSettings): LogSummary {
+  if (requests === 0) throw nothingRead(problems)
+  for (const { isFile: isSorted, path, late, requests: read } of sources) {
+    if (!isSorted && late > MOST_OMITTED * (late + read)) throw tooLate(path, late, late + read, problems, reorder)
+  }
   return {
     lines: problems.lines,
     requests,
     from: new Date(from).toISOString(),
     until: new Date(until).toISOString(),
-    files: formats.map(([file, format]) => ({ file, format })),
+    files: sources.map(({ path, format }) => ({ file: path, format: format.name ?? 'unknown' })),
     unread: problems.unread,
-    notes: notesOf(read, options),
+    notes: notesOf(problems, requests, reorder),
   }
 }
 
-function notesOf({ problems, requests }: ReadLogs, { reorder }: LogSettings): string[] {
+function notesOf(problems: Problems, requests: number, reorder: number): string[] {
   const { late, latest, sorted, withoutKey, hasFractions, notes } = problems
   const found = [...notes]
   if (sorted > 0)

@@ -4,7 +4,7 @@ import type { LogEntry, LoggedRequest } from '../logs/request.ts'
 import { allPolicies, type CompiledRules } from '../../rules/dimensions.ts'
 import type { PolicyRule } from '../../rules/document.ts'
 import { attributeIn } from '../../rules/keys.ts'
-import { type EachEntry, readLogs, summaryLines, summaryOf } from '../logs/read.ts'
+import { type EachEntry, readLogs, summaryLines } from '../logs/read.ts'
 import { type LimitReport, type Replay, replayCompared, replayLimits, replayRules, type Report } from './replay.ts'
 import { columns, grouped, type Io, jsonText, percent } from '../print.ts'
 import { command, type Command, Misuse, type ValuesOf } from '../command.ts'
@@ -175,9 +175,9 @@ async function replayed(paths: readonly string[], values: Values, stdin: Io['std
         decisions?.add(entry, file, allowed, limits)
       }
     }
-    const read = await readLogs(paths, options, begin, decisions?.isFile === false)
+    const log = await readLogs(paths, options, begin, decisions?.isFile === false)
     const { notes, ...report } = replay.report()
-    return { log: summaryOf(read, options), ...report, notes: [...notes, ...(missing?.notes ?? [])] }
+    return { log, ...report, notes: [...notes, ...(missing?.notes ?? [])] }
   } finally {
     decisions?.close()
   }

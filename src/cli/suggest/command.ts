@@ -2,7 +2,7 @@ import { copyText } from '../../util/bounded-key.ts'
 import { shortDuration } from '../../util/duration.ts'
 import { command, type Command, Misuse } from '../command.ts'
 import { LOG_OPTIONS, LOG_USAGE, logSettings } from '../logs/options.ts'
-import { type LogSummary, readLogs, summaryLines, summaryOf } from '../logs/read.ts'
+import { type LogSummary, readLogs, summaryLines } from '../logs/read.ts'
 import { columns, grouped, jsonText, percent } from '../print.ts'
 
 /** Numbers below this are kept exactly. Larger numbers are rounded down to 11 binary digits. */
@@ -227,12 +227,11 @@ export const suggestCommand: Command = command(USAGE, OPTIONS, async (logs, valu
   if (logs.length === 0) throw new Misuse('expected a log')
   const options = logSettings(values, false, stdin)
   let activity = new Activity(options.maxKeys)
-  const read = await readLogs(logs, options, () => {
+  const log = await readLogs(logs, options, () => {
     activity = new Activity(options.maxKeys)
     return ({ key, request, cost }) => activity.add(key, request.time, cost)
   })
   const windows = activity.finish().map(figuresOf)
-  const log = summaryOf(read, options)
   const found: Suggestion = { log, keys: activity.keys, dropped: activity.dropped, windows }
   if (values.json) return { text: jsonText(found) }
   return { text: `${printed(found, options.hasCosts).join('\n')}\n` }

@@ -6,7 +6,7 @@ import type { LogEntry } from '../../../src/cli/logs/request.ts'
 import { LateLines, Reorder } from '../../../src/cli/logs/late.ts'
 import { Lines, LONGEST_LINE } from '../../../src/cli/logs/source.ts'
 import { logSettings, type LogValues } from '../../../src/cli/logs/options.ts'
-import { openProgress, type ReadLogs, readLogs } from '../../../src/cli/logs/read.ts'
+import { type LogSummary, openProgress, readLogs } from '../../../src/cli/logs/read.ts'
 import { commandLine } from '../../support/command-line.ts'
 import { clfLine } from '../../support/logs.ts'
 
@@ -17,7 +17,10 @@ const VALUES: LogValues = { reorder: '10s', 'ipv6-subnet': '56', 'max-keys': '10
 const START = Date.parse('2026-11-22T11:00:00Z')
 
 /** Returns what is read, and the paths and keys of the requests in their order. */
-async function read(paths: readonly string[], values: Partial<LogValues> = {}): Promise<ReadLogs & { seen: string[] }> {
+async function read(
+  paths: readonly string[],
+  values: Partial<LogValues> = {},
+): Promise<LogSummary & { seen: string[] }> {
   const seen: string[] = []
   const found = await readLogs(paths, logSettings({ ...VALUES, ...values }, false), () => {
     seen.length = 0
@@ -125,16 +128,23 @@ describe('logs', () => {
     const expected = ['/0', '/10', '/19', '/20', '/b', '/25', '/30'].map((path) => `${path} 192.0.2.1`)
     const found = await read([newer, older, other])
     expect(found.seen).toEqual(expected)
-    expect(found).toMatchObject({ requests: 7, from: START, until: START + 30_000 })
+    expect(found).toMatchObject({ requests: 7, from: '2026-11-22T11:00:00.000Z', until: '2026-11-22T11:00:30.000Z' })
     expect((await read([older, newer, other])).seen).toEqual(expected)
   })
 
   it('keep times that run backwards within the window, and sort what comes later', async () => {
     const path = file('backwards.log', [at(0), at(20), at(12), at(5), at(30), at(29)].join('\n'))
-    for (const [reorder, sorted] of Object.entries({ '10s': 1, '15s': 0, '0': 3 })) {
+    const sorted = 'They were sorted by time'
+    const notes = {
+      '10s': `1 line was more than 10 s late. ${sorted}`,
+      '15s': '',
+      '0': `3 lines were out of order. ${sorted}`,
+    }
+    for (const [reorder, note] of Object.entries(notes)) {
       const found = await read([path], { reorder })
       expect(found.seen.map((each) => each.split(' ')[0])).toEqual(['/0', '/5', '/12', '/20', '/29', '/30'])
-      expect(found.problems).toMatchObject({ sorted, late: 0, lines: 6, unread: [] })
+      expect(found).toMatchObject({ lines: 6, unread: [] })
+      expect(found.notes.filter((each) => /late|order/.test(each)).join()).toBe(note)
     }
   })
 
@@ -168,7 +178,7 @@ describe('logs', () => {
     const bad = [1, 2, 3, 4].map((i) => `bad ${i}`)
     const lines = [at(0), '', ...bad, at(1).replace('GET /1 HTTP/1.1', '-'), 'x'.repeat(70_000)]
     const path = file('bad.log', lines.join('\n'))
-    const { unread, lines: count } = (await read([path])).problems
+    const { unread, lines: count } = await read([path])
     expect(count).toBe(7)
     expect(unread.map((each) => [each.reason, each.lines])).toEqual([
       ['another format', 4],
@@ -197,11 +207,10 @@ describe('logs', () => {
     const texts = [...times, ...addresses, deep, `{"__proto__":${line(time)}}`, ...long]
     const content = Buffer.concat([good, ...bytes, Buffer.from(texts.join('\n'))])
     const key = ['ip', 'header:user-agent']
-    const { problems, requests } = await read([file('hostile.log', content)], { format, key })
-    const unread = problems.unread.reduce((sum, each) => sum + each.lines, 0)
-    expect(problems.lines).toBe(1 + bytes.length + texts.length)
-    expect(requests + unread).toBe(problems.lines)
-    expect(problems.unread.some(({ reason }) => reason === 'no time that can be read')).toBe(true)
+    const { lines, unread, requests } = await read([file('hostile.log', content)], { format, key })
+    expect(lines).toBe(1 + bytes.length + texts.length)
+    expect(unread.reduce((sum, each) => sum + each.lines, requests)).toBe(lines)
+    expect(unread.some(({ reason }) => reason === 'no time that can be read')).toBe(true)
   })
 
   it('that are cut off or damaged are read as far as possible', async () => {
@@ -210,7 +219,7 @@ describe('logs', () => {
     const cut = await read([file('cut.gz', whole.subarray(0, whole.length >> 1))])
     expect(cut.requests).toBeGreaterThan(5000)
     expect(cut.requests).toBeLessThan(20_000)
-    expect(cut.problems.notes.join()).toContain('the compressed data is cut off')
+    expect(cut.notes.join()).toContain('the compressed data is cut off')
   })
 
   it('without a line that can be read are an error', async () => {
@@ -232,7 +241,7 @@ describe('keys and costs', () => {
     expect(await keys('path')).toEqual(['/a/b', '/a/b', '/c'])
     expect(await keys('everyone')).toEqual(['everyone', 'everyone', 'everyone'])
     expect(await keys('method', 'path')).toEqual(['3:GET4:/a/b', '3:GET4:/a/b', '3:GET2:/c'])
-    expect((await read([path])).problems.withoutKey).toBe(1)
+    expect((await read([path])).notes.join()).toContain('1 of 3 requests have no key')
   })
 
   it('are fields of JSON lines', async () => {
@@ -240,7 +249,7 @@ describe('keys and costs', () => {
     const path = file('fields.log', [line('x', 2), line(7, 0), line(null, 1.5), line({}, 1)].join('\n'))
     const found = await read([path], { time: 't', key: ['a.tenant'], cost: 'units' })
     expect(found.seen).toEqual([' x', ' 7', ' '])
-    expect(found.problems.unread).toMatchObject([{ reason: 'no cost that is a whole number from 0', lines: 1 }])
+    expect(found.unread).toMatchObject([{ reason: 'no cost that is a whole number from 0', lines: 1 }])
   })
 })
 
