@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import { Activity, figuresOf, Histogram, type Suggestion, WINDOWS } from '../../src/cli/suggest/command.ts'
+import { Activity, Histogram, type Suggestion, WINDOWS } from '../../src/cli/suggest/command.ts'
 import { createLimiter, fixedWindow, memoryStore } from '../../src/index.ts'
 import { commandLine, type Result } from '../support/command-line.ts'
 import { clfLine } from '../support/logs.ts'
@@ -61,8 +61,7 @@ describe('the figures', () => {
           times.push([key, time])
           activity.add(key, time, 1)
         }
-        const figures = activity.finish().map(figuresOf)
-        for (const [i, { candidates }] of figures.entries()) {
+        for (const [i, { candidates }] of activity.finish().entries()) {
           for (const { quota, denied, keysDenied } of candidates) {
             const clock = { now: () => time }
             const limits = fixedWindow({ quota, window: WINDOWS[i]!, anchor: 'clock' })

@@ -67,20 +67,13 @@ export const WINDOWS: readonly number[] = [1000, 60_000, 3_600_000, 86_400_000]
 const NUMBERS = 3
 const WIDTH = NUMBERS * WINDOWS.length
 
-interface WindowActivity {
-  readonly window: number
-  /** The count of the busiest window of each key. */
-  readonly keys: Histogram
-  /** The count of each window of each key with at least one request. */
-  readonly windows: Histogram
-}
-
 /** Counts requests by key and window. Windows start at multiples of their length since the epoch. The number of keys bounds the memory. */
 export class Activity {
   /** The number of requests of keys above the bound. They are not counted. */
   dropped = 0
   readonly #maxKeys: number
   readonly #slots = new Map<string, number>()
+  /** The counts of each window of each key with at least one request. */
   readonly #windows = WINDOWS.map(() => new Histogram())
   #numbers = new Float64Array(1024 * WIDTH)
 
@@ -100,15 +93,16 @@ export class Activity {
   }
 
   /** Returns the figures of each window. After this call, nothing can be added. */
-  finish(): WindowActivity[] {
+  finish(): WindowFigures[] {
     return WINDOWS.map((window, i) => {
+      // The count of the busiest window of each key.
       const keys = new Histogram()
       for (let slot = 0; slot < this.#slots.size; slot++) {
         const at = slot * WIDTH + i * NUMBERS
         this.#close(at, i)
         keys.add(this.#numbers[at + 2]!)
       }
-      return { window, keys, windows: this.#windows[i]! }
+      return figuresOf(window, keys, this.#windows[i]!)
     })
   }
 
@@ -178,7 +172,7 @@ interface WindowFigures {
   readonly candidates: readonly Candidate[]
 }
 
-export function figuresOf({ window, keys, windows }: WindowActivity): WindowFigures {
+function figuresOf(window: number, keys: Histogram, windows: Histogram): WindowFigures {
   const quotas = new Set(CANDIDATE_SHARES.map((share) => roundUp(keys.percentile(share))))
   return {
     window: shortDuration(window),
@@ -231,8 +225,7 @@ export const suggestCommand: Command = command(USAGE, OPTIONS, async (logs, valu
     activity = new Activity(options.maxKeys)
     return ({ key, request, cost }) => activity.add(key, request.time, cost)
   })
-  const windows = activity.finish().map(figuresOf)
-  const found: Suggestion = { log, keys: activity.keys, dropped: activity.dropped, windows }
+  const found: Suggestion = { log, keys: activity.keys, dropped: activity.dropped, windows: activity.finish() }
   if (values.json) return { text: jsonText(found) }
   return { text: `${printed(found, options.hasCosts).join('\n')}\n` }
 })
