@@ -1,11 +1,6 @@
-/** A binary heap. */
-export class Heap<Entry> {
+/** A binary heap with the earliest entry first. */
+export class Heap<Entry extends { readonly time: number }> {
   readonly #entries: Entry[] = []
-  readonly #isBefore: (one: Entry, other: Entry) => boolean
-
-  constructor(before: (one: Entry, other: Entry) => boolean) {
-    this.#isBefore = before
-  }
 
   get first(): Entry | undefined {
     return this.#entries[0]
@@ -16,7 +11,7 @@ export class Heap<Entry> {
     let at = entries.push(entry) - 1
     while (at > 0) {
       const parent = (at - 1) >> 1
-      if (!this.#isBefore(entry, entries[parent]!)) break
+      if (entry.time >= entries[parent]!.time) break
       entries[at] = entries[parent]!
       at = parent
     }
@@ -31,8 +26,8 @@ export class Heap<Entry> {
     for (;;) {
       let child = 2 * at + 1
       if (child >= entries.length) break
-      if (child + 1 < entries.length && this.#isBefore(entries[child + 1]!, entries[child]!)) child++
-      if (!this.#isBefore(entries[child]!, last)) break
+      if (child + 1 < entries.length && entries[child + 1]!.time < entries[child]!.time) child++
+      if (entries[child]!.time >= last.time) break
       entries[at] = entries[child]!
       at = child
     }

@@ -135,13 +135,13 @@ export class ExactLog {
 
 type Decide = (entry: LogEntry) => Decision
 
-/** Slots that are held, and the times when they are renewed or released. */
+/** Slots that are held until `end`, and the time when they are renewed or released. */
 interface Running {
   readonly limiter: Limiter<never, Decision>
   readonly decision: Decision
   readonly end: number
   readonly lease: number
-  next: number
+  readonly time: number
 }
 
 /** A store whose clock shows the time of the current entry. */
@@ -150,7 +150,7 @@ class LogStore {
   /** True if a limit has had more keys than the store can keep separate. */
   isFull = false
   #now = 0
-  readonly #running = new Heap<Running>((one, other) => one.next < other.next)
+  readonly #running = new Heap<Running>()
 
   constructor(maxKeys: number) {
     this.store = memoryStore({ maxKeys, clock: { now: () => this.#now }, onFull: () => void (this.isFull = true) })
@@ -167,19 +167,19 @@ class LogStore {
     if (took === undefined) throw noEnds(decision)
     const lease = Math.min(...decision.limits.flatMap(({ limit }) => (countsSlots(limit) ? [limit.window] : [])))
     const end = time + took
-    this.#running.add({ limiter, decision, end, lease, next: Math.min(end, time + lease / 2) })
+    this.#running.add({ limiter, decision, end, lease, time: Math.min(end, time + lease / 2) })
     return decision
   }
 
   #moveTo(time: number): void {
     const running = this.#running
-    for (let first = running.first; first !== undefined && first.next <= time; first = running.first) {
+    for (let first = running.first; first !== undefined && first.time <= time; first = running.first) {
       running.shift()
-      const now = (this.#now = first.next)
+      const now = (this.#now = first.time)
       if (now >= first.end) first.limiter.release(first.decision)
       else {
         void first.limiter.renew(first.decision)
-        running.add({ ...first, next: Math.min(first.end, now + first.lease / 2) })
+        running.add({ ...first, time: Math.min(first.end, now + first.lease / 2) })
       }
     }
     this.#now = time
