@@ -256,9 +256,6 @@ describe('/check', () => {
       check(service, '/check/api/a', { 'X-Real-IP': '203.0.113.99', 'X-Envoy-External-Address': ip })
     const [a, b] = ['203.0.113.7', '203.0.113.8'] as const
     expect(await statuses([a, a, a, b, `${a}, ${b}`], from)).toEqual([200, 200, 429, 200, 400])
-    expect(() => serve({ rules: rulesOf(), addressHeader: 'no header' })).toThrow(
-      'addressHeader: expected the name of a header',
-    )
   })
 
   it('hides the token of the service from rules, and shows them the header of a client without one', async () => {
@@ -406,14 +403,15 @@ describe('the answers to mistakes', () => {
     }
   })
 
-  it('of options', () => {
-    expect(() => serve({} as Options)).toThrow('serveLimits: expected rules, or limiters')
-    expect(() => serve({ rules: rulesOf(), tokn: 'a' } as unknown as Options)).toThrow(
-      'serveLimits has no option "tokn"',
-    )
-    expect(() => serve({ rules: rulesOf(), onOutage: 'shut' as 'open' })).toThrow('onOutage')
-    expect(() => serve({ rules: rulesOf(), headers: 'new' as 'standard' })).toThrow('headers')
-    expect(() => serve({ rules: {} as Rules<RulesInput> })).toThrow('rules: expected')
+  it.each<[message: string, options: object]>([
+    ['serveLimits: expected rules, or limiters', {}],
+    ['serveLimits has no option "tokn"', { rules: rulesOf(), tokn: 'a' }],
+    ['onOutage', { rules: rulesOf(), onOutage: 'shut' }],
+    ['headers', { rules: rulesOf(), headers: 'new' }],
+    ['addressHeader: expected the name of a header', { rules: rulesOf(), addressHeader: 'no header' }],
+    ['rules: expected', { rules: {} }],
+  ])('of options: %s', (message, options) => {
+    expect(() => serve(options as Options)).toThrow(message)
   })
 })
 
