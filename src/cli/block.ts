@@ -2,7 +2,7 @@ import { readFleet, TOPIC } from '../dashboard/fleet.ts'
 import { LONGEST_LOCK } from '../engine/compiled-limit.ts'
 import { perSecond } from '../engine/factories.ts'
 import { isUnmatchedSeries } from '../limiter/decision.ts'
-import { type HeldByLimit, heldOf } from '../stores/held.ts'
+import type { HeldByLimit } from '../stores/held.ts'
 import { Charge, createPolicy, perform } from '../stores/store.ts'
 import { boundedKey } from '../util/bounded-key.ts'
 import { parseDuration, roughDuration } from '../util/duration.ts'
@@ -65,8 +65,8 @@ async function lock(place: Place, limiter: string, key: string, limits: readonly
 }
 
 async function heldIn({ source }: Place, limiter: string, key: string): Promise<readonly HeldByLimit[]> {
-  const stored = source.keyOf(limiter, boundedKey(key))
-  return heldOf(stored.name, await stored.read()).limits
+  const { limits } = await source.keyOf(limiter, boundedKey(key)).read()
+  return limits
 }
 
 /** To find the limits of a limiter: the most keys that are listed, and the most keys that are read. */
@@ -91,8 +91,8 @@ async function limitsOf(url: string, limiter: string, key: string, options: Sour
       const wanted = keys.filter((each) => each.limiter === limiter).slice(0, left)
       left -= wanted.length
       for (const each of wanted) {
-        const stored = await readable(each)
-        for (const { limit } of stored === undefined ? [] : heldOf(each.name, stored).limits) names.add(limit)
+        const held = await readable(each)
+        for (const { limit } of held?.limits ?? []) names.add(limit)
       }
     }),
   )

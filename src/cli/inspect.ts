@@ -1,4 +1,3 @@
-import { heldOf } from '../stores/held.ts'
 import { boundedKey } from '../util/bounded-key.ts'
 import { hintOf } from '../rules/shape.ts'
 import { messageOf, shown } from '../util/errors.ts'
@@ -52,7 +51,7 @@ async function inspected(
       const said = `${stored.name}: ${deleted ? 'deleted' : 'no state was stored'}\n`
       return { isFound: deleted, answer: { key: stored.name, deleted }, text: said }
     }
-    const found = heldOf(stored.name, await stored.read())
+    const found = await stored.read()
     return { isFound: found.limits.length > 0, answer: answerOf(found, raw), text: printed(found, raw) }
   })
   const known = isFound ? undefined : await limitersIn(url, values).catch(messageOf)

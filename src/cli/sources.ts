@@ -1,5 +1,5 @@
 import { fetchRow } from '../stores/inspect.ts'
-import type { Stored } from '../stores/held.ts'
+import { type Held, heldOf } from '../stores/held.ts'
 import { readRedisKey, redisKey } from '../stores/redis/keys.ts'
 import { transactionFailure } from '../stores/redis/failure.ts'
 import { programFor } from '../stores/redis/library.ts'
@@ -19,13 +19,13 @@ export interface StoredKey {
   readonly name: string
   readonly limiter: string
   readonly key: string
-  read(): Promise<Stored>
+  read(): Promise<Held>
   /** Returns false if nothing was stored. */
   reset(): Promise<boolean>
 }
 
 /** Reads a key. Returns `undefined` for one that is damaged: one of them does not hide all others. */
-export async function readable(key: StoredKey): Promise<Stored | undefined> {
+export async function readable(key: StoredKey): Promise<Held | undefined> {
   return key.read().catch((error: unknown) => {
     if (error instanceof SluiceError && error.code === 'DAMAGED_ROW') return undefined
     throw error
@@ -117,7 +117,13 @@ function redisSource(runners: readonly ScriptClient[], prefix: string): KeySourc
   const pattern = `${prefix.replaceAll(/[*?[\]\\]/g, '\\$&')}*`
   let [server, cursor] = [0, '0']
   function keyOn(runner: ScriptClient, { name, limiter, key }: NamedKey): StoredKey {
-    return { name, limiter, key, read: () => fetchStored(runner, name), reset: () => resetKey(runner, name) }
+    return {
+      name,
+      limiter,
+      key,
+      read: async () => heldOf(name, await fetchStored(runner, name)),
+      reset: () => resetKey(runner, name),
+    }
   }
   return {
     contents: 'keys in Redis',
@@ -143,10 +149,10 @@ function rowSource(database: ListedDatabase): KeySource {
   let last = ''
   function keyOf(limiter: string, key: string): StoredKey {
     const name = recordKey(limiter, key)
-    const read = (): Promise<Stored> => fetchRow(database, name)
+    const read = async (): Promise<Held> => heldOf(name, await fetchRow(database, name))
     const reset = async (): Promise<boolean> => {
       // A damaged row cannot be read. A reset deletes it.
-      const isStored = await read().then(
+      const isStored = await fetchRow(database, name).then(
         ({ states }) => states.length > 0,
         () => true,
       )

@@ -6,7 +6,7 @@ import { TOPIC } from '../../dashboard/fleet.ts'
 import { type KeySource, listKeys, readable, type StoredKey, withAllKeys, withPlace } from '../sources.ts'
 import { fleetOf, fleetPage } from './fleet.ts'
 import { cut, live, type Page } from './screen.ts'
-import { type HeldByLimit, heldOf } from '../../stores/held.ts'
+import type { HeldByLimit } from '../../stores/held.ts'
 
 const AT_ONCE = 50
 
@@ -42,10 +42,9 @@ class Ranking {
 
   async #addOne(key: StoredKey): Promise<void> {
     if (this.#limiter !== undefined && key.limiter !== this.#limiter) return
-    const stored = await readable(key)
-    if (stored === undefined) return void this.unread++
-    const { limits } = heldOf(key.name, stored)
-    const rows = limits.map((each) => rowOf(key, each)).filter(isInUse)
+    const held = await readable(key)
+    if (held === undefined) return void this.unread++
+    const rows = held.limits.map((each) => rowOf(key, each)).filter(isInUse)
     if (rows.length === 0) this.#kept.delete(key.name)
     else this.#kept.set(key.name, { key, rows })
   }
