@@ -16,6 +16,28 @@ export interface GrowingBlock {
   readonly upTo: number
 }
 
+/** The data of a limit that decides, without its names. */
+export interface LimitData {
+  /** Units per window. */
+  readonly quota: number
+  /** The window in milliseconds; for `concurrent` the lease of a slot. */
+  readonly window: number
+  /** Whether denied requests are also charged. */
+  readonly strict?: boolean
+  /** Lock-out after a denial, in milliseconds. */
+  readonly block?: number | GrowingBlock
+  /** Whether it is only evaluated and reported, and never denies. */
+  readonly shadow?: boolean
+  /** Whether a cost above its capacity counts as its capacity. */
+  readonly capCost?: boolean
+  /** Whether a store with `lease` decides each of its requests itself. */
+  readonly exact?: boolean
+  /** The parts of its capacity at which an event is published, the smallest first. */
+  readonly notifyAt?: readonly number[]
+  /** The algorithm's own options: `burst`, `capacity`, … */
+  readonly [option: string]: unknown
+}
+
 /** How lock-outs grow, in microseconds. */
 export interface Growth {
   /** Denials before each lock-out. */
@@ -128,7 +150,7 @@ export class CompiledLimit {
   readonly validity: readonly [from: number, until: number] | undefined
 
   /** @param own the parameters of the algorithm itself */
-  constructor(data: LimitNumbers, algorithm: Algorithm, own: Readonly<Record<string, number>>, perMs: number) {
+  constructor(data: LimitData, algorithm: Algorithm, own: Readonly<Record<string, number>>, perMs: number) {
     const { cells } = algorithm
     const { block, growth } = compiledBlock(data.block, data.window)
     this.algorithm = algorithm
@@ -161,25 +183,13 @@ export class CompiledLimit {
   }
 }
 
-interface LimitNumbers {
-  readonly quota: number
-  readonly window: number
-  readonly strict?: boolean
-  readonly block?: number | GrowingBlock
-  readonly shadow?: boolean
-  readonly capCost?: boolean
-  readonly exact?: boolean
-  readonly notifyAt?: readonly number[]
-  readonly [option: string]: unknown
-}
-
 /** Returns the capacity that an algorithm declares, if it does. Checks the type, because `Object.prototype` may have a property `capacity`. */
 export function capacityIn(algorithm: Algorithm, parameters: LimitParameters): number | undefined {
   return typeof algorithm.capacity === 'function' ? algorithm.capacity(parameters) : undefined
 }
 
 /** Derives the parameters of a limit, near a time in epoch milliseconds. Throws `OUT_OF_RANGE` if its products cannot be exact. */
-export function compile(data: LimitNumbers, named: Algorithm, time?: number): CompiledLimit {
+export function compile(data: LimitData, named: Algorithm, time?: number): CompiledLimit {
   const algorithm = named.variant?.(data) ?? named
   for (const perMs of [1000, 1]) {
     const own = algorithm.deriveParameters(inputOf(data, perMs, time))
@@ -205,7 +215,7 @@ export function fromParameters(
 }
 
 /** Returns the input of `deriveParameters`. A quota of 0 is replaced by 1, so that the algorithm still checks its options. */
-function inputOf(data: LimitNumbers, perMs: number, time: number | undefined): ParameterInput {
+function inputOf(data: LimitData, perMs: number, time: number | undefined): ParameterInput {
   return {
     quota: Math.max(1, data.quota),
     window: data.window * perMs,

@@ -6,7 +6,7 @@ import { shortDuration } from '../util/duration.ts'
 import { shown, SluiceError } from '../util/errors.ts'
 import { boolean, knownOptions, milliseconds, refuse, wholeNumber, ownOptions } from '../util/validate.ts'
 import { warn } from '../util/warn.ts'
-import { checkedBlock, compile, type CompiledLimit, type GrowingBlock } from './compiled-limit.ts'
+import { checkedBlock, compile, type CompiledLimit, type LimitData } from './compiled-limit.ts'
 
 /** A duration: milliseconds as a number, or `'500ms'`, `'10s'`, `'1m'`, `'1h'`, `'1d'`, `'1w'`. */
 export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd' | 'w'}`
@@ -79,29 +79,11 @@ export interface LimitInput extends Omit<CommonOptions, 'block'> {
 }
 
 /** How often something is allowed: plain frozen data, the same from code or from JSON. */
-export interface Limit {
+export interface Limit extends LimitData {
   /** The name of its algorithm, such as `'gcra'`. */
   readonly algorithm: string
   /** The limit's identity in headers, state and metrics, such as `100-per-1m`. */
   readonly name: string
-  /** Units per window. */
-  readonly quota: number
-  /** The window in milliseconds; for `concurrent` the lease of a slot. */
-  readonly window: number
-  /** Whether denied requests are also charged. */
-  readonly strict?: boolean
-  /** Lock-out after a denial, in milliseconds. */
-  readonly block?: number | GrowingBlock
-  /** Whether it is only evaluated and reported, and never denies. */
-  readonly shadow?: boolean
-  /** Whether a cost above its capacity counts as its capacity. */
-  readonly capCost?: boolean
-  /** Whether a store with `lease` decides each of its requests itself. */
-  readonly exact?: boolean
-  /** The parts of its capacity at which an event is published, the smallest first. */
-  readonly notifyAt?: readonly number[]
-  /** The algorithm's own options: `burst`, `capacity`, … */
-  readonly [option: string]: unknown
 }
 
 const COMMON = ['algorithm', 'name', 'quota', 'window', 'strict', 'block', 'shadow', 'capCost', 'exact', 'notifyAt']
