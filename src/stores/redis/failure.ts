@@ -113,12 +113,13 @@ export function isRefusedForNow(error: unknown): boolean {
   return /\b(OOM|READONLY|ReadOnly|NOREPLICAS|NotEnoughReplicas|MISCONF)\b/.test(messageOf(error))
 }
 
-export function isLibraryThere(error: unknown): boolean {
-  return /already exists/i.test(messageOf(error))
+/** Returns true if the load of a library was refused, and another load does not help. */
+export function isRefusedForGood(error: unknown): boolean {
+  return !/already exists/i.test(messageOf(error)) && !isRefusedForNow(error) && !isTransient(error)
 }
 
 /** Returns true if a load had no answer, or can succeed later. It is repeated when the function is missing again. */
-export function isTransient(error: unknown): boolean {
+function isTransient(error: unknown): boolean {
   return isFromClient(error) || /\b(BUSY|LOADING|TRYAGAIN|CLUSTERDOWN|MASTERDOWN)\b/i.test(messageOf(error))
 }
 

@@ -4,16 +4,15 @@ import {
   failure,
   isFromClient,
   isFunctionMissing,
-  isLibraryThere,
+  isRefusedForGood,
   isRefusedForNow,
   isScriptMissing,
-  isTransient,
   isWithoutFunctions,
 } from './failure.ts'
 import { type Program, programFor } from './library.ts'
 import type { ClientErrors } from './place.ts'
 import type { Algorithm } from '../../algorithms/algorithm.ts'
-import { steadyClock } from '../../util/clock.ts'
+import { background, steadyClock } from '../../util/clock.ts'
 import { madeOnce } from '../../util/copies.ts'
 import { shown, SluiceError } from '../../util/errors.ts'
 import { ScriptRequest, type Transaction, transactionOf } from './request.ts'
@@ -80,7 +79,7 @@ class Runner {
   async #load({ name, library }: Program): Promise<void> {
     if (this.#loading === name) return
     this.#loading = name
-    await pause(Math.random() * this.#delay())
+    await new Promise<void>((resolve) => void background(Math.random() * this.#delay(), resolve))
     try {
       const results = await Promise.allSettled(this.#client.functions!.load(library))
       const refused = results.some((each) => each.status === 'rejected' && isRefusedForGood(each.reason))
@@ -112,17 +111,6 @@ class Runner {
       return this.#client.eval(script, keys, args)
     }
   }
-}
-
-/** Returns true for a refusal that a retry does not solve. */
-function isRefusedForGood(reason: unknown): boolean {
-  return !isLibraryThere(reason) && !isRefusedForNow(reason) && !isTransient(reason)
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, ms).unref()
-  })
 }
 
 /** A transaction that waits for its reply. */
