@@ -34,7 +34,6 @@ function adjustOwn(row: Row, compiled: CompiledLimit, chargedAt: number, units: 
 function keep(row: Row, under: CompiledLimit, now: number): void {
   row.keep(under, now)
   row.until = row.countsUntil(now)
-  row.changed = true
 }
 
 /** The result of a renewal. */
