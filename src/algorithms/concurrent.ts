@@ -46,13 +46,10 @@ const renew: Renew = (params, cells, offset, now, chargedAt, units, takes, out, 
   writeEdit(out.edit, over, chargedAt, moved, index, kept)
 }
 
-function ticksOf(option: string, given: unknown, perMs: number): number {
-  return Math.round(milliseconds(option, given) * perMs)
-}
-
 function deriveParameters({ quota, window, perMs, own }: ParameterInput): Readonly<Record<Name, number>> {
   if (quota > MOST_ENTRIES) refuse('quota', `at most ${MOST_ENTRIES} for concurrent`, quota)
-  return { quota, grain: 1, life: window, hint: ticksOf('retryAfter', own['retryAfter'] ?? '1s', perMs) }
+  const hint = Math.round(milliseconds('retryAfter', own['retryAfter'] ?? '1s') * perMs)
+  return { quota, grain: 1, life: window, hint }
 }
 
 /**

@@ -582,6 +582,11 @@ export function keptCharge(charge: Charge): Charge {
   return kept
 }
 
+/** Returns true if a limit denies its request. A shadow limit denies none. */
+export function denies({ allowed, policy }: Charge): boolean {
+  return !allowed && policy.compiled.enforced
+}
+
 /** Returns true for a charge of `penalize`: no store has decided it. Only admitted charges are refunded or settled. */
 export function isPenalty({ allowed }: Charge): boolean {
   return !allowed

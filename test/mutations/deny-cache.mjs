@@ -38,7 +38,7 @@ export const denyCache = [
     '!deniers.some((denier) => isSameCell(denier, charge))',
     'deniers.length === 0',
   ),
-  denials('a shadow limit that denies', 'return !allowed && policy.compiled.enforced', 'return !allowed'),
+  denials('a shadow limit that denies', 'charges.filter(denies)', 'charges.filter(({ allowed }) => !allowed)'),
   changes(
     'a change under way',
     'return this.#open[cell] === 0 ? this.#counts[cell]! : NaN',

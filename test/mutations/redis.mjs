@@ -51,7 +51,7 @@ export const redis = [
   client('a redirect that is not provoked', "code !== 'MOVED' || server === silent", "code === 'MOVED'"),
   failure('a full server taken for another failure', '/\\b(OOM|READONLY', '/\\b(READONLY'),
   reply('a wait in ticks', 'numberIn(reply[at + 3]) / charge', 'numberIn(reply[at + 3]) * charge'),
-  reply('the tick of a charge in microseconds', 'perMs === 1000 ? now :', 'perMs !== 1 ? 0 :'),
+  reply('the tick of a charge in microseconds', 'ticks(charge.policy.compiled, now)', '0'),
   reply('an infinite wait read as −1', 'return number === -1 ? Infinity : number', 'return number'),
   reply('a lock shorter than a wait', 'Math.max(charge.retryAfter, lock)', 'Math.min(charge.retryAfter, lock)'),
 ]

@@ -1,4 +1,4 @@
-import type { Charge } from '../store.ts'
+import { type Charge, denies } from '../store.ts'
 import { copyText } from '../../util/bounded-key.ts'
 import { type Changes, isSameCell } from './changes.ts'
 
@@ -132,10 +132,6 @@ export class Denials {
  */
 function isWatched({ policy }: Charge, { allowed }: Pick<Verdict, 'allowed'>): boolean {
   return !allowed || policy.compiled.block > 0
-}
-
-function denies({ allowed, policy }: Charge): boolean {
-  return !allowed && policy.compiled.enforced
 }
 
 /**

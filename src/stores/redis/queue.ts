@@ -18,7 +18,7 @@ import { shown, SluiceError } from '../../util/errors.ts'
 import { ScriptRequest, type Transaction, transactionOf } from './request.ts'
 import { Silence } from './silence.ts'
 import { limitFromData } from '../../engine/limit.ts'
-import { Charge, createPolicy, type DecisionMode, type Policy } from '../store.ts'
+import { Charge, createPolicy, type DecisionMode, denies, type Policy } from '../store.ts'
 
 /** Milliseconds for which scripts replace functions after the server has refused a function because it might write. */
 const REFUSED = 1000
@@ -312,7 +312,7 @@ export async function takeBySlot(queue: RedisQueue, groups: readonly Group[], mo
       await Promise.allSettled(reserved.map((each) => queue.sendAll(releaseOf(each, []))))
       throw error
     }
-    const isDenied = group.charges.some(vetoes)
+    const isDenied = group.charges.some(denies)
     // A peek asks a later slot as if no slot had denied.
     if (!isDenied && (!denied || mode === 'peek')) reserved.push(group)
     denied ||= isDenied
@@ -353,10 +353,6 @@ function plainPolicy({ limiter, limit, store, home }: Policy): Policy {
 
 function releaseOf(group: Group, then: readonly Transaction[]): Transaction[] {
   return [transactionOf('release', group.keys, group.charges, group.charges.map(givenBack)), ...then]
-}
-
-function vetoes({ allowed, limit }: Charge): boolean {
-  return !allowed && limit.shadow !== true
 }
 
 /** Returns the units of a refund. A strict limit keeps its charge although the request is denied. */

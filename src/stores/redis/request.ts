@@ -2,6 +2,7 @@ import { cached, type Charge, type DecisionMode, type Policy, type ReceiptUse } 
 import type { Algorithm } from '../../algorithms/algorithm.ts'
 import type { Renewed } from '../../engine/adjust.ts'
 import type { SluiceError } from '../../util/errors.ts'
+import { ticks } from '../../util/ticks.ts'
 import { transactionFailure } from './failure.ts'
 import { signature } from './keys.ts'
 
@@ -23,7 +24,7 @@ function readVerdict(
   const code = numberIn(reply[at])
   if (code >= 0) {
     plain(charge, true, code, numberIn(reply[at + 1]))
-    if (mode === 'consume' && charge.cost > 0) charge.markCharged(ticks(charge, now), charge.cost)
+    if (mode === 'consume' && charge.cost > 0) charge.markCharged(ticks(charge.policy.compiled, now), charge.cost)
     return at + 2
   }
   if (code === DENIED_BY_OTHERS) {
@@ -32,7 +33,7 @@ function readVerdict(
   }
   if (code === DENIED) {
     plain(charge, false, numberIn(reply[at + 1]), numberIn(reply[at + 2]))
-    charge.retryAfter = numberIn(reply[at + 3]) / charge.policy.compiled.parameters.perMs
+    charge.retryAfter = numberIn(reply[at + 3]) / charge.policy.compiled.perMs
     return at + 4
   }
   whole(charge, reply, at + 1)
@@ -43,17 +44,13 @@ function plain(charge: Charge, allowed: boolean, remaining: number, reset: numbe
   charge.allowed = allowed
   charge.remaining = remaining
   charge.retryAfter = 0
-  charge.resetAfter = reset / charge.policy.compiled.parameters.perMs
+  charge.resetAfter = reset / charge.policy.compiled.perMs
   charge.delay = 0
   charge.markCharged(0, 0)
 }
 
-function ticks(charge: Charge, now: number): number {
-  return charge.policy.compiled.parameters.perMs === 1000 ? now : Math.floor(now / 1000)
-}
-
 function whole(charge: Charge, reply: readonly unknown[], at: number): void {
-  const { perMs } = charge.policy.compiled.parameters
+  const { perMs } = charge.policy.compiled
   const lock = endlessIn(reply[at + 5]) / 1000
   charge.allowed = numberIn(reply[at]) === 1
   charge.remaining = endlessIn(reply[at + 1])
