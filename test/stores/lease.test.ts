@@ -15,7 +15,7 @@ import {
   type Store,
   tokenBucket,
 } from '../../src/index.ts'
-import type { Operation, Place } from '../../src/extend.ts'
+import type { Operation, Place, Reply } from '../../src/extend.ts'
 import { leaseCounts } from '../../src/stores/lease-counts.ts'
 import { Charge, createPolicy } from '../../src/stores/store.ts'
 import { storeBehaviours, type VirtualClock, virtualClock } from '../../src/testing.ts'
@@ -27,47 +27,36 @@ import { wrappers } from '../../src/stores/wrappers.ts'
 type Mode = 'now' | 'held' | 'never' | 'failed'
 
 /** A store on the same clock, and the operations that it was asked for. */
-class TestStore implements AsyncStore {
-  readonly sync = false
-  readonly answersAlways = false
-  readonly wrappers = wrappers
-  readonly place: Place
-  readonly clock: Store['clock']
-  readonly asked: Operation[] = []
-  mode: Mode = 'now'
-  /** Answers that are held. */
-  readonly held: (() => void)[] = []
-  givenUp = 0
-  readonly #inner: ReturnType<typeof memoryStore>
-
-  constructor(clock: VirtualClock | undefined, place?: Place) {
-    // Few keys, so that it keeps little itself.
-    this.#inner = memoryStore({ maxKeys: 1000, ...(clock !== undefined && { clock }) })
-    this.place = place ?? this.#inner.place
-    this.clock = this.#inner.clock
+function testStore(clock?: VirtualClock, place?: Place) {
+  // Few keys, so that it keeps little itself.
+  const inner = memoryStore({ maxKeys: 1000, ...(clock && { clock }) })
+  const made = {
+    ...inner,
+    sync: false as const,
+    answersAlways: false,
+    wrappers,
+    ...(place && { place }),
+    asked: [] as Operation[],
+    mode: 'now' as Mode,
+    /** Answers that are held. */
+    held: [] as (() => void)[],
+    givenUp: 0,
+    run(operation: Operation, reply: Reply): () => void {
+      made.asked.push(operation)
+      if (made.mode === 'failed') reply.failed(new Error('no connection'))
+      else if (made.mode === 'now') inner.run(operation, reply)
+      else if (made.mode === 'held') made.held.push(() => inner.run(operation, reply))
+      return () => void made.givenUp++
+    },
+    /** What it has counted can be read afterwards. */
+    close: async () => undefined,
+    /** Answers all that is held. */
+    answer(): void {
+      for (const each of made.held.splice(0)) each()
+    },
+    count: (kind: Operation['kind']): number => made.asked.filter((each) => each.kind === kind).length,
   }
-
-  run: AsyncStore['run'] = (operation, reply) => {
-    this.asked.push(operation)
-    if (this.mode === 'failed') reply.failed(new Error('no connection'))
-    else if (this.mode === 'now') this.#inner.run(operation, reply)
-    else if (this.mode === 'held') this.held.push(() => this.#inner.run(operation, reply))
-    return () => {
-      this.givenUp++
-    }
-  }
-
-  /** What it has counted can be read afterwards. */
-  close: AsyncStore['close'] = async () => undefined
-
-  /** Answers all that is held. */
-  answer(): void {
-    for (const each of this.held.splice(0)) each()
-  }
-
-  count(kind: Operation['kind']): number {
-    return this.asked.filter((each) => each.kind === kind).length
-  }
+  return made
 }
 
 let names = 0
@@ -81,7 +70,7 @@ interface WorldOptions extends LeaseStoreOptions {
 
 function world(limits: Limit | Limit[] | (() => Limit), { isVirtual = true, ...options }: WorldOptions = {}) {
   const clock = virtualClock()
-  const inner = new TestStore(isVirtual ? clock : undefined)
+  const inner = testStore(isVirtual ? clock : undefined)
   const store = lease(inner, { share: 1, ...options })
   const name = `lease ${names++}`
   const limiter = createLimiter<string>({ name, keyer: (key) => key, limits, store })
@@ -217,7 +206,7 @@ describe('lease', () => {
   it('asks for the next one when a quarter is left, also with a limit that has no cost', async () => {
     const trips = async (cost: number): Promise<number> => {
       const clock = virtualClock()
-      const inner = new TestStore(clock)
+      const inner = testStore(clock)
       const limits = ['a', 'b'].map((name) => gcra({ name, quota: 1_000_000, window: '1s' }))
       const costOf = (_: string, { name }: Limit): number => (name === 'b' ? cost : 1)
       const limiter = createLimiter<string>({ keyer: (key) => key, limits, cost: costOf, store: lease(inner) })
@@ -237,7 +226,7 @@ describe('lease', () => {
   })
   it('is used for the limits of two limiters that have one name', async () => {
     const clock = virtualClock()
-    const inner = new TestStore(clock)
+    const inner = testStore(clock)
     const store = lease(inner)
     const [one, two] = [100_000, 200_000].map((quota, i) =>
       on(store, `twin ${i}`, fixedWindow({ name: 'requests', quota, window: '1h' })),
@@ -424,7 +413,7 @@ describe('a refund', () => {
     expect(await charged()).toBe(543)
   })
   it('finds its lease through a guard, also when it changes only one of two limits', async () => {
-    const inner = new TestStore(virtualClock())
+    const inner = testStore(virtualClock())
     const limits = ['requests', 'tokens'].map((name) => fixedWindow({ name, quota: 10_000_000, window: '1h' }))
     const cost = (_: string, { name }: Limit): number => (name === 'tokens' ? 100 : 1)
     const store = guard(lease(inner))
@@ -502,7 +491,7 @@ describe('a decision of a lease', () => {
     expect((await asked).limits[0]!.remaining).toBe(200)
   })
   it('counts what other kinds of decisions have used of the same key', async () => {
-    const inner = new TestStore(virtualClock())
+    const inner = testStore(virtualClock())
     const store = lease(inner, { share: 0.5 })
     const all = on(store, 'all of both', hour, () => 'all')
     const both = stack(on(store, 'each'), all)
@@ -543,7 +532,7 @@ describe('a decision of a lease', () => {
   })
   it('is not made for keys of two parts of a cluster', async () => {
     const place: Place = { partOf: (_, key) => key, joins: (other) => other === place }
-    const inner = new TestStore(virtualClock(), place)
+    const inner = testStore(virtualClock(), place)
     const store = lease(inner, { share: 1 })
     const both = stack(
       on(store, 'one'),
@@ -610,7 +599,7 @@ describe('guard(denyCache(lease(store)))', () => {
     expect(new Set(probes.map(({ cost }) => cost))).toEqual(new Set([1]))
   })
   it('throws for another order, and for a second lease', () => {
-    const inner = new TestStore(virtualClock())
+    const inner = testStore(virtualClock())
     const order = 'a store inside of `guard` and `denyCache`, as in guard(denyCache(lease(store)))'
     for (const wrong of [
       guard(inner),
@@ -626,7 +615,7 @@ describe('guard(denyCache(lease(store)))', () => {
 })
 
 describe('options', () => {
-  const inner = new TestStore(virtualClock())
+  const inner = testStore(virtualClock())
   it('leave a store that answers at once as it is', () => {
     const memory = memoryStore()
     expect(lease(memory)).toBe(memory)
@@ -691,7 +680,7 @@ describe('what is kept', () => {
     expect(await growth(world(fast), 50_000, 100)).toBeLessThan(6e5)
   })
   it('is nothing for a cold key beside a hot one', async () => {
-    const inner = new TestStore(virtualClock())
+    const inner = testStore(virtualClock())
     const store = lease(inner, { maxLeases: 50 })
     const both = stack(
       on(store, 'beside all', fast, () => 'all'),
@@ -704,7 +693,7 @@ describe('what is kept', () => {
   })
   it('is given up when it is not used for its own time, not for the longest of all', async () => {
     const clock = virtualClock()
-    const inner = new TestStore(clock)
+    const inner = testStore(clock)
     const store = lease(inner, { maxLeases: 100 })
     const [long, short] = (['1h', '250ms'] as const).map((time) =>
       createLimiter<string>({ name: time, keyer: (key) => key, limits: fast, store, lease: { for: time } }),
@@ -757,7 +746,7 @@ describe('what is kept', () => {
   })
   it('is one timer for all keys, also when a shorter lease comes after a longer one', async () => {
     const clock = virtualClock()
-    const inner = new TestStore(clock)
+    const inner = testStore(clock)
     let timers = 0
     let most = 0
     const after = clock.after.bind(clock)
