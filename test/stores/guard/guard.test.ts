@@ -19,62 +19,52 @@ import { redisStore } from '../../../src/stores/redis/index.ts'
 import { storeClock } from '../../../src/stores/store.ts'
 import { storeBehaviours } from '../../../src/testing.ts'
 import { recordWarnings, timed } from '../../support/guarded.ts'
+import { laterStore } from '../../support/later.ts'
 import { type Methods, methodsOf, methodStore } from '../../support/method-store.ts'
 import { redisForAll, until } from '../../support/redis-tests.ts'
-import { wrappers } from '../../../src/stores/wrappers.ts'
 
 /** An asynchronous store whose next answers a test holds or lets fail. */
-class TestStore implements AsyncStore {
-  readonly sync = false
-  readonly answersAlways = false
-  readonly wrappers = wrappers
-  readonly near = methodsOf(memoryStore())
-  readonly asked: string[] = []
-  error: Error | undefined
-  closed = 0
-  readonly held: (() => void)[] = []
-  isHeld = false
-
-  readonly methods: Methods = {
-    take: (charges, mode) => {
-      const name = `${mode} ${charges[0]!.policy.limiter} ${charges[0]!.key}`
-      return this.#later(name, () => this.near.take(charges, mode))
-    },
-    adjust: (charges, units) =>
-      this.#later(`adjust ${charges[0]!.key} ${units.join()}`, () => this.near.adjust(charges, units)),
-    lock: (charges, ms, mode) => this.#later(`lock ${charges[0]!.key}`, () => this.near.lock(charges, ms, mode)),
-    forget: (limiter, key) => this.#later(`forget ${limiter} ${key}`, () => this.near.forget(limiter, key)),
-  }
-  readonly #store = methodStore(this.methods)
-  readonly place = this.#store.place
-  readonly clock = this.#store.clock
-  run = this.#store.run
-
-  async close(): Promise<void> {
-    this.closed++
-  }
-
-  /** Answers all delayed requests, late. */
-  release(): void {
-    this.isHeld = false
-    for (const go of this.held.splice(0)) go()
-  }
-
-  own(): string[] {
-    return this.asked.filter((each) => !each.includes('·probe'))
-  }
-
-  async #later<Answer>(name: string, answer: () => Answer): Promise<Answer> {
-    this.asked.push(name)
-    const { error } = this
-    if (this.isHeld) await new Promise<void>((resolve) => this.held.push(resolve))
+function testStore() {
+  const near = methodsOf(laterStore(memoryStore()))
+  const later = async <Answer>(name: string, answer: () => Promise<Answer>): Promise<Answer> => {
+    made.asked.push(name)
+    const { error } = made
+    if (made.isHeld) await new Promise<void>((resolve) => made.held.push(resolve))
     if (error !== undefined) throw error
     return answer()
   }
+  const methods: Methods = {
+    take: (charges, mode) => {
+      const name = `${mode} ${charges[0]!.policy.limiter} ${charges[0]!.key}`
+      return later(name, () => near.take(charges, mode))
+    },
+    adjust: (charges, units) => later(`adjust ${charges[0]!.key} ${units.join()}`, () => near.adjust(charges, units)),
+    lock: (charges, ms, mode) => later(`lock ${charges[0]!.key}`, () => near.lock(charges, ms, mode)),
+    forget: (limiter, key) => later(`forget ${limiter} ${key}`, () => near.forget(limiter, key)),
+  }
+  const made = {
+    ...methodStore(methods),
+    methods,
+    asked: [] as string[],
+    error: undefined as Error | undefined,
+    closed: 0,
+    held: [] as (() => void)[],
+    isHeld: false,
+    async close(): Promise<void> {
+      made.closed++
+    },
+    /** Answers all delayed requests, late. */
+    release(): void {
+      made.isHeld = false
+      for (const go of made.held.splice(0)) go()
+    },
+    own: (): string[] => made.asked.filter((each) => !each.includes('·probe')),
+  }
+  return made
 }
 
 interface Setup {
-  readonly store: TestStore
+  readonly store: ReturnType<typeof testStore>
   readonly guarded: AsyncStore
   readonly limiter: Limiter<string>
   readonly changes: StoreChange[]
@@ -82,7 +72,7 @@ interface Setup {
 
 function setup(options: GuardOptions = {}, limits = perMinute(100)): Setup {
   const changes: StoreChange[] = []
-  const store = new TestStore()
+  const store = testStore()
   const guarded = guard(store, { deadline: 20, onChange: (change) => void changes.push(change), ...options })
   const limiter = createLimiter<string>({ name: 'test', keyer: (key) => key, limits, store: guarded })
   made.push(guarded)
@@ -392,18 +382,18 @@ describe('guard', () => {
     [{ onChange: true }, 'INVALID_OPTION'],
     [{ timeout: 50 }, 'UNKNOWN_OPTION'],
   ])('refuses %o', (options, code) => {
-    expect(() => guard(new TestStore(), options as GuardOptions)).toThrow(expect.objectContaining({ code }))
+    expect(() => guard(testStore(), options as GuardOptions)).toThrow(expect.objectContaining({ code }))
     expect(() => guard(memoryStore(), options as GuardOptions)).toThrow(expect.objectContaining({ code }))
   })
 
   it('refuses what is no store, and a store that is guarded already', () => {
     const invalid = expect.objectContaining({ code: 'INVALID_OPTION' })
     for (const given of [undefined, {}, 'redis']) expect(() => guard(given as never)).toThrow(invalid)
-    expect(() => guard(guard(new TestStore()))).toThrow(invalid)
+    expect(() => guard(guard(testStore()))).toThrow(invalid)
   })
 
   it('counts in the same place as its store, and with its clock', () => {
-    const store = methodStore(new TestStore().methods, { clock: storeClock(Date) })
+    const store = methodStore(testStore().methods, { clock: storeClock(Date) })
     const guarded = guard(store)
     expect(guarded.clock).toBe(store.clock)
     expect(guarded.place).toBe(store.place)
