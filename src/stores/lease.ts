@@ -29,7 +29,7 @@ import {
 
 /** The option of `lease` that a limiter does not have. */
 interface MostLeases {
-  /** The most leases that this process holds at a time, from 1 to a million. A key takes about 1,000 bytes. Default 10,000. */
+  /** The most leases that this process holds at a time, from 1 to a million. A key takes 2,000 to 3,000 bytes. Default 10,000. */
   readonly maxLeases?: number
 }
 
