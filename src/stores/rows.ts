@@ -105,9 +105,10 @@ export function rowStore(database: RowDatabase | SwapDatabase, options: RowStore
 /** Makes the same store of transactions, with other wrappers. It only knows the algorithms that the program uses. */
 export function rowStoreWith(wrappers: Wrappers, database: RowDatabase, options: RowStoreOptions): Store {
   options = knownOptions('rowStore', options, ['clock'])
-  const { transact, sync, close, mostKeys, inFlight } = (database ?? {}) as Partial<SyncRowDatabase>
+  const { transact, sync, ready, close, mostKeys, inFlight } = (database ?? {}) as Partial<SyncRowDatabase>
   if (typeof transact !== 'function')
     refuse('rowStore', 'a database with the method `transact`, or with `read` and `swap`', database)
+  optionalFunction('ready', ready)
   optionalFunction('close', close)
   if (sync !== undefined) boolean('sync', sync)
   if (mostKeys !== undefined) wholeNumber('mostKeys', mostKeys)

@@ -92,6 +92,7 @@ describe('rowStore', () => {
     [{}, 'rowStore'],
     [{ transact: 1 }, 'rowStore'],
     [{ transact: (): number => 0, sync: 1 }, 'sync'],
+    [{ transact: (): number => 0, ready: 1 }, 'ready'],
     [{ transact: (): number => 0, close: 1 }, 'close'],
     [{ transact: (): number => 0, mostKeys: 0 }, 'mostKeys'],
     [{ transact: (): number => 0, mostKeys: '100' }, 'mostKeys'],

@@ -183,6 +183,8 @@ describe('rowStore of a service that swaps', () => {
   it.each<[object, string]>([
     [{ read: () => 0 }, 'swap'],
     [{ swap: () => 0 }, 'read'],
+    [{ read: () => 0, swap: () => 0, ready: 1 }, 'ready'],
+    [{ read: () => 0, swap: () => 0, close: 1 }, 'close'],
     [{ read: () => 0, swap: () => 0, mostKeys: 0 }, 'mostKeys'],
     [{ read: () => 0, swap: () => 0, inFlight: 0.5 }, 'inFlight'],
   ])('refuses %o', (given, option) => {
