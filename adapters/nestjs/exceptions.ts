@@ -69,8 +69,8 @@ function textOf(response: string | object | undefined): string | undefined {
   return typeof text === 'string' ? text : undefined
 }
 
-function bodyOf(decision: Decision): DenialBody {
-  const { status, headers, body } = denial(decision)
+function bodyOf(decision: Decision, unit?: Unit): DenialBody {
+  const { status, headers, body } = denial(decision, { unit })
   return { status, type: new Map(headers).get('Content-Type')!, body }
 }
 
@@ -100,10 +100,11 @@ export function exceptionOf(exchange: Exchange, hasMessage: boolean, unit: Unit)
   const { answer, decision, context } = exchange
   if (answer instanceof Error) return answer
   if (decision === undefined || decision.allowed) return new HttpException('The client has hung up', CLIENT_GONE)
-  const sent = sentIn(exchange)
-  const isMessage = hasMessage && sent !== undefined && decision.degraded !== 'closed'
-  const problem = unit === undefined || sent === undefined ? undefined : problemOf(decision, sent.status, unit)
-  const exception = new RateLimitException(decision, isMessage ? messageIn(sent) : problem, sent)
+  const given = sentIn(exchange)
+  const sent = given ?? bodyOf(decision, unit)
+  const isMessage = hasMessage && given !== undefined && decision.degraded !== 'closed'
+  const response = isMessage ? messageIn(sent) : problemOf(decision, sent.status, unit)
+  const exception = new RateLimitException(decision, response, sent)
   if (kindOf(context) === 'ws') return socketException(exception, context)
   return kindOf(context) === 'rpc' ? rpcException(exception) : exception
 }

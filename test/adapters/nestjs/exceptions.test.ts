@@ -179,6 +179,9 @@ describe('message and statusCode', () => {
     const detail = 'You can use one token per hour. Try again in 1 hour.'
     expect(await response.text()).toContain(detail)
     expect([seen[0]!.message, seen[0]!.getResponse()]).toEqual([detail, expect.objectContaining({ detail })])
+    const observed = await deniedWith({ unit: 'tokens', onDenied: () => undefined })
+    expect(observed.seen[0]!.getResponse()).toMatchObject({ detail })
+    expect(await observed.response.json()).toMatchObject({ detail })
     const objects = await deniedWith({ unit: 'tokens', message: { detail: { slow: 'down' } } })
     expect(objects.seen[0]!.message).toBe('You can send one request per hour. Try again in 1 hour.')
   })
