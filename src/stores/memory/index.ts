@@ -215,8 +215,8 @@ function adjustInPlace(cursor: Cursor, charge: Charge, units: number, tables: Ta
   if (!cursor.adjust(compiled, tick, charge.at, units)) return false
   if (!outcome.persist) return true
   table.slab.write(slot, compiled, outcome)
-  cursor.step(compiled, tick, 0)
-  table.slab.keepUntil(slot, now, now + outcome.reset * compiled.micros)
+  // The next sweep finds out how long the state is kept.
+  table.slab.keepUntil(slot, now, now)
   return true
 }
 
