@@ -493,7 +493,7 @@ export function perform(store: SyncStore, operation: Operation): Degraded | unde
 export function perform(store: AsyncStore, operation: Operation): Promise<Degraded | undefined>
 export function perform(store: Store, operation: Operation): MaybePromise<Degraded | undefined>
 export function perform(store: Store, operation: Operation): MaybePromise<Degraded | undefined> {
-  if (store.sync) return answerOf(store, operation)
+  if (store.sync) return performAtOnce(store, operation)
   return new Promise((resolve, reject) => {
     start(store, operation, {
       answered: (by) => resolve(by === 'remembered' ? undefined : by),
@@ -532,21 +532,35 @@ export function replyAfter(end: () => void, reply: Reply): Reply {
   }
 }
 
-/** A memory store has this function, which decides without an operation and a reply: it is faster. */
+/** A memory store has these functions, which need no reply: this is faster. */
 export const DIRECT: unique symbol = Symbol.for('sluice.direct')
 
-/** Decides charges as `run` does, and throws the error of the store. */
+/** They do what `run` does, and throw the error of the store. */
 export interface Direct {
-  /** The store itself. A wrapper, or a proxy, is another object, so its `run` is used. */
-  readonly store: SyncStore
+  /** The `run` of the store. A wrapper, or a proxy, has another one, which is used. */
+  readonly run: SyncStore['run']
+  /** Decides charges, without an operation. */
   decide(charges: readonly Charge[], mode: DecisionMode): void
+  perform(operation: Operation): void
+}
+
+function directOf(store: SyncStore): Direct | undefined {
+  const direct = (store as { readonly [DIRECT]?: Direct })[DIRECT]
+  return direct?.run === store.run ? direct : undefined
 }
 
 /** Decides charges of a store that answers at once. Returns how the store was replaced if it could not decide. Throws its error. */
 export function decideAtOnce(store: SyncStore, charges: readonly Charge[], mode: DecisionMode): Degraded | undefined {
-  const direct = (store as { readonly [DIRECT]?: Direct })[DIRECT]
-  if (direct?.store !== store) return answerOf(store, { kind: mode, charges, fresh: false })
+  const direct = directOf(store)
+  if (direct === undefined) return answerOf(store, { kind: mode, charges, fresh: false })
   direct.decide(charges, mode)
+  return undefined
+}
+
+function performAtOnce(store: SyncStore, operation: Operation): Degraded | undefined {
+  const direct = directOf(store)
+  if (direct === undefined) return answerOf(store, operation)
+  direct.perform(operation)
   return undefined
 }
 

@@ -64,14 +64,22 @@ describe('a store', () => {
     expect(() => createLimiter({ ...settings, store: { ...bare, wrappers } })).not.toThrow()
   })
 
-  it('is wrapped by other members', () => {
+  it.each<[string, (inner: SyncStore, run: SyncStore['run']) => SyncStore]>([
+    ['of another object', (inner, run) => ({ ...inner, run })],
+    ['of the store itself', (inner, run) => Object.assign(inner, { run })],
+    [
+      'of a proxy',
+      (inner, run) => new Proxy(inner, { get: (_, name) => (name === 'run' ? run : Reflect.get(inner, name)) }),
+    ],
+  ])('is wrapped by members %s', (_, wrapped) => {
     const inner = memoryStore()
+    const { run: original } = inner
     const kinds: string[] = []
-    const run: SyncStore['run'] = (operation, reply) => {
+    const store = wrapped(inner, (operation, reply) => {
       kinds.push(operation.kind)
-      return inner.run(operation, reply)
-    }
-    const limiter = createLimiter<string>({ keyer: (key) => key, limits: perMinute(1), store: { ...inner, run } })
+      return original(operation, reply)
+    })
+    const limiter = createLimiter<string>({ keyer: (key) => key, limits: perMinute(1), store })
     const decision = limiter.consume('k')
     limiter.refund(decision)
     limiter.peek('k')

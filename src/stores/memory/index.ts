@@ -106,7 +106,7 @@ class MemoryStore implements SyncStore {
     this.clock = storeClock(clock === steadyClock ? undefined : clock)
     this.#tables = new Tables(maxKeys, onFull, clock)
     this.place = this.#tables
-    this[DIRECT] = { store: this, decide: this.#decide }
+    this[DIRECT] = { run: this.run, decide: this.#decide, perform: this.#perform }
   }
 
   readonly run = (operation: Operation, reply: Reply): undefined => {
@@ -119,7 +119,7 @@ class MemoryStore implements SyncStore {
     reply.answered()
   }
 
-  #perform(operation: Operation): void {
+  readonly #perform = (operation: Operation): void => {
     if (isDeciding(operation)) return this.#decide(operation.charges, operation.kind)
     const now = microseconds(this.#time)
     if (operation.kind === 'forget') return this.#tables.forget(operation.limiter, operation.key, now)

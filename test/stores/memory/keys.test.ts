@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { createLimiter, everyone, memoryStore, perDay, perMinute, type SyncKeyer } from '../../../src/index.ts'
+import { createLimiter, everyone, gcra, memoryStore, perDay, perMinute, type SyncKeyer } from '../../../src/index.ts'
+import { virtualClock } from '../../../src/testing.ts'
 import { heapUsed } from '../../support/heap.ts'
-import { keyed } from '../../support/limiters.ts'
+import { keyed, left } from '../../support/limiters.ts'
 
 /** Megabytes of the heap that are in use. */
 const used = (): number => heapUsed() / 2 ** 20
@@ -39,6 +40,28 @@ describe('the memory of keys', () => {
     // A weak reference keeps its limiter until the next turn of the event loop.
     await new Promise(setImmediate)
     expect(used() - before).toBeLessThan(10)
+  })
+})
+
+describe('a key that was adjusted', () => {
+  const clock = virtualClock()
+
+  it('makes room soon after all of it was refunded', () => {
+    let full = 0
+    const limiter = keyed(memoryStore({ clock, maxKeys: 20, onFull: () => full++ }), perDay(1))
+    for (let i = 0; i < 19; i++) limiter.refund(limiter.consume(`one ${i}`))
+    clock.advance(5000)
+    for (let i = 0; i < 200; i++) limiter.consume('sweeper', { cost: 0 })
+    for (let i = 0; i < 19; i++) limiter.consume(`another ${i}`)
+    expect(full).toBe(0)
+  })
+
+  it('is kept for as long as its settlement counts', async () => {
+    const limiter = keyed(memoryStore({ clock }), gcra({ quota: 10, window: '1h' }))
+    limiter.settle(limiter.consume('k'), 10)
+    clock.advance('30m')
+    for (let i = 0; i < 200; i++) limiter.consume('sweeper', { cost: 0 })
+    expect(await left(limiter)).toEqual([5])
   })
 })
 
