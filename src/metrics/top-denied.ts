@@ -8,8 +8,7 @@ import { observer } from '../util/warn.ts'
 
 /** An item of a sketch. It occurred at most `count` times, and at least `count - error` times. */
 interface Counter {
-  /** `undefined` for a counter that no item has taken yet. */
-  item: string | undefined
+  item: string
   count: number
   error: number
   /** Its place in the heap. */
@@ -18,20 +17,21 @@ interface Counter {
 
 /**
  * The most frequent items of a stream, in bounded memory: Space-Saving, from Metwally, Agrawal and El Abbadi, "Efficient
- * computation of frequent and top-k elements in data streams" (2005). An item without a counter takes over the smallest counter, which is 0 at
- * first. The old count of that counter becomes the error of the item.
+ * computation of frequent and top-k elements in data streams" (2005). An item without a counter gets a new one. If there are as many as the
+ * capacity, it takes over the smallest counter, and the old count of that counter becomes its error.
  *
  * With m counters and n items in the stream, `least` and each error are at most n / m. Each item that occurred more than `least` times has
  * a counter.
  */
 export class SpaceSaving {
+  readonly #capacity: number
   readonly #counters = new Map<string, Counter>()
   /** A binary heap with the smallest count first. */
-  readonly #heap: Counter[]
+  readonly #heap: Counter[] = []
   #total = 0
 
   constructor(capacity: number) {
-    this.#heap = Array.from({ length: capacity }, (_, at) => ({ item: undefined, count: 0, error: 0, at }))
+    this.#capacity = capacity
   }
 
   get total(): number {
@@ -40,7 +40,11 @@ export class SpaceSaving {
 
   /** An item without a counter occurred at most this many times. */
   get least(): number {
-    return this.#heap[0]!.count
+    return this.#isFull ? this.#heap[0]!.count : 0
+  }
+
+  get #isFull(): boolean {
+    return this.#heap.length === this.#capacity
   }
 
   get(item: string): Counter | undefined {
@@ -53,15 +57,28 @@ export class SpaceSaving {
 
   add(item: string): void {
     this.#total++
-    const counter = this.#counters.get(item) ?? this.#takeOver(copyText(item))
+    const counter = this.#counters.get(item) ?? this.#counterFor(copyText(item))
     counter.count++
     this.#sink(counter)
   }
 
+  #counterFor(item: string): Counter {
+    const counter = this.#isFull ? this.#takeOver(item) : this.#create(item)
+    this.#counters.set(item, counter)
+    return counter
+  }
+
+  /** Counters are created as items come, because one denial must not wait for all of them. */
+  #create(item: string): Counter {
+    const counter = { item, count: 0, error: 0, at: this.#heap.length }
+    this.#heap.push(counter)
+    while (counter.at > 0) this.#swap(this.#heap[(counter.at - 1) >> 1]!, counter)
+    return counter
+  }
+
   #takeOver(item: string): Counter {
     const counter = this.#heap[0]!
-    if (counter.item !== undefined) this.#counters.delete(counter.item)
-    this.#counters.set(item, counter)
+    this.#counters.delete(counter.item)
     counter.item = item
     counter.error = counter.count
     return counter
