@@ -82,6 +82,16 @@ describe('the channel sluice:store', () => {
     await expect.poll(() => received.length, { timeout: 5000 }).toBe(2)
     expect(received[1]).toMatchObject({ store: inner, state: 'healthy' })
   })
+
+  it('has the end of an outage once for a guard that is closed twice', async () => {
+    const received = messagesOf<StoreEvent>('sluice:store')
+    const store = guard(laterStore(memoryStore(), () => Promise.reject(new Error('down'))))
+    const limiter = createLimiter({ keyer, limits: perSecond(5), store })
+    for (let i = 0; i < 3; i++) await limiter.consume('ann')
+    await store.close()
+    await store.close()
+    expect(received.map(({ state }) => state)).toEqual(['away', 'healthy'])
+  })
 })
 
 describe('the channel sluice:rules', () => {

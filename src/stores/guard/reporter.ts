@@ -108,8 +108,10 @@ export class Reporter {
   close(dropped = 0): void {
     this.lost()
     this.alarm.cancel()
-    if (this.#latest !== undefined && this.#latest.state !== 'healthy')
-      this.#publish({ ...this.#latest, state: 'healthy', reason: 'it was closed' })
+    if (this.#latest !== undefined && this.#latest.state !== 'healthy') {
+      this.#latest = { ...this.#latest, state: 'healthy', reason: 'it was closed' }
+      this.#publish(this.#latest)
+    }
     if (dropped > 0)
       warn(
         'SLUICE_OUTAGE',
