@@ -1,6 +1,6 @@
 import { madeOnce, shared } from '../util/copies.ts'
 import { shown, SluiceError } from '../util/errors.ts'
-import { optionalFunction, refuse } from '../util/validate.ts'
+import { optionalFunction, refuse, wholeNumber } from '../util/validate.ts'
 import type { RowDatabase, RowWrite } from './row-database.ts'
 
 /** A row of a service, with its version. */
@@ -44,12 +44,15 @@ const known = shared('swapped rows', () => new WeakMap<object, RowDatabase>())
 
 /** Returns transactions of a service with `read` and `swap`; `undefined` for anything else. Throws `INVALID_OPTION`. */
 export function swapRows(given: unknown): RowDatabase | undefined {
-  const { read, swap, ready, close } = (given ?? {}) as Partial<SwapDatabase>
+  const { read, swap, ready, close, mostKeys, inFlight } = (given ?? {}) as Partial<SwapDatabase>
   if (read === undefined && swap === undefined) return undefined
   if (typeof read !== 'function') refuse('read', 'a function', read)
   if (typeof swap !== 'function') refuse('swap', 'a function', swap)
   optionalFunction('ready', ready)
   optionalFunction('close', close)
+  // Transactions are kept for each object, so they are not made of wrong options.
+  if (mostKeys !== undefined) wholeNumber('mostKeys', mostKeys)
+  if (inFlight !== undefined) wholeNumber('inFlight', inFlight)
   const database = given as SwapDatabase
   return madeOnce(known, database, () => rowsOf(database))
 }

@@ -152,6 +152,13 @@ describe('rowStore of a service that swaps', () => {
     expect([service.reads, service.swaps]).toEqual([2, 1])
   })
 
+  it('takes an object whose wrong option was corrected', () => {
+    const service = new Service().connect()
+    const withMost = (mostKeys: number): unknown => rowStore(Object.assign(service, { mostKeys }))
+    expect(() => withMost(0)).toThrow('mostKeys')
+    expect(() => withMost(2)).not.toThrow()
+  })
+
   it('refuses what needs several keys when it is created, with `mostKeys: 1`', async () => {
     const store = rowStore(new Service().connect({ mostKeys: 1 }))
     const [one, other] = ['one', 'other'].map((name) => createLimiter({ name, keyer, limits: hour(5), store }))
