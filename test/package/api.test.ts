@@ -40,6 +40,9 @@ describe('docs/reference/api.md', () => {
       const inBuild = (file: string): string => file.replace('./dist/', '')
       const { values, types } = namesOf(inBuild(target.import.types), inBuild(target.import.default))
       expect(values.length, path).toBeGreaterThan(0)
+      const commonjs = readFileSync(join(built, inBuild(target.require.default)), 'utf8')
+      const assigned = Array.from(commonjs.matchAll(/\bexports\.(\w+)\s?=/g), ([, name]) => name)
+      expect(assigned.toSorted(), `the names of ${path} in CommonJS`).toEqual(values)
       const list = (names: readonly string[]): string => names.map((name) => `\`${name}\``).join(', ')
       const ofTypes = types.length === 0 ? [] : [`Types: ${list(types)}.`]
       return [[`### ${path.replace('.', manifest.name)}`, `${list(values)}.`, ...ofTypes].join('\n\n')]
