@@ -109,7 +109,8 @@ const CONTENT_TYPES: Readonly<Record<Format, string>> = {
  * @example
  * const { status, headers, body } = denial(decision, { method: 'GET', accept: '*\/*' })
  */
-export function denial(decision: Decision, { method, accept, statusCode = 429, unit }: DeniedRequest = {}): Denial {
+export function denial(decision: Decision, request: DeniedRequest = {}): Denial {
+  const { method, accept, statusCode = 429, unit } = request
   const retry = retryAfter(decision)
   const problem = decision.degraded === 'closed' ? outage(retry) : quotaExceeded(decision, statusCode, unit, retry)
   const format = acceptedFormat(accept)
