@@ -17,6 +17,7 @@ import {
   type RateLimitOptions,
 } from '../../../adapters/node/index.ts'
 import { leakyBucket, memoryStore } from '../../../src/index.ts'
+import type { Operation, Reply as StoreReply } from '../../../src/stores/store.ts'
 import { remoteStore } from '../../../src/testing/later-store.ts'
 import { ask, connected, until, warningsOf } from '../../support/http.ts'
 import { listen, timesOf } from '../framework.ts'
@@ -55,6 +56,19 @@ describe('a request', () => {
       expect(await warningsOf(() => ask({ url }))).toEqual(warnings)
     }
     clock.mockRestore()
+  })
+
+  test('that is denied because the store is away has status 503 before onDenied answers', async () => {
+    const store = {
+      ...remoteStore(memoryStore()),
+      run(_operation: Operation, reply: StoreReply) {
+        queueMicrotask(() => reply.answered('closed'))
+        return () => undefined
+      },
+    }
+    const onDenied: RateLimitOptions['onDenied'] = (_request, response) => void response.end('no')
+    const { url } = await serveBoth(rateLimit(times(1, { store, onDenied })))
+    expect(await ask({ url })).toMatchObject({ status: 503, body: 'no' })
   })
 
   test('has the address of the socket, or that of the address option', async () => {
