@@ -14,7 +14,7 @@ import type { Limiter } from '../limiter/contract.ts'
 import { isStoreError, shown, SluiceError } from '../util/errors.ts'
 import { sleep } from '../util/clock.ts'
 import { isTrue, ownOptions } from '../util/validate.ts'
-import { withChecks } from './checking.ts'
+import { checksOf, withChecks } from './checking.ts'
 import type { BeginCheck } from './checks/checked.ts'
 import { latestPass, type Pass, recordPass, showsMilliseconds } from './passes.ts'
 import { countedFinder, type FindCounted } from './counted.ts'
@@ -246,7 +246,11 @@ export function requestLimiterOf<Request, Response, Next, OnDenied, Given = Resp
     const headers = writeHeaders(decision, earlier?.headers, sent ? undefined : response, request as object)
     if (headers !== undefined) recordPass(decision, earlier, headers)
     observe?.(decision, request)
-    if (!decision.allowed) return sent ? false : deny(decision, request, response, next)
+    if (!decision.allowed) {
+      if (!sent) return deny(decision, request, response, next)
+      checksOf(request as object)?.warnOfLateDenial(limiter)
+      return false
+    }
     if (isLate && !isThere(request, response)) {
       charged.release(decision)
       return false

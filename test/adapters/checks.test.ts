@@ -6,7 +6,8 @@ import { Router } from '@koa/router'
 import { describe, expect, test, vi } from 'vitest'
 import * as forExpress from '../../adapters/express/index.ts'
 import * as forKoa from '../../adapters/koa/index.ts'
-import { everyone, fixedWindow } from '../../src/index.ts'
+import { everyone, fixedWindow, memoryStore, type Store } from '../../src/index.ts'
+import { remoteStore } from '../../src/testing/later-store.ts'
 import { functionsIn } from '../support/functions.ts'
 import { afterTest } from '../support/after-test.ts'
 import { ask, serveForTest, warningsOf } from '../support/http.ts'
@@ -74,8 +75,12 @@ describe.each([true, false])('with checks: %s,', (checks) => {
     const each = await serveForTest(listener as never)
     return warningsOf(async () => {
       for (let i = 0; i < 3; i++) await ask(each, '/nowhere', { headers })
+      await new Promise((resolve) => setTimeout(resolve, 200))
     })
   }
+
+  /** Answers after the response was sent. */
+  const slowStore = (): Store => remoteStore(memoryStore(), () => new Promise((resolve) => setTimeout(resolve, 5)))
 
   test('a middleware of Express after all routes', async () => {
     const app = express().get('/', (_request, response) => void response.send('ok'))
@@ -86,6 +91,27 @@ describe.each([true, false])('with checks: %s,', (checks) => {
   test('a middleware of Koa after a router', async () => {
     const app = new Koa().use(new Router().get('/', () => {}).routes() as never)
     app.use(forKoa.rateLimit({ keyer: everyone, limits, checks }))
+    expect(await codesOf(app.callback())).toEqual(expected('SLUICE_MOUNTED_LATE'))
+  })
+
+  test('a middleware of Express that code calls without waiting for its next', async () => {
+    const limit = forExpress.rateLimit({ keyer: everyone, limits, checks, store: slowStore() })
+    const app = express().use((request, response, next) => {
+      limit(request, response, () => {})
+      next()
+    })
+    expect(await codesOf(app.use((_request, response) => void response.send('ok')))).toEqual(
+      expected('SLUICE_MOUNTED_LATE'),
+    )
+  })
+
+  test('a middleware of Koa that code calls without waiting for its promise', async () => {
+    const limit = forKoa.rateLimit({ keyer: everyone, limits, checks, store: slowStore() })
+    const app = new Koa().use((context, next) => {
+      void limit(context as never, async () => {})
+      return next()
+    })
+    app.use((context) => void (context.body = 'ok'))
     expect(await codesOf(app.callback())).toEqual(expected('SLUICE_MOUNTED_LATE'))
   })
 

@@ -1,6 +1,6 @@
 export { requestChecks } from './checked.ts'
 export { warnOfClashes } from './clashes.ts'
-export { warnOfEarlyRoute, warnOfLateMount, warnOfNoGuard, warnOfNoRoute } from './mounted.ts'
+export { warnOfEarlyRoute, warnOfLateDenial, warnOfLateMount, warnOfNoGuard, warnOfNoRoute } from './mounted.ts'
 export { warnMountedTwice, warnSamePlace } from './passed-twice.ts'
 export { warnIfPending, warnIfUnanswered } from './unanswered.ts'
 export { takeTools } from './tools.ts'

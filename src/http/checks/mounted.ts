@@ -8,6 +8,19 @@ export function warnOfLateMount(): void {
   )
 }
 
+/** Warns once for each limiter. */
+export function warnOfLateDenial(limiter: object): void {
+  if (lateLimiters.has(limiter)) return
+  lateLimiters.add(limiter)
+  tools.warn(
+    'SLUICE_MOUNTED_LATE',
+    'A rate limit has denied a request whose response was sent before, so the denial has no effect. Mount the rate limit before all handlers that ' +
+      'respond. If your code calls it, continue only in its `next`, or wait for its promise.',
+  )
+}
+
+const lateLimiters = new WeakSet<object>()
+
 export function warnOfNoRoute(app: object): void {
   if (appsWithoutRoute.has(app)) return
   appsWithoutRoute.add(app)
