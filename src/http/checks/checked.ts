@@ -32,7 +32,7 @@ export type BeginCheck<Request> = (request: Request) => () => void
  */
 export function requestChecks<Request>(
   limiter: Limiter<never>,
-  adapter: Pick<HttpAdapter<Request, never, never, never>, 'getApp' | 'getDecision'>,
+  adapter: Pick<HttpAdapter<Request, never, never, never>, 'getApp' | 'getDecision' | 'getRequestHeader'>,
   checkApp: ((app: object) => void) | undefined,
 ): BeginCheck<Request> {
   const checkedApps = new WeakSet<object>()
@@ -62,7 +62,7 @@ export function requestChecks<Request>(
       // A skipped request has no decision, or the decision of an earlier request limiter.
       if (decision === undefined || decision === before) return
       noteUse(app)
-      attempt(() => warnOfWholeAddress(decision))
+      attempt(() => warnOfWholeAddress(decision, () => adapter.getRequestHeader(given, 'x-forwarded-for')))
     }
   }
 }

@@ -84,6 +84,17 @@ test('a keyer that returns whole addresses after thousands of other keys causes 
   expect(codes).toEqual(['SLUICE_WHOLE_ADDRESS'])
 })
 
+test.each([
+  ['an address with a port that a proxy has sent', (port: number) => `203.0.113.9:${port}`, ['SLUICE_WHOLE_ADDRESS']],
+  ['an address and the number of a user', () => '203.0.113.9:7', []],
+])('%s', async (_, keyOf, codes) => {
+  let port = 50_000
+  const handle = limitFetch({ keyer: () => keyOf(port), limits })(() => new Response('ok'))
+  const send = async (): Promise<unknown> =>
+    handle(new Request('http://localhost/', { headers: { 'x-forwarded-for': `203.0.113.9:${++port}` } }))
+  expect(await warningsOf(async () => Promise.all([send(), send()]))).toEqual(codes)
+})
+
 test('ipKeyer causes none', async () => {
   for (const ipv6Subnet of [56, 128])
     for (const keyer of [ipKeyer({ ipv6Subnet }), keyers(byMethod, ipKeyer({ ipv6Subnet }))])
