@@ -14,6 +14,7 @@ import { messageOf, SluiceError, type SluiceErrorCode, veiled } from '../util/er
 import { quietly } from '../util/quietly.ts'
 import { knownOptions, milliseconds, refuse } from '../util/validate.ts'
 import { rareWarning } from '../util/warn.ts'
+import { warnInCluster } from './memory/cluster-warning.ts'
 import { RepeatingStore } from './repeating.ts'
 import { type ListedDatabase, rowStore, type SyncRowDatabase } from './rows.ts'
 import { installed, placeOf, quoted } from './sql.ts'
@@ -180,6 +181,7 @@ interface Settings {
 function rowsIn(file: string, settings: Settings): SqliteRows {
   if (file === '' || file.includes('\0')) refuse('sqliteStore', 'the name of a file, such as limits.db', file)
   const isFile = file !== ':memory:'
+  if (!isFile) warnInCluster()
   const path = isFile ? (builtin('node:path') as { resolve(file: string): string }).resolve(file) : file
   const name = `SQLite at ${path}, table ${settings.name}`
   const place = isFile ? files.of(name, () => ({ name })) : { name }

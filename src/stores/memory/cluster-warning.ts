@@ -6,7 +6,7 @@ import type { Threads } from '../../util/warnings/threads.ts'
 let isChecked = false
 let hasWarned = false
 
-/** Warns once that a memory store counts only for its own process or thread, if the app has several. */
+/** Warns once that a memory store, or SQLite in memory, counts only for its own process or thread, if the app has several. */
 export function warnInCluster(): void {
   const { process } = globalThis as { process?: ProcessLike }
   if (isChecked || process === undefined) return

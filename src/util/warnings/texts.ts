@@ -22,7 +22,8 @@ export const texts = {
   SLUICE_NO_LIMITS: (limiter: string): string =>
     `createLimiter: \`limits\` is empty, so limiter "${limiter}" admits every request.`,
   SLUICE_PER_PROCESS: (): string =>
-    'An app with several processes or threads uses memoryStore(). Each process counts by itself, so together they admit a multiple of each limit. Use a ' +
+    "An app with several processes or threads uses memoryStore(), or SQLite with ':memory:'. Each process counts by itself, so together they admit a " +
+    'multiple of each limit. Use a ' +
     "store that all processes share, such as redisStore(client) from 'sluice/redis', or on one machine machineStore() from 'sluice/machine'. If each " +
     'process should have its own limits, start node with --disable-warning=SLUICE_PER_PROCESS.',
   SLUICE_SHARED_COUNTERS: (): string =>

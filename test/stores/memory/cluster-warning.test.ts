@@ -94,6 +94,19 @@ describe('a memory store warns', () => {
     expect(lines[0]).toMatch(/redisStore\(client\) from 'sluice\/redis'.*--disable-warning=SLUICE_PER_PROCESS/)
   })
 
+  test('also for SQLite in memory', async () => {
+    const program = `
+      import cluster from 'node:cluster'
+      import { sqliteStore } from './dist/src/stores/sqlite.js'
+      sqliteStore(':memory:')
+      if (cluster.isPrimary) cluster.fork()
+      else {
+        setTimeout(() => process.disconnect(), 20_000).unref()
+        process.once('warning', () => process.disconnect())
+      }`
+    expect(await warningsOf('sqlite.js', program)).toEqual(expect.arrayContaining(ONCE))
+  })
+
   test('once in each thread that runs the same file, and not in the main thread', async () => {
     const program = threads(LONG_ENOUGH, itself(3))
     expect(await warningsOf('threads.js', program)).toEqual([...ONCE, ...ONCE, ...ONCE])
