@@ -268,7 +268,9 @@ function direction(before: readonly Limit[], after: readonly Limit[]): Direction
 function ends({ rule, limits, overrides, until }: CompiledPolicy): Difference[] {
   const end = (at: number, more: object = {}): Difference[] =>
     at < Infinity ? [{ kind: 'ends', policy: rule.name, ...more, until: new Date(at).toISOString() }] : []
-  const ofOverrides = [...overrides.values()].flatMap((override) =>
+  // Texts of limits take time, and most overrides have no end.
+  const ending = [...overrides.values()].filter((override) => override.until < Infinity)
+  const ofOverrides = ending.flatMap((override) =>
     end(override.until, { key: keyText(override), before: limitsText(override.limits), after: limitsText(limits) }),
   )
   return [...end(until), ...ofOverrides]
