@@ -1,6 +1,6 @@
 import { plainDenial, plainHeaders } from '../http/plain.ts'
 import { type HeaderConfig, headerConfig } from '../http/headers/styles.ts'
-import type { HeaderOptions } from '../http/headers/options.ts'
+import { HEADER_OPTIONS, type HeaderOptions } from '../http/headers/options.ts'
 import { guardedLimiterOf } from '../limiter/adapted.ts'
 import type { Limiter } from '../limiter/contract.ts'
 import type { Decision } from '../limiter/decision.ts'
@@ -50,7 +50,6 @@ export interface ServiceOptions extends HeaderOptions {
   readonly addressHeader?: string
 }
 
-const HEADER_OPTIONS = ['headers', 'headerNames', 'unit', 'partitionKey']
 const OPTIONS = ['limiters', ...ALL_OPTIONS, ...HEADER_OPTIONS, 'token', 'onOutage', 'addressHeader']
 
 /** A request to the service, from any kind of server. */
