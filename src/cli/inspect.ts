@@ -1,7 +1,6 @@
 import { boundedKey } from '../util/bounded-key.ts'
-import { hintOf } from '../rules/shape.ts'
 import { messageOf, shown } from '../util/errors.ts'
-import { nearest } from '../util/validate.ts'
+import { hintOf, nearest } from '../util/validate.ts'
 import { command, type Command, Misuse, SOURCE_OPTIONS, SOURCE_USAGE, type ValuesOf } from './command.ts'
 import { isDatabaseUrl } from './databases.ts'
 import { answerOf, grouped, jsonText, type Outcome, printed } from './print.ts'

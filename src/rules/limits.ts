@@ -1,9 +1,8 @@
 import { type Limit, limit, type LimitInput } from '../engine/limit.ts'
 import { reasonOf, shown, SluiceError } from '../util/errors.ts'
-import { nearest } from '../util/validate.ts'
+import { hintOf, nearest } from '../util/validate.ts'
 import type { LimitRule, OverrideLimitRule, OverrideRule, PolicyRule, Report } from './document.ts'
 import type { CompiledKey } from './keys.ts'
-import { hintOf } from './shape.ts'
 import { DEFAULT_ALGORITHM, instant, pathOfError } from './shapes.ts'
 
 export interface CompiledOverride {

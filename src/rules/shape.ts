@@ -1,5 +1,5 @@
 import { shown } from '../util/errors.ts'
-import { nearest } from '../util/validate.ts'
+import { hintOf, nearest } from '../util/validate.ts'
 import type { Report } from './document.ts'
 
 /** A part of a JSON Schema. */
@@ -204,9 +204,4 @@ export function hasMoreValues(value: unknown, most: number): boolean {
     for (const each of Array.isArray(object) ? (object as unknown[]) : Object.values(object)) note(each)
   }
   return count > most
-}
-
-/** Returns the question "Did you mean …?", if there is a similar name. */
-export function hintOf(near: string | undefined): string {
-  return near === undefined ? '' : `. Did you mean ${shown(near)}?`
 }

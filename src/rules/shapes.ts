@@ -1,5 +1,5 @@
 import { knownAlgorithms } from '../engine/all-algorithms.ts'
-import { HEADER_NAME, nearest, ownOptions } from '../util/validate.ts'
+import { HEADER_NAME, hintOf, nearest, ownOptions } from '../util/validate.ts'
 import { madeOnce } from '../util/copies.ts'
 import { shown } from '../util/errors.ts'
 import { parseDuration } from '../util/duration.ts'
@@ -9,7 +9,6 @@ import {
   either,
   type Field,
   flag,
-  hintOf,
   isObject,
   join,
   type JsonSchema,

@@ -168,7 +168,11 @@ export function ownOptions<Options extends object>(given: Options): Options {
 function suggestion(name: string, known: readonly string[]): string {
   const equal = equalOf(name, known)
   if (equal !== undefined) return `. Instead of ${shown(name)}, write ${equal}`
-  const near = nearest(name, known)
+  return hintOf(nearest(name, known))
+}
+
+/** Returns the question "Did you mean …?", if there is a similar name. */
+export function hintOf(near: string | undefined): string {
   return near === undefined ? '' : `. Did you mean ${shown(near)}?`
 }
 

@@ -4,10 +4,9 @@ import { plainFacts } from '../../rules/facts.ts'
 import { compileRules } from '../../rules/compile.ts'
 import { matchingPolicies } from '../../rules/match.ts'
 import { isPathPattern } from '../../rules/paths.ts'
-import { hintOf } from '../../rules/shape.ts'
 import { recentCache } from '../../http/keys/address.ts'
 import { reasonOf, shown, SluiceError } from '../../util/errors.ts'
-import { nearest } from '../../util/validate.ts'
+import { hintOf, nearest } from '../../util/validate.ts'
 import type { LoggedRequest } from '../logs/request.ts'
 
 export interface LimitExpression {
