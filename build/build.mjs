@@ -55,13 +55,6 @@ const groups = [
     minSize: 12_000,
     maxSize: 60_000,
   },
-  { name: 'dashboard', test: /\/src\/dashboard\/(?!index)/, includeDependenciesRecursively: false, maxSize: 45_000 },
-  // The parts of the dashboard import these modules. In CommonJS, the entry point would have them otherwise, and export them.
-  {
-    name: 'inspect',
-    test: /\/src\/stores\/(?:held|inspect|texts|redis\/stored)\.ts$/,
-    includeDependenciesRecursively: false,
-  },
   { name: 'lua', test: /\.lua\?raw$/, entriesAware: true, maxSize: 50_000 },
 ]
 
