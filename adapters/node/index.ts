@@ -127,7 +127,8 @@ const upgradeAdapter: HttpAdapter<IncomingMessage, Upgrade, undefined, never> = 
   getHeader: ({ headers }, name) => headers.get(name),
   setHeader: ({ headers }, name, value) => void headers.set(name, value),
   removeHeader: ({ headers }, name) => void headers.delete(name),
-  headersSent: ({ socket }) => socket.destroyed,
+  // Nothing is sent before the listener has the socket.
+  headersSent: () => false,
   getStatus: () => 101,
   sendDenial: ({ socket, headers }, status, body) =>
     closeWith(socket, rawResponse({ status, headers: [...headers], body })),
