@@ -117,6 +117,7 @@ export const ALONE: Readonly<Record<string, string>> = {
   'test/llm/meter.test.ts': 'measures the heap',
   'test/metrics/opentelemetry.test.ts': 'counts what all limiters hold',
   'test/metrics/prometheus.test.ts': 'counts what all limiters hold',
+  'test/metrics/space-saving.test.ts': 'measures the heap',
   'test/metrics/top-denied.test.ts': 'measures the heap',
   'test/package/bundles.test.ts': 'waits for a warning that comes once',
   'test/rules/rules.test.ts': 'measures the heap',
