@@ -552,19 +552,17 @@ function directOf(store: SyncStore): Direct | undefined {
 /** Decides charges of a store that answers at once. Returns how the store was replaced if it could not decide. Throws its error. */
 export function decideAtOnce(store: SyncStore, charges: readonly Charge[], mode: DecisionMode): Degraded | undefined {
   const direct = directOf(store)
-  if (direct === undefined) return answerOf(store, { kind: mode, charges, fresh: false })
+  if (direct === undefined) return performAtOnce(store, { kind: mode, charges, fresh: false })
   direct.decide(charges, mode)
   return undefined
 }
 
 function performAtOnce(store: SyncStore, operation: Operation): Degraded | undefined {
   const direct = directOf(store)
-  if (direct === undefined) return answerOf(store, operation)
-  direct.perform(operation)
-  return undefined
-}
-
-function answerOf(store: SyncStore, operation: Operation): Degraded | undefined {
+  if (direct !== undefined) {
+    direct.perform(operation)
+    return undefined
+  }
   let answer: { readonly by?: Degraded | 'remembered' | undefined } | undefined
   let failure: { readonly error: unknown } | undefined
   store.run(operation, {

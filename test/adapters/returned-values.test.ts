@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { createLimiter, everyone, fixedWindow } from '../../src/index.ts'
 import type { AnyOptions, Served } from '../../src/testing.ts'
 import { ask, warningsOf } from '../support/http.ts'
-import { turns } from '../support/unhandled.ts'
+import { turns } from '../../src/testing/waiting.ts'
 import { serveApp } from './framework.ts'
 import { onlyTwoFrameworks } from './frameworks.ts'
 

@@ -9,7 +9,8 @@ import { fixedWindow } from '../../src/engine/factories.ts'
 import { createRules } from '../../src/rules/rules.ts'
 import type { AnyOptions, Served } from '../../src/testing.ts'
 import { ask, dial, serveForTest, warningsOf } from '../support/http.ts'
-import { FAILURES, turns, unhandled } from '../support/unhandled.ts'
+import { turns } from '../../src/testing/waiting.ts'
+import { FAILURES, unhandled } from '../support/unhandled.ts'
 import { listen, serveApp } from './framework.ts'
 import { onlyTwoFrameworks } from './frameworks.ts'
 
@@ -58,7 +59,7 @@ describe.each(onlyTwoFrameworks)('$name', (harness) => {
       for (const [name, fails] of printed) {
         const server = await served(optionsOf(fails))
         expect(await twoStatuses(server), name).toEqual([500, 500])
-        await turns()
+        await turns(3)
         expect([server.ran(), found, server.errors.length], name).toEqual([0, [], 2])
       }
       expect(waitingRequests().size).toBe(0)
@@ -81,7 +82,7 @@ describe.each(onlyTwoFrameworks)('$name', (harness) => {
     for (const [name, fails] of printed) {
       const server = await served({ keyer: everyone, limits: LIMIT, [option]: fails })
       const statuses = await twoStatuses(server)
-      await turns()
+      await turns(3)
       expect([statuses, server.ran(), found], name).toEqual([[200, 500], 1, []])
     }
   })
@@ -98,7 +99,7 @@ describe('onError of node', () => {
     const server = await serveForTest(limit((_request, response) => void response.end('ok')))
     const codes = await warningsOf(async () => {
       expect((await ask(server)).status).toBe(500)
-      await turns()
+      await turns(3)
     })
     expect([codes, found]).toEqual([['SLUICE_FAULT'], []])
   })
@@ -111,7 +112,7 @@ describe('onError of node', () => {
       const socket = await dial(server, '/', 'Connection: Upgrade\r\nUpgrade: websocket\r\n')
       socket.resume()
       await once(socket, 'close')
-      await turns()
+      await turns(3)
     })
     expect(found).toEqual([])
   })

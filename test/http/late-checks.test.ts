@@ -2,7 +2,8 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { perMinute } from '../../src/engine/factories.ts'
 import { warningsOf } from '../support/http.ts'
-import { turns, unhandled } from '../support/unhandled.ts'
+import { turns } from '../../src/testing/waiting.ts'
+import { unhandled } from '../support/unhandled.ts'
 
 const CHECKS = '../../src/http/checks/index.ts'
 
@@ -31,7 +32,7 @@ test('a request that comes before is counted, and not checked', async () => {
   })
   expect(codes).toEqual([])
   await load()
-  await turns()
+  await turns(3)
   expect(await warningsOf(async () => expect(await ask()).toBe(429))).toEqual(['SLUICE_WHOLE_ADDRESS'])
 })
 

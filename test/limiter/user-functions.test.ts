@@ -13,7 +13,8 @@ import type { AsyncStore } from '../../src/stores/store.ts'
 import { remoteStore } from '../../src/testing/later-store.ts'
 import { warningsOf } from '../support/http.ts'
 import { methodsOf, methodStore } from '../support/method-store.ts'
-import { broken, FAILURES, turns, unhandled } from '../support/unhandled.ts'
+import { turns } from '../../src/testing/waiting.ts'
+import { broken, FAILURES, unhandled } from '../support/unhandled.ts'
 
 const LIMIT = perMinute(5)
 const failures = Object.entries(FAILURES)
@@ -32,7 +33,7 @@ const document = (quota: number, by = 'ip') => ({
 async function harmless(work: () => unknown): Promise<void> {
   const found = unhandled()
   await work()
-  await turns()
+  await turns(3)
   expect([found, waitingRequests().size]).toEqual([[], 0])
 }
 
@@ -142,7 +143,7 @@ test('a thenable is taken for a promise', async () => {
     }
     const fixed = createLimiter({ keyer: () => thenable('k'), limits: LIMIT })
     expect((await fixed.consume({})).remaining).toBe(4)
-    await turns()
+    await turns(3)
   })
   expect(codes).toEqual([])
 })
@@ -239,7 +240,7 @@ describe('a clock', () => {
     await limiter.wait({})
     await harmless(async () => {
       const waits = Promise.allSettled([limiter.wait({}), limiter.wait({}, { maxWait: 60_000 }), limiter.wait({})])
-      await turns()
+      await turns(3)
       now = fails
       for (const wake of wakes) wake()
       expect((await waits).map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
@@ -263,7 +264,7 @@ describe('a clock', () => {
       harmless(async () => {
         const { signal } = gone
         const waits = Promise.allSettled([limiter.wait({}, { signal }), limiter.wait({}, { signal, maxWait: 60_000 })])
-        await turns()
+        await turns(3)
         gone.abort()
         expect((await waits).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
       }),
@@ -325,7 +326,7 @@ describe('a store of the user', () => {
           ...Array.from({ length: 4 }, () => () => limiter.consume({})),
         ]
         await Promise.allSettled(tried.map(async (each) => each()))
-        await turns()
+        await turns(3)
         // What was kept is sent again.
         Object.assign(failing, works)
         await new Promise((resolve) => setTimeout(resolve, 600))

@@ -2,7 +2,8 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type * as Sluice from '../../src/index.ts'
 import { virtualClock } from '../../src/testing.ts'
-import { turns, unhandled } from '../support/unhandled.ts'
+import { turns } from '../../src/testing/waiting.ts'
+import { unhandled } from '../support/unhandled.ts'
 
 const QUEUE = '../../src/limiter/queue/wait-queue.ts'
 
@@ -40,7 +41,7 @@ test('requests that come before are admitted in their order', async () => {
   for (let i = 4; i < 6; i++) waits.push(limiter.wait('a').then(() => order.push(i)))
   for (let second = 0; second < 5; second++) {
     clock.advance(1000)
-    await turns()
+    await turns(3)
   }
   await Promise.all(waits)
   expect(order).toEqual([0, 1, 2, 3, 4, 5])

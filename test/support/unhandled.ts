@@ -2,7 +2,7 @@ import { onTestFinished } from 'vitest'
 
 const EVENTS = ['unhandledRejection', 'uncaughtException'] as const
 
-/** Collects what would end the process during a test: unhandled rejections and uncaught exceptions. */
+/** Collects what would end the process during a test: unhandled rejections, which Node reports after the microtasks of a turn, and uncaught exceptions. */
 export function unhandled(): readonly unknown[] {
   const found: unknown[] = []
   const note = (error: unknown): void => void found.push(error)
@@ -15,11 +15,6 @@ export function unhandled(): readonly unknown[] {
     })
   }
   return found
-}
-
-/** Node reports an unhandled rejection after the microtasks of a turn. */
-export async function turns(count = 3): Promise<void> {
-  for (let i = 0; i < count; i++) await new Promise((resolve) => setImmediate(resolve))
 }
 
 /** Ways in which a function can fail with the error `broken`, or with a value that has no text. */

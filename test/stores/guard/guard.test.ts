@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import {
   type AsyncStore,
   createLimiter,
@@ -18,7 +18,7 @@ import {
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { storeClock } from '../../../src/stores/store.ts'
 import { storeBehaviours } from '../../../src/testing.ts'
-import { recordWarnings, timed } from '../../support/guarded.ts'
+import { timed, warningsOfEachTest } from '../../support/guarded.ts'
 import { laterStore } from '../../support/later.ts'
 import { type Methods, methodsOf, methodStore } from '../../support/method-store.ts'
 import { redisForAll, until } from '../../support/redis-tests.ts'
@@ -81,14 +81,10 @@ function setup(options: GuardOptions = {}, limits = perMinute(100)): Setup {
 
 /** The guards of a test. They would warn in the next one. */
 const made: Store[] = []
-let warnings: ReturnType<typeof recordWarnings>
-beforeEach(() => {
-  warnings = recordWarnings()
-})
+const warnings = warningsOfEachTest()
 afterEach(async () => {
   for (const each of made.splice(0)) await each.close()
   await new Promise((resolve) => setImmediate(resolve))
-  warnings.stop()
 })
 
 const failed = new SluiceError('STORE_FAILED', 'no')

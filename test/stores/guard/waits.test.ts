@@ -2,17 +2,15 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type AsyncStore, createLimiter, fixedWindow, guard, memoryStore } from '../../../src/index.ts'
 import { start } from '../../../src/stores/store.ts'
-import { recordWarnings } from '../../support/guarded.ts'
+import { warningsOfEachTest } from '../../support/guarded.ts'
 import { wrappers } from '../../../src/stores/wrappers.ts'
 
-let warnings: ReturnType<typeof recordWarnings>
+warningsOfEachTest()
 beforeEach(() => {
-  warnings = recordWarnings()
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
 })
 afterEach(() => {
   vi.useRealTimers()
-  warnings.stop()
 })
 
 /** What happens to a store, and whether the calls on their way fail at once. Nothing else is answered. */

@@ -33,21 +33,19 @@ import {
 import { machineStore, type MachineStoreOptions } from '../../../src/stores/machine/index.ts'
 import { SocketFile } from '../../../src/stores/machine/socket-file.ts'
 import { storeBehaviours } from '../../../src/testing.ts'
-import { recordWarnings } from '../../support/guarded.ts'
+import { warningsOfEachTest } from '../../support/guarded.ts'
 import { leaveSocket } from '../../support/machine.ts'
 
 let folder: string
-let warnings: ReturnType<typeof recordWarnings>
+const warnings = warningsOfEachTest()
 const stores: AsyncStore[] = []
 const sockets: { destroy(): unknown }[] = []
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'sluice-m-'))
-  warnings = recordWarnings()
 })
 afterEach(async () => {
   for (const each of sockets.splice(0)) each.destroy()
   for (const each of stores.splice(0).toReversed()) await each.close()
-  warnings.stop()
   rmSync(folder, { recursive: true, force: true })
 })
 

@@ -9,7 +9,7 @@ import { createLimiter, guard, perMinute } from '../../../src/index.ts'
 import { type RedisClient, redisStore } from '../../../src/stores/redis/index.ts'
 import { failure } from '../../../src/stores/redis/failure.ts'
 import { expired } from '../../support/expired-certificate.ts'
-import { recordWarnings } from '../../support/guarded.ts'
+import { warningsOfEachTest } from '../../support/guarded.ts'
 import { freePort } from '../../support/redis.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { server, until } from '../../support/redis-tests.ts'
@@ -31,15 +31,13 @@ beforeAll(async () => {
 })
 afterAll(() => void secure.close())
 
-let warnings: ReturnType<typeof recordWarnings>
+const warnings = warningsOfEachTest()
 let printed: ReturnType<typeof vi.spyOn>
 beforeEach(() => {
-  warnings = recordWarnings()
   // Clients print errors that have no listener.
   printed = vi.spyOn(console, 'error').mockReturnValue(undefined)
 })
 afterEach(() => {
-  warnings.stop()
   printed.mockRestore()
 })
 
