@@ -231,7 +231,11 @@ function encode({ limit, compiled }: Policy): string {
   return mark === '' && block === 0 ? text : `${text};${mark};${block}`
 }
 
-/** Returns the error of a transaction. Its part of a reply begins with a number, or with an error text. Some clients return numbers as texts. */
+/**
+ * Returns the error of a transaction. Its part of a reply begins with a number, or with an error text. Some clients return numbers as texts, and some can be
+ * set to return texts as bytes.
+ */
 function failureIn(value: unknown, charges: readonly Charge[]): SluiceError | undefined {
-  return typeof value === 'string' && Number.isNaN(Number(value)) ? transactionFailure(value, charges) : undefined
+  const isText = typeof value === 'string' || value instanceof Uint8Array
+  return isText && Number.isNaN(Number(value)) ? transactionFailure(String(value), charges) : undefined
 }

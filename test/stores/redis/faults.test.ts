@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import slotOf from 'cluster-key-slot'
 import { Cluster, type Redis } from 'ioredis'
-import { createCluster } from 'redis'
+import { Decoder, GlideClient } from '@valkey/valkey-glide'
+import { createClient, createCluster, RESP_TYPES } from 'redis'
 import { describe, expect, it } from 'vitest'
 import { concurrent, gcra, slidingWindowLog, SluiceError, stack } from '../../../src/index.ts'
 import { failure, transactionFailure } from '../../../src/stores/redis/failure.ts'
@@ -142,6 +143,38 @@ it.each([
   const [good, bad] = ['good', 'bad'].map((name) => keyed(redisStore(client), limits, name))
   await failureOf(stack(good!, bad!).consume('k'), 'STORE_REJECTED')
   expect(await left(good!)).toEqual([2])
+})
+
+it.each([
+  [
+    'node-redis',
+    async (port: number) => {
+      const commandOptions = { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } }
+      const client = createClient({ socket: { port }, commandOptions })
+      await client.connect()
+      return { client, close: () => client.destroy() }
+    },
+  ],
+  [
+    'valkey-glide',
+    async (port: number) => {
+      const client = await GlideClient.createClient({
+        addresses: [{ host: '127.0.0.1', port }],
+        requestTimeout: 5000,
+        defaultDecoder: Decoder.Bytes,
+      })
+      return { client, close: () => client.close() }
+    },
+  ],
+])('%s with bytes in place of texts: a key that cannot be read fails no other key', async (_, open) => {
+  const { port } = await server()
+  const limiter = limiterOn(await clientOf(open(port)), gcra({ quota: 2, window: '1d' }))
+  await connect(port).set('sluice:test:bad', 'a string')
+  const good = ['a', 'b', 'c', 'd'].map((key) => limiter.consume(key))
+  const bad = limiter.consume('bad')
+  const others = ['e', 'f', 'g', 'h'].map((key) => limiter.consume(key))
+  await failureOf(bad, 'STORE_REJECTED')
+  for (const each of [...good, ...others]) expect((await each).remaining).toBe(1)
 })
 
 it.each(singleFamilies)(
