@@ -81,7 +81,8 @@ async function shapeProblems(
   longestKey: number,
   create: string,
 ): Promise<string[]> {
-  const where = `WHERE TABLE_SCHEMA = ${schema === undefined ? 'DATABASE()' : text(schema)} AND TABLE_NAME = ${text(name)}`
+  const database = schema === undefined ? 'DATABASE()' : text(schema)
+  const where = `WHERE ${isNamed('TABLE_SCHEMA', database)} AND ${isNamed('TABLE_NAME', text(name))}`
   const columns = await run(
     `SELECT COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE = 'NO' AND COLUMN_DEFAULT IS NULL AND EXTRA = '' FROM information_schema.COLUMNS ${where}`,
   )
@@ -127,6 +128,11 @@ function named(name: string): string {
 function quotedUser(user: string): string {
   const at = user.lastIndexOf('@')
   return at === -1 ? named(user) : `${named(user.slice(0, at))}@${named(user.slice(at + 1))}`
+}
+
+/** Returns the condition that a column has a name. MariaDB compares names without regard to case and accents, also where they are names of different tables. */
+function isNamed(column: string, name: string): string {
+  return `${column} = ${name} AND (@@lower_case_table_names > 0 OR CAST(${column} AS BINARY) = CAST(${name} AS BINARY))`
 }
 
 /** Returns a name as an SQL expression without quotes: settings of the server change how quotes are read. */

@@ -427,6 +427,16 @@ describe.each(casesHere(['MySQL'], () => false))('the set-up of %s', { timeout: 
     expect((await failureOf(decide(missing))).message).toContain(create)
   })
 
+  it('looks at no other table whose name differs in case or in an accent', async () => {
+    const { admin } = database
+    await admin.query(mysqlTable({ table: 'Limits' }))
+    for (const other of ['limits', 'Limïts']) await admin.query(`CREATE TABLE ${other} (id INT PRIMARY KEY, state INT)`)
+    await admin.query('CREATE DATABASE Shop')
+    await admin.query('CREATE TABLE Shop.Limits (id INT PRIMARY KEY, state INT)')
+    for (const schema of [undefined, 'shop'])
+      await mysqlStore(admin, { table: 'Limits', ...(schema !== undefined && { schema }) }).ready!()
+  })
+
   it('names a server that accepts no writes. A decision on it is an outage: it may be promoted', async () => {
     const { admin } = database
     await admin.query(mysqlTable())
