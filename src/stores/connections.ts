@@ -93,7 +93,7 @@ export class Connections<Connection> {
     else this.#offer(connection)
   }
 
-  /** Opens a connection for the first waiter. A failure rejects only the given waiter. */
+  /** Opens a connection for the first waiter. If this fails, the given waiter waits for the other connections. Without others, it is rejected. */
   async #openFor(waiter: Waiter<Connection> | undefined): Promise<void> {
     if (waiter === undefined || this.#held >= this.#most) return
     this.#held++
@@ -101,6 +101,8 @@ export class Connections<Connection> {
       this.#offer(await this.#kept())
     } catch (error) {
       this.#held--
+      // A server that accepts no more connections still answers on those that it has accepted.
+      if (this.#held > 0) return
       this.#waiting = this.#waiting.filter((each) => each !== waiter)
       waiter.reject(error)
       void this.#openFor(this.#waiting[0])

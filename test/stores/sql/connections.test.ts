@@ -35,9 +35,8 @@ interface App {
 }
 
 const kinds = {
-  async postgres(size: number, given?: string): Promise<App> {
+  async postgres(size: number, given?: string, connectionString = postgres.server.url): Promise<App> {
     const table = await postgres.newTable(given)
-    const connectionString = postgres.server.url
     const pool = new Pool({ connectionString, max: size, application_name: `app ${table}` })
     return {
       table,
@@ -51,9 +50,9 @@ const kinds = {
       close: () => pool.end(),
     }
   },
-  async mysql(size: number, given?: string): Promise<App> {
+  async mysql(size: number, given?: string, uri = mysql.server.url): Promise<App> {
     const table = await mysql.newTable(given)
-    const pool = createPool({ uri: mysql.server.url, connectionLimit: size, multipleStatements: true })
+    const pool = createPool({ uri, connectionLimit: size, multipleStatements: true })
     const ids = new Set<number>()
     let out = 0
     pool.pool.on('connection', ({ threadId }) => void ids.add(threadId))
@@ -146,6 +145,27 @@ describe.each(['postgres', 'mysql'] as const)('a pool of %s', { timeout: 60_000 
     await app.close()
   })
 
+  it('decides all with one connection if the server accepts no more', async () => {
+    const { server } = kind === 'postgres' ? postgres : mysql
+    const query = (text: string): Promise<unknown> =>
+      kind === 'postgres' ? postgres.admin.query(text) : mysql.admin.query(text)
+    const [create, user, schema] =
+      kind === 'postgres'
+        ? ['CREATE ROLE one LOGIN CONNECTION LIMIT 1', 'one', '']
+        : ["CREATE USER one@'127.0.0.1' WITH MAX_USER_CONNECTIONS 1", "one@'127.0.0.1'", 'shop.']
+    await query(create)
+    const app = await kinds[kind](10, undefined, server.url.replace('sluice@', 'one@'))
+    await query(`GRANT ALL ON ${schema}${app.table} TO ${user}`)
+    const limiter = limiterOn(app.store())
+    for (let i = 0; i < 20; i++) {
+      const first = limiter.consume(`a${i}`)
+      await pause(2)
+      expect((await limiter.consume(`b${i}`)).allowed).toBe(true)
+      expect((await first).allowed).toBe(true)
+    }
+    await app.close()
+  })
+
   it.each([
     [6, 'make the pool larger'],
     [2, 'at least 4 connections'],
@@ -178,6 +198,22 @@ it('a pool that is full for a short time is nothing to warn about', async () => 
   await connectionsOf(pool, () => pool, 0).take(() => false)
   await pause(100)
   expect(warnings).toEqual([])
+})
+
+it('a transaction waits for a connection of the store if the pool gets no other, and fails if that one is lost', async () => {
+  let left = 1
+  const take = async (): Promise<object> => (left-- > 0 ? {} : Promise.reject(new Error('too many connections')))
+  const pool = { ...fakePool(4), take }
+  const own = connectionsOf(pool, () => pool, 2)
+  const first = await own.take(() => false)
+  const second = own.take(() => false)
+  await pause(10)
+  own.give(first, false)
+  expect(await second).toBe(first)
+  const third = own.take(() => false)
+  await pause(10)
+  own.give(first, true)
+  await expect(third).rejects.toThrow('too many connections')
 })
 
 it('a connection that was taken before a store of the pool keeps connections goes back to the pool', async () => {
