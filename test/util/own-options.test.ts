@@ -50,7 +50,7 @@ const POLLUTION: Readonly<Record<string, unknown>> = {
   capCost: true,
   notifyAt: [2],
   keyer: () => 'polluted',
-  allow: ['0.0.0.0/0'],
+  allow: ['0.0.0.0/1'],
   preflights: 'skip',
   message: 'polluted',
   statusCode: 200,

@@ -20,6 +20,11 @@ export function isNetwork(text: string): boolean {
   return parsed(text) !== undefined
 }
 
+/** Returns true for a network that contains all addresses of IPv4 or of IPv6, however it is written. */
+export function isEveryAddress(text: string): boolean {
+  return parsed(text)?.prefix === 0
+}
+
 /** A map from networks to values. An address is looked up once for each length of prefix. */
 export class NetworkMap<Value> {
   /** The values by the width of an address, the length of a prefix and its bits. */
@@ -138,6 +143,8 @@ function networksOf(allow: readonly string[]): NetworkMap<true> {
   for (const [i, each] of allow.entries()) {
     if (typeof each !== 'string' || !isNetwork(each))
       refuse(`allow[${i}]`, "an address or a network, such as '192.0.2.7', '10.0.0.0/8' or '2001:db8::/32'", each)
+    if (isEveryAddress(each))
+      refuse(`allow[${i}]`, 'a smaller network, because clients of `allow` are not limited', each)
     networks.of(each, () => true)
   }
   return networks

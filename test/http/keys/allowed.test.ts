@@ -19,11 +19,11 @@ describe('allow', () => {
     ['64:ff9b:1::/48', '64:ff9b:1::10.0.0.1', true],
     ['::ffff:10.0.0.0/104', '10.9.9.9', true],
     ['::ffff:10.0.0.0/104', '11.0.0.1', false],
-    ['::ffff:0:0/96', '203.0.113.9', true],
-    ['0.0.0.0/0', '203.0.113.9', true],
-    ['0.0.0.0/0', '2001:db8::1', false],
-    ['::/0', '2001:db8::1', true],
-    ['::/0', '203.0.113.9', false],
+    ['::ffff:0:0/97', '103.0.113.9', true],
+    ['0.0.0.0/1', '103.0.113.9', true],
+    ['0.0.0.0/1', '2001:db8::1', false],
+    ['::/1', '2001:db8::1', true],
+    ['::/1', '103.0.113.9', false],
     ['2001:db8::/32', '[2001:DB8:ffff::1%eth0]:443', true],
     ['2001:db8::/32', '2001:db9::1', false],
     ['2001:db8::1', '2001:db8::2', false],
@@ -34,7 +34,7 @@ describe('allow', () => {
   })
 
   test.each([undefined, '', 'unknown', 'x'.repeat(1e6)])('does not contain what is no address: %.20s', (address) =>
-    expect(isAllowed(['0.0.0.0/0', '::/0'], address)).toBe(false),
+    expect(isAllowed(['0.0.0.0/1', '::/1'], address)).toBe(false),
   )
 
   test.each([
@@ -55,6 +55,10 @@ describe('allow', () => {
     ['a NAT64 network of private addresses', '64:ff9b::10.0.0.0/104'],
     ['a translated network', '::ffff:0:0:0/96'],
     ['a range', '10.0.0.1-10.0.0.9'],
+    ['every address of IPv4', '0.0.0.0/0'],
+    ['every address of IPv4, with an address before the prefix', '10.1.2.3/0'],
+    ['every address of IPv4 as a mapped network', '::ffff:0:0/96'],
+    ['every address of IPv6', '::/0'],
   ])('refuses %s', (_, text) => {
     expect(() => isAllowed(['::1', text], undefined)).toThrow(
       expect.objectContaining({ code: 'INVALID_OPTION', message: expect.stringMatching(/^allow\[1\]: /) as string }),
