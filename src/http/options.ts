@@ -2,7 +2,7 @@ import type { InputReader } from '../limiter/rule-source.ts'
 import { SluiceError } from '../util/errors.ts'
 import type { HttpAdapter } from './adapter.ts'
 import type { Decision } from '../limiter/decision.ts'
-import { createLimiter, createRulesLimiter, type Limiter } from '../limiter/limiter.ts'
+import { createPlainLimiter, createRulesLimiter, type Limiter } from '../limiter/limiter.ts'
 import { guardedLimiterOf } from '../limiter/adapted.ts'
 import { LIMITER_OPTIONS, type LimiterOptions, type RulesLimiterOptions } from '../limiter/options.ts'
 import { checkedOutage, type Degraded } from '../stores/store.ts'
@@ -184,6 +184,6 @@ export function limiterOf<Request>(
 }
 
 function createdLimiter<Request>(options: object, adapter: RulesAdapter<Request>): Limiter<Request> {
-  if (!Object.hasOwn(options, 'rules')) return createLimiter(options as LimiterOptions<Request>)
+  if (!Object.hasOwn(options, 'rules')) return createPlainLimiter(options as LimiterOptions<Request>)
   return createRulesLimiter(options as RulesLimiterOptions<Request>, readerOf(adapter))
 }

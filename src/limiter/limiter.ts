@@ -28,6 +28,8 @@ import {
   type SyncStackOptions,
 } from './stack.ts'
 import { memoryStore } from '../stores/memory/index.ts'
+import { isTestRun } from '../util/warn.ts'
+import { warnLater, withWarnings } from '../util/warn-later.ts'
 
 export type { ConsumeOptions, Limiter } from './contract.ts'
 
@@ -65,8 +67,29 @@ export function createLimiter<Input>(options: LimiterOptions<Input>): Limiter<In
 export function createLimiter<Input>(options: LimiterOptions<Input> | RulesLimiterOptions<Input>): Limiter<Input> {
   const { rules } = ownOptions(options) as Partial<RulesLimiterOptions<Input>>
   if (rules !== undefined) return createRulesLimiter(options as RulesLimiterOptions<Input>)
-  const own = validateOptions(options as LimiterOptions<Input>)
+  return watched(createPlainLimiter(options as LimiterOptions<Input>))
+}
+
+/** Makes a limiter without rules for an adapter, which has its own check for limiters that a handler creates. Throws as `createLimiter` does. */
+export function createPlainLimiter<Input>(options: LimiterOptions<Input>): DefaultLimiter<Input> {
+  const own = validateOptions(options)
   return new DefaultLimiter([chargeBuilder(own, own.store ?? memoryStore(), countsFromZero(own.store))])
+}
+
+/** The number of limiters with counts of their own that are not watched. Few programs create more. */
+const UNWATCHED = 100
+let made = 0
+
+/** Returns a limiter. If a program creates many, warns if each is dropped after one decision. */
+function watched<Input>(limiter: DefaultLimiter<Input>): DefaultLimiter<Input> {
+  const [{ startsFromZero, keyer }] = limiter.sources as [ChargeBuilder<Input>]
+  if (startsFromZero && ++made > UNWATCHED && !isTestRun())
+    withWarnings(({ watchSingles }) => watchSingles(limiter, String(keyer), warnOfSingles))
+  return limiter
+}
+
+function warnOfSingles(): void {
+  warnLater('SLUICE_CREATED_PER_REQUEST')
 }
 
 /** Returns the charge builder of a limiter, and registers the limiter under its name. */
@@ -149,5 +172,7 @@ function createStack<Input>(options: StackOptions<Input>): Limiter<Input> {
   const limiters = limitersIn(options)
   const store = limiters[0]!.store ?? memoryStore()
   const startsFromZero = countsFromZero(limiters[0]!.store)
-  return new DefaultLimiter(limiters.map((each, i) => inLimiter(i, () => chargeBuilder(each, store, startsFromZero))))
+  return watched(
+    new DefaultLimiter(limiters.map((each, i) => inLimiter(i, () => chargeBuilder(each, store, startsFromZero)))),
+  )
 }

@@ -5,16 +5,22 @@ import { rateLimit as honoRateLimit } from '../../adapters/hono/index.ts'
 import { rateLimit as koaRateLimit } from '../../adapters/koa/index.ts'
 import { RateLimitModule } from '../../adapters/nestjs/index.ts'
 import { rateLimit as nodeRateLimit } from '../../adapters/node/index.ts'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fastify } from 'fastify'
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import type * as Sluice from '../../src/index.ts'
 import {
   concurrent,
   createLimiter,
+  type Decision,
   fixedWindow,
   gcra,
   guard,
   type Limit,
   limit,
+  type Limiter,
   memoryStore,
   perMinute,
   perSecond,
@@ -30,6 +36,53 @@ const warnings = warningsOfEachTest()
 afterEach(() => void vi.restoreAllMocks())
 
 describe('a mistake that would limit no request, or all requests, is not silent', () => {
+  describe('limiters that are created while a program runs', () => {
+    type Make = (sluice: typeof Sluice) => Limiter<{ name: string }, Decision>
+    const limits = perMinute(5)
+    const kept: unknown[] = []
+    // Each handler has a keyer of its own.
+    const plain: Make = ({ createLimiter }) => createLimiter({ keyer: (user) => user.name, limits })
+    const onStore: Make = (sluice) =>
+      sluice.createLimiter({ keyer: (user) => user.name, limits, store: sluice.memoryStore() })
+    const stacked: Make = ({ stack }) => stack({ limiters: [{ keyer: (user: typeof ada) => user.name, limits }] })
+    afterEach(() => void vi.unstubAllEnvs())
+
+    /** Creates and uses limiters in turn, and collects garbage. Returns the codes of the warnings. */
+    async function codesOf(make: Make, use: (limiter: ReturnType<Make>) => void, env?: string): Promise<string[]> {
+      vi.resetModules()
+      vi.stubEnv('VITEST', env)
+      vi.stubEnv('NODE_ENV', 'development')
+      const sluice = await import('../../src/index.ts')
+      // The code that watches is loaded after a hundred.
+      for (let i = 0; i < 300; i++) {
+        use(make(sluice))
+        if (i === 150) await sleep(20)
+      }
+      setFlagsFromString('--expose-gc')
+      const collect = runInNewContext('gc') as () => void
+      collect()
+      await sleep(20)
+      return [...warnings.codes]
+    }
+
+    it.each([
+      ['without a store', plain],
+      ['on a new store', onStore],
+      ['in a stack', stacked],
+    ])('cause one warning if each is dropped after one decision: %s', async (_, make) => {
+      expect(await codesOf(make, (limiter) => void limiter.consume(ada))).toEqual(['SLUICE_CREATED_PER_REQUEST'])
+    })
+
+    it.each<[string, (limiter: ReturnType<Make>) => void, string?]>([
+      ['are kept', (limiter) => kept.push(limiter, limiter.consume(ada))],
+      ['decide more often', (limiter) => void [limiter.consume(ada), limiter.consume(ada)]],
+      ['are not used', () => undefined],
+      ['belong to tests', (limiter) => void limiter.consume(ada), 'true'],
+    ])('cause no warning if they %s', async (_, use, env) => {
+      expect(await codesOf(plain, use, env)).toEqual([])
+    })
+  })
+
   describe('limits of one name that a function returns in turn', () => {
     const [read, write] = [100, 10].map((quota) => gcra({ name: 'api', quota, window: '1h' }))
     const byWrites = ({ writes }: { writes: boolean }): Limit => (writes ? write! : read!)

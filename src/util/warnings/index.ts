@@ -2,5 +2,6 @@
 // `warn-later.ts`.
 
 export { AlternationWatch } from './alternation.ts'
+export { watchSingles } from './singles.ts'
 export { texts } from './texts.ts'
 export { watchThreads } from './threads.ts'

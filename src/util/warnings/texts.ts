@@ -6,6 +6,10 @@ export const texts = {
     `Limiter "${limiter}" has different limits with the name "${limit}" in turn for one key. They share one usage, so requests under one of them are ` +
     'denied because of requests under the other. If their windows or algorithms differ, each change also forgets usage, and they deny almost nothing. ' +
     'Give each of them its own `name`.',
+  SLUICE_CREATED_PER_REQUEST: (): string =>
+    'A hundred limiters with the same keyer and with counts of their own were created, and each was dropped after one decision. A limiter that is ' +
+    'created in a handler starts from zero on every request, so it never denies one. Create it once, outside of the handler, or give it a `store` that ' +
+    'is created once.',
   SLUICE_FORGOTTEN_RECEIPTS: (most: number): string =>
     `A memory store knows what was done with the last ${most} receipts. One that is older was used, so nothing changes: it may have been settled or ` +
     'released before. Set a shorter `receiptFor`, so that less has to be known, or use a store in a database.',
