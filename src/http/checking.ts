@@ -1,5 +1,6 @@
 import { chargeSourcesOf } from '../limiter/default-limiter.ts'
 import { definitionOf } from '../limiter/keyers.ts'
+import { createdPerRequest } from '../limiter/limiter.ts'
 import { boundedKey } from '../util/bounded-key.ts'
 import { isPromise } from '../util/maybe-promise.ts'
 import { isTestRun, warn } from '../util/warn.ts'
@@ -20,6 +21,7 @@ export async function loadChecks(): Promise<void> {
     chargeSourcesOf,
     clashBetween,
     clientAddress,
+    createdPerRequest,
     definitionOf,
     isTestRun,
     readsOfChecked,

@@ -88,7 +88,12 @@ function watched<Input>(limiter: DefaultLimiter<Input>): DefaultLimiter<Input> {
   return limiter
 }
 
+/** Whether the warning `SLUICE_CREATED_PER_REQUEST` was emitted, here or by the checks of requests. */
+export const createdPerRequest = { hasWarned: false }
+
 function warnOfSingles(): void {
+  if (createdPerRequest.hasWarned) return
+  createdPerRequest.hasWarned = true
   warnLater('SLUICE_CREATED_PER_REQUEST')
 }
 

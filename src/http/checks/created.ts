@@ -24,7 +24,6 @@ interface Singles {
 
 /** True after this process has served a request. Limiters are usually created earlier. */
 let isServing = false
-let hasWarned = false
 /** The uses of limiters, by the first part of each limiter. */
 const usesOf = new WeakMap<object, Uses>()
 /** By app, and then by definition. Tests create an app for each of their limiters, and a handler has one. */
@@ -37,7 +36,7 @@ const UNKNOWN_APP = {}
  * them starts from zero, so that no request is ever denied. Without an app, requests of test runners are not counted.
  */
 export function creationWatch(limiter: Limiter<never>): (app: object | undefined) => void {
-  const uses = isServing && !hasWarned ? usesBy(limiter) : undefined
+  const uses = isServing && !tools.createdPerRequest.hasWarned ? usesBy(limiter) : undefined
   return function noteUse(app) {
     isServing = true
     if (uses === undefined || uses.count === 2) return
@@ -73,7 +72,7 @@ function described(part: unknown): string {
 
 function countSingle(uses: Uses, app: object | undefined): void {
   uses.app = app
-  if (app === undefined || hasWarned) return
+  if (app === undefined || tools.createdPerRequest.hasWarned) return
   const singles = singlesIn(app, uses.definition)
   const now = performance.now()
   singles.count++
@@ -81,7 +80,7 @@ function countSingle(uses: Uses, app: object | undefined): void {
   if (singles.times.length > FEW) singles.times.shift()
   const isSoon = singles.times.length === FEW && now - singles.times[0]! <= SOON
   if (!isSoon && singles.count < MANY) return
-  hasWarned = true
+  tools.createdPerRequest.hasWarned = true
   tools.warn(
     'SLUICE_CREATED_PER_REQUEST',
     `${singles.count} rate limits with equal options were created while requests were served, and each has seen a single request. A rate ` +

@@ -1,5 +1,6 @@
 import type { chargeSourcesOf } from '../../limiter/default-limiter.ts'
 import type { definitionOf } from '../../limiter/keyers.ts'
+import type { createdPerRequest } from '../../limiter/limiter.ts'
 import type { boundedKey } from '../../util/bounded-key.ts'
 import type { isTestRun, warn } from '../../util/warn.ts'
 import type { clashBetween } from '../headers/styles.ts'
@@ -9,6 +10,7 @@ import type { clientAddress, readsOfChecked } from '../keys/address.ts'
 export interface CheckTools {
   readonly chargeSourcesOf: typeof chargeSourcesOf
   readonly boundedKey: typeof boundedKey
+  readonly createdPerRequest: typeof createdPerRequest
   readonly definitionOf: typeof definitionOf
   readonly isTestRun: typeof isTestRun
   readonly warn: typeof warn
