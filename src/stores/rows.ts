@@ -5,7 +5,7 @@ import { Row } from '../engine/row.ts'
 import { type Clock, clockGiven, microseconds, steadyClock } from '../util/clock.ts'
 import { brand, madeOnce, shared } from '../util/copies.ts'
 import { messageOf, shown, SluiceError } from '../util/errors.ts'
-import { isPromise } from '../util/maybe-promise.ts'
+import { chain, isPromise } from '../util/maybe-promise.ts'
 import { quietly } from '../util/quietly.ts'
 import { boolean, knownOptions, optionalFunction, refuse, wholeNumber } from '../util/validate.ts'
 import { decodeNote, encodeNote, isNoted, type Note, noteKey, performOnce } from './note.ts'
@@ -25,6 +25,8 @@ import {
   Underway,
   type Wrappers,
 } from './store.ts'
+import { isTestRun } from '../util/warn.ts'
+import { warnLater } from '../util/warn-later.ts'
 import { wrappers } from './wrappers.ts'
 import type { BusyRows, Change, RowDatabase, RowWrite, TransactionInfo } from './row-database.ts'
 import { type SwapDatabase, swapRows } from './swap.ts'
@@ -73,6 +75,9 @@ const MOST_APART = 256
 const SHORT_WAIT_MS = 10
 /** Milliseconds for which a row is kept after it has expired, because clocks differ. */
 const GRACE_MS = 1000
+/** The number of lost writes after which there is a warning, and of writes that are remembered. */
+const MOST_LOST = 10
+const MOST_WRITTEN = 1000
 /** A time in microseconds in the year 1973. An earlier time is in other units. */
 const EARLIEST = 1e14
 
@@ -146,6 +151,9 @@ class RowsStore {
   protected readonly database: RowDatabase
   protected isClosed = false
   readonly #given: Clock | undefined
+  readonly #watch = lossWatch(() => {
+    if (!isTestRun()) warnLater('SLUICE_ROWS_LOST', this.database.place?.name)
+  })
   /** Milliseconds by which the clock of the database was ahead of the clock of this process in the last transaction. */
   #ahead = 0
 
@@ -166,6 +174,7 @@ class RowsStore {
   protected transactAll(operations: readonly Pending[], most = Infinity): Promise<unknown[]> | unknown[] {
     const keys = [...new Set(operations.flatMap(({ operation }) => keysOf(operation)))].toSorted()
     const readOnly = operations.every(({ operation }) => operation.kind === 'peek')
+    let noteTransaction = (): void => undefined
     const change: Change<unknown[]> = (stored, given) => {
       // If rows are missing, those of other keys would be taken for them.
       if (!Array.isArray(stored) || stored.length !== keys.length)
@@ -175,11 +184,49 @@ class RowsStore {
       const rows = new Map(keys.map((key, i) => [key, checkedRow(stored[i])]))
       const records = new Records(rows)
       const result = operations.map(({ operation }) => attempt(operation, records, now))
-      return { writes: records.writes(now), result }
+      const writes = records.writes(now)
+      noteTransaction = () => this.#watch(rows, now, operations.every(keepsCharges) ? writes : [])
+      return { writes, result }
     }
     const within = Math.min(most, Math.max(...operations.map((each) => each.within ?? Infinity)))
-    return this.database.transact(keys, change, within === Infinity ? { readOnly } : { readOnly, within })
+    const failures = this.database.transact(keys, change, within === Infinity ? { readOnly } : { readOnly, within })
+    return chain(failures, (known) => {
+      noteTransaction()
+      return known
+    })
   }
+}
+
+type Rows = ReadonlyMap<string, Uint8Array | undefined>
+
+/**
+ * Returns a function to call with the rows and the writes of each transaction that is stored. It notices a database that stores nothing: ten rows are read
+ * again as they were before a write, and no row has changed twice. Another process may have reset some of them.
+ */
+function lossWatch(found: () => void): (rows: Rows, now: number, writes: readonly RowWrite[]) => void {
+  const before = new Map<string, Omit<RowWrite, 'key'>>()
+  let lost = 0
+  let isOver = false
+  return function noteTransaction(rows, now, writes) {
+    if (isOver) return
+    for (const [key, row] of rows) {
+      const earlier = before.get(key)
+      if (earlier === undefined || now >= earlier.expiresAt * 1000) continue
+      before.delete(key)
+      const isLost = String(row) === String(earlier.row)
+      if (isLost && ++lost === MOST_LOST) found()
+      // A database that stores new rows may still not change them.
+      isOver ||= lost === MOST_LOST || (!isLost && earlier.row !== undefined)
+    }
+    for (const { key, expiresAt } of writes)
+      before.set(key, { row: rows.get(key)?.slice(), expiresAt: expiresAt - GRACE_MS })
+    if (isOver || before.size > MOST_WRITTEN) before.clear()
+  }
+}
+
+/** Returns true for a decision whose charges stay. Another process may release slots, so that a row is as before. */
+function keepsCharges({ operation }: Pending): boolean {
+  return operation.kind === 'consume' && operation.charges.every(({ policy }) => !policy.compiled.slots)
 }
 
 /** An operation for a transaction. `operation` is read when it is executed, because it may have been given up by then. */

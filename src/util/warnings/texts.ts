@@ -30,6 +30,9 @@ export const texts = {
     'multiple of each limit. Use a ' +
     "store that all processes share, such as redisStore(client) from 'sluice/redis', or on one machine machineStore() from 'sluice/machine'. If each " +
     'process should have its own limits, start node with --disable-warning=SLUICE_PER_PROCESS.',
+  SLUICE_ROWS_LOST: (database = 'A database of rowStore'): string =>
+    `${database} has lost ten writes: each row was read again as it was before it was written. So limits admit too many requests. Look for a write that ` +
+    'is not awaited, not committed or ignored, for a read from a replica or cache, and for a `swap` that returns true although nothing was stored.',
   SLUICE_SHARED_COUNTERS: (): string =>
     'reset, refund, settle or block was called for a key beyond `maxKeys`. The key shares its counters with other keys, so nothing is refunded, and no ' +
     'lock-out becomes shorter. If the keys are real, increase `maxKeys`.',

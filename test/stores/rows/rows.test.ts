@@ -1,6 +1,7 @@
 import fc from 'fast-check'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import {
+  concurrent,
   createLimiter,
   fixedWindow,
   gcra,
@@ -9,12 +10,15 @@ import {
   stack,
   type Store,
 } from '../../../src/index.ts'
-import { type Changes, type RowDatabase, rowStore } from '../../../src/extend.ts'
+import { type Changes, type RowDatabase, rowStore, type RowWrite, type SyncRowDatabase } from '../../../src/extend.ts'
 import { decodeRecord, decodeStored, encodeRecord, encodeRow, MOST_BYTES } from '../../../src/engine/codec.ts'
 import { Row } from '../../../src/engine/row.ts'
 import type { CompiledLimit } from '../../../src/engine/compiled-limit.ts'
 import type { Limit } from '../../../src/engine/limit.ts'
 import { storeBehaviours, virtualClock } from '../../../src/testing.ts'
+import { afterTest } from '../../support/after-test.ts'
+import { recordWarnings } from '../../support/guarded.ts'
+import { warningsOf } from '../../support/http.ts'
 import { mapRows } from '../../support/map-rows.ts'
 
 interface Clock {
@@ -84,6 +88,84 @@ describe.each([
   ['later, with repeated transactions', (clock: Clock) => rowStore(mapRows(clock, true))],
 ])('a store of rows in a database that answers %s', (_, make) => {
   for (const { name, run } of storeBehaviours(make)) it(name, run, 60_000)
+})
+
+describe('a database that loses writes', () => {
+  beforeEach(() => {
+    vi.stubEnv('VITEST', undefined)
+    vi.stubEnv('NODE_ENV', 'production')
+  })
+  afterEach(() => void vi.unstubAllEnvs())
+
+  /** Rows in a `Map`, in which a function stores a write. Its clock moves on by `step` milliseconds for each transaction. */
+  function database(store: (rows: Map<string, Uint8Array>, write: RowWrite) => void, step = 0): RowDatabase {
+    const rows = new Map<string, Uint8Array>()
+    let time = Date.now()
+    return {
+      transact(keys, change) {
+        const stored = keys.map((key) => rows.get(key))
+        const { writes, result } = change(stored, (time += step) * 1000)
+        for (const write of writes) store(rows, write)
+        return result
+      },
+    }
+  }
+  let writes = 0
+  const hourly = gcra({ quota: 100, window: '1h' })
+  const keep = (rows: Map<string, Uint8Array>, { key, row }: RowWrite): void => void rows.set(key, row!)
+
+  /** Uses a database for some requests. Returns the codes of the warnings. */
+  function codesAfter(requests: number, given: RowDatabase, limits: Limit = hourly): Promise<readonly string[]> {
+    const limiter = createLimiter({ keyer: perKey, limits, store: rowStore(given) })
+    return warningsOf(async () => {
+      for (let i = 0; i < requests; i++) await limiter.consume('ada')
+    })
+  }
+
+  it.each<[string, RowDatabase]>([
+    ['that stores nothing', database(() => undefined)],
+    ['that answers at once', { ...database(() => undefined), sync: true } as SyncRowDatabase],
+    ['that uses another key', database((rows, { key, row }) => void rows.set(`${key}!`, row!))],
+    ['that stores new rows only', database((rows, write) => void (rows.has(write.key) || keep(rows, write)))],
+    ['that stores rows later', database((rows, write) => void setTimeout(() => keep(rows, write), 1000))],
+    ['whose swap is always true', { read: (keys: []) => keys.map(() => undefined), swap: () => true } as never],
+  ])('causes one warning: one %s', async (_, given) => {
+    expect(await codesAfter(10, given)).toEqual([])
+    expect(await codesAfter(50, given)).toEqual(['SLUICE_ROWS_LOST'])
+  })
+
+  it.each<[string, RowDatabase, Limit?]>([
+    ['stores all rows', database(keep)],
+    ['has changed a row before', database((rows, write) => void (writes++ < 2 && keep(rows, write)))],
+    ['repeats transactions', mapRows(Date, true)],
+    ['may delete the row already', database(() => undefined, 60_000), fixedWindow({ quota: 1, window: '1m' })],
+    ['may get back a slot from another process', database(() => undefined), concurrent({ quota: 100 })],
+  ])('is not one that %s', async (_, given, limits) => {
+    expect(await codesAfter(100, given, limits)).toEqual([])
+  })
+
+  it('is no warning in a test run', async () => {
+    vi.stubEnv('VITEST', 'true')
+    expect(
+      await codesAfter(
+        50,
+        database(() => undefined),
+      ),
+    ).toEqual([])
+  })
+
+  it('names the place', async () => {
+    const { messages, stop } = recordWarnings()
+    afterTest(stop)
+    const place = { name: 'Mongo at db1' }
+    const limiter = createLimiter({
+      keyer: perKey,
+      limits: hourly,
+      store: rowStore({ ...database(() => undefined), place }),
+    })
+    for (let i = 0; i < 50; i++) await limiter.consume('ada')
+    await vi.waitFor(() => expect(messages).toEqual([expect.stringMatching(/^Mongo at db1 has lost ten writes/)]))
+  })
 })
 
 describe('rowStore', () => {
