@@ -569,5 +569,9 @@ export const typescript = [
   threads('a warning about threads of different files', 'data.file !== file || ', ''),
   threads('a warning about two copies in one thread', ' || data.from === from', ''),
   threads('no reply to a later thread', 'if (!data.isReply) send', 'if (data.isReply) send'),
-  cluster('a warning in the threads of a test runner', '!isTestRun(process)', '(!isTestRun(process) || process)'),
+  cluster(
+    'a warning in the threads of a test runner',
+    'file !== undefined && !isTestRun(process)',
+    'file !== undefined',
+  ),
 ]

@@ -25,7 +25,8 @@ function warnOnce(): void {
 }
 
 /**
- * Returns true in a worker of `node:cluster`, and in one of several instances under pm2. Test runners start neither.
+ * Returns true in a worker of `node:cluster`, in one of several instances under pm2, and in AWS Lambda, where each instance serves one request at a time. Test
+ * runners start neither.
  *
  * Node removes `NODE_UNIQUE_ID` from the environment of a worker before the application runs, so `node:cluster` itself is asked. This module is not
  * loaded in a process without a channel to a parent.
@@ -37,6 +38,8 @@ export function isOneOfSeveral(process: ProcessLike): boolean {
     // In the cluster mode of pm2, a single instance is also a worker.
     if (env['pm_id'] !== undefined && env['exec_mode'] === 'cluster_mode') return env['instances'] !== '1'
     if (env['NODE_UNIQUE_ID'] !== undefined) return true
+    // Tests of functions also set the variable.
+    if (env['AWS_LAMBDA_FUNCTION_NAME'] !== undefined && !isTestRun(process)) return true
     if (typeof process.send !== 'function') return false
     const cluster = process.getBuiltinModule?.('node:cluster') as { readonly isWorker?: boolean } | undefined
     return cluster?.isWorker === true

@@ -143,6 +143,7 @@ describe('a memory store warns', () => {
 })
 
 describe('one of several is', () => {
+  const env = { AWS_LAMBDA_FUNCTION_NAME: 'api' }
   const cluster = (isWorker: boolean) => ({ send() {}, getBuiltinModule: () => ({ isWorker }) })
 
   test.each([
@@ -150,6 +151,8 @@ describe('one of several is', () => {
     ['a worker', cluster(true), true],
     ['no primary that is a child itself', cluster(false), false],
     ['no child of a runtime that cannot be asked', { send() {} }, false],
+    ['an instance of a function', { env }, true],
+    ['no test of a function', { env: { ...env, VITEST: 'true' } }, false],
     ['a worker of a runtime that leaves its mark', { env: { NODE_UNIQUE_ID: '1' } }, true],
     [
       'any instance in pm2’s cluster mode',
