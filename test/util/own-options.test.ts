@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { byIP, rateLimit } from '../../adapters/node/index.ts'
 import {
   concurrent,
@@ -166,6 +166,23 @@ describe('with properties of options on Object.prototype', () => {
     return expect(
       (async () => [(await limiter.consume('k')).allowed, (await limiter.consume('k')).allowed])(),
     ).resolves.toEqual([true, false])
+  })
+
+  it.each(Object.keys(POLLUTION))('a guard counts slots, and its part of a quota: %s', async (name) => {
+    const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
+    onTestFinished(() => warned.mockRestore())
+    const store = guard(laterStore(memoryStore()), { localShare: 0.5 })
+    const slots = createLimiter({ name: 'slots', keyer: (key: string) => key, limits: concurrent(2), store })
+    const away = laterStore(memoryStore(), () => Promise.reject(new Error('away')))
+    const failing = guard(away, { localShare: 0.5 })
+    const limits = fixedWindow({ quota: 4, window: '1m' })
+    const local = createLimiter({ name: 'local', keyer: (key: string) => key, limits, store: failing })
+    pollute([name])
+    const admitted = []
+    for (const limiter of [slots, local])
+      for (let i = 0; i < 3; i++) admitted.push((await limiter.consume('k')).allowed)
+    restore()
+    expect(admitted).toEqual([true, true, false, true, true, false])
   })
 
   it('a wrong value of a polluted name is still found among own options', () => {

@@ -1,5 +1,6 @@
 import { LARGEST } from '../../algorithms/arithmetic.ts'
 import { compiled, type Limit, limit } from '../../engine/limit.ts'
+import { ownOptions } from '../../util/validate.ts'
 
 /** Options of limits that are in units, as `quota` is. */
 const UNITS = ['burst', 'capacity'] as const
@@ -14,16 +15,17 @@ const CALENDAR = ['anchor', 'timeZone'] as const
  */
 export function shareOf(given: Limit, share: number): Limit {
   if (share === 1 || compiled(given).capacity === 0) return given
-  const scaled: Record<string, unknown> = { ...given }
+  const scaled: Record<string, unknown> = ownOptions(given)
+  const isCalendar = scaled['anchor'] === 'calendar'
   scaled['quota'] = atLeastOne(given.quota * share)
   // The window of a slot is its lease, which does not depend on the share.
   const factor = compiled(given).slots ? 1 : factorOf(given, share)
-  if (factor > 1 || given['anchor'] !== 'calendar') scaled['window'] = `${given.window * factor}ms`
+  if (factor > 1 || !isCalendar) scaled['window'] = `${given.window * factor}ms`
   // A calendar window cannot be longer.
-  if (factor > 1 && given['anchor'] === 'calendar') for (const name of CALENDAR) delete scaled[name]
+  if (factor > 1 && isCalendar) for (const name of CALENDAR) delete scaled[name]
   if (given.block !== undefined) scaled['block'] = blockText(given.block)
-  for (const name of UNITS) if (typeof given[name] === 'number') scaled[name] = atLeastOne(given[name] * share)
-  if (typeof given['initial'] === 'number') scaled['initial'] = Math.floor(given['initial'] * share)
+  for (const name of UNITS) if (typeof scaled[name] === 'number') scaled[name] = atLeastOne(scaled[name] * share)
+  if (typeof scaled['initial'] === 'number') scaled['initial'] = Math.floor(scaled['initial'] * share)
   return limit(scaled as Limit)
 }
 
