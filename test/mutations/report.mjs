@@ -8,14 +8,15 @@ const page = join(root, 'test/mutations/README.md')
 const HEAD = `# Mutations
 
 Each row is a small mistake, and the test that noticed it first in the last recorded run. Many test cases are random, so another
-test can be first in another run. A mistake in Lua is made in Lua only, so that Lua differs from TypeScript.
+test can be first in another run. A mistake in Lua is made in Lua only, so that Lua differs from TypeScript. **nothing** is a
+mistake that no test noticed, or that has not been run yet.
 
 \`npm run mutations -- --record\` writes this page.
 `
 
 const COLUMNS = '| mistake | noticed first by |\n| --- | --- |'
 
-/** Returns a row of a table. `test` is undefined if no test noticed the mistake. */
+/** Returns a row of a table. `test` is undefined if no test is known to notice the mistake. */
 export function row({ what }, test) {
   return `| ${cell(what)} | ${test === undefined ? '**nothing**' : cell(`${test.file}: ${test.title}`)} |`
 }
@@ -32,16 +33,13 @@ export function tables(results) {
 }
 
 /**
- * Writes test/mutations/README.md: the tables of all mutations. A table without results keeps its rows that still exist.
+ * Writes test/mutations/README.md: the tables of all mutations. A mutation without a result keeps its row.
  * @param results of the files that were run
  * @param all the mutations of all files
  */
 export async function record(results, all) {
   const byMutation = new Map(results.map((result) => [result.mutation, result]))
-  const known = all.flatMap((mutation) => {
-    const test = recorded(mutation)
-    return byMutation.get(mutation) ?? (test === undefined ? [] : { mutation, test })
-  })
+  const known = all.map((mutation) => byMutation.get(mutation) ?? { mutation, test: recorded(mutation) })
   const text = `${HEAD}\n${tables(known)}`
   writeFileSync(page, await formatted(text, page))
 }

@@ -27,10 +27,12 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     fit: { type: 'boolean', default: false },
+    missing: { type: 'boolean', default: false },
     record: { type: 'boolean', default: false },
     workers: { type: 'string', default: '2' },
   },
 })
+const isMissing = (mutation) => !values.missing || recorded(mutation) === undefined
 const isChosen = ({ file }) => positionals.length === 0 || positionals.some((each) => file.includes(each))
 const all = [
   ...typescript,
@@ -50,7 +52,7 @@ const all = [
   ...operations,
   ...stores,
 ]
-const mutations = all.filter(isChosen)
+const mutations = all.filter((each) => isChosen(each) && isMissing(each))
 
 /** For all tests of all scopes, without a mistake. A failure must be repeatable, and these tests take longer. */
 const UNCHANGED = { limitMs: 1_200_000, retry: 1 }
