@@ -59,18 +59,15 @@ const keysOfMetrics = { files: ['test/metrics/prometheus.test.ts'], name: 'sluic
 const keyCount = inFile('src/stores/memory/tables.ts', keysOfMetrics)
 const plain = {
   files: [
-    ...['decide', 'memory-store', 'clock-fault', 'refund', 'growing-block', 'overflow', 'locker'].map(
+    ...['decide', 'memory-store', 'clock-fault', 'growing-block', 'locker'].map(
       (name) => `test/stores/memory/${name}.test.ts`,
     ),
     'test/limiter/limiter.test.ts',
-    'test/limiter/block.test.ts',
-    'test/testing/testing.test.ts',
     'test/stores/redis/clock-fault.test.ts',
-    'test/engine',
   ],
 }
 const cursor = inFile('src/stores/memory/table.ts', plain)
-const storeFile = inFile('src/stores/store.ts', plain)
+const storeFile = inFile('src/stores/store.ts', { files: ['test/stores/contract.test.ts'] })
 const cursors = inFile('src/stores/memory/index.ts', plain)
 const rareRows = inFile('src/stores/memory/rare.ts', { files: ['test/stores/memory/overflow.test.ts'] })
 const equalTicks = inFile('src/util/ticks.ts', { files: ['test/stores/redis/equality.test.ts'] })
@@ -462,7 +459,11 @@ export const typescript = [
     'this.#full.push({ limiter, limit, maxKeys: this.#maxKeys })',
     'this.#onFull({ limiter, limit, maxKeys: this.#maxKeys })',
   ),
-  cursor('in place a state of a changed limit', 'this.#writerOf(slot)?.signature === compiled.signature && ', ''),
+  alternating('src/stores/memory/table.ts')(
+    'in place a state of a changed limit',
+    'this.#writerOf(slot)?.signature === compiled.signature && ',
+    '',
+  ),
   cursor('in place a key that is locked out', ' && !(this.#hasRare && this.#isRare(slot))', ''),
   cursor(
     'in place the keys that have rare parts, as before',

@@ -16,12 +16,13 @@ describe('a clock that ran ahead and is then corrected', () => {
   it.each([
     ['three hours', 3 * HOUR],
     ['a century, whose seconds take more than 32 bits', CENTURY],
-  ])('frees what it has written: %s', (_, ahead) => {
+  ])('frees what it has written, and gives nothing back of it: %s', (_, ahead) => {
     const clock = virtualClock()
     let full = 0
     const limiter = on(ten, clock, { maxKeys: 100, onFull: () => full++ })
     clock.advance(ahead)
-    for (let i = 0; i < 99; i++) limiter.consume(`ahead ${i}`)
+    const charged = limiter.consume('k', { cost: 5 })
+    for (let i = 1; i < 99; i++) limiter.consume(`ahead ${i}`)
     clock.advance(-ahead)
     // A sweep looks at 16 slots, after 16 decisions.
     for (let i = 0; i < 200; i++) limiter.consume('present')
@@ -29,6 +30,9 @@ describe('a clock that ran ahead and is then corrected', () => {
     for (let i = 0; i < 200; i++) limiter.consume('present')
     for (let i = 0; i < 98; i++) limiter.consume(`present ${i}`)
     expect(full).toBe(0)
+    limiter.consume('k', { cost: 5 })
+    limiter.refund(charged)
+    expect(limiter.peek('k', { cost: 0 }).limits[0]!.remaining).toBe(5)
   })
 
   it.each([

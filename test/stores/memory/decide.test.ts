@@ -70,9 +70,10 @@ const small = { quota: fc.integer({ min: 1, max: 9 }), window: fc.constantFrom(1
 
 describe.each(names())('a state of %s in its place', (name) => {
   it('becomes what it would become in a row', () => {
-    const property = fc.property(limitsOf(name, small), steps, (limit, list) => {
+    const property = fc.property(limitsOf(name, small), fc.boolean(), steps, (limit, shadow, list) => {
       const clock = virtualClock()
-      const [inPlace, inRow] = [keyed(memoryStore({ clock }), limit), keyed(memoryStore({ clock }), limit)]
+      const limits = [limit, fixedWindow({ quota: 4, window: limit.window, name: 'beside', shadow })]
+      const [inPlace, inRow] = [keyed(memoryStore({ clock }), limits), keyed(memoryStore({ clock }), limits)]
       // A key that was locked out has a rare part, so rows decide it.
       inRow.block('a', 1)
       clock.advance(1)
