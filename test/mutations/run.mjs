@@ -19,7 +19,7 @@ import { slots } from './slots.mjs'
 import { sql } from './sql.mjs'
 import { stores } from './stores.mjs'
 import { record, recorded, row, tables } from './report.mjs'
-import { failure } from './suite.mjs'
+import { failure, interruption } from './suite.mjs'
 import { misfits, Tree } from './tree.mjs'
 import { typescript } from './typescript.mjs'
 
@@ -68,27 +68,28 @@ async function run() {
   const trees = Array.from({ length: Number(values.workers) }, () => new Tree())
   try {
     await verifyUnchanged(trees[0])
-    const results = mutations.map((mutation) => ({ mutation, test: undefined }))
-    const queue = results.values()
-    await Promise.all(trees.map((tree) => work(tree, queue)))
+    const results = []
+    const queue = mutations.values()
+    await Promise.all(trees.map((tree) => work(tree, queue, results)))
     return await report(results)
   } finally {
     for (const tree of trees) tree.remove()
   }
 }
 
-/** Takes mutations from a queue that several workers share, until it is empty. */
-async function work(tree, queue) {
-  for (const result of queue) {
-    const { mutation } = result
+/** Takes mutations from a queue that several workers share, until it is empty or the run is interrupted. */
+async function work(tree, queue, results) {
+  for (const mutation of queue) {
+    let test
     try {
-      result.test = await tree.during(mutation, () => firstToNotice(tree.folder, mutation))
+      test = await tree.during(mutation, () => firstToNotice(tree.folder, mutation))
     } catch (error) {
       // It counts as a mistake that no test notices. The others go on.
       console.error(`${mutation.file}, ${mutation.what}: ${error.message}`)
-      continue
     }
-    console.error(`${mutation.file} ${row(mutation, result.test)}`)
+    if (interruption.aborted) return
+    results.push({ mutation, test })
+    console.error(`${mutation.file} ${row(mutation, test)}`)
   }
 }
 

@@ -5,6 +5,11 @@ import { text } from 'node:stream/consumers'
 /** A mutation can make a test run forever. */
 const LIMIT_MS = 120_000
 
+const controller = new AbortController()
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => controller.abort())
+/** Is aborted when the run is interrupted, which ends its tests. */
+export const interruption = controller.signal
+
 const OPTIONS = ['--bail=1', '--maxWorkers=1', '--testTimeout=60000', '--reporter=json', '--exclude=test/mutations/**']
 
 /**
@@ -27,14 +32,12 @@ async function vitest(folder, args, limitMs) {
     detached: true,
   })
   // The whole group: vitest runs tests in separate processes.
-  let ended = true
-  const timer = setTimeout(() => {
-    ended = false
-    process.kill(-Number(child.pid), 'SIGKILL')
-  }, limitMs)
+  const stop = () => process.kill(-Number(child.pid), 'SIGKILL')
+  const signal = AbortSignal.any([interruption, AbortSignal.timeout(limitMs)])
+  signal.addEventListener('abort', stop)
   const [out, errors] = await Promise.all([text(child.stdout), text(child.stderr)])
-  clearTimeout(timer)
-  return { out, errors, ended }
+  signal.removeEventListener('abort', stop)
+  return { out, errors, ended: !signal.aborted }
 }
 
 function firstFailure({ success, numPassedTests, testResults }, folder) {
