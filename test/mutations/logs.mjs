@@ -75,7 +75,7 @@ export const logs = [
   late('sorts any number of late lines', 'if (this.#bytes > this.#most) throw tooMany(this.count)', ''),
   read('reads lines that were appended meanwhile', '?.bytes ?? Infinity }))', '?.bytes && Infinity }))'),
   read('takes a file that changed meanwhile', 'source.lateLines !== lateLines', 'false'),
-  merge('forgets the order of lines of one time', ' || first.line - second.line', ''),
+  merge('turns the order of lines of one time round', 'first.line - second.line', 'second.line - first.line'),
   merge('takes a log of which most is omitted', 'const MOST_OMITTED = 0.01', 'const MOST_OMITTED = 1'),
   merge('reads a pipe as a file', "if (path === '-') return false", ''),
   decisionsFile('writes the decisions of both passes', 'if (this.isFile) ftruncateSync(this.#descriptor)', ''),
