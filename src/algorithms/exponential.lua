@@ -37,27 +37,26 @@ local function life(p, r)
   return r < 0.5 and 0 or floor(p.window * ln(2 * r)) + 1
 end
 
+local function isAdmitted(p, r, elapsed, n)
+  local x = elapsed / p.window
+  local a = decay(x)
+  return n * share(x, a) + a * r <= p.quota
+end
+
 local function moment(p, r, elapsed, n)
-  local low = max(elapsed, 1)
-  local high = life(p, r)
-  local passed = 0
-  while high - low > 1 do
-    local k = passed == 1 and high - 1 or low + floor((high - low) / 2)
-    if passed == 0 then
-      local x = low / p.window
-      local a = decay(x)
-      local over = n * share(x, a) + a * r - p.quota
-      local slope = n * (x < 0.25 and 0.5 - x / 3 + (x * x) / 8 or (share(x, a) - a) / x) + a * r
-      k = min(low + max(1, ceil((over / slope) * p.window)), high - 1)
-    end
-    local x = k / p.window
+  local last = life(p, r)
+  local tick = max(elapsed, 1)
+  while tick < last do
+    local x = tick / p.window
     local a = decay(x)
-    if n * share(x, a) + a * r <= p.quota then
-      high = k
-      passed = passed + 1
-    else low = k end
+    local part = share(x, a)
+    local over = n * part + a * r - p.quota
+    if over <= 0 then break end
+    local slope = n * (x < 0.25 and 0.5 - x / 3 + (x * x) / 8 or (part - a) / x) + a * r
+    tick = min(tick + max(1, ceil((over / slope) * p.window)), last)
   end
-  return high
+  while tick - 1 > elapsed and isAdmitted(p, r, tick - 1, n) do tick = tick - 1 end
+  return tick
 end
 
 local function advance(params, cells, offset, now)

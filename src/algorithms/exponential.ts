@@ -82,48 +82,29 @@ type Name = 'quota' | 'window'
 
 /**
  * Returns the number of ticks after the last charge at which `cost` is first admitted. At `elapsed` ticks it is not admitted yet. The rate
- * falls more and more slowly, so Newton's steps from the left do not go past the result. If rounding makes a step go past it, bisection
- * finds the exact tick.
+ * falls more and more slowly, so Newton's steps from the left pass the result only by rounding. The steps back find the exact tick.
  */
 function moment(params: LimitParameters<Name>, rate: number, elapsed: number, cost: number): number {
   const { quota, window } = params
-  let low = Math.max(elapsed, 1)
-  let high = life(params, rate)
-  let passed = 0
-  while (high - low > 1) {
-    let k = passed === 1 ? high - 1 : low + Math.floor((high - low) / 2)
-    if (passed === 0) {
-      const x = low / window
-      const a = decay(x)
-      const over = cost * share(x, a) + a * rate - quota
-      const slope = cost * (x < 0.25 ? 0.5 - x / 3 + (x * x) / 8 : (share(x, a) - a) / x) + a * rate
-      k = Math.min(low + Math.max(1, Math.ceil((over / slope) * window)), high - 1)
-    }
-    const x = k / window
+  const last = life(params, rate)
+  let tick = Math.max(elapsed, 1)
+  while (tick < last) {
+    const x = tick / window
     const a = decay(x)
-    if (cost * share(x, a) + a * rate <= quota) {
-      high = k
-      passed++
-    } else low = k
+    const part = share(x, a)
+    const over = cost * part + a * rate - quota
+    if (over <= 0) break
+    const slope = cost * (x < 0.25 ? 0.5 - x / 3 + (x * x) / 8 : (part - a) / x) + a * rate
+    tick = Math.min(tick + Math.max(1, Math.ceil((over / slope) * window)), last)
   }
-  return high
+  while (tick - 1 > elapsed && isAdmitted(params, rate, tick - 1, cost)) tick--
+  return tick
 }
 
-/** The last result of `moment` for a denial. A denial changes no state, so a client that retries needs the same tick again. */
-const answered: { params?: LimitParameters<Name>; rate: number; cost: number; tick: number } = {
-  rate: 0.5,
-  cost: 0,
-  tick: 0.5,
-}
-
-/** Returns the result of `moment`, and remembers it. This halves the time of a denial of one hot key. */
-function rememberedMoment(params: LimitParameters<Name>, rate: number, elapsed: number, cost: number): number {
-  const isKnown = answered.params === params && answered.rate === rate && answered.cost === cost
-  if (isKnown && elapsed < answered.tick) return answered.tick
-  answered.params = params
-  answered.rate = rate
-  answered.cost = cost
-  return (answered.tick = moment(params, rate, elapsed, cost))
+function isAdmitted({ quota, window }: Rate, rate: number, elapsed: number, cost: number): boolean {
+  const x = elapsed / window
+  const a = decay(x)
+  return cost * share(x, a) + a * rate <= quota
 }
 
 const advanced = { time: 0.5, isFresh: true, elapsed: 0.5, span: 0.5 }
@@ -157,12 +138,8 @@ const step: Algorithm<Name>['step'] = (params, cells, offset, now, cost, out) =>
 
   const lag = time - now
   const never = cost > quota
-  const wait =
-    allowed || never
-      ? 0
-      : persist
-        ? moment(params, kept, 0, cost)
-        : rememberedMoment(params, rate, elapsed, cost) - elapsed
+  const since = persist ? 0 : elapsed
+  const wait = allowed || never ? 0 : moment(params, persist ? kept : rate, since, cost) - since
   const reset = isTouched ? life(params, kept) : isFresh ? 0 : span - elapsed
 
   out.allowed = allowed
