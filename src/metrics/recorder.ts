@@ -191,8 +191,6 @@ export class Recorder {
   /** With this map, one look-up finds the counts of a limit and of its limiter. */
   #byPolicy = new WeakMap<Policy, Known>()
   #ofSlots = new Set<Counts>()
-  /** The counts of leases, trips and lost slots when counting began. */
-  #before = countsNow()
   readonly #stores = new StoreWatch()
   readonly #count: (event: DecisionEvent) => void
   readonly #countUnmatched = (event: UnmatchedEvent): void => {
@@ -253,9 +251,9 @@ export class Recorder {
     return this.#slotsIn(slotsHeld())
   }
 
-  /** Returns the number of slots that requests of this process have lost, for each limit with slots. */
+  /** Returns the number of slots that requests of this process have lost since it began, for each limit with slots. */
   lostSlots(): Map<Counts, number> {
-    return this.#slotsIn(this.#sinceReset(slotsLost()))
+    return this.#slotsIn(slotsLost())
   }
 
   #slotsIn(all: readonly SlotCount[]): Map<Counts, number> {
@@ -264,36 +262,24 @@ export class Recorder {
     return slots
   }
 
-  /** Returns the units of leases by their state, for each limit with leases. */
+  /** Returns the units of leases since the process began by their state, for each limit with leases. */
   leases(): Map<Counts, Record<string, number>> {
     const sums = new Map<Counts, Record<string, number>>()
-    for (const { limiter, limit, ...counts } of this.#sinceReset(leaseCounts()))
+    for (const { limiter, limit, ...counts } of leaseCounts())
       addAll(sums, this.#series.ofLimit(limiter, limit), counts)
     return sums
   }
 
-  /** Returns the number of requests to stores with leases, for each limiter with leases. */
+  /** Returns the number of requests to stores with leases since the process began, for each limiter with leases. */
   trips(): Map<LimiterCounts, Record<string, number>> {
     const sums = new Map<LimiterCounts, Record<string, number>>()
-    for (const { limiter, decisions: decision, leases, returns } of this.#sinceReset(tripCounts()))
+    for (const { limiter, decisions: decision, leases, returns } of tripCounts())
       addAll(sums, this.#series.ofLimiter(limiter), { decision, lease: leases, return: returns })
     return sums
   }
 
-  /** Subtracts the counts from before this recorder, or from before the last `reset`. Counts that have not grown since then are left out. */
-  #sinceReset<Count extends object>(all: readonly Count[]): Count[] {
-    return all.flatMap((each) => {
-      const before = this.#before.get(each)
-      const grown = Object.entries(each).map(([name, value]: [string, unknown]) => {
-        return [name, typeof value === 'number' ? value - (before?.[name] ?? 0) : value] as const
-      })
-      const hasGrown = grown.some(([, value]) => typeof value === 'number' && value !== 0)
-      return hasGrown ? [Object.fromEntries(grown) as Count] : []
-    })
-  }
-
+  /** Starts again. The counts of leases, trips and lost slots are those of the process, and continue. */
   reset(): void {
-    this.#before = countsNow()
     this.#series = new Series(this.#most)
     this.#byPolicy = new WeakMap()
     this.#ofSlots = new Set()
@@ -340,12 +326,6 @@ export class Recorder {
     const whole = this.#series.ofLimiter(limiter)
     return { limiter, whole, counts: this.#series.ofLimit(owner, limit) }
   }
-}
-
-/** Returns copies of the counts of leases, trips and lost slots of the process. The key of each copy is the original object. */
-function countsNow(): WeakMap<object, Readonly<Record<string, number>>> {
-  const all: readonly object[] = [...leaseCounts(), ...tripCounts(), ...slotsLost()]
-  return new WeakMap(all.map((each) => [each, { ...each }]))
 }
 
 function addAll<Key>(sums: Map<Key, Record<string, number>>, key: Key, values: Readonly<Record<string, number>>): void {

