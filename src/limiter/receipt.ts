@@ -1,6 +1,6 @@
 import { limitFromData, type LimitInput } from '../engine/limit.ts'
-import { Charge, createPolicy, type Policy, type ReceiptUse, type Store } from '../stores/store.ts'
-import { madeOnce, shared } from '../util/copies.ts'
+import { Charge, createPolicy, type ReceiptUse, type Store } from '../stores/store.ts'
+import { shared } from '../util/copies.ts'
 import { copyText } from '../util/bounded-key.ts'
 import { shown, SluiceError, whyOf } from '../util/errors.ts'
 import { isEqualText } from '../util/equal-text.ts'
@@ -24,8 +24,6 @@ const DIGEST = { bytes: 16, characters: 22 }
 export const LONGEST_RECEIPT = 16_384
 /** The most decisions whose receipts are kept in this process. The oldest are dropped first. */
 const MOST_DECISIONS = 10_000
-/** The most policies that are kept for a store. */
-const MOST_POLICIES = 1000
 /** The most characters of a key, and of the name of a limiter with a policy. Real ones are shorter. */
 const LONGEST_KEY = 256
 const LONGEST_NAME = 512
@@ -156,24 +154,11 @@ export function decisionOf<Input>(text: string, sources: readonly ChargeSource<I
   return decision
 }
 
-function chargeOf(noted: Noted, store: Store, home: object): Charge {
-  const charge = new Charge(policyOf(noted, store, home), copyText(noted.key), noted.cost)
+function chargeOf({ limiter, limit, key, cost, at, charged }: Noted, store: Store, home: object): Charge {
+  const charge = new Charge(createPolicy(limiter, limit, store, home), copyText(key), cost)
   charge.allowed = true
-  charge.markCharged(noted.at, noted.charged)
+  charge.markCharged(at, charged)
   return charge
-}
-
-const policies = new WeakMap<Store, Map<string, Policy>>()
-
-/** Returns a policy. Equal limits share one, so that a store computes its cache entry once. */
-function policyOf({ limiter, limit }: Noted, store: Store, home: object): Policy {
-  const made = madeOnce(policies, store, () => new Map<string, Policy>())
-  const id = JSON.stringify([limiter, limit])
-  const policy = made.get(id) ?? createPolicy(limiter, limit, store, home)
-  made.delete(id)
-  if (made.size >= MOST_POLICIES) made.delete(made.keys().next().value!)
-  made.set(id, policy)
-  return policy
 }
 
 function read(text: string, secrets: readonly string[]): { id: string; until: number; charges: Noted[] } {
