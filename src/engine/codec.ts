@@ -5,7 +5,7 @@ import { withVariants } from './all-algorithms.ts'
 import { fnv1a } from '../util/fnv.ts'
 import { broughtAlgorithms } from './limit.ts'
 import { SluiceError } from '../util/errors.ts'
-import { Row, type StoredState } from './row.ts'
+import { Row } from './row.ts'
 import { TOLERANCE_MS } from '../util/ticks.ts'
 
 /**
@@ -35,9 +35,15 @@ const RARE_NAMES = [
   'cut',
 ] as const
 
-interface Stored extends StoredState, Readonly<Partial<Record<(typeof RARE_NAMES)[number], number>>> {
+interface Stored extends Readonly<Partial<Record<(typeof RARE_NAMES)[number], number>>> {
   /** The microsecond until which the state counts. */
   readonly until: number
+  /** The signature of the limit that wrote the state. Absent: there is no state. */
+  readonly by?: string | undefined
+  /** The cells. Numbers that JSON does not have are texts. */
+  readonly cells?: readonly (number | string)[] | undefined
+  /** The time and cost of each entry, the oldest first. */
+  readonly entries?: readonly number[] | undefined
 }
 
 /** The stored data of each limit, by its name. It is checked when it is used. */
@@ -90,7 +96,7 @@ export function encodeRow(row: Row): Stored {
   const { writer, rare, until } = row
   const section: { -readonly [Part in keyof Stored]: Stored[Part] } = { until }
   if (row.hasRare) for (const [i, name] of RARE_NAMES.entries()) if (rare[i] !== 0) section[name] = rare[i]!
-  if (writer === undefined) return { ...section, ...row.unread }
+  if (writer === undefined) return section
   section.by = writer.signature
   section.cells = Array.from(row.cells.subarray(0, writer.cells), jsonOf)
   if (row.entries !== undefined && row.entries.length > 0) {
@@ -101,18 +107,18 @@ export function encodeRow(row: Row): Stored {
   return section
 }
 
-/** Reads a section as the row of a limit. Without `compiled`, reads it as the row of the limit that wrote it. */
+/**
+ * Reads a section as the row of a limit. Without `compiled`, reads it as the row of the limit that wrote it. A state of an algorithm that is not known here
+ * counts as none.
+ */
 export function decodeRow(section: Stored, compiled?: CompiledLimit): Row {
   const { row, signature, cells, entries } = decodeStored(section)
-  if (signature === '') return row
   const writer = signature === compiled?.signature ? compiled : writerOf(compiled?.algorithm, signature)
-  if (writer === undefined) row.unread = { by: section.by, cells: section.cells, entries: section.entries }
-  else if (writer.cells !== cells.length) throw damaged()
-  else {
-    row.cells.set(cells)
-    row.writer = writer
-    if (writer.hasEntries) row.entries = entries
-  }
+  if (writer === undefined) return row
+  if (writer.cells !== cells.length) throw damaged()
+  row.cells.set(cells)
+  row.writer = writer
+  if (writer.hasEntries) row.entries = entries
   return row
 }
 

@@ -22,16 +22,6 @@ export const RARE = 8
 /** The slot of a row that no store keeps yet. */
 export const NOWHERE = -1
 
-/** A state in a database. */
-export interface StoredState {
-  /** The signature of the limit that wrote it. Absent: there is no state. */
-  readonly by?: string | undefined
-  /** The cells. Numbers that JSON does not have are texts. */
-  readonly cells?: readonly (number | string)[] | undefined
-  /** The time and cost of each entry, the oldest first. */
-  readonly entries?: readonly number[] | undefined
-}
-
 /** A step of a state as it was written. */
 const written = createOutcome()
 
@@ -54,8 +44,6 @@ export class Row {
   /** The rare parts. All of them are 0 unless `hasRare` is true. */
   readonly rare: Float64Array = new Float64Array(RARE)
   hasRare = false
-  /** The stored state of an algorithm that is not known here. It is kept, so that it counts again if the limit is changed back. */
-  unread: StoredState | undefined = undefined
   /** True if the store has to save the row. */
   changed = false
   /** The microsecond until which the state counts after it is written. */
@@ -99,7 +87,6 @@ export class Row {
     this.writer = writer
     if (this.hasRare) this.rare.fill(0)
     this.hasRare = false
-    this.unread = undefined
     this.changed = false
     this.until = 0
     if (this.isShared) this.#unshare()
@@ -140,18 +127,11 @@ export class Row {
     this.counted = 0
     this.isCarriedOver = false
     this.isConverted = false
-    this.cut = this.hasRare && this.changeUntil > now ? this.rare[CUT]! : 0
-    if (writer === undefined) this.#readNew(compiled)
+    this.cut = this.hasRare && writer !== undefined && this.changeUntil > now ? this.rare[CUT]! : 0
+    if (writer === undefined) this.#readFrom(compiled.initialState, noEntries)
     else if (writer.signature === compiled.signature) this.#readFrom(this.cells, this.entries ?? noEntries)
     else this.#convert(writer, compiled)
     if (isAhead(compiled, this.from, 0, this.tick)) this.#moveToPresent(compiled)
-  }
-
-  /** Reads a new state. A stored state that cannot be read is written over, as a state of another algorithm is. */
-  #readNew({ initialState }: CompiledLimit): void {
-    this.isConverted = this.unread !== undefined
-    this.cut = 0
-    this.#readFrom(initialState, noEntries)
   }
 
   #readFrom(cells: Float64Array, entries: Entries): void {
@@ -248,7 +228,6 @@ export class Row {
     else this.entries = this.fromEntries as EntryArray
     this.until = now + this.outcome.reset * compiled.micros
     this.writer = compiled
-    this.unread = undefined
   }
 
   /** Notes that earlier charges must not be refunded while the previous state would have counted. */
@@ -289,7 +268,6 @@ export class Row {
   clear(now: number, until: number): void {
     this.entries = undefined
     this.writer = undefined
-    this.unread = undefined
     this.until = 0
     this.rare.fill(0)
     this.changed = true
@@ -304,8 +282,7 @@ export class Row {
   /** Returns the microsecond until which the written state counts; now if there is none. */
   countsUntil(now: number): number {
     const { writer } = this
-    if (writer === undefined) return this.unread === undefined ? now : Math.max(now, this.until)
-    return endOf(writer, this.cells, this.entries ?? noEntries, now)
+    return writer === undefined ? now : endOf(writer, this.cells, this.entries ?? noEntries, now)
   }
 
   /**

@@ -123,7 +123,8 @@ export class Restoring {
     const row = decodeRow(section, this.#writer)
     this.#writer = row.writer ?? this.#writer
     const table = tables.named(...this.#names!)
-    if (row.unread !== undefined || table.isFull || table.slots.has(key)) this.lost++
+    const isUnknown = row.writer === undefined && !row.hasRare
+    if (isUnknown || table.isFull || table.slots.has(key)) this.lost++
     else {
       if (row.writer !== undefined) table.slab.fit(row.writer)
       table.save(row, key, microseconds(this.memory.clock))
