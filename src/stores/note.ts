@@ -1,7 +1,7 @@
 import { NOT_HELD, type Renewed } from '../engine/adjust.ts'
 import { SluiceError } from '../util/errors.ts'
 import { rarely } from '../util/warn.ts'
-import type { Adjusting, Charge, Operation, ReceiptUse, Renewing } from './store.ts'
+import { type Adjusting, type Charge, copiesOf, type Operation, type ReceiptUse, type Renewing } from './store.ts'
 import { warnLater } from '../util/warn-later.ts'
 
 /**
@@ -99,8 +99,7 @@ function renewNoted(
 function moved(charge: Charge, { places }: Note): Charge {
   const place = places[placeOf(charge)]
   if (place === undefined) return charge
-  const copy = charge.copy()
-  copy.adopt(charge)
+  const [copy] = copiesOf([charge]) as [Charge]
   copy.markCharged(place.at, Math.min(place.units, charge.charged))
   return copy
 }

@@ -4,8 +4,8 @@ import { SluiceError, whyOf } from '../util/errors.ts'
 import { rareWarning, warn } from '../util/warn.ts'
 import {
   type Adjusting,
+  copiesOf,
   hasPenalty,
-  keptCharge,
   type Operation,
   perform,
   type Reply,
@@ -77,7 +77,7 @@ export class RepeatingStore implements SyncStore {
       const { charges, units, receipt } = operation
       if (!isBusy(error) || this.#charges + charges.length > MOST) return reply.failed(error)
       // The charges are copied because the caller may change them after this.
-      const kept: Adjusting = { kind: 'adjust', charges: charges.map(keptCharge), units: [...units], receipt }
+      const kept: Adjusting = { kind: 'adjust', charges: copiesOf(charges), units: [...units], receipt }
       this.#kept.add({ operation: kept, until: performance.now() + LONGEST })
       this.#charges += charges.length
       this.#repeatLater()

@@ -578,20 +578,16 @@ export function notAtOnce(): SluiceError {
   return new SluiceError('STORE_FAILED', 'A store with `sync: true` did not answer at once')
 }
 
-/** Returns copies of charges, with what is written into them. */
+/**
+ * Returns copies of charges, with what is written into them. They can be kept for longer than their request, because their keys share no memory with a
+ * header of the request.
+ */
 export function copiesOf(charges: readonly Charge[]): Charge[] {
   return charges.map((charge) => {
-    const copy = charge.copy()
+    const copy = new Charge(charge.policy, copyText(charge.key), charge.cost)
     copy.adopt(charge)
     return copy
   })
-}
-
-/** Returns the same charge to keep for longer than its request: its key shares no memory with a header of the request. */
-export function keptCharge(charge: Charge): Charge {
-  const kept = new Charge(charge.policy, copyText(charge.key), charge.cost)
-  kept.adopt(charge)
-  return kept
 }
 
 /** Returns true if a limit denies its request. A shadow limit denies none. */

@@ -3,9 +3,9 @@ import { outlive } from '../../util/worker.ts'
 import {
   type Adjusting,
   type Charge,
+  copiesOf,
   hasPenalty,
   isPenalty,
-  keptCharge,
   type Locking,
   perform,
   type Store,
@@ -61,7 +61,7 @@ export class Backlog {
 
   /** Keeps a change. A lock-out replaces an earlier one of its key. Returns an error if there is no room. */
   keep(operation: Adjusting | Locking, until?: number): SluiceError | undefined {
-    const charges = operation.charges.map(keptCharge)
+    const charges = copiesOf(operation.charges)
     if (operation.kind === 'lock')
       return charges
         .map((charge) => this.#put(placeOf(charge), { operation: { ...operation, charges: [charge] }, until }))
