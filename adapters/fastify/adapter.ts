@@ -59,7 +59,7 @@ const adapter: HttpAdapter<FastifyRequest, FastifyReply, undefined, OnDenied> = 
     callStarted({ request, onDenied, response: headOf(reply), decision }, () =>
       chain(
         onDenied(request, reply, decision),
-        (answer) => void (answer === undefined || reply.sent || reply.send(answer)),
+        (answer) => void (answer === undefined || reply.sent || reply.code(reply.statusCode).send(answer)),
       ),
     ),
 }

@@ -108,7 +108,8 @@ export function headOf(reply: FastifyReply): NodeHead {
       return reply.statusCode
     },
     set statusCode(status) {
-      reply.code(status)
+      // `reply.code` would make it a status that the application has chosen, with which Fastify also sends redirects.
+      reply.raw.statusCode = status
     },
     get headersSent() {
       return reply.sent
@@ -119,28 +120,5 @@ export function headOf(reply: FastifyReply): NodeHead {
     getHeader: (name) => reply.getHeader(name),
     setHeader: (name, value) => reply.header(name, value),
     removeHeader: (name) => void reply.removeHeader(name),
-    keepChoice: (status) => keepChoice(reply, status),
   }
 }
-
-const FOUND = 302
-
-/**
- * Keeps the information whether the application has chosen a status. Fastify redirects with 302 unless a status was chosen, and the status of a denial is
- * not the choice of the application. So `reply.redirect` uses 302 while the reply has the status of a denial, and the information is restored after
- * that. Fastify keeps it under a private symbol. Without this symbol, a later redirect needs its status as an argument.
- */
-function keepChoice(reply: FastifyReply, denial: number): () => void {
-  const { redirect } = reply
-  const own = Object.getOwnPropertySymbols(reply).find(({ description }) => description === HAS_STATUS)
-  const flags = reply as unknown as Record<symbol, boolean>
-  const hasStatus = own && flags[own]
-  reply.redirect = (url, code = reply.statusCode === denial ? FOUND : reply.statusCode) =>
-    redirect.call(reply, url, code)
-  return function restore() {
-    reply.redirect = redirect
-    if (own !== undefined) flags[own] = hasStatus!
-  }
-}
-
-const HAS_STATUS = 'fastify.reply.hasStatusCode'

@@ -63,7 +63,6 @@ const earlyRoutes = inTests('adapters/fastify/scope.ts', 'test/adapters/fastify/
 const fastify = inTests('adapters/fastify/index.ts', 'test/adapters/fastify/scope.test.ts')
 const lastHooks = inTests('adapters/fastify/scope.ts', 'test/adapters/fastify/pre-handler.test.ts')
 const redirects = ['test/adapters/on-denied.test.ts']
-const beginning = inTests('src/http/response/on-denied.ts', ...redirects)
 const head = inTests('adapters/fastify/keyers.ts', ...redirects)
 const koaStatus = inTests('adapters/koa/index.ts', ...redirects)
 const honoStatus = inTests('adapters/hono/index.ts', ...redirects)
@@ -666,13 +665,7 @@ export const http = [
     '    detached(\n      () => onError(error, request, response),',
     '    detached(\n      () => void onError(error, request, response),',
   ),
-  beginning('forgets whether the application has chosen a status', '    restoreChoice?.()\n', ''),
-  head(
-    'redirects with the status of a denial',
-    'reply.statusCode === denial ? FOUND',
-    'reply.statusCode === FOUND ? FOUND',
-  ),
-  head('leaves a status chosen after an error', '    if (own !== undefined) flags[own] = hasStatus!\n', ''),
+  head('redirects with the status of a denial', 'reply.raw.statusCode = status', 'reply.code(status)'),
   koaStatus('leaves the status of a denial after an error', 'hasGoneOn || undo(true)', 'hasGoneOn || undo'),
   honoStatus('leaves the status of a denial after an error', 'hasGoneOn || undo(true)', 'hasGoneOn || undo'),
   honoStatus('forgets the status before a denial', 'context.status(before as 200)', 'context.status(200)'),

@@ -13,11 +13,6 @@ export interface NodeHead {
   getHeader(name: string): HeaderValue | undefined
   setHeader(name: string, value: HeaderValue): unknown
   removeHeader(name: string): void
-  /**
-   * For a framework that distinguishes a status that the application has chosen: called before the status of a denial is set. Returns a function to call
-   * after the earlier status is restored.
-   */
-  keepChoice?(status: number): () => void
 }
 
 /** Undoes the start of a denial. After an error, `Cache-Control` stays, because the error may be a denial, which no cache may store. */
@@ -30,13 +25,11 @@ export type Undo = (isError?: boolean) => void
 export function beginDenial(response: NodeHead, status: number): Undo {
   const { statusCode } = response
   const cacheControl = response.getHeader('Cache-Control')
-  const restoreChoice = response.keepChoice?.(status)
   response.statusCode = status
   response.setHeader('Cache-Control', 'no-store')
   return function undo(isError = false) {
     if (response.headersSent) return
     response.statusCode = statusCode
-    restoreChoice?.()
     if (isError) return
     if (cacheControl === undefined) response.removeHeader('Cache-Control')
     else response.setHeader('Cache-Control', cacheControl)
