@@ -7,10 +7,9 @@ import { beginDenial, type Undo, undoneByError } from '../../src/http/response/o
 import { isClosed, markAborted, whenClosed } from '../../src/http/response/node.ts'
 import { discardBody } from '../../src/http/response/unread-body.ts'
 import { unroutedKey, watchedAnswer, withChecks } from '../../src/http/checking.ts'
-import { mergeRetryAfter, millisecondsBeside, RETRY_AFTER_MS } from '../../src/http/headers/retry-after.ts'
-import { withNames } from '../../src/http/headers/cors.ts'
+import { RETRY_AFTER_MS } from '../../src/http/headers/retry-after.ts'
 import { writtenHeaders } from '../../src/http/headers/styles.ts'
-import { latestPass, type Pass } from '../../src/http/passes.ts'
+import { latestPass } from '../../src/http/passes.ts'
 import { createRequestLimiter } from '../../src/http/request-limiter.ts'
 import type { HttpOptions, LimiterSource } from '../../src/http/options.ts'
 import { trackWork } from '../../src/http/work.ts'
@@ -26,6 +25,7 @@ import {
   type ProxyTrust,
 } from '../../src/http/keys/address.ts'
 import { define, isMadeBy, type SyncKeyer } from '../../src/limiter/keyers.ts'
+import { isPromise } from '../../src/util/maybe-promise.ts'
 import { refuseOwnCall } from '../../src/util/validate.ts'
 
 /** The part of a context that the keyers of this module read. It has no state, so the keyers fit apps with any state. */
@@ -229,14 +229,17 @@ export function rateLimit<State = Declared<DefaultState>, Custom = Declared<Defa
     if (isMadeBy('byRoute', options.keyer) && (app as Application).middleware.includes(limitRate as never))
       withChecks(true, (checks) => checks.warnOfNoRoute(app))
   })
-  let latestApp: Application | undefined
 
-  function limitRate(context: Context, next: Next): Promise<void> | void {
-    const { app } = context
-    if (app !== latestApp) keepHeadersOnErrors((latestApp = app))
-    const goOn = (yes: boolean): Promise<void> | void => (yes ? trackWork(context, next()) : undefined)
-    const admitted = requestLimiter.admit(context, context.response, next)
-    return typeof admitted === 'boolean' ? goOn(admitted) : admitted.then(goOn)
+  async function limitRate(context: Context, next: Next): Promise<void> {
+    try {
+      const admission = requestLimiter.admit(context, context.response, next)
+      // Without a wait: where the client has gone already, the slots end when nothing is tracked.
+      const admitted = isPromise(admission) ? await admission : admission
+      if (admitted) await trackWork(context, next())
+    } catch (error) {
+      keepHeaders(context)
+      throw error
+    }
   }
   return limitRate as unknown as Middleware<State & RateLimitState, Custom>
 }
@@ -246,52 +249,26 @@ function isLastAfterRouter({ middleware }: Application, limitRate: unknown): boo
   return middleware.indexOf(limitRate as never) === middleware.length - 1 && middleware.some((each) => 'router' in each)
 }
 
-const EXPOSE_HEADERS = 'access-control-expose-headers'
-const RETRY_AFTER = 'retry-after'
-
-/** The apps that keep headers. */
-const keeping = new WeakSet<Application>()
-
 /**
- * Keeps headers on the response of an uncaught error. Koa removes all headers before it answers such an error, and then sets the `headers` of the error. The
- * rate-limit headers stay, because the request was counted. The error is not modified, because it may be the same object for all requests.
+ * Keeps the rate-limit headers on the response of an error, because the request was counted. Koa removes all headers before it answers an uncaught error.
+ * They are set again when the response is sent, unless the error has headers with the same names.
  */
-function keepHeadersOnErrors(app: Application): void {
-  if (keeping.has(app)) return
-  keeping.add(app)
-  const { onerror } = app.context
-  function keepHeaders(this: Context, error: Error): void {
-    // Koa also calls `onerror` at the end of every response, without an error.
-    const latest = (error as Error | null) === null || this.headerSent ? undefined : latestPass(adapter, this)
-    if (latest !== undefined) setAtEnd(this.res, keptNames(this, latest))
-    onerror.call(this, error)
-  }
-  Object.assign(app.context, { onerror: keepHeaders })
-}
-
-/** Returns the names of the headers of all limits. For a denial that `onDenied` has thrown, also returns those that prevent caching and give the wait. */
-function keptNames({ res, state }: Context, { headers }: Pass): readonly string[] {
-  const { limits } = headers.decision
-  const written = headers.parts.flatMap(({ config }) => writtenHeaders(config, limits))
-  const isDenial = state.rateLimit?.allowed === false && res.getHeader('cache-control') === 'no-store'
-  return [...written, EXPOSE_HEADERS, ...(isDenial ? ['cache-control', RETRY_AFTER, RETRY_AFTER_MS] : [])]
-}
-
-/** Remembers the present values of some headers, and sets them again when the response is sent. */
-function setAtEnd(res: Context['res'], names: readonly string[]): void {
+function keepHeaders(context: Context): void {
+  const { res, state } = context
+  const latest = latestPass(adapter, context)
+  if (latest === undefined || res.headersSent) return
+  const { decision, parts } = latest.headers
+  const written = parts.flatMap(({ config }) => writtenHeaders(config, decision.limits))
+  const isDenial = state.rateLimit?.allowed === false && res.getHeader('Cache-Control') === 'no-store'
+  const ofDenial = isDenial ? ['Cache-Control', 'Retry-After', RETRY_AFTER_MS] : []
+  const kept = [...written, ...ofDenial, 'Access-Control-Expose-Headers'].map(
+    (name) => [name, res.getHeader(name)] as const,
+  )
   const { end } = res
-  const kept = names.flatMap((name) => (res.hasHeader(name) ? [[name, String(res.getHeader(name))] as const] : []))
-  const ours = Number(res.getHeader(RETRY_AFTER))
   res.end = function endWithHeaders(...given: never[]) {
     res.end = end
-    for (const [name, value] of kept) {
-      const theirs = res.getHeader(name)
-      if (name === EXPOSE_HEADERS) res.setHeader(name, withNames(String(theirs ?? ''), value.split(', ')))
-      else if (name === RETRY_AFTER) res.setHeader(name, String(mergeRetryAfter(theirs, ours, Date.now())))
-      else if (name === RETRY_AFTER_MS)
-        res.setHeader(name, String(millisecondsBeside(Number(res.getHeader(RETRY_AFTER)), ours, value)))
-      else res.setHeader(name, value)
-    }
+    for (const [name, value] of kept)
+      if (value !== undefined && !res.headersSent && !res.hasHeader(name)) res.setHeader(name, value)
     return end.apply(res, given as never)
   } as typeof end
 }
