@@ -8,57 +8,17 @@ import { retryAfter } from './headers/retry-after.ts'
 import { type HeaderOptions, unitOf } from './headers/options.ts'
 import { shownTogether } from './passes.ts'
 
-/** The longest `Accept` header that is read. */
-const MAX_ACCEPT_LENGTH = 1024
-const JSON_TYPES = ['application/problem+json', 'application/json']
-
 export type Format = 'json' | 'html' | 'text'
 
-interface Match {
-  /** From 0 to 1. */
-  readonly weight: number
-  /** 3 for a range with the exact type, 2 for its family, 1 for any type, 0 for no range. */
-  readonly precision: number
-}
-
 /**
- * Returns the format of a denial for an `Accept` header. HTML is for clients whose header has `text/html` and prefers it to JSON, such as browsers. Plain
- * text is for clients that accept it but no JSON. All others get JSON.
- * @see https://www.rfc-editor.org/rfc/rfc9110#name-accept
+ * Returns the format of a denial for an `Accept` header. HTML is for clients that accept it and do not name JSON, such as browsers. Plain text is for clients
+ * that accept it but no JSON. All others get JSON. Weights are not read: a client that names both gets JSON.
  */
-export function acceptedFormat(accept: string | undefined): Format {
-  if (accept === undefined || accept.length > MAX_ACCEPT_LENGTH || !/text\/(html|plain|\*)/i.test(accept)) return 'json'
-  const ranges = weightsIn(accept)
-  const [html, text] = [matchOf('text/html', ranges), matchOf('text/plain', ranges)]
-  const json = JSON_TYPES.map((type) => matchOf(type, ranges)).reduce((a, b) => (isBetter(b, a) ? b : a))
-  if (html.precision === 3 && isBetter(html, json) && !isBetter(text, html)) return 'html'
-  return text.weight > 0 && json.weight === 0 ? 'text' : 'json'
-}
-
-/** Returns the weight of each media range. The default is 1. */
-function weightsIn(accept: string): ReadonlyMap<string, number> {
-  const ranges = new Map<string, number>()
-  // Quoted parameters may contain commas, and are not used. An unclosed quote reaches to the end, so that the time is linear.
-  const unquoted = accept.toLowerCase().replace(/"(?:[^"\\]|\\[^]?)*(?:"|$)/g, '')
-  for (const each of unquoted.split(',')) {
-    const [range = '', ...parameters] = each.split(';').map((part) => part.trim())
-    const q = parameters.find((parameter) => parameter.startsWith('q='))
-    const weight = q === undefined ? 1 : Number(q.slice(2))
-    ranges.set(range, Math.max(ranges.get(range) ?? 0, weight > 0 ? weight : 0))
-  }
-  return ranges
-}
-
-/** Returns the match of the most specific range for a type. */
-function matchOf(type: string, ranges: ReadonlyMap<string, number>): Match {
-  const specific = [type, `${type.split('/')[0]}/*`, '*/*']
-  const at = specific.findIndex((range) => ranges.has(range))
-  return at === -1 ? { weight: 0, precision: 0 } : { weight: ranges.get(specific[at]!)!, precision: 3 - at }
-}
-
-/** Returns true if `a` has a larger weight, or the same weight and a more precise range. */
-function isBetter(a: Match, b: Match): boolean {
-  return a.weight > b.weight || (a.weight === b.weight && a.weight > 0 && a.precision > b.precision)
+export function acceptedFormat(accept = ''): Format {
+  if (/json/i.test(accept)) return 'json'
+  if (/text\/html/i.test(accept)) return 'html'
+  const acceptsText = /text\/(?:plain|\*)/i.test(accept)
+  return acceptsText && !/(?:application|\*)\/\*/i.test(accept) ? 'text' : 'json'
 }
 
 /** The response to a request that was not admitted. */
@@ -103,8 +63,7 @@ const CONTENT_TYPES: Readonly<Record<Format, string>> = {
 
 /**
  * Returns the response to a request that was not admitted: 429 when a quota is exceeded, 503 when the store did not answer and
- * the limiter is closed then. The body is problem details as JSON. It is a page for a client that prefers HTML, such as a browser,
- * and plain text for a client that accepts no JSON.
+ * the limiter is closed then. The body is problem details as JSON, a page for a browser, or plain text for a client that accepts no JSON.
  *
  * @example
  * const { status, headers, body } = denial(decision, { method: 'GET', accept: '*\/*' })

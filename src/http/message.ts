@@ -15,8 +15,8 @@ export interface DenialOptions<Request> {
    * throws, the error goes to the error handling of the framework. The status, `Retry-After`, `Cache-Control: no-store` and the rate-limit headers are
    * those of every denial. It is not used for the 503 of `onOutage: 'closed'`, nor with `onDenied`.
    *
-   * Default: problem details as JSON. A client that prefers HTML, such as a browser, gets a small page. A client that accepts `text/plain` but no JSON gets
-   * text.
+   * Default: problem details as JSON. A client that accepts HTML and does not name JSON, such as a browser, gets a small page. A client that accepts
+   * `text/plain` but no JSON gets text.
    * @example rateLimit({ keyer: byIP, limits: perMinute(100), message: { error: 'slow down' } })
    * @example rateLimit({ keyer: byIP, limits: perMinute(100), message: ({ retryAfter }) => `Wait ${Math.ceil(retryAfter / 1000)} s` })
    */

@@ -19,7 +19,7 @@ export interface ProblemResponse {
    * `retry-after-ms`.
    */
   readonly headers: HeaderRecord
-  /** Problem details as JSON, a page for a client that prefers HTML, or text for a client that accepts no JSON. Empty for HEAD. */
+  /** Problem details as JSON, a page for a browser, or text for a client that accepts no JSON. Empty for HEAD. */
   readonly body: string
 }
 

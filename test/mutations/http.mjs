@@ -317,7 +317,7 @@ export const http = [
     'if (call === option) refuse',
   ),
   parentheses('src/util/validate.ts')('takes a web-standard request for options', 'names.length === 0 || ', ''),
-  accept('sends text to a client that accepts JSON', ' && json.weight === 0', ''),
+  accept('sends text to a client that accepts JSON', ' && !/(?:application|\\*)\\/\\*/i.test(accept)', ''),
   denial('lets caches store a denial', "'no-store'", "'no-cache'"),
   denial('lists a shadow limit as violated', '!allowed && limit.shadow !== true', '!allowed'),
   denial('names the quota of a key that is locked out', 'each.lockedFor > 0', 'each.lockedFor < 0'),
