@@ -257,8 +257,8 @@ function keepHeaders(context: Context): void {
   const { res, state } = context
   const latest = latestPass(adapter, context)
   if (latest === undefined || res.headersSent) return
-  const { decision, parts } = latest.headers
-  const written = parts.flatMap(({ config }) => writtenHeaders(config, decision.limits))
+  const { shown, parts } = latest
+  const written = parts.flatMap(({ config }) => writtenHeaders(config, shown.limits))
   const isDenial = state.rateLimit?.allowed === false && res.getHeader('Cache-Control') === 'no-store'
   const ofDenial = isDenial ? ['Cache-Control', 'Retry-After', RETRY_AFTER_MS] : []
   const kept = [...written, ...ofDenial, 'Access-Control-Expose-Headers'].map(

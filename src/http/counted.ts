@@ -23,12 +23,12 @@ export function countedFinder<Request>(limiter: Limiter<Request>): FindCounted<R
   function findIn(request: object, latest: Pass, charges: readonly Charge[]): Decision | undefined {
     const checks = checksOf(request)
     let isCountedInPart = false
-    for (let pass: Pass | undefined = latest; pass !== undefined; pass = pass.earlier) {
-      const { limits } = pass.decision
+    for (const { decision } of latest.parts.toReversed()) {
+      const { limits } = decision
       const common = charges.filter((charge) => limits.some((status) => countsTogether(charge, status)))
       if (common.length > 0 && common.length === charges.length) {
         checks?.warnMountedTwice(limiter, builders, true)
-        return pass.decision
+        return decision
       }
       isCountedInPart ||= common.length > 0
       if (checks !== undefined && charges.some((charge) => limits.some((status) => countsApart(charge, status))))
@@ -47,8 +47,8 @@ export function countedFinder<Request>(limiter: Limiter<Request>): FindCounted<R
 
 /** Returns true if a pass has one of these limiters, or one with the same name, so that its charges must be compared. */
 function hasCountedFor(homes: readonly object[], builders: readonly ChargeSource<never>[], latest: Pass): boolean {
-  for (let pass: Pass | undefined = latest; pass !== undefined; pass = pass.earlier) {
-    for (const status of pass.decision.limits) {
+  for (const { decision } of latest.parts) {
+    for (const status of decision.limits) {
       if (!isCharge(status)) continue
       const { home, limiter } = status.policy
       if (homes.includes(home) || builders.some(({ name }) => limiter.startsWith(name))) return true

@@ -1,19 +1,60 @@
-import type { Decision } from '../limiter/decision.ts'
+import { combine, type Decision } from '../limiter/decision.ts'
+import type { Limiter } from '../limiter/contract.ts'
+import { chargeSourcesOf } from '../limiter/default-limiter.ts'
+import { isCharge, type LimitStatus } from '../stores/store.ts'
 import { shared } from '../util/copies.ts'
 import type { HttpAdapter } from './adapter.ts'
-import { exposedIn, impliedHeaders, type MergedHeaders } from './headers/stacked.ts'
-import { exposedHeaders, hasMilliseconds, type HeaderConfig } from './headers/styles.ts'
+import { limiterNameOf } from './headers/names.ts'
+import { isAnswered } from './headers/standard.ts'
+import { DEFAULT_CONFIG, exposedHeaders, hasMilliseconds, type HeaderConfig } from './headers/styles.ts'
 
-/** The decision of one request limiter about a request. The passes of a request are a linked list, the latest first. */
+/** What a request has passed until one of its decisions, for later request limiters and for the headers of its response. */
 export interface Pass {
-  readonly decision: Decision
-  readonly earlier: Pass | undefined
-  /** The headers of the response after this pass. */
-  readonly headers: MergedHeaders
+  /** All limits that the headers describe, as one decision. */
+  readonly shown: Decision
+  /** The request limiters that were passed, in this order. */
+  readonly parts: readonly HeaderPart[]
 }
 
-/** The passes by their decisions. A first pass is not in it if the limiter implies the header options: `passOf` derives it. */
+/** The decision of one request limiter, and its header options. */
+export interface HeaderPart {
+  readonly decision: Decision
+  readonly config: HeaderConfig
+}
+
+/** The passes by their latest decisions. A first pass is not in it if the limiter implies the header options: `passOf` makes it again. */
 const passes = shared('passes', () => new WeakMap<Decision, Pass>())
+
+/**
+ * The header options of the first request limiter of each limiter. With them, decisions of most request limiters need no entry: an entry for each request
+ * takes 2.5 µs, which is more than writing the headers.
+ */
+const impliedConfigs = shared('configs of limiters', () => new WeakMap<object, HeaderConfig>())
+
+const NO_LIMITS: Decision = combine([], undefined)
+
+/** Returns a function that makes the pass of a decision and keeps it. */
+export function passRecorder(
+  limiter: Limiter<never>,
+  config: HeaderConfig,
+): (earlier: Pass | undefined, decision: Decision) => Pass {
+  const homes = chargeSourcesOf(limiter).map(({ home }) => home)
+  for (const home of homes) if (!impliedConfigs.has(home)) impliedConfigs.set(home, config)
+  const isImplied = homes.length > 0 && homes.every((home) => impliedConfigs.get(home) === config)
+  return function recordPass(earlier, decision) {
+    const pass = passAfter(earlier, { decision, config })
+    const isKnown = isImplied && earlier === undefined && isCharge(decision.limits[0])
+    if (!isKnown) passes.set(decision, pass)
+    return pass
+  }
+}
+
+function passAfter(earlier: Pass | undefined, part: HeaderPart): Pass {
+  const isSilent = part.config.styles.length === 0
+  if (earlier === undefined) return { shown: isSilent ? NO_LIMITS : part.decision, parts: [part] }
+  const shown = isSilent ? earlier.shown : mergeDecisions(earlier.shown, part.decision)
+  return { shown, parts: [...earlier.parts, part] }
+}
 
 /** Returns the latest pass of a request. Other packages also store a value as `rateLimit`, so it is only used if it is a decision. */
 export function latestPass<Request>(
@@ -24,13 +65,41 @@ export function latestPass<Request>(
   return Array.isArray(found?.limits) ? passOf(found as Decision) : undefined
 }
 
+/** Returns the pass of a decision, also if no request limiter made it. */
 function passOf(decision: Decision): Pass {
-  return passes.get(decision) ?? { decision, earlier: undefined, headers: impliedHeaders(decision) }
+  const [first] = decision.limits
+  const config = isCharge(first) ? impliedConfigs.get(first.policy.home) : undefined
+  return passes.get(decision) ?? passAfter(undefined, { decision, config: config ?? DEFAULT_CONFIG })
+}
+
+/**
+ * Merges two decisions about one request. A limit that both have applied to the same key, under the same name of a limiter, appears once, with the stricter
+ * status. Limits of a store that did not answer do not appear.
+ */
+export function mergeDecisions(earlier: Decision, later: Decision): Decision {
+  if (!isAnswered(later)) return earlier
+  if (!isAnswered(earlier)) return later
+  const before = earlier.limits.filter((status) => !later.limits.some((again) => isStricter(again, status)))
+  const after = later.limits.filter((status) => !before.some((other) => hasSameLimitAndKey(other, status)))
+  return combine([...before, ...after], later.degraded ?? earlier.degraded)
+}
+
+function isStricter(later: LimitStatus, earlier: LimitStatus): boolean {
+  return hasSameLimitAndKey(later, earlier) && (!later.allowed || later.remaining <= earlier.remaining)
+}
+
+function hasSameLimitAndKey(a: LimitStatus, b: LimitStatus): boolean {
+  return a.limit === b.limit && a.key === b.key && limiterNameOf(a) === limiterNameOf(b)
 }
 
 /** Returns all limits that the headers of a response show after a decision, as one decision. */
 export function shownTogether(decision: Decision): Decision {
-  return passOf(decision).headers.decision
+  return passOf(decision).shown
+}
+
+/** Returns the names of the headers that scripts may read, in the styles of all request limiters. */
+export function exposedIn({ shown, parts }: Pass): readonly string[] {
+  return [...new Set(parts.flatMap(({ config }) => exposedHeaders(config, shown.limits)))]
 }
 
 /**
@@ -39,15 +108,10 @@ export function shownTogether(decision: Decision): Decision {
  */
 export function exposedAfter(config: HeaderConfig, decision: Decision | undefined): readonly string[] {
   const own = exposedHeaders(config, [])
-  return decision === undefined ? own : [...new Set([...own, ...exposedIn(passOf(decision).headers)])]
+  return decision === undefined ? own : [...new Set([...own, ...exposedIn(passOf(decision))])]
 }
 
 /** Returns true if a response shows a denial in a style with `retry-after-ms`. */
 export function showsMilliseconds(decision: Decision): boolean {
-  return passOf(decision).headers.parts.some(({ config }) => hasMilliseconds(config))
-}
-
-/** Keeps a pass for later request limiters. It is not called for a pass with only the implied headers of its decision. */
-export function recordPass(decision: Decision, earlier: Pass | undefined, headers: MergedHeaders): void {
-  passes.set(decision, { decision, earlier, headers })
+  return passOf(decision).parts.some(({ config }) => hasMilliseconds(config))
 }

@@ -16,7 +16,7 @@ import { sleep } from '../util/clock.ts'
 import { isTrue, ownOptions } from '../util/validate.ts'
 import { checksOf, withChecks } from './checking.ts'
 import type { BeginCheck } from './checks/checked.ts'
-import { latestPass, type Pass, recordPass, showsMilliseconds } from './passes.ts'
+import { latestPass, type Pass, showsMilliseconds } from './passes.ts'
 import { countedFinder, type FindCounted } from './counted.ts'
 import { type ResponseHeaders, type StackedHeaderWriter, stackedHeaderWriter } from './headers/stacked.ts'
 import { allowedRequests } from './keys/networks.ts'
@@ -243,8 +243,7 @@ export function requestLimiterOf<Request, Response, Next, OnDenied, Given = Resp
   ): MaybePromise<boolean> {
     const sent = adapter.headersSent(response)
     adapter.setDecision(request, decision)
-    const headers = writeHeaders(decision, earlier?.headers, sent ? undefined : response, request as object)
-    if (headers !== undefined) recordPass(decision, earlier, headers)
+    writeHeaders(decision, earlier, sent ? undefined : response, request as object)
     observe?.(decision, request)
     if (!decision.allowed) {
       if (!sent) return deny(decision, request, response, next)

@@ -14,6 +14,7 @@ const exposingInStacked = inTests('src/http/headers/stacked.ts', ...everywhere)
 const allAdaptersInStacked = inTests('src/http/headers/stacked.ts', ...everywhere)
 const stackedInStacked = inTests('src/http/headers/stacked.ts', 'test/http/headers/stacked.test.ts')
 const history = inTests('src/http/passes.ts', 'test/http/headers/stacked.test.ts', 'test/http/history.test.ts')
+const allAdaptersInPasses = inTests('src/http/passes.ts', ...everywhere)
 const historyInCounted = inTests(
   'src/http/counted.ts',
   'test/http/headers/stacked.test.ts',
@@ -127,9 +128,9 @@ export const http = [
     'reason !== 1',
   ),
   hold('leaves the timer of a client that hung up', '        cancel()\n', ''),
-  allAdaptersInStacked(
+  allAdaptersInPasses(
     'drops the headers of the earlier limit',
-    ': mergeDecisions(decision, part.decision)',
+    ': mergeDecisions(earlier.shown, part.decision)',
     ': part.decision',
   ),
   allAdaptersInStacked(
@@ -153,14 +154,14 @@ export const http = [
     'if (known.has(other)) continue',
     'if (known !== undefined) continue',
   ),
-  stackedInStacked('forgets the styles of earlier request limiters', 'parts: [...parts, part]', 'parts: [part]'),
+  history('forgets the styles of earlier request limiters', 'parts: [...earlier.parts, part]', 'parts: [part]'),
   stackedInStacked('writes a denial in one style', 'if (!latest.allowed)', 'if (latest.allowed && !latest.allowed)'),
-  allAdaptersInStacked(
+  allAdaptersInPasses(
     'writes the limits of a silent request limiter',
-    'isSilent(config) ? NO_LIMITS : decision',
-    'decision',
+    'isSilent ? NO_LIMITS : part.decision',
+    'part.decision',
   ),
-  stackedInStacked('writes nothing when one store did not answer', 'if (!isAnswered(earlier)) return later', ''),
+  history('writes nothing when one store did not answer', 'if (!isAnswered(earlier)) return later', ''),
   historyInCounted(
     'takes all limits of a limiter for one',
     'charge.limit.name === status.limit.name && charge.key === status.key',
@@ -182,8 +183,8 @@ export const http = [
   ),
   history(
     'forgets what came before the latest pass',
-    'passes.set(decision, { decision, earlier,',
-    'passes.set(decision, { decision, earlier: undefined,',
+    'passAfter(earlier, { decision, config })',
+    'passAfter(undefined, { decision, config })',
   ),
   valuesInValues(
     'rounds a window in floats',
@@ -422,16 +423,11 @@ export const http = [
     'clientAddress(text) !== undefined',
   ),
   proxyWarning('does not warn of Forwarded', "header === 'forwarded' ||", ''),
-  stackedInStacked(
-    'stores a pass of each request with header options',
-    'isImplied && (config',
-    'config === DEFAULT_CONFIG && (config',
-  ),
-  stackedInStacked('implies the options of the latest request limiter', 'if (!impliedConfigs.has(home)) ', ''),
-  stackedInStacked(
+  history('implies the options of the latest request limiter', 'if (!impliedConfigs.has(home)) ', ''),
+  history(
     'takes the default options for those of the limiter',
-    'headersOf(decision, config ?? DEFAULT_CONFIG)',
-    'headersOf(decision, DEFAULT_CONFIG)',
+    'config: config ?? DEFAULT_CONFIG',
+    'config: DEFAULT_CONFIG',
   ),
   standard('takes a text of another time', 'known?.left === left && known.seconds === seconds', 'known?.left === left'),
   standard('takes a text of another client', 'known?.left === left && known.seconds', 'known?.seconds'),
@@ -611,10 +607,10 @@ export const http = [
   modelsInRetry('keeps the milliseconds of the shorter wait', 'seconds === ours ? ms : seconds * 1000', 'ms'),
   inTests('src/http/passes.ts', 'test/http/headers/stacked.test.ts')(
     'forgets the milliseconds of an earlier style',
-    'headers.parts.some(({ config }) => hasMilliseconds',
-    'headers.parts.every(({ config }) => hasMilliseconds',
+    'passOf(decision).parts.some(({ config }) => hasMilliseconds',
+    'passOf(decision).parts.every(({ config }) => hasMilliseconds',
   ),
-  inTests('src/http/headers/stacked.ts', 'test/http/headers/stacked.test.ts')(
+  inTests('src/http/passes.ts', 'test/http/headers/stacked.test.ts')(
     'exposes the headers of the first style only',
     'parts.flatMap(({ config }) => exposedHeaders(',
     'parts.slice(0, 1).flatMap(({ config }) => exposedHeaders(',
