@@ -11,7 +11,7 @@ import {
 import { byHeaderOf, byMethodOf, nodeHeader, routeKey } from '../../src/http/keys/request-keyers.ts'
 import type { SyncKeyer } from '../../src/limiter/keyers.ts'
 import { refuseOwnCall } from '../../src/util/validate.ts'
-import type { NodeHead } from '../../src/http/response/on-denied.ts'
+import type { ResponseHead } from '../../src/http/response/on-denied.ts'
 
 // A request through 32 proxies with an address that is reserved for documentation. An app that trusts all of them trusts every proxy.
 const PROXIES = 32
@@ -102,7 +102,7 @@ function routed(url: string): string {
 }
 
 /** Returns the head of a reply. Fastify keeps the headers of a reply itself, and sends them with the body. */
-export function headOf(reply: FastifyReply): NodeHead {
+export function headOf(reply: FastifyReply): ResponseHead {
   return {
     get statusCode() {
       return reply.statusCode

@@ -5,7 +5,7 @@ import { type HttpOptions, type LimiterSource, validateHttpOptions } from '../..
 import { exposedAfter } from '../../src/http/passes.ts'
 import type { ResponseReader } from '../../src/http/settlement.ts'
 import { requestLimiterOf } from '../../src/http/request-limiter.ts'
-import { watchedAnswer } from '../../src/http/checking.ts'
+import { callStarted, type ResponseHead } from '../../src/http/response/on-denied.ts'
 import { type ClosableResponse, discardBody, type NodeRequest } from '../../src/http/response/unread-body.ts'
 import { clientGone, denialFrom, isAborted, lateHeaders, ResponseEnd } from '../../src/http/response/web.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
@@ -77,13 +77,27 @@ const adapter: HttpAdapter<Request, Draft, undefined, OnDenied> & ResponseReader
   isGone: isAborted,
   getDecision: (request) => decisions.get(request),
   setDecision: (request, decision) => void decisions.set(request, decision),
-  callOnDenied(onDenied, request, draft, _next, decision) {
-    draft.headers.set('Cache-Control', 'no-store')
-    return chain(
-      watchedAnswer(request, onDenied, onDenied(request, decision), () => false),
-      (answer) => void (draft.denial = denialFrom(answer, 'a function that returns a Response')),
-    )
-  },
+  callOnDenied: (onDenied, request, draft, _next, decision) =>
+    callStarted({ request, onDenied, response: headOf(draft), decision }, () =>
+      chain(
+        onDenied(request, decision),
+        (answer) => void (draft.denial = denialFrom(answer, 'a function that returns a Response')),
+      ),
+    ),
+}
+
+/** Returns the head of a denial. The response of `onDenied` has its own status. */
+function headOf(draft: Draft): ResponseHead {
+  const { headers } = draft
+  return {
+    statusCode: 200,
+    get headersSent() {
+      return draft.denial !== undefined
+    },
+    getHeader: (name) => headers.get(name) ?? undefined,
+    setHeader: (name, value) => headers.set(name, String(value)),
+    removeHeader: (name) => headers.delete(name),
+  }
 }
 
 interface NodeBindings {

@@ -1,7 +1,6 @@
 import type { Context, Env, Hono, MiddlewareHandler, Next } from 'hono'
 import { trackWork } from '../../src/http/work.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
-import { denialStatus } from '../../src/http/denial.ts'
 import { headerConfig } from '../../src/http/headers/styles.ts'
 import { type HttpOptions, type LimiterSource, validateHttpOptions } from '../../src/http/options.ts'
 import { exposedAfter } from '../../src/http/passes.ts'
@@ -9,8 +8,7 @@ import type { ResponseReader } from '../../src/http/settlement.ts'
 import { requestLimiterOf } from '../../src/http/request-limiter.ts'
 import { isClosed, whenClosed } from '../../src/http/response/node.ts'
 import { discardBody } from '../../src/http/response/unread-body.ts'
-import { type Undo, undoneByError } from '../../src/http/response/on-denied.ts'
-import { watchedAnswer } from '../../src/http/checking.ts'
+import { callStarted, type ResponseHead } from '../../src/http/response/on-denied.ts'
 import { clientGone, denialFrom, isAborted, lateHeaders } from '../../src/http/response/web.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { chain, isPromise, type MaybePromise } from '../../src/util/maybe-promise.ts'
@@ -259,44 +257,45 @@ const adapter: HttpAdapter<Context, Context, Next, OnDenied<AnyEnv>> & ResponseR
   },
   getDecision: (context) => context.get('rateLimit'),
   setDecision: (context, decision) => context.set('rateLimit', decision),
-  callOnDenied(onDenied, context, _response, next, decision) {
-    const undo = startDenial(context, denialStatus(decision))
-    let hasGoneOn = false
-    function goOn(): Promise<void> {
-      hasGoneOn = true
-      undo()
-      return next()
-    }
-    const answered = undoneByError(
-      () => void (hasGoneOn || undo(true)),
-      () => watchedAnswer(context, onDenied, onDenied(context, goOn, decision), () => hasGoneOn),
-    )
-    return chain(answered, (answer) => {
-      if (context.finalized) return
-      // Without a response, this throws: Hono would answer with an empty 200.
-      const denial = denialFrom(answer, 'a function that returns a Response or calls next')
-      // If a middleware such as `cors` has read `context.res`, Hono would use the headers of the draft instead of the headers of the denial.
-      const theirs = [...denial.headers]
-      for (const name of draftOf(context).keys()) context.header(name)
-      // A response of `@hono/node-server` shares its headers with the context.
-      for (const [name, value] of theirs) if (!denial.headers.has(name)) denial.headers.set(name, value)
-      context.res = denial
-    })
-  },
+  callOnDenied: (onDenied, context, _response, next, decision) =>
+    callStarted({ request: context, onDenied, response: headOf(context), decision }, (undo) => {
+      const goOn = (): Promise<void> => {
+        undo()
+        return next()
+      }
+      return chain(onDenied(context, goOn, decision), (answer) => setDenial(context, answer))
+    }),
 }
 
-/** Sets the status and `Cache-Control` of a denial. Returns a function that undoes this. */
-function startDenial(context: Context, status: number): Undo {
-  const { status: before } = context.newResponse(null)
-  const cacheControl = headerOf(context, 'Cache-Control')
-  context.status(status as 429)
-  adapter.setHeader(context, 'Cache-Control', 'no-store')
-  return function undo(isError) {
-    context.status(before as 200)
-    if (isError === true) return
-    draftOf(context).delete('Cache-Control')
-    context.header('Cache-Control', cacheControl)
+/** Returns the head of a response that does not exist yet. */
+function headOf(context: Context): ResponseHead {
+  return {
+    get statusCode() {
+      return context.newResponse(null).status
+    },
+    set statusCode(status) {
+      context.status(status as 429)
+    },
+    get headersSent() {
+      return context.finalized
+    },
+    getHeader: (name) => headerOf(context, name),
+    setHeader: (name, value) => adapter.setHeader(context, name, String(value)),
+    removeHeader: (name) => adapter.removeHeader!(context, name),
   }
+}
+
+/** Makes the result of `onDenied` the response, unless it has called `next`. */
+function setDenial(context: Context, answer: unknown): void {
+  if (context.finalized) return
+  // Without a response, this throws: Hono would answer with an empty 200.
+  const denial = denialFrom(answer, 'a function that returns a Response or calls next')
+  // If a middleware such as `cors` has read `context.res`, Hono would use the headers of the draft instead of the headers of the denial.
+  const theirs = [...denial.headers]
+  for (const name of draftOf(context).keys()) context.header(name)
+  // A response of `@hono/node-server` shares its headers with the context.
+  for (const [name, value] of theirs) if (!denial.headers.has(name)) denial.headers.set(name, value)
+  context.res = denial
 }
 
 /**

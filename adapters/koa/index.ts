@@ -2,11 +2,10 @@
 import type Application from 'koa'
 import type { Context, DefaultContext, DefaultState, Middleware, Next, ParameterizedContext, Response } from 'koa'
 import type { Decision } from '../../src/limiter/decision.ts'
-import { denialStatus } from '../../src/http/denial.ts'
-import { beginDenial, type Undo, undoneByError } from '../../src/http/response/on-denied.ts'
+import { callStarted, type ResponseHead } from '../../src/http/response/on-denied.ts'
 import { isClosed, markAborted, whenClosed } from '../../src/http/response/node.ts'
 import { discardBody } from '../../src/http/response/unread-body.ts'
-import { unroutedKey, watchedAnswer, withChecks } from '../../src/http/checking.ts'
+import { unroutedKey, withChecks } from '../../src/http/checking.ts'
 import { RETRY_AFTER_MS } from '../../src/http/headers/retry-after.ts'
 import { writtenHeaders } from '../../src/http/headers/styles.ts'
 import { latestPass } from '../../src/http/passes.ts'
@@ -181,31 +180,37 @@ const adapter: HttpAdapter<Context, Response, Next, OnDenied<DefaultState, Defau
   isGone: (_context, { res }) => isClosed(res),
   getDecision: (context) => context.state.rateLimit,
   setDecision: (context, decision) => void (context.state.rateLimit = decision),
-  callOnDenied(onDenied, context, _response, next, decision) {
-    const undo = startDenial(context, denialStatus(decision))
-    let hasGoneOn = false
-    function goOn(): Promise<unknown> {
-      hasGoneOn = true
-      undo()
-      return next()
-    }
-    const isAnswered = (): boolean => hasGoneOn || context.headerSent || context.res.destroyed
-    return undoneByError(
-      () => void (hasGoneOn || undo(true)),
-      () => watchedAnswer(context, onDenied, onDenied(context, goOn, decision), isAnswered),
-    )
-  },
+  callOnDenied: (onDenied, context, _response, next, decision) =>
+    callStarted({ request: context, onDenied, response: headOf(context), decision }, (undo) => {
+      const goOn = (): Promise<unknown> => {
+        undo()
+        return next()
+      }
+      return onDenied(context, goOn, decision)
+    }),
 }
 
-/** Calls `beginDenial`. Marks the status as explicit, because Koa would change it when a body is set. */
-function startDenial(context: Context, status: number): Undo {
-  const response = context.response as Response & { _explicitStatus?: boolean }
-  const { _explicitStatus: wasExplicit = false } = response
-  const undo = beginDenial(context.res, status)
-  Object.assign(response, { _explicitStatus: true })
-  return function undoStart(isError) {
-    undo(isError)
-    Object.assign(response, { _explicitStatus: wasExplicit })
+/** Returns the head of a response. Koa changes a status when a body is set, unless the status was set before: then it is explicit. */
+function headOf({ res, response }: Context): ResponseHead {
+  const { statusCode } = res
+  const { _explicitStatus: isExplicit = false } = response as { _explicitStatus?: boolean }
+  return {
+    get statusCode() {
+      return res.statusCode
+    },
+    set statusCode(status) {
+      res.statusCode = status
+      Object.assign(response, { _explicitStatus: status === statusCode ? isExplicit : true })
+    },
+    get headersSent() {
+      return res.headersSent
+    },
+    get destroyed() {
+      return res.destroyed
+    },
+    getHeader: (name) => res.getHeader(name),
+    setHeader: (name, value) => res.setHeader(name, value),
+    removeHeader: (name) => res.removeHeader(name),
   }
 }
 

@@ -1,7 +1,7 @@
 import type { ContextType, ExecutionContext } from '@nestjs/common'
 import { SluiceError } from '../../src/util/errors.ts'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { NodeHead } from '../../src/http/response/on-denied.ts'
+import type { ResponseHead } from '../../src/http/response/on-denied.ts'
 import { headOf as headOfReply } from '../fastify/keyers.ts'
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { CostFunc } from '../../src/limiter/options.ts'
@@ -109,7 +109,7 @@ export function rawResponseOf(response: NestResponse): ServerResponse {
   return isReply(response) ? response.raw : (response as unknown as ServerResponse)
 }
 
-export function headOf(response: NestResponse): NodeHead {
+export function headOf(response: NestResponse): ResponseHead {
   return isReply(response) ? headOfReply(response) : (response as unknown as ServerResponse)
 }
 

@@ -2,7 +2,6 @@ import { chargeSourcesOf } from '../limiter/default-limiter.ts'
 import { definitionOf } from '../limiter/keyers.ts'
 import { createdPerRequest } from '../limiter/limiter.ts'
 import { boundedKey } from '../util/bounded-key.ts'
-import { isPromise } from '../util/maybe-promise.ts'
 import { isTestRun, warn } from '../util/warn.ts'
 import type * as CheckCode from './checks/index.ts'
 import { clashBetween } from './headers/styles.ts'
@@ -44,20 +43,6 @@ export function withChecks(wanted: boolean | undefined, use: (checks: Checks) =>
 /** Returns the checks while a request is checked: from its start in a request limiter with checks until `admit` has ended. */
 export function checksOf(request: object): Checks | undefined {
   return readsOfChecked.has(request) ? loaded : undefined
-}
-
-/**
- * Returns the result of an `onDenied`. If the request is checked, warns about a promise that stays pending.
- * @param isAnswered returns true when the response does not wait for the promise
- */
-export function watchedAnswer<Answer>(
-  request: object,
-  onDenied: object,
-  answer: Answer,
-  isAnswered: () => boolean,
-): Answer {
-  const checks = isPromise(answer) ? checksOf(request) : undefined
-  return checks === undefined ? answer : checks.warnIfPending(onDenied, answer, isAnswered)
 }
 
 /**

@@ -65,6 +65,7 @@ const fastify = inTests('adapters/fastify/index.ts', 'test/adapters/fastify/scop
 const lastHooks = inTests('adapters/fastify/scope.ts', 'test/adapters/fastify/pre-handler.test.ts')
 const redirects = ['test/adapters/on-denied.test.ts']
 const head = inTests('adapters/fastify/keyers.ts', ...redirects)
+const started = inTests('src/http/response/on-denied.ts', ...redirects)
 const koaStatus = inTests('adapters/koa/index.ts', ...redirects)
 const honoStatus = inTests('adapters/hono/index.ts', ...redirects)
 const onError = inFile('adapters/node/index.ts', { files: ['test/adapters/user-functions.test.ts'], name: 'onError' })
@@ -495,7 +496,7 @@ export const http = [
     'options.checks',
   ),
   sharedNames('names the limits of the last middleware only', 'shownTogether(decision)', 'decision'),
-  unanswered('does not watch a promise', '() => isSettled || isAnswered()', '() => true'),
+  unanswered('does not warn', "else tools.warn('SLUICE_NOT_ANSWERED', MESSAGE)", ''),
   mountedLate('warns of a rate limit before a route', '.every(isErrorHandler)', '.length >= 0'),
   mountedLate('waits for a request without a route', 'if (route !== undefined) checkApps(app)', ''),
   mountedLate('warns twice', '    watched.delete(middleware)\n', ''),
@@ -651,9 +652,9 @@ export const http = [
     '    detached(\n      () => void onError(error, request, response),',
   ),
   head('redirects with the status of a denial', 'reply.raw.statusCode = status', 'reply.code(status)'),
-  koaStatus('leaves the status of a denial after an error', 'hasGoneOn || undo(true)', 'hasGoneOn || undo'),
-  honoStatus('leaves the status of a denial after an error', 'hasGoneOn || undo(true)', 'hasGoneOn || undo'),
-  honoStatus('forgets the status before a denial', 'context.status(before as 200)', 'context.status(200)'),
+  started('leaves the status of a denial after an error', '    undo(true)\n', ''),
+  koaStatus('makes the status before a denial explicit', 'status === statusCode ? isExplicit : true', 'true'),
+  honoStatus('forgets the status before a denial', 'return context.newResponse(null).status', 'return 200'),
   userAddress('takes a promise for a missing address', 'if (isPromise(raw)) refuse', 'if (raw === isPromise) refuse'),
   upgrade('leaves a denied socket half open', "  socket.once('finish', () => socket.destroy())\n", ''),
   nest('adapter', 'module')('counts a user once', ' || request !== context.switchToHttp().getRequest()', ''),

@@ -23,18 +23,3 @@ export function warnIfUnanswered(onDenied: object, isAnswered: () => boolean): v
   // Some runtimes have timers that are numbers.
   ;(timer as { unref?(): void }).unref?.()
 }
-
-/**
- * Does the same if the framework answers when `onDenied` has returned: its promise may stay pending.
- * @param answer the promise that `onDenied` returned
- * @param isAnswered returns true when the response does not wait for the promise
- * @returns a promise with the same result. A thenable is called once
- */
-export function warnIfPending<Answer>(onDenied: object, answer: Answer, isAnswered: () => boolean): Answer {
-  let isSettled = false
-  const settled = (): void => void (isSettled = true)
-  const promise = Promise.resolve(answer)
-  promise.then(settled, settled)
-  warnIfUnanswered(onDenied, () => isSettled || isAnswered())
-  return promise as Answer
-}

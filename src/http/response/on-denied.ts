@@ -5,9 +5,10 @@ import { denialStatus } from '../denial.ts'
 
 type HeaderValue = string | number | readonly string[]
 
-/** The head of a Node response, of HTTP/1.1 or HTTP/2. */
-export interface NodeHead {
+/** The head of a response. A response of Node, of HTTP/1.1 or HTTP/2, is one. */
+export interface ResponseHead {
   statusCode: number
+  /** True once `onDenied` has answered. */
   readonly headersSent: boolean
   readonly destroyed?: boolean
   getHeader(name: string): HeaderValue | undefined
@@ -15,69 +16,50 @@ export interface NodeHead {
   removeHeader(name: string): void
 }
 
-/** Undoes the start of a denial. After an error, `Cache-Control` stays, because the error may be a denial, which no cache may store. */
-export type Undo = (isError?: boolean) => void
-
-/**
- * Sets the status and `Cache-Control: no-store` on a Node response before `onDenied` is called. Every denial has both.
- * @returns a function that undoes this, for a request that continues and for an error
- */
-export function beginDenial(response: NodeHead, status: number): Undo {
-  const { statusCode } = response
-  const cacheControl = response.getHeader('Cache-Control')
-  response.statusCode = status
-  response.setHeader('Cache-Control', 'no-store')
-  return function undo(isError = false) {
-    if (response.headersSent) return
-    response.statusCode = statusCode
-    if (isError) return
-    if (cacheControl === undefined) response.removeHeader('Cache-Control')
-    else response.setHeader('Cache-Control', cacheControl)
-  }
-}
-
-/** The data of a call of `onDenied` in a Node framework. */
+/** The data of a call of `onDenied`. */
 interface DenialCall {
   readonly request: object
   readonly onDenied: object
-  readonly response: NodeHead
+  readonly response: ResponseHead
   readonly decision: Decision
 }
 
 /**
- * Calls an `onDenied` after the status and `Cache-Control: no-store` of a denial were set. `undo` undoes both, for a request that continues. If `onDenied`
- * throws, only the status is undone. If the request is checked, warns if `onDenied` does not answer.
+ * Sets the status and `Cache-Control: no-store`, which every denial has, and calls an `onDenied`. If the request is checked, warns if `onDenied` does not
+ * answer.
+ * @param call calls `onDenied`. It receives `undo`, which undoes both for a request that continues, and only the status after an error. If `onDenied` throws,
+ *   `undo` is called
  */
 export function callStarted(
   { request, onDenied, response, decision }: DenialCall,
-  call: (undo: Undo) => unknown,
+  call: (undo: (isError?: boolean) => void) => unknown,
 ): unknown {
+  const { statusCode } = response
+  const cacheControl = response.getHeader('Cache-Control')
   let isOver = false
-  const undoHead = beginDenial(response, denialStatus(decision))
-  function undo(isError?: boolean): void {
-    if (!isOver) undoHead(isError)
+  response.statusCode = denialStatus(decision)
+  response.setHeader('Cache-Control', 'no-store')
+
+  function undo(isError = false): void {
+    if (!isOver && !response.headersSent) restore(isError)
     isOver = true
   }
-  return undoneByError(
-    () => undo(true),
-    () => {
-      const answer = call(undo)
-      const isAnswered = (): boolean => isOver || response.headersSent || response.destroyed === true
-      checksOf(request)?.warnIfUnanswered(onDenied, isAnswered)
-      return answer
-    },
-  )
-}
-
-/** Calls a function. If it throws or rejects, calls `undo` and then throws the same error. */
-export function undoneByError<Answer>(undo: () => void, call: () => Answer): Answer {
+  function restore(isError: boolean): void {
+    response.statusCode = statusCode
+    // The error may be a denial, which no cache may store.
+    if (isError) return
+    if (cacheControl === undefined) response.removeHeader('Cache-Control')
+    else response.setHeader('Cache-Control', cacheControl)
+  }
   function failed(error: unknown): never {
-    undo()
+    undo(true)
     throw error
   }
+
   try {
-    const answer: unknown = call()
-    return (isPromise(answer) ? Promise.resolve(answer).then(undefined, failed) : answer) as Answer
+    const answer = call(undo)
+    checksOf(request)?.warnIfUnanswered(onDenied, () => isOver || response.headersSent || response.destroyed === true)
+    return isPromise(answer) ? Promise.resolve(answer).then(undefined, failed) : answer
   } catch (error) {
     return failed(error)
   }
