@@ -1,11 +1,6 @@
-import { chargeSourcesOf } from '../limiter/default-limiter.ts'
-import { definitionOf } from '../limiter/keyers.ts'
-import { createdPerRequest } from '../limiter/limiter.ts'
-import { boundedKey } from '../util/bounded-key.ts'
-import { isTestRun, warn } from '../util/warn.ts'
+import * as checkTools from './check-tools.ts'
 import type * as CheckCode from './checks/index.ts'
-import { clashBetween } from './headers/styles.ts'
-import { clientAddress, readsOfChecked } from './keys/address.ts'
+import { readsOfChecked } from './keys/address.ts'
 import { NO_ROUTE } from './keys/request-keyers.ts'
 
 /** The checks of the set-up of a server. They are loaded later, so that a program starts faster. */
@@ -15,17 +10,7 @@ let loaded: Checks | undefined
 
 export async function loadChecks(): Promise<void> {
   loaded ??= await import('./checks/index.ts')
-  loaded.takeTools({
-    boundedKey,
-    chargeSourcesOf,
-    clashBetween,
-    clientAddress,
-    createdPerRequest,
-    definitionOf,
-    isTestRun,
-    readsOfChecked,
-    warn,
-  })
+  loaded.takeTools(checkTools)
 }
 
 /**
