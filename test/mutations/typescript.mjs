@@ -430,9 +430,9 @@ export const typescript = [
     'if (!this.#waiting.has(waiting))',
   ),
   inFile('src/stores/redis/index.ts', { files: ['test/stores/deny-cache/suite.test.ts'] })(
-    'a decision that is given up and stays charged',
-    'if (this.#isGivenUp) void undo(',
-    'if (!this.#isGivenUp) void undo(',
+    'a decision that cannot be given up',
+    'return () => decision.giveUp()',
+    'return () => undefined',
   ),
   rows('an attempt that stays in a charge', 'charge.markCharged(0, 0)', 'void charge'),
   shared(

@@ -18,14 +18,14 @@ import {
   STORE,
   type StoreClock,
   storeClock,
-  undo,
+  Underway,
 } from '../store.ts'
 import { boolean, knownOptions, refuse } from '../../util/validate.ts'
 import { type RedisClient, scriptClient } from './clients.ts'
 import { keyText, PREFIX, redisKey } from './keys.ts'
 import { type Connection, connectionOf } from './place.ts'
 import { bySlot, type Pending, RedisQueue, takeBySlot } from './queue.ts'
-import { type ChangeMode, type Mode, type Transaction, transactionOf } from './request.ts'
+import { type ChangeMode, type Transaction, transactionOf } from './request.ts'
 import { wrappers } from '../wrappers.ts'
 import { bringAll } from '../../engine/all-algorithms.ts'
 
@@ -122,20 +122,22 @@ class RedisStore implements AsyncStore {
   }
 
   #decide({ kind, charges }: Deciding, reply: Reply): () => void {
-    const keys = this.#keys(charges)
-    const decision = new Decision(this, transactionOf(kind, keys, charges), reply)
-    if (!this.#queue.inCluster || this.#queue.shareSlot(keys)) this.#queue.enqueue(decision)
-    else this.#decideBySlot(keys, charges, kind, decision)
+    const decision = new Decision(this, kind, transactionOf(kind, this.#keys(charges), charges), reply)
+    if (!this.#queue.inCluster || this.#queue.shareSlot(decision.keys)) this.#queue.enqueue(decision)
+    else void this.#decideBySlot(decision)
     return () => decision.giveUp()
   }
 
   /** Decides copies, because the decision may be given up between two slots. */
-  #decideBySlot(keys: readonly string[], charges: readonly Charge[], mode: DecisionMode, decision: Decision): void {
-    const copies = copiesOf(charges)
-    takeBySlot(this.#queue, bySlot(this.#queue, keys, copies), mode).then(
-      () => decision.adopt(copies, charges),
-      (error: unknown) => decision.reject(error),
-    )
+  async #decideBySlot(decision: Decision): Promise<void> {
+    const copies = copiesOf(decision.charges)
+    try {
+      await takeBySlot(this.#queue, bySlot(this.#queue, decision.keys, copies), decision.mode)
+      decision.charges.forEach((charge, i) => charge.adopt(copies[i]!))
+      decision.resolve()
+    } catch (error) {
+      decision.reject(error)
+    }
   }
 
   async #perform(operation: Exclude<Operation, Deciding>): Promise<void> {
@@ -144,44 +146,34 @@ class RedisStore implements AsyncStore {
       return this.#queue.send({ mode: 'forget', keys, charges: [], units: [] })
     }
     const { charges } = operation
-    if (operation.kind === 'adjust') {
-      const { receipt } = operation
-      const changes = charges.map((charge, i) => [charge, operation.units[i]!] as const)
-      if (receipt !== undefined) {
-        receipt.isRepeated = false
-        return this.#change('adjust', new Map(changes), receipt)
-      }
-      // All limits of a key are sent, including those that do not change, because their states are in one field.
-      const keys = this.#keys(charges)
-      const changed = new Set(keys.filter((_, i) => operation.units[i] !== 0))
-      return this.#change('adjust', new Map(changes.filter((_, i) => changed.has(keys[i]!))))
-    }
+    if (operation.kind === 'adjust') return this.#change('adjust', charges, operation.units, operation.receipt)
     if (operation.kind === 'renew') {
       const renewed = new Map<Charge, Renewed>()
-      const units = new Map(charges.map((charge) => [charge, charge.charged]))
-      await this.#change('renew', units, operation.receipt, renewed)
+      const units = charges.map(({ charged }) => charged)
+      await this.#change('renew', charges, units, operation.receipt, renewed)
       charges.forEach((charge, i) => (operation.renewed[i] = renewed.get(charge)!))
       return
     }
-    const length = Math.round(operation.ms * 1000)
-    const mode = operation.mode === 'set' ? 'lock' : 'extend'
-    return this.#change(mode, new Map(charges.map((charge) => [charge, length])))
+    const lengths = charges.map(() => Math.round(operation.ms * 1000))
+    return this.#change(operation.mode === 'set' ? 'lock' : 'extend', charges, lengths)
   }
 
   /** Changes states without a decision, by the units of each charge. In a cluster, each slot has a note of the receipt. */
   async #change(
     mode: ChangeMode,
-    units: ReadonlyMap<Charge, number>,
+    charges: readonly Charge[],
+    units: readonly number[],
     receipt?: ReceiptUse,
     renewed?: Map<Charge, Renewed>,
   ): Promise<void> {
-    const changed = [...units.keys()]
-    if (changed.length === 0) return
+    if (charges.length === 0) return
+    if (receipt !== undefined) receipt.isRepeated = false
+    const unitsOf = new Map(charges.map((charge, i) => [charge, units[i]!]))
     const sent: Transaction[] = []
-    for (const { keys, charges } of bySlot(this.#queue, this.#keys(changed), changed)) {
-      const unitsOf = charges.map((charge) => units.get(charge)!)
+    for (const { keys, charges: some } of bySlot(this.#queue, this.#keys(charges), charges)) {
       const once = receipt && { receipt, key: this.#queue.besides(keys[0]!, this.#prefix, `receipt-${receipt.id}`) }
-      sent.push({ ...transactionOf(mode, keys, charges, unitsOf), renewed, once })
+      const changes = some.map((charge) => unitsOf.get(charge)!)
+      sent.push({ ...transactionOf(mode, keys, some, changes), renewed, once })
     }
     await this.#queue.sendAll(sent)
   }
@@ -204,48 +196,32 @@ class RedisStore implements AsyncStore {
 }
 
 /** A decision in the queue. The same object is the transaction and receives its reply. */
-class Decision implements Transaction, Pending {
-  readonly mode: Mode
+class Decision extends Underway implements Transaction, Pending {
+  readonly mode: DecisionMode
   readonly keys: readonly string[]
-  readonly units: readonly number[]
-  charges: readonly Charge[]
-  readonly #store: RedisStore
-  readonly #reply: Reply
-  #isGivenUp = false
+  readonly units: readonly number[] = []
 
-  constructor(store: RedisStore, { mode, keys, charges, units }: Transaction, reply: Reply) {
+  constructor(store: RedisStore, mode: DecisionMode, { keys, charges }: Transaction, reply: Reply) {
+    super(store, { kind: mode, charges, fresh: false }, reply)
     this.mode = mode
     this.keys = keys
-    this.charges = charges
-    this.units = units
-    this.#store = store
-    this.#reply = reply
   }
 
   get transaction(): Transaction {
     return this
   }
 
-  /** From now on, verdicts are written into copies. */
-  giveUp(): void {
-    this.charges = copiesOf(this.charges)
-    this.#isGivenUp = true
-  }
-
-  /** Takes over the verdicts of copies. */
-  adopt(copies: readonly Charge[], charges: readonly Charge[]): void {
-    if (this.#isGivenUp) this.charges = copies
-    else for (const [i, charge] of charges.entries()) charge.adopt(copies[i]!)
-    this.resolve()
+  /** After the decision was given up, these are copies. */
+  get charges(): readonly Charge[] {
+    return (this.operation as Deciding).charges
   }
 
   resolve(): void {
-    if (this.#isGivenUp) void undo(this.#store, this.charges).then(() => this.#reply.answered())
-    else this.#reply.answered()
+    void this.done()
   }
 
   reject(reason: unknown): void {
-    this.#reply.failed(reason)
+    this.fail(reason)
   }
 }
 
