@@ -16,6 +16,7 @@ import { postgresProblems, postgresTableName } from './postgres-setup.ts'
 import { type Change, type Changes, type ListedDatabase, rowStore, type RowWrite } from './rows.ts'
 import { type Check, CHECKING, refusedBy, verifySetup } from './setup.ts'
 import {
+  type Attempt,
   connectionsGiven,
   type Fault,
   type Faults,
@@ -183,20 +184,14 @@ export function postgresDatabase(
   }
   const sweep = sweepOf(table, now, (work) => session(timeout, work))
 
-  /** Returns `undefined` if another transaction has inserted or deleted a row in the meantime. */
-  const attempt = <Result>(
-    keys: readonly string[],
-    change: Change<Result>,
-    readOnly: boolean,
-    ms: number,
-  ): Promise<Changes<Result> | undefined> =>
+  const attempt: Attempt = (keys, change, readOnly, ms) =>
     session(ms, async ({ query }, commit) => {
       const hex = keys.map(hexOf)
       if (readOnly) {
         const found = await query(
           `BEGIN READ ONLY; SET LOCAL statement_timeout TO ${ms}; ${select(table, hex)}; COMMIT`,
         )
-        return apply(hex, found, change)
+        return apply(hex, found, change).result
       }
       // `FOR UPDATE` locks only rows that exist. A single missing row is inserted at the end. Several missing rows are inserted first. Rows are inserted
       // and locked in the order of their keys, so two transactions never wait for each other.
@@ -204,14 +199,18 @@ export function postgresDatabase(
       const seeds = isSingle ? '' : `${seed(table, now(), hex)};`
       const found = await query(`${begin(ms)} ${seeds} ${select(table, hex, 'FOR UPDATE')}`)
       const isComplete = found.length === hex.length && found[0]!.key !== null
-      if (!isComplete && !isSingle) return rolledBack(query, undefined)
-      const changes = apply(hex, found, change)
-      const writes = changes.writes.filter((each) => isComplete || isStored(each))
-      // Without a write, the inserted rows are undone.
-      if (writes.length === 0) return rolledBack(query, changes)
+      if (!isComplete && !isSingle) throw overtaken()
+      const { writes: all, result } = apply(hex, found, change)
+      const writes = all.filter((each) => isComplete || isStored(each))
+      if (writes.length === 0) {
+        // The inserted rows are undone.
+        await query('ROLLBACK')
+        return result
+      }
       const statement = isComplete ? write(table, writes) : insert(table, writes[0] as StoredRow)
       const stored = await commit(query(`${statement}; COMMIT`))
-      return isComplete || stored.length > 0 ? changes : undefined
+      if (!isComplete && stored.length === 0) throw overtaken()
+      return result
     })
 
   /** A row that exists is locked if `SKIP LOCKED` skips it. A row that does not exist is locked if it cannot be inserted. Throws if the table is locked. */
@@ -254,18 +253,8 @@ export function postgresDatabase(
         Number((await query(`SELECT count(*)::text AS value FROM ${table}`))[0]!.value),
       ),
     ready: () => verifySetup(check),
-    transact: transactionsOf(
-      timeout,
-      async (...given) => ((await attempt(...given)) ?? overtaken()).result,
-      faults,
-      sweep,
-    ),
+    transact: transactionsOf(timeout, attempt, faults, sweep),
   }
-}
-
-async function rolledBack<Result>(query: Session<Found>['query'], result: Result): Promise<Result> {
-  await query('ROLLBACK')
-  return result
 }
 
 /** Begins a transaction. If this process stops, the server ends the transaction. */
@@ -380,9 +369,9 @@ AND expires_at < ${now()} FOR UPDATE SKIP LOCKED`
     })
 }
 
-/** Throws an error that repeats the transaction: another one has inserted or deleted a row before this one could lock it. */
-function overtaken(): never {
-  throw Object.assign(new Error('another transaction inserted or deleted a row'), { code: '40001' })
+/** Returns an error that repeats the transaction: another one has inserted or deleted a row before this one could lock it. */
+function overtaken(): Error {
+  return Object.assign(new Error('another transaction inserted or deleted a row'), { code: '40001' })
 }
 
 function isStored(write: RowWrite): write is StoredRow {
