@@ -1,7 +1,7 @@
 import type { Renewed } from '../../engine/adjust.ts'
 import { perSecond } from '../../engine/factories.ts'
 import { type Clock, clockGiven, microseconds } from '../../util/clock.ts'
-import { brand, madeOnce } from '../../util/copies.ts'
+import { brand } from '../../util/copies.ts'
 import {
   type AsyncStore,
   Charge,
@@ -12,7 +12,6 @@ import {
   type DecisionMode,
   isDeciding,
   type Operation,
-  type Policy,
   type ReceiptUse,
   type Reply,
   STORE,
@@ -22,7 +21,7 @@ import {
 } from '../store.ts'
 import { boolean, knownOptions, refuse } from '../../util/validate.ts'
 import { type RedisClient, scriptClient } from './clients.ts'
-import { keyText, PREFIX, redisKey } from './keys.ts'
+import { PREFIX, redisKey } from './keys.ts'
 import { type Connection, connectionOf } from './place.ts'
 import { bySlot, type Pending, RedisQueue, takeBySlot } from './queue.ts'
 import { type ChangeMode, type Transaction, transactionOf } from './request.ts'
@@ -80,8 +79,6 @@ class RedisStore implements AsyncStore {
   readonly #queue: RedisQueue
   readonly #queueOf: () => RedisQueue
   readonly #prefix: string
-  /** The start of the keys of each policy. */
-  readonly #starts = new WeakMap<Policy, string>()
   readonly #release: () => void
   #closed = false
 
@@ -178,20 +175,9 @@ class RedisStore implements AsyncStore {
     await this.#queue.sendAll(sent)
   }
 
-  /** Returns the key in Redis of each charge. Neighbours with the same limiter and key share a text. */
+  /** Returns the key in Redis of each charge. */
   #keys(charges: readonly Charge[]): string[] {
-    const keys = new Array<string>(charges.length)
-    for (let i = 0; i < charges.length; i++) {
-      const { policy, key } = charges[i]!
-      const before = i === 0 ? undefined : charges[i - 1]!
-      const same = before !== undefined && before.key === key && before.policy.limiter === policy.limiter
-      keys[i] = same ? keys[i - 1]! : this.#start(policy) + keyText(key)
-    }
-    return keys
-  }
-
-  #start(policy: Policy): string {
-    return madeOnce(this.#starts, policy, () => redisKey(this.#prefix, policy.limiter, ''))
+    return charges.map(({ policy, key }) => redisKey(this.#prefix, policy.limiter, key))
   }
 }
 

@@ -63,7 +63,7 @@ export function readRedisKey(prefix: string, name: string): { limiter: string; k
 }
 
 /** Returns a key as it is stored. A key with lone surrogates is written as JSON, because they have no UTF-8. So is a key that looks like JSON. */
-export function keyText(key: string): string {
+function keyText(key: string): string {
   return key.startsWith('"') || !isWellFormed(key) ? JSON.stringify(key) : key
 }
 
