@@ -14,7 +14,6 @@ export const REST: Readonly<Record<string, string>> = {
   'test/algorithms/added.test.ts': 'adds an algorithm to a copy of the repository, and builds and tests the copy',
   'test/cli/databases.test.ts': 'starts PostgreSQL and MariaDB; the commands on Redis are in test/cli',
   'test/cli/logs/memory.test.ts': 'reads logs of a million lines',
-  'test/cli/logs/sorting.test.ts': 'sorts logs of 80 MB',
   'test/cli/migrate.test.ts': 'starts MariaDB',
   'test/cli/replay-html.test.ts': 'opens a report in a browser',
   'test/cli/serve.test.ts': 'starts processes and servers; test/service has what they answer',

@@ -2,14 +2,10 @@ import { inFile } from './mutation.mjs'
 
 const reading = (file) => inFile(`src/cli/logs/${file}.ts`, { files: ['test/cli/logs'] })
 const replay = (file) => inFile(`src/cli/replay/${file}.ts`, { files: ['test/cli/replay.test.ts'] })
-const sorting = (file) => inFile(`src/cli/logs/${file}.ts`, { files: ['test/cli/logs/sorting.test.ts'] })
 const commands = (file) => inFile(`src/cli/${file}.ts`, { files: ['test/cli/exit-codes.test.ts'] })
-const late = reading('late')
 const read = reading('read')
-const merge = sorting('read')
 const outcome = commands('print')
 const connect = commands('connect')
-const decisionsFile = inFile('src/cli/replay/command.ts', { files: ['test/cli/logs/sorting.test.ts'] })
 const page = inFile('src/cli/replay/html.ts', { files: ['test/cli/replay-html.test.ts'] })
 const plots = inFile('src/cli/replay/html.ts', { files: ['test/cli/replay-html.test.ts'] })
 const replayText = replay('command')
@@ -17,7 +13,7 @@ const topTable = inFile('src/cli/print.ts', { files: ['test/cli/top.test.ts'], n
 const program = inFile('src/cli/inspect.ts', { files: ['test/cli/cli.test.ts'] })
 const bytes = reading('source')
 const lines = reading('source')
-const reorder = reading('late')
+const reorder = reading('reorder')
 const clf = reading('formats')
 const json = reading('formats')
 const exactLog = replay('replay')
@@ -71,14 +67,7 @@ export const logs = [
     '',
   ),
   json('reads the last of several fields', 'found ??= fieldAt(fields, path)', 'found = fieldAt(fields, path)'),
-  late('sorts late lines by their lines only', 'one.time - other.time || one.file', 'one.file'),
-  late('sorts any number of late lines', 'if (this.#bytes > this.#most) throw tooMany(this.count)', ''),
-  read('reads lines that were appended meanwhile', '?.bytes ?? Infinity }))', '?.bytes && Infinity }))'),
-  read('takes a file that changed meanwhile', 'source.lateLines !== lateLines', 'false'),
-  merge('turns the order of lines of one time round', 'first.line - second.line', 'second.line - first.line'),
-  merge('takes a log of which most is omitted', 'const MOST_OMITTED = 0.01', 'const MOST_OMITTED = 1'),
-  merge('reads a pipe as a file', "if (path === '-') return false", ''),
-  decisionsFile('writes the decisions of both passes', 'if (this.isFile) ftruncateSync(this.#descriptor)', ''),
+  read('takes a log of which most is omitted', 'const MOST_OMITTED = 0.01', 'const MOST_OMITTED = 1'),
   replayText('prints the table of a comparison below', 'decisions === undefined ? [...table', 'false ? [...table'),
   page('shows a table that is wider than a phone', '@media (max-width: 40rem)', '@media (max-width: 4rem)'),
   page('shows red against green', '--plain: #0072b2; --striped: #d55e00;', '--plain: #2f7d4f; --striped: #c8402f;'),

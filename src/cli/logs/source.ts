@@ -5,22 +5,20 @@ import { SluiceError } from '../../util/errors.ts'
 import type { Chunk, LogEntry, LoggedRequest } from './request.ts'
 import { Format } from './formats.ts'
 import type { LogSettings } from './options.ts'
-import { Reorder } from './late.ts'
+import { Reorder } from './reorder.ts'
 
 const CHUNK = 524_288
 
 /**
  * Reads the bytes of a file, or of the standard input for `-`. Data that starts like gzip is decompressed, also if the name is different. A
  * chunk is valid until the next one is read.
- * @param most the largest number of bytes that are read from a file
  */
 export async function* bytesOf(
   path: string,
   read: (bytes: number) => void,
-  most: number = Infinity,
   stdin: AsyncIterable<Buffer> = process.stdin,
 ): AsyncGenerator<Buffer, void> {
-  const input = path === '-' ? stdin : fileBytes(path, most)
+  const input = path === '-' ? stdin : fileBytes(path)
   const chunks = counted(input, read)
   const first = await start(chunks)
   const whole = joined(first, chunks)
@@ -28,16 +26,11 @@ export async function* bytesOf(
 }
 
 /** Reads a file, always into the same buffer. A stream takes twice as long, because it has a new buffer for each chunk. */
-function* fileBytes(path: string, most: number): Generator<Buffer, void> {
+function* fileBytes(path: string): Generator<Buffer, void> {
   const file = openSync(path, 'r')
   try {
     const buffer = Buffer.allocUnsafeSlow(CHUNK)
-    for (let left = most; left > 0;) {
-      const size = readSync(file, buffer, 0, Math.min(CHUNK, left), null)
-      if (size === 0) break
-      left -= size
-      yield buffer.subarray(0, size)
-    }
+    for (let size = readSync(file, buffer); size > 0; size = readSync(file, buffer)) yield buffer.subarray(0, size)
   } finally {
     closeSync(file)
   }
@@ -135,36 +128,17 @@ export class Lines {
   }
 }
 
-export interface Input {
-  readonly path: string
-  /** The place in the list of all inputs. Requests with the same time are in the order of this list. */
-  readonly place: number
-  /** True for a file that can be read again. */
-  readonly isFile: boolean
-  /** The largest number of bytes that are read. */
-  readonly most: number
-}
-
-/** Receives a line that comes after its reorder window. `by` is the delay in milliseconds. */
-export type OnLate = (source: Source, entry: LogEntry, by: number, text: string, problems: Problems) => void
-
 /** The entries of one file in the order of their times, without the late lines. */
 export class Source {
   readonly path: string
-  readonly place: number
-  readonly isFile: boolean
   /** The number of requests that were not late. */
   requests = 0
   /** The number of late requests. */
   late = 0
-  /** The sum of the line numbers of late requests. */
-  lateLines = 0
-  bytes = 0
   readonly format: Format
   readonly #options: LogSettings
   readonly #problems: Problems
   readonly #chunks: AsyncGenerator<Buffer, void>
-  readonly #onLate: OnLate
   readonly #lines: Lines
   readonly #reorder: Reorder
   #chunk: Chunk = { size: 0, held: 0 }
@@ -173,20 +147,13 @@ export class Source {
   #at = 0
 
   /** @param read is called with the number of bytes of each read */
-  constructor(input: Input, options: LogSettings, problems: Problems, read: (bytes: number) => void, onLate: OnLate) {
-    this.path = input.path
-    this.place = input.place
-    this.isFile = input.isFile
+  constructor(path: string, options: LogSettings, problems: Problems, read: (bytes: number) => void) {
+    this.path = path
     this.#options = options
     this.#problems = problems
-    this.#onLate = onLate
     this.format = new Format(options.format, options.parse)
     this.#reorder = new Reorder(options.reorder)
-    const count = (bytes: number): void => {
-      this.bytes += bytes
-      read(bytes)
-    }
-    this.#chunks = bytesOf(input.path, count, input.most, options.stdin)
+    this.#chunks = bytesOf(path, read, options.stdin)
     this.#lines = new Lines((line) => this.#add(line))
   }
 
@@ -195,8 +162,9 @@ export class Source {
     return this.#ready[this.#at]
   }
 
-  take(): void {
-    this.#at++
+  /** Returns the next entry, and moves on. */
+  take(): LogEntry {
+    return this.#ready[this.#at++]!
   }
 
   /** Reads until there is a next entry. Returns false at the end. */
@@ -217,7 +185,7 @@ export class Source {
   #end(): boolean {
     this.#lines.end()
     this.#reorder.flush(this.#ready)
-    if (this.#reorder.hasOverflowed && this.next === undefined && !this.isFile)
+    if (this.#reorder.hasOverflowed && this.next === undefined)
       this.#problems.notes.push(`${this.path}: the reorder window was full, so it was shorter than --reorder says`)
     return this.next !== undefined
   }
@@ -240,28 +208,26 @@ export class Source {
     if (line === '') return
     this.#problems.lines++
     if (line === undefined) return this.#refuse(`longer than ${LONGEST_LINE / 1024} KiB`, '')
-    const entry = this.entryOf(line, this.#line)
+    const entry = this.#entryOf(line)
     if (typeof entry === 'string') return this.#refuse(entry, line)
     if (entry.key === '') this.#problems.withoutKey++
     if (!Number.isInteger(entry.request.time / 1000)) this.#problems.hasFractions = true
     const by = this.#reorder.add(entry)
-    if (by === 0) {
-      this.requests++
-      return
+    if (by === 0) this.requests++
+    else {
+      this.late++
+      this.#problems.countLate(by, this.path, this.#line, line)
     }
-    this.late++
-    this.lateLines += entry.line
-    this.#onLate(this, entry, by, line, this.#problems)
   }
 
   /** Returns the request of a line, or the reason why there is none. */
-  entryOf(text: string, line: number): LogEntry | string {
+  #entryOf(text: string): LogEntry | string {
     const request = this.format.parse(text)
     if (typeof request === 'string') return request
     const cost = this.#options.costOf(request)
     if (cost === undefined) return 'no cost that is a whole number from 0'
     const key = this.#options.keyOf(request)
-    return { request: this.#kept(request), key, cost, line, chunk: this.#chunk }
+    return { request: this.#kept(request), key, cost, line: this.#line, chunk: this.#chunk }
   }
 
   /** Drops fields and headers that are no longer needed, so that long JSON lines do not fill the reorder window. */
@@ -304,8 +270,6 @@ export class Problems {
   late = 0
   /** The longest of these delays, in milliseconds. */
   latest = 0
-  /** The number of lines of files that came after their reorder window and were sorted. */
-  sorted = 0
   withoutKey = 0
   /** True if a time has a fraction of a second. */
   hasFractions = false

@@ -1,10 +1,10 @@
-import { closeSync, fstatSync, ftruncateSync, openSync, statSync, writeFileSync } from 'node:fs'
+import { closeSync, openSync, statSync, writeFileSync } from 'node:fs'
 import type { LimitStatus } from '../../stores/store.ts'
 import type { LogEntry, LoggedRequest } from '../logs/request.ts'
 import { allPolicies, type CompiledRules } from '../../rules/dimensions.ts'
 import type { PolicyRule } from '../../rules/document.ts'
 import { attributeIn } from '../../rules/keys.ts'
-import { type EachEntry, readLogs, summaryLines } from '../logs/read.ts'
+import { readLogs, summaryLines } from '../logs/read.ts'
 import { type LimitReport, type Replay, replayCompared, replayLimits, replayRules, type Report } from './replay.ts'
 import { columns, grouped, type Io, jsonText, percent } from '../print.ts'
 import { command, type Command, Misuse, type ValuesOf } from '../command.ts'
@@ -20,25 +20,15 @@ const BUFFERED = 65_536
 
 /** A file with every decision as a line of JSON. */
 class DecisionsFile {
-  /** False for a pipe or a device, which cannot be cleared. */
-  readonly isFile: boolean
   readonly #descriptor: number
   #buffer = ''
 
   constructor(path: string) {
     try {
-      // The mode `a` writes at the end of the file, also after the file was cleared.
-      this.#descriptor = openSync(path, 'a')
+      this.#descriptor = openSync(path, 'w')
     } catch (cause) {
       throw new Error(`--decisions: ${(cause as Error).message}`, { cause })
     }
-    this.isFile = fstatSync(this.#descriptor).isFile()
-  }
-
-  /** Empties the file. The first decision is written after it. */
-  clear(): void {
-    this.#buffer = ''
-    if (this.isFile) ftruncateSync(this.#descriptor)
   }
 
   add({ request, line }: LogEntry, file: string, allowed: boolean | undefined, limits: readonly LimitStatus[]): void {
@@ -161,21 +151,15 @@ async function replayed(paths: readonly string[], values: Values, stdin: Io['std
   refuseOverwriting(paths, values)
   const options = logSettings(values, values.rules !== undefined, stdin)
   const rules = values.rules === undefined ? undefined : await loadRules(values.rules, PLACE, options)
-  let replay = replayOf(values, rules, options)
-  let missing = rules && new MissingFacts(rules)
+  const replay = replayOf(values, rules, options)
+  const missing = rules && new MissingFacts(rules)
   const decisions = values.decisions === undefined ? undefined : new DecisionsFile(values.decisions)
   try {
-    const begin = (): EachEntry => {
-      replay = replayOf(values, rules, options)
-      missing = rules && new MissingFacts(rules)
-      decisions?.clear()
-      return (entry, file) => {
-        missing?.see(entry.request)
-        const { allowed, limits } = decided(replay, entry, file)
-        decisions?.add(entry, file, allowed, limits)
-      }
-    }
-    const log = await readLogs(paths, options, begin, decisions?.isFile === false)
+    const log = await readLogs(paths, options, (entry, file) => {
+      missing?.see(entry.request)
+      const { allowed, limits } = decided(replay, entry, file)
+      decisions?.add(entry, file, allowed, limits)
+    })
     const { notes, ...report } = replay.report()
     return { log, ...report, notes: [...notes, ...(missing?.notes ?? [])] }
   } finally {

@@ -1,9 +1,8 @@
 import fc from 'fast-check'
-import { appendFileSync, writeFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import type { LogEntry } from '../../../src/cli/logs/request.ts'
-import { LateLines, Reorder } from '../../../src/cli/logs/late.ts'
+import { Reorder } from '../../../src/cli/logs/reorder.ts'
 import { Lines, LONGEST_LINE } from '../../../src/cli/logs/source.ts'
 import { logSettings, type LogValues } from '../../../src/cli/logs/options.ts'
 import { type LogSummary, openProgress, readLogs } from '../../../src/cli/logs/read.ts'
@@ -22,9 +21,8 @@ async function read(
   values: Partial<LogValues> = {},
 ): Promise<LogSummary & { seen: string[] }> {
   const seen: string[] = []
-  const found = await readLogs(paths, logSettings({ ...VALUES, ...values }, false), () => {
-    seen.length = 0
-    return ({ request, key }) => void seen.push(`${request.path} ${key}`)
+  const found = await readLogs(paths, logSettings({ ...VALUES, ...values }, false), ({ request, key }) => {
+    seen.push(`${request.path} ${key}`)
   })
   return { ...found, seen }
 }
@@ -132,46 +130,11 @@ describe('logs', () => {
     expect((await read([older, newer, other])).seen).toEqual(expected)
   })
 
-  it('keep times that run backwards within the window, and sort what comes later', async () => {
+  it('are sorted within the window', async () => {
     const path = file('backwards.log', [at(0), at(20), at(12), at(5), at(30), at(29)].join('\n'))
-    const sorted = 'They were sorted by time'
-    const notes = {
-      '10s': `1 line was more than 10 s late. ${sorted}`,
-      '15s': '',
-      '0': `3 lines were out of order. ${sorted}`,
-    }
-    for (const [reorder, note] of Object.entries(notes)) {
-      const found = await read([path], { reorder })
-      expect(found.seen.map((each) => each.split(' ')[0])).toEqual(['/0', '/5', '/12', '/20', '/29', '/30'])
-      expect(found).toMatchObject({ lines: 6, unread: [] })
-      expect(found.notes.filter((each) => /late|order/.test(each)).join()).toBe(note)
-    }
-  })
-
-  it('are read as far as they were at first, if a server appends lines meanwhile', async () => {
-    const path = file('growing.log', `${[at(0), at(100), at(2)].join('\n')}\n`)
-    let passes = 0
-    const lines: number[] = []
-    const settings = logSettings(VALUES, false)
-    const { requests } = await readLogs([path], settings, () => {
-      if (passes++ === 1) appendFileSync(path, `${at(1)}\n${at(200)}\n`)
-      return ({ line }) => void lines.push(line)
-    })
-    expect([passes, requests, lines.slice(-3)]).toEqual([2, 3, [1, 3, 2]])
-  })
-
-  it.each([
-    ['shorter', () => at(0)],
-    ['sorted', () => [at(0), at(2), at(100), at(101)].join('\n')],
-    ['of another order', () => [at(0), at(100), at(101), at(2)].join('\n')],
-  ])('that become %s while they are sorted are an error', async (_, content) => {
-    const path = file('changing.log', [at(0), at(100), at(2), at(101)].join('\n'))
-    let passes = 0
-    const reading = readLogs([path], logSettings(VALUES, false), () => {
-      if (passes++ === 1) writeFileSync(path, content())
-      return () => undefined
-    })
-    await expect(reading).rejects.toThrow('changing.log: the file changed while it was sorted')
+    const found = await read([path], { reorder: '15s' })
+    expect(found.seen.map((each) => each.split(' ')[0])).toEqual(['/0', '/5', '/12', '/20', '/29', '/30'])
+    expect(found.notes.join()).not.toContain('late')
   })
 
   it('count lines that cannot be read by reason, with the first of them', async () => {
@@ -258,7 +221,7 @@ describe('the fields of a line', () => {
     const path = file('facts.log', JSON.stringify({ t: START, a: 'x', headers: { b: 'y' } }))
     const settings = logSettings({ ...VALUES, time: 't', key: ['a'] }, keepsFacts)
     const seen: LogEntry[] = []
-    await readLogs([path], settings, () => (entry) => void seen.push(entry))
+    await readLogs([path], settings, (entry) => void seen.push(entry))
     expect(seen[0]?.key).toBe('x')
     expect(seen[0]?.request.fields).toEqual(keepsFacts ? { t: START, a: 'x', headers: { b: 'y' } } : undefined)
     expect(seen[0]?.request.headers).toEqual(keepsFacts ? { b: 'y' } : undefined)
@@ -281,34 +244,26 @@ describe('the progress bar', () => {
   })
 })
 
-describe('late lines', () => {
-  it('are sorted by time, file and line', () => {
-    const times = fc.constantFrom(0, 1, 1.5, 7e11, START)
-    const texts = fc.constantFrom('', 'é', '€\u{1f600}', 'x'.repeat(99))
-    fc.assert(
-      fc.property(fc.array(fc.tuple(times, fc.nat(3), texts), { maxLength: 200 }), (given) => {
-        const late = new LateLines()
-        const added = given.map(([time, place, text], i) => ({ time, file: place, line: i + 1, text }))
-        for (const each of added) late.add(each)
-        const expected = added.toSorted(
-          (one, other) => one.time - other.time || one.file - other.file || one.line - other.line,
-        )
-        expect(late.count).toBe(given.length)
-        expect([...late.sorted()]).toEqual(expected)
-      }),
+describe('lines that come after the window', () => {
+  /** Returns the lines of 1000 seconds, with some of the first ones again near the end. */
+  function mixed(count: number): string {
+    const lines = Array.from({ length: 1000 }, (_, second) => at(second))
+    return [...lines.slice(0, 900), ...lines.slice(0, count), ...lines.slice(900)].join('\n')
+  }
+
+  it('are omitted with a note, up to 1 % of a file', async () => {
+    const found = await read([file('few.log', mixed(10))])
+    expect([found.requests, found.lines]).toEqual([1000, 1010])
+    expect(found.notes.join()).toContain(
+      '10 lines are omitted: they are more than 10 s late. --reorder 899s includes them',
     )
   })
 
-  it('that do not fit into memory are an error', () => {
-    const late = new LateLines(1000)
-    const text = 'x'.repeat(180)
-    late.add({ time: 2, file: 0, line: 2, text })
-    late.add({ time: 1, file: 0, line: 3, text })
-    expect(() => late.add({ time: 0, file: 0, line: 4, text })).toThrow(
-      expect.objectContaining({
-        code: 'LOG_UNREADABLE',
-        message: expect.stringMatching(/^More than 2 lines are out of order.*Sort the log by time/),
-      }),
-    )
+  it.each([['more.log'], ['-']])('are an error above 1 %, which says what to do: %s', async (name) => {
+    file('more.log', mixed(11))
+    const { code, out, error } = await cli.run(['suggest', name], mixed(11))
+    expect([code, out]).toEqual([1, ''])
+    expect(error).toMatch(/: 11 of 1,011 requests \(1.09 %\) are more than 10 s late, so the figures would be wrong/)
+    expect(error).toContain('Sort the log by time, pass joined logs as files of their own, or set --reorder 899s')
   })
 })

@@ -1,8 +1,4 @@
 import type { LogEntry } from './request.ts'
-import { getHeapStatistics } from 'node:v8'
-import { copyText } from '../../util/bounded-key.ts'
-import { SluiceError } from '../../util/errors.ts'
-import { grouped } from '../print.ts'
 
 /** The bounds of a reorder window. Above them, the oldest entries are released early. */
 const BOUNDS = { entries: 500_000, bytes: 268_435_456 }
@@ -74,53 +70,4 @@ export class Reorder {
     for (const entry of last.toSorted((one, other) => one.request.time - other.request.time)) waiting.push(entry)
     this.#added = []
   }
-}
-
-/** A line that came after its reorder window. */
-export interface LateLine {
-  /** Epoch milliseconds. */
-  readonly time: number
-  /** The place of the file in the list of files. */
-  readonly file: number
-  /** The number of the line, from 1. */
-  readonly line: number
-  readonly text: string
-}
-
-/** The bytes of an object and its place in a list. Measured: 96. */
-const BYTES_PER_LINE = 128
-
-/** Sorts the late lines of all files by time, file and line, in memory. */
-export class LateLines {
-  readonly #most: number
-  readonly #lines: LateLine[] = []
-  #bytes = 0
-
-  /** @param most the largest number of bytes. Default: half of the memory that Node may use for objects */
-  constructor(most: number = getHeapStatistics().heap_size_limit / 2) {
-    this.#most = most
-  }
-
-  get count(): number {
-    return this.#lines.length
-  }
-
-  /** Adds a line. Throws `LOG_UNREADABLE` if the lines do not fit into memory. */
-  add(late: LateLine): void {
-    // A character takes two bytes if the line is not Latin.
-    this.#bytes += BYTES_PER_LINE + 2 * late.text.length
-    if (this.#bytes > this.#most) throw tooMany(this.count)
-    this.#lines.push({ ...late, text: copyText(late.text) })
-  }
-
-  *sorted(): Generator<LateLine, void> {
-    yield* this.#lines.toSorted((one, other) => one.time - other.time || one.file - other.file || one.line - other.line)
-  }
-}
-
-function tooMany(count: number): SluiceError {
-  return new SluiceError(
-    'LOG_UNREADABLE',
-    `More than ${grouped(count)} lines are out of order, which do not fit into memory. Sort the log by time, set a larger --reorder, or give Node more memory: NODE_OPTIONS=--max-old-space-size=8192`,
-  )
 }
