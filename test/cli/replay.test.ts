@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
 import { describe, expect, it } from 'vitest'
 import { byIP, rateLimit, type RateLimitOptions } from '../../adapters/express/index.ts'
-import { ExactLog, type Report } from '../../src/cli/replay/replay.ts'
+import type { Report } from '../../src/cli/replay/replay.ts'
 import { parseLimit } from '../../src/cli/replay/expression.ts'
 import { Tally, Timeline } from '../../src/cli/replay/tally.ts'
 import { type Decision, gcra, memoryStore, slidingWindowLog, unlimited } from '../../src/index.ts'
@@ -344,35 +344,6 @@ describe('limits of the command line', () => {
 })
 
 describe('the counts', () => {
-  it('of the exact log are those of its definition', () => {
-    const request = fc.tuple(fc.constantFrom('a', 'b'), fc.nat(3), fc.nat(3), fc.boolean())
-    const requests = fc.array(request, { maxLength: 80 })
-    fc.assert(
-      fc.property(requests, fc.nat(6), fc.integer({ min: 1, max: 9 }), (given, quota, window) => {
-        const log = new ExactLog(quota, window, 10)
-        const admitted: { key: string; time: number; cost: number }[] = []
-        let [time, strict, lenient] = [0, 0, 0]
-        for (const [key, gap, cost, isAllowed] of given) {
-          time += gap
-          const now = time
-          const held = admitted.filter((each) => each.key === key && each.time + window > now)
-          const admits = held.reduce((sum, each) => sum + each.cost, cost) <= quota
-          if (admits) admitted.push({ key, time, cost })
-          if (admits && !isAllowed) strict++
-          if (!admits && isAllowed) lenient++
-          log.compare(key, time, cost, isAllowed)
-        }
-        expect(log.report()).toEqual({ compared: given.length, tooStrict: strict, tooLenient: lenient })
-      }),
-    )
-  })
-
-  it('of the exact log leave out keys beyond the bound', () => {
-    const log = new ExactLog(1, 100, 2)
-    for (const [i, key] of ['a', 'b', 'c', 'c', 'a'].entries()) log.compare(key, i < 3 ? i : 200, 1, true)
-    expect(log.report()).toEqual({ compared: 3, tooStrict: 0, tooLenient: 0 })
-  })
-
   it('over time are complete, whatever the length of the log', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.nat(10_000_000), fc.boolean()), { minLength: 1, maxLength: 300 }), (given) => {

@@ -16,7 +16,6 @@ const lines = reading('source')
 const reorder = reading('reorder')
 const clf = reading('formats')
 const json = reading('formats')
-const exactLog = replay('replay')
 const limiters = replay('replay')
 
 const replayed = inFile('src/cli/replay/replay.ts', { files: ['test/cli/replay.test.ts'] })
@@ -46,7 +45,6 @@ export const logs = [
     'waiting[at - 1]!.request.time > earliest',
     'waiting[at - 1]!.request.time > Infinity',
   ),
-  bytes('reads on while gzip data is decompressed', 'yield Buffer.from(chunk)', 'yield chunk'),
   bytes(
     'reads over the first byte',
     'found = Buffer.concat([found, value])',
@@ -87,6 +85,5 @@ export const logs = [
   ),
   program('lists a limiter that has keys', '!known.names.includes(limiter)', 'true'),
   program('looks at all keys for the names of limiters', 'const MOST_KEYS = 100_000', 'const MOST_KEYS = Infinity'),
-  exactLog('counts a request for as long as its window and no less', '! <= until', '! < until'),
   limiters('decides at the time of the request before', '    this.#moveTo(time)\n', ''),
 ]

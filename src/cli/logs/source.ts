@@ -1,4 +1,4 @@
-import { closeSync, openSync, readSync } from 'node:fs'
+import { createReadStream } from 'node:fs'
 import { pipeline, Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { SluiceError } from '../../util/errors.ts'
@@ -10,46 +10,27 @@ import { Reorder } from './reorder.ts'
 const CHUNK = 524_288
 
 /**
- * Reads the bytes of a file, or of the standard input for `-`. Data that starts like gzip is decompressed, also if the name is different. A
- * chunk is valid until the next one is read.
+ * Reads the bytes of a file, or of the standard input for `-`. Data that starts like gzip is decompressed, also if the name is different.
  */
 export async function* bytesOf(
   path: string,
   read: (bytes: number) => void,
   stdin: AsyncIterable<Buffer> = process.stdin,
 ): AsyncGenerator<Buffer, void> {
-  const input = path === '-' ? stdin : fileBytes(path)
+  const input = path === '-' ? stdin : createReadStream(path, { highWaterMark: CHUNK })
   const chunks = counted(input, read)
   const first = await start(chunks)
   const whole = joined(first, chunks)
   yield* first[0] === 0x1f && first[1] === 0x8b ? decompressed(whole) : whole
 }
 
-/** Reads a file, always into the same buffer. A stream takes twice as long, because it has a new buffer for each chunk. */
-function* fileBytes(path: string): Generator<Buffer, void> {
-  const file = openSync(path, 'r')
-  try {
-    const buffer = Buffer.allocUnsafeSlow(CHUNK)
-    for (let size = readSync(file, buffer); size > 0; size = readSync(file, buffer)) yield buffer.subarray(0, size)
-  } finally {
-    closeSync(file)
-  }
-}
-
 function decompressed(chunks: AsyncGenerator<Buffer, void>): AsyncIterable<Buffer> {
   const gunzip = createGunzip({ chunkSize: CHUNK })
   // The error reaches the loop over the last stream.
-  return pipeline(Readable.from(copied(chunks)), gunzip, () => undefined)
+  return pipeline(Readable.from(chunks), gunzip, () => undefined)
 }
 
-/** Copies chunks, for a stream that reads the next one early. */
-async function* copied(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void> {
-  for await (const chunk of chunks) yield Buffer.from(chunk)
-}
-
-type Chunks = AsyncIterable<Buffer> | Iterable<Buffer>
-
-async function* counted(input: Chunks, read: (bytes: number) => void): AsyncGenerator<Buffer, void> {
+async function* counted(input: AsyncIterable<Buffer>, read: (bytes: number) => void): AsyncGenerator<Buffer, void> {
   for await (const chunk of input) {
     read(chunk.length)
     yield chunk

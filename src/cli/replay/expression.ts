@@ -40,10 +40,11 @@ export function parseLimit(text: string): LimitExpression {
     ? { quota: valueOf(rate) }
     : { quota: valueOf(rate.slice(0, slash)), window: rate.slice(slash + 1) }
   const input = { algorithm, ...numbers, ...options }
-  return { text: text.trim(), limit: made(text, input as LimitInput), matches: filter(text, path, method) }
+  return { text: text.trim(), limit: limitFor(text, input as LimitInput), matches: filter(text, path, method) }
 }
 
-function made(text: string, input: LimitInput): Limit {
+/** Makes a limit. An error names the text on the command line. */
+export function limitFor(text: string, input: LimitInput): Limit {
   try {
     return limit(input)
   } catch (error) {

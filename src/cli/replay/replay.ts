@@ -13,124 +13,18 @@ import { Heap } from './heap.ts'
 import type { LogEntry, LoggedRequest } from '../logs/request.ts'
 import type { LogSettings } from '../logs/options.ts'
 import type { LogSummary } from '../logs/read.ts'
-import type { LimitExpression } from './expression.ts'
+import { type LimitExpression, limitFor } from './expression.ts'
 import { shown, SluiceError } from '../../util/errors.ts'
 import { Tally, type TallyReport } from './tally.ts'
 
 /** How often the decisions of a limit differ from an exact log of its window. */
 interface ExactReport {
-  /** The number of requests that the exact log has decided. */
-  readonly compared: number
+  /** The number of requests that the limit has decided. */
+  compared: number
   /** The number of requests that the limit denied and the exact log admitted. */
-  readonly tooStrict: number
+  tooStrict: number
   /** The number of requests that the limit admitted and the exact log denied. */
-  readonly tooLenient: number
-}
-
-/** The most entries of all keys together. Above this number, further requests are not compared. */
-const MOST_RUNS = 16_000_000
-
-/** The admitted units of a key: their times, and the number of units at each time. */
-class Admitted {
-  readonly times: number[] = []
-  readonly units: number[] = []
-  head = 0
-  total = 0
-
-  /** Drops the times up to `until`. Returns how many times were dropped. */
-  expire(until: number): number {
-    const before = this.head
-    for (; this.head < this.times.length && this.times[this.head]! <= until; this.head++)
-      this.total -= this.units[this.head]!
-    const dropped = this.head - before
-    if (this.head > 64 && 2 * this.head > this.times.length) {
-      this.times.splice(0, this.head)
-      this.units.splice(0, this.head)
-      this.head = 0
-    }
-    return dropped
-  }
-
-  /** Adds units. Returns true if the time is new. */
-  add(time: number, units: number): boolean {
-    this.total += units
-    if (this.times.length > this.head && this.times.at(-1) === time) {
-      this.units[this.units.length - 1]! += units
-      return false
-    }
-    this.times.push(time)
-    this.units.push(units)
-    return true
-  }
-}
-
-/**
- * Admits exactly `quota` in any window, by the definition: a unit admitted at `t` counts before `t + window`. It shares no code with the
- * algorithms, so they can be compared with it.
- */
-export class ExactLog {
-  readonly #quota: number
-  readonly #window: number
-  readonly #maxKeys: number
-  readonly #keys = new Map<string, Admitted>()
-  readonly #report = { compared: 0, tooStrict: 0, tooLenient: 0 }
-  #runs = 0
-  /** True if there was no room for a key. From then on no key is added, because its earlier requests may be missing. */
-  #isClosed = false
-
-  /** @param window milliseconds */
-  constructor(quota: number, window: number, maxKeys: number) {
-    this.#quota = quota
-    this.#window = window
-    this.#maxKeys = maxKeys
-  }
-
-  /** Decides about a request, and compares the result with `isAllowed`. Times never decrease. */
-  compare(key: string, time: number, cost: number, isAllowed: boolean): void {
-    const expected = this.#admits(key, time, cost)
-    if (expected === undefined) return
-    this.#report.compared++
-    if (expected && !isAllowed) this.#report.tooStrict++
-    if (!expected && isAllowed) this.#report.tooLenient++
-  }
-
-  report(): ExactReport {
-    return { ...this.#report }
-  }
-
-  /** Decides about a request. Returns undefined if there is no room for the key. */
-  #admits(key: string, time: number, cost: number): boolean | undefined {
-    const admitted = this.#keys.get(key) ?? this.#create(key, time)
-    if (admitted === undefined) return undefined
-    this.#runs -= admitted.expire(time - this.#window)
-    if (admitted.total + cost > this.#quota) return false
-    if (this.#runs >= MOST_RUNS) return this.#drop(key, admitted)
-    if (cost > 0 && admitted.add(time, cost)) this.#runs++
-    return true
-  }
-
-  #drop(key: string, { times, head }: Admitted): undefined {
-    this.#runs -= times.length - head
-    this.#keys.delete(key)
-    this.#isClosed = true
-  }
-
-  #create(key: string, time: number): Admitted | undefined {
-    if (!this.#isClosed && this.#keys.size >= this.#maxKeys) this.#sweep(time)
-    this.#isClosed ||= this.#keys.size >= this.#maxKeys
-    if (this.#isClosed) return undefined
-    const made = new Admitted()
-    this.#keys.set(copyText(key), made)
-    return made
-  }
-
-  /** Forgets keys without units. */
-  #sweep(time: number): void {
-    for (const [key, admitted] of this.#keys) {
-      this.#runs -= admitted.expire(time - this.#window)
-      if (admitted.total === 0) this.#keys.delete(key)
-    }
-  }
+  tooLenient: number
 }
 
 type Decide = (entry: LogEntry) => Decision
@@ -315,23 +209,27 @@ export function replayCompared(given: readonly LimitExpression[], options: LogSe
     if (countsSlots(limit))
       throw new SluiceError('INVALID_OPTION', `--limit ${shown(text)}: expected a limit with a window for --compare`)
   const contestants = (given.length === 1 ? everyAlgorithm(given[0]!) : given).map((expression) => {
-    const place = new LogStore(options.maxKeys)
-    const { text, limit } = expression
+    // The exact log has as many keys, so it is full at the same time.
+    const [place, exactPlace] = [new LogStore(options.maxKeys), new LogStore(options.maxKeys)]
     return {
-      text,
+      text: expression.text,
       place,
       decide: limitsDecider([expression], place, options),
-      tally: tallyFor(limit, options),
-      exact: new ExactLog(limit.quota, limit.window, options.maxKeys),
+      decideExactly: limitsDecider([exactLogOf(expression)], exactPlace, options),
+      tally: tallyFor(expression.limit, options),
+      exact: { compared: 0, tooStrict: 0, tooLenient: 0 },
     }
   })
   return {
     decide(entry) {
-      const limits = contestants.flatMap(({ decide, tally, exact }) => {
+      const limits = contestants.flatMap(({ decide, decideExactly, tally, exact }) => {
         const { limits: decided } = decide(entry)
-        for (const { key, cost, allowed } of decided) {
+        const expected = decideExactly(entry).allowed
+        for (const { key, allowed } of decided) {
           tally.add(key, entry.request.time, allowed)
-          exact.compare(key, entry.request.time, cost, allowed)
+          exact.compared++
+          if (expected && !allowed) exact.tooStrict++
+          if (!expected && allowed) exact.tooLenient++
         }
         return decided
       })
@@ -339,10 +237,16 @@ export function replayCompared(given: readonly LimitExpression[], options: LogSe
     },
     report: () => ({
       decisions: undefined,
-      limits: contestants.map(({ text, tally, exact }) => ({ limit: text, ...tally.report(), exact: exact.report() })),
+      limits: contestants.map(({ text, tally, exact }) => ({ limit: text, ...tally.report(), exact })),
       notes: contestants.some(({ place }) => place.isFull) ? [FULL] : [],
     }),
   }
+}
+
+/** Returns the exact log of a limit: `slidingWindowLog` with the same quota and window. */
+function exactLogOf({ text, limit: { quota, window }, matches }: LimitExpression): LimitExpression {
+  const algorithm = 'slidingWindowLog'
+  return { text, limit: limitFor(text, { algorithm, quota, window }), matches }
 }
 
 /** Returns a limit, and limits with the same quota and window for every other algorithm that accepts them. */

@@ -4,7 +4,6 @@ import { gzipSync } from 'node:zlib'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { LogEntry } from '../../../src/cli/logs/request.ts'
 import { Reorder } from '../../../src/cli/logs/reorder.ts'
-import { ExactLog } from '../../../src/cli/replay/replay.ts'
 import { Tally } from '../../../src/cli/replay/tally.ts'
 import { Activity, type Suggestion } from '../../../src/cli/suggest/command.ts'
 import { CommandLine } from '../../support/command-line.ts'
@@ -34,12 +33,6 @@ describe('the memory of keys does not grow with the lines that they are cut from
     const activity = new Activity(2 * KEYS)
     expect(growth((key) => activity.add(key, 0, 1))).toBeLessThan(5)
     expect(activity.keys).toBe(KEYS + 1)
-  })
-
-  it('in a comparison', () => {
-    const log = new ExactLog(1, 1000, 2 * KEYS)
-    expect(growth((key) => log.compare(key, 0, 1, true))).toBeLessThan(5)
-    expect(log.report()).toMatchObject({ compared: KEYS + 1, tooLenient: 0 })
   })
 
   it('in a report', () => {
