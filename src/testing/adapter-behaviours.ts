@@ -1,5 +1,5 @@
 import { abortCases, delayCases, endCases, uploadCases } from './adapter/connection-cases.ts'
-import { allowCases, checkCases, limitCases, rulesCases } from './adapter/limit-cases.ts'
+import { allowCases, limitCases, rulesCases } from './adapter/limit-cases.ts'
 import { bodyCases, decisionCases, denialCases } from './adapter/denial-cases.ts'
 import { faultCases, optionCases, outageCases } from './adapter/fault-cases.ts'
 import type { AdapterHarness, Lack } from './adapter/harness.ts'
@@ -23,7 +23,6 @@ export function adapterBehaviours(harness: AdapterHarness): readonly Behaviour[]
     'the headers': { ...headerCases, ...(can('early-headers') && earlyHeaderCases) },
     'a denial': { ...denialCases, ...bodyCases },
     'the limits': limitCases,
-    checks: checkCases,
     'the address': { ...addressCases, ...(can('proxy-trust') && proxyCases) },
     'the keyers': keyerCases,
     skip: skipCases,

@@ -1,6 +1,6 @@
 import { inFile } from './mutation.mjs'
 
-const everywhere = ['test/adapters/adapters.test.ts']
+const everywhere = ['test/adapters/adapters.test.ts', 'test/http/behaviours.test.ts']
 const inTests = (file, ...files) => inFile(file, { files })
 
 const requestLimiter = inTests(

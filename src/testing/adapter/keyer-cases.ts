@@ -3,9 +3,6 @@ import { equal, fails } from '../behaviour.ts'
 import { ask, type Ask, limitHeaders, statuses } from './client.ts'
 import { bothStores, type Cases, hundred, one, preflight, three } from './world.ts'
 import { warningsOf } from '../warnings.ts'
-import { everyone } from '../../limiter/keyers.ts'
-import { createLimiter, stack } from '../../limiter/limiter.ts'
-import { memoryStore } from '../../stores/memory/index.ts'
 
 const forwarded = { headers: { 'x-forwarded-for': '203.0.113.9' } }
 
@@ -102,53 +99,9 @@ export const preflightCases: Cases = {
     const denied = await ask(server, '/', preflight)
     equal([denied.status, limitHeaders(denied)], [429, { 'retry-after': '60' }])
   },
-  'share no bucket with a key that a client writes': async ({ limit, serve, by }) => {
-    const server = await serve({ limits: [limit(one, { keyer: by('x-user') })] })
-    let known = ''
-    const watched = await serve({
-      limits: [limit(one, { keyer: by('x-user'), onDecision: ({ limits }: Decision) => (known = limits[0]!.key) })],
-    })
-    await ask(watched, '/', from('a', preflight))
-    equal(await statuses(server, 1, from(known)), [200])
-    equal(await statuses(server, 1, from('a', preflight)), [200])
-  },
-  'of several middlewares, of an existing limiter and of a stack count as well': async ({ limit, serve, clock }) => {
-    const store = memoryStore({ clock })
-    const limiter = createLimiter({ keyer: everyone, limits: three, store })
-    const other = createLimiter({ name: 'other', keyer: everyone, limits: one, store })
-    equal(await statuses(await serve({ limits: [limit(three), { limiter: other }] }), 2, preflight), [200, 429])
-    const stacked = await serve({ limits: [{ limiter: stack(limiter, other) }] })
-    equal(await statuses(stacked, 1, preflight), [429])
-    equal(await statuses(stacked, 2), [200, 429])
-    other.reset({})
-    equal(await statuses(stacked, 2, preflight), [200, 429])
-  },
-  'count once where a request passes one limiter twice': async ({ serve, clock }) => {
-    const limiter = createLimiter({ keyer: everyone, limits: three, store: memoryStore({ clock }) })
-    const server = await serve({ limits: [{ limiter }, { limiter }] })
-    await warningsOf(async () => equal(await statuses(server, 4, preflight), [200, 200, 200, 429]))
-  },
-  'are refunded like other requests': async ({ limit, serve }) => {
-    const server = await serve({ limits: [limit(one, { refundWhen: 'success' })] })
-    equal(await statuses(server, 3, preflight), [200, 200, 200])
-  },
-  'can count with the other requests': async ({ limit, serve }) => {
-    const server = await serve({ limits: [limit(three, { preflights: 'count' })] })
-    equal(limitHeaders(await ask(server, '/', preflight))['ratelimit'], '"three";r=2;t=60')
-    equal(await statuses(server, 2), [200, 200])
-    equal(await statuses(server, 1, preflight), [429])
-  },
   'can be skipped': async ({ limit, serve }) => {
     const server = await serve({ limits: [limit(one, { preflights: 'skip' })] })
     equal(await statuses(server, 3, preflight), [200, 200, 200])
     equal(limitHeaders(await ask(server, '/', preflight)), {})
-  },
-  'are not other OPTIONS requests': async ({ limit, serve }) => {
-    const server = await serve({ limits: [limit(one, { preflights: 'skip' })] })
-    equal(await statuses(server, 2, { method: 'OPTIONS' }), [200, 429])
-  },
-  'refuse any other value of the option': async ({ harness }) => {
-    const options = { keyer: everyone, limits: one, preflights: true }
-    await fails(() => harness.make(options), { name: 'SluiceError', code: 'INVALID_OPTION' })
   },
 }

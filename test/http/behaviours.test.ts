@@ -1,0 +1,31 @@
+// What all adapters share. The suite of adapters has what depends on a framework.
+import { describe, test } from 'vitest'
+import { createWorld } from '../../src/testing/adapter/world.ts'
+import { behavioursOf } from '../../src/testing/behaviour.ts'
+import { onlyTwoFrameworks } from '../adapters/frameworks.ts'
+import { denialCases } from './behaviours/denials.ts'
+import { faultCases, optionCases, outageCases } from './behaviours/faults.ts'
+import { headerCases } from './behaviours/headers.ts'
+import { allowCases, checkCases, limitCases } from './behaviours/limits.ts'
+import { preflightCases } from './behaviours/preflights.ts'
+import { rulesCases } from './behaviours/rules.ts'
+import { resetCases, settlementCases } from './behaviours/settlements.ts'
+
+const subjects = {
+  'the headers': headerCases,
+  'a denial': denialCases,
+  'the limits': limitCases,
+  checks: checkCases,
+  allow: allowCases,
+  'CORS preflights': preflightCases,
+  rules: rulesCases,
+  'an error': faultCases,
+  'an outage of the store': outageCases,
+  'the options': optionCases,
+  'a refund or settlement': settlementCases,
+  'a reset': resetCases,
+}
+
+describe.each(onlyTwoFrameworks)('$name', (framework) => {
+  for (const { name, run } of behavioursOf(subjects, () => createWorld(framework))) test(name, run)
+})
