@@ -1,5 +1,4 @@
 import type * as Fs from 'node:fs'
-import type * as Path from 'node:path'
 import type * as Url from 'node:url'
 import { inFile, refusal, type RulesProblem } from './document.ts'
 import { repeatedLooks } from './looks.ts'
@@ -12,14 +11,12 @@ import { milliseconds, refuse, ownOptions } from '../util/validate.ts'
 import type { Rules } from './rules.ts'
 
 const fs = builtin('node:fs') as typeof Fs | undefined
-const { promises, watch } = fs ?? ({} as typeof Fs)
+const { promises } = fs ?? ({} as typeof Fs)
 
 /** Milliseconds without a change after which a file counts as complete. */
 const SETTLED = 200
 /** Milliseconds after which a file with mistakes, or a missing file, is reported. Before that, it may be incomplete. */
 const PATIENCE = 1000
-/** Milliseconds in which the events of one change arrive. */
-const GATHER = 20
 
 interface Look {
   readonly text?: string
@@ -40,11 +37,10 @@ interface Candidate {
 }
 
 /**
- * Watches one file by its content. Returns a function that ends this. It reads the file when the system reports a change in its directory, and also
- * regularly, because some systems do not report every change. So all ways to replace a file work.
+ * Watches one file by its content: reads it again and again, so that all ways to replace a file work, on every system. Returns a function that ends
+ * this.
  */
 function watchFile(path: string, format: RulesFormat, interval: number, feed: RulesFeed): () => void {
-  const directory = watchDirectory((builtin('node:path') as typeof Path).dirname(path), () => looks.notice())
   let reported: Look | undefined
   let candidate: Candidate | undefined
 
@@ -80,16 +76,7 @@ function watchFile(path: string, format: RulesFormat, interval: number, feed: Ru
     return problems.length === 0 ? problems : parsed.located(problems)
   }
 
-  async function look(): Promise<number> {
-    await directory.renew()
-    return consider(await lookAt(path, format))
-  }
-
-  const looks = repeatedLooks(look, () => GATHER)
-  return function end() {
-    looks.stop()
-    directory.close()
-  }
+  return repeatedLooks(async () => consider(await lookAt(path, format))).stop
 }
 
 function isSame(one: Look, other: Look): boolean {
@@ -113,52 +100,14 @@ async function lookAt(path: string, format: RulesFormat): Promise<Look> {
 const NO_TEXT = refusal('expected a text in UTF-8')
 const TOO_LARGE = { json: tooLarge('json'), yaml: tooLarge('yaml') }
 
-/** Calls `notice` when a directory changes, if the system reports it. */
-function watchDirectory(path: string, notice: () => void): { renew(): Promise<void>; close(): void } {
-  let watcher: Fs.FSWatcher | undefined
-  let watched = ''
-  let isClosed = false
-
-  function end(): void {
-    watcher?.close()
-    watcher = undefined
-  }
-
-  return {
-    /** Watches the directory that is at the path now. It may have replaced another one. */
-    async renew() {
-      const found = await promises.stat(path).catch(() => undefined)
-      const identity = found === undefined ? '' : `${found.dev}:${found.ino}:${found.birthtimeMs}`
-      if (isClosed || (identity === watched && watcher !== undefined)) return
-      end()
-      if (found === undefined) return
-      try {
-        const begun = watch(path, { persistent: false }, notice)
-        begun.on('error', end)
-        watcher = begun
-        watched = identity
-      } catch {
-        // Without a watch, such as if the system has too many, only the regular look works.
-      }
-    },
-    close() {
-      isClosed = true
-      end()
-    },
-  }
-}
-
 /** Options of `rulesFromFile`. */
 export interface FileOptions<Input> extends SourceOptions<Input> {
-  /**
-   * How often the file is read again if the system does not report changes, such as on a network drive. Default `'2s'`. A changed target of a link, or a
-   * replaced directory, is also detected after this time.
-   */
+  /** How often the file is read. Default `'500ms'`. */
   readonly pollInterval?: Duration
 }
 
 /**
- * Rules from a file: JSON if its name ends in `.json`, YAML if it ends in `.yaml` or `.yml`. A change takes effect about 0.2 seconds after the last write.
+ * Rules from a file: JSON if its name ends in `.json`, YAML if it ends in `.yaml` or `.yml`. A change takes effect within a second.
  * The file can be replaced by a rename, written in place, deleted and created again, or a link can change. A file with mistakes, or a missing file, is
  * reported after 1 second, and the current rules stay.
  *
@@ -187,7 +136,7 @@ export async function rulesFromFile<Input = unknown>(
   const file = path instanceof URL ? (builtin('node:url') as typeof Url).fileURLToPath(path) : path
   const format = typeof file === 'string' ? formatOf(file) : undefined
   if (format === undefined) refuse('rulesFromFile', 'the name of a file that ends in .json, .yaml or .yml', path)
-  const { pollInterval = '2s', ...rest } = ownOptions(options)
+  const { pollInterval = '500ms', ...rest } = ownOptions(options)
   const interval = milliseconds('pollInterval', pollInterval)
   // A missing parser of YAML is an error at once.
   await parseText('', format)

@@ -4,15 +4,15 @@ import { background } from '../util/clock.ts'
 export interface Looks {
   /** Looks soon, because something may have changed. During a look, looks once more after it. */
   notice(): void
-  stop(): void
+  readonly stop: () => void
 }
 
 /**
  * Looks at a source repeatedly, one look at a time. The timers do not keep the process running.
  * @param look returns the milliseconds until the next look
- * @param soon returns the milliseconds between a notice and the next look
+ * @param soon returns the milliseconds between a notice and the next look, for a source that notices changes
  */
-export function repeatedLooks(look: () => Promise<number>, soon: () => number): Looks {
+export function repeatedLooks(look: () => Promise<number>, soon: () => number = () => 0): Looks {
   let cancel = (): void => undefined
   let isLooking = false
   let isNoticed = false

@@ -138,7 +138,6 @@ export const rules = [
   replacement('every failure of the source is an event', '< REPORT_EVERY) return', '< 0) return'),
   shadow('a document in shadow counts with the one in force', "const SHADOW = 'shadow:'", "const SHADOW = ''"),
   file('a half-written file is reported', 'if (!isGood && age >= 0 && age < PATIENCE) return PATIENCE - age', ''),
-  file('a replaced directory is not watched', 'identity === watched && watcher', 'watcher'),
   yaml(
     'a missing package has no code',
     "throw new SluiceError('MISSING_PACKAGE',",
