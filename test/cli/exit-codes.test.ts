@@ -116,7 +116,6 @@ const FAILED: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['one.log', '--rules', 'none.json'],
     ['one.log', '--rules', 'wrong.json'],
     ['one.log', '--rules', AWAY],
-    ['one.log', ...LIMIT, '--decisions', 'none/decisions.jsonl'],
     ['one.log', ...LIMIT, '--html', 'none/report.html'],
   ],
   suggest: [['none.log'], ['empty.log'], ['one.log', 'none.log'], ['.']],

@@ -1,5 +1,4 @@
-import { closeSync, openSync, statSync, writeFileSync } from 'node:fs'
-import type { LimitStatus } from '../../stores/store.ts'
+import { statSync, writeFileSync } from 'node:fs'
 import type { LogEntry, LoggedRequest } from '../logs/request.ts'
 import { allPolicies, type CompiledRules } from '../../rules/dimensions.ts'
 import type { PolicyRule } from '../../rules/document.ts'
@@ -15,43 +14,6 @@ import { reasonOf, SluiceError } from '../../util/errors.ts'
 import { parseLimit } from './expression.ts'
 import type { TallyReport } from './tally.ts'
 import { EXACT_HEADINGS, exactCells, htmlOf, KEY_HEADINGS, keyCells, LIMIT_HEADINGS, limitCells } from './html.ts'
-
-const BUFFERED = 65_536
-
-/** A file with every decision as a line of JSON. */
-class DecisionsFile {
-  readonly #descriptor: number
-  #buffer = ''
-
-  constructor(path: string) {
-    try {
-      this.#descriptor = openSync(path, 'w')
-    } catch (cause) {
-      throw new Error(`--decisions: ${(cause as Error).message}`, { cause })
-    }
-  }
-
-  add({ request, line }: LogEntry, file: string, allowed: boolean | undefined, limits: readonly LimitStatus[]): void {
-    const time = new Date(request.time).toISOString()
-    this.#buffer += `${JSON.stringify({ file, line, time, allowed, limits: limits.map(verdict) })}\n`
-    if (this.#buffer.length >= BUFFERED) this.#write()
-  }
-
-  close(): void {
-    this.#write()
-    closeSync(this.#descriptor)
-  }
-
-  #write(): void {
-    // `writeSync` may write a part only, such as on a disk that is nearly full.
-    writeFileSync(this.#descriptor, this.#buffer)
-    this.#buffer = ''
-  }
-}
-
-function verdict({ limiter, limit, key, allowed, remaining, retryAfter, resetAfter }: LimitStatus): object {
-  return { limiter, limit: limit.name, key, allowed, remaining, retryAfter, resetAfter }
-}
 
 /** Finds the headers and attributes that a document needs, but that a log never has. Policies that need them do not apply. */
 class MissingFacts {
@@ -121,7 +83,6 @@ const USAGE = `Usage: sluice replay <log> … --limit <limit> …   shows what a
   --compare            replays each --limit by itself, and counts the decisions that differ from an exact log of its window;
                        with one --limit, compares every algorithm
   --rules <document>   a file of rules, or the URL of a Redis with rules
-  --decisions <file>   writes every decision as a line of JSON
   --html <file>        writes a page with plots
   --json               prints JSON
 
@@ -132,7 +93,6 @@ const OPTIONS = {
   limit: { type: 'string', multiple: true },
   compare: { type: 'boolean', default: false },
   rules: { type: 'string' },
-  decisions: { type: 'string' },
   html: { type: 'string' },
   json: { type: 'boolean', default: false },
 } as const
@@ -153,24 +113,18 @@ async function replayed(paths: readonly string[], values: Values, stdin: Io['std
   const rules = values.rules === undefined ? undefined : await loadRules(values.rules, PLACE, options)
   const replay = replayOf(values, rules, options)
   const missing = rules && new MissingFacts(rules)
-  const decisions = values.decisions === undefined ? undefined : new DecisionsFile(values.decisions)
-  try {
-    const log = await readLogs(paths, options, (entry, file) => {
-      missing?.see(entry.request)
-      const { allowed, limits } = decided(replay, entry, file)
-      decisions?.add(entry, file, allowed, limits)
-    })
-    const { notes, ...report } = replay.report()
-    return { log, ...report, notes: [...notes, ...(missing?.notes ?? [])] }
-  } finally {
-    decisions?.close()
-  }
+  const log = await readLogs(paths, options, (entry, file) => {
+    missing?.see(entry.request)
+    decide(replay, entry, file)
+  })
+  const { notes, ...report } = replay.report()
+  return { log, ...report, notes: [...notes, ...(missing?.notes ?? [])] }
 }
 
 /** Names the line of a request that a server would not decide, such as one with an object as its key. */
-function decided(replay: Replay, entry: LogEntry, file: string): ReturnType<Replay['decide']> {
+function decide(replay: Replay, entry: LogEntry, file: string): void {
   try {
-    return replay.decide(entry)
+    replay.decide(entry)
   } catch (error) {
     if (!(error instanceof SluiceError)) throw error
     throw new SluiceError(error.code, `${file}:${entry.line}: ${reasonOf(error)}`, { cause: error })
@@ -185,12 +139,11 @@ function refuseTogether({ rules, limit = [], compare, key }: Values): void {
     throw new Misuse('expected no --compare and no --key with --rules, which have their own keys')
 }
 
-/** The files that are written must not be files that are read: a log would be lost. */
-function refuseOverwriting(paths: readonly string[], { rules, decisions, html }: Values): void {
+/** The page must not be written to a file that is read: a log would be lost. */
+function refuseOverwriting(paths: readonly string[], { rules, html }: Values): void {
+  if (html === undefined) return
   const read = new Set([...paths, rules ?? ''].flatMap(placeOf))
-  for (const [option, path] of Object.entries({ decisions, html }))
-    if (path !== undefined && placeOf(path).some((each) => read.has(each)))
-      throw new Misuse(`--${option}: ${path} is a file that is read`)
+  if (placeOf(html).some((each) => read.has(each))) throw new Misuse(`--html: ${html} is a file that is read`)
 }
 
 /** Returns where a file is, whatever its name is. Returns nothing for a file that does not exist, a pipe and a device. */

@@ -140,8 +140,8 @@ interface ReplayReport {
 
 /** Replays entries in the order of their times. */
 export interface Replay {
-  /** Returns the verdicts about an entry, and whether it is admitted. `allowed` is `undefined` with `--compare`. */
-  decide(entry: LogEntry): { readonly allowed: boolean | undefined; readonly limits: readonly LimitStatus[] }
+  /** Decides about an entry. Returns nothing with `--compare`. */
+  decide(entry: LogEntry): Decision | undefined
   report(): ReplayReport
 }
 
@@ -222,18 +222,16 @@ export function replayCompared(given: readonly LimitExpression[], options: LogSe
   })
   return {
     decide(entry) {
-      const limits = contestants.flatMap(({ decide, decideExactly, tally, exact }) => {
-        const { limits: decided } = decide(entry)
+      for (const { decide, decideExactly, tally, exact } of contestants) {
         const expected = decideExactly(entry).allowed
-        for (const { key, allowed } of decided) {
+        for (const { key, allowed } of decide(entry).limits) {
           tally.add(key, entry.request.time, allowed)
           exact.compared++
           if (expected && !allowed) exact.tooStrict++
           if (!expected && allowed) exact.tooLenient++
         }
-        return decided
-      })
-      return { allowed: undefined, limits }
+      }
+      return undefined
     },
     report: () => ({
       decisions: undefined,
