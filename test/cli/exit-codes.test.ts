@@ -37,11 +37,10 @@ const MISUSED: Readonly<Record<string, readonly (readonly string[])[]>> = {
     [],
     [AWAY, 'api'],
     ['localhost'],
-    [AWAY, '--once=1'],
+    [AWAY, '--json=1'],
     [AWAY, '--limiter'],
     [AWAY, '--fleet', '--limiter', 'api'],
     ...['0', '10001', '-1', '1.5', 'x', ''].map((keys) => [AWAY, `--keys=${keys}`]),
-    ...['99ms', '2h', '5', 'x', ''].map((interval) => [AWAY, `--interval=${interval}`]),
   ],
   replay: [
     [],
@@ -109,7 +108,7 @@ const MISUSED: Readonly<Record<string, readonly (readonly string[])[]>> = {
 const FAILED: Readonly<Record<string, readonly (readonly string[])[]>> = {
   inspect: [[AWAY, 'api', 'a']],
   reset: [[AWAY, 'api', 'a']],
-  top: [[AWAY, '--once']],
+  top: [[AWAY]],
   replay: [
     ['none.log', ...LIMIT],
     ['empty.log', ...LIMIT],
