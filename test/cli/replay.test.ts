@@ -94,7 +94,7 @@ async function decisionsOf(
   const options = logSettings({ ...VALUES, ...values }, true)
   const replay = make(options)
   const seen: Verdict[] = []
-  await readLogs([log], options, (entry) => {
+  await readLogs([log], options, () => (entry) => {
     seen.push(brief(replay.decide(entry)!))
   })
   return seen

@@ -14,6 +14,7 @@ const program = inFile('src/cli/inspect.ts', { files: ['test/cli/cli.test.ts'] }
 const bytes = reading('source')
 const lines = reading('source')
 const reorder = reading('reorder')
+const sorting = inFile('src/cli/logs/read.ts', { files: ['test/cli/logs/sorting.test.ts'] })
 const clf = reading('formats')
 const json = reading('formats')
 const limiters = replay('replay')
@@ -65,7 +66,10 @@ export const logs = [
     '',
   ),
   json('reads the last of several fields', 'found ??= fieldAt(fields, path)', 'found = fieldAt(fields, path)'),
-  read('takes a log of which most is omitted', 'const MOST_OMITTED = 0.01', 'const MOST_OMITTED = 1'),
+  sorting('takes a log of which most is omitted', 'const MOST_OMITTED = 0.01', 'const MOST_OMITTED = 1'),
+  sorting('reads a pipe as a file', "if (path === '-') return false", ''),
+  sorting('omits the late lines of files', 'first.problems.late === 0', 'true'),
+  sorting('reads again with the same window', 'delays?.get(path) ?? 0', '0'),
   replayText('prints the table of a comparison below', 'decisions === undefined ? [...table', 'false ? [...table'),
   page('shows a table that is wider than a phone', '@media (max-width: 40rem)', '@media (max-width: 4rem)'),
   page('shows red against green', '--plain: #0072b2; --striped: #d55e00;', '--plain: #2f7d4f; --striped: #c8402f;'),

@@ -79,7 +79,7 @@ export const LOG_USAGE = `A log is a file, a gzip file, or - for the standard in
   --cost <field>       the cost in JSON lines (default: each request costs 1)
   --field <name=field> where general JSON lines have ip, user, method or path, such as ip=client.address
   --zone <offset>      the time zone of times without one, such as +02:00 (default: such lines are rejected)
-  --reorder <time>     how late a line may be, compared with the lines before it (default: 10s)
+  --reorder <time>     how late a line of the standard input may be (default: 10s); files are sorted, whatever their order
   --ipv6-subnet <bits> the size of the IPv6 network that counts as one client (default: 56)
   --max-keys <number>  the most keys that are stored (default: 1,000,000)
 `

@@ -51,49 +51,84 @@ function lateText(reorder: number): string {
   return reorder === 0 ? 'out of order' : `more than ${roughDuration(reorder)} late`
 }
 
+/** Receives the entries of logs in order, each with its file. */
+export type EachEntry = (entry: LogEntry, file: string) => void
+
 const MOST_FILES = 1000
 /** The share of the requests of a file that may be omitted. */
 const MOST_OMITTED = 0.01
 
 /**
  * Reads all files at the same time and passes their entries on in the order of their times. So rotated files, and files of several servers,
- * can be given in any order. Entries with the same time are in the order of the files and of their lines. Lines that come after their reorder
- * window are omitted.
+ * can be given in any order. Entries with the same time are in the order of the files and of their lines.
  *
- * Throws `LOG_UNREADABLE` for a file that cannot be read, if no line can be read, and if more than 1 % of the requests of a file are omitted.
- * @param each receives each entry with its file
+ * If a line of a file comes after its reorder window, all files are read again with a window that includes it. The standard input cannot be read again, so
+ * files beside it are read once before it, and its own late lines are omitted.
+ *
+ * Throws `LOG_UNREADABLE` for a file that cannot be read, if no line can be read, and if more than 1 % of the requests of a file are omitted, such as
+ * those of a window that does not fit into memory.
+ * @param begin is called before the first entry is passed on, each time the files are read. Returns the function that receives the entries
  */
 export async function readLogs(
   paths: readonly string[],
   options: LogSettings,
-  each: (entry: LogEntry, file: string) => void,
+  begin: () => EachEntry,
 ): Promise<LogSummary> {
   if (paths.length > MOST_FILES) throw new SluiceError('INVALID_OPTION', `expected at most ${MOST_FILES} files`)
-  const problems = new Problems()
-  const progress = openProgress(sizeOf(paths))
-  const sources = paths.map((path) => new Source(path, options, problems, progress.add))
-  const span: Span = { requests: 0, from: NaN, until: NaN }
-  try {
-    await merge(sources, (entry, file) => {
-      span.until = entry.request.time
-      if (span.requests++ === 0) span.from = span.until
-      each(entry, file)
-    })
-  } finally {
-    progress.close()
-  }
-  return summaryOf(sources, problems, span, options)
+  const files = paths.filter(isFile)
+  const isRepeatable = files.length === paths.length
+  const first = await pass(files, options, isRepeatable ? begin() : () => undefined)
+  if (isRepeatable && first.problems.late === 0) return summaryOf(first, options)
+  const delays = new Map(first.sources.map(({ path, latest }) => [path, latest]))
+  const second = await pass(paths, options, begin(), delays)
+  const sorted = first.problems.late
+  if (sorted > 0)
+    second.problems.notes.push(
+      `${grouped(sorted)} ${sorted === 1 ? 'line was' : 'lines were'} ${lateText(options.reorder)}. They were sorted by time`,
+    )
+  return summaryOf(second, options)
 }
 
 /** The requests of all files. */
-interface Span {
+interface Pass {
+  readonly sources: readonly Source[]
+  readonly problems: Problems
   requests: number
   /** Epoch milliseconds of the first and the last request. */
   from: number
   until: number
 }
 
-async function merge(sources: readonly Source[], each: (entry: LogEntry, file: string) => void): Promise<void> {
+/**
+ * Reads all files once.
+ * @param delays how late the lines of each file are, if it is known
+ */
+async function pass(
+  paths: readonly string[],
+  options: LogSettings,
+  each: EachEntry,
+  delays?: ReadonlyMap<string, number>,
+): Promise<Pass> {
+  const problems = new Problems()
+  const progress = openProgress(sizeOf(paths))
+  const sources = paths.map((path) => {
+    const window = Math.max(options.reorder, delays?.get(path) ?? 0)
+    return new Source(path, { ...options, reorder: window }, problems, progress.add)
+  })
+  const done: Pass = { sources, problems, requests: 0, from: NaN, until: NaN }
+  try {
+    await merge(sources, (entry, file) => {
+      done.until = entry.request.time
+      if (done.requests++ === 0) done.from = done.until
+      each(entry, file)
+    })
+  } finally {
+    progress.close()
+  }
+  return done
+}
+
+async function merge(sources: readonly Source[], each: EachEntry): Promise<void> {
   let open: Source[] = []
   for (const source of sources) if (await source.fill()) open.push(source)
   while (open.length > 0) {
@@ -108,6 +143,13 @@ function earliest(sources: readonly Source[]): Source {
   let found = sources[0]!
   for (const source of sources) if (source.next!.request.time < found.next!.request.time) found = source
   return found
+}
+
+/** Returns true for a file that can be read again, and false for a pipe. */
+function isFile(path: string): boolean {
+  if (path === '-') return false
+  // A later attempt to open a file that does not exist throws the error to report.
+  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? true
 }
 
 /** Returns the number of bytes of all files, or 0 if it is not known. */
@@ -126,13 +168,20 @@ function nothingRead({ lines, unread, notes }: Problems): SluiceError {
   return new SluiceError('LOG_UNREADABLE', `none of ${lines} lines can be read: ${reasons}. ${hint}`)
 }
 
-function tooLate(path: string, late: number, all: number, { latest }: Problems, reorder: number): SluiceError {
-  const name = path === '-' ? 'the standard input' : path
+function tooLate({ path, late, requests, latest, isFull }: Source, reorder: number): SluiceError {
+  const all = late + requests
+  const share = `${grouped(late)} of ${grouped(all)} requests (${percent(late, all)})`
+  if (isFull)
+    return new SluiceError(
+      'LOG_UNREADABLE',
+      `${path}: the lines that are out of order do not fit into memory, so ${share} would be omitted. Sort the log by time, pass joined logs as files ` +
+        'of their own, or give Node more memory: NODE_OPTIONS=--max-old-space-size=8192',
+    )
   const hint = latest > LONGEST_REORDER ? '' : `, or set --reorder ${Math.ceil(latest / 1000)}s`
+  const name = path === '-' ? 'the standard input' : path
   return new SluiceError(
     'LOG_UNREADABLE',
-    `${name}: ${grouped(late)} of ${grouped(all)} requests (${percent(late, all)}) are ${lateText(reorder)}, ` +
-      `so the figures would be wrong. Sort the log by time, pass joined logs as files of their own${hint}`,
+    `${name}: ${share} are ${lateText(reorder)}, so the figures would be wrong. Write the log to a file, which is sorted${hint}`,
   )
 }
 
@@ -148,15 +197,10 @@ export interface LogSummary {
   readonly notes: readonly string[]
 }
 
-function summaryOf(
-  sources: readonly Source[],
-  problems: Problems,
-  { requests, from, until }: Span,
-  { reorder }: LogSettings,
-): LogSummary {
+function summaryOf({ sources, problems, requests, from, until }: Pass, { reorder }: LogSettings): LogSummary {
   if (requests === 0) throw nothingRead(problems)
-  for (const { path, late, requests: read } of sources)
-    if (late > MOST_OMITTED * (late + read)) throw tooLate(path, late, late + read, problems, reorder)
+  for (const source of sources)
+    if (source.late > MOST_OMITTED * (source.late + source.requests)) throw tooLate(source, reorder)
   return {
     lines: problems.lines,
     requests,

@@ -1,28 +1,34 @@
+import { getHeapStatistics } from 'node:v8'
 import type { LogEntry } from './request.ts'
 
-/** The bounds of a reorder window. Above them, the oldest entries are released early. */
-const BOUNDS = { entries: 500_000, bytes: 268_435_456 }
+/** The bytes of the objects of an entry, without the text of its line. */
+const BYTES_PER_ENTRY = 400
 
 /**
  * Puts the entries of one file in the order of their times. An entry is released when the newest one is later by the whole window. Entries
- * with the same time keep the order of their lines.
+ * with the same time keep the order of their lines. If the window does not fit into memory, the oldest entries are released early.
  */
 export class Reorder {
-  /** True if a bound has shortened the window. */
+  /** True if the bound has shortened the window. */
   hasOverflowed = false
   readonly #window: number
-  readonly #bounds: typeof BOUNDS
+  readonly #most: number
   #newest = -Infinity
   #released = -Infinity
   #bytes = 0
   /** The waiting entries in order, and the entries that were added since the last release. */
   readonly #waiting: LogEntry[] = []
   #added: LogEntry[] = []
+  /** The earliest time of the entries that wait. */
+  #earliest = Infinity
 
-  /** @param window milliseconds */
-  constructor(window: number, bounds: typeof BOUNDS = BOUNDS) {
+  /**
+   * @param window milliseconds
+   * @param most the largest number of bytes. Default: half of the memory that Node may use for objects
+   */
+  constructor(window: number, most: number = getHeapStatistics().heap_size_limit / 2) {
     this.#window = window
-    this.#bounds = bounds
+    this.#most = most
   }
 
   /** Adds an entry and returns 0. A late entry is not added: returns the milliseconds between its time and the newest time. */
@@ -31,27 +37,32 @@ export class Reorder {
     // Because of a bound, entries inside the window may have been released.
     if (time < Math.max(this.#newest - this.#window, this.#released)) return this.#newest - time
     if (entry.chunk.held++ === 0) this.#bytes += entry.chunk.size
+    this.#bytes += BYTES_PER_ENTRY
     this.#added.push(entry)
     if (time > this.#newest) this.#newest = time
+    if (time < this.#earliest) this.#earliest = time
     return 0
   }
 
   /** Moves the entries that are older than the window to `into`. */
   release(into: LogEntry[]): void {
-    this.#merge()
     const until = this.#newest - this.#window
+    if (this.#earliest > until && this.#bytes <= this.#most) return
+    this.#merge()
     let count = 0
     for (const entry of this.#waiting) {
       if (entry.request.time > until) {
-        if (this.#waiting.length - count <= this.#bounds.entries && this.#bytes <= this.#bounds.bytes) break
+        if (this.#bytes <= this.#most) break
         this.hasOverflowed = true
       }
       count++
       this.#released = entry.request.time
+      this.#bytes -= BYTES_PER_ENTRY
       if (--entry.chunk.held === 0) this.#bytes -= entry.chunk.size
       into.push(entry)
     }
     this.#waiting.splice(0, count)
+    this.#earliest = this.#waiting[0]?.request.time ?? Infinity
   }
 
   /** Moves all entries to `into`, after the last line. */

@@ -114,8 +114,9 @@ export class Source {
   readonly path: string
   /** The number of requests that were not late. */
   requests = 0
-  /** The number of late requests. */
+  /** The number of late requests, and the longest of their delays in milliseconds. */
   late = 0
+  latest = 0
   readonly format: Format
   readonly #options: LogSettings
   readonly #problems: Problems
@@ -148,6 +149,11 @@ export class Source {
     return this.#ready[this.#at++]!
   }
 
+  /** True if the reorder window did not fit into memory. */
+  get isFull(): boolean {
+    return this.#reorder.hasOverflowed
+  }
+
   /** Reads until there is a next entry. Returns false at the end. */
   async fill(): Promise<boolean> {
     while (this.next === undefined) {
@@ -166,8 +172,8 @@ export class Source {
   #end(): boolean {
     this.#lines.end()
     this.#reorder.flush(this.#ready)
-    if (this.#reorder.hasOverflowed && this.next === undefined)
-      this.#problems.notes.push(`${this.path}: the reorder window was full, so it was shorter than --reorder says`)
+    if (this.isFull && this.next === undefined)
+      this.#problems.notes.push(`${this.path}: the reorder window did not fit into memory, so it was shorter`)
     return this.next !== undefined
   }
 
@@ -197,6 +203,7 @@ export class Source {
     if (by === 0) this.requests++
     else {
       this.late++
+      this.latest = Math.max(this.latest, by)
       this.#problems.countLate(by, this.path, this.#line, line)
     }
   }

@@ -111,11 +111,15 @@ async function replayed(paths: readonly string[], values: Values, stdin: Io['std
   refuseOverwriting(paths, values)
   const options = logSettings(values, values.rules !== undefined, stdin)
   const rules = values.rules === undefined ? undefined : await loadRules(values.rules, PLACE, options)
-  const replay = replayOf(values, rules, options)
-  const missing = rules && new MissingFacts(rules)
-  const log = await readLogs(paths, options, (entry, file) => {
-    missing?.see(entry.request)
-    decide(replay, entry, file)
+  let replay!: Replay
+  let missing: MissingFacts | undefined
+  const log = await readLogs(paths, options, () => {
+    replay = replayOf(values, rules, options)
+    missing = rules && new MissingFacts(rules)
+    return (entry, file) => {
+      missing?.see(entry.request)
+      decide(replay, entry, file)
+    }
   })
   const { notes, ...report } = replay.report()
   return { log, ...report, notes: [...notes, ...(missing?.notes ?? [])] }

@@ -220,8 +220,11 @@ export interface Suggestion {
 export const suggestCommand: Command = command(USAGE, OPTIONS, async (logs, values, { stdin }) => {
   if (logs.length === 0) throw new Misuse('expected a log')
   const options = logSettings(values, false, stdin)
-  const activity = new Activity(options.maxKeys)
-  const log = await readLogs(logs, options, ({ key, request, cost }) => activity.add(key, request.time, cost))
+  let activity!: Activity
+  const log = await readLogs(logs, options, () => {
+    activity = new Activity(options.maxKeys)
+    return ({ key, request, cost }) => activity.add(key, request.time, cost)
+  })
   const found: Suggestion = { log, keys: activity.keys, dropped: activity.dropped, windows: activity.finish() }
   if (values.json) return { text: jsonText(found) }
   return { text: `${printed(found, options.hasCosts).join('\n')}\n` }
