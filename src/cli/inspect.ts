@@ -10,7 +10,7 @@ const USAGE = `Usage: sluice inspect <url> <limiter> <key>   prints how much of 
        sluice reset <url> <limiter> <key>     deletes the state of a key
        sluice block <url> <limiter> <key> <duration>   denies all requests of a key: sluice block --help
        sluice unblock <url> <limiter> <key>   ends that
-       sluice top <url>                       prints the most used keys, or processes: sluice top --help
+       sluice top <url>                       shows the most used keys, live, and processes: sluice top --help
        sluice migrate <database> …            prints or creates the table of a store: sluice migrate --help
        sluice replay <log> …                  tries limits on a log: sluice replay --help
        sluice suggest <log> …                 shows how many requests clients send: sluice suggest --help

@@ -34,10 +34,14 @@ export async function readable(key: StoredKey): Promise<Held | undefined> {
 
 /** The place of the counts of limiters, for the command line. */
 export interface KeySource {
+  /** A name for the listed keys, such as `'keys in Redis'`. */
+  readonly contents: string
   /** Returns a key. It need not exist. */
   keyOf(limiter: string, key: string): StoredKey
-  /** Lists the next keys, about `STEP` of them. */
+  /** Lists the next keys, about `STEP` of them. After the end, it starts again. */
   next(): Promise<{ readonly keys: readonly StoredKey[]; readonly isEnd: boolean }>
+  /** Returns the number of keys. In Redis, this includes keys of other programs. */
+  size(): Promise<number>
 }
 
 /** The number of keys for one step. Redis does nothing else during a step, for about a millisecond. */
@@ -106,6 +110,7 @@ export async function withAllKeys<Answer>(
 
 const SCAN = `local reply = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3], 'TYPE', 'hash')
 return { reply[1], unpack(reply[2]) }`
+const SIZE = `return redis.call('DBSIZE')`
 
 /** The keys in Redis. The servers are read one after another. */
 function redisSource(runners: readonly ScriptClient[], prefix: string): KeySource {
@@ -121,15 +126,20 @@ function redisSource(runners: readonly ScriptClient[], prefix: string): KeySourc
     }
   }
   return {
+    contents: 'keys in Redis',
     keyOf: (limiter, key) => keyOn(runners[0]!, { name: redisKey(prefix, limiter, key), limiter, key }),
     async next() {
       const runner = runners[server]!
       const reply = (await runner.eval(SCAN, [], [cursor, pattern, String(STEP)])) as unknown[]
       const [after, ...names] = reply.map(String)
       cursor = after!
-      if (cursor === '0') server++
+      if (cursor === '0') server = (server + 1) % runners.length
       const keys = keysOfClients(names, (name) => readRedisKey(prefix, name)).map((each) => keyOn(runner, each))
-      return { keys, isEnd: server === runners.length }
+      return { keys, isEnd: cursor === '0' && server === 0 }
+    },
+    async size() {
+      const sizes = await Promise.all(runners.map((runner) => runner.eval(SIZE, [], [])))
+      return sizes.reduce<number>((sum, size) => sum + Number(size), 0)
     },
   }
 }
@@ -152,13 +162,15 @@ function rowSource(database: ListedDatabase): KeySource {
     return { name, limiter, key, read, reset }
   }
   return {
+    contents: `rows in ${database.place?.name ?? 'the database'}`,
     keyOf,
     async next() {
       const names = await database.keysAfter(last, STEP)
-      last = names.at(-1) ?? last
-      const keys = keysOfClients(names, readRecordKey).map(({ limiter, key }) => keyOf(limiter, key))
-      return { keys, isEnd: names.length < STEP }
+      const isEnd = names.length < STEP
+      last = isEnd ? '' : names.at(-1)!
+      return { keys: keysOfClients(names, readRecordKey).map(({ limiter, key }) => keyOf(limiter, key)), isEnd }
     },
+    size: async () => database.size(),
   }
 }
 

@@ -180,12 +180,12 @@ describe.each(sharedPlaces)('the command line on %s', (_name, start) => {
 })
 
 it.each(['postgres', 'mysql'])('the command line shows no password when there is no server: %s', async (kind) => {
-  const { code, error } = await cli.run(['top', `${kind}://ann:secret@127.0.0.1:1/shop`])
+  const { code, error } = await cli.run(['top', `${kind}://ann:secret@127.0.0.1:1/shop`, '--once'])
   expect([code, error]).toEqual([EXIT.failed, expect.stringContaining('ECONNREFUSED')])
   expect(error).not.toContain('secret')
 })
 
 it('the command line does not create a file of SQLite', async () => {
-  const { code, error } = await cli.run(['top', 'sqlite:nowhere.db'])
+  const { code, error } = await cli.run(['top', 'sqlite:nowhere.db', '--once'])
   expect([code, error]).toEqual([EXIT.failed, expect.stringContaining('There is no file "nowhere.db"')])
 })

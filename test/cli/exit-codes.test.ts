@@ -37,10 +37,11 @@ const MISUSED: Readonly<Record<string, readonly (readonly string[])[]>> = {
     [],
     [AWAY, 'api'],
     ['localhost'],
-    [AWAY, '--json=1'],
+    [AWAY, '--once=1'],
     [AWAY, '--limiter'],
     [AWAY, '--fleet', '--limiter', 'api'],
     ...['0', '10001', '-1', '1.5', 'x', ''].map((keys) => [AWAY, `--keys=${keys}`]),
+    ...['99ms', '2h', '5', 'x', ''].map((interval) => [AWAY, `--interval=${interval}`]),
   ],
   replay: [
     [],
@@ -108,7 +109,7 @@ const MISUSED: Readonly<Record<string, readonly (readonly string[])[]>> = {
 const FAILED: Readonly<Record<string, readonly (readonly string[])[]>> = {
   inspect: [[AWAY, 'api', 'a']],
   reset: [[AWAY, 'api', 'a']],
-  top: [[AWAY]],
+  top: [[AWAY, '--once']],
   replay: [
     ['none.log', ...LIMIT],
     ['empty.log', ...LIMIT],

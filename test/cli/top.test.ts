@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { Cluster, Redis } from 'ioredis'
 import { afterAll, describe, expect, it } from 'vitest'
 import {
@@ -103,10 +105,13 @@ describe('sluice top', () => {
 
   it('prints a table of any number of rows', () => {
     const row = { limiter: 'api', limit: 'l', used: 5, capacity: 10, resetAfter: 1000, slots: false, lockedFor: 0 }
-    const lines = tableOf(Array.from({ length: 140_000 }, (_, i) => ({ ...row, key: `k${i}` })))
+    const lines = tableOf(
+      Array.from({ length: 140_000 }, (_, i) => ({ ...row, key: `k${i}` })),
+      Infinity,
+    )
     expect(lines).toHaveLength(140_001)
     expect(lines.at(-1)).toMatch(/^ *5 {2}█{5}░{5} {2}10 +k139999 +l +api +1 s/)
-    expect(tableOf([])).toEqual(['No key uses a part of a limit now.'])
+    expect(tableOf([], Infinity)).toEqual(['No key uses a part of a limit now.'])
   })
 
   it('shows when slots expire', async () => {
@@ -126,5 +131,24 @@ describe('sluice top', () => {
     redis.disconnect()
     const found = await rows(`redis://127.0.0.1:${cluster.nodes[1]!.port}`, '--prefix', 'top:')
     expect(found).toHaveLength(30)
+  })
+
+  it('refreshes in a terminal until q is pressed, and leaves the screen as it was', { timeout: 60_000 }, async () => {
+    const live = limiterOf('live', [gcra({ quota: 10, window: '1d' })])
+    await live.consume('before')
+    const words = ['top', ...here(), '--limiter', 'live', '--interval', '100ms']
+    const shell = [process.execPath, await cli.program(), ...words].map((word) => `'${word}'`).join(' ')
+    const terminal = spawn('script', ['-qec', shell, '/dev/null'])
+    let shown = ''
+    terminal.stdout.on('data', (data: Buffer) => (shown += data.toString()))
+    const ended = once(terminal, 'exit')
+    const until = (text: string): Promise<void> => expect.poll(() => shown, { timeout: 30_000 }).toContain(text)
+    await until('before')
+    await live.consume('later')
+    await until('later')
+    terminal.stdin.write('q')
+    expect((await ended)[0]).toBe(0)
+    expect(shown).toContain('\u001b[?1049h')
+    expect(shown.trimEnd().endsWith('\u001b[?25h\u001b[?1049l')).toBe(true)
   })
 })

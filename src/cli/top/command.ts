@@ -1,18 +1,20 @@
+import { parseDuration } from '../../util/duration.ts'
 import { command, type Command, Misuse, SOURCE_OPTIONS, SOURCE_USAGE } from '../command.ts'
-import { columns, countText, grouped, jsonText, timeCells } from '../print.ts'
+import { columns, countText, grouped, inOneLine, jsonText, timeCells } from '../print.ts'
 import { SluiceError } from '../../util/errors.ts'
 import { TOPIC } from '../../dashboard/fleet.ts'
-import { listKeys, readable, type StoredKey, withAllKeys, withPlace } from '../sources.ts'
-import { fleetLines, fleetOf } from './fleet.ts'
+import { type KeySource, listKeys, readable, type StoredKey, withAllKeys, withPlace } from '../sources.ts'
+import { fleetOf, fleetPage } from './fleet.ts'
+import { cut, live, type Page } from './screen.ts'
 import type { HeldByLimit } from '../../stores/held.ts'
 
 const AT_ONCE = 50
 
-/** The most used keys that were found. Their number is bounded. */
+/** The most used keys that were found. Their number is bounded. On each refresh they are read again. */
 class Ranking {
   readonly #limiter: string | undefined
   readonly #most: number
-  readonly #kept = new Map<string, readonly Row[]>()
+  readonly #kept = new Map<string, { readonly key: StoredKey; readonly rows: readonly Row[] }>()
   /** How many keys could not be read: they are damaged, or another version of the package wrote them. */
   unread = 0
 
@@ -29,9 +31,13 @@ class Ranking {
     this.#forget()
   }
 
+  refresh(): Promise<void> {
+    return this.add([...this.#kept.values()].map(({ key }) => key))
+  }
+
   /** Returns the rows, with the largest used share first. Locked keys count as fully used. */
   rows(): Row[] {
-    return [...this.#kept.values()].flat().toSorted(compare)
+    return [...this.#kept.values()].flatMap(({ rows }) => rows).toSorted(compare)
   }
 
   async #addOne(key: StoredKey): Promise<void> {
@@ -39,12 +45,13 @@ class Ranking {
     const held = await readable(key)
     if (held === undefined) return void this.unread++
     const rows = held.limits.map((each) => rowOf(key, each)).filter(isInUse)
-    if (rows.length > 0) this.#kept.set(key.name, rows)
+    if (rows.length === 0) this.#kept.delete(key.name)
+    else this.#kept.set(key.name, { key, rows })
   }
 
   #forget(): void {
     if (this.#kept.size <= this.#most) return
-    const ranked = [...this.#kept].toSorted(([, a], [, b]) => compare(mostUsed(a), mostUsed(b)))
+    const ranked = [...this.#kept].toSorted(([, a], [, b]) => compare(mostUsed(a.rows), mostUsed(b.rows)))
     for (const [name] of ranked.slice(this.#most)) this.#kept.delete(name)
   }
 }
@@ -87,18 +94,22 @@ export function shareOf({ used, capacity, lockedFor }: Row): number {
 
 const HEADINGS = ['used', '', 'of', 'key', 'limit', 'limiter', 'resets in', 'locked for']
 const NUMBERS = new Set([0])
+const KEY = 3
+const KEY_WIDTH = 40
 const BAR = 10
 
-/** Returns the rows as lines. Control characters are escaped. */
-export function tableOf(rows: readonly Row[]): string[] {
-  if (rows.length === 0) return ['No key uses a part of a limit now.']
-  return columns([HEADINGS, ...rows.map(cellsOf)], NUMBERS)
+/** Returns the rows as lines of at most `width` characters. Control characters are escaped. */
+export function tableOf(rows: readonly Row[], width: number): string[] {
+  if (rows.length === 0) return [cut('No key uses a part of a limit now.', width)]
+  const lines = columns([HEADINGS, ...rows.map((row) => cellsOf(row, width))], NUMBERS)
+  return lines.map((line) => cut(line, width))
 }
 
-function cellsOf(row: Row): string[] {
+function cellsOf(row: Row, width: number): string[] {
   const { used, capacity, limit, limiter, resetAfter, slots, lockedFor, key } = row
   const times = timeCells(resetAfter, slots, lockedFor)
-  return [countText(used), bar(shareOf(row)), countText(capacity), key, limit, limiter, ...times]
+  const texts = [countText(used), bar(shareOf(row)), countText(capacity), key, limit, limiter, ...times]
+  return texts.map((text, i) => (i === KEY && width < Infinity ? cut(inOneLine(text), KEY_WIDTH) : text))
 }
 
 function bar(share: number): string {
@@ -106,49 +117,76 @@ function bar(share: number): string {
   return '█'.repeat(full) + '░'.repeat(BAR - full)
 }
 
-const USAGE = `Usage: sluice top <url>           prints the keys that have used most of their limits
-       sluice top --fleet <url>   prints the processes that have a dashboard, and their limits and most denied keys
+const USAGE = `Usage: sluice top <url>           shows the keys that have used most of their limits; q quits
+       sluice top --fleet <url>   shows the processes that have a dashboard, and their limits and most denied keys
 
   --limiter <name>   only keys of this limiter
-  --keys <number>    how many keys to print (default: 100)
-  --json             prints JSON
+  --interval <time>  the time between refreshes (default: 2s)
+  --keys <number>    how many keys to show (default: 100)
+  --once             reads all keys once, prints the table and ends; the default without a terminal
+  --json             prints JSON; implies --once
   ${SOURCE_USAGE}
 
-It reads all keys once. The URL is one of redis://, postgres://, mysql:// or sqlite:<file>.
+A refresh reads the keys on the screen again, and the next 5,000 keys.
+The URL is one of redis://, postgres://, mysql:// or sqlite:<file>.
 `
 
+const KEYS_PER_REFRESH = 5000
 const MOST_KEYS = 10_000
 
 const OPTIONS = {
   limiter: { type: 'string' },
   fleet: { type: 'boolean', default: false },
+  interval: { type: 'string', default: '2s' },
   keys: { type: 'string', default: '100' },
+  once: { type: 'boolean', default: false },
   ...SOURCE_OPTIONS,
 } as const
 
-export const topCommand: Command = command(USAGE, OPTIONS, async (words, values) => {
+export const topCommand: Command = command(USAGE, OPTIONS, async (words, values, { stdout }) => {
   const [url = ''] = words
   if (words.length !== 1) throw new Misuse('expected a URL')
-  const { fleet, limiter, json } = values
-  if (fleet && limiter !== undefined)
+  if (values.fleet && values.limiter !== undefined)
     throw new SluiceError('INVALID_OPTION', '--fleet shows processes and not keys. Leave --limiter out')
-  const ranking = new Ranking(limiter, keysOf(values.keys))
-  if (fleet) {
-    const sums = await withPlace(url, values, (place) => fleetOf(place.texts(TOPIC)))
-    return { text: json ? jsonText(sums) : `${fleetLines(sums).join('\n')}\n` }
-  }
-  await withAllKeys(url, values, (source) => listKeys(source, Infinity, ranking.add))
-  const rows = ranking.rows()
-  const text = json ? `${JSON.stringify(rows)}\n` : `${tableOf(rows).join('\n')}\n`
-  return { text, note: ranking.unread === 0 ? '' : `${unreadText(ranking)}\n` }
+  const ranking = new Ranking(values.limiter, keysOf(values.keys))
+  const interval = intervalOf(values.interval)
+  const isLive = stdout.isTTY === true && process.stdin.isTTY && !values.once && !values.json
+  if (values.fleet)
+    return withPlace(url, values, async (place) => {
+      const texts = place.texts(TOPIC)
+      if (isLive) return live(interval, async () => fleetPage(await fleetOf(texts)))
+      const sums = await fleetOf(texts)
+      return { text: values.json ? jsonText(sums) : `${fleetPage(sums).lines(Infinity).join('\n')}\n` }
+    })
+  return withAllKeys(url, values, async (source) => {
+    if (isLive) return live(interval, () => refreshed(source, ranking))
+    await listKeys(source, Infinity, ranking.add)
+    const rows = ranking.rows()
+    const text = values.json ? `${JSON.stringify(rows)}\n` : `${tableOf(rows, Infinity).join('\n')}\n`
+    return { text, note: ranking.unread === 0 ? '' : `${unreadText(ranking)}\n` }
+  })
 })
 
 function unreadText({ unread }: Ranking): string {
   return `${grouped(unread)} ${unread === 1 ? 'key is' : 'keys are'} damaged, or of another version of the package`
 }
 
+async function refreshed(source: KeySource, ranking: Ranking): Promise<Page> {
+  ranking.unread = 0
+  await ranking.refresh()
+  await listKeys(source, KEYS_PER_REFRESH, ranking.add)
+  const title = `${grouped(await source.size())} ${source.contents}${ranking.unread === 0 ? '' : `, ${unreadText(ranking)}`}`
+  return { title, lines: (columns) => tableOf(ranking.rows(), columns) }
+}
+
 function keysOf(text: string): number {
   const count = Number(text)
   if (Number.isInteger(count) && count > 0 && count <= MOST_KEYS) return count
   throw new SluiceError('INVALID_OPTION', `--keys: expected a whole number from 1 to ${MOST_KEYS}, got ${text}`)
+}
+
+function intervalOf(text: string): number {
+  const ms = parseDuration(text)
+  if (ms !== undefined && ms >= 100 && ms <= 3_600_000) return ms
+  throw new SluiceError('INVALID_OPTION', `--interval: expected a time from 100ms to 1h, such as 2s, got ${text}`)
 }

@@ -4,6 +4,7 @@ import { addUp } from '../../dashboard/sums.ts'
 import type { SharedTexts } from '../../stores/texts.ts'
 import { roughDuration } from '../../util/duration.ts'
 import { columns as aligned, inOneLine } from '../print.ts'
+import { cut, type Page } from './screen.ts'
 
 export interface FleetSums extends Sums {
   /** The number of texts that are not summaries of this version. */
@@ -18,10 +19,15 @@ export async function fleetOf(texts: SharedTexts): Promise<FleetSums> {
   return { ...addUp(members, Date.now()), unread, isCut }
 }
 
+export function fleetPage(sums: FleetSums): Page {
+  const { processes } = sums
+  const title = processes.length === 1 ? '1 process' : `${processes.length} processes`
+  return { title, lines: (width) => linesOf(sums).map((line) => cut(inOneLine(line), width)) }
+}
+
 const STORES = { '': '–', healthy: 'answers', slow: 'too late', away: 'away' }
 
-/** Returns the tables as lines. Control characters are escaped. */
-export function fleetLines({ now, processes, series, denied, stores, rules, unread, isCut }: FleetSums): string[] {
+function linesOf({ now, processes, series, denied, stores, rules, unread, isCut }: FleetSums): string[] {
   if (processes.length === 0 && unread === 0)
     return ['No process with a dashboard has written here in the last 45 seconds.']
   const members = processes.map(({ host, pid, since, age, isLost, memory, rates, store, rules: versions }) => [
@@ -52,7 +58,7 @@ export function fleetLines({ now, processes, series, denied, stores, rules, unre
     ...rules.filter(({ problem }) => problem !== '').map((each) => `rules, in ${each.processes}: ${each.problem}`),
     ...(unread > 0 ? [`${unread} more cannot be read: another version of the package may have written them.`] : []),
     ...(isCut ? ['There are more processes than these 100.'] : []),
-  ].map(inOneLine)
+  ]
 }
 
 const PER_SECOND = ['allowed/s', 'denied/s', 'shadow/s']
