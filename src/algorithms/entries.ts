@@ -93,7 +93,7 @@ export class EntryArray implements Entries {
   }
 
   timeOf(cost: number): number {
-    return this.#times[this.#reaching(cost + this.#dropped, false)] ?? -Infinity
+    return this.#times[firstAbove(this.#totals, cost + this.#dropped, this.#first, true)] ?? -Infinity
   }
 
   costAt(time: number): number {
@@ -114,7 +114,7 @@ export class EntryArray implements Entries {
   copy(drop = 0): EntryArray {
     const copy = new EntryArray()
     const dropped = this.#dropped + drop
-    const first = this.#reaching(dropped, true)
+    const first = firstAbove(this.#totals, dropped, this.#first)
     if (first === this.#times.length) return copy
     copy.#times = this.#times.slice(first)
     copy.#totals = this.#totals.slice(first)
@@ -160,7 +160,7 @@ export class EntryArray implements Entries {
   #drop(cost: number): void {
     const { length } = this.#times
     this.#dropped += cost
-    this.#first = this.#reaching(this.#dropped, true)
+    this.#first = firstAbove(this.#totals, this.#dropped, this.#first)
     if (this.#first === length) this.clear()
     else if (this.#first > IDLE && 2 * this.#first > length) this.#pack()
   }
@@ -196,29 +196,9 @@ export class EntryArray implements Entries {
     this.#dropped = 0
   }
 
-  /** Returns the index of the first entry whose total is at least `total`, or above `total` with `isMore`. */
-  #reaching(total: number, isMore: boolean): number {
-    let low = this.#first
-    let high = this.#totals.length
-    while (low < high) {
-      const middle = (low + high) >> 1
-      const each = this.#totals[middle]!
-      if (each > total || (each === total && !isMore)) high = middle
-      else low = middle + 1
-    }
-    return low
-  }
-
   /** Returns the index after the last entry that is not later than a time. */
   #after(time: number): number {
-    let low = this.#first
-    let high = this.#times.length
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if (this.#times[middle]! > time) high = middle
-      else low = middle + 1
-    }
-    return low
+    return firstAbove(this.#times, time, this.#first)
   }
 
   /** Returns the total of the entries before an index. It is at least the dropped cost. */
@@ -229,4 +209,16 @@ export class EntryArray implements Entries {
   #costOf(i: number): number {
     return this.#totals[i]! - this.#totalBefore(i)
   }
+}
+
+/** Returns the index of the first value from `low` on that is above a bound, or equal to it with `orEqual`. The values are sorted. */
+function firstAbove(values: readonly number[], bound: number, low: number, orEqual = false): number {
+  let high = values.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    const each = values[middle]!
+    if (each > bound || (orEqual && each === bound)) high = middle
+    else low = middle + 1
+  }
+  return low
 }

@@ -177,7 +177,7 @@ export const typescript = [
   log('a refund of more than an entry holds', 'units < 0 ? -Math.min(-units, cost)', 'units < 0 ? units'),
 
   entries('a copy that counts dropped units again', 'copy.#dropped = dropped', 'copy.#dropped = this.#dropped'),
-  entries('an entry passed that has the cost', 'each === total && !isMore', 'each === total && isMore'),
+  entries('an entry passed that has the cost', 'orEqual && each === bound', '!orEqual && each === bound'),
   entries('a refund that leaves later totals', 'this.#totals[i]! -= taken', 'this.#totals[at]! -= taken'),
   entries('totals beyond 2^53', '> Number.MAX_SAFE_INTEGER) this.#pack()', '< 0) this.#pack()'),
 
