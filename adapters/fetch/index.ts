@@ -1,6 +1,5 @@
 import { trackWork } from '../../src/http/work.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
-import { headerConfig } from '../../src/http/headers/styles.ts'
 import { type HttpOptions, type LimiterSource, validateHttpOptions } from '../../src/http/options.ts'
 import { exposedAfter } from '../../src/http/passes.ts'
 import type { ResponseReader } from '../../src/http/settlement.ts'
@@ -130,11 +129,10 @@ export function rateLimitOf(request: Request): Decision | undefined {
 export function rateLimit(options: RateLimitOptions): RateLimit {
   options = validateHttpOptions(options)
   const requestLimiter = requestLimiterOf(options, adapter)
-  const config = headerConfig(options)
 
   function finished(response: Response, { request, headers, end }: Draft): Response {
     for (const name of removals.get(request) ?? []) headers.delete(name)
-    return end.deliver(withHeaders(response, headers, () => exposedAfter(config, decisions.get(request))))
+    return end.deliver(withHeaders(response, headers, () => exposedAfter(decisions.get(request))))
   }
 
   return function limit(handler) {

@@ -1,7 +1,6 @@
 import type { Context, Env, Hono, MiddlewareHandler, Next } from 'hono'
 import { trackWork } from '../../src/http/work.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
-import { headerConfig } from '../../src/http/headers/styles.ts'
 import { type HttpOptions, type LimiterSource, validateHttpOptions } from '../../src/http/options.ts'
 import { exposedAfter } from '../../src/http/passes.ts'
 import type { ResponseReader } from '../../src/http/settlement.ts'
@@ -314,7 +313,6 @@ function setDenial(context: Context, answer: unknown): void {
 export function rateLimit<E extends Env = BlankEnv>(options: RateLimitOptions<E>): MiddlewareHandler {
   options = validateHttpOptions(options)
   const requestLimiter = requestLimiterOf(options, adapter)
-  const config = headerConfig(options)
 
   return async function limitRate(context, next) {
     const admission = requestLimiter.admit(context, context, next)
@@ -328,7 +326,7 @@ export function rateLimit<E extends Env = BlankEnv>(options: RateLimitOptions<E>
       if (!(error instanceof Error)) knownEndOf(context)?.deliver(new Response(null, { status: 500 }))
       throw error
     }
-    addHeaders(context, () => exposedAfter(config, adapter.getDecision(context)))
+    addHeaders(context, () => exposedAfter(adapter.getDecision(context)))
     return undefined
   }
 }

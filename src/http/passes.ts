@@ -102,13 +102,9 @@ export function exposedIn({ shown, parts }: Pass): readonly string[] {
   return [...new Set(parts.flatMap(({ config }) => exposedHeaders(config, shown.limits)))]
 }
 
-/**
- * Returns the names of the headers that scripts may read on a response that exists only after its decision.
- * @param decision the latest decision, or `undefined` for a request that was not limited
- */
-export function exposedAfter(config: HeaderConfig, decision: Decision | undefined): readonly string[] {
-  const own = exposedHeaders(config, [])
-  return decision === undefined ? own : [...new Set([...own, ...exposedIn(passOf(decision))])]
+/** Returns these names for the latest decision about a request; none for a request that was not limited. */
+export function exposedAfter(decision: Decision | undefined): readonly string[] {
+  return decision === undefined ? [] : exposedIn(passOf(decision))
 }
 
 /** Returns true if a response shows a denial in a style with `retry-after-ms`. */

@@ -138,7 +138,7 @@ export function lateHeaders(
       late.push([RETRY_AFTER_MS, String(millisecondsBeside(seconds, Number(ours), ms))])
   }
   const existing = response.get(EXPOSE_HEADERS) ?? draft.get(EXPOSE_HEADERS)
-  if (existing !== null || response.has('Access-Control-Allow-Origin'))
-    late.push([EXPOSE_HEADERS, withNames(existing ?? '', exposed())])
+  const names = existing !== null || response.has('Access-Control-Allow-Origin') ? exposed() : []
+  if (names.length > 0) late.push([EXPOSE_HEADERS, withNames(existing ?? '', names)])
   return late.filter(([name, value]) => response.get(name) !== value)
 }
