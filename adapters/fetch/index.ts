@@ -9,7 +9,7 @@ import { type ClosableResponse, discardBody, type NodeRequest } from '../../src/
 import { clientGone, denialFrom, isAborted, lateHeaders, ResponseEnd } from '../../src/http/response/web.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { shared } from '../../src/util/copies.ts'
-import { chain, isPromise, type MaybePromise } from '../../src/util/maybe-promise.ts'
+import { chain, type MaybePromise } from '../../src/util/maybe-promise.ts'
 import { needsCall, refuse } from '../../src/util/validate.ts'
 import { type AddressOptions, givenAddressKey } from '../../src/http/keys/address.ts'
 import { byHeaderOf, byMethodOf } from '../../src/http/keys/request-keyers.ts'
@@ -141,9 +141,7 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
       if (rest.length > 0) rests.set(request, rest)
       const end = new ResponseEnd(request)
       const draft: Draft = { request, headers: new Headers(), end, denial: undefined }
-      const admission = requestLimiter.admit(request, draft, undefined)
-      // Without a wait: where the client has gone already, the slots end when nothing is tracked.
-      const admitted = isPromise(admission) ? await admission : admission
+      const admitted = await requestLimiter.admit(request, draft, undefined)
       if (!admitted) return finished(draft.denial ?? clientGone(), draft)
       try {
         return finished(await trackWork(request, handler(request, ...rest)), draft)

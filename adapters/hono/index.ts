@@ -10,7 +10,7 @@ import { discardBody } from '../../src/http/response/unread-body.ts'
 import { callStarted, type ResponseHead } from '../../src/http/response/on-denied.ts'
 import { clientGone, denialFrom, isAborted, lateHeaders } from '../../src/http/response/web.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
-import { chain, isPromise, type MaybePromise } from '../../src/util/maybe-promise.ts'
+import { chain, type MaybePromise } from '../../src/util/maybe-promise.ts'
 import { bindingsOf, closingOf, getResponse, knownEndOf, responseEndOf, sentResponseOf } from './response-end.ts'
 import {
   type AddressOptions,
@@ -315,9 +315,7 @@ export function rateLimit<E extends Env = BlankEnv>(options: RateLimitOptions<E>
   const requestLimiter = requestLimiterOf(options, adapter)
 
   return async function limitRate(context, next) {
-    const admission = requestLimiter.admit(context, context, next)
-    // Without a wait: where the client has gone already, the slots end when nothing is tracked.
-    const admitted = isPromise(admission) ? await admission : admission
+    const admitted = await requestLimiter.admit(context, context, next)
     if (!admitted && !context.finalized) return clientGone()
     try {
       if (admitted) await trackWork(context, next())

@@ -24,7 +24,6 @@ import {
   type ProxyTrust,
 } from '../../src/http/keys/address.ts'
 import { define, isMadeBy, type SyncKeyer } from '../../src/limiter/keyers.ts'
-import { isPromise } from '../../src/util/maybe-promise.ts'
 import { refuseOwnCall } from '../../src/util/validate.ts'
 
 /** The part of a context that the keyers of this module read. It has no state, so the keyers fit apps with any state. */
@@ -237,10 +236,7 @@ export function rateLimit<State = Declared<DefaultState>, Custom = Declared<Defa
 
   async function limitRate(context: Context, next: Next): Promise<void> {
     try {
-      const admission = requestLimiter.admit(context, context.response, next)
-      // Without a wait: where the client has gone already, the slots end when nothing is tracked.
-      const admitted = isPromise(admission) ? await admission : admission
-      if (admitted) await trackWork(context, next())
+      if (await requestLimiter.admit(context, context.response, next)) await trackWork(context, next())
     } catch (error) {
       keepHeaders(context)
       throw error

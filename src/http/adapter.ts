@@ -80,7 +80,7 @@ export interface HttpAdapter<Request, Response, Next, OnDenied> {
    */
   onEnd(response: Response, listener: () => void): () => void
   /**
-   * Returns true when the client of a request has gone. After a decision that took time, no handler is called for it. For Node use `isClosed`.
+   * Returns true when the client of a request has gone. No handler is called for it after a decision. For Node use `isClosed`.
    * Default: false.
    */
   isGone?(request: Request, response: Response): boolean

@@ -16,7 +16,7 @@ import { sleep } from '../util/clock.ts'
 import { isTrue, ownOptions } from '../util/validate.ts'
 import { checksOf, withChecks } from './checking.ts'
 import type { BeginCheck } from './checks/checked.ts'
-import { latestPass, type Pass, showsMilliseconds } from './passes.ts'
+import { latestPass, showsMilliseconds } from './passes.ts'
 import { countedFinder, type FindCounted } from './counted.ts'
 import { type ResponseHeaders, type StackedHeaderWriter, stackedHeaderWriter } from './headers/stacked.ts'
 import { allowedRequests } from './keys/networks.ts'
@@ -169,30 +169,18 @@ export function requestLimiterOf<Request, Response, Next, OnDenied, Given = Resp
   function skipOrDecide(request: Request, response: Response, next: Next): MaybePromise<boolean> {
     const lane = isPreflightOf(adapter, request) ? preflights : requests
     if (lane === undefined || isAllowed?.(request)) return true
-    if (skip === undefined) return decide(lane, request, response, next, false)
-    const skipped = skip(request)
-    const isLate = isPromise(skipped)
-    return chain(skipped, (known) =>
-      isTrue('skip', known) ? !isLate || isThere(request, response) : decide(lane, request, response, next, isLate),
+    if (skip === undefined) return decide(lane, request, response, next)
+    return chain(skip(request), (known) =>
+      isTrue('skip', known) ? isThere(request, response) : decide(lane, request, response, next),
     )
   }
 
-  /** `isLate`: something has taken time, so the client may have gone. */
-  function decide(
-    lane: Lane,
-    request: Request,
-    response: Response,
-    next: Next,
-    isLate: boolean,
-  ): MaybePromise<boolean> {
-    // Most requests pass one request limiter.
-    const earlier = adapter.getDecision(request) === undefined ? undefined : latestPass(adapter, request)
-    if (earlier === undefined) return consume(lane, earlier, request, response, next, isLate)
-    const found = lane.findCounted(request, earlier)
-    isLate ||= isPromise(found)
-    return chain(found, (counted) => {
-      if (counted === undefined) return consume(lane, earlier, request, response, next, isLate)
-      if (counted.allowed) return !isLate || isThere(request, response)
+  function decide(lane: Lane, request: Request, response: Response, next: Next): MaybePromise<boolean> {
+    const earlier = latestPass(adapter, request)
+    if (earlier === undefined) return consume(lane, request, response, next)
+    return chain(lane.findCounted(request, earlier), (counted) => {
+      if (counted === undefined) return consume(lane, request, response, next)
+      if (counted.allowed) return isThere(request, response)
       // An `onDenied` may have admitted a denied request.
       return adapter.headersSent(response) ? false : deny(counted, request, response, next)
     })
@@ -209,39 +197,26 @@ export function requestLimiterOf<Request, Response, Next, OnDenied, Given = Resp
     return false
   }
 
-  function consume(
-    lane: Lane,
-    earlier: Pass | undefined,
-    request: Request,
-    response: Response,
-    next: Next,
-    isLate: boolean,
-  ): MaybePromise<boolean> {
-    if (queue !== undefined)
-      return consumeInTurn(lane.limiter, queue, request, adapter, response).then((known) => {
-        if (known === undefined) return leave(request)
-        // The delay of a leaky bucket has passed.
-        return apply(lane, known, latestPass(adapter, request), request, response, next, true, false)
-      })
-    const decision = lane.limiter.consume(request)
-    if (!isPromise(decision)) return apply(lane, decision, earlier, request, response, next, isLate)
-    // Another request limiter may have decided about the request in the meantime.
-    return Promise.resolve(decision).then((known) =>
-      apply(lane, known, latestPass(adapter, request), request, response, next, true),
+  function consume(lane: Lane, request: Request, response: Response, next: Next): MaybePromise<boolean> {
+    if (queue === undefined)
+      return chain(lane.limiter.consume(request), (decision) => apply(lane, decision, request, response, next))
+    return consumeInTurn(lane.limiter, queue, request, adapter, response).then((decision) =>
+      // The delay of a leaky bucket has passed.
+      decision === undefined ? leave(request) : apply(lane, decision, request, response, next, false),
     )
   }
 
   function apply(
     { limiter, writeHeaders }: Lane,
     decision: Decision,
-    earlier: Pass | undefined,
     request: Request,
     response: Response,
     next: Next,
-    isLate: boolean,
     isDelayed = true,
   ): MaybePromise<boolean> {
     const sent = adapter.headersSent(response)
+    // Another request limiter may have decided about the request in the meantime.
+    const earlier = latestPass(adapter, request)
     adapter.setDecision(request, decision)
     writeHeaders(decision, earlier, sent ? undefined : response, request as object)
     observe?.(decision, request)
@@ -250,7 +225,7 @@ export function requestLimiterOf<Request, Response, Next, OnDenied, Given = Resp
       checksOf(request as object)?.warnOfLateDenial(limiter)
       return false
     }
-    if (isLate && !isThere(request, response)) {
+    if (!isThere(request, response)) {
       charged.release(decision)
       return false
     }

@@ -26,8 +26,6 @@ const settlement = inFile('src/http/settlement.ts', served)
 const requests = inFile('src/http/request-limiter.ts', served)
 const answered = inFile('src/http/response/node.ts', served)
 const honoEnd = inFile('adapters/hono/response-end.ts', served)
-const hono = inFile('adapters/hono/index.ts', served)
-const web = inFile('adapters/fetch/index.ts', served)
 const queue = inFile('src/http/queue.ts', served)
 const wait = inFile('src/limiter/queue/wait-queue.ts', {
   files: ['test/limiter/wait.test.ts', 'test/adapters/slots.test.ts'],
@@ -42,15 +40,10 @@ export const slots = [
     'incoming?.upgrade === true',
     'incoming?.upgrade === 0',
   ),
-  hono(
-    'a free slot of a client that has gone before',
-    'isPromise(admission) ? await admission : admission',
-    'await admission',
-  ),
-  web(
-    'a free slot of a client that has gone before',
-    'isPromise(admission) ? await admission : admission',
-    'await admission',
+  requests(
+    'a handler for a client that has gone before',
+    'if (!isThere(request, response)) {',
+    'if (isThere === undefined) {',
   ),
   others('a reset of one limit that ends the renewal of others', 'isHeld || holdsSlots(decision)', 'isHeld'),
   guarded('a late renewal that is lost', 'this.#ask(operation, [], ended, late)', 'this.#ask(operation, [], ended)'),
