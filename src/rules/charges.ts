@@ -130,7 +130,7 @@ export class RulesCharges<Input> implements ChargeSource<Input> {
       refusePromises('attributes', known)
       this.#rules.watch.see(rules.attributes, known)
       const facts = new Facts(this.place.reader, input, known)
-      const now = rules.usesTime ? this.store.clock.now() : 0
+      const now = this.store.clock.now()
       const policies = applyingPolicies(rules, facts, now)
       if (unmatchedRequests.hasSubscribers && Object(input) === input && isUnmatched(policies))
         this.#unmatched.add(input as object)

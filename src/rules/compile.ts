@@ -10,7 +10,7 @@ import {
 } from './dimensions.ts'
 import { invalidRules, type PolicyRule, problemsOf, type Report, type RulesProblem } from './document.ts'
 import { attributeIn, compileKey } from './keys.ts'
-import { type CompiledOverride, LimitReader, readOverrides, untilOf } from './limits.ts'
+import { LimitReader, readOverrides, untilOf } from './limits.ts'
 import { anything, hasMoreValues, isObject, type Shape } from './shape.ts'
 import { documentOf, MOST_POLICIES, otherwiseShape, policyShape } from './shapes.ts'
 
@@ -147,7 +147,6 @@ function index({ policies: read, otherwise: rest, limits }: ReadDocument): Compi
     leavesRest: otherwise === undefined && !policies.some(matchesEverything),
     indexed: [...indexed],
     attributes: attributesOf(all),
-    usesTime: all.some(({ until, overrides }) => until < Infinity || [...overrides.values()].some(ends)),
     limits,
   }
 }
@@ -184,8 +183,4 @@ function attributesOf(policies: readonly CompiledPolicy[]): ReadonlyMap<string, 
       if (!attributes.has(name)) attributes.set(name, rule.name)
   }
   return attributes
-}
-
-function ends({ until }: CompiledOverride): boolean {
-  return until < Infinity
 }

@@ -68,8 +68,6 @@ export interface CompiledRules {
   readonly indexed: readonly Dimension[]
   /** The attributes in policies, each with the name of the first policy that has it. */
   readonly attributes: ReadonlyMap<string, string>
-  /** True if a policy or an override has an end, so that the time is needed. */
-  readonly usesTime: boolean
   readonly limits: LimitReader
 }
 

@@ -30,15 +30,11 @@ interface KeyPart {
 export function compileKey(given: string | readonly string[], ipv6Subnet: number): CompiledKey {
   const names = [given].flat()
   const parts = names.map((name) => keyPart(name, ipv6Subnet))
-  const [first] = parts
   const join = (keys: readonly (Key | undefined)[]): string =>
-    keys.length === 1 ? normalizeKey(keys[0]) : normalizeKey(composeKey(keys))
+    normalizeKey(keys.length === 1 ? keys[0] : composeKey(keys))
   return {
     names,
-    of: (facts, readings) =>
-      parts.length === 1
-        ? normalizeKey(first!.of(facts, readings))
-        : join(parts.map((part) => part.of(facts, readings))),
+    of: (facts, readings) => join(parts.map((part) => part.of(facts, readings))),
     parts: (facts, readings) => parts.map((part) => normalizeKey(part.of(facts, readings))),
     written(values) {
       const keys = values.map((value, i) => parts[i]!.read(String(value)))
