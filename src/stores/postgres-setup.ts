@@ -116,7 +116,7 @@ function report({ table = 'sluice', schema }: TableNames): string {
       ? `(pg_table_is_visible(c.oid) OR NOT ${isUsable} AND n.nspname = ANY (${path}))`
       : `n.nspname = ${text(schema)}`
   const rights = `SELECT json_agg(name) FROM unnest(ARRAY['${RIGHTS.join("', '")}']) AS name WHERE has_table_privilege(c.oid, name)`
-  const columns = `SELECT json_agg(json_build_object('name', attname, 'type', format_type(atttypid, NULL), 'isFilled', attnotnull,
+  const columns = `SELECT json_agg(json_build_object('name', attname, 'type', replace(format_type(atttypid, NULL), '"', ''), 'isFilled', attnotnull,
   'hasDefault', atthasdef OR attidentity <> '')) FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped`
   const unique = `SELECT FROM pg_index AS i JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
   WHERE i.indrelid = c.oid AND a.attname = 'key' AND indnkeyatts = 1 AND indisunique AND indimmediate AND indisvalid AND indpred IS NULL`

@@ -109,6 +109,8 @@ type StoredRow = RowWrite & { readonly row: Uint8Array }
 
 /** Other isolation levels fail instead of waiting for a lock. The level is explicit because a role can have another default, or be read-only. */
 const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE'
+/** With another level, a peek can wait for transactions that write, if the role has deferrable transactions. */
+const BEGIN_READING = 'BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY'
 /** Errors after which the server has changed nothing: serialization failures, deadlocks, and a transaction that was open in a connection of the pool. */
 const REPEATABLE = new Set(['40001', '40P01', '25001', '25P02'])
 /** Errors after which the connection cannot be used, or whose server does not accept writes. */
@@ -189,7 +191,7 @@ export function postgresDatabase(
       const hex = keys.map(hexOf)
       if (readOnly) {
         const found = await query(
-          `BEGIN READ ONLY; SET LOCAL statement_timeout TO ${ms}; ${select(table, hex)}; COMMIT`,
+          `${BEGIN_READING}; SET LOCAL statement_timeout TO ${ms}; ${select(table, hex)}; COMMIT`,
         )
         return apply(hex, found, change).result
       }

@@ -265,10 +265,19 @@ describe('postgresStore', { timeout: 60_000 }, () => {
 
   it.each(QUICK)('does not depend on settings of the server or of the role, such as read-only by default', async () => {
     const options =
-      '-c default_transaction_isolation=serializable -c standard_conforming_strings=off -c bytea_output=escape -c timezone=Asia/Kathmandu -c datestyle=German -c default_transaction_read_only=on'
+      '-c default_transaction_isolation=serializable -c standard_conforming_strings=off -c bytea_output=escape -c timezone=Asia/Kathmandu -c datestyle=German -c default_transaction_read_only=on -c default_transaction_deferrable=on -c quote_all_identifiers=on'
     const { pool, admin, table } = await world({ options, max: 4 })
     await admin.query(oldRows(table, 10))
-    const limiter = limiterOn(postgresStore(pool, { table, timeout: '5s' }))
+    const store = postgresStore(pool, { table, timeout: '5s' })
+    await store.ready!()
+    const limiter = limiterOn(store)
+    // A deferrable transaction that only reads waits until all transactions like this one have ended.
+    const writer = await admin.connect()
+    await writer.query(`BEGIN ISOLATION LEVEL SERIALIZABLE; DELETE FROM ${table} WHERE false; SELECT txid_current()`)
+    const peeked = await Promise.resolve(limiter.peek('k')).catch(String)
+    await writer.query('ROLLBACK')
+    writer.release()
+    expect(peeked).toMatchObject({ remaining: 99 })
     const odd = ["'; DROP TABLE x; --", '\\\\', 'é\u0000', '\ud800', '"', "$1'"]
     for (const key of odd) expect((await limiter.consume(key)).remaining).toBe(99)
     const all = await Promise.all(Array.from({ length: 100 }, () => limiter.consume('k')))
