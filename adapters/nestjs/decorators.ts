@@ -100,3 +100,8 @@ export function isSkipped(context: ExecutionContext): boolean {
 export function limitsOf(target: Parameters<Reflector['get']>[1]): OwnLimits | undefined {
   return reflector.get<OwnLimits | undefined>(LIMITS, target)
 }
+
+/** Returns the guards of `@UseGuards` on a class or a handler. */
+export function guardsOf(target: Parameters<Reflector['get']>[1]): readonly unknown[] {
+  return reflector.get<readonly unknown[] | undefined>('__guards__', target) ?? []
+}

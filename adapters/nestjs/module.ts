@@ -229,7 +229,7 @@ const LIMITS: Provider = {
   inject: [OPTIONS, ModulesContainer, ApplicationConfig],
   useFactory(options: RateLimitOptions, modules: ModulesContainer, config: ApplicationConfig) {
     config.getGlobalFilters().unshift(new RateLimitFilter())
-    return new RateLimitService(options, modules)
+    return new RateLimitService(options, modules, config)
   },
 }
 

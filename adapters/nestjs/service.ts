@@ -1,11 +1,11 @@
 import type { ExecutionContext, OnApplicationBootstrap, OnModuleInit } from '@nestjs/common'
-import { MetadataScanner, type ModulesContainer } from '@nestjs/core'
+import { type ApplicationConfig, MetadataScanner, type ModulesContainer } from '@nestjs/core'
 import { reasonOf, SluiceError } from '../../src/util/errors.ts'
 import { refuse } from '../../src/util/validate.ts'
 import { withChecks } from '../../src/http/checking.ts'
 import { define } from '../../src/limiter/keyers.ts'
 import { LIMITER_OPTIONS } from '../../src/limiter/options.ts'
-import { limitsOf, type OwnLimits } from './decorators.ts'
+import { guardsOf, limitsOf, type OwnLimits } from './decorators.ts'
 import { currentExchange } from './platform.ts'
 import { type ContextLimiter, createContextLimiter, type RateLimitOptions } from './adapter.ts'
 import { without } from '../../src/http/options.ts'
@@ -35,12 +35,16 @@ export class RateLimitService implements OnModuleInit, OnApplicationBootstrap {
   readonly #modules: ModulesContainer
   readonly #common: ContextLimiter
   readonly #limiters = new WeakMap<OwnLimits, ContextLimiter>()
+  readonly #config: ApplicationConfig
+  /** The places of limits that only a global guard applies. */
+  readonly #unguarded: string[] = []
   #isUsed = false
 
   /** Throws `SluiceError` for a wrong or unknown option of the module. */
-  constructor(options: RateLimitOptions, modules: ModulesContainer) {
+  constructor(options: RateLimitOptions, modules: ModulesContainer, config: ApplicationConfig) {
     this.#options = options
     this.#modules = modules
+    this.#config = config
     this.#common = createContextLimiter(withOwnCosts(options))
   }
 
@@ -63,19 +67,21 @@ export class RateLimitService implements OnModuleInit, OnApplicationBootstrap {
     }
   }
 
-  /** Warns if there is no guard, unless checks are off. */
+  /** Warns if there is no guard, or none for a handler with limits, unless checks are off. */
   onApplicationBootstrap(): void {
-    if (!this.#isUsed && !this.#hasGuardsOfRequests())
-      withChecks(this.#options.checks, (checks) => checks.warnOfNoGuard())
+    const [place] = this.#unguarded
+    if (this.#mayRunEverywhere() || (this.#isUsed && place === undefined)) return
+    withChecks(this.#options.checks, (checks) => checks.warnOfNoGuard(this.#isUsed ? place : undefined))
   }
 
-  /** Returns true if there is a guard that Nest creates for each request, and not when the app starts. */
-  #hasGuardsOfRequests(): boolean {
-    return [...this.#modules.values()].some(({ providers, injectables }) =>
-      [...providers.values(), ...injectables.values()].some(
-        (each) => !each.isDependencyTreeStatic() && 'shouldSkip' in ((each.metatype?.prototype ?? {}) as object),
-      ),
+  /** Returns true if a guard may run for all handlers: as a provider, or as a global guard that Nest creates for each request. */
+  #mayRunEverywhere(): boolean {
+    const isProvided = [...this.#modules.values()].some(
+      ({ providers, injectables }) =>
+        [...providers.values()].some(({ metatype }) => isGuard(metatype)) ||
+        [...injectables.values()].some((each) => !each.isDependencyTreeStatic() && isGuard(each.metatype)),
     )
+    return isProvided || this.#config.getGlobalGuards().some(isGuard)
   }
 
   #prepare(type: Parameters<typeof limitsOf>[0]): void {
@@ -84,7 +90,10 @@ export class RateLimitService implements OnModuleInit, OnApplicationBootstrap {
     const handlers = methods.map((name) => (prototype as Record<string, typeof type>)[name]!)
     for (const each of [type, ...handlers]) {
       const own = limitsOf(each)
-      if (own !== undefined) this.#limiterOf(own)
+      if (own === undefined) continue
+      this.#limiterOf(own)
+      if (![...guardsOf(type), ...(each === type ? handlers.flatMap(guardsOf) : guardsOf(each))].some(isGuard))
+        this.#unguarded.push(own.place)
     }
   }
 
@@ -126,6 +135,12 @@ export class RateLimitService implements OnModuleInit, OnApplicationBootstrap {
         refuse('cost', '`limits` beside it, since the limits of the module come from a limiter or from rules', given)
     }
   }
+}
+
+/** Returns true for a class of guards that apply `@RateLimit`, and for an instance. */
+function isGuard(guard: unknown): boolean {
+  const methods: unknown = typeof guard === 'function' ? guard.prototype : guard
+  return typeof methods === 'object' && methods !== null && 'shouldSkip' in methods
 }
 
 /** Returns the names of options of the module that cannot be combined with the own options. */

@@ -41,10 +41,14 @@ export function warnOfEarlyRoute(): void {
   )
 }
 
-export function warnOfNoGuard(): void {
+/** @param place a class or a handler with limits that no guard applies; `undefined` if there is no guard at all */
+export function warnOfNoGuard(place: string | undefined): void {
+  const nothing =
+    place === undefined
+      ? 'RateLimitModule is imported, but no RateLimitGuard was created, so nothing is limited.'
+      : `@RateLimit of ${place} has no effect, because no RateLimitGuard runs there.`
   tools.warn(
     'SLUICE_NO_GUARD',
-    'RateLimitModule is imported, but no RateLimitGuard was created, so nothing is limited. Add ' +
-      '{ provide: APP_GUARD, useClass: RateLimitGuard } to the providers of a module, or @UseGuards(RateLimitGuard) to a class.',
+    `${nothing} Add { provide: APP_GUARD, useClass: RateLimitGuard } to the providers of a module, or @UseGuards(RateLimitGuard) to a class.`,
   )
 }

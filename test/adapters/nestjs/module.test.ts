@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import {
   type CanActivate,
+  Controller,
   type ExecutionContext,
   Inject,
   Injectable,
@@ -11,13 +12,26 @@ import {
 } from '@nestjs/common'
 import { APP_GUARD } from '@nestjs/core'
 import { describe, expect, test } from 'vitest'
-import { RateLimitGuard, RateLimitModule, type RateLimitOptions } from '../../../adapters/nestjs/index.ts'
+import {
+  type Decorator,
+  RateLimit,
+  RateLimitGuard,
+  RateLimitModule,
+  type RateLimitOptions,
+  RateLimitService,
+} from '../../../adapters/nestjs/index.ts'
 import { everyone, fixedWindow } from '../../../src/index.ts'
 import { dial, until, warningsOf } from '../../support/http.ts'
-import { controllers, decorateClass, moduleOf, platforms, start, statuses } from './app.ts'
+import { controllers, decorateClass, moduleOf, platforms, start, type StartOptions, statuses } from './app.ts'
 
 const of = (quota: number): ReturnType<typeof fixedWindow> => fixedWindow({ quota, window: '1h' })
 const guard = { provide: APP_GUARD, useClass: RateLimitGuard }
+
+class OtherGuard implements CanActivate {
+  canActivate(): boolean {
+    return true
+  }
+}
 
 /** A module with a provider for the quota. */
 class Settings {
@@ -109,6 +123,30 @@ describe('forRoot', () => {
     expect(await warningsOf(() => start(moduleOf({ imports, providers: [scoped] })))).toEqual([])
     const unchecked = [RateLimitModule.forRoot({ keyer: everyone, limits: of(1), checks: false })]
     expect(await warningsOf(() => start(moduleOf({ imports: unchecked })))).toEqual([])
+  })
+
+  const limited = RateLimit({ limits: of(1) })
+  const guarded = UseGuards(RateLimitGuard) as Decorator
+  const useGuard: StartOptions['prepare'] = (app) =>
+    void app.useGlobalGuards(new RateLimitGuard(app.get(RateLimitService, { strict: false })))
+
+  test.each<[string, readonly string[], Parameters<typeof controllers>[0], Provider[]?, StartOptions['prepare']?]>([
+    ['of a handler without a guard', ['SLUICE_NO_GUARD'], { first: [limited] }],
+    ['of a class without a guard', ['SLUICE_NO_GUARD'], { cats: [limited] }],
+    ['of a handler with a guard', [], { first: [limited, guarded] }],
+    ['of a handler in a class with a guard', [], { cats: [guarded], first: [limited] }],
+    ['of a class whose handlers have a guard', [], { cats: [limited], first: [guarded] }],
+    ['of a handler with another guard', ['SLUICE_NO_GUARD'], { first: [limited, UseGuards(OtherGuard) as Decorator] }],
+    ['under a global guard', [], { first: [limited] }, [guard]],
+    ['under a guard of each request', [], { first: [limited] }, [{ ...guard, scope: Scope.REQUEST } as Provider]],
+    ['with a guard that others use', [], { first: [limited] }, [RateLimitGuard]],
+    ['under a guard of the app', [], { first: [limited] }, [], useGuard],
+  ])('warns of limits that no guard applies: %s', async (_, codes, own, providers = [], prepare = () => undefined) => {
+    const imports = [RateLimitModule.forRoot({ keyer: everyone, limits: of(1) })]
+    class Guarded {}
+    decorateClass(Guarded, Controller('guarded'), UseGuards(RateLimitGuard))
+    const module = moduleOf({ imports, controllers: [Guarded, ...controllers(own)], providers })
+    expect(await warningsOf(() => start(module, { prepare }))).toEqual(codes)
   })
 })
 
