@@ -4,9 +4,14 @@ import { withChecks } from '../../src/http/checking.ts'
 
 /** An entry of a router of Express 4 or 5. */
 export interface Layer {
-  readonly route?: { readonly stack: readonly Layer[] } | undefined
+  readonly route?: Route | undefined
   /** The middleware. If it is a router, `stack` has its entries. */
   readonly handle: ((...given: never[]) => unknown) & { readonly stack?: readonly Layer[] }
+}
+
+interface Route {
+  /** An entry of `all` has no method. */
+  readonly stack: readonly (Layer & { readonly method?: string | undefined })[]
 }
 
 /** Returns the entries of an app, in order. */
@@ -73,15 +78,28 @@ export function watchMounts(middleware: object): void {
   responsesLeft = WATCHED_RESPONSES
 }
 
+interface Exchange {
+  readonly request: { readonly app: Application; readonly method: string; readonly route?: Route }
+  readonly response: { readonly statusCode: number }
+}
+
 function checkResponse(message: unknown): void {
   if (--responsesLeft === 0) unsubscribe(CHANNEL, checkResponse)
   try {
-    const { app, route } = (message as { readonly request: { readonly app: Application; readonly route?: unknown } })
-      .request
-    if (route !== undefined) checkApps(app)
+    const { request, response } = message as Exchange
+    if (request.route !== undefined) checkApps(request.app)
+    if (request.route !== undefined && response.statusCode < 300) checkRoute(request.route, request.method)
   } catch {
     // The request does not belong to Express, or its app is one of a test. An error in a subscriber would end the process.
   }
+}
+
+/** Warns about a middleware at the end of a route that has responded: a handler before it has responded, because the middleware would have left the route. */
+function checkRoute({ stack }: Route, method: string): void {
+  const handlers = stack.filter((each) => each.method === undefined || each.method === method.toLowerCase())
+  const last = handlers.findLast((each) => !isErrorHandler(each))
+  if (handlers.length < 2 || !watched.delete(last!.handle)) return
+  withChecks(true, (checks) => checks.warnOfLateMount())
 }
 
 /** Checks the middlewares of an app, and of the apps in which it is mounted. */

@@ -498,7 +498,7 @@ export const http = [
   sharedNames('names the limits of the last middleware only', 'shownTogether(decision)', 'decision'),
   unanswered('does not warn', "else tools.warn('SLUICE_NOT_ANSWERED', MESSAGE)", ''),
   mountedLate('warns of a rate limit before a route', '.every(isErrorHandler)', '.length >= 0'),
-  mountedLate('waits for a request without a route', 'if (route !== undefined) checkApps(app)', ''),
+  mountedLate('waits for a request without a route', 'if (request.route !== undefined) checkApps(request.app)', ''),
   mountedLate('warns twice', '    watched.delete(middleware)\n', ''),
   nestedScopes('inherits nothing in a scope within', 'outer === undefined ?', 'true ?'),
   nestedScopes('leaves out requests by the skip of another scope', 'without(outer, COUNTED) as GivenOptions', 'outer'),

@@ -3,8 +3,8 @@ import { tools } from './tools.ts'
 export function warnOfLateMount(): void {
   tools.warn(
     'SLUICE_MOUNTED_LATE',
-    'A rate limit is mounted after all routes of its app or router, so it limits only requests that no route responds to. Call ' +
-      '`app.use(rateLimit(…))` before the routes.',
+    'A rate limit is mounted after all routes of its app or router, or after the handler of its route, so it limits only requests that nothing before it ' +
+      'responds to. Call `app.use(rateLimit(…))` before the routes, or `app.get(path, rateLimit(…), handler)`.',
   )
 }
 

@@ -1,4 +1,4 @@
-import type { Express } from 'express'
+import type { Express, RequestHandler } from 'express'
 import { describe, expect, test } from 'vitest'
 import { type RateLimit, rateLimit } from '../../../adapters/express/index.ts'
 import { everyone, fixedWindow } from '../../../src/index.ts'
@@ -6,6 +6,9 @@ import { ask, warningsOf, serveForTest } from '../../support/http.ts'
 import { ok, versions } from './app.ts'
 
 const failed = (_error: unknown, _request: unknown, _response: unknown, next: () => void): void => next()
+
+const next = (_request: unknown, _response: unknown, proceed: () => void): void => proceed()
+const forbid: RequestHandler = (_request, response) => void response.sendStatus(403)
 
 /** Returns the codes of the warnings of an app after requests: by default two to a path without a route. */
 async function codesOf(app: Express, paths = ['/api/nowhere', '/api/nowhere']): Promise<readonly string[]> {
@@ -42,6 +45,32 @@ describe.each(versions)('%s: a rate limit', (_, express) => {
     const app = express()
     build(app)
     expect(await codesOf(app, ['/api', '/api'])).toEqual(['SLUICE_MOUNTED_LATE'])
+  })
+
+  test.each<[string, (app: Express) => unknown]>([
+    ['of the route', (app) => app.get('/api', ok, make())],
+    ['of a route of a router', (app) => app.use(express.Router().get('/api', ok, make()))],
+    ['before an error handler', (app) => app.get('/api', ok, make(), failed as never)],
+    ['of the method', (app) => app.route('/api').get(ok).all(make()).post(ok)],
+  ])('after the handler %s causes one warning', async (_where, build) => {
+    const app = express()
+    build(app)
+    expect(await codesOf(app, ['/api', '/api'])).toEqual(['SLUICE_MOUNTED_LATE'])
+  })
+
+  const alone = rateLimit({ keyer: everyone, limits: fixedWindow({ quota: 0, window: '1h' }), onDenied: ok })
+
+  test.each<[string, (app: Express) => unknown]>([
+    ['before the handler', (app) => app.get('/api', make(), ok)],
+    ['after a handler that calls next', (app) => app.get('/api', next, make(), ok)],
+    ['of a route before the route that responds', (app) => app.get('/api', next, make()).get('/api', ok)],
+    ['after a handler of another method', (app) => app.route('/api').get(ok).post(make())],
+    ['alone, with a denial that is no error', (app) => app.get('/api', alone)],
+    ['after a handler that denies', (app) => app.all('/api', forbid, make()).get('/api', ok)],
+  ])('of a route causes no warning: %s', async (_where, build) => {
+    const app = express()
+    build(app)
+    expect(await codesOf(app, ['/api', '/api'])).toEqual([])
   })
 
   test('is not looked for in an app that was made by hand', async () => {
