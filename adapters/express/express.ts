@@ -20,14 +20,14 @@ import { callStarted } from '../../src/http/response/on-denied.ts'
 import { createRequestLimiter, whenAdmitted } from '../../src/http/request-limiter.ts'
 import type { HttpOptions, LimiterSource } from '../../src/http/options.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
-import { checkMounts, type Layer, stackOf, watchMounts } from './mounted-late.ts'
+import { checkMounts, type Layer, middlewareOf, stackOf, watchMounts } from './mounted-late.ts'
 
 /**
  * Returns true if a middleware is mounted with `use`. It does not run in a route then: `request.route` is an earlier route that called `next`, if there is
  * one.
  */
 function isMountedWithUse(app: Application, middleware: unknown): boolean {
-  return [...routersIn(stackOf(app))].some(({ stack }) => stack.some(({ handle }) => handle === middleware))
+  return [...routersIn(stackOf(app))].some(({ stack }) => stack.some((layer) => middlewareOf(layer) === middleware))
 }
 
 /** A router, and the numbers of the routers that lead to it, such as `2.1`. They are the same in each process of a program. */

@@ -34,6 +34,12 @@ function isErrorHandler({ handle }: Layer): boolean {
   return handle.length === 4
 }
 
+/** Returns the middleware of an entry. A tracer, such as OpenTelemetry, puts its own function in its place. */
+export function middlewareOf({ handle }: Layer): object {
+  const { __original: original = handle } = handle as { readonly __original?: object }
+  return original
+}
+
 /** The middlewares that are checked. A middleware with a warning is removed. */
 const watched = new WeakSet<object>()
 
@@ -50,10 +56,12 @@ export function checkMounts(app: Application): void {
 function placesIn(stack: readonly Layer[], places = new Map<object, boolean>()): Map<object, boolean> {
   // Routers can contain each other.
   places.set(stack, false)
-  for (const [i, { handle, route }] of stack.entries()) {
-    for (const layer of route?.stack ?? []) if (!places.has(layer.handle)) places.set(layer.handle, false)
-    if (watched.has(handle) && !places.has(handle))
-      places.set(handle, stack.slice(0, i).some(hasRoutes) && stack.slice(i + 1).every(isErrorHandler))
+  for (const [i, layer] of stack.entries()) {
+    const { handle, route } = layer
+    const middleware = middlewareOf(layer)
+    for (const each of route?.stack ?? []) if (!places.has(middlewareOf(each))) places.set(middlewareOf(each), false)
+    if (watched.has(middleware) && !places.has(middleware))
+      places.set(middleware, stack.slice(0, i).some(hasRoutes) && stack.slice(i + 1).every(isErrorHandler))
     if (handle.stack !== undefined && !places.has(handle.stack)) placesIn(handle.stack, places)
   }
   return places
@@ -98,7 +106,7 @@ function checkResponse(message: unknown): void {
 function checkRoute({ stack }: Route, method: string): void {
   const handlers = stack.filter((each) => each.method === undefined || each.method === method.toLowerCase())
   const last = handlers.findLast((each) => !isErrorHandler(each))
-  if (handlers.length < 2 || !watched.delete(last!.handle)) return
+  if (handlers.length < 2 || !watched.delete(middlewareOf(last!))) return
   withChecks(true, (checks) => checks.warnOfLateMount())
 }
 

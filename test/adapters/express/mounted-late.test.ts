@@ -1,6 +1,7 @@
-import type { Express, RequestHandler } from 'express'
+import type { Express, Handler, RequestHandler } from 'express'
 import { describe, expect, test } from 'vitest'
 import { type RateLimit, rateLimit } from '../../../adapters/express/index.ts'
+import { stackOf } from '../../../adapters/express/mounted-late.ts'
 import { everyone, fixedWindow } from '../../../src/index.ts'
 import { ask, warningsOf, serveForTest } from '../../support/http.ts'
 import { ok, versions } from './app.ts'
@@ -71,6 +72,22 @@ describe.each(versions)('%s: a rate limit', (_, express) => {
     const app = express()
     build(app)
     expect(await codesOf(app, ['/api', '/api'])).toEqual([])
+  })
+
+  test.each<[string, (app: Express) => unknown]>([
+    ['after a route', (app) => app.get('/api', ok).use(make())],
+    ['after the handler of its route', (app) => app.get('/api', ok, make())],
+  ])('under a tracer causes one warning: %s', async (_where, build) => {
+    const app = express()
+    build(app)
+    const trace = (layer: { handle: Handler; route?: { stack: { handle: Handler }[] } }): void => {
+      const { handle } = layer
+      const traced: Handler = (request, response, proceed) => handle(request, response, proceed)
+      layer.handle = Object.defineProperty(traced, '__original', { value: handle })
+      layer.route?.stack.forEach(trace)
+    }
+    stackOf(app).forEach(trace as never)
+    expect(await codesOf(app, ['/api', '/api'])).toEqual(['SLUICE_MOUNTED_LATE'])
   })
 
   test('is not looked for in an app that was made by hand', async () => {
