@@ -33,12 +33,10 @@ const stored = inFile('src/rules/redis/stored.lua', { files: ['test/rules/redis.
 const doubts = inFile('src/cli/rules/doubts.ts', { files: ['test/cli/rules.test.ts'] })
 const recorder = inFile('src/metrics/recorder.ts', { files: ['test/rules/otherwise.test.ts'] })
 const compare = inFile('src/cli/rules/diff.ts', { files: ['test/cli/rules.test.ts'] })
-const limitWords = inFile('src/dashboard/counters.ts', { files: ['test/cli/rules.test.ts'] })
 
 export const rules = [
   limitShapes('a window for slots', 'const hasWindow = algorithms.some(', 'const hasWindow = true || algorithms.some('),
   limitShapes('no lease for slots', 'if (windowOption !== undefined) {', 'if (windowOption?.name === "x") {'),
-  limitWords('a window of slots', "countsSlots(limit) ? 'at the same time' :", ''),
   limitShapes('a duration that may not be 0', 'least === 0 ? either(', 'least === 1 ? either('),
   limitShapes('an option without its least number', 'count: () => whole(least)', 'count: () => whole(1)'),
   algorithms(
