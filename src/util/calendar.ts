@@ -87,25 +87,14 @@ function stepped(from: Date, { step: [years, months, days] }: CalendarUnit, time
   return date.setUTCDate(date.getUTCDate() + days * times)
 }
 
-/** Returns the first moment of a local date: the earlier of two midnights, or the end of a gap that skips midnight. */
+/** Returns the first moment of a local date: the earlier of two midnights, or the end of a gap that begins at midnight. */
 function startOfDay(format: Intl.DateTimeFormat, midnight: number): number {
   const before = offsetAt(format, midnight - DAY)
   const after = offsetAt(format, midnight + DAY)
   for (const offset of [Math.max(before, after), Math.min(before, after)]) {
     if (offsetAt(format, midnight - offset) === offset) return midnight - offset
   }
-  return changeOfOffset(format, midnight - DAY, midnight + DAY, before)
-}
-
-/** Returns the first time, in whole seconds, at which a zone no longer has this offset. */
-function changeOfOffset(format: Intl.DateTimeFormat, from: number, until: number, offset: number): number {
-  let [low, high] = [from / 1000, until / 1000]
-  while (high - low > 1) {
-    const middle = Math.floor((low + high) / 2)
-    if (offsetAt(format, middle * 1000) === offset) low = middle
-    else high = middle
-  }
-  return high * 1000
+  return midnight - before
 }
 
 /** Returns local time minus UTC, in milliseconds. */

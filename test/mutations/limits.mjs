@@ -138,7 +138,11 @@ export const limits = [
   ),
   observers('a limiter called twice in a stack', '[...new Set(builders)]', 'builders'),
   calendar('the later of two midnights', '[Math.max(before, after), Math.min', '[Math.min(before, after), Math.max'),
-  calendar('a day without midnight that starts a second late', 'return high * 1000', 'return high * 1000 + 1000'),
+  calendar(
+    'a day without midnight that starts a second late',
+    'return midnight - before',
+    'return midnight - before + 1000',
+  ),
   calendar('weeks that start on Sunday', 'date.getUTCDay() + 6', 'date.getUTCDay() + 7'),
   calendar('a skipped day taken for a window', 'if (starts.at(-1) !== start) starts', 'starts'),
   calendar('zones remembered without a bound', 'map.size >= MOST_REMEMBERED', 'map.size < 0'),
