@@ -3,7 +3,6 @@ import type { HttpAdapter } from '../../src/http/adapter.ts'
 import { isClosed, markAborted, whenAnswered, whenClosed } from '../../src/http/response/node.ts'
 import { discardBody } from '../../src/http/response/unread-body.ts'
 import { callStarted } from '../../src/http/response/on-denied.ts'
-import { endWork } from '../../src/http/work.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { chain } from '../../src/util/maybe-promise.ts'
 import { pathsOf as pathsOfExpress } from '../express/express.ts'
@@ -19,8 +18,6 @@ import {
   type NestResponse,
   rawRequestOf,
   rawResponseOf,
-  requestOf,
-  responseOf,
   whenDisconnected,
   within,
 } from './platform.ts'
@@ -91,17 +88,6 @@ function isPartOfMany(): boolean {
   return kindOf(context) !== 'http' || request !== context.switchToHttp().getRequest()
 }
 
-/** The decision that the headers of a response to GraphQL show: the latest denial if there is one, otherwise the latest decision. */
-const shown = new WeakMap<object, Decision>()
-
-function isShown({ response, decision }: Exchange): boolean {
-  const before = shown.get(response!)
-  if (!isPartOfMany() || decision === undefined || decision === before) return true
-  if (before?.allowed === false && decision.allowed) return false
-  shown.set(response!, decision)
-  return true
-}
-
 function pathsOf(request: object): string | readonly string[] | undefined {
   if (isOfExpress(request)) return pathsOfExpress(request as never)
   if (isOfFastify(request)) return pathsOfFastify(request as never)
@@ -118,11 +104,9 @@ const httpAdapter: HttpAdapter<object, Exchange, undefined, OnDenied> & Response
   setHeader(exchange, name, value) {
     // The type is kept with this body, because an exception filter may send another body.
     if (name === 'Content-Type') exchange.type = value
-    else if (isShown(exchange)) headOf(exchange.response!).setHeader(name, value)
+    else headOf(exchange.response!).setHeader(name, value)
   },
-  removeHeader(exchange, name) {
-    if (isShown(exchange)) headOf(exchange.response!).removeHeader(name)
-  },
+  removeHeader: ({ response }, name) => headOf(response!).removeHeader(name),
   headersSent: ({ response }) => rawResponseOf(response!).headersSent || headOf(response!).headersSent,
   getStatus: ({ response }) => rawResponseOf(response!).statusCode,
   givenResponse: ({ response }) => response!,
@@ -172,14 +156,6 @@ export interface ContextLimiter {
   readonly limiter: Limiter<never>
   /** Resolves if a call is admitted, and rejects with its exception if it is denied. */
   admit(exchange: Exchange): Promise<void>
-}
-
-/** Resolves at once if the client of a call is still connected. Otherwise never settles. */
-export async function whileConnected(context: ExecutionContext): Promise<void> {
-  const response = kindOf(context) === 'http' ? responseOf(context) : undefined
-  if (response === undefined || !isClosed(rawResponseOf(response))) return
-  endWork(requestOf(context))
-  await never()
 }
 
 /** Returns a promise that never settles, as a middleware does not call `next` for a client that has gone. An exception would be reported as an error. */

@@ -16,10 +16,10 @@ import { ApplicationConfig, ModulesContainer } from '@nestjs/core'
 import { SluiceError } from '../../src/util/errors.ts'
 import { refuseLimiter } from '../../src/http/options.ts'
 import { boolean, isTrue, knownOptions, refuse } from '../../src/util/validate.ts'
-import { isPromise, type MaybePromise } from '../../src/util/maybe-promise.ts'
+import type { MaybePromise } from '../../src/util/maybe-promise.ts'
 import { type NestRequest, type NestResponse, requestOf, responseOf, send } from './platform.ts'
 import { RateLimitService } from './service.ts'
-import { createContextLimiter, type RateLimitOptions, whileConnected } from './adapter.ts'
+import { createContextLimiter, type RateLimitOptions } from './adapter.ts'
 import { RateLimitException } from './exceptions.ts'
 import { isSkipped } from './decorators.ts'
 
@@ -62,10 +62,7 @@ export class RateLimitGuard implements CanActivate {
 
   /** Called by Nest for each call. Throws the exception of a denial. */
   async canActivate(context: ExecutionContext): Promise<boolean> {
-    const skipped = this.shouldSkip(context)
-    const skips = isTrue('shouldSkip', await skipped)
-    if (isPromise(skipped)) await whileConnected(context)
-    if (skips) return true
+    if (isTrue('shouldSkip', await this.shouldSkip(context))) return true
     const { limiter, own } = this.#limits.appliedTo(context)
     const request = this.getRequest(context)
     await limiter.admit({ context, request, response: this.getResponse(context), cost: own?.options.cost })

@@ -664,11 +664,6 @@ export const http = [
     '(firstDecisions.has(request) ? firstDecisions.get(request) : (request as Limited).rateLimit)',
     '(request as Limited).rateLimit',
   ),
-  nest('adapter', 'graphql')(
-    'hides a denial behind a field that is admitted later',
-    '  if (before?.allowed === false && decision.allowed) return false\n',
-    '',
-  ),
   nest('decorators', 'decorators')(
     'skips a handler with limits of its own',
     '  if (limitsOf(handler) !== undefined) return false\n',

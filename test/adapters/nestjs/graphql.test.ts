@@ -5,14 +5,7 @@ import { Args, GraphQLModule, Query, Resolver, Subscription } from '@nestjs/grap
 import { MercuriusDriver } from '@nestjs/mercurius'
 import { describe, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
-import {
-  byHeader,
-  byIP,
-  type Decorator,
-  executionContext,
-  RateLimit,
-  SkipRateLimit,
-} from '../../../adapters/nestjs/index.ts'
+import { byHeader, byIP, type Decorator, executionContext, SkipRateLimit } from '../../../adapters/nestjs/index.ts'
 import { type Decision, everyone, fixedWindow, keyers, type Limit } from '../../../src/index.ts'
 import { decorate, decorateClass, limitedModule, start } from './app.ts'
 
@@ -87,14 +80,6 @@ describe.each(Object.entries(drivers))('GraphQL with %s', (_, [platform, driver]
     const ask = await serve({ keyer: everyone, limits: of('two', 2), onDecision })
     await ask('{ a: dog b: dog c: dog d: dog }')
     expect(decisions).toEqual([true, true, false, false])
-  })
-
-  test('a field that is admitted later does not hide the headers of a denial', async () => {
-    const own = [RateLimit({ limits: of('dogs', 1) })]
-    const ask = await serve({ keyer: everyone, limits: of('common', 9) }, own)
-    await ask('{ dog }')
-    const { headers } = await ask('{ dog cat(name: "Tom") }')
-    expect([headers.get('ratelimit'), headers.get('retry-after')]).toEqual(['"dogs";r=0;t=3600', '3600'])
   })
 
   test('a keyer reads the arguments of a field in the context', async () => {

@@ -215,38 +215,31 @@ describe.each(Object.keys(platforms))('the guard on %s', (platform) => {
     expect(await ask('b')).toEqual([200, '"1-per-1h";r=0;t=3600'])
   })
 
-  test.each([true, false])(
-    'calls no handler for a client that leaves before `shouldSkip` resolves to %s',
-    async (skips) => {
-      let [asked, ran] = [0, 0]
-      let resolve = (_skips: boolean): void => {}
-      class OwnGuard extends RateLimitGuard {
-        protected override shouldSkip(): Promise<boolean> {
-          asked++
-          return new Promise((resolves) => (resolve = resolves))
-        }
+  test('calls no handler for a client that leaves before `shouldSkip` resolves', async () => {
+    let [asked, ran] = [0, 0]
+    let resolve = (_skips: boolean): void => {}
+    class OwnGuard extends RateLimitGuard {
+      protected override shouldSkip(): Promise<boolean> {
+        asked++
+        return new Promise((resolves) => (resolve = resolves))
       }
-      Injectable()(OwnGuard)
-      class LastGuard implements CanActivate {
-        canActivate(): boolean {
-          return ++ran > 0
-        }
+    }
+    Injectable()(OwnGuard)
+    class LastGuard implements CanActivate {
+      canActivate(): boolean {
+        return ++ran > 0
       }
-      const last = { provide: APP_GUARD, useClass: LastGuard }
-      const url = await serveWith([{ provide: APP_GUARD, useClass: OwnGuard }, last])
-      const client = await dial({ url }, '/dogs/only')
-      await until(() => asked === 1)
-      client.destroy()
-      await pause(50)
-      resolve(skips)
-      await pause(50)
-      expect(ran).toBe(0)
-      const answer = fetch(`${url}/dogs/only`)
-      await until(() => asked === 2)
-      resolve(skips)
-      expect([(await answer).status, ran]).toEqual([200, 1])
-    },
-  )
+    }
+    const last = { provide: APP_GUARD, useClass: LastGuard }
+    const url = await serveWith([{ provide: APP_GUARD, useClass: OwnGuard }, last])
+    const client = await dial({ url }, '/dogs/only')
+    await until(() => asked === 1)
+    client.destroy()
+    await pause(50)
+    resolve(false)
+    await pause(50)
+    expect(ran).toBe(0)
+  })
 
   test('whose `shouldSkip` returns an object admits nobody', async () => {
     class OwnGuard extends RateLimitGuard {
