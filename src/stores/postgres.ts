@@ -416,7 +416,11 @@ function opener(client: PgPool | PostgresJs | PostgresAddress, connections: numb
     return { most: own.most, open: async (isOver) => pgSession(own, await own.take(isOver)) }
   }
   if (typeof begin === 'function') return { open: () => openPostgresJs(client as PostgresJs) }
-  if (typeof connectionString === 'string') return ownPool(connectionString, connections)
+  if (typeof connectionString === 'string') {
+    // Such as `ssl`: without it, the store would connect without encryption.
+    knownOptions('The address of postgresStore', client, ['connectionString'])
+    return ownPool(connectionString, connections)
+  }
   return refuse(
     'postgresStore',
     'a Pool of pg, what postgres() of postgres.js returns, or { connectionString }',

@@ -363,6 +363,7 @@ describe('postgresStore', { timeout: 60_000 }, () => {
     [undefined, {}, 'postgresStore: expected a Pool'],
     [{ connect: async (): Promise<void> => undefined }, {}, 'postgresStore: expected a Pool'],
     ['postgres://', {}, 'postgresStore: expected a Pool'],
+    [{ connectionString: 'postgres://', ssl: true }, {}, 'The address of postgresStore has no option "ssl"'],
     [new Pool(), { table: '' }, 'table: expected'],
     [new Pool(), { table: 'x'.repeat(64) }, 'table: expected'],
     [new Pool(), { schema: 'a\0' }, 'schema: expected'],
