@@ -103,8 +103,8 @@ const UNDONE: ReadonlySet<unknown> = new Set([1213, 1568, 3101])
 const LOCKED: ReadonlySet<unknown> = new Set([1205, 1969, 3024, 3572])
 /** Errors: the server stops, has ended the connection or the statement, or does not accept writes. */
 const BROKEN: ReadonlySet<unknown> = new Set([1053, 1290, 1317, 1792, 1836, 1927, 3169, 4031])
-/** Errors: the user, the password or the database of the connection is wrong. */
-const REFUSED: ReadonlySet<unknown> = new Set([1044, 1045, 1049, 1130, 1698])
+/** Errors: the user, the password or the database of the connection is wrong, the user is locked, or the connection must be encrypted. */
+const REFUSED: ReadonlySet<unknown> = new Set([1044, 1045, 1049, 1130, 1698, 1820, 1862, 3118, 3159, 4151])
 /** Errors: the table, its columns or the rights of the user do not allow a statement. */
 const WRONG: ReadonlySet<unknown> = new Set([...REFUSED, 1054, 1142, 1143, 1146, 1176, 1264, 1364, 1406])
 /** Seconds after which MySQL ends a kept connection that is idle. The store returns it to the pool earlier. */

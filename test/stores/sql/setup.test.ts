@@ -394,6 +394,11 @@ describe.each(casesHere(['MySQL'], () => false))('the set-up of %s', { timeout: 
     // A user without any right to a database cannot connect to it.
     await admin.query('CREATE TABLE other (id INT)')
     await admin.query("GRANT SELECT ON shop.other TO app@'127.0.0.1'")
+    const refused = { locked: 'ACCOUNT LOCK', expired: 'PASSWORD EXPIRE' }
+    for (const [user, how] of Object.entries(refused)) {
+      await admin.query(`CREATE USER ${user}@'127.0.0.1'; GRANT ALL ON shop.* TO ${user}@'127.0.0.1'`)
+      await admin.query(`ALTER USER ${user}@'127.0.0.1' ${how}`)
+    }
     const pool = createPool({ uri: urlFor('app'), connectionLimit: 2 })
     const quoted = (table: string): string => `\`${table}\``
     return {
@@ -402,7 +407,7 @@ describe.each(casesHere(['MySQL'], () => false))('the set-up of %s', { timeout: 
       withStore,
       // Without rights to a table, a user does not learn whether it exists.
       missing: (table) => `has no right to ${all} in the table \`shop\`.${quoted(table)}`,
-      wrongUrls: [urlFor('nobody'), server.url.replace(/shop$/, 'nowhere')],
+      wrongUrls: [...['nobody', ...Object.keys(refused)].map(urlFor), server.url.replace(/shop$/, 'nowhere')],
       urlAt: (port) => `mysql://sluice@127.0.0.1:${port}/shop`,
       quoted,
       grant: (rights, table) => `GRANT ${rights} ON shop.${quoted(table)} TO app@'127.0.0.1'`,
