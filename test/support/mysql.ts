@@ -25,7 +25,8 @@ GRANT ALL ON *.* TO sluice@'127.0.0.1' WITH GRANT OPTION;
 export async function startMysql(...words: readonly string[]): Promise<MysqlServer> {
   const server = MYSQLD ?? programPath('command -v mariadbd', 'mariadb-server', MISSING)
   const directory = mkdtempSync(join(tmpdir(), 'sluice-mysql-'))
-  const options = { ...userFor(directory), cwd: directory }
+  // A server deletes the temporary tables that it finds when it starts, also those of other servers.
+  const options = { ...userFor(directory), cwd: directory, env: { ...process.env, TMPDIR: directory } }
   const data = join(directory, 'data')
   const users = join(directory, 'users.sql')
   writeFileSync(users, USERS)
