@@ -1,5 +1,6 @@
 import { ownOptions } from '../util/validate.ts'
 import { shown } from '../util/errors.ts'
+import { isEveryAddress } from '../http/keys/networks.ts'
 import {
   allPolicies,
   type CompiledPolicy,
@@ -145,6 +146,7 @@ function index({ policies: read, otherwise: rest, limits }: ReadDocument): Compi
     always,
     otherwise,
     leavesRest: otherwise === undefined && !policies.some(matchesEverything),
+    allowsAll: all.some(({ rule }) => rule.allow !== true) ? policies.find(allowsEverybody)?.rule.name : undefined,
     indexed: [...indexed],
     attributes: attributesOf(all),
     limits,
@@ -160,6 +162,13 @@ function compilePolicy(read: ReadPolicy, place: number, dimensions: Dimensions):
 
 function matchesEverything({ conditions, until, isEnforced }: CompiledPolicy): boolean {
   return conditions.length === 0 && until === Infinity && isEnforced
+}
+
+/** Returns true for a policy that exempts all clients for ever: it has no condition, or only a network of all addresses. */
+function allowsEverybody({ rule: { allow, match }, until }: CompiledPolicy): boolean {
+  const { ip, ...others } = match ?? {}
+  const isForAll = ip === undefined || [ip].flat().some(isEveryAddress)
+  return allow === true && until === Infinity && isForAll && Object.keys(others).length === 0
 }
 
 /** Returns the condition that finds the fewest policies. */

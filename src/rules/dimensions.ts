@@ -64,6 +64,8 @@ export interface CompiledRules {
   readonly otherwise: CompiledPolicy | undefined
   /** True if some requests may match no policy, and the document has no `otherwise`. */
   readonly leavesRest: boolean
+  /** The name of a policy with `allow` that matches all clients, so that the limits of the document have no effect. */
+  readonly allowsAll: string | undefined
   /** The dimensions by which policies are found. */
   readonly indexed: readonly Dimension[]
   /** The attributes in policies, each with the name of the first policy that has it. */

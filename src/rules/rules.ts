@@ -6,7 +6,7 @@ import { isEqual } from '../limiter/keyers.ts'
 import { builtin } from '../util/builtin.ts'
 import { type Channel, channel } from '../util/channel.ts'
 import { brand } from '../util/copies.ts'
-import { reasonOf, type SluiceError, textOf } from '../util/errors.ts'
+import { reasonOf, shown, type SluiceError, textOf } from '../util/errors.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import { knownOptions, refuse } from '../util/validate.ts'
 import { observer, warn } from '../util/warn.ts'
@@ -173,7 +173,7 @@ export class Rules<Input = unknown> extends Emitter<RulesEvents> implements Rule
     const after = versionOf(compiled, version ?? before.version + 1)
     const isChanged = !isEqual(before.policies, after.policies) || !isEqual(before.otherwise, after.otherwise)
     if (isChanged) {
-      if (!this.#compiled.leavesRest) warnOfRest(compiled)
+      warnOfRest(compiled, this.#compiled)
       this.#compiled = compiled
       this.#current = after
       Rules.#report(this, { event: 'change', rules: this, before, after })
@@ -292,9 +292,15 @@ function otherwiseOf({
 export const NO_OTHERWISE =
   'Requests that no policy matches are not limited. Add `otherwise: { key, limits }` to the document, or `otherwise: allow` if this is intended.'
 
-/** Warns about a document without `otherwise`. */
-export function warnOfRest({ leavesRest }: CompiledRules): void {
-  if (leavesRest) warn('SLUICE_NO_OTHERWISE', NO_OTHERWISE)
+/** Returns the text about a policy that exempts all clients. */
+export function allAllowed(policy: string): string {
+  return `The policy ${shown(policy)} has \`allow\` and matches all clients, so the limits of the other policies have no effect. Give it a \`match\`, or an \`until\`.`
+}
+
+/** Warns about a document without `otherwise`, or that exempts all clients, unless this is also true of the document before it. */
+export function warnOfRest({ leavesRest, allowsAll }: CompiledRules, before?: CompiledRules): void {
+  if (leavesRest && before?.leavesRest !== true) warn('SLUICE_NO_OTHERWISE', NO_OTHERWISE)
+  if (allowsAll !== undefined && before?.allowsAll === undefined) warn('SLUICE_ALL_ALLOWED', allAllowed(allowsAll))
 }
 
 /** Options of `rules.replace`. */

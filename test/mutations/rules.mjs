@@ -183,7 +183,7 @@ export const rules = [
   ),
   read('a policy with conditions matches everything', 'conditions.length === 0 && until', 'until'),
   read('a policy that ends matches everything', ' && until === Infinity && isEnforced', ' && isEnforced'),
-  replacement('a document that leaves requests is not warned of', 'if (leavesRest) warn(', 'if (false) warn('),
+  replacement('a document that leaves requests is not warned of', 'if (leavesRest && ', 'if (false && '),
   replacement('a change of `otherwise` is no change', '|| !isEqual(before.otherwise, after.otherwise)', ''),
   charges('a request that is asked about counts as unmatched', 'this.#unmatched.delete(input as object)', 'true'),
   recorder('requests that no policy matches are not counted', '.outcomes[ALLOWED]!++', '.outcomes[ALLOWED]!'),

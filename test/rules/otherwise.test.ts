@@ -121,9 +121,32 @@ describe('a document that leaves requests without a policy', () => {
     expect(await warningsOf(async () => (await rulesFrom([document])).close())).toEqual(expected)
     const complete = createRules({ policies: [onPlan('other')], otherwise: 'allow' })
     expect(await warningsOf(() => complete.replace(document))).toEqual(expected)
+    const { allow } = document.policies[0] ?? {}
     expect(await warningsOf(() => complete.replace({ policies: [...document.policies, onPlan('b')] }))).toEqual(
-      isWarned || document.otherwise === undefined ? [] : ['SLUICE_NO_OTHERWISE'],
+      allow ? ['SLUICE_ALL_ALLOWED'] : isWarned || document.otherwise === undefined ? [] : ['SLUICE_NO_OTHERWISE'],
     )
+  })
+})
+
+describe('a document with a policy that allows', () => {
+  it.each<[string, boolean, Partial<PolicyRule>]>([
+    ['every request', true, {}],
+    ['every request, with an empty match', true, { match: {} }],
+    ['every address of IPv4', true, { match: { ip: '0.0.0.0/0' } }],
+    ['every address', true, { match: { ip: ['10.0.0.0/8', '::/0', '::ffff:0:0/96'] } }],
+    ['a path', false, { match: { path: '/health' } }],
+    ['every address for a path', false, { match: { ip: '::/0', path: '/health' } }],
+    ['a network', false, { match: { ip: ['10.0.0.0/8', '0.0.0.0/1'] } }],
+    ['every request for some time', false, { until: '2999-01-01T00:00:00Z' }],
+  ])('%s is warned of at the start and when it replaces another: %s', async (_, isWarned, policy) => {
+    const open = { name: 'open', ...policy, allow: true } as PolicyRule
+    const document = { policies: [open, onPlan('free')], otherwise } as RulesDocument
+    const expected = isWarned ? ['SLUICE_ALL_ALLOWED'] : []
+    expect(await warningsOf(() => createRules(document))).toEqual(expected)
+    const rules = createRules({ policies: [onPlan('free')], otherwise })
+    expect(await warningsOf(() => rules.replace(document))).toEqual(expected)
+    expect(await warningsOf(() => rules.replace({ ...document, policies: [open] }))).toEqual([])
+    expect(await warningsOf(() => createRules({ policies: [open], otherwise: 'allow' }))).toEqual([])
   })
 })
 

@@ -1,6 +1,6 @@
 import type { CompiledPolicy, CompiledRules } from '../../rules/dimensions.ts'
 import type { RulesProblem } from '../../rules/document.ts'
-import { NO_OTHERWISE } from '../../rules/rules.ts'
+import { allAllowed, NO_OTHERWISE } from '../../rules/rules.ts'
 import { join } from '../../rules/shape.ts'
 import { shown } from '../../util/errors.ts'
 
@@ -13,7 +13,9 @@ const LONGEST = 32
 /** Returns possible mistakes in a valid document. */
 export function doubtsOf(rules: CompiledRules): readonly RulesProblem[] {
   const rest = rules.leavesRest ? [{ path: '', message: NO_OTHERWISE }] : []
-  return [...rest, ...[...valuesByAttribute(rules)].flatMap(([name, values]) => misspelt(name, values))]
+  const { allowsAll } = rules
+  const all = allowsAll === undefined ? [] : [{ path: '', message: allAllowed(allowsAll) }]
+  return [...rest, ...all, ...[...valuesByAttribute(rules)].flatMap(([name, values]) => misspelt(name, values))]
 }
 
 /** The policies for each value of an attribute, in the order of the document. */
