@@ -3,6 +3,7 @@ import { Reflector } from '@nestjs/core'
 import type { Absent, LimiterOption } from '../../src/http/options.ts'
 import type { LimiterOptions, RulesLimiterOptions } from '../../src/limiter/options.ts'
 import type { Limiter } from '../../src/limiter/limiter.ts'
+import { madeOnce } from '../../src/util/copies.ts'
 import { boolean, refuse } from '../../src/util/validate.ts'
 import { SluiceError } from '../../src/util/errors.ts'
 import type { NestRequest, NestResponse } from './platform.ts'
@@ -62,8 +63,24 @@ export function RateLimit<Request = NestRequest, Response = NestResponse>(
     if (Reflect.getOwnPropertyDescriptor(decorated, PLACE) !== undefined)
       throw new SluiceError('INVALID_OPTION', `@RateLimit is used twice on ${place}. Use it once, with all limits.`)
     Object.defineProperty(decorated, PLACE, { value: place })
+    if (method !== undefined) madeOnce(decoratedMethods, target, () => []).push(method)
     const own: OwnLimits = { options: options as unknown as OwnRateLimitOptions, place }
     SetMetadata(LIMITS, own)(target, method!, descriptor!)
+  }
+}
+
+/** The methods with limits, by prototype. */
+const decoratedMethods = new WeakMap<object, (string | symbol)[]>()
+
+/** Throws `NOT_APPLICABLE` if another decorator has replaced a method with limits. Nest reads the limits from the method. */
+export function refuseLostLimits(prototype: object): void {
+  for (const method of decoratedMethods.get(prototype) ?? []) {
+    const handler = Object.getOwnPropertyDescriptor(prototype, method)?.value as Parameters<typeof limitsOf>[0]
+    if (typeof handler !== 'function' || limitsOf(handler) !== undefined) continue
+    throw new SluiceError(
+      'NOT_APPLICABLE',
+      `@RateLimit of ${placeOf(prototype, method)} has no effect, because another decorator has replaced the method. Write @RateLimit above that decorator.`,
+    )
   }
 }
 

@@ -5,7 +5,7 @@ import { refuse } from '../../src/util/validate.ts'
 import { withChecks } from '../../src/http/checking.ts'
 import { define } from '../../src/limiter/keyers.ts'
 import { LIMITER_OPTIONS } from '../../src/limiter/options.ts'
-import { guardsOf, limitsOf, type OwnLimits } from './decorators.ts'
+import { guardsOf, limitsOf, type OwnLimits, refuseLostLimits } from './decorators.ts'
 import { currentExchange } from './platform.ts'
 import { type ContextLimiter, createContextLimiter, type RateLimitOptions } from './adapter.ts'
 import { without } from '../../src/http/options.ts'
@@ -86,6 +86,7 @@ export class RateLimitService implements OnModuleInit, OnApplicationBootstrap {
 
   #prepare(type: Parameters<typeof limitsOf>[0]): void {
     const prototype = (type as { readonly prototype?: object }).prototype
+    if (prototype !== undefined) refuseLostLimits(prototype)
     const methods = prototype === undefined ? [] : new MetadataScanner().getAllMethodNames(prototype)
     const handlers = methods.map((name) => (prototype as Record<string, typeof type>)[name]!)
     for (const each of [type, ...handlers]) {

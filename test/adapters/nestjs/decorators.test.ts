@@ -1,8 +1,8 @@
-import type { ExecutionContext } from '@nestjs/common'
+import { Controller, type ExecutionContext, Get } from '@nestjs/common'
 import { describe, expect, test } from 'vitest'
 import { byHandler, executionContext, RateLimit, SkipRateLimit } from '../../../adapters/nestjs/index.ts'
 import { createLimiter, everyone, fixedWindow, memoryStore } from '../../../src/index.ts'
-import { controllers, limitedModule, platforms, start, statuses } from './app.ts'
+import { controllers, decorateClass, limitedModule, platforms, start, statuses } from './app.ts'
 
 const of = (quota: number, name?: string): ReturnType<typeof fixedWindow> =>
   fixedWindow({ quota, window: '1h', ...(name !== undefined && { name }) })
@@ -29,6 +29,41 @@ describe.each(Object.keys(platforms))('on %s', (platform) => {
 })
 
 describe('@RateLimit', () => {
+  test('below a decorator that replaces the method is refused when the app starts, unless it keeps the limits', async () => {
+    const span = (keeps: boolean) =>
+      ((_target, _method, descriptor) => {
+        const method = descriptor.value as unknown as object
+        const traced = function traced(this: unknown, ...given: unknown[]): unknown {
+          return Reflect.apply(method as never, this, given) as unknown
+        }
+        for (const key of keeps ? (Reflect.getMetadataKeys(method) as string[]) : [])
+          Reflect.defineMetadata(key, Reflect.getMetadata(key, method), traced)
+        return { ...descriptor, value: traced as never }
+      }) as MethodDecorator
+    const startWith = (...given: readonly MethodDecorator[]): Promise<string> => {
+      class Cats {
+        first(): string {
+          return 'first'
+        }
+      }
+      let descriptor = Object.getOwnPropertyDescriptor(Cats.prototype, 'first')!
+      for (const each of [Get('first'), ...given].toReversed())
+        descriptor = each(Cats.prototype, 'first', descriptor) ?? descriptor
+      Object.defineProperty(Cats.prototype, 'first', descriptor)
+      return start(limitedModule(common, { controllers: [decorateClass(Cats, Controller('cats'))] }))
+    }
+    const own = RateLimit({ limits: of(1) })
+    await expect(startWith(span(false), own)).rejects.toMatchObject({
+      code: 'NOT_APPLICABLE',
+      message: expect.stringMatching(/^@RateLimit of Cats\.first has no effect/) as string,
+    })
+    for (const given of [
+      [own, span(false)],
+      [span(true), own],
+    ])
+      expect(await statuses(await startWith(...given), '/cats/first', '/cats/first')).toEqual([200, 429])
+  })
+
   test('on a class counts its handlers together, and separately with byHandler', async () => {
     const url = await serve({ cats: [RateLimit({ limits: of(1) })] })
     expect(await statuses(url, '/cats/first', '/cats/second')).toEqual([200, 429])
