@@ -8,7 +8,7 @@ import type { HttpAdapter } from '../../src/http/adapter.ts'
 import { nodeHeader } from '../../src/http/keys/request-keyers.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { chain } from '../../src/util/maybe-promise.ts'
-import { oneOf, refuse } from '../../src/util/validate.ts'
+import { oneOf, ownOptions, refuse } from '../../src/util/validate.ts'
 import { addressOf, headOf, pathsOf } from './keyers.ts'
 import { throwDenial } from './denial-error.ts'
 
@@ -66,8 +66,8 @@ const adapter: HttpAdapter<FastifyRequest, FastifyReply, undefined, OnDenied> = 
 
 /** Replaces `onDenied: 'throw'` by a function. */
 function withThrown(given: RateLimitOptions): RateLimitOptions {
-  const onDenied: unknown = given?.onDenied
-  if (onDenied === 'throw') return { ...given, onDenied: throwDenial(given.unit) }
+  const { onDenied, unit } = ownOptions(given)
+  if (onDenied === 'throw') return { ...given, onDenied: throwDenial(unit) }
   return typeof onDenied === 'string' ? refuse('onDenied', "a function or 'throw'", onDenied) : given
 }
 

@@ -2,7 +2,7 @@ import type { FastifyInstance, RouteOptions } from 'fastify'
 import { HEADER_OPTIONS } from '../../src/http/headers/options.ts'
 import { reasonOf, SluiceError } from '../../src/util/errors.ts'
 import { LIMITER_OPTIONS } from '../../src/limiter/options.ts'
-import { refuse } from '../../src/util/validate.ts'
+import { ownOptions, refuse } from '../../src/util/validate.ts'
 import { createHook, type Hook, type LimitHook } from './adapter.ts'
 
 /** A route with `config.rateLimit`. Its limit replaces the limits of the scopes around it. */
@@ -54,7 +54,7 @@ export function addOwnHook(
 
 /** Returns the `hook` of options that are not checked yet. */
 export function hookIn(options: unknown): Hook | undefined {
-  return (options as { readonly hook?: Hook } | null)?.hook
+  return ownOptions(options as { readonly hook?: Hook }).hook
 }
 
 export function configOf({ config }: RouteOptions): unknown {

@@ -99,7 +99,7 @@ export function limitScope(instance: FastifyInstance, given: object): void {
       if (passed?.has(request)) return done()
       passed?.add(request)
       config ??= request.routeOptions.config as unknown as Config
-      if (config.rateLimit === undefined) return limit(request, reply, done)
+      if (!Object.hasOwn(config, 'rateLimit') || config.rateLimit === undefined) return limit(request, reply, done)
       if (config.rateLimit === false) return done()
       const own = (config[OWN_ROUTE] ??= ownRouteOf(request))
       return own?.caller === scopeLimit ? own.limit!(request, reply, done) : done()

@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import Fastify from 'fastify'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { byIP, rateLimit } from '../../adapters/node/index.ts'
 import {
@@ -26,6 +27,7 @@ import {
   topDenied,
 } from '../../src/index.ts'
 import { createRules, rulesFromFile } from '../../src/rules/index.ts'
+import { rateLimit as fastifyLimit } from '../../adapters/fastify/index.ts'
 import { ask, serve } from '../support/http.ts'
 import { laterStore } from '../support/later.ts'
 
@@ -42,6 +44,8 @@ const POLLUTION: Readonly<Record<string, unknown>> = {
   onOutage: 'open',
   cost: () => 0,
   headers: 'github',
+  headerNames: 'polluted',
+  partitionKey: 'polluted',
   queue: { max: 1 },
   rules: {},
   lease: true,
@@ -54,7 +58,9 @@ const POLLUTION: Readonly<Record<string, unknown>> = {
   preflights: 'skip',
   message: 'polluted',
   statusCode: 200,
-  onDenied: () => true,
+  onDenied: 'throw',
+  hook: 'polluted',
+  rateLimit: false,
   refundWhen: 'success',
   count: 'polluted',
   unit: 'polluted',
@@ -207,6 +213,33 @@ describe('with properties of options on Object.prototype', () => {
       rateLimit({ keyer: byIP, limits: fixedWindow({ quota: 1, window: '1m' }) })
     expect(await responses(() => polluted(make))).toEqual(await responses(make))
   })
+
+  it.each(['hook', 'onDenied', 'unit', 'headerNames', 'partitionKey', 'rateLimit'])(
+    'Fastify limits the same: %s',
+    async (name) => {
+      // A route with the option `rateLimit` is refused when it is declared.
+      if (name !== 'rateLimit') pollute([name])
+      const app = Fastify()
+      const options = { keyer: () => 'k', limits: fixedWindow({ quota: 1, window: '1m' }) }
+      await app.register(fastifyLimit, options)
+      app.get('/', async () => 'ok')
+      app.get('/own', { config: { rateLimit: { limits: options.limits } } }, async () => 'ok')
+      await app.ready()
+      pollute([name])
+      const replies = []
+      for (const url of ['/', '/', '/own', '/own']) {
+        const { statusCode, headers } = await app.inject(url)
+        replies.push([statusCode, headers['content-type']])
+      }
+      await app.close()
+      restore()
+      const [admitted, denied] = [
+        [200, 'text/plain; charset=utf-8'],
+        [429, 'application/problem+json'],
+      ]
+      expect(replies).toEqual([admitted, denied, admitted, denied])
+    },
+  )
 
   it('rules of a document are the same', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'sluice-own-'))

@@ -1,5 +1,6 @@
 import type { LimitStatus } from '../../stores/store.ts'
 import { shown, SluiceError } from '../../util/errors.ts'
+import { ownOptions } from '../../util/validate.ts'
 import { BINDING_STYLES, type BindingStyle, bindingWriter } from './binding.ts'
 import { chosenNames, chosenStyles, type HeaderOptions } from './options.ts'
 import { ANTHROPIC, goDuration, type LimitHeaderNames, OPENAI, perLimit, rfc3339 } from './per-limit.ts'
@@ -83,7 +84,8 @@ function createConfig(styles: readonly HeaderStyle[], names: HeaderNames, format
 }
 
 /** Checks header options. Throws `INVALID_OPTION`, also for two styles that write the same header in different ways. */
-export function headerConfig(options: HeaderOptions): HeaderConfig {
+export function headerConfig(given: HeaderOptions): HeaderConfig {
+  const options = ownOptions(given)
   const styles = chosenStyles(options)
   const names = chosenNames(options, styles)
   const format = standardFormat(options)
