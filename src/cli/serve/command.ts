@@ -20,7 +20,7 @@ import { type Address, serverOf, serveUntilStopped } from './server.ts'
 
 const USAGE = `Usage: sluice serve <rules>        decides for other programs over HTTP
 
-<rules> is a file (.json, .yaml, .yml) or the URL of a Redis. It is watched: a new version applies at once.
+<rules> is a file (.json, .yaml, .yml) or the URL of a Redis. A new version applies within a second.
 
   --port <number>           the port (default: 8080)
   --host <address>          the address to listen at (default: 127.0.0.1)
