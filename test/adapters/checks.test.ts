@@ -49,7 +49,7 @@ test('the first thousand requests of a rate limit are checked, and then one of e
 })
 
 test.each([undefined, false])(
-  'a request of Express that is not checked is asked for each property once, checks: %s',
+  'a request of Express that is not checked is asked for its address, method and decision only, checks: %s',
   (checks) => {
     const reads: string[] = []
     const request = (): unknown =>
@@ -65,7 +65,8 @@ test.each([undefined, false])(
     for (let i = 0; i < 1000; i++) send()
     reads.length = 0
     send()
-    expect(reads.toSorted()).toEqual(['ip', 'method', 'rateLimit'])
+    expect([...new Set(reads)].toSorted()).toEqual(['ip', 'method', 'rateLimit'])
+    expect(reads.filter((name) => name !== 'rateLimit')).toHaveLength(2)
   },
 )
 
