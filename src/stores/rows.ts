@@ -78,6 +78,8 @@ const GRACE_MS = 1000
 /** The number of lost writes after which there is a warning, and of writes that are remembered. */
 const MOST_LOST = 10
 const MOST_WRITTEN = 1000
+/** Milliseconds after a write in which it counts as lost. Later, another process may have reset the key, such as after a login. */
+const SOON_MS = 5000
 /** A time in microseconds in the year 1973. An earlier time is in other units. */
 const EARLIEST = 1e14
 
@@ -219,7 +221,7 @@ function lossWatch(found: () => void): (rows: Rows, now: number, writes: readonl
       isOver ||= lost === MOST_LOST || (!isLost && earlier.row !== undefined)
     }
     for (const { key, expiresAt } of writes)
-      before.set(key, { row: rows.get(key)?.slice(), expiresAt: expiresAt - GRACE_MS })
+      before.set(key, { row: rows.get(key)?.slice(), expiresAt: Math.min(expiresAt - GRACE_MS, now / 1000 + SOON_MS) })
     if (isOver || before.size > MOST_WRITTEN) before.clear()
   }
 }

@@ -139,6 +139,7 @@ describe('a database that loses writes', () => {
     ['has changed a row before', database((rows, write) => void (writes++ < 2 && keep(rows, write)))],
     ['repeats transactions', mapRows(Date, true)],
     ['may delete the row already', database(() => undefined, 60_000), fixedWindow({ quota: 1, window: '1m' })],
+    ['may reset the row of a client that comes back after six seconds', database(() => undefined, 6000)],
     ['may get back a slot from another process', database(() => undefined), concurrent({ quota: 100 })],
   ])('is not one that %s', async (_, given, limits) => {
     expect(await codesAfter(100, given, limits)).toEqual([])
