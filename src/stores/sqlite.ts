@@ -12,7 +12,7 @@ import { type Clock, clockGiven } from '../util/clock.ts'
 import { madeOnce, shared, WeakValues } from '../util/copies.ts'
 import { messageOf, SluiceError, type SluiceErrorCode, veiled } from '../util/errors.ts'
 import { quietly } from '../util/quietly.ts'
-import { knownOptions, milliseconds, refuse } from '../util/validate.ts'
+import { knownOptions, milliseconds, ownOptions, refuse } from '../util/validate.ts'
 import { rareWarning } from '../util/warn.ts'
 import { warnInCluster } from './memory/cluster-warning.ts'
 import { RepeatingStore } from './repeating.ts'
@@ -145,7 +145,7 @@ const NONE: Patience = { ms: 0 }
  * @example app.use(rateLimit({ keyer: byIP, limits: perMinute(100), store: sqliteStore('limits.db') }))
  */
 export function sqliteStore(file: string | SqliteDatabase, options: SqliteStoreOptions = {}): SyncStore {
-  const { clock } = options
+  const { clock } = ownOptions(options)
   return new RepeatingStore(rowStore(sqliteDatabase(file, options), clock && { clock }))
 }
 

@@ -84,6 +84,8 @@ const POLLUTION: Readonly<Record<string, unknown>> = {
   share: 5,
   from: 0,
   deadline: 'polluted',
+  least: 'polluted',
+  most: 'polluted',
   localShare: 0,
   onChange: 'polluted',
   ipv6Subnet: 1,

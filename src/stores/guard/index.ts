@@ -110,8 +110,8 @@ function checkedDeadline(given: unknown): Bounds {
     const ms = atMostAnHour('deadline', given)
     return { least: ms, most: ms }
   }
-  knownOptions('deadline', given, ['least', 'most'])
-  const { least: shortest = '50ms', most: longest } = given as DeadlineRange
+  const range = knownOptions('deadline', given as DeadlineRange, ['least', 'most'])
+  const { least: shortest = '50ms', most: longest } = range
   const least = atMostAnHour('deadline.least', shortest)
   const most = longest === undefined ? Math.max(1000, least) : atMostAnHour('deadline.most', longest)
   return least <= most ? { least, most } : refuse('deadline.most', 'at least `deadline.least`', longest)

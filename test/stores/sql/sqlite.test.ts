@@ -651,6 +651,17 @@ describe('sqliteStore', () => {
     expect(() => sqliteStore(file as string, options as SqliteStoreOptions)).toThrow(expect.objectContaining({ code }))
   })
 
+  it.each(QUICK)('reads own options', () => {
+    for (const name of ['clock', 'table', 'timeout']) {
+      Reflect.defineProperty(Object.prototype, name, { value: 'polluted', configurable: true, writable: true })
+      try {
+        expect(sqliteStore(':memory:').close()).toBeUndefined()
+      } finally {
+        Reflect.deleteProperty(Object.prototype, name)
+      }
+    }
+  })
+
   // As those of sqlite3, which answer callbacks, and of sqlite. With the first, nothing was counted.
   it.each(QUICK)('refuses a database that does not answer at once', () => {
     const statement = { get: () => statement, run: () => statement }
