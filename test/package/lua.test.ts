@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest'
 import { programFor } from '../../src/stores/redis/library.ts'
 import { programPath } from '../support/debian.ts'
 import { root } from '../support/programs.ts'
+import { redisForAll } from '../support/redis-tests.ts'
 
 /** It is JavaScript without types. */
 const { shortLua } = (await import(new URL('../../build/texts.mjs', import.meta.url).href)) as {
@@ -87,5 +88,25 @@ describe('the program of the store for Redis', () => {
 describe('a script', () => {
   it.each(paths.filter((path) => !isInProgram(path)))('%s has nothing that luacheck reports', async (path) => {
     expect(await luacheck(files.get(path)!)).toEqual([])
+  })
+})
+
+describe('.luacheckrc', () => {
+  const redis = redisForAll()
+
+  it('has no global that Redis does not have', async () => {
+    const [, list] = /read_globals = \{([^]*)\n {2}\}/.exec(readFileSync(join(root, '.luacheckrc'), 'utf8'))!
+    const plain = list!.replace(/\w+ = fields\([^)]*\)/g, '')
+    // Only Valkey has `server`.
+    const names = [...plain.matchAll(/'(\w+)'/g)].map(([, name]) => name!).filter((name) => name !== 'server')
+    const missing = await redis.client.eval(
+      `local missing = {}
+       for _, name in ipairs(ARGV) do if rawget(_G, name) == nil then missing[#missing + 1] = name end end
+       return missing`,
+      0,
+      ...names,
+    )
+    expect(missing).toEqual([])
+    expect(names.length).toBeGreaterThan(20)
   })
 })
