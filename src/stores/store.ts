@@ -532,25 +532,37 @@ export function replyAfter(end: () => void, reply: Reply): Reply {
   }
 }
 
-/** A memory store decides with this function, which needs no operation and no reply: this is faster. */
+/** A memory store has these functions, which need no reply: this is faster. */
 export const DIRECT: unique symbol = Symbol.for('sluice.direct')
 
-/** Does what `run` does with charges to decide, and throws the error of the store. */
+/** They do what `run` does, and throw the error of the store. */
 export interface Direct {
   /** The `run` of the store. A wrapper, or a proxy, has another one, which is used. */
   readonly run: SyncStore['run']
+  /** Decides charges, without an operation. */
   decide(charges: readonly Charge[], mode: DecisionMode): void
+  perform(operation: Operation): void
+}
+
+function directOf(store: SyncStore): Direct | undefined {
+  const direct = (store as { readonly [DIRECT]?: Direct })[DIRECT]
+  return direct?.run === store.run ? direct : undefined
 }
 
 /** Decides charges of a store that answers at once. Returns how the store was replaced if it could not decide. Throws its error. */
 export function decideAtOnce(store: SyncStore, charges: readonly Charge[], mode: DecisionMode): Degraded | undefined {
-  const direct = (store as { readonly [DIRECT]?: Direct })[DIRECT]
-  if (direct?.run !== store.run) return performAtOnce(store, { kind: mode, charges, fresh: false })
+  const direct = directOf(store)
+  if (direct === undefined) return performAtOnce(store, { kind: mode, charges, fresh: false })
   direct.decide(charges, mode)
   return undefined
 }
 
 function performAtOnce(store: SyncStore, operation: Operation): Degraded | undefined {
+  const direct = directOf(store)
+  if (direct !== undefined) {
+    direct.perform(operation)
+    return undefined
+  }
   let answer: { readonly by?: Degraded | 'remembered' | undefined } | undefined
   let failure: { readonly error: unknown } | undefined
   store.run(operation, {

@@ -472,7 +472,7 @@ export const typescript = [
     'this.beyond.rows === undefined && !this.isFull ? NOWHERE : undefined',
     'NOWHERE',
   ),
-  storeFile('passes a wrapper by', 'direct?.run !== store.run', 'direct === undefined'),
+  storeFile('passes a wrapper by', 'direct?.run === store.run ?', 'direct !== undefined ?'),
   cursors(
     'in place a state of a clock that ran ahead',
     '    if (isAhead(compiled, cells, at, tick)) return false\n',

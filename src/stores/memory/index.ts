@@ -107,7 +107,7 @@ class MemoryStore implements SyncStore {
     this.clock = storeClock(clock === steadyClock ? undefined : clock)
     this.#tables = new Tables(maxKeys, onFull, clock)
     this.place = this.#tables
-    this[DIRECT] = { run: this.run, decide: this.#decide }
+    this[DIRECT] = { run: this.run, decide: this.#decide, perform: this.#perform }
   }
 
   readonly run = (operation: Operation, reply: Reply): undefined => {
