@@ -17,17 +17,16 @@ import { rowStore } from '../../src/extend.ts'
 import { names } from '../support/harness.ts'
 import { mapRows } from '../support/map-rows.ts'
 import {
-  type Counts,
   EVERYTHING,
   LEASED,
-  LeaseWorld,
   ORDERED,
   type Step,
   type Trace,
   traces,
   type Versions,
   WHOLE,
-} from '../support/lease-world.ts'
+} from '../support/leases/traces.ts'
+import { type Counts, LeaseWorld } from '../support/leases/world.ts'
 
 const ASK: Step = {
   kind: 'ask',
