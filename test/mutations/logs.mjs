@@ -3,7 +3,6 @@ import { inFile } from './mutation.mjs'
 const reading = (file) => inFile(`src/cli/logs/${file}.ts`, { files: ['test/cli/logs'] })
 const replay = (file) => inFile(`src/cli/replay/${file}.ts`, { files: ['test/cli/replay.test.ts'] })
 const commands = (file) => inFile(`src/cli/${file}.ts`, { files: ['test/cli/exit-codes.test.ts'] })
-const read = reading('read')
 const outcome = commands('print')
 const connect = commands('connect')
 const page = inFile('src/cli/replay/html.ts', { files: ['test/cli/replay-html.test.ts'] })
