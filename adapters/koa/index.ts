@@ -234,9 +234,11 @@ export function rateLimit<State = Declared<DefaultState>, Custom = Declared<Defa
       withChecks(true, (checks) => checks.warnOfNoRoute(app))
   })
 
-  async function limitRate(context: Context, next: Next): Promise<void> {
+  async function limitRate(context: Context, next: Next): Promise<unknown> {
     try {
-      if (await requestLimiter.admit(context, context.response, next)) await trackWork(context, next())
+      const admitted = await requestLimiter.admit(context, context.response, next)
+      // An earlier middleware may use the result of later ones.
+      return admitted ? await trackWork(context, next()) : undefined
     } catch (error) {
       keepHeaders(context)
       throw error

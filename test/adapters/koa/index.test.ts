@@ -16,6 +16,16 @@ describe.each(versions)('%s', (_version, Koa) => {
     expect((await ask(server)).headers['x-seen']).toBe('429')
   })
 
+  test.each([false, true])(
+    'passes the result of later middlewares to earlier ones, decision takes time: %s',
+    async (isLate) => {
+      const send: Middleware = async (context, next) => void (context.body = (await next()) as string)
+      const skip = (): false | Promise<false> => (isLate ? Promise.resolve(false as const) : false)
+      const server = await serveApp(new Koa(), send, rateLimit(times(1, { skip })), () => 'the result')
+      expect((await ask(server)).body).toBe('the result')
+    },
+  )
+
   test.each<[string, readonly string[], (router: Middleware, limit: Middleware) => Middleware[]]>([
     ['as the last one after a router', ['SLUICE_MOUNTED_LATE'], (router, limit) => [router, limit]],
     ['before a router', [], (router, limit) => [limit, router]],
