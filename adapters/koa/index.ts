@@ -6,6 +6,7 @@ import { callStarted, type ResponseHead } from '../../src/http/response/on-denie
 import { isClosed, markAborted, whenClosed } from '../../src/http/response/node.ts'
 import { discardBody } from '../../src/http/response/unread-body.ts'
 import { unroutedKey, withChecks } from '../../src/http/checking.ts'
+import { withNames } from '../../src/http/headers/cors.ts'
 import { RETRY_AFTER_MS } from '../../src/http/headers/retry-after.ts'
 import { writtenHeaders } from '../../src/http/headers/styles.ts'
 import { latestPass } from '../../src/http/passes.ts'
@@ -252,9 +253,11 @@ function isLastAfterRouter({ middleware }: Application, limitRate: unknown): boo
   return middleware.indexOf(limitRate as never) === middleware.length - 1 && middleware.some((each) => 'router' in each)
 }
 
+const EXPOSE_HEADERS = 'Access-Control-Expose-Headers'
+
 /**
  * Keeps the rate-limit headers on the response of an error, because the request was counted. Koa removes all headers before it answers an uncaught error.
- * They are set again when the response is sent, unless the error has headers with the same names.
+ * They are set again when the response is sent, unless the error has headers with the same names. Names that scripts can read are merged.
  */
 function keepHeaders(context: Context): void {
   const { res, state } = context
@@ -264,14 +267,17 @@ function keepHeaders(context: Context): void {
   const written = parts.flatMap(({ config }) => writtenHeaders(config, shown.limits))
   const isDenial = state.rateLimit?.allowed === false && res.getHeader('Cache-Control') === 'no-store'
   const ofDenial = isDenial ? ['Cache-Control', 'Retry-After', RETRY_AFTER_MS] : []
-  const kept = [...written, ...ofDenial, 'Access-Control-Expose-Headers'].map(
-    (name) => [name, res.getHeader(name)] as const,
-  )
+  const kept = [...written, ...ofDenial].map((name) => [name, res.getHeader(name)] as const)
+  const exposed = res.getHeader(EXPOSE_HEADERS)
   const { end } = res
+  function setAgain(): void {
+    for (const [name, value] of kept) if (value !== undefined && !res.hasHeader(name)) res.setHeader(name, value)
+    if (exposed === undefined) return
+    res.setHeader(EXPOSE_HEADERS, withNames(String(res.getHeader(EXPOSE_HEADERS) ?? ''), String(exposed).split(', ')))
+  }
   res.end = function endWithHeaders(...given: never[]) {
     res.end = end
-    for (const [name, value] of kept)
-      if (value !== undefined && !res.headersSent && !res.hasHeader(name)) res.setHeader(name, value)
+    if (!res.headersSent) setAgain()
     return end.apply(res, given as never)
   } as typeof end
 }

@@ -1,3 +1,4 @@
+import type { Middleware } from 'koa'
 import { describe, expect, test } from 'vitest'
 import { rateLimit, type RateLimitOptions } from '../../../adapters/koa/index.ts'
 import { ask } from '../../support/http.ts'
@@ -89,6 +90,20 @@ describe.each(versions)('%s', (_version, Koa) => {
       for (const path of ['/free', '/', '/free', '/']) seen.push(await left(server, path))
       expect(seen).toEqual([undefined, '"9-per-1h";r=8;t=3600', undefined, '"9-per-1h";r=7;t=3600'])
       expect(error.headers).toBe(headers)
+    })
+
+    test('exposes the headers to scripts, and the names that the error sets', async () => {
+      const allow: Middleware = async (context, next) => {
+        context.set('Access-Control-Allow-Origin', '*')
+        await next()
+      }
+      const server = await serveApp(new Koa(), allow, rateLimit(times(9)), (context) =>
+        context.throw(403, { headers: { 'Access-Control-Expose-Headers': 'X-Why', 'X-Why': 'so' } }),
+      )
+      expect((await ask(server)).headers).toMatchObject({
+        'access-control-expose-headers': 'X-Why, Retry-After, RateLimit, RateLimit-Policy',
+        'x-why': 'so',
+      })
     })
 
     test('can be a value that is not an Error', async () => {
