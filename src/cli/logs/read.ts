@@ -148,8 +148,12 @@ function earliest(sources: readonly Source[]): Source {
 /** Returns true for a file that can be read again, and false for a pipe. */
 function isFile(path: string): boolean {
   if (path === '-') return false
-  // A later attempt to open a file that does not exist throws the error to report.
-  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? true
+  try {
+    return statSync(path).isFile()
+  } catch {
+    // A later attempt to open the file throws the error to report.
+    return true
+  }
 }
 
 /** Returns the number of bytes of all files, or 0 if it is not known. */
