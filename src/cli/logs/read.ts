@@ -4,6 +4,7 @@ import { SluiceError } from '../../util/errors.ts'
 import { grouped, percent } from '../print.ts'
 import type { LogEntry } from './request.ts'
 import { type LogSettings, LONGEST_REORDER } from './options.ts'
+import { Memory } from './reorder.ts'
 import { type Unread, Problems, Source } from './source.ts'
 
 /** Shows on a terminal how much of the logs was read. */
@@ -111,9 +112,10 @@ async function pass(
 ): Promise<Pass> {
   const problems = new Problems()
   const progress = openProgress(sizeOf(paths))
+  const memory = new Memory()
   const sources = paths.map((path) => {
     const window = Math.max(options.reorder, delays?.get(path) ?? 0)
-    return new Source(path, { ...options, reorder: window }, problems, progress.add)
+    return new Source(path, { ...options, reorder: window }, problems, memory, progress.add)
   })
   const done: Pass = { sources, problems, requests: 0, from: NaN, until: NaN }
   try {

@@ -5,7 +5,7 @@ import { SluiceError } from '../../util/errors.ts'
 import type { Chunk, LogEntry, LoggedRequest } from './request.ts'
 import { Format } from './formats.ts'
 import type { LogSettings } from './options.ts'
-import { Reorder } from './reorder.ts'
+import { type Memory, Reorder } from './reorder.ts'
 
 const CHUNK = 524_288
 
@@ -122,19 +122,24 @@ export class Source {
   readonly #problems: Problems
   readonly #chunks: AsyncGenerator<Buffer, void>
   readonly #lines: Lines
+  readonly #memory: Memory
   readonly #reorder: Reorder
   #chunk: Chunk = { size: 0, held: 0 }
   #line = 0
   #ready: LogEntry[] = []
   #at = 0
 
-  /** @param read is called with the number of bytes of each read */
-  constructor(path: string, options: LogSettings, problems: Problems, read: (bytes: number) => void) {
+  /**
+   * @param memory has room for the entries of all files
+   * @param read is called with the number of bytes of each read
+   */
+  constructor(path: string, options: LogSettings, problems: Problems, memory: Memory, read: (bytes: number) => void) {
     this.path = path
     this.#options = options
     this.#problems = problems
     this.format = new Format(options.format, options.parse)
-    this.#reorder = new Reorder(options.reorder)
+    this.#memory = memory
+    this.#reorder = new Reorder(options.reorder, memory)
     this.#chunks = bytesOf(path, read, options.stdin)
     this.#lines = new Lines((line) => this.#add(line))
   }
@@ -157,6 +162,7 @@ export class Source {
   /** Reads until there is a next entry. Returns false at the end. */
   async fill(): Promise<boolean> {
     while (this.next === undefined) {
+      for (const entry of this.#ready) this.#memory.remove(entry)
       this.#ready.length = 0
       this.#at = 0
       const chunk = await this.#read()

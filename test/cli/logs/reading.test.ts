@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import type { LogEntry } from '../../../src/cli/logs/request.ts'
-import { Reorder } from '../../../src/cli/logs/reorder.ts'
+import { Memory, Reorder } from '../../../src/cli/logs/reorder.ts'
 import { Lines, LONGEST_LINE } from '../../../src/cli/logs/source.ts'
 import { logSettings, type LogValues } from '../../../src/cli/logs/options.ts'
 import { type LogSummary, openProgress, readLogs } from '../../../src/cli/logs/read.ts'
@@ -103,12 +103,16 @@ describe('the reorder window', () => {
   })
 
   it('stores no more than its bytes', () => {
-    const reorder = new Reorder(1_000_000, 50_000)
-    const released: LogEntry[] = []
+    const memory = new Memory(50_000)
+    const reorder = new Reorder(1_000_000, memory)
+    let released = 0
     for (let i = 0; i < 500; i++) {
       reorder.add(entry(i ^ 1, i))
-      reorder.release(released)
-      expect(i + 1 - released.length).toBeLessThanOrEqual(125)
+      const dropped: LogEntry[] = []
+      reorder.release(dropped)
+      for (const each of dropped) memory.remove(each)
+      released += dropped.length
+      expect(i + 1 - released).toBeLessThanOrEqual(125)
     }
     expect(reorder.hasOverflowed).toBe(true)
   })

@@ -120,7 +120,9 @@ describe('late lines that do not fit into memory', { timeout: 120_000 }, () => {
   beforeAll(() => {
     const agent = `"-" "${'Mozilla/5.0 '.repeat(10)}"`
     const line = (_: unknown, i: number): string => `${clfLine(START - i * 1000, '192.0.2.1', '/')} ${agent}`
-    cli.file('long.log', text(Array.from({ length: 400_000 }, line)))
+    const lines = Array.from({ length: 400_000 }, line)
+    cli.file('long.log', text(lines))
+    for (let i = 0; i < 4; i++) cli.file(`long${i}.log`, text(lines.filter((_, at) => at % 4 === i)))
   }, 60_000)
 
   it('are an error that says what to do, and the command ends by itself', async () => {
@@ -129,6 +131,13 @@ describe('late lines that do not fit into memory', { timeout: 120_000 }, () => {
     expect(error).toMatch(
       /^sluice: long.log: the lines that are out of order do not fit into memory.*Sort the log by time.*--max-old-space-size/,
     )
+  })
+
+  it('are an error also if each file alone fits', async () => {
+    const files = Array.from({ length: 4 }, (_, i) => `long${i}.log`)
+    const { code, out, error } = await cli.start(['suggest', ...files], { flags: ['--max-old-space-size=128'] })
+    expect([code, out]).toEqual([1, ''])
+    expect(error).toMatch(/^sluice: long\d.log: the lines that are out of order do not fit into memory/)
   })
 
   it('fit if Node has more', async () => {
