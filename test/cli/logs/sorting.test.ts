@@ -134,7 +134,7 @@ describe('late lines that do not fit into memory', { timeout: 120_000 }, () => {
   })
 
   it('are an error also if each file alone fits', async () => {
-    const files = Array.from({ length: 4 }, (_, i) => `long${i}.log`)
+    const files = Array.from({ length: 12 }, (_, i) => `long${i % 4}.log`)
     const { code, out, error } = await cli.start(['suggest', ...files], { flags: ['--max-old-space-size=128'] })
     expect([code, out]).toEqual([1, ''])
     expect(error).toMatch(/^sluice: long\d.log: the lines that are out of order do not fit into memory/)
