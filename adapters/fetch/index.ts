@@ -77,7 +77,7 @@ const adapter: HttpAdapter<Request, Draft, undefined, OnDenied> & ResponseReader
   getDecision: (request) => decisions.get(request),
   setDecision: (request, decision) => void decisions.set(request, decision),
   callOnDenied: (onDenied, request, draft, _next, decision) =>
-    callStarted({ request, onDenied, response: headOf(draft), decision }, () =>
+    callStarted({ request, onDenied, response: headOf(draft), decision, isSentAtEnd: true }, () =>
       chain(
         onDenied(request, decision),
         (answer) => void (draft.denial = denialFrom(answer, 'a function that returns a Response')),
@@ -86,13 +86,10 @@ const adapter: HttpAdapter<Request, Draft, undefined, OnDenied> & ResponseReader
 }
 
 /** Returns the head of a denial. The response of `onDenied` has its own status. */
-function headOf(draft: Draft): ResponseHead {
-  const { headers } = draft
+function headOf({ headers }: Draft): ResponseHead {
   return {
     statusCode: 200,
-    get headersSent() {
-      return draft.denial !== undefined
-    },
+    headersSent: false,
     getHeader: (name) => headers.get(name) ?? undefined,
     setHeader: (name, value) => headers.set(name, String(value)),
     removeHeader: (name) => headers.delete(name),

@@ -257,7 +257,7 @@ const adapter: HttpAdapter<Context, Context, Next, OnDenied<AnyEnv>> & ResponseR
   getDecision: (context) => context.get('rateLimit'),
   setDecision: (context, decision) => context.set('rateLimit', decision),
   callOnDenied: (onDenied, context, _response, next, decision) =>
-    callStarted({ request: context, onDenied, response: headOf(context), decision }, (undo) => {
+    callStarted({ request: context, onDenied, response: headOf(context), decision, isSentAtEnd: true }, (undo) => {
       const goOn = (): Promise<void> => {
         undo()
         return next()
@@ -276,7 +276,7 @@ function headOf(context: Context): ResponseHead {
       context.status(status as 429)
     },
     get headersSent() {
-      return context.finalized
+      return adapter.headersSent(context)
     },
     getHeader: (name) => headerOf(context, name),
     setHeader: (name, value) => adapter.setHeader(context, name, String(value)),

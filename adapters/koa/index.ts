@@ -181,7 +181,7 @@ const adapter: HttpAdapter<Context, Response, Next, OnDenied<DefaultState, Defau
   getDecision: (context) => context.state.rateLimit,
   setDecision: (context, decision) => void (context.state.rateLimit = decision),
   callOnDenied: (onDenied, context, _response, next, decision) =>
-    callStarted({ request: context, onDenied, response: headOf(context), decision }, (undo) => {
+    callStarted({ request: context, onDenied, response: headOf(context), decision, isSentAtEnd: true }, (undo) => {
       const goOn = (): Promise<unknown> => {
         undo()
         return next()

@@ -21,6 +21,8 @@ export interface Around {
   readonly status?: number
   readonly cacheControl?: string
   readonly onError?: 'redirect' | 'body' | 429
+  /** For Koa: called after the limit and the handler, before the response is sent. */
+  readonly after?: () => Promise<void>
 }
 
 export function expressApp(
@@ -46,7 +48,7 @@ export function expressApp(
 export function koaApp(
   Koa: typeof Koa3,
   onDenied: forKoa.RateLimitOptions['onDenied'],
-  { status, onError }: Around = {},
+  { status, onError, after }: Around = {},
 ): RequestListener {
   const app = new Koa()
   app.silent = true
@@ -54,6 +56,7 @@ export function koaApp(
     if (status !== undefined) context.status = status
     try {
       await next()
+      await after?.()
     } catch (error) {
       if (onError === undefined) throw error
       if (onError === 'redirect') context.redirect('/sorry')

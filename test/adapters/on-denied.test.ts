@@ -200,6 +200,30 @@ describe('an onDenied that returns and does not answer', () => {
     printed.mockRestore()
   })
 
+  test.each([
+    ['Koa', undefined],
+    ['Koa, with a promise', Promise.resolve()],
+  ])('causes none when an earlier middleware takes time after it: %s', async (_, answer) => {
+    let finish: (() => void) | undefined
+    const onDenied = (): unknown => answer
+    const after = (): Promise<void> => new Promise((resolve) => (finish = resolve))
+    server = await serveForTest(koaApp(Koa3, onDenied, { after }))
+    const first = ask(server)
+    await happened(() => finish)
+    finish!()
+    await first
+    finish = undefined
+    vi.useFakeTimers({ toFake: ['setTimeout'] })
+    const codes = await warningsOf(async () => {
+      const asked = ask(server)
+      await happened(() => finish)
+      vi.advanceTimersByTime(10_000)
+      finish!()
+      expect((await asked).status).toBe(429)
+    })
+    expect(codes).toEqual([])
+  })
+
   test('causes none when it answers later', async () => {
     let answer: (() => void) | undefined
     server = await serveForTest(

@@ -8,7 +8,6 @@ type HeaderValue = string | number | readonly string[]
 /** The head of a response. A response of Node, of HTTP/1.1 or HTTP/2, is one. */
 export interface ResponseHead {
   statusCode: number
-  /** True once `onDenied` has answered. */
   readonly headersSent: boolean
   readonly destroyed?: boolean
   getHeader(name: string): HeaderValue | undefined
@@ -22,6 +21,8 @@ interface DenialCall {
   readonly onDenied: object
   readonly response: ResponseHead
   readonly decision: Decision
+  /** True if the framework answers when `onDenied` has ended, and not when `onDenied` sends a response. */
+  readonly isSentAtEnd?: boolean
 }
 
 /**
@@ -31,12 +32,13 @@ interface DenialCall {
  *   `undo` is called
  */
 export function callStarted(
-  { request, onDenied, response, decision }: DenialCall,
+  { request, onDenied, response, decision, isSentAtEnd = false }: DenialCall,
   call: (undo: (isError?: boolean) => void) => unknown,
 ): unknown {
   const { statusCode } = response
   const cacheControl = response.getHeader('Cache-Control')
   let isOver = false
+  let hasAnswered = false
   response.statusCode = denialStatus(decision)
   response.setHeader('Cache-Control', 'no-store')
 
@@ -51,6 +53,10 @@ export function callStarted(
     if (cacheControl === undefined) response.removeHeader('Cache-Control')
     else response.setHeader('Cache-Control', cacheControl)
   }
+  function ended(answer: unknown): unknown {
+    hasAnswered = isSentAtEnd
+    return answer
+  }
   function failed(error: unknown): never {
     undo(true)
     throw error
@@ -58,8 +64,12 @@ export function callStarted(
 
   try {
     const answer = call(undo)
-    checksOf(request)?.warnIfUnanswered(onDenied, () => isOver || response.headersSent || response.destroyed === true)
-    return isPromise(answer) ? Promise.resolve(answer).then(undefined, failed) : answer
+    hasAnswered = isSentAtEnd && !isPromise(answer)
+    checksOf(request)?.warnIfUnanswered(
+      onDenied,
+      () => isOver || hasAnswered || response.headersSent || response.destroyed === true,
+    )
+    return isPromise(answer) ? Promise.resolve(answer).then(ended, failed) : answer
   } catch (error) {
     return failed(error)
   }

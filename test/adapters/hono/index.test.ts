@@ -3,8 +3,9 @@ import { type Context, Hono } from 'hono'
 import { cors } from 'hono/cors'
 import { HTTPException } from 'hono/http-exception'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { rateLimit } from '../../../adapters/hono/index.ts'
+import { rateLimit, type RateLimitOptions } from '../../../adapters/hono/index.ts'
 import { concurrent, everyone } from '../../../src/index.ts'
+import { broken } from '../../support/unhandled.ts'
 import { left, times } from './app.ts'
 
 const { Request: OwnRequest, Response: OwnResponse } = globalThis
@@ -26,6 +27,21 @@ describe.each(Object.keys(CLASSES))('%s', (name) => {
     app.get('/', (context) => context.text('ok'))
     const { headers } = await app.request('/')
     expect([headers.get('x-ratelimit-limit'), headers.get('x-ratelimit-reset')]).toEqual(['5', null])
+  })
+
+  test.each<[string, NonNullable<RateLimitOptions['onDenied']>, (string | number | null)[]]>([
+    ['calls next', (_context, next) => next(), [200, 'early', null]],
+    ['throws', () => broken(), [200, 'sorry', 'no-store']],
+  ])('an onDenied after a middleware with a response leaves no status: %s', async (_how, onDenied, expected) => {
+    const app = new Hono()
+    app.use(async (context, next) => {
+      context.res = new Response('early')
+      await next()
+    })
+    app.use(rateLimit(times(0, { onDenied })))
+    app.onError((_error, context) => context.text('sorry'))
+    const response = await app.request('/')
+    expect([response.status, await response.text(), response.headers.get('cache-control')]).toEqual(expected)
   })
 
   test('adds headers to a text, a response of the handler, an immutable response and a 404', async () => {
