@@ -260,6 +260,8 @@ const adapter: HttpAdapter<Context, Context, Next, OnDenied<AnyEnv>> & ResponseR
     callStarted({ request: context, onDenied, response: headOf(context), decision, isSentAtEnd: true }, (undo) => {
       const goOn = (): Promise<void> => {
         undo()
+        // A response of the handler has no header of an earlier middleware.
+        draftOf(context).delete('Cache-Control')
         return next()
       }
       return chain(onDenied(context, goOn, decision), (answer) => setDenial(context, answer))

@@ -29,6 +29,17 @@ describe.each(Object.keys(CLASSES))('%s', (name) => {
     expect([headers.get('x-ratelimit-limit'), headers.get('x-ratelimit-reset')]).toEqual(['5', null])
   })
 
+  test('an onDenied that calls next leaves no header of an earlier middleware on a response of the handler', async () => {
+    const app = new Hono()
+    app.use(async (context, next) => {
+      context.header('Cache-Control', 'public')
+      await next()
+    })
+    app.use(rateLimit(times(0, { onDenied: (_context, next) => next() })))
+    app.get('/', () => new Response('ok'))
+    expect((await app.request('/')).headers.get('cache-control')).toBe(null)
+  })
+
   test.each<[string, NonNullable<RateLimitOptions['onDenied']>, (string | number | null)[]]>([
     ['calls next', (_context, next) => next(), [200, 'early', null]],
     ['throws', () => broken(), [200, 'sorry', 'no-store']],
