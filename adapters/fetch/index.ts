@@ -129,7 +129,7 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
 
   function finished(response: Response, { request, headers, end }: Draft): Response {
     for (const name of removals.get(request) ?? []) headers.delete(name)
-    return end.deliver(withHeaders(response, headers, () => exposedAfter(decisions.get(request))))
+    return end.deliver(withHeaders(response, headers, () => exposedAfter(adapter, request)))
   }
 
   return function limit(handler) {

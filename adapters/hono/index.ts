@@ -326,7 +326,7 @@ export function rateLimit<E extends Env = BlankEnv>(options: RateLimitOptions<E>
       if (!(error instanceof Error)) knownEndOf(context)?.deliver(new Response(null, { status: 500 }))
       throw error
     }
-    addHeaders(context, () => exposedAfter(adapter.getDecision(context)))
+    addHeaders(context, () => exposedAfter(adapter, context))
     return undefined
   }
 }

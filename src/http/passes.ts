@@ -102,9 +102,13 @@ export function exposedIn({ shown, parts }: Pass): readonly string[] {
   return [...new Set(parts.flatMap(({ config }) => exposedHeaders(config, shown.limits)))]
 }
 
-/** Returns these names for the latest decision about a request; none for a request that was not limited. */
-export function exposedAfter(decision: Decision | undefined): readonly string[] {
-  return decision === undefined ? [] : exposedIn(passOf(decision))
+/** Returns these names for the latest pass of a request; none for a request that was not limited. */
+export function exposedAfter<Request>(
+  adapter: Pick<HttpAdapter<Request, never, never, never>, 'getDecision'>,
+  request: Request,
+): readonly string[] {
+  const latest = latestPass(adapter, request)
+  return latest === undefined ? [] : exposedIn(latest)
 }
 
 /** Returns true if a response shows a denial in a style with `retry-after-ms`. */

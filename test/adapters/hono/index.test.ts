@@ -55,6 +55,16 @@ describe.each(Object.keys(CLASSES))('%s', (name) => {
     expect([response.status, await response.text(), response.headers.get('cache-control')]).toEqual(expected)
   })
 
+  test('keeps the response of a handler that sets another value as `rateLimit`', async () => {
+    const app = new Hono<{ Variables: { rateLimit: unknown } }>()
+    app.use(cors(), rateLimit(times(9)))
+    app.get('/', (context) => {
+      context.set('rateLimit', { limit: 9, used: 1 })
+      return context.text('ok')
+    })
+    expect(await (await app.request('/')).text()).toBe('ok')
+  })
+
   test('adds headers to a text, a response of the handler, an immutable response and a 404', async () => {
     const app = new Hono()
     app.use(rateLimit(times(9)))
