@@ -220,8 +220,12 @@ function lossWatch(found: () => void): (rows: Rows, now: number, writes: readonl
       // A database that stores new rows may still not change them.
       isOver ||= lost === MOST_LOST || (!isLost && earlier.row !== undefined)
     }
-    for (const { key, expiresAt } of writes)
-      before.set(key, { row: rows.get(key)?.slice(), expiresAt: Math.min(expiresAt - GRACE_MS, now / 1000 + SOON_MS) })
+    for (const { key, expiresAt } of writes) {
+      const row = rows.get(key)
+      // `slice` of a `Buffer` copies nothing, and a database may use its memory again.
+      const copy = row && Uint8Array.prototype.slice.call(row)
+      before.set(key, { row: copy, expiresAt: Math.min(expiresAt - GRACE_MS, now / 1000 + SOON_MS) })
+    }
     if (isOver || before.size > MOST_WRITTEN) before.clear()
   }
 }

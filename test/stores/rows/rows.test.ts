@@ -110,6 +110,15 @@ describe('a database that loses writes', () => {
       },
     }
   }
+  function inOneBuffer(given: RowDatabase): RowDatabase {
+    const buffer = Buffer.alloc(1000)
+    const read = (row?: Uint8Array | null): Buffer | undefined =>
+      row ? buffer.fill(row, 0, row.length).subarray(0, row.length) : undefined
+    return {
+      transact: (keys, change, options) =>
+        given.transact(keys, (stored, now) => change(stored.map(read), now), options),
+    }
+  }
   let writes = 0
   const hourly = gcra({ quota: 100, window: '1h' })
   const keep = (rows: Map<string, Uint8Array>, { key, row }: RowWrite): void => void rows.set(key, row!)
@@ -138,6 +147,7 @@ describe('a database that loses writes', () => {
     ['stores all rows', database(keep)],
     ['has changed a row before', database((rows, write) => void (writes++ < 2 && keep(rows, write)))],
     ['repeats transactions', mapRows(Date, true)],
+    ['reads each row into the same buffer', inOneBuffer(database(keep, 999)), gcra({ quota: 3600, window: '1h' })],
     ['may delete the row already', database(() => undefined, 60_000), fixedWindow({ quota: 1, window: '1m' })],
     ['may reset the row of a client that comes back after six seconds', database(() => undefined, 6000)],
     ['may get back a slot from another process', database(() => undefined), concurrent({ quota: 100 })],
