@@ -37,6 +37,8 @@ interface Waiter<Connection> {
   isOver(): boolean
   resolve(connection: Connection): void
   reject(error: unknown): void
+  /** True if no connection could be opened for it. */
+  isRefused: boolean
 }
 
 /**
@@ -81,7 +83,7 @@ export class Connections<Connection> {
     if (idle !== undefined) return idle.connection
     this.#waiting = this.#waiting.filter((each) => !each.isOver())
     return new Promise((resolve, reject) => {
-      const waiter = { isOver, resolve, reject }
+      const waiter = { isOver, resolve, reject, isRefused: false }
       this.#waiting.push(waiter)
       void this.#openFor(waiter)
     })
@@ -93,7 +95,10 @@ export class Connections<Connection> {
     else this.#offer(connection)
   }
 
-  /** Opens a connection for the first waiter. If this fails, the given waiter waits for the other connections. Without others, it is rejected. */
+  /**
+   * Opens a connection for the first waiter. If this fails, the given waiter waits for the other connections. Without others, all waiters for whom this
+   * has failed are rejected.
+   */
   async #openFor(waiter: Waiter<Connection> | undefined): Promise<void> {
     if (waiter === undefined || this.#held >= this.#most) return
     this.#held++
@@ -101,10 +106,12 @@ export class Connections<Connection> {
       this.#offer(await this.#kept())
     } catch (error) {
       this.#held--
+      waiter.isRefused = true
       // A server that accepts no more connections still answers on those that it has accepted.
       if (this.#held > 0) return
-      this.#waiting = this.#waiting.filter((each) => each !== waiter)
-      waiter.reject(error)
+      const refused = this.#waiting.filter(({ isRefused }) => isRefused)
+      this.#waiting = this.#waiting.filter(({ isRefused }) => !isRefused)
+      for (const { reject } of refused) reject(error)
       void this.#openFor(this.#waiting[0])
     }
   }

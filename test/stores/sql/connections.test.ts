@@ -216,6 +216,20 @@ it('a transaction waits for a connection of the store if the pool gets no other,
   await expect(third).rejects.toThrow('too many connections')
 })
 
+it('transactions that begin together fail together if the server cannot be reached', async () => {
+  let attempts = 0
+  const take = async (): Promise<object> => {
+    attempts++
+    await pause(10)
+    throw new Error('the server is down')
+  }
+  const pool = { ...fakePool(8), take }
+  const own = connectionsOf(pool, () => pool, 4)
+  const all = await Promise.allSettled(Array.from({ length: 4 }, () => own.take(() => false)))
+  expect(all.map(({ status }) => status)).toEqual(Array(4).fill('rejected'))
+  expect(attempts).toBe(4)
+})
+
 it('a connection that was taken before a store of the pool keeps connections goes back to the pool', async () => {
   const pool = fakePool(10)
   const connections = connectionsOf(pool, () => pool, 0)
