@@ -145,6 +145,20 @@ it('slots of the store count in an outage, also beyond the quota, until their re
   await store.close()
 })
 
+it('a slot that was taken in an outage is a slot of the store after its renewal, and is given back there', async () => {
+  const inner = switchedStore()
+  const store = guard(inner.store, { deadline: '1m' })
+  const limiter = createLimiter<string>({ keyer: (key) => key, limits: concurrent(1), store })
+  inner.isAway = true
+  const decision = await limiter.consume('a')
+  inner.isAway = false
+  expect(await limiter.renew(decision)).toBe(true)
+  expect(await limiter.consume('a')).toMatchObject({ allowed: false, degraded: undefined })
+  await limiter.release(decision)
+  expect(await limiter.consume('a')).toMatchObject({ allowed: true, degraded: undefined })
+  await store.close()
+})
+
 it('slots that were taken in an outage are renewed, and given back once, in this process', async () => {
   const store = guard(
     faultyStore(() => new Error('away')),
