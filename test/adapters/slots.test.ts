@@ -453,6 +453,19 @@ describe.each(QUICK)('a client that has gone before the limit decides', () => {
     expect(handler).not.toHaveBeenCalled()
     expect((await app(new Request('http://a/'))).status).toBe(200)
   })
+
+  test('a second time reaches no handler', async () => {
+    const handler = vi.fn(async () => new Response('ok'))
+    const limited = fetchLimit({ limiter: limiterOf(concurrent(1)), checks: false })
+    const client = new AbortController()
+    const inner = limited(handler)
+    const app = limited((request) => {
+      client.abort()
+      return inner(request)
+    })
+    expect((await app(new Request('http://a/', { signal: client.signal }))).status).toBe(499)
+    expect(handler).not.toHaveBeenCalled()
+  })
 })
 
 function waitersOf(limiter: object): number {

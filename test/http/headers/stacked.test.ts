@@ -63,6 +63,13 @@ describe('request limiters in order', () => {
     expect((await passing({ limiter }, spare)).headers['ratelimit-policy']).toBe('"reqs";q=100;w=60, "spare";q=5;w=1')
   })
 
+  test('write the time of day in the style of an earlier one, if a later one denies in another style', async () => {
+    const none = { keyer: everyone, limits: fixedWindow({ name: 'none', quota: 0, window: '1h' }) }
+    const { status, headers } = await passing({ ...requests, headers: 'github' }, none)
+    expect([status, headers['x-ratelimit-resource']]).toEqual([429, 'none'])
+    expect(Number(headers['x-ratelimit-reset'])).toBeGreaterThan(Date.now() / 1000)
+  })
+
   test.each([{}, { headers: false }, { headers: 'legacy' }, { unit: 'tokens' }] as const)(
     'store nothing for a request with one of them: %j',
     (options) => {
