@@ -448,6 +448,21 @@ describe('a row', () => {
     fc.assert(property, { numRuns: 500 })
   })
 
+  it('has a lock-out, and no usage, of an algorithm that is not known here', async () => {
+    const clock = virtualClock()
+    const rows = new Rows(clock)
+    const limiter = (quota: number): Limiter<string> => on(rows, fixedWindow({ name: 'hour', quota, window: '1h' }))
+    await limiter(5).pause('ada', '1m')
+    const [now, until] = [0, 3_600_000].map((ms) => (clock.now() + ms) * 1000) as [number, number]
+    const usage = { until, by: 'mine,1,5', cells: [5], changedAt: now, changeUntil: until, cut: 5 }
+    const lockOut = decodeRecord(rows.rows.get(RECORD)).get('hour')
+    rows.rows.set(RECORD, encodeRecord(new Map([['hour', { ...lockOut, ...usage }]]), now).row!)
+    expect(await limiter(5).consume('ada')).toMatchObject({ allowed: false, retryAfter: 60_000 })
+    clock.advance(60_000)
+    expect((await limiter(5).consume('ada')).remaining).toBe(4)
+    expect((await limiter(10).consume('ada')).remaining).toBe(8)
+  })
+
   it('of a log of 100,000 entries is stored', async () => {
     const clock = virtualClock()
     const rows = new Rows(clock)
