@@ -172,7 +172,7 @@ export type Commit = <Result>(answer: Promise<Result>) => Promise<Result>
 
 /**
  * Returns a function that runs work with a session for `given` milliseconds. A second later, it rejects if there is no answer, and closes the
- * connection: a network that drops packets reports no error. After any other error, it rolls the transaction back.
+ * connection: a network that drops packets reports no error. After any other error, it rolls the transaction back, unless it is committed.
  * @param open gets a function that returns true if the session comes too late
  * @param isBrokenBy returns true for errors that make a connection useless
  */
@@ -186,6 +186,7 @@ export function sessionsOf<Own extends Session<unknown>>(
     let isLate = false
     let isOver = false
     let isCommitting = false
+    let isCommitted = false
     const release = (isBroken: boolean): void => {
       session?.release(isBroken)
       session = undefined
@@ -193,7 +194,9 @@ export function sessionsOf<Own extends Session<unknown>>(
     const commit: Commit = async (answer) => {
       isCommitting = true
       try {
-        return await answer
+        const result = await answer
+        isCommitted = true
+        return result
       } catch (error) {
         throw isBrokenBy(error) ? unknownOutcome(error) : error
       } finally {
@@ -211,7 +214,7 @@ export function sessionsOf<Own extends Session<unknown>>(
         release(false)
         return result
       } catch (error) {
-        const isUseless = isBrokenBy(error) || !(await succeeds(own.query('ROLLBACK')))
+        const isUseless = isBrokenBy(error) || !(isCommitted || (await succeeds(own.query('ROLLBACK'))))
         release(isUseless)
         throw error
       }

@@ -340,6 +340,30 @@ describe('postgresStore', { timeout: 60_000 }, () => {
     expect((await limiter.consume('k')).remaining).toBe(96)
   })
 
+  it.each(QUICK)('rolls nothing back after COMMIT if another process has inserted the row first', async () => {
+    const { pool, table } = await world()
+    const { pool: elsewhere } = await world()
+    const other = limiterOn(postgresStore(elsewhere, { table, timeout: '5s' }))
+    const texts: string[] = []
+    pool.on('connect', (client) => {
+      const query = client.query.bind(client) as (text: string) => unknown
+      Object.assign(client, {
+        query: async (text: string) => {
+          texts.push(text)
+          if (texts.length === 2) await other.consume('k')
+          return query(text)
+        },
+      })
+    })
+    expect((await limiterOn(postgresStore(pool, { table, timeout: '5s' })).consume('k')).remaining).toBe(98)
+    expect(texts.slice(0, 4).map((text) => /COMMIT$|ROLLBACK$/.exec(text)?.[0])).toEqual([
+      undefined,
+      'COMMIT',
+      undefined,
+      'COMMIT',
+    ])
+  })
+
   it.each(QUICK)('counts in one place for one client and table', async () => {
     const { pool, table } = await world()
     const [one, other] = [postgresStore(pool, { table, timeout: '5s' }), postgresStore(pool, { table, timeout: '6s' })]
