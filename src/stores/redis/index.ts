@@ -143,7 +143,15 @@ class RedisStore implements AsyncStore {
       return this.#queue.send({ mode: 'forget', keys, charges: [], units: [] })
     }
     const { charges } = operation
-    if (operation.kind === 'adjust') return this.#change('adjust', charges, operation.units, operation.receipt)
+    if (operation.kind === 'adjust') {
+      const { units, receipt } = operation
+      if (receipt !== undefined) return this.#change('adjust', charges, units, receipt)
+      // A key that does not change may be one that cannot be read. All limits of a key are sent, because their states are in one field.
+      const keys = this.#keys(charges)
+      const changed = new Set(keys.filter((_, i) => units[i] !== 0))
+      const isSent = (_: unknown, i: number): boolean => changed.has(keys[i]!)
+      return this.#change('adjust', charges.filter(isSent), units.filter(isSent))
+    }
     if (operation.kind === 'renew') {
       const renewed = new Map<Charge, Renewed>()
       const units = charges.map(({ charged }) => charged)

@@ -1,5 +1,14 @@
 import { describe, expect, it } from 'vitest'
-import { createLimiter, fixedWindow, gcra, type Limit, memoryStore, type Store } from '../../../src/index.ts'
+import {
+  concurrent,
+  createLimiter,
+  fixedWindow,
+  gcra,
+  type Limit,
+  memoryStore,
+  stack,
+  type Store,
+} from '../../../src/index.ts'
 import { type Algorithm, defineAlgorithm } from '../../../src/extend.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
@@ -41,6 +50,18 @@ const chargeTime: Algorithm<'quota'> = {
 
 describe('settled later', () => {
   const redis = redisForAll()
+
+  it('slots are free again, although another key of the decision cannot be read any more', async () => {
+    const store = redisStore(redis.client)
+    const slots = createLimiter({ name: 'slots', keyer: () => 'key', limits: concurrent(1), store })
+    const other = createLimiter({ name: 'unreadable', keyer: () => 'key', limits: slow, store })
+    const both = stack(other, slots)
+    const decision = await both.consume({})
+    await redis.client.set('sluice:unreadable:key', 'text')
+    await both.release(decision)
+    expect((await slots.consume({})).allowed).toBe(true)
+    await redis.client.del('sluice:unreadable:key')
+  })
 
   type Kind = 'memory' | 'memory beyond maxKeys' | 'Redis'
   const limiterIn = (kind: Kind, clock: VirtualClock, name?: string, keyer = (): string => 'key') => {
