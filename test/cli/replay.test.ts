@@ -274,6 +274,21 @@ describe('sluice replay', () => {
     expect(found.limits[0]).toMatchObject({ keysDenied: 10, hasMoreKeys: true })
   })
 
+  it('compares with an exact log until there are more keys than it keeps', async () => {
+    // The exact log keeps a key for a minute, and the limit for 12 seconds.
+    const lines = Array.from({ length: 60 }, (_, i) => clfLine(START + i * 3000, `192.0.2.${i}`, '/'))
+    cli.file('keys.log', lines.join('\n'))
+    const limits = ['--limit', 'gcra 5/1m', '--limit', 'gcra 1/1m']
+    const found = await report('keys.log', '--max-keys', '5', '--compare', ...limits)
+    expect(found.limits.map(({ exact }) => exact)).toEqual([
+      { compared: 5, tooStrict: 0, tooLenient: 0 },
+      { compared: 5, tooStrict: 0, tooLenient: 0 },
+    ])
+    expect(found.notes.join()).toContain('from the first key above --max-keys on, requests are not compared')
+    const room = await report('keys.log', '--compare', ...limits)
+    expect([room.limits[0]!.exact, room.notes]).toEqual([{ compared: 60, tooStrict: 0, tooLenient: 0 }, []])
+  })
+
   it('escapes the keys of clients', async () => {
     const line = clfLine(START, '192.0.2.1', '/')
     cli.file('escape.log', [1, 2].map(() => `${line} "-" "\\x1b[31mred"`).join('\n'))

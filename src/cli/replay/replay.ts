@@ -19,7 +19,7 @@ import { Tally, type TallyReport } from './tally.ts'
 
 /** How often the decisions of a limit differ from an exact log of its window. */
 interface ExactReport {
-  /** The number of requests that the limit has decided. */
+  /** The number of requests that were compared: those before there were more keys than the stores can keep separate. */
   compared: number
   /** The number of requests that the limit denied and the exact log admitted. */
   tooStrict: number
@@ -199,6 +199,7 @@ function transaction(
 
 const FULL =
   'there were more keys than --max-keys: some shared a counter, so they may be denied here and not by a server with more room'
+const NOT_COMPARED = 'from the first key above --max-keys on, requests are not compared with an exact log'
 
 /**
  * Replays each limit alone, and compares its decisions with an exact log that has the same quota and window. With one limit, all
@@ -209,11 +210,11 @@ export function replayCompared(given: readonly LimitExpression[], options: LogSe
     if (countsSlots(limit))
       throw new SluiceError('INVALID_OPTION', `--limit ${shown(text)}: expected a limit with a window for --compare`)
   const contestants = (given.length === 1 ? everyAlgorithm(given[0]!) : given).map((expression) => {
-    // The exact log has as many keys, so it is full at the same time.
     const [place, exactPlace] = [new LogStore(options.maxKeys), new LogStore(options.maxKeys)]
     return {
       text: expression.text,
       place,
+      exactPlace,
       decide: limitsDecider([expression], place, options),
       decideExactly: limitsDecider([exactLogOf(expression)], exactPlace, options),
       tally: tallyFor(expression.limit, options),
@@ -222,10 +223,12 @@ export function replayCompared(given: readonly LimitExpression[], options: LogSe
   })
   return {
     decide(entry) {
-      for (const { decide, decideExactly, tally, exact } of contestants) {
+      for (const { place, exactPlace, decide, decideExactly, tally, exact } of contestants) {
         const expected = decideExactly(entry).allowed
         for (const { key, allowed } of decide(entry).limits) {
           tally.add(key, entry.request.time, allowed)
+          // Keys that share a counter are counted in different ways.
+          if (place.isFull || exactPlace.isFull) continue
           exact.compared++
           if (expected && !allowed) exact.tooStrict++
           if (!expected && allowed) exact.tooLenient++
@@ -236,7 +239,10 @@ export function replayCompared(given: readonly LimitExpression[], options: LogSe
     report: () => ({
       decisions: undefined,
       limits: contestants.map(({ text, tally, exact }) => ({ limit: text, ...tally.report(), exact })),
-      notes: contestants.some(({ place }) => place.isFull) ? [FULL] : [],
+      notes: [
+        ...(contestants.some(({ place }) => place.isFull) ? [FULL] : []),
+        ...(contestants.some(({ place, exactPlace }) => place.isFull || exactPlace.isFull) ? [NOT_COMPARED] : []),
+      ],
     }),
   }
 }
