@@ -82,7 +82,9 @@ export async function readLogs(
   if (isRepeatable && first.problems.late === 0) return summaryOf(first, options)
   const delays = new Map(first.sources.map(({ path, latest }) => [path, latest]))
   const second = await pass(paths, options, begin(), delays)
-  const sorted = first.problems.late
+  // Lines that did not fit into memory are omitted.
+  const omitted = second.sources.reduce((sum, { path, late }) => sum + (delays.has(path) ? late : 0), 0)
+  const sorted = first.problems.late - omitted
   if (sorted > 0)
     second.problems.notes.push(
       `${grouped(sorted)} ${sorted === 1 ? 'line was' : 'lines were'} ${lateText(options.reorder)}. They were sorted by time`,
@@ -214,15 +216,20 @@ function summaryOf({ sources, problems, requests, from, until }: Pass, { reorder
     until: new Date(until).toISOString(),
     files: sources.map(({ path, format }) => ({ file: path, format: format.name ?? 'unknown' })),
     unread: problems.unread,
-    notes: notesOf(problems, requests, reorder),
+    notes: notesOf(
+      problems,
+      requests,
+      reorder,
+      sources.some(({ isFull }) => isFull),
+    ),
   }
 }
 
-function notesOf(problems: Problems, requests: number, reorder: number): string[] {
+function notesOf(problems: Problems, requests: number, reorder: number, isFull: boolean): string[] {
   const { late, latest, withoutKey, hasFractions, notes } = problems
   const found = [...notes]
   if (late > 0) {
-    const hint = latest > LONGEST_REORDER ? '' : `. --reorder ${Math.ceil(latest / 1000)}s includes them`
+    const hint = isFull || latest > LONGEST_REORDER ? '' : `. --reorder ${Math.ceil(latest / 1000)}s includes them`
     found.push(`${grouped(late)} lines are omitted: they are ${lateText(reorder)}${hint}`)
   }
   if (withoutKey > 0)

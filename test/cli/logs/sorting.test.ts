@@ -122,6 +122,7 @@ describe('late lines that do not fit into memory', { timeout: 120_000 }, () => {
     const line = (_: unknown, i: number): string => `${clfLine(START - i * 1000, '192.0.2.1', '/')} ${agent}`
     const lines = Array.from({ length: 400_000 }, line)
     cli.file('long.log', text(lines))
+    cli.file('behind.log', text([...lines.toReversed(), lines[399_000]!]))
     for (let i = 0; i < 4; i++) cli.file(`long${i}.log`, text(lines.filter((_, at) => at % 4 === i)))
   }, 60_000)
 
@@ -131,6 +132,14 @@ describe('late lines that do not fit into memory', { timeout: 120_000 }, () => {
     expect(error).toMatch(
       /^sluice: long.log: the lines that are out of order do not fit into memory.*Sort the log by time.*--max-old-space-size/,
     )
+  })
+
+  it('are omitted with a note if at most 1 % of them do not fit', async () => {
+    const { code, out } = await cli.start(['suggest', 'behind.log'], { flags: ['--max-old-space-size=128'] })
+    expect(code).toBe(0)
+    expect(out).toContain('note: behind.log: the reorder window did not fit into memory, so it was shorter\n')
+    expect(out).toContain('note: 1 lines are omitted: they are more than 10 s late\n')
+    expect(out).not.toContain('sorted by time')
   })
 
   it('are an error also if each file alone fits', async () => {
