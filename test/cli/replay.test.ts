@@ -184,6 +184,30 @@ describe('sluice replay', () => {
     expect(out).toMatch(/^slidingWindowLog 10\/1m .* 0 \(0 %\) +0 \(0 %\)$/m)
   })
 
+  it('counts the requests that only the limit denies, and those that only the exact log denies', async () => {
+    const sent = generated(2000, 3, 1)
+    cli.file('exact.log', sent.map((each) => JSON.stringify(each)).join('\n'))
+    const text = 'gcra 10/1m burst=8'
+    const verdicts = await decisionsOf('exact.log', { time: 'time' }, (options) =>
+      replayLimits([parseLimit(text)], options),
+    )
+    const admitted = new Map<string, readonly number[]>()
+    let [tooStrict, tooLenient] = [0, 0]
+    for (const [i, { allowed, limits }] of verdicts.entries()) {
+      const { key } = limits[0]!
+      const { time } = sent[i]!
+      const held = (admitted.get(key) ?? []).filter((each) => each + 60_000 > time)
+      const admits = held.length < 10
+      admitted.set(key, admits ? [...held, time] : held)
+      if (admits && !allowed) tooStrict++
+      if (!admits && allowed) tooLenient++
+    }
+    expect(tooStrict).toBeGreaterThan(0)
+    expect(tooLenient).toBeGreaterThan(tooStrict)
+    const { limits } = await report('exact.log', '--time', 'time', '--compare', '--limit', text, '--limit', text)
+    expect(limits[0]!.exact).toEqual({ compared: 2000, tooStrict, tooLenient })
+  })
+
   it('counts the units of --cost', async () => {
     const lines = [3, 1, 2].map((units, i) => JSON.stringify({ time: START + i, ip: '192.0.2.1', units }))
     cli.file('cost.log', lines.join('\n'))
