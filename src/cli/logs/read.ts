@@ -87,7 +87,7 @@ export async function readLogs(
   const sorted = first.problems.late - omitted
   if (sorted > 0)
     second.problems.notes.push(
-      `${grouped(sorted)} ${sorted === 1 ? 'line was' : 'lines were'} ${lateText(options.reorder)}. They were sorted by time`,
+      `${grouped(sorted)} ${sorted === 1 ? 'line was' : 'lines were'} ${lateText(options.reorder)}. The log was sorted by time`,
     )
   return summaryOf(second, options)
 }
@@ -230,7 +230,9 @@ function notesOf(problems: Problems, requests: number, reorder: number, isFull: 
   const found = [...notes]
   if (late > 0) {
     const hint = isFull || latest > LONGEST_REORDER ? '' : `. --reorder ${Math.ceil(latest / 1000)}s includes them`
-    found.push(`${grouped(late)} lines are omitted: they are ${lateText(reorder)}${hint}`)
+    found.push(
+      `${grouped(late)} ${late === 1 ? 'line is omitted, because it is' : 'lines are omitted, because they are'} ${lateText(reorder)}${hint}`,
+    )
   }
   if (withoutKey > 0)
     found.push(

@@ -55,7 +55,7 @@ describe('a file that is out of order', { timeout: 120_000 }, () => {
       expect(found.decisions).toEqual(expected.decisions)
       expect(found.limits).toEqual(expected.limits)
       expect(found.log).toMatchObject({ lines: 3000, requests: 3000, unread: [] })
-      expect(found.log.notes.join()).toMatch(/[\d,]+ lines were more than 10 s late. They were sorted by time/)
+      expect(found.log.notes.join()).toMatch(/[\d,]+ lines were more than 10 s late. The log was sorted by time/)
     }
   })
 
@@ -110,7 +110,7 @@ describe('the standard input', { timeout: 120_000 }, () => {
       text([...lines.slice(0, 900), ...lines.slice(0, count), ...lines.slice(900)])
     const few = await cli.run(['suggest', '-'], mixed(10))
     expect(few.code).toBe(0)
-    expect(few.out).toContain('note: 10 lines are omitted: they are more than 10 s late')
+    expect(few.out).toContain('note: 10 lines are omitted, because they are more than 10 s late')
     expect((await cli.run(['suggest', '-'], mixed(11))).code).toBe(1)
   })
 })
@@ -138,7 +138,7 @@ describe('late lines that do not fit into memory', { timeout: 120_000 }, () => {
     const { code, out } = await cli.start(['suggest', 'behind.log'], { flags: ['--max-old-space-size=128'] })
     expect(code).toBe(0)
     expect(out).toContain('note: behind.log: the reorder window did not fit into memory, so it was shorter\n')
-    expect(out).toContain('note: 1 lines are omitted: they are more than 10 s late\n')
+    expect(out).toContain('note: 1 line is omitted, because it is more than 10 s late\n')
     expect(out).not.toContain('sorted by time')
   })
 
@@ -152,6 +152,6 @@ describe('late lines that do not fit into memory', { timeout: 120_000 }, () => {
   it('fit if Node has more', async () => {
     const { code, out } = await cli.start(['suggest', 'long.log'], { flags: ['--max-old-space-size=600'] })
     expect(code).toBe(0)
-    expect(out).toContain('lines were more than 10 s late. They were sorted by time')
+    expect(out).toContain('lines were more than 10 s late. The log was sorted by time')
   })
 })
