@@ -66,13 +66,12 @@ const plain = {
     'test/stores/redis/clock-fault.test.ts',
   ],
 }
-const cursor = inFile('src/stores/memory/slab.ts', plain)
-const newKeys = inFile('src/stores/memory/table.ts', plain)
+const cursor = inFile('src/stores/memory/table.ts', plain)
 const storeFile = inFile('src/stores/store.ts', { files: ['test/stores/contract.test.ts'] })
 const cursors = inFile('src/stores/memory/index.ts', plain)
 const rareRows = inFile('src/stores/memory/rare.ts', { files: ['test/stores/memory/overflow.test.ts'] })
 const equalTicks = inFile('src/util/ticks.ts', { files: ['test/stores/redis/equality.test.ts'] })
-const table = inFile('src/stores/memory/slab.ts', {
+const table = inFile('src/stores/memory/table.ts', {
   files: ['test/stores/memory/clock-fault.test.ts', 'test/stores/memory/memory-store.test.ts'],
 })
 const charged = inFile('src/limiter/charges.ts', {
@@ -352,8 +351,8 @@ export const typescript = [
   ),
   alternating('src/engine/row.ts')(
     'what was cut off counted for ever',
-    'writer !== undefined && this.changeUntil > now ? this.rare[CUT]! : 0',
-    'writer !== undefined ? this.rare[CUT]! : 0',
+    'this.hasRare && this.changeUntil > now ? this.rare[CUT]! : 0',
+    'this.hasRare ? this.rare[CUT]! : 0',
   ),
   alternating('src/engine/row.ts')(
     'a charge that does not prolong what was cut off',
@@ -460,14 +459,18 @@ export const typescript = [
     'this.#full.push({ limiter, limit, maxKeys: this.#maxKeys })',
     'this.#onFull({ limiter, limit, maxKeys: this.#maxKeys })',
   ),
-  alternating('src/stores/memory/slab.ts')(
+  alternating('src/stores/memory/table.ts')(
     'in place a state of a changed limit',
     'this.#writerOf(slot)?.signature === compiled.signature && ',
     '',
   ),
   cursor('in place a key that is locked out', ' && !(this.#hasRare && this.#isRare(slot))', ''),
-  cursor('in place the keys that have rare parts, as before', '    this.#hasRare = true\n', ''),
-  newKeys(
+  cursor(
+    'in place the keys that have rare parts, as before',
+    '    this.#hasRare = true\n    this.#plainFor = undefined',
+    '    this.#hasRare = true',
+  ),
+  cursor(
     'a new key in a full table',
     'this.beyond.rows === undefined && !this.isFull ? NOWHERE : undefined',
     'NOWHERE',
@@ -543,7 +546,7 @@ export const typescript = [
     'key.length > BLOCK ? hash(key) : key',
     'key.subarray(0, BLOCK)',
   ),
-  inFile('src/stores/memory/slab.ts', bytesOfKeys)(
+  inFile('src/stores/memory/table.ts', bytesOfKeys)(
     'rows that expire from 2106 on',
     'expiry <= second && expiry < NEVER',
     'expiry <= second && expiry !== NEVER',

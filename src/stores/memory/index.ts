@@ -29,8 +29,7 @@ import {
 import { warnLater } from '../../util/warn-later.ts'
 import { warnInCluster } from './cluster-warning.ts'
 import { decideRows } from './rare.ts'
-import type { Table } from './table.ts'
-import { type FullTable, Tables } from './tables.ts'
+import { type FullTable, type Table, Tables } from './tables.ts'
 
 export type { FullTable }
 

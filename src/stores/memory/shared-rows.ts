@@ -3,7 +3,7 @@ import { NOWHERE, type Row } from '../../engine/row.ts'
 import { mixedHash } from '../../util/fnv.ts'
 import { TOLERANCE_MS } from '../../util/ticks.ts'
 import type { CompiledLimit } from '../../engine/compiled-limit.ts'
-import { hasPassed, Slab } from './slab.ts'
+import { hasPassed, Slab } from './table.ts'
 
 const FEWEST_ROWS = 256
 const MOST_ROWS = 262_144

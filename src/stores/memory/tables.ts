@@ -8,8 +8,10 @@ import { cached, type Charge, type Place, type Policy } from '../store.ts'
 import { warnLater } from '../../util/warn-later.ts'
 import { counted, isMemoryPlace } from './key-counts.ts'
 import { SharedRows } from './shared-rows.ts'
-import { Slab } from './slab.ts'
-import { type Beyond, Table } from './table.ts'
+import { type Beyond, Slab, Table as TableOf } from './table.ts'
+
+/** The keys of one limit. Those above `maxKeys` are in shared rows. */
+export type Table = TableOf<SharedRows>
 
 /** Which limit has reached `maxKeys`. */
 export interface FullTable {
@@ -38,7 +40,7 @@ export class Tables implements Place {
   nextCounted = 0
   readonly probe: Row = new Row()
   /** The shared rows of all limits that have no table of their own. */
-  readonly #common: Beyond = { rows: undefined }
+  readonly #common: Beyond<SharedRows> = { rows: undefined }
   readonly #noSlab = new Slab(1)
   readonly #maxKeys: number
   readonly #onFull: (full: FullTable) => void
@@ -87,8 +89,8 @@ export class Tables implements Place {
   /** Adds a table. Beyond `MOST_TABLES`, a limit has no slots, until all rows of such limits have expired. */
   #add(names: { readonly limiter: string; readonly limit: string }): Table {
     if (this.all.length >= MOST_TABLES || this.#common.rows !== undefined)
-      return new Table(NOBODY, names, 0, this.#common, this.#noSlab)
-    const table = new Table(this, names, this.#maxKeys)
+      return new TableOf<SharedRows>(NOBODY, names, 0, this.#common, this.#noSlab)
+    const table = new TableOf<SharedRows>(this, names, this.#maxKeys)
     madeOnce(this.byName, names.limiter, () => new Map<string, Table>()).set(names.limit, table)
     this.all.push(table)
     return table
