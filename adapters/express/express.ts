@@ -1,5 +1,6 @@
 import type { Application, NextFunction, Request, Response } from 'express'
-import { isClosed, markAborted, whenAnswered, whenClosed } from '../../src/http/response/node.ts'
+import { markAborted, whenAnswered, whenClosed } from '../../src/http/response/node.ts'
+import { isClosed } from '../../src/util/closed.ts'
 import { discardBody, hasUnreadBody, isLargeBody } from '../../src/http/response/unread-body.ts'
 import { byHeaderOf, byMethodOf, nodeHeader, routeKey, type RoutePattern } from '../../src/http/keys/request-keyers.ts'
 import {

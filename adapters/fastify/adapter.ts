@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { isClosed, markAborted, whenAnswered, whenClosed } from '../../src/http/response/node.ts'
+import { markAborted, whenAnswered, whenClosed } from '../../src/http/response/node.ts'
+import { isClosed } from '../../src/util/closed.ts'
 import { discardBody } from '../../src/http/response/unread-body.ts'
 import { callStarted } from '../../src/http/response/on-denied.ts'
 import { requestLimiterOf, whenAdmitted } from '../../src/http/request-limiter.ts'

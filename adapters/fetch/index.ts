@@ -1,7 +1,7 @@
 import { trackWork } from '../../src/http/work.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
 import { type HttpOptions, type LimiterSource, validateHttpOptions } from '../../src/http/options.ts'
-import { exposedAfter } from '../../src/http/passes.ts'
+import { exposedAfter } from '../../src/http/headers/stacked.ts'
 import type { ResponseReader } from '../../src/http/settlement.ts'
 import { requestLimiterOf } from '../../src/http/request-limiter.ts'
 import { callStarted, type ResponseHead } from '../../src/http/response/on-denied.ts'

@@ -1,5 +1,5 @@
 import type { Context } from 'hono'
-import type { NodeResponse } from '../../src/http/response/node.ts'
+import type { NodeResponse } from '../../src/util/closed.ts'
 import type { NodeRequest } from '../../src/http/response/unread-body.ts'
 import { ResponseEnd } from '../../src/http/response/web.ts'
 

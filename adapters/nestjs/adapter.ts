@@ -1,6 +1,7 @@
 import type { ExecutionContext } from '@nestjs/common'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
-import { isClosed, markAborted, whenAnswered, whenClosed } from '../../src/http/response/node.ts'
+import { markAborted, whenAnswered, whenClosed } from '../../src/http/response/node.ts'
+import { isClosed } from '../../src/util/closed.ts'
 import { discardBody } from '../../src/http/response/unread-body.ts'
 import { callStarted } from '../../src/http/response/on-denied.ts'
 import type { Decision } from '../../src/limiter/decision.ts'

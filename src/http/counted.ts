@@ -7,7 +7,7 @@ import { isMemoryPlace } from '../stores/memory/key-counts.ts'
 import { type Charge, isCharge, type LimitStatus } from '../stores/store.ts'
 import { chain, collect, type MaybePromise } from '../util/maybe-promise.ts'
 import { checksOf } from './checking.ts'
-import type { Pass } from './passes.ts'
+import type { Pass } from './headers/stacked.ts'
 
 /**
  * Finds an earlier decision that has counted the same charges for a request. Returns `undefined` if the limiter would count anything else. If the request is

@@ -6,7 +6,7 @@ import { distinctNames } from './headers/names.ts'
 import { onceForEach } from './headers/values.ts'
 import { retryAfter } from './headers/retry-after.ts'
 import { type HeaderOptions, unitOf } from './headers/options.ts'
-import { shownTogether } from './passes.ts'
+import { shownTogether } from './headers/stacked.ts'
 
 export type Format = 'json' | 'html' | 'text'
 

@@ -16,9 +16,14 @@ import { sleep } from '../util/clock.ts'
 import { isTrue, ownOptions } from '../util/validate.ts'
 import { checksOf, withChecks } from './checking.ts'
 import type { BeginCheck } from './checks/checked.ts'
-import { latestPass, showsMilliseconds } from './passes.ts'
 import { countedFinder, type FindCounted } from './counted.ts'
-import { type ResponseHeaders, type StackedHeaderWriter, stackedHeaderWriter } from './headers/stacked.ts'
+import {
+  latestPass,
+  type ResponseHeaders,
+  showsMilliseconds,
+  type StackedHeaderWriter,
+  stackedHeaderWriter,
+} from './headers/stacked.ts'
 import { allowedRequests } from './keys/networks.ts'
 import { type HttpOptions, limiterOf, type LimiterSource, validateHttpOptions } from './options.ts'
 import { consumeInTurn, type QueueOptions } from './queue.ts'

@@ -13,8 +13,8 @@ const hold = inFile('src/http/request-limiter.ts', { files: everywhere, name: 'a
 const exposingInStacked = inTests('src/http/headers/stacked.ts', ...everywhere)
 const allAdaptersInStacked = inTests('src/http/headers/stacked.ts', ...everywhere)
 const stackedInStacked = inTests('src/http/headers/stacked.ts', 'test/http/headers/stacked.test.ts')
-const history = inTests('src/http/passes.ts', 'test/http/headers/stacked.test.ts', 'test/http/history.test.ts')
-const allAdaptersInPasses = inTests('src/http/passes.ts', ...everywhere)
+const history = inTests('src/http/headers/stacked.ts', 'test/http/headers/stacked.test.ts', 'test/http/history.test.ts')
+const allAdaptersInPasses = inTests('src/http/headers/stacked.ts', ...everywhere)
 const historyInCounted = inTests(
   'src/http/counted.ts',
   'test/http/headers/stacked.test.ts',
@@ -50,7 +50,8 @@ const address = inTests('src/http/keys/address.ts', 'test/http/keys/address.test
 const ip = inTests('src/http/keys/ip.ts', 'test/http/keys/ip.test.ts')
 const setAddress = (file, test) => inTests(file, `test/adapters/${test}/keyers.test.ts`)
 const parentheses = (file) => inTests(file, 'test/adapters/mistakes.test.ts')
-const closedEarly = inFile('src/http/response/node.ts', { files: everywhere, name: 'a delay' })
+const closedEarly = inFile('src/util/closed.ts', { files: everywhere, name: 'a delay' })
+const closed = inTests('src/util/closed.ts', 'test/http/response/node-end.test.ts')
 const nodeEnd = inTests('src/http/response/node.ts', 'test/http/response/node-end.test.ts')
 const webEnd = inTests('src/http/response/web.ts', 'test/adapters/fetch')
 const webResponse = inTests('src/http/response/web.ts', 'test/adapters/fetch', 'test/adapters/hono')
@@ -261,8 +262,8 @@ export const http = [
   ),
   nodeEnd('misses the end of a response that waits', 'connection === undefined ? [response]', 'true ? [response]'),
   nodeEnd('keeps the listener of a response that has ended', "emitter.off('close', call)", 'emitter'),
-  nodeEnd('misses a stream that was cancelled', ' || response.stream?.destroyed', ''),
-  nodeEnd('misses a connection that is closed', ' || connectionOf(response)?.destroyed', ''),
+  closed('misses a stream that was cancelled', ' || response.stream?.destroyed', ''),
+  closed('misses a connection that is closed', ' || connectionOf(response)?.destroyed', ''),
   webEnd('misses a body that is cancelled', '      end()\n      return reader.cancel', '      return reader.cancel'),
   webEnd(
     'misses the end of a response without a body',
@@ -606,12 +607,12 @@ export const http = [
   ),
   modelsInRetry('tells a wait of no time in an outage', 'return ms > 1000 && ms !== Infinity ? ms : 1000', 'return ms'),
   modelsInRetry('keeps the milliseconds of the shorter wait', 'seconds === ours ? ms : seconds * 1000', 'ms'),
-  inTests('src/http/passes.ts', 'test/http/headers/stacked.test.ts')(
+  inTests('src/http/headers/stacked.ts', 'test/http/headers/stacked.test.ts')(
     'forgets the milliseconds of an earlier style',
     'passOf(decision).parts.some(({ config }) => hasMilliseconds',
     'passOf(decision).parts.every(({ config }) => hasMilliseconds',
   ),
-  inTests('src/http/passes.ts', 'test/http/headers/stacked.test.ts')(
+  inTests('src/http/headers/stacked.ts', 'test/http/headers/stacked.test.ts')(
     'exposes the headers of the first style only',
     'parts.flatMap(({ config }) => exposedHeaders(',
     'parts.slice(0, 1).flatMap(({ config }) => exposedHeaders(',

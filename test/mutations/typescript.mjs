@@ -351,8 +351,8 @@ export const typescript = [
   ),
   alternating('src/engine/row.ts')(
     'what was cut off counted for ever',
-    'this.hasRare && this.changeUntil > now ? this.rare[CUT]! : 0',
-    'this.hasRare ? this.rare[CUT]! : 0',
+    'writer !== undefined && this.changeUntil > now ? this.rare[CUT]! : 0',
+    'writer !== undefined ? this.rare[CUT]! : 0',
   ),
   alternating('src/engine/row.ts')(
     'a charge that does not prolong what was cut off',

@@ -1,22 +1,8 @@
+import { type Closing, connectionOf, isClosed, type NodeResponse } from '../../util/closed.ts'
 import { sharedListener } from '../../util/shared-listener.ts'
 
 /** The status of a response that was aborted before anything was sent. No standard defines one; nginx logs this one. */
 export const ABORTED = 499
-
-/** The parts of a Node response of HTTP/1.1 or HTTP/2, or of a socket, that show when it ends. */
-export interface NodeResponse extends Closing {
-  /** In HTTP/1.1: `null` while the response waits for others on its connection, and after it is sent. */
-  readonly socket?: object | null
-  readonly req?: { readonly socket?: Closing }
-  /** In HTTP/2. */
-  readonly stream?: { readonly destroyed: boolean }
-}
-
-interface Closing {
-  readonly destroyed?: boolean
-  once(event: 'close', listener: () => void): unknown
-  off(event: 'close', listener: () => void): unknown
-}
 
 /**
  * The `onEnd` of an `HttpAdapter` for Node responses. Such a response closes once, when it was sent or aborted. A response that
@@ -40,19 +26,6 @@ export function whenClosed(response: NodeResponse, listener: () => void): () => 
     for (const each of stops) each()
   }
   return stop
-}
-
-/**
- * The `isGone` of an `HttpAdapter` for Node responses: returns true once the response has closed.
- * @example isClosed(response) // true after the client has disconnected
- */
-export function isClosed(response: NodeResponse): boolean {
-  return Boolean(response.destroyed || response.stream?.destroyed || connectionOf(response)?.destroyed)
-}
-
-/** Returns the connection of a response that waits for others on it. */
-function connectionOf({ socket, req }: NodeResponse): Closing | undefined {
-  return socket === null ? req?.socket : undefined
 }
 
 /**

@@ -1,5 +1,6 @@
 import { background } from '../../util/clock.ts'
-import { whenClosed, type NodeResponse } from './node.ts'
+import type { NodeResponse } from '../../util/closed.ts'
+import { whenClosed } from './node.ts'
 
 /** The parts of a Node request that show whether its body has arrived. */
 export interface NodeRequest {

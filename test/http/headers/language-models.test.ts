@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { validateHeaderName } from 'node:http'
 import { describe, expect, test } from 'vitest'
 import { concurrent, createLimiter, everyone, type Limit } from '../../../src/index.ts'
-import { mergeDecisions } from '../../../src/http/passes.ts'
+import { mergeDecisions } from '../../../src/http/headers/stacked.ts'
 import { headerConfig, writtenHeaders } from '../../../src/http/headers/styles.ts'
 import { A2, decide, linear, NOW, status, windowed, written } from '../decisions.ts'
 
