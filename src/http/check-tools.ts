@@ -2,7 +2,7 @@
 
 export { chargeSourcesOf } from '../limiter/default-limiter.ts'
 export { definitionOf } from '../limiter/keyers.ts'
-export { createdPerRequest } from '../limiter/limiter.ts'
+export { createdPerRequest } from '../limiter/created-per-request.ts'
 export { boundedKey } from '../util/bounded-key.ts'
 export { isTestRun, warn } from '../util/warn.ts'
 export { clashBetween } from './headers/styles.ts'

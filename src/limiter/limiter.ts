@@ -28,8 +28,7 @@ import {
   type SyncStackOptions,
 } from './stack.ts'
 import { memoryStore } from '../stores/memory/index.ts'
-import { isTestRun } from '../util/warn.ts'
-import { warnLater, withWarnings } from '../util/warn-later.ts'
+import { watched } from './created-per-request.ts'
 
 export type { ConsumeOptions, Limiter } from './contract.ts'
 
@@ -74,27 +73,6 @@ export function createLimiter<Input>(options: LimiterOptions<Input> | RulesLimit
 export function createPlainLimiter<Input>(options: LimiterOptions<Input>): DefaultLimiter<Input> {
   const own = validateOptions(options)
   return new DefaultLimiter([chargeBuilder(own, own.store ?? memoryStore(), countsFromZero(own.store))])
-}
-
-/** The number of limiters with counts of their own that are not watched. Few programs create more. */
-const UNWATCHED = 100
-let made = 0
-
-/** Returns a limiter. If a program creates many, warns if each is dropped after one decision. */
-function watched<Input>(limiter: DefaultLimiter<Input>): DefaultLimiter<Input> {
-  const [{ startsFromZero, keyer }] = limiter.sources as [ChargeBuilder<Input>]
-  if (startsFromZero && ++made > UNWATCHED && !isTestRun())
-    withWarnings(({ watchSingles }) => watchSingles(limiter, String(keyer), warnOfSingles))
-  return limiter
-}
-
-/** Whether the warning `SLUICE_CREATED_PER_REQUEST` was emitted, here or by the checks of requests. */
-export const createdPerRequest = { hasWarned: false }
-
-function warnOfSingles(): void {
-  if (createdPerRequest.hasWarned) return
-  createdPerRequest.hasWarned = true
-  warnLater('SLUICE_CREATED_PER_REQUEST')
 }
 
 /** Returns the charge builder of a limiter, and registers the limiter under its name. */

@@ -1,5 +1,8 @@
 import { SluiceError } from '../util/errors.ts'
 
+/** Milliseconds for which a row is kept after it has expired, because clocks differ. */
+export const GRACE_MS = 1000
+
 /** The writes of a transaction, and its result. */
 export interface Changes<Result> {
   /** The writes. The database stores all of them or none. */
