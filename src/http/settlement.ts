@@ -204,7 +204,7 @@ export function settlement<Request, Response, Given>(
           work === undefined ||
           release === 'response' ||
           work.closed(adapter.onAnswer === undefined || adapter.headersSent(response))
-        if (isOver || !work.mayRenew()) dropSlots(decision)
+        if (isOver || !work.isPending) dropSlots(decision)
         void settle(request, response, decision, isOver)
       })
     },

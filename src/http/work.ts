@@ -50,9 +50,14 @@ export class Work {
     return this.#isClosed && (this.#isTracked ? this.#pending === 0 : this.#isAnswered)
   }
 
+  /** True while a promise of the handler has not settled. */
+  get isPending(): boolean {
+    return this.#pending > 0
+  }
+
   /** Must be called before each renewal. Returns false if the slots are not renewed any more. */
   mayRenew(): boolean {
-    return !this.#isClosed || (this.#pending > 0 && this.#renewals++ < MOST_RENEWALS)
+    return !this.#isClosed || (this.isPending && this.#renewals++ < MOST_RENEWALS)
   }
 
   #releaseIfOver(): void {

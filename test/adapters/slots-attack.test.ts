@@ -233,6 +233,31 @@ describe.each(QUICK)('a slot', () => {
     await vi.waitFor(() => expect(usedBy(limiter)).toBe(0), { timeout: 3000 })
   })
 
+  test('of a handler whose promise never settles is renewed ten times after its client has hung up', async () => {
+    const inner = limiterOf(concurrent({ quota: QUOTA, expiresAfter: '150ms' }))
+    let isGone = false
+    let renewals = 0
+    const limiter = {
+      consume: (request: unknown) => inner.consume(request),
+      settle: (decision: Decision, actual: number) => inner.settle(decision, actual),
+      refund: (decision: Decision) => inner.refund(decision),
+      release: (decision: Decision) => inner.release(decision),
+      renew: (decision: Decision) => {
+        if (isGone) renewals++
+        return inner.renew(decision)
+      },
+    }
+    const url = await serveWith({ limiter }, async (_request, response) => {
+      response.on('close', () => (isGone = true))
+      await new Promise(() => undefined)
+    })
+    await hangUp(url)
+    await vi.waitFor(() => expect(renewals).toBe(10), { timeout: 5000 })
+    await vi.waitFor(() => expect(usedBy(inner)).toBe(0), { timeout: 5000 })
+    await pause(150)
+    expect([renewals, usedBy(inner)]).toEqual([10, 0])
+  })
+
   test('is kept by a refund or settlement when the client hangs up', async () => {
     const limiter = limiterOf(concurrent(QUOTA))
     const { running } = await hangUpBeforeCost(limiter, 0)

@@ -35,6 +35,11 @@ export const guard = [
     ') this.#teach',
   ),
   core('requests that wait on after the breaker has opened', 'call.waitsFor(part)', 'call.deadline < 0'),
+  inFile('src/stores/guard/backlog.ts', penalties)(
+    'a change of several charges that counts once',
+    'this.#charges += operation.charges.length',
+    'this.#charges++',
+  ),
   core('a backlog that is never sent', 'outlive(this.#backlog.send())', 'void this'),
   breaker(
     'a probe that is late and closes the breaker',
@@ -43,6 +48,11 @@ export const guard = [
   ),
   core('a key of the probe that is left behind', 'if (charge.charged > 0) start', 'if (charge.charged < 0) start'),
   breaker('a breaker that opens at the first failure', 'this.#failures < FAILURES && ', 'this.#failures < 1 && '),
+  inFile('src/stores/guard/health.ts', waits)(
+    'an idle client that has no time to connect',
+    'if (now - this.#sentAt > IDLE) this.isConnecting = true\n',
+    '',
+  ),
   breaker('probes that follow one another at once', 'Math.max(1, PROBE_EVERY', 'Math.min(1, PROBE_EVERY'),
   breaker('probes after close', '    this.#isStopped = true\n    this.alarm.cancel()', '    this.#isStopped = false'),
   local('settlements of what was not counted', '    this.#own.set(charge, undefined)\n  }', '  }'),

@@ -524,9 +524,10 @@ export const http = [
   slotAttack('gives slots back with the first promise', 'this.#pending === 0', 'true'),
   slotAttack(
     'renews the slots of a handler that never ends',
-    '!this.#isClosed || (this.#pending > 0 && this.#renewals++ < MOST_RENEWALS)',
+    '!this.#isClosed || (this.isPending && this.#renewals++ < MOST_RENEWALS)',
     'true',
   ),
+  slotAttack('renews the slots of a promise that never settles', ' && this.#renewals++ < MOST_RENEWALS', ''),
   slotRelease("ignores release: 'response'", "release === 'response' ||\n", ''),
   goneClients('calls handlers for clients that are gone', 'adapter.isGone?.(request, response) === true', 'false'),
   smuggled('reads requests after a large body', "connection.removeAllListeners('data')\n", ''),

@@ -19,6 +19,7 @@ const local = inFile('src/stores/guard/local.ts', { files: ['test/stores/guard/h
 const denials = inFile('src/stores/deny-cache/denials.ts', model)
 const keeper = inFile('src/limiter/slots.ts', served)
 const others = inFile('src/limiter/slots.ts', model)
+const recovered = inFile('src/limiter/slots.ts', { files: ['test/stores/guard/slots.test.ts'], name: 'answers again' })
 const guarded = inFile('src/stores/guard/guarded-store.ts', model)
 const held = inFile('src/stores/guard/guarded-store.ts', { files: ['test/stores/guard/held-slots.test.ts'] })
 const outage = inFile('src/stores/guard/guarded-store.ts', { files: ['test/stores/redis/slots-outage.test.ts'] })
@@ -143,6 +144,7 @@ export const slots = [
   decision('a hint that comes before a promise', 'isHint === waitsForSlots(before) ?', 'isHint === isHint ?'),
   local('a renewal that a guard forgets', 'copy.markCharged(at, units)', ''),
   denials('a denial by slots that is remembered', 'if (policy.compiled.slots) return -Infinity', ''),
+  recovered('slots of a store that answers again, renewed later', 'recoveries.add(renewAt)', 'void renewAt'),
   keeper('slots that nobody renews', 'if (everyOf(lease) < timer.every) start(everyOf(lease))', ''),
   settlement(
     'slots of a client that hangs up while it waits',

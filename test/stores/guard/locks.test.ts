@@ -163,6 +163,15 @@ describe('a penalty', () => {
     expect(await limiter.consume('a')).toMatchObject({ allowed: false, degraded: 'local' })
   })
 
+  it('that fails before the guard has noticed the outage is rejected, and applies here', async () => {
+    const { store, limiter, fail } = world()
+    await limiter.consume('a')
+    store.isDown = true
+    await expect(async () => limiter.penalize('a', 200)).rejects.toThrow('down')
+    await fail()
+    expect(await limiter.consume('a')).toMatchObject({ allowed: false, degraded: 'local' })
+  })
+
   it('of a key that is reset in an outage is not sent later, but refunds are', async () => {
     const { limiter, other, fail, recover } = world()
     const decision = await limiter.consume('a', { cost: 50 })
@@ -231,6 +240,16 @@ describe('the backlog', () => {
     ])
     await backlog.send()
     expect(sent.length).toBe(10_000)
+  })
+
+  it('counts each charge of a change', () => {
+    const { backlog } = setup()
+    const keep = (count: number): unknown =>
+      backlog.keep({ kind: 'adjust', charges: Array.from({ length: count }, (_, i) => charge(i)), units: [] })
+    for (let i = 0; i < 3333; i++) expect(keep(3)).toBeUndefined()
+    expect(keep(2)).toMatchObject({ code: 'STORE_FAILED' })
+    expect(keep(1)).toBeUndefined()
+    expect(backlog.close()).toBe(3334)
   })
 
   it('repeats a refund of a locked key for a minute, and then says that it is lost', async () => {

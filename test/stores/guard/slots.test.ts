@@ -1,10 +1,12 @@
 // Many slots that are held for long, in a process with the default guard: their renewals are spread, and judge no store.
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { concurrent, createLimiter, type Decision, memoryStore } from '../../../src/index.ts'
 import { dropSlots, holdSlots } from '../../../src/limiter/slots.ts'
+import { recoveries } from '../../../src/stores/recoveries.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { guardedOn, recordWarnings } from '../../support/guarded.ts'
+import type { Place } from '../../../src/stores/store.ts'
 import { faultyStore, SILENT } from './faulty-store.ts'
 import { connect, server } from '../../support/redis-tests.ts'
 
@@ -68,6 +70,38 @@ describe('5,000 streams', () => {
       expect(batches.reduce((sum, count) => sum + count, 0)).toBeGreaterThan(1000)
     },
   )
+
+  it('are renewed in batches within 0.2 seconds when their store answers again, and no others are', () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] })
+    try {
+      const renewed = new Map<Decision, number>()
+      const hold = (count: number): Place => {
+        const store = memoryStore()
+        const limiter = createLimiter<string>({ keyer: () => 'all', limits: concurrent(count), store })
+        for (let i = 0; i < count; i++) {
+          const decision = limiter.consume('k')
+          held.push(decision)
+          holdSlots(decision, (own) => (renewed.set(own, (renewed.get(own) ?? 0) + 1), true))
+        }
+        return store.place
+      }
+      const place = hold(5000)
+      hold(10)
+      const batches: number[] = []
+      for (const recovered of recoveries) recovered(place)
+      for (let ms = 0; ms <= 200; ms++) {
+        batches.push(renewed.size - batches.reduce((sum, count) => sum + count, 0))
+        vi.advanceTimersByTime(1)
+      }
+      expect(renewed.size).toBe(5000)
+      expect([...renewed.values()].every((count) => count === 1)).toBe(true)
+      expect(batches[0]).toBeGreaterThan(0)
+      expect(Math.max(...batches)).toBeLessThanOrEqual(Math.ceil(5010 / 16))
+    } finally {
+      for (const decision of held.splice(0)) dropSlots(decision)
+      vi.useRealTimers()
+    }
+  })
 })
 
 describe('a renewal that is not answered', () => {

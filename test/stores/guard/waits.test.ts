@@ -100,6 +100,22 @@ async function waits(fault: keyof typeof FAULTS, tookOf: () => number): Promise<
   return { learned, seen }
 }
 
+it('a decision after three seconds without one waits as long as the first one, because the client may have to connect', async () => {
+  const far = new FarStore()
+  const store = guard(far.store(() => 1))
+  const limiter = createLimiter<string>({ keyer: (key) => key, limits: fixedWindow({ quota: 9, window: '1d' }), store })
+  const seen: number[] = []
+  for (const idle of [0, 10, 2990, 3001, 10]) {
+    vi.advanceTimersByTime(idle)
+    const decided = limiter.consume('k')
+    vi.advanceTimersByTime(1)
+    expect((await decided).degraded).toBeUndefined()
+    seen.push(far.within)
+  }
+  expect(seen).toEqual([1000, 50, 50, 1000, 50])
+  await store.close()
+})
+
 describe.each(Object.keys(FAULTS) as (keyof typeof FAULTS)[])('a store that breaks: %s', (fault) => {
   it.each([
     [1, 0],
