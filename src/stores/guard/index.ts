@@ -60,7 +60,7 @@ const OPTIONS = ['deadline', 'onOutage', 'localShare', 'maxKeys', 'onChange']
  * was made without the store.
  *
  * A late answer changes no decision, and its charge is refunded. Refunds and settlements of charges in the store are made when the store
- * answers again. Up to 10,000 are kept. `reset` rejects with `STORE_FAILED` if the store does not confirm it. Errors that are caused by
+ * answers again. Those of up to 10,000 charges are kept. `reset` rejects with `STORE_FAILED` if the store does not confirm it. Errors that are caused by
  * the request, such as `STORE_REJECTED`, are passed on. If another process has locked a key, or its row cannot be read, decisions about this key are made
  * without the store. The store still decides about other keys.
  *
