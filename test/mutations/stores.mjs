@@ -24,8 +24,15 @@ const guard = inFile('src/stores/guard/calls.ts', { files: ['test/stores/guard/g
 const swaps = { files: ['test/stores/rows/swap.test.ts'] }
 const workers = { files: ['test/stores/durable-objects.test.ts'], name: 'span objects|gives the charge back' }
 
+const peers = { files: ['test/stores/machine/machine.test.ts'], name: 'does not read' }
+
 /** Small mistakes in the stores of SQLite, of Durable Objects and of Upstash, and of services with compare and set. */
 export const stores = [
+  inFile('src/stores/machine/index.ts', peers)(
+    'messages without a bound for a process that hangs',
+    ' || (this.#connection?.unsent ?? 0) > MOST_UNSENT',
+    '',
+  ),
   inFile('src/stores/swap.ts', swaps)(
     'a conflict that is not decided again',
     'waited >= PATIENCE && tries >= LEAST_TRIES',

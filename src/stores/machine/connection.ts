@@ -53,9 +53,14 @@ export class Connection {
     if (isServer) socket.on('drain', () => socket.resume())
   }
 
+  /** The number of characters that wait to be sent. */
+  get unsent(): number {
+    return this.#socket.writableLength
+  }
+
   /** True while so much waits to be sent that the sender should pause. */
   get isFull(): boolean {
-    return this.#socket.writableLength > MOST_UNSENT
+    return this.unsent > MOST_UNSENT
   }
 
   send(kind: FrameKind, id: number, body: unknown): void {

@@ -66,6 +66,8 @@ const TIMEOUT = 5000
 const TIMEOUT_LOOK = 500
 /** The most operations that wait for an answer. They take about 10 MB. */
 const MOST_WAITING = 20_000
+/** The most characters that wait to be sent. If the process that counts hangs, its operations expire, but their messages still wait for it. */
+const MOST_UNSENT = 10_000_000
 
 /** The place where the processes that share a file count. */
 interface MachinePlace extends Place {
@@ -369,9 +371,9 @@ class MachineStore implements AsyncStore, Listener {
     const serving = this.#serving
     if (serving !== undefined) return serving.answer(message)
     const operations = sizeOf(message)
-    if (this.#waiting + operations > MOST_WAITING)
+    if (this.#waiting + operations > MOST_WAITING || (this.#connection?.unsent ?? 0) > MOST_UNSENT)
       return Promise.reject(
-        new SluiceError('STORE_FAILED', `${MOST_WAITING} operations wait for the process that counts`),
+        new SluiceError('STORE_FAILED', `${MOST_WAITING} operations, or 10 MB, wait for the process that counts`),
       )
     return new Promise((resolve, reject) => {
       const id = (this.#lastAsk = (this.#lastAsk + 1) >>> 0)

@@ -509,7 +509,7 @@ describe('a hostile process', () => {
     )
     await vi.waitFor(() => expect(messages.length).toBeGreaterThan(4900))
     expect(messages.length).toBeLessThan(5400)
-    expect(messages.every((each) => each.includes('20000 operations wait'))).toBe(true)
+    expect(messages.every((each) => each.includes('20000 operations, or 10 MB, wait'))).toBe(true)
     for (const text of ['{}', '[1', '{"sluice":1,"now":1,"answers":[]}']) {
       await vi.waitFor(() => expect(peers.length).toBeGreaterThan(0))
       for (const socket of peers.splice(0)) {
@@ -524,4 +524,30 @@ describe('a hostile process', () => {
     expect(messages).toHaveLength(25_000)
     expect(messages).not.toContain('decided')
   }, 30_000)
+
+  it('in place of the process that counts, or one that hangs, gets at most 10 MB that it does not read', async () => {
+    const server = createServer({ pauseOnConnect: true }, (socket) => {
+      sockets.push(socket)
+      socket.write(frame('hello', 'true'))
+    })
+    server.listen(new SocketFile(join(folder, 'l')).path)
+    await once(server, 'listening')
+    const store = machineStore({ path: join(folder, 'l') })
+    const limits = Array.from({ length: 16 }, (_, i) => fixedWindow({ name: `l${i}`, quota: 5, window: '1h' }))
+    const limiter = createLimiter({ keyer: (key: string) => key, limits, store })
+    const messages: string[] = []
+    let asked = 0
+    // Each message has about 8 kB, since JSON escapes these characters.
+    for (; messages.length === 0 && asked < 2000; asked++) {
+      Promise.resolve(limiter.consume('\u0001'.repeat(64))).catch((error: unknown) =>
+        messages.push((error as Error).message),
+      )
+      await new Promise(setImmediate)
+    }
+    expect(asked).toBeGreaterThan(1000)
+    expect(asked).toBeLessThan(2000)
+    expect(messages[0]).toContain('20000 operations, or 10 MB, wait for the process that counts')
+    server.close()
+    await store.close()
+  })
 })
