@@ -57,13 +57,16 @@ export interface MysqlPromisePool {
   readonly pool: MysqlPool
 }
 
+/** Reads a value of a column. `next` reads it as the client does by default. */
+type TypeCast = (field: unknown, next: () => unknown) => unknown
+
 /** A connection of a pool of mysql2. */
 export interface MysqlConnection {
   /** The options of the pool. */
   readonly config: { readonly multipleStatements?: boolean | undefined }
   /** Runs a statement, or several with `multipleStatements`. */
   query(
-    options: { sql: string; rowsAsArray: boolean; typeCast: boolean; nestTables: boolean },
+    options: { sql: string; rowsAsArray: boolean; typeCast: TypeCast; nestTables: boolean },
     callback: (error: Error | null, answer: unknown) => void,
   ): unknown
   /** Adds a listener for a lost connection. */
@@ -389,10 +392,13 @@ function sharedPool(pool: MysqlPool, timeout: number): SharedPool<MysqlConnectio
 
 function call(connection: MysqlConnection, sql: string): Promise<unknown> {
   return new Promise((resolve, reject) => {
-    const options = { sql, rowsAsArray: true, typeCast: true, nestTables: false }
+    const options = { sql, rowsAsArray: true, typeCast: asSent, nestTables: false }
     connection.query(options, (error, answer) => (error ? reject(error) : resolve(answer)))
   })
 }
+
+/** Reads values without the `typeCast` of the pool. Only a function replaces a function there. */
+const asSent: TypeCast = (_field, next) => next()
 
 function sessionOf(own: Connections<MysqlConnection>, connection: MysqlConnection): Statements {
   const run = async (statements: readonly string[]): Promise<readonly Found[]> => {

@@ -42,6 +42,7 @@ export const sql = [
   mysql('after a deadlock')('repeats no deadlock', '[1213, 1568', '[1568'),
   mysql('time-out of the lock')('repeats no time-out of a lock', '[1205, 1969', '[1969'),
   mysql('any settings')('fails where a transaction is open', '[1213, 1568', '[1213'),
+  mysql('any settings')('reads values as the pool does', 'typeCast: asSent', 'typeCast: true as never'),
   locked('src/stores/mysql.ts', 'as long as the caller waits')(
     'sets no time-out',
     '`/*M! SET STATEMENT',
