@@ -136,6 +136,7 @@ export const ALONE: Readonly<Record<string, string>> = {
   'test/stores/slots.test.ts': 'waits for a warning that comes once',
   'test/testing/testing.test.ts': 'adds an algorithm',
   'test/util/bounded-key.test.ts': 'loads modules again',
+  'test/util/clock.test.ts': 'loads modules again',
   'test/util/copies.test.ts': 'replaces a module',
   'test/util/sha256.test.ts': 'loads modules again',
   'test/util/warn-later.test.ts': 'replaces a module',

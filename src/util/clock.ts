@@ -41,8 +41,11 @@ function sinceOrigin(): number {
   return time[0] * 1_000_000 + Math.floor(time[1] / 1000)
 }
 
+/** Epoch microseconds. Fake timers of Jest 29 and Sinon put a function in the place of `timeOrigin`: then they are those of `Date`. */
 function epoch(): number {
-  return Math.round((performance.timeOrigin + performance.now()) * 1000)
+  const { timeOrigin } = performance
+  const ms = typeof timeOrigin === 'number' ? timeOrigin + performance.now() : Date.now()
+  return Math.round(ms * 1000)
 }
 
 /** Epoch milliseconds that never step back, even if the wall clock does. */

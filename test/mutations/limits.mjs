@@ -15,6 +15,7 @@ const shadow = inFile('src/rules/shadow.ts', userFunctions)
 const events = inFile('src/rules/rules.ts', userFunctions)
 const memory = inFile('src/stores/memory/index.ts', userFunctions)
 const timers = inFile('src/util/clock.ts', userFunctions)
+const fakeTimers = inFile('src/util/clock.ts', { files: ['test/util/clock.test.ts'] })
 const promisesIn = inFile('src/util/validate.ts', userFunctions)
 const observers = inFile('src/limiter/default-limiter.ts', { files: ['test/limiter/on-decision.test.ts'] })
 
@@ -130,6 +131,11 @@ export const limits = [
     'a cancelled timer of a clock that throws',
     "return observer(given as () => unknown, 'A timer of `clock.after` failed.')",
     'return given as () => void',
+  ),
+  fakeTimers(
+    'a time origin that is always added',
+    "typeof timeOrigin === 'number' ? timeOrigin + performance.now() : Date.now()",
+    'timeOrigin + performance.now()',
   ),
   promisesIn(
     'only the first refused promise gets a handler',
