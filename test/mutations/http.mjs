@@ -410,6 +410,7 @@ export const http = [
     '?.delete(uses.definition)',
     '?.has(uses.definition)',
   ),
+  createdLate('takes modules of routes for one handler', 'String(new Error().stack)', "''"),
   createdLate('needs more than ten requests', 'const FEW = 5', 'const FEW = 10'),
   createdLate('warns of files that are edited', 'now - singles.times[0]! <= SOON', 'now > 0'),
   createdLate(

@@ -16,7 +16,7 @@ interface Uses {
   app: object | undefined
 }
 
-/** Limiters with the same definition that were each used for one request of one app: their number, and the times of the latest. */
+/** Limiters with the same definition, created at one place, that were each used for one request of one app: their number, and the times of the latest. */
 interface Singles {
   count: number
   readonly times: number[]
@@ -36,7 +36,7 @@ const UNKNOWN_APP = {}
  * them starts from zero, so that no request is ever denied. Without an app, requests of test runners are not counted.
  */
 export function creationWatch(limiter: Limiter<never>): (app: object | undefined) => void {
-  const uses = isServing && !tools.createdPerRequest.hasWarned ? usesBy(limiter) : undefined
+  const uses = isServing && !tools.createdPerRequest.hasWarned ? usesBy(limiter, String(new Error().stack)) : undefined
   return function noteUse(app) {
     isServing = true
     if (uses === undefined || uses.count === 2) return
@@ -46,12 +46,15 @@ export function creationWatch(limiter: Limiter<never>): (app: object | undefined
   }
 }
 
-/** Returns the uses of a limiter; `undefined` if it continues the counts of a store that is not new. */
-function usesBy(limiter: Limiter<never>): Uses | undefined {
+/**
+ * Returns the uses of a limiter; `undefined` if it continues the counts of a store that is not new.
+ * @param place the calls that create the limiter. Frameworks that load the module of a route at its first request create equal limiters at several places
+ */
+function usesBy(limiter: Limiter<never>, place: string): Uses | undefined {
   const [part] = tools.chargeSourcesOf(limiter)
   if (part === undefined || !part.startsFromZero) return undefined
   const uses = usesOf.get(part) ?? {
-    definition: tools.boundedKey(part.definition.map(described).join()),
+    definition: tools.boundedKey([...part.definition.map(described), place].join()),
     count: 0,
     app: undefined,
   }
