@@ -1,32 +1,24 @@
 import { describe, expect, it } from 'vitest'
-import { type AsyncStore, createLimiter, everyone, fixedWindow, guard, memoryStore, stack } from '../../src/index.ts'
+import { type AsyncStore, createLimiter, everyone, fixedWindow, guard, stack } from '../../src/index.ts'
 import { guardedLimiterOf, preflightLimiterOf } from '../../src/limiter/adapted.ts'
-import { remoteStore } from '../../src/testing/later-store.ts'
-import { methodsOf, methodStore } from '../support/method-store.ts'
+import { isDeciding } from '../../src/stores/store.ts'
+import { faultyStore } from '../stores/guard/faulty-store.ts'
+import { keyed } from '../support/limiters.ts'
 
 const two = fixedWindow({ name: 'two', quota: 2, window: '1d' })
 
 /** A store that answers later, unless `isDown`. */
 function remote(): AsyncStore & { isDown: boolean; readonly adjusted: number[] } {
-  const near = methodsOf(remoteStore(memoryStore()))
-  const state: { isDown: boolean; adjusted: number[] } = { isDown: false, adjusted: [] }
-  const store = methodStore({
-    ...near,
-    take: async (...given) => {
-      if (state.isDown) throw new Error('down')
-      return near.take(...given)
-    },
-    adjust: async (charges, units) => {
-      state.adjusted.push(...units)
-      await near.adjust(charges, units)
-    },
+  const state = { isDown: false, adjusted: [] as number[] }
+  const store = faultyStore((operation) => {
+    if (operation.kind === 'adjust') state.adjusted.push(...operation.units)
+    return state.isDown && isDeciding(operation) ? new Error('down') : undefined
   })
   return Object.assign(state, store)
 }
 
 /** Returns a limiter that admits two requests of each key. */
-const limiterOn = (store: AsyncStore, name = 'default') =>
-  createLimiter<string>({ name, keyer: (key) => key, limits: two, store })
+const limiterOn = (store: AsyncStore, name?: string) => keyed(store, two, name)
 
 describe('the guarded variant of a limiter', () => {
   it('is the limiter itself on a store that needs no guard', () => {

@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis'
-import { afterEach, beforeEach } from 'vitest'
+import { beforeEach } from 'vitest'
 import {
   type AsyncStore,
   createLimiter,
@@ -11,16 +11,19 @@ import {
   type StoreChange,
 } from '../../src/index.ts'
 import { type RedisClient, redisStore } from '../../src/stores/redis/index.ts'
+import { turns } from '../../src/testing/waiting.ts'
 import { recordWarnings } from '../../src/testing/warnings.ts'
 import { afterTest } from './after-test.ts'
 
 export { recordWarnings } from '../../src/testing/warnings.ts'
 
-/** Records the warnings of each test of a file. They are not printed. */
+/** Records the warnings of each test of a file, and of what ends with it. They are not printed. */
 export function warningsOfEachTest(): Pick<ReturnType<typeof recordWarnings>, 'codes' | 'messages'> {
   let current: ReturnType<typeof recordWarnings>
-  beforeEach(() => void (current = recordWarnings()))
-  afterEach(() => current.stop())
+  beforeEach(() => {
+    current = recordWarnings()
+    afterTest(current.stop, turns)
+  })
   return {
     get codes() {
       return current.codes

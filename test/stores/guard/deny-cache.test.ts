@@ -1,47 +1,31 @@
 import { describe, expect, it } from 'vitest'
-import {
-  type AsyncStore,
-  createLimiter,
-  denyCache,
-  fixedWindow,
-  guard,
-  type Limiter,
-  memoryStore,
-} from '../../../src/index.ts'
+import { type AsyncStore, createLimiter, denyCache, fixedWindow, guard, memoryStore } from '../../../src/index.ts'
 import { guardedLimiterOf } from '../../../src/limiter/adapted.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { storeBehaviours } from '../../../src/testing.ts'
 import { warningsOfEachTest } from '../../support/guarded.ts'
 import { laterStore } from '../../support/later.ts'
+import { keyed } from '../../support/limiters.ts'
 import { type Methods, methodsOf, methodStore } from '../../support/method-store.ts'
 import { redisForAll } from '../../support/redis-tests.ts'
 
 warningsOfEachTest()
 
-interface Remote {
-  isDown: boolean
-  readonly asked: boolean[]
-  readonly methods: Methods
-  readonly store: AsyncStore
-}
-
 /** An asynchronous store; `asked` has for each decision whether the answer had to be its own. */
-function remote(): Remote {
+function remote() {
   const near = methodsOf(laterStore(memoryStore()))
-  const asked: boolean[] = []
+  const state = { isDown: false, asked: [] as boolean[] }
   const take: Methods['take'] = async (charges, mode, fresh = false) => {
-    asked.push(fresh)
-    if (made.isDown) throw new Error('down')
+    state.asked.push(fresh)
+    if (state.isDown) throw new Error('down')
     return near.take(charges, mode)
   }
   const methods = { ...near, take }
-  const made: Remote = { isDown: false, asked, methods, store: methodStore(methods) }
-  return made
+  return Object.assign(state, { methods, store: methodStore(methods) })
 }
 
 const one = fixedWindow({ quota: 1, window: '1d', name: 'one' })
-const limiterOn = (store: AsyncStore): Limiter<string> =>
-  createLimiter<string>({ keyer: (key) => key, limits: one, store })
+const limiterOn = (store: AsyncStore) => keyed(store, one)
 
 describe('a guard and a cache of denials', () => {
   const redis = redisForAll()

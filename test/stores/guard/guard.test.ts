@@ -1,24 +1,20 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import {
-  type AsyncStore,
   createLimiter,
   fixedWindow,
   gcra,
   guard,
   type GuardOptions,
-  type Limiter,
   memoryStore,
   perMinute,
   SluiceError,
   stack,
-  type Store,
-  type StoreChange,
 } from '../../../src/index.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { storeClock } from '../../../src/stores/store.ts'
 import { storeBehaviours } from '../../../src/testing.ts'
-import { timed, warningsOfEachTest } from '../../support/guarded.ts'
+import { guardedOn, timed, warningsOfEachTest } from '../../support/guarded.ts'
 import { laterStore } from '../../support/later.ts'
 import { type Methods, methodsOf, methodStore } from '../../support/method-store.ts'
 import { redisForAll, until } from '../../support/redis-tests.ts'
@@ -63,33 +59,16 @@ function testStore() {
   return made
 }
 
-interface Setup {
-  readonly store: ReturnType<typeof testStore>
-  readonly guarded: AsyncStore
-  readonly limiter: Limiter<string>
-  readonly changes: StoreChange[]
-}
-
-function setup(options: GuardOptions = {}, limits = perMinute(100)): Setup {
-  const changes: StoreChange[] = []
+function setup(options: GuardOptions = {}, limits = perMinute(100)) {
   const store = testStore()
-  const guarded = guard(store, { deadline: 20, onChange: (change) => void changes.push(change), ...options })
-  const limiter = createLimiter<string>({ name: 'test', keyer: (key) => key, limits, store: guarded })
-  made.push(guarded)
-  return { store, guarded, limiter, changes }
+  return { store, ...guardedOn(store, { deadline: 20, ...options }, limits) }
 }
 
-/** The guards of a test. They would warn in the next one. */
-const made: Store[] = []
 const warnings = warningsOfEachTest()
-afterEach(async () => {
-  for (const each of made.splice(0)) await each.close()
-  await new Promise((resolve) => setImmediate(resolve))
-})
 
 const failed = new SluiceError('STORE_FAILED', 'no')
 
-async function lose({ store, limiter }: Setup): Promise<void> {
+async function lose({ store, limiter }: ReturnType<typeof setup>): Promise<void> {
   store.error = failed
   for (let i = 0; i < 3; i++) await limiter.consume('lost')
 }
@@ -252,9 +231,7 @@ describe('the breaker', () => {
         ? Promise.reject(failed)
         : methods.take(charges, mode)
     const parted = methodStore({ ...methods, take }, { place: { ...world.store.place, partOf } })
-    const changes: StoreChange[] = []
-    const store = guard(parted, { onChange: (change) => void changes.push(change) })
-    const limiter = createLimiter<string>({ keyer: (key) => key, limits: perMinute(9), store })
+    const { limiter, changes } = guardedOn(parted, {}, perMinute(9))
     for (let i = 0; i < 3; i++) await limiter.consume('bad')
     expect(changes).toMatchObject([{ state: 'away', reason: 'even: no' }])
     expect((await limiter.consume('0')).degraded).toBe('local')

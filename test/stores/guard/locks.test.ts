@@ -5,7 +5,6 @@ import {
   createLimiter,
   denyCache,
   guard,
-  type Limiter,
   memoryStore,
   perMinute,
   SluiceError,
@@ -16,6 +15,7 @@ import { Backlog } from '../../../src/stores/guard/backlog.ts'
 import { Charge, createPolicy } from '../../../src/stores/store.ts'
 import { warningsOfEachTest } from '../../support/guarded.ts'
 import { faultyStore } from './faulty-store.ts'
+import { keyed } from '../../support/limiters.ts'
 import { methodStore } from '../../support/method-store.ts'
 import { until } from '../../support/redis-tests.ts'
 
@@ -28,25 +28,15 @@ function remote(): AsyncStore & { isDown: boolean } {
   return store
 }
 
-interface World {
-  readonly store: ReturnType<typeof remote>
-  readonly limiter: Limiter<string>
-  /** A limiter of another process, on the store itself. */
-  readonly other: Limiter<string>
-  fail(): Promise<void>
-  recover(): Promise<void>
-}
-
-function world(wrap: (store: AsyncStore) => AsyncStore = (store) => guard(store)): World {
+/** A limiter on a guard, and `other` of another process, on the store itself. */
+function world(wrap: (store: AsyncStore) => AsyncStore = (store) => guard(store)) {
   const store = remote()
-  const on = (place: AsyncStore): Limiter<string> =>
-    createLimiter<string>({ name: 'test', keyer: (key) => key, limits: perMinute(100), store: place, shared: true })
-  const limiter = on(wrap(store))
+  const [limiter, other] = [keyed(wrap(store), perMinute(100)), keyed(store, perMinute(100))]
   const degraded = async (): Promise<boolean> => (await limiter.peek('probe')).degraded !== undefined
   return {
     store,
     limiter,
-    other: on(store),
+    other,
     async fail() {
       store.isDown = true
       for (let i = 0; i < 5; i++) await limiter.peek('probe')
