@@ -17,6 +17,7 @@ import type { Operation } from '../../src/extend.ts'
 import { Charge, isDeciding, perform } from '../../src/stores/store.ts'
 import { remoteStore } from '../../src/testing/later-store.ts'
 import { limits, names } from './harness.ts'
+import { Timeline } from './timeline.ts'
 import { type Versions, written } from './traces.ts'
 
 export interface Step {
@@ -120,39 +121,15 @@ export function limiterOn(store: Store, { keyed, shared }: Trace): Limiter<Input
   )
 }
 
-/** The time of a trace. Requests on their way move on when it passes. */
-class Timeline implements Clock {
-  #now = 1_704_067_200_000_000
-  readonly #timers = new Set<{ readonly at: number; readonly wake: () => void }>()
-
-  now(): number {
-    return this.#now / 1000
-  }
-
-  pause(micros: number): Promise<void> {
-    return new Promise((wake) => {
-      if (micros === 0) wake()
-      else this.#timers.add({ at: this.#now + micros, wake })
+/** Waits on the way to the store, or back. Requests move on when time passes. */
+function pause(time: Timeline, micros: number): Promise<void> {
+  if (micros === 0) return Promise.resolve()
+  return new Promise((resolve) => {
+    time.at(time.now + micros, undefined, () => {
+      resolve()
+      return settled()
     })
-  }
-
-  async pass(micros: number): Promise<void> {
-    const until = this.#now + micros
-    for (let next = this.#next(until); next !== undefined; next = this.#next(until)) {
-      this.#timers.delete(next)
-      this.#now = next.at
-      next.wake()
-      await settled()
-    }
-    this.#now = until
-  }
-
-  #next(until: number): { readonly at: number; readonly wake: () => void } | undefined {
-    let first: { readonly at: number; readonly wake: () => void } | undefined
-    for (const timer of this.#timers)
-      if (timer.at <= until && (first === undefined || timer.at < first.at)) first = timer
-    return first
-  }
+  })
 }
 
 async function settled(): Promise<void> {
@@ -173,7 +150,7 @@ interface Travelling {
 }
 
 /** What has happened to each key that may lift a denial. */
-export class History {
+class History {
   readonly #clock: Clock
   readonly #changes = new Map<string, Change[]>()
   readonly #versions = new Map<string, string>()
@@ -247,15 +224,16 @@ export interface Counts {
 /** Two processes with a `denyCache` each, and the store that both ask. Throws when a cache denies what the store would admit. */
 class World {
   readonly time = new Timeline()
+  readonly #clock: Clock = { now: () => this.time.now / 1000 }
   readonly #store: SyncStore
   readonly #counts: Counts
   readonly #maxAge: number
-  readonly #history = new History(this.time)
+  readonly #history = new History(this.#clock)
   readonly #options: DenyCacheOptions
   trips: readonly [number, number] = [0, 0]
 
   constructor({ maxAge }: Trace, counts: Counts) {
-    this.#store = memoryStore({ clock: this.time })
+    this.#store = memoryStore({ clock: this.#clock })
     this.#counts = counts
     this.#maxAge = maxAge
     this.#options = { maxAge: `${maxAge}ms` }
@@ -277,7 +255,7 @@ class World {
           if (isDeciding(operation)) asked++
           const ways = [...this.trips]
           const arrived = operation.kind === 'consume' ? this.#history.send(operation.charges, process) : undefined
-          return remoteStore(noted, () => this.time.pause(ways.shift()!)).run(operation, {
+          return remoteStore(noted, () => pause(this.time, ways.shift()!)).run(operation, {
             answered: (by) => {
               arrived?.()
               reply.answered(by)
@@ -322,7 +300,7 @@ class World {
   }
 }
 
-export function denies({ allowed, limit }: Charge): boolean {
+function denies({ allowed, limit }: Charge): boolean {
   return !allowed && limit.shadow !== true
 }
 

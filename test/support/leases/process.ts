@@ -3,7 +3,7 @@ import type { Operation, Reply } from '../../../src/extend.ts'
 import { type Charge, copiesOf, isDeciding, perform, type Policy, undo } from '../../../src/stores/store.ts'
 import { chain } from '../../../src/util/maybe-promise.ts'
 import { wrappers } from '../../../src/stores/wrappers.ts'
-import type { Timeline } from './timeline.ts'
+import type { Timeline } from '../timeline.ts'
 import type { Trace } from './traces.ts'
 
 /** What a process belongs to. */

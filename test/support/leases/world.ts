@@ -6,7 +6,7 @@ import { Subject } from '../harness.ts'
 import { inMilliseconds, perWindow, within } from './bounds.ts'
 import { keepsUnits, opensWindows, Place, type Record, type Use, windowEnd } from './place.ts'
 import { Process, type World } from './process.ts'
-import { Timeline } from './timeline.ts'
+import { Timeline } from '../timeline.ts'
 import { LEASED, type Step, type Trace, type Versions } from './traces.ts'
 
 interface Request {

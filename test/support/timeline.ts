@@ -1,4 +1,4 @@
-import { isPromise, type MaybePromise } from '../../../src/util/maybe-promise.ts'
+import { isPromise, type MaybePromise } from '../../src/util/maybe-promise.ts'
 
 /** A process whose timers wait while it is frozen. */
 export interface Owner {
