@@ -26,6 +26,21 @@ export const timesOf = <RateLimitOptions = AnyOptions>(
 export const limiterOf = (...limits: readonly Limit[]): Limiter<unknown, Decision> =>
   createLimiter<unknown>({ keyer: everyone, limits, store: memoryStore() }) as Limiter<unknown, Decision>
 
+/**
+ * Asks for several paths, such as `'/'` or `'HEAD /'`. Returns what `left` says of each, with spaces between them; '-' for nothing.
+ */
+export async function leftOf(
+  requests: readonly string[],
+  left: (path: string, method?: string) => Promise<string>,
+): Promise<string> {
+  const found: string[] = []
+  for (const each of requests) {
+    const [path, method] = each.split(' ').toReversed()
+    found.push((await left(path!, method)) || '-')
+  }
+  return found.join(' ')
+}
+
 /** Returns the units of the first limit that are used. */
 export const usedBy = (limiter: Limiter<unknown, Decision>): number =>
   limiter.peek(undefined, { cost: 0 }).limits[0]!.used

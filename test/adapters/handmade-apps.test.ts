@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 import * as forExpress from '../../adapters/express/index.ts'
 import * as forKoa from '../../adapters/koa/index.ts'
 import { fixedWindow, keyers, type SyncKeyer } from '../../src/index.ts'
-import { ask, type Served, serveForTest, warningsOf } from '../support/http.ts'
+import { ask, type Served, serveForTest, statuses, warningsOf } from '../support/http.ts'
 
 const limits = fixedWindow({ quota: 2, window: '1h' })
 const throws = (): never => {
@@ -32,12 +32,10 @@ const parts: Readonly<Record<string, object>> = {
   'that is a revoked proxy': revoked.proxy,
 }
 
-/** Returns the statuses of three requests: two are admitted, and the third is denied. */
-async function statuses(server: Served): Promise<readonly number[]> {
-  const found: number[] = []
-  for (let i = 0; i < 3; i++)
-    found.push((await ask(server, '/', { headers: { 'x-forwarded-for': '203.0.113.7' } })).status)
-  return found
+/** Sends three requests: two are admitted, and the third is denied. */
+const isLimited = async (served: () => Promise<Served>): Promise<void> => {
+  const headers = { 'x-forwarded-for': '203.0.113.7' }
+  await warningsOf(async () => expect(await statuses(await served(), 3, { headers })).toEqual([200, 200, 429]))
 }
 
 function end(response: ServerResponse, error?: unknown): void {
@@ -89,25 +87,21 @@ const adapters: Readonly<Record<string, Start>> = {
 }
 
 describe.each(Object.entries(adapters))('%s', (_name, start) => {
-  test.each(Object.entries(parts))('an app %s is limited like any other', async (_, app) => {
-    await warningsOf(async () => expect(await statuses(await start(app, false))).toEqual([200, 200, 429]))
-  })
+  test.each(Object.entries(parts))('an app %s is limited like any other', (_, app) =>
+    isLimited(() => start(app, false)),
+  )
 
   test('a request without an app is limited like any other', async () => {
-    for (const app of [undefined, null, 5, 'app'])
-      await warningsOf(async () => expect(await statuses(await start(app, false))).toEqual([200, 200, 429]))
+    for (const app of [undefined, null, 5, 'app']) await isLimited(() => start(app, false))
   })
 
   test('a limit by route in such an app is limited like any other', async () => {
-    for (const app of [undefined, ...Object.values(parts)])
-      await warningsOf(async () => expect(await statuses(await start(app, true))).toEqual([200, 200, 429]))
+    for (const app of [undefined, ...Object.values(parts)]) await isLimited(() => start(app, true))
   })
 })
 
-test('a request whose app cannot be read is limited like any other', async () => {
-  const served = onExpress({ get: throws }, forExpress.byIP)
-  await warningsOf(async () => expect(await statuses(await served)).toEqual([200, 200, 429]))
-})
+test('a request whose app cannot be read is limited like any other', () =>
+  isLimited(() => onExpress({ get: throws }, forExpress.byIP)))
 
 test('a check that throws does not stop other checks', async () => {
   const codesOf = async (app: object): Promise<readonly string[]> => {

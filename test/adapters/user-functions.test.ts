@@ -7,8 +7,8 @@ import { everyone } from '../../src/limiter/keyers.ts'
 import { createLimiter } from '../../src/limiter/limiter.ts'
 import { fixedWindow } from '../../src/engine/factories.ts'
 import { createRules } from '../../src/rules/rules.ts'
-import type { AnyOptions, Served } from '../../src/testing.ts'
-import { ask, dial, serveForTest, warningsOf } from '../support/http.ts'
+import type { AnyOptions } from '../../src/testing.ts'
+import { ask, dial, serveForTest, statuses, warningsOf } from '../support/http.ts'
 import { turns } from '../../src/testing/waiting.ts'
 import { FAILURES, unhandled } from '../support/unhandled.ts'
 import { listen, serveApp } from './framework.ts'
@@ -44,10 +44,6 @@ const harmless: Readonly<Record<string, (fails: Fails) => AnyOptions>> = {
 
 describe.each(onlyTwoFrameworks)('$name', (harness) => {
   const served = (options: AnyOptions): ReturnType<typeof serveApp> => serveApp(harness, { limits: [options] })
-  const twoStatuses = async (server: Served): Promise<number[]> => [
-    (await ask(server)).status,
-    (await ask(server)).status,
-  ]
 
   /** An object without a text is an error that some frameworks cannot print. */
   const printed = Object.entries(FAILURES).filter(([name]) => !name.includes('without a text'))
@@ -58,7 +54,7 @@ describe.each(onlyTwoFrameworks)('$name', (harness) => {
       const found = unhandled()
       for (const [name, fails] of printed) {
         const server = await served(optionsOf(fails))
-        expect(await twoStatuses(server), name).toEqual([500, 500])
+        expect(await statuses(server, 2), name).toEqual([500, 500])
         await turns(3)
         expect([server.ran(), found, server.errors.length], name).toEqual([0, [], 2])
       }
@@ -70,7 +66,7 @@ describe.each(onlyTwoFrameworks)('$name', (harness) => {
     const found = unhandled()
     for (const [name, fails] of Object.entries(FAILURES)) {
       const codes = await warningsOf(async () => {
-        expect(await twoStatuses(await served(optionsOf(fails))), name).toEqual([200, 429])
+        expect(await statuses(await served(optionsOf(fails)), 2), name).toEqual([200, 429])
         await turns(10)
       })
       expect([codes, found], name).toEqual([['SLUICE_OUTCOME'], []])
@@ -81,9 +77,9 @@ describe.each(onlyTwoFrameworks)('$name', (harness) => {
     const found = unhandled()
     for (const [name, fails] of printed) {
       const server = await served({ keyer: everyone, limits: LIMIT, [option]: fails })
-      const statuses = await twoStatuses(server)
+      const seen = await statuses(server, 2)
       await turns(3)
-      expect([statuses, server.ran(), found], name).toEqual([[200, 500], 1, []])
+      expect([seen, server.ran(), found], name).toEqual([[200, 500], 1, []])
     }
   })
 })

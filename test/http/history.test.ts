@@ -10,7 +10,7 @@ import { fixedWindow } from '../../src/engine/factories.ts'
 import { memoryStore } from '../../src/stores/memory/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import type { AsyncStore, Store } from '../../src/stores/store.ts'
-import { ask, type Served, serveForTest, warningsOf } from '../support/http.ts'
+import { ask, type Served, serveForTest, statuses, warningsOf } from '../support/http.ts'
 import { connect, server as redisServer } from '../support/redis-tests.ts'
 
 const TWICE = 'SLUICE_MOUNTED_TWICE'
@@ -31,11 +31,9 @@ function serving(middlewares: readonly RequestHandler[], ...ofRoute: readonly Re
 
 /** Returns the statuses of some requests, and the warnings. */
 async function asked(server: Served, count: number, headers = {}): Promise<[number[], readonly string[]]> {
-  const statuses: number[] = []
-  const codes = await warningsOf(async () => {
-    for (let i = 0; i < count; i++) statuses.push((await ask(server, '/', { headers })).status)
-  })
-  return [statuses, codes]
+  let seen: number[] = []
+  const codes = await warningsOf(async () => (seen = await statuses(server, count, { headers })))
+  return [seen, codes]
 }
 
 /** Returns a middleware that sets a header of the request. */

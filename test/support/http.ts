@@ -3,7 +3,7 @@ import { afterTest } from './after-test.ts'
 import { type Served, serveListener } from '../../src/testing/adapter/harness.ts'
 
 export { type Served, serveListener as serve } from '../../src/testing/adapter/harness.ts'
-export { ask, type Ask, connected, dial, type Reply, replyTo } from '../../src/testing/adapter/client.ts'
+export { ask, type Ask, connected, dial, type Reply, replyTo, statuses } from '../../src/testing/adapter/client.ts'
 export { until } from '../../src/testing/waiting.ts'
 export { warningsOf } from '../../src/testing/warnings.ts'
 

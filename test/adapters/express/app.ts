@@ -2,7 +2,7 @@ import express5, { type RequestHandler } from 'express'
 import express4 from 'express4'
 import type { RateLimitOptions } from '../../../adapters/express/index.ts'
 import { ask, type Served } from '../../support/http.ts'
-import { timesOf } from '../framework.ts'
+import { leftOf, timesOf } from '../framework.ts'
 
 export const versions: readonly (readonly [name: string, express: typeof express5])[] = [
   ['Express 4', express4],
@@ -20,12 +20,6 @@ export async function left(server: Pick<Served, 'url'>, path: string, method = '
   return reply.status === 429 ? '!' : (/;r=(\d+)/.exec(String(reply.headers['ratelimit']))?.[1] ?? '')
 }
 
-/** Does so for several requests, such as `'/'` or `'HEAD /'`. Returns the texts with spaces between them; '-' without the header. */
-export async function lefts(server: Pick<Served, 'url'>, ...requests: readonly string[]): Promise<string> {
-  const found: string[] = []
-  for (const each of requests) {
-    const [path, method] = each.split(' ').toReversed()
-    found.push((await left(server, path!, method)) || '-')
-  }
-  return found.join(' ')
-}
+/** Does so for several requests. */
+export const lefts = (server: Pick<Served, 'url'>, ...requests: readonly string[]): Promise<string> =>
+  leftOf(requests, (path, method) => left(server, path, method))

@@ -6,6 +6,8 @@ import { everyone, fixedWindow } from '../../../src/index.ts'
 import { ask, warningsOf, serveForTest } from '../../support/http.ts'
 import { ok, versions } from './app.ts'
 
+type Build = (app: Express) => unknown
+
 const failed = (_error: unknown, _request: unknown, _response: unknown, next: () => void): void => next()
 
 const next = (_request: unknown, _response: unknown, proceed: () => void): void => proceed()
@@ -25,7 +27,16 @@ describe.each(versions)('%s: a rate limit', (_, express) => {
   const make = (checks = true): RateLimit =>
     rateLimit({ keyer: everyone, limits: fixedWindow({ quota: 9, window: '1h' }), checks })
 
-  test.each<[string, (app: Express) => unknown]>([
+  /** Expects these warnings of an app after two requests. */
+  const warns =
+    (codes: readonly string[]) =>
+    async (_where: string, build: Build): Promise<void> => {
+      const app = express()
+      build(app)
+      expect(await codesOf(app, ['/api', '/api'])).toEqual(codes)
+    }
+
+  test.each<[string, Build]>([
     ['after a route', (app) => app.get('/', ok).use(make())],
     ['after a route and before an error handler', (app) => app.get('/', ok).use(make()).use(failed)],
     ['after a router', (app) => app.use('/api', express.Router().get('/', ok)).use(make())],
@@ -38,43 +49,31 @@ describe.each(versions)('%s: a rate limit', (_, express) => {
     }
   })
 
-  test.each<[string, (app: Express) => unknown]>([
+  test.each<[string, Build]>([
     ['in an app, after its routes', (app) => app.use('/api', express().get('/', ok).use(make()))],
     ['and before another one', (app) => app.get('/api', ok).use(make(), make())],
     ['around an app', (app) => app.get('/', ok).use('/api', express().get('/', ok).use(failed)).use(make())],
-  ])('after a route that responds causes one warning: %s', async (_where, build) => {
-    const app = express()
-    build(app)
-    expect(await codesOf(app, ['/api', '/api'])).toEqual(['SLUICE_MOUNTED_LATE'])
-  })
+  ])('after a route that responds causes one warning: %s', warns(['SLUICE_MOUNTED_LATE']))
 
-  test.each<[string, (app: Express) => unknown]>([
+  test.each<[string, Build]>([
     ['of the route', (app) => app.get('/api', ok, make())],
     ['of a route of a router', (app) => app.use(express.Router().get('/api', ok, make()))],
     ['before an error handler', (app) => app.get('/api', ok, make(), failed as never)],
     ['of the method', (app) => app.route('/api').get(ok).all(make()).post(ok)],
-  ])('after the handler %s causes one warning', async (_where, build) => {
-    const app = express()
-    build(app)
-    expect(await codesOf(app, ['/api', '/api'])).toEqual(['SLUICE_MOUNTED_LATE'])
-  })
+  ])('after the handler %s causes one warning', warns(['SLUICE_MOUNTED_LATE']))
 
   const alone = rateLimit({ keyer: everyone, limits: fixedWindow({ quota: 0, window: '1h' }), onDenied: ok })
 
-  test.each<[string, (app: Express) => unknown]>([
+  test.each<[string, Build]>([
     ['before the handler', (app) => app.get('/api', make(), ok)],
     ['after a handler that calls next', (app) => app.get('/api', next, make(), ok)],
     ['of a route before the route that responds', (app) => app.get('/api', next, make()).get('/api', ok)],
     ['after a handler of another method', (app) => app.route('/api').get(ok).post(make())],
     ['alone, with a denial that is no error', (app) => app.get('/api', alone)],
     ['after a handler that denies', (app) => app.all('/api', forbid, make()).get('/api', ok)],
-  ])('of a route causes no warning: %s', async (_where, build) => {
-    const app = express()
-    build(app)
-    expect(await codesOf(app, ['/api', '/api'])).toEqual([])
-  })
+  ])('of a route causes no warning: %s', warns([]))
 
-  test.each<[string, (app: Express) => unknown]>([
+  test.each<[string, Build]>([
     ['after a route', (app) => app.get('/api', ok).use(make())],
     ['after the handler of its route', (app) => app.get('/api', ok, make())],
   ])('under a tracer causes one warning: %s', async (_where, build) => {
@@ -101,7 +100,7 @@ describe.each(versions)('%s: a rate limit', (_, express) => {
     expect(await warningsOf(async () => expect((await ask(server)).body).toBe('ok'))).toEqual([])
   })
 
-  test.each<[string, (app: Express) => unknown]>([
+  test.each<[string, Build]>([
     ['before a route', (app) => app.use(make()).get('/', ok)],
     ['between routes', (app) => app.get('/health', ok).use(make()).get('/', ok)],
     ['before a router', (app) => app.get('/health', ok).use(make()).use('/api', express.Router().get('/', ok))],

@@ -1,7 +1,7 @@
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import { rateLimit, type RateLimitOptions } from '../../../adapters/fastify/index.ts'
 import { afterTest } from '../../support/after-test.ts'
-import { timesOf } from '../framework.ts'
+import { leftOf, timesOf } from '../framework.ts'
 
 /** Creates an app that is closed after the test. */
 export function create(options: FastifyServerOptions = {}): FastifyInstance {
@@ -32,12 +32,6 @@ export async function left(app: FastifyInstance, url: string, method: Method = '
   return Array.from(String(headers['ratelimit'] ?? '').matchAll(/;r=(\d+)/g), ([, r]) => r).join()
 }
 
-/** Does so for several requests, such as `'/'` or `'HEAD /'`. Returns the texts with spaces between them; '-' without the header. */
-export async function lefts(app: FastifyInstance, ...requests: readonly string[]): Promise<string> {
-  const found: string[] = []
-  for (const each of requests) {
-    const [url, method = 'GET'] = each.split(' ').toReversed()
-    found.push((await left(app, url!, method as Method)) || '-')
-  }
-  return found.join(' ')
-}
+/** Does so for several requests. */
+export const lefts = (app: FastifyInstance, ...requests: readonly string[]): Promise<string> =>
+  leftOf(requests, (path, method) => left(app, path, method as Method))

@@ -5,7 +5,7 @@ import { rateLimit, type RateLimitOptions } from '../../../adapters/express/inde
 import { mergeDecisions } from '../../../src/http/headers/stacked.ts'
 import { createLimiter, type Degraded, everyone, fixedWindow, memoryStore, type SyncStore } from '../../../src/index.ts'
 import { isDeciding } from '../../../src/stores/store.ts'
-import { ask, serveForTest, type Served, warningsOf } from '../../support/http.ts'
+import { ask, serveForTest, type Served, statuses, warningsOf } from '../../support/http.ts'
 import { decide, status as statusOf, windowed, written } from '../decisions.ts'
 
 let server: Served
@@ -158,22 +158,16 @@ describe('limiters that count together', () => {
     limits: fixedWindow({ name: 'points', quota, window: '1h' }),
     shared: true,
   })
-  const statuses = async (times: number): Promise<number[]> => {
-    const found: number[] = []
-    for (let i = 0; i < times; i++) found.push((await ask(server)).status)
-    return found
-  }
-
   test('each decide every time, with a higher cost', async () => {
     const store = memoryStore()
     await passing({ ...points(100), store }, { ...points(100), store, cost: () => 48 })
-    expect(await statuses(2)).toEqual([200, 429])
+    expect(await statuses(server, 2)).toEqual([200, 429])
   })
 
   test('each decide every time, with a smaller quota', async () => {
     const store = memoryStore()
     await passing({ ...points(100), store }, { ...points(4), store })
-    expect(await statuses(2)).toEqual([200, 429])
+    expect(await statuses(server, 2)).toEqual([200, 429])
   })
 })
 
