@@ -13,7 +13,7 @@ import { readPage } from '../support/pages.ts'
 import { blocksOf, root } from '../support/programs.ts'
 import { until } from '../support/redis-tests.ts'
 import { bundledWorker } from '../support/worker-bundle.ts'
-import { Miniflare, type TestWorker } from '../support/workers.ts'
+import { startWorker, type TestWorker } from '../support/workers.ts'
 
 const LONG = 120_000
 const names = storeBehaviours(() => memoryStore()).map(({ name }) => name)
@@ -128,18 +128,10 @@ describe.each(['Sql', 'KeyValue'])('durableObjectStore in an object with the sto
   let worker: TestWorker
   let objects = 0
   beforeAll(async () => {
-    worker = new Miniflare({
-      modules: true,
-      script: await bundledWorker(program),
-      compatibilityDate: '2026-04-01',
-      // The suite compares with node:assert.
-      compatibilityFlags: ['nodejs_compat'],
-      durableObjects: {
-        Sql: { className: 'Sql', useSQLite: true },
-        KeyValue: { className: 'KeyValue', useSQLite: false },
-      },
+    worker = await startWorker(await bundledWorker(program), {
+      Sql: { className: 'Sql', useSQLite: true },
+      KeyValue: { className: 'KeyValue', useSQLite: false },
     })
-    await worker.ready
   }, LONG)
   afterAll(() => worker.dispose())
 
@@ -210,14 +202,8 @@ const guides = [
 describe.each(guides)('the Worker of %s', (page, className) => {
   it('admits the quota of each of three clients, in 200 requests', { timeout: LONG }, async () => {
     const block = blocksOf(readPage(page)).find(({ code }) => code.includes('cloudflare:workers'))
-    const worker = new Miniflare({
-      modules: true,
-      script: await bundledWorker(block!.code),
-      compatibilityDate: '2026-04-01',
-      durableObjects: { LIMITS: { className, useSQLite: true } },
-    })
+    const worker = await startWorker(await bundledWorker(block!.code), { LIMITS: { className, useSQLite: true } }, [])
     try {
-      await worker.ready
       const statuses = await Promise.all(
         Array.from({ length: 200 }, async (_, i) => {
           const headers = { 'cf-connecting-ip': `203.0.113.${i % 3}` }

@@ -8,7 +8,7 @@ import { createRules } from '../../src/rules/index.ts'
 import { storeBehaviours } from '../../src/testing.ts'
 import { codeOf } from '../support/code-of.ts'
 import { bundledWorker } from '../support/worker-bundle.ts'
-import { Miniflare, type TestWorker } from '../support/workers.ts'
+import { startWorker, type TestWorker } from '../support/workers.ts'
 
 const LONG = 120_000
 
@@ -136,18 +136,10 @@ const program = `
 
 let worker: TestWorker
 beforeAll(async () => {
-  worker = new Miniflare({
-    modules: true,
-    script: await bundledWorker(program),
-    compatibilityDate: '2026-04-01',
-    // The suite compares with node:assert.
-    compatibilityFlags: ['nodejs_compat'],
-    durableObjects: {
-      LIMITS: { className: 'Limits', useSQLite: true },
-      TIMED: { className: 'Timed', useSQLite: true },
-    },
+  worker = await startWorker(await bundledWorker(program), {
+    LIMITS: { className: 'Limits', useSQLite: true },
+    TIMED: { className: 'Timed', useSQLite: true },
   })
-  await worker.ready
 }, LONG)
 afterAll(() => worker.dispose())
 

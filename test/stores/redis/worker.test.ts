@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { root } from '../../support/programs.ts'
 import { builtPackage } from '../../support/built.ts'
 import { upstashForAll } from '../../support/redis-tests.ts'
-import { Miniflare, type TestWorker } from '../../support/workers.ts'
+import { startWorker, type TestWorker } from '../../support/workers.ts'
 
 const LONG = 60_000
 
@@ -33,13 +33,8 @@ beforeAll(async () => {
     target: 'es2023',
     conditions: ['workerd', 'worker'],
   })
-  const options = {
-    modules: [{ type: 'ESModule', path: 'worker.js', contents: outputFiles[0]!.text }],
-    compatibilityDate: '2026-04-01',
-    compatibilityFlags: ['nodejs_compat'],
-  }
-  workers = [new Miniflare(options), new Miniflare(options)]
-  await Promise.all(workers.map(({ ready }) => ready))
+  const { text } = outputFiles[0]!
+  workers = await Promise.all([startWorker(text), startWorker(text)])
 }, LONG)
 afterAll(() => Promise.all(workers.map((worker) => worker.dispose())))
 
