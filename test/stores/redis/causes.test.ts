@@ -5,11 +5,10 @@ import { Cluster, Redis } from 'ioredis'
 import { Cluster as IovalkeyCluster, Redis as Iovalkey } from 'iovalkey'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import { createLimiter, guard, perMinute } from '../../../src/index.ts'
 import { type RedisClient, redisStore } from '../../../src/stores/redis/index.ts'
 import { failure } from '../../../src/stores/redis/failure.ts'
 import { expired } from '../../support/expired-certificate.ts'
-import { warningsOfEachTest } from '../../support/guarded.ts'
+import { guardedOn, warningsOfEachTest } from '../../support/guarded.ts'
 import { freePort } from '../../support/redis.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { server, until } from '../../support/redis-tests.ts'
@@ -44,8 +43,7 @@ afterEach(() => {
 /** Returns the warning about the outage of a client. */
 async function warningOf(client: RedisClient & { disconnect(): void }): Promise<string> {
   afterTest(() => client.disconnect())
-  const store = guard(redisStore(client))
-  const limiter = createLimiter({ keyer: (key: string) => key, limits: perMinute(9), store, shared: true })
+  const { limiter } = guardedOn(redisStore(client))
   // Without a queue of its own, the client fails a command at once, before it knows why it has no connection.
   if ((client as { options?: { enableOfflineQueue?: boolean } }).options?.enableOfflineQueue === false) await pause(200)
   await until(async () => {

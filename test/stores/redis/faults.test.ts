@@ -5,10 +5,11 @@ import { Cluster, type Redis } from 'ioredis'
 import { Decoder, GlideClient } from '@valkey/valkey-glide'
 import { createClient, createCluster, RESP_TYPES } from 'redis'
 import { describe, expect, it } from 'vitest'
-import { concurrent, gcra, slidingWindowLog, SluiceError, stack } from '../../../src/index.ts'
+import { concurrent, gcra, slidingWindowLog, stack } from '../../../src/index.ts'
 import { failure, transactionFailure } from '../../../src/stores/redis/failure.ts'
 import { reasonOf } from '../../../src/util/errors.ts'
 import { type RedisClient, redisStore } from '../../../src/stores/redis/index.ts'
+import { failureOf } from '../../support/code-of.ts'
 import { clientOf, singleFamilies } from '../../support/redis-clients.ts'
 import { freePort } from '../../support/redis.ts'
 import { afterTest } from '../../support/after-test.ts'
@@ -23,14 +24,11 @@ const first = () => ({ host: '127.0.0.1', port: cluster.nodes[0]!.port })
 
 const YEAR = 31_536_000_000
 
-async function failureOf(work: unknown, code = 'STORE_FAILED'): Promise<SluiceError> {
-  const error: unknown = await Promise.resolve(work).then(
-    () => undefined,
-    (reason: unknown) => reason,
-  )
-  expect(error).toBeInstanceOf(SluiceError)
-  expect((error as SluiceError).code).toBe(code)
-  return error as SluiceError
+/** Returns the message of a failure of the store. */
+async function messageOf(work: unknown): Promise<string> {
+  const { code, message } = await failureOf(work)
+  expect(code).toBe('STORE_FAILED')
+  return message
 }
 
 describe('a prefix of the client itself does not lead to the wrong slot', () => {
@@ -94,10 +92,10 @@ describe('a user with few rights', () => {
     const client = await setup(COMMANDS.replace('+hset', ''))
     const limiter = limiterOn(client, gcra({ quota: 3, window: '1m' }))
     for (const ask of [(): unknown => redisStore(client).ready!(), (): unknown => limiter.consume('k')]) {
-      const error: unknown = await Promise.resolve(ask()).catch((reason: unknown) => reason)
-      expect(error).toMatchObject({ code: 'STORE_SETUP' })
-      expect((error as Error).message).toContain(`ACL SETUSER <user> ~<prefix of the store>* ${COMMANDS}`)
-      expect((error as Error).message).toMatch(/docs\/guides\/redis\.md#a-user-with-few-rights/)
+      const { code, message } = await failureOf(ask())
+      expect(code).toBe('STORE_SETUP')
+      expect(message).toContain(`ACL SETUSER <user> ~<prefix of the store>* ${COMMANDS}`)
+      expect(message).toMatch(/docs\/guides\/redis\.md#a-user-with-few-rights/)
     }
   })
 
@@ -127,7 +125,7 @@ it.each(singleFamilies)('$name: a full server is reported as full', async ({ sin
   const limiter = limiterOn(client, gcra({ quota: 2, window: '1d' }))
   await limiter.consume('k')
   await connect(port).config('SET', 'maxmemory', '1')
-  expect((await failureOf(limiter.consume('k'))).message).toContain(
+  expect(await messageOf(limiter.consume('k'))).toContain(
     'Redis is full: it has reached maxmemory and can evict nothing',
   )
 })
@@ -141,7 +139,7 @@ it.each([
   await client.set('sluice:bad:k', 'a string')
   const limits = gcra({ quota: 2, window: '1d' })
   const [good, bad] = ['good', 'bad'].map((name) => keyed(redisStore(client), limits, name))
-  await failureOf(stack(good!, bad!).consume('k'), 'STORE_REJECTED')
+  expect((await failureOf(stack(good!, bad!).consume('k'))).code).toBe('STORE_REJECTED')
   expect(await left(good!)).toEqual([2])
 })
 
@@ -173,7 +171,7 @@ it.each([
   const good = ['a', 'b', 'c', 'd'].map((key) => limiter.consume(key))
   const bad = limiter.consume('bad')
   const others = ['e', 'f', 'g', 'h'].map((key) => limiter.consume(key))
-  await failureOf(bad, 'STORE_REJECTED')
+  expect((await failureOf(bad)).code).toBe('STORE_REJECTED')
   for (const each of [...good, ...others]) expect((await each).remaining).toBe(1)
 })
 
@@ -185,10 +183,10 @@ it.each(singleFamilies)(
     const limiter = limiterOn(client, gcra({ quota: 5, window: '1d' }))
     await limiter.consume('k')
     started.process.kill('SIGSTOP')
-    const asked = [limiter.consume('k'), limiter.consume('other')].map((each) => failureOf(each))
+    const asked = [limiter.consume('k'), limiter.consume('other')].map(messageOf)
     await pause(50)
     started.process.kill('SIGKILL')
-    for (const { message } of await Promise.all(asked)) expect(message).toMatch(/Check the URL it was given.* \(.+\)$/)
+    for (const message of await Promise.all(asked)) expect(message).toMatch(/Check the URL it was given.* \(.+\)$/)
   },
 )
 
@@ -228,7 +226,7 @@ it.each(['functions', 'scripts'])(
     if (kind === 'scripts') Object.assign(client, { fcall: undefined })
     const limiter = limiterOn(client, gcra({ quota: 2, window: '1d' }))
     expect((await limiter.peek('k')).allowed).toBe(true)
-    expect((await failureOf(limiter.consume('k'))).message).toContain('Connect to the primary (READONLY')
+    expect(await messageOf(limiter.consume('k'))).toContain('Connect to the primary (READONLY')
     expect(seen.filter((each) => each.startsWith('READONLY'))).not.toEqual([])
   },
 )

@@ -1,6 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Pool, type PoolConfig } from 'pg'
-import postgres from 'postgres'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { createLimiter, fixedWindow, gcra, type Limit, type Limiter, stack, type Store } from '../../../src/index.ts'
 import { postgresDatabase, postgresStore, postgresTable } from '../../../src/stores/postgres.ts'
@@ -9,32 +8,15 @@ import { casesHere, QUICK } from '../../parts.ts'
 import { Proxy } from '../../support/faults/proxy.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { runProcesses } from '../../support/racing-processes.ts'
-import { postgresForAll } from '../../support/sql-tests.ts'
+import { postgresClients, postgresForAll } from '../../support/sql-tests.ts'
 
 const database = postgresForAll()
 
-const clients = [
-  {
-    name: 'pg',
-    open: () => {
-      const client = new Pool({ connectionString: database.server.url })
-      return { client, end: () => client.end() }
-    },
-  },
-  {
-    name: 'postgres.js',
-    open: () => {
-      const client = postgres(database.server.url, { onnotice: () => undefined })
-      return { client, end: () => client.end() }
-    },
-  },
-]
-
-describe.each(casesHere(clients, ({ name }) => name === 'pg'))('postgresStore with $name', ({ name, open }) => {
+describe.each(casesHere(postgresClients, ({ name }) => name === 'pg'))('postgresStore with $name', ({ name, open }) => {
   const table = `limits of "${name}"`
   let world: ReturnType<typeof open>
   beforeAll(async () => {
-    world = open()
+    world = open(database.server.url)
     await database.newTable(table)
   })
   afterAll(() => world.end())
@@ -313,18 +295,25 @@ describe('postgresStore', { timeout: 60_000 }, () => {
     expect(await shown()).toEqual(before)
   })
 
-  it.each(QUICK)('takes two trips for a decision, also about a new key, and one for a peek', async () => {
-    const { pool, table } = await world()
-    const texts: string[] = []
+  /** Calls a function with each statement that a pool will send, before that. */
+  function watch(pool: Pool, before: (text: string) => unknown): void {
     pool.on('connect', (client) => {
       const query = client.query.bind(client) as (text: string) => unknown
       Object.assign(client, {
-        query: (text: string) => {
-          // The sweeper looks at pages.
-          if (!text.includes('ctid') && !text.includes('block_size')) texts.push(text)
+        async query(text: string) {
+          await before(text)
           return query(text)
         },
       })
+    })
+  }
+
+  it.each(QUICK)('takes two trips for a decision, also about a new key, and one for a peek', async () => {
+    const { pool, table } = await world()
+    const texts: string[] = []
+    watch(pool, (text) => {
+      // The sweeper looks at pages.
+      if (!text.includes('ctid') && !text.includes('block_size')) texts.push(text)
     })
     const limiter = limiterOn(postgresStore(pool, { table, timeout: '5s' }))
     const tripsOf = async (decide: () => unknown): Promise<number> => {
@@ -345,15 +334,9 @@ describe('postgresStore', { timeout: 60_000 }, () => {
     const { pool: elsewhere } = await world()
     const other = limiterOn(postgresStore(elsewhere, { table, timeout: '5s' }))
     const texts: string[] = []
-    pool.on('connect', (client) => {
-      const query = client.query.bind(client) as (text: string) => unknown
-      Object.assign(client, {
-        query: async (text: string) => {
-          texts.push(text)
-          if (texts.length === 2) await other.consume('k')
-          return query(text)
-        },
-      })
+    watch(pool, async (text) => {
+      texts.push(text)
+      if (texts.length === 2) await other.consume('k')
     })
     expect((await limiterOn(postgresStore(pool, { table, timeout: '5s' })).consume('k')).remaining).toBe(98)
     expect(texts.slice(0, 4).map((text) => /COMMIT$|ROLLBACK$/.exec(text)?.[0])).toEqual([

@@ -1,13 +1,13 @@
 import { createPool } from 'mysql2/promise'
-import { Pool } from 'pg'
-import postgres from 'postgres'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createLimiter, perMinute, SluiceError, type Store } from '../../../src/index.ts'
+import { perMinute, type SluiceError, type Store } from '../../../src/index.ts'
 import { mysqlStore, mysqlTable } from '../../../src/stores/mysql.ts'
 import { postgresStore, postgresTable } from '../../../src/stores/postgres.ts'
+import { failureOf } from '../../support/code-of.ts'
+import { keyed } from '../../support/limiters.ts'
 import { freePort } from '../../support/redis.ts'
 import { casesHere } from '../../parts.ts'
-import { mysqlForAll, postgresForAll } from '../../support/sql-tests.ts'
+import { mysqlForAll, postgresClients, postgresForAll } from '../../support/sql-tests.ts'
 
 /** A table that is wrong, and what `ready` says about it. */
 interface Wrong {
@@ -24,19 +24,8 @@ interface Wrong {
   readonly isFinal?: boolean
 }
 
-/** Returns the error of a promise that rejects. */
-async function failureOf(work: Promise<unknown>): Promise<SluiceError> {
-  const error: unknown = await work.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  )
-  expect(error).toBeInstanceOf(SluiceError)
-  return error as SluiceError
-}
-
-const keyer = (key: string): string => key
 async function decide(store: Store): Promise<unknown> {
-  return createLimiter<string>({ name: 'api', keyer, limits: perMinute(5), store }).consume('ann')
+  return keyed(store, perMinute(5)).consume('ann')
 }
 
 /** The statements after `Run: ` in a message. */
@@ -160,24 +149,7 @@ function cases(open: () => Promise<World>, wrongs: readonly Wrong[]): void {
   })
 }
 
-const clients = [
-  {
-    name: 'pg',
-    open(url: string) {
-      const pool = new Pool({ connectionString: url, max: 2 })
-      return { client: pool, close: () => pool.end() }
-    },
-  },
-  {
-    name: 'postgres.js',
-    open(url: string) {
-      const sql = postgres(url, { max: 2, onnotice: () => undefined })
-      return { client: sql, close: () => sql.end() }
-    },
-  },
-]
-
-describe.each(casesHere(clients, () => true))(
+describe.each(casesHere(postgresClients, () => true))(
   'the set-up of PostgreSQL with $name',
   { timeout: 60_000 },
   ({ open }) => {
@@ -237,14 +209,14 @@ describe.each(casesHere(clients, () => true))(
     ]
     const database = postgresForAll()
     const withStore: WithStore = async (url, work, schema) => {
-      const { client, close } = open(url)
+      const { client, end } = open(url, 2)
       await work(postgresStore(client, { timeout: '5s', ...(schema !== undefined && { schema }) }))
-      await close()
+      await end()
     }
     const world = async (): Promise<World> => {
       const { admin, server } = database
       await admin.query('CREATE ROLE app LOGIN')
-      const { client, close } = open(server.url.replace('sluice@', 'app@'))
+      const { client, end } = open(server.url.replace('sluice@', 'app@'), 2)
       const quoted = (table: string): string => `"${table.replaceAll('"', '""')}"`
       return {
         query: (text) => admin.query(text),
@@ -256,7 +228,7 @@ describe.each(casesHere(clients, () => true))(
         quoted,
         grant: (rights, table) => `GRANT ${rights} ON TABLE ${quoted(table)} TO app`,
         create: (table) => postgresTable({ table }),
-        remove: close,
+        remove: end,
       }
     }
     cases(world, wrongs)
