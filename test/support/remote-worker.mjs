@@ -1,4 +1,4 @@
-// Counts in memory for other processes over HTTP: see test/support/serving.ts.
+// Counts in memory for other processes over HTTP: see test/support/faults/place.ts.
 import { createServer } from 'node:http'
 import { text } from 'node:stream/consumers'
 

@@ -1,8 +1,10 @@
+import { fileURLToPath } from 'node:url'
 import slotOf from 'cluster-key-slot'
 import { Redis } from 'ioredis'
+import { builtPackage } from '../built.ts'
 import { startCluster, startReplica } from '../redis-cluster.ts'
-import { type RedisServer, startRedis } from '../redis.ts'
-import { startServing } from '../serving.ts'
+import { freePort, type RedisServer, startRedis } from '../redis.ts'
+import { restartable, startServer } from '../server-process.ts'
 import { Proxy } from './proxy.ts'
 
 /** Where a fault happens: one Redis, one server of a cluster, or a process that counts for others. */
@@ -48,6 +50,21 @@ async function onePlace(kind: PlaceKind, proxy: Proxy | undefined): Promise<Plac
   proxy?.to(server.port)
   const port = proxy?.port ?? server.port
   return placeOf({ kind, port, server, proxy, tag: 'tag', ...none, stopAll: () => server.stop() })
+}
+
+const worker = fileURLToPath(new URL('../remote-worker.mjs', import.meta.url))
+
+/** Starts a process that counts for others over HTTP. It can be killed and restarted as a Redis. */
+async function startServing(): Promise<RedisServer> {
+  const [home, port] = [await builtPackage(), await freePort()]
+  const running = await restartable(() => startServer(process.execPath, [worker, home, String(port)], /^ready$/m))
+  return Object.assign(running, {
+    port,
+    url: `http://127.0.0.1:${port}`,
+    kill: () => running.end(),
+    restart: () => running.start(),
+    stop: () => running.end(),
+  })
 }
 
 /** The last of three servers fails. Clients of the cluster reach it through the proxy. */

@@ -1,9 +1,11 @@
+import { Agent, request } from 'node:http'
+import { json } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
+import { remoteStore, type StoreMessage } from '../../../../src/extend.ts'
 import { verifyCounts, verifyTimes } from '../../../support/faults/expectations.ts'
 import { experiment, type Family } from '../../../support/faults/experiment.ts'
 import { type Fault, faults } from '../../../support/faults/faults.ts'
 import type { PlaceKind } from '../../../support/faults/place.ts'
-import { overHttp } from '../../../support/faults/remote.ts'
 import { warningsOfEachTest } from '../../../support/guarded.ts'
 import { defaultFamilies } from '../../../support/redis-clients.ts'
 
@@ -37,6 +39,21 @@ describe('one Redis behind ioredis', () => {
 describe.each(others)('one Redis behind $name', (family) => {
   it.each(faultsNamed(/^(killed|frozen)/))('$name', TIME, async (fault) => verify(fault, family))
 })
+
+/** `remoteStore` over HTTP. */
+const overHttp: Family = {
+  name: 'remoteStore',
+  async remote(port) {
+    const agent = new Agent({ keepAlive: true })
+    const send = (message: StoreMessage): Promise<unknown> =>
+      new Promise((resolve, reject) => {
+        const sent = request({ host: '127.0.0.1', port, method: 'POST', agent })
+        sent.on('response', (response) => void json(response).then(resolve, reject))
+        sent.on('error', reject).end(JSON.stringify(message))
+      })
+    return { client: agent, store: remoteStore(send), close: () => agent.destroy() }
+  },
+}
 
 describe('a process that counts, behind remoteStore', () => {
   it.each(faultsNamed(/./, 'remote'))('$name', TIME, async (fault) => verify(fault, overHttp, 'remote'))
