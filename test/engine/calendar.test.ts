@@ -16,9 +16,8 @@ import {
 import { createRules } from '../../src/rules/index.ts'
 import { shareOf } from '../../src/stores/guard/share.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import { Charge, createPolicy } from '../../src/stores/store.ts'
+import { Charge, createPolicy, perform } from '../../src/stores/store.ts'
 import { type VirtualClock, virtualClock } from '../../src/testing.ts'
-import { methodsOf } from '../support/method-store.ts'
 import { headersOf } from '../support/written-headers.ts'
 import { redisForAll } from '../support/redis-tests.ts'
 
@@ -114,7 +113,7 @@ describe.each(stores)('a window on the calendar in %s', (_, numRuns, storeOn) =>
       const charges = Array.from({ length: 3 }, () => new Charge(policy, 'k', 1))
       clock.advance(hours * HOUR)
       const end = endOf('Europe/Berlin', '1d', clock.now())
-      for (const charge of charges) await methodsOf(store).take([charge], 'consume')
+      for (const charge of charges) await perform(store, { kind: 'consume', charges: [charge], fresh: false })
       expect(charges.map(({ allowed }) => allowed)).toEqual([true, true, false])
       expect(charges[2]).toMatchObject({ retryAfter: end - clock.now() })
     }

@@ -20,12 +20,12 @@ import {
 } from '../../src/index.ts'
 import type { Charge } from '../../src/extend.ts'
 import { waitingRequests } from '../../src/limiter/waiting.ts'
-import { perform } from '../../src/stores/store.ts'
+import { type Operation, perform } from '../../src/stores/store.ts'
 import { remoteStore } from '../../src/testing/later-store.ts'
 import { virtualClock } from '../../src/testing/virtual-clock.ts'
 import { recordWarnings } from '../support/guarded.ts'
 import { warningsOf } from '../support/http.ts'
-import { methodsOf, methodStore } from '../support/method-store.ts'
+import { faultyStore } from '../support/faulty-store.ts'
 
 /** Milliseconds since the test started, on the fake clock of timers and store. */
 let began = 0
@@ -48,9 +48,9 @@ function limiterOf(limits: Limit | readonly Limit[], store: Store = memoryStore(
 
 /** A store that answers later. Its adjustments can fail. */
 function later(failsToAdjust = false): AsyncStore {
-  const methods = methodsOf(remoteStore(memoryStore({ clock: Date })))
-  const adjust = (): Promise<void> => Promise.reject(new Error('down'))
-  return methodStore(failsToAdjust ? { ...methods, adjust } : methods)
+  const fails = ({ kind }: Operation): boolean => failsToAdjust && kind === 'adjust'
+  const store = remoteStore(memoryStore({ clock: Date }))
+  return faultyStore((operation) => (fails(operation) ? new Error('down') : undefined), store)
 }
 
 /** Records when a promise settles, and with what. */
@@ -216,9 +216,8 @@ describe('wait rejects at once', () => {
     const waiting = outcome(limiter.wait(key, { maxWait: 1500 }))
     await vi.advanceTimersByTimeAsync(999)
     // As another process on the same store would.
-    const methods = methodsOf(store)
-    methods.forget('default', key)
-    methods.take(limits as readonly Charge[], 'consume')
+    perform(store, { kind: 'forget', limiter: 'default', key })
+    perform(store, { kind: 'consume', charges: limits as readonly Charge[], fresh: false })
     await vi.advanceTimersByTimeAsync(1)
     const message = 'The wait would take 1999 ms, longer than maxWait, 1500 ms'
     expect(waiting).toMatchObject({ at: 1000, error: tooLong(message) })

@@ -6,9 +6,8 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { createLimiter, type Decision, type Limiter, memoryStore } from '../../src/index.ts'
 import { createRules, type RulesDocument, type ShadowDenial } from '../../src/rules/index.ts'
 import { virtualClock } from '../../src/testing.ts'
-import { remoteStore } from '../../src/testing/later-store.ts'
 import { codeOf } from '../support/code-of.ts'
-import { methodsOf, methodStore } from '../support/method-store.ts'
+import { faultyStore } from '../support/faulty-store.ts'
 
 const clock = virtualClock(Date.UTC(2026, 0, 1))
 
@@ -143,19 +142,12 @@ describe('rules.shadow', () => {
   })
 
   it('does not delay or break a request when its store fails', async () => {
-    const near = methodsOf(remoteStore(memoryStore({ clock })))
-    let isBroken = false
-    const store = methodStore({
-      ...near,
-      async take(charges, mode) {
-        if (isBroken && charges[0]!.policy.limiter.startsWith('shadow:')) throw new Error('broken')
-        return near.take(charges, mode)
-      },
-    })
+    const store = faultyStore()
     const rules = createRules(document(10))
     const limiter = createLimiter({ rules, store })
     const trial = rules.shadow(document(1))
-    isBroken = true
+    store.fault = (operation) =>
+      'charges' in operation && operation.charges[0]!.limiter.startsWith('shadow:') ? new Error('broken') : undefined
     expect((await limiter.consume(by('a'))).allowed).toBe(true)
     await new Promise((resolve) => setImmediate(resolve))
     expect(trial.report).toMatchObject({ requests: 0, failed: 1 })

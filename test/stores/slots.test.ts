@@ -29,7 +29,7 @@ import { recordWarnings } from '../../src/testing/warnings.ts'
 import { type VirtualClock, virtualClock } from '../../src/testing.ts'
 import { mapDatabase } from '../../examples/custom-store.ts'
 import { connectedStore } from '../support/connected-store.ts'
-import { faultyStore } from './guard/faulty-store.ts'
+import { faultyStore } from '../support/faulty-store.ts'
 import { keyed } from '../support/limiters.ts'
 import { redisForAll } from '../support/redis-tests.ts'
 

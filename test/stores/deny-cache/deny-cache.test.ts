@@ -14,12 +14,11 @@ import {
   type Store,
 } from '../../../src/index.ts'
 import { compiled } from '../../../src/engine/limit.ts'
-import { Charge, createPolicy, isDeciding } from '../../../src/stores/store.ts'
+import { Charge, createPolicy, isDeciding, perform } from '../../../src/stores/store.ts'
 import { virtualClock } from '../../../src/testing.ts'
 import { turns } from '../../../src/testing/waiting.ts'
 import { laterStore } from '../../support/later.ts'
-import { faultyStore } from '../guard/faulty-store.ts'
-import { methodsOf } from '../../support/method-store.ts'
+import { faultyStore } from '../../support/faulty-store.ts'
 
 const one = fixedWindow({ name: 'one', quota: 1, window: '1s' })
 const hourly = fixedWindow({ name: 'hourly', quota: 5, window: '1h' })
@@ -400,7 +399,7 @@ describe('denyCache', () => {
     const limiter = on(store, hourly)
     await limiter.consume('a', { cost: 5 })
     await limiter.consume('a')
-    methodsOf(memory).forget('test', 'a')
+    perform(memory, { kind: 'forget', limiter: 'test', key: 'a' })
     expect((await limiter.consume('a')).allowed).toBe(false)
     expect(await asked(() => limiter.wait('a', { maxWait: 0 }))).toBe(1)
     // What the store has said since then counts.

@@ -1,9 +1,9 @@
 // Requests that overlap. Each waits on its way to the store, and on its way back, until the test lets it continue.
 import { describe, expect, it } from 'vitest'
 import { createLimiter, denyCache, gcra, type Limit, memoryStore, stack, type Store } from '../../../src/index.ts'
+import { perform } from '../../../src/stores/store.ts'
 import { virtualClock } from '../../../src/testing.ts'
 import { type HeldRequest, heldStore, settled } from '../../support/held-store.ts'
-import { methodsOf } from '../../support/method-store.ts'
 
 const ten = gcra({ name: 'changing', quota: 10, window: '1h' })
 
@@ -102,7 +102,7 @@ describe('a store that reserves keys one by one', () => {
     const reserving = createLimiter<string>({ name: 'user', keyer: (key) => key, limits: once, store: memory })
     reserving.consume('a')
     await alone.apply()
-    methodsOf(memory).forget('user', 'a')
+    perform(memory, { kind: 'forget', limiter: 'user', key: 'a' })
     await goOn(both)
     await alone.reply()
     void user.consume('a')

@@ -15,7 +15,7 @@ import {
 import { rowStore } from '../../../src/extend.ts'
 import { Part } from '../../../src/stores/guard/health.ts'
 import type { Operation } from '../../../src/stores/store.ts'
-import { faultyStore } from './faulty-store.ts'
+import { type FaultyStore, faultyStore } from '../../support/faulty-store.ts'
 import { type Guarded, guardedOn, warningsOfEachTest } from '../../support/guarded.ts'
 import { laterStore } from '../../support/later.ts'
 import { until } from '../../support/redis-tests.ts'
@@ -25,20 +25,9 @@ const warnings = warningsOfEachTest()
 
 afterEach(() => void vi.useRealTimers())
 
-interface World extends Guarded {
-  readonly asked: Operation[]
-  /** Returns the error of an operation; `undefined` if the store answers. */
-  fault: (operation: Operation) => unknown
-}
-
-function world(wrap: (store: AsyncStore) => AsyncStore = (store) => store): World {
-  const asked: Operation[] = []
-  const store = faultyStore((operation) => {
-    asked.push(operation)
-    return made.fault(operation)
-  })
-  const made: World = { ...guardedOn(wrap(store), { deadline: '5s' }), asked, fault: () => undefined }
-  return made
+function world(wrap: (store: AsyncStore) => AsyncStore = (store) => store): FaultyStore & Guarded {
+  const store = faultyStore()
+  return Object.assign(store, guardedOn(wrap(store), { deadline: '5s' }))
 }
 
 function isAbout(operation: Operation, key: string): boolean {

@@ -1,74 +1,76 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import {
+  type AsyncStore,
   createLimiter,
   fixedWindow,
   gcra,
   guard,
   type GuardOptions,
+  type Limiter,
   memoryStore,
   perMinute,
   SluiceError,
   stack,
+  type Store,
+  type StoreChange,
 } from '../../../src/index.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
-import { storeClock } from '../../../src/stores/store.ts'
+import { isDeciding, type Operation, storeClock } from '../../../src/stores/store.ts'
 import { storeBehaviours } from '../../../src/testing.ts'
-import { guardedOn, timed, warningsOfEachTest } from '../../support/guarded.ts'
-import { laterStore } from '../../support/later.ts'
-import { type Methods, methodsOf, methodStore } from '../../support/method-store.ts'
+import { timed, warningsOfEachTest } from '../../support/guarded.ts'
+import { faultyStore } from '../../support/faulty-store.ts'
 import { redisForAll, until } from '../../support/redis-tests.ts'
 
-/** An asynchronous store whose next answers a test holds or lets fail. */
+/** A store whose next operations a test holds or lets fail. */
 function testStore() {
-  const near = methodsOf(laterStore(memoryStore()))
-  const later = async <Answer>(name: string, answer: () => Promise<Answer>): Promise<Answer> => {
-    made.asked.push(name)
-    const { error } = made
-    if (made.isHeld) await new Promise<void>((resolve) => made.held.push(resolve))
-    if (error !== undefined) throw error
-    return answer()
-  }
-  const methods: Methods = {
-    take: (charges, mode) => {
-      const name = `${mode} ${charges[0]!.policy.limiter} ${charges[0]!.key}`
-      return later(name, () => near.take(charges, mode))
-    },
-    adjust: (charges, units) => later(`adjust ${charges[0]!.key} ${units.join()}`, () => near.adjust(charges, units)),
-    lock: (charges, ms, mode) => later(`lock ${charges[0]!.key}`, () => near.lock(charges, ms, mode)),
-    forget: (limiter, key) => later(`forget ${limiter} ${key}`, () => near.forget(limiter, key)),
-  }
-  const made = {
-    ...methodStore(methods),
-    methods,
-    asked: [] as string[],
-    error: undefined as Error | undefined,
-    closed: 0,
-    held: [] as (() => void)[],
-    isHeld: false,
-    async close(): Promise<void> {
-      made.closed++
-    },
-    /** Answers all delayed requests, late. */
+  const faults = { error: undefined as Error | undefined, isHeld: false, held: [] as (() => void)[] }
+  const store = faultyStore(() => {
+    const { error, isHeld, held } = faults
+    return isHeld ? new Promise((resolve) => held.push(() => resolve(error))) : error
+  })
+  return Object.assign(faults, store, {
+    /** Lets all delayed operations continue, late. */
     release(): void {
-      made.isHeld = false
-      for (const go of made.held.splice(0)) go()
+      faults.isHeld = false
+      for (const go of faults.held.splice(0)) go()
     },
-    own: (): string[] => made.asked.filter((each) => !each.includes('·probe')),
-  }
-  return made
+    /** What it was asked for, without probes. */
+    own: (): Operation[] => store.asked.filter((each) => !isProbe(each)),
+  })
 }
 
-function setup(options: GuardOptions = {}, limits = perMinute(100)) {
+function isProbe(operation: Operation): boolean {
+  return (operation.kind === 'forget' ? operation : operation.charges[0]!).limiter === '·probe'
+}
+
+interface Setup {
+  readonly store: ReturnType<typeof testStore>
+  readonly guarded: AsyncStore
+  readonly limiter: Limiter<string>
+  readonly changes: StoreChange[]
+}
+
+function setup(options: GuardOptions = {}, limits = perMinute(100)): Setup {
+  const changes: StoreChange[] = []
   const store = testStore()
-  return { store, ...guardedOn(store, { deadline: 20, ...options }, limits) }
+  const guarded = guard(store, { deadline: 20, onChange: (change) => void changes.push(change), ...options })
+  const limiter = createLimiter<string>({ name: 'test', keyer: (key) => key, limits, store: guarded })
+  made.push(guarded)
+  return { store, guarded, limiter, changes }
 }
 
+/** The guards of a test. They would warn in the next one. */
+const made: Store[] = []
 const warnings = warningsOfEachTest()
+afterEach(async () => {
+  for (const each of made.splice(0)) await each.close()
+  await new Promise((resolve) => setImmediate(resolve))
+})
 
 const failed = new SluiceError('STORE_FAILED', 'no')
 
-async function lose({ store, limiter }: ReturnType<typeof setup>): Promise<void> {
+async function lose({ store, limiter }: Setup): Promise<void> {
   store.error = failed
   for (let i = 0; i < 3; i++) await limiter.consume('lost')
 }
@@ -81,9 +83,8 @@ describe('the conformance suite', () => {
       guard(redisStore(redis.client, { clock, prefix: `guard${++runs}:` }), { deadline: '5s' }),
     // Each decision is made in this process.
     'a store that never answers': (clock: { now(): number }) => {
-      const never = async (): Promise<never> => Promise.reject(failed)
-      const done = async (): Promise<void> => undefined
-      return guard(methodStore({ take: never, adjust: done, lock: done, forget: done }, { clock: storeClock(clock) }))
+      const away = faultyStore((operation) => (isDeciding(operation) ? failed : undefined))
+      return guard({ ...away, clock: storeClock(clock) })
     },
   }
   for (const [name, make] of Object.entries(stores)) {
@@ -109,7 +110,7 @@ describe('the deadline', () => {
     expect(decision).toMatchObject({ allowed: true, degraded: 'local', remaining: 9 })
     const before = JSON.stringify(decision)
     store.release()
-    await until(async () => store.own().includes('adjust k -1'))
+    await until(async () => (await limiter.peek('k')).remaining === 5)
     expect(JSON.stringify(decision)).toBe(before)
     await limiter.refund(decision)
     expect(await limiter.peek('k')).toMatchObject({ degraded: undefined, remaining: 5 })
@@ -123,7 +124,7 @@ describe('the deadline', () => {
     store.release()
     store.error = undefined
     await pause(10)
-    expect(store.own()).toEqual(['consume test k'])
+    expect(store.own()).toMatchObject([{ kind: 'consume' }])
   })
 })
 
@@ -186,7 +187,7 @@ describe('the breaker', () => {
     world.store.isHeld = true
     const { held, asked } = world.store
     for (let i = 0; i < 2; i++) {
-      await until(async () => asked.at(-1)!.startsWith('consume ·probe'))
+      await until(async () => asked.at(-1)!.kind === 'consume' && isProbe(asked.at(-1)!))
       await pause(100)
       held.splice(0).forEach((answer) => answer())
       await pause(20)
@@ -203,7 +204,7 @@ describe('the breaker', () => {
     await lose(world)
     world.store.error = undefined
     await until(async () => world.changes.length === 2)
-    await until(async () => world.store.asked.some((each) => each.startsWith('forget ·probe')))
+    await until(async () => world.store.asked.some((each) => each.kind === 'forget' && isProbe(each)))
   })
 
   it('passes errors on that say that the request was wrong', async () => {
@@ -222,16 +223,17 @@ describe('the breaker', () => {
   })
 
   it('opens only for a part of the store, and finds a key of that part for its probes', async () => {
-    const world = setup()
     const partOf = (_limiter: string, key: string): string => (/[02468]$|bad/.test(key) ? 'even' : 'odd')
-    const { methods } = world.store
     let isDown = true
-    const take: Methods['take'] = (charges, mode) =>
-      isDown && charges.some(({ key }) => partOf('', key) === 'even')
-        ? Promise.reject(failed)
-        : methods.take(charges, mode)
-    const parted = methodStore({ ...methods, take }, { place: { ...world.store.place, partOf } })
-    const { limiter, changes } = guardedOn(parted, {}, perMinute(9))
+    const inner = faultyStore((operation) =>
+      isDown && isDeciding(operation) && operation.charges.some(({ key }) => partOf('', key) === 'even')
+        ? failed
+        : undefined,
+    )
+    const changes: StoreChange[] = []
+    const parted = { ...inner, place: { ...inner.place, partOf } }
+    const store = guard(parted, { onChange: (change) => void changes.push(change) })
+    const limiter = createLimiter<string>({ keyer: (key) => key, limits: perMinute(9), store })
     for (let i = 0; i < 3; i++) await limiter.consume('bad')
     expect(changes).toMatchObject([{ state: 'away', reason: 'even: no' }])
     expect((await limiter.consume('0')).degraded).toBe('local')
@@ -303,7 +305,7 @@ describe('what was decided without the store', () => {
     await until(async () => world.changes.length === 2)
     await world.limiter.refund(a)
     await world.limiter.settle(b, 4)
-    expect(world.store.own().filter((each) => each.startsWith('adjust'))).toEqual([])
+    expect(world.store.own().filter(({ kind }) => kind === 'adjust')).toEqual([])
     await lose(world)
     expect((await world.limiter.peek('k', { cost: 0 })).limits[0]!.remaining).toBe(6)
   })
@@ -366,7 +368,7 @@ describe('guard', () => {
   })
 
   it('counts in the same place as its store, and with its clock', () => {
-    const store = methodStore(testStore().methods, { clock: storeClock(Date) })
+    const store = { ...testStore(), clock: storeClock(Date) }
     const guarded = guard(store)
     expect(guarded.clock).toBe(store.clock)
     expect(guarded.place).toBe(store.place)
@@ -389,12 +391,13 @@ describe('guard', () => {
 
   it('closes its store, stops its probes and rejects what comes later', async () => {
     const world = setup()
+    const close = vi.spyOn(world.store, 'close')
     await lose(world)
     await world.guarded.close()
     const { length } = world.store.asked
     await pause(400)
     expect(world.store.asked.length).toBe(length)
-    expect(world.store.closed).toBe(1)
+    expect(close).toHaveBeenCalledTimes(1)
     await expect(world.limiter.consume('k')).rejects.toMatchObject({ code: 'STORE_CLOSED' })
     await expect(world.limiter.reset('k')).rejects.toMatchObject({ code: 'STORE_CLOSED' })
   })

@@ -13,7 +13,7 @@ import {
 import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
 import { remoteStore } from '../../../src/testing/later-store.ts'
 import type { Operation } from '../../../src/extend.ts'
-import { faultyStore } from './faulty-store.ts'
+import { faultyStore } from '../../support/faulty-store.ts'
 import { warningsOfEachTest } from '../../support/guarded.ts'
 
 const RUNS = Number(process.env['RUNS'] ?? 200)

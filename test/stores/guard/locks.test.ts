@@ -14,9 +14,8 @@ import type { LockMode } from '../../../src/engine/adjust.ts'
 import { Backlog } from '../../../src/stores/guard/backlog.ts'
 import { Charge, createPolicy } from '../../../src/stores/store.ts'
 import { warningsOfEachTest } from '../../support/guarded.ts'
-import { faultyStore } from './faulty-store.ts'
+import { faultyStore } from '../../support/faulty-store.ts'
 import { keyed } from '../../support/limiters.ts'
-import { methodStore } from '../../support/method-store.ts'
 import { until } from '../../support/redis-tests.ts'
 
 /** A store that fails while `isDown`. */
@@ -184,11 +183,10 @@ describe('the backlog', () => {
 
   function setup(isOutFor = (): boolean => false): { backlog: Backlog; sent: unknown[] } {
     const sent: unknown[] = []
-    const inner = methodStore({
-      take: async () => undefined,
-      lock: async (charges, ms, mode) => void sent.push([charges[0]!.key, Math.ceil(ms / 1e6), mode]),
-      adjust: async (charges, units) => void sent.push([charges[0]!.key, ...units]),
-      forget: async () => undefined,
+    const inner = faultyStore((operation) => {
+      if (operation.kind !== 'lock') return void sent.push(operation)
+      const { charges, ms, mode } = operation
+      return void sent.push([charges[0]!.key, Math.ceil(ms / 1e6), mode])
     })
     const failed = (_: unknown, error: unknown): void => void sent.push(error)
     return { sent, backlog: new Backlog({ inner, isOutFor, failed }) }
@@ -245,27 +243,21 @@ describe('the backlog', () => {
   it('repeats a refund of a locked key for a minute, and then says that it is lost', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
     try {
-      let tries = 0
       const lost: unknown[] = []
       const locked = new SluiceError('STORE_BUSY', 'locked')
-      const adjust = async (): Promise<never> => {
-        tries++
-        throw locked
-      }
-      const nothing = async (): Promise<undefined> => undefined
-      const inner = methodStore({ take: nothing, lock: nothing, forget: nothing, adjust })
+      const inner = faultyStore(() => locked)
       const failed = (_: unknown, error: unknown): void => void lost.push(error)
       const backlog = new Backlog({ inner, isOutFor: () => false, failed })
       const refunded = charge(1)
       refunded.allowed = true
       expect(backlog.repeats({ kind: 'adjust', charges: [refunded], units: [-1] }, locked)).toBe(true)
       await vi.advanceTimersByTimeAsync(59_500)
-      expect([tries, lost]).toEqual([59, []])
+      expect([inner.asked.length, lost]).toEqual([59, []])
       await vi.advanceTimersByTimeAsync(5000)
-      const before = tries
+      const before = inner.asked.length
       await vi.advanceTimersByTimeAsync(60_000)
       expect(before).toBeLessThanOrEqual(61)
-      expect([tries, lost]).toEqual([before, [locked]])
+      expect([inner.asked.length, lost]).toEqual([before, [locked]])
     } finally {
       vi.useRealTimers()
     }

@@ -5,7 +5,7 @@ import { type AsyncStore, denyCache, SluiceError } from '../../../src/index.ts'
 import { Reporter } from '../../../src/stores/guard/reporter.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { type Guarded, guardedOn, warningsOfEachTest } from '../../support/guarded.ts'
-import { faultyStore, SILENT } from './faulty-store.ts'
+import { faultyStore, SILENT } from '../../support/faulty-store.ts'
 import { until } from '../../support/redis-tests.ts'
 
 const warnings = warningsOfEachTest()

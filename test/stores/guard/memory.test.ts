@@ -3,7 +3,7 @@ import { fixedWindow, memoryStore } from '../../../src/index.ts'
 import { Backlog } from '../../../src/stores/guard/backlog.ts'
 import { Charge, createPolicy } from '../../../src/stores/store.ts'
 import { headerPart, heapUsed } from '../../support/heap.ts'
-import { methodStore } from '../../support/method-store.ts'
+import { faultyStore } from '../../support/faulty-store.ts'
 
 const policy = createPolicy('test', fixedWindow({ name: 'one', quota: 1, window: '1h' }), memoryStore(), {})
 const MOST = 10_000
@@ -17,12 +17,7 @@ function charge(i: number): Charge {
 
 /** A backlog, and what it has sent. */
 function backlogTo(sent: unknown[]): Backlog {
-  const inner = methodStore({
-    take: async () => undefined,
-    adjust: async ([first], units) => void sent.push({ first, units }),
-    lock: async ([first]) => void sent.push({ first }),
-    forget: async () => undefined,
-  })
+  const inner = faultyStore((operation) => void sent.push(operation))
   return new Backlog({ inner, isOutFor: () => false, failed: (_, error) => sent.push(error) })
 }
 
@@ -39,5 +34,5 @@ it.each([
   expect(keep(MOST)).toMatchObject({ code: 'STORE_FAILED' })
   await backlog.send()
   expect(sent).toHaveLength(MOST)
-  expect(sent[0]).toMatchObject({ first: { key: charge(0).key, at: 0, charged: 1, policy } })
+  expect(sent[0]).toMatchObject({ charges: [{ key: charge(0).key, at: 0, charged: 1, policy }] })
 })

@@ -7,7 +7,7 @@ import { recoveries } from '../../../src/stores/recoveries.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { guardedOn, recordWarnings } from '../../support/guarded.ts'
 import type { Place } from '../../../src/stores/store.ts'
-import { faultyStore, SILENT } from './faulty-store.ts'
+import { faultyStore, SILENT } from '../../support/faulty-store.ts'
 import { connect, server } from '../../support/redis-tests.ts'
 
 const KEYS = 200
