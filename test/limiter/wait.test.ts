@@ -487,6 +487,49 @@ describe('the work of many waiters', () => {
   })
 })
 
+describe('requests that wait for slots', () => {
+  /** Takes a slot and then waits for one, for each key. Returns how often this process asks the store in a second. */
+  async function questionsOf(
+    keys: readonly string[],
+    limiterOn: (store: SyncStore) => Limiter<string>,
+  ): Promise<number> {
+    const store = memoryStore({ clock: Date })
+    const limiter = limiterOn(store)
+    const abort = new AbortController()
+    for (const each of new Set(keys)) await limiter.consume(each)
+    const waits = keys.map((each) => limiter.wait(each, { signal: abort.signal }).catch(() => undefined))
+    await vi.advanceTimersByTimeAsync(1000)
+    const run = vi.spyOn(store, 'run')
+    await vi.advanceTimersByTimeAsync(1000)
+    const asked = run.mock.calls.length
+    abort.abort()
+    await Promise.all(waits)
+    return asked
+  }
+
+  const tenants = Array.from({ length: 200 }, (_, i) => String(i))
+
+  it('ask 13 to 20 times a second for a key, and at most 1,000 times for all keys', async () => {
+    const one = await questionsOf([key, key, key], (store) => limiterOf(concurrent(1), store))
+    expect(one).toBeGreaterThanOrEqual(12)
+    expect(one).toBeLessThanOrEqual(20)
+    const all = await questionsOf(tenants, (store) => limiterOf(concurrent(1), store))
+    expect(all).toBeGreaterThan(500)
+    expect(all).toBeLessThanOrEqual(1000)
+  })
+
+  it('ask as often for one slot that many keys wait for as for one key', async () => {
+    const shared = await questionsOf(tenants, (store) =>
+      stack(
+        createLimiter({ name: 'tenant', keyer: (input: string) => input, limits: concurrent(5), store }),
+        createLimiter({ name: 'shared', keyer: () => 'all', limits: concurrent(1), store }),
+      ),
+    )
+    expect(shared).toBeGreaterThanOrEqual(12)
+    expect(shared).toBeLessThanOrEqual(20)
+  })
+})
+
 describe('a wait that ends early', () => {
   it('warns when its charge cannot be refunded, and ends no process', async () => {
     const warnings = recordWarnings()

@@ -256,6 +256,7 @@ export const typescript = [
     'options.cost',
   ),
   charged('a refund of a value that is no decision', 'limits.every(isCharge)', 'limits.length > 0'),
+  waiter('many waiters that ask as often as one', 'Math.max(least, this.#asking)', 'least'),
   waiter('maxWait as a text is no bound', "return tools.milliseconds('maxWait', maxWait)", 'return Infinity'),
   waiter('a wait measured from now on', 'const total = this.waited + ms', 'const total = ms'),
   decision('a shadow limit that binds', 'if (!counts(status)) continue', 'if (counts(status)) continue'),

@@ -84,10 +84,6 @@ export class Turns<Waiter extends Waiting> {
   readonly #arrivals = new WeakMap<Waiter, number>()
   #count = 0
 
-  get size(): number {
-    return this.#groups.size
-  }
-
   sizeOf(charges: readonly Charge[]): number {
     return this.#tenants.get(tenantName(charges))?.waiters.size ?? 0
   }

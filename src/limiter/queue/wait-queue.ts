@@ -160,6 +160,8 @@ export class WaitQueue {
   readonly #marks = new Marks()
   /** How often states have changed. */
   #changes = 0
+  /** How many groups ask the store again and again, because nobody knows when a slot is released. */
+  #asking = 0
 
   /** Resolves when the charges are admitted and their delay has passed. Rejects with `WAIT_QUEUE_FULL`. */
   async enter(request: Request): Promise<Decision> {
@@ -253,10 +255,11 @@ export class WaitQueue {
       if (isOutdated) return
       // A decision without the store says nothing about other processes.
       if (decision.degraded === undefined && tools.waitsForSlots(decision.binding!)) this.#mark(group, waiter)
-      const pause = decision.limits.some(tools.waitsForSlots) ? this.#pause(group, waiter) : 0
       // Requests of a Worker have no order, so they must not ask at the same time.
       const jitter = tools.isWorker ? Math.random() * JITTER : 0
-      return group.sleep(Math.max(promisedWait(decision), pause) + jitter, waiter.clock)
+      const promised = promisedWait(decision) + jitter
+      if (decision.limits.some(tools.waitsForSlots)) return this.#pause(group, waiter, promised)
+      return group.sleep(promised, waiter.clock)
     }
   }
 
@@ -265,7 +268,7 @@ export class WaitQueue {
     this.#stand(group, waiter, place)
     if (waiter.denied === undefined) void this.#judge(waiter, costsOf(waiter))
     this.#mark(group, waiter)
-    return group.sleep(this.#pause(group, waiter), waiter.clock)
+    return this.#pause(group, waiter)
   }
 
   #mark({ lines, place }: Group<Waiter>, waiter: Waiter): void {
@@ -279,10 +282,18 @@ export class WaitQueue {
         this.#marks.mark(lines[i]!, charge, waiter, false).catch(() => undefined)
   }
 
-  /** Returns the milliseconds after which a waiter for a slot asks again. A release in this process wakes it at once. */
-  #pause({ lines, place }: Group<Waiter>, { now }: Waiter): number {
-    if (!this.#marks.isContested(lines[place]!, now)) return ASK_AGAIN + Math.random() * JITTER
-    return Math.min(ASK_AGAIN, Math.max(ASK_SOON, this.#turns.size)) + Math.random() * JITTER_SOON
+  /**
+   * Sleeps until a waiter for a slot asks again. A release in this process wakes it at once.
+   * @param promised milliseconds that it certainly has to wait
+   */
+  async #pause(group: Group<Waiter>, { now, clock }: Waiter, promised = 0): Promise<void> {
+    const isContested = this.#marks.isContested(group.lines[group.place]!, now)
+    const [least, jitter] = isContested ? [ASK_SOON, JITTER_SOON] : [ASK_AGAIN, JITTER]
+    const ms = Math.max(least, this.#asking) + Math.random() * jitter
+    if (promised > ms) return group.sleep(promised, clock)
+    this.#asking++
+    await group.sleep(ms, clock)
+    this.#asking--
   }
 
   #stand(group: Group<Waiter>, waiter: Waiter, place: number): void {
@@ -348,10 +359,13 @@ export class WaitQueue {
   }
 }
 
-/** Milliseconds after which the first waiter for a slot asks again, and the most that is added at random. */
+/**
+ * Milliseconds after which the first waiter for a slot asks again, and the most that is added at random. A process with many groups of waiters asks less
+ * often: at most 1,000 times a second for all groups.
+ */
 const ASK_AGAIN = 50
 const JITTER = 25
-/** The same while another process also waits. A process with more than 10 groups of waiters asks less often: 1,000 times a second for all groups. */
+/** The same while another process also waits. */
 const ASK_SOON = 10
 const JITTER_SOON = 10
 
