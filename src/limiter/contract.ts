@@ -66,7 +66,7 @@ export interface Limiter<Input, Answer extends MaybePromise<Decision> = MaybePro
   /**
    * Renews the slots of a decision: they are held for another `expiresAfter` from now on. A slot that was lost, such as by expiry, is taken again if
    * there is room, unless the key was reset since or the decision has a receipt. Otherwise the slot stays lost, and `onSlotLost` is called.
-   * Returns whether all slots are held. Released slots stay free. Adapters call it themselves.
+   * Returns whether all slots are held: false for a decision without slots. Released slots stay free. Adapters call it themselves.
    * Takes a receipt, too: other receipts of the decision still find the slots. Throws `INVALID_OPTION` for any other value, and for a receipt as
    * `settle` does.
    */

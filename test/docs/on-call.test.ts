@@ -1,12 +1,13 @@
 // Runs the commands of docs/guides/on-call.md in their order, on a Redis in the state that the page describes.
 import { Redis } from 'ioredis'
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import { createLimiter } from '../../src/index.ts'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { createLimiter, guard, perMinute } from '../../src/index.ts'
 import { rulesFromRedis, redisStore } from '../../src/rules/redis/index.ts'
 import { CommandLine } from '../support/command-line.ts'
+import { recordWarnings } from '../support/guarded.ts'
 import { readPage } from '../support/pages.ts'
 import { blocksOf } from '../support/programs.ts'
-import { type RedisServer, startRedis } from '../support/redis.ts'
+import { freePort, type RedisServer, startRedis } from '../support/redis.ts'
 
 const blocks = blocksOf(readPage('docs/guides/on-call.md'))
 const [document, edited] = blocks.filter(({ language }) => language === 'yaml').map(({ code }) => code)
@@ -58,4 +59,24 @@ it.each(sessions)('$command', { timeout: 30_000 }, async ({ command, shown }) =>
   const words = command.replaceAll('redis://localhost:6379', server.url).split(' ')
   const { out, error } = await cli.run(words)
   expect(timeless(error + out)).toBe(timeless(shown))
+})
+
+it('the log line of an outage is as a process writes it', async () => {
+  const [shown] = blocks.flatMap(({ code }) => (code.includes('[SLUICE_OUTAGE]') ? [code.trimEnd()] : []))
+  const warnings = recordWarnings()
+  const client = new Redis({ host: '127.0.0.1', port: await freePort() }).on('error', () => undefined)
+  const store = guard(redisStore(client))
+  const limiter = createLimiter({ keyer: (key: string) => key, limits: perMinute(9), store, shared: true })
+  try {
+    await vi.waitFor(async () => {
+      await limiter.consume('k')
+      expect(warnings.codes).toEqual(['SLUICE_OUTAGE'])
+    }, 20_000)
+  } finally {
+    warnings.stop()
+    await store.close()
+    client.disconnect()
+  }
+  const numberless = (text: string): string => text.replaceAll(/:\d+|: \d+/g, ':N')
+  expect(numberless(`(node:1) [SLUICE_OUTAGE] SluiceWarning: ${warnings.messages[0]}`)).toBe(numberless(shown!))
 })
