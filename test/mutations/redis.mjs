@@ -20,6 +20,8 @@ const text = inFile('src/stores/redis/queue.ts', rest)
 const watch = inFile('src/stores/redis/silence.ts', silence)
 const client = inFile('src/stores/redis/clients.ts', failover)
 const failure = inFile('src/stores/redis/failure.ts', functions)
+const damagedKeys = { files: ['test/stores/redis/reset.test.ts'], name: 'damaged' }
+const damaged = inFile('src/stores/redis/failure.ts', damagedKeys)
 const reply = inFile('src/stores/redis/request.ts', verdicts)
 
 /** Small mistakes in how a Redis store calls its program and reads the reply. */
@@ -49,6 +51,17 @@ export const redis = [
   watch('a search for a server that was replaced', ' && this.#serverOf(server.key) === name', ''),
   client('a sentinel that is not asked again', 'client.disconnect?.(true)', 'void client'),
   client('a redirect that is not provoked', "code !== 'MOVED' || server === silent", "code === 'MOVED'"),
+  damaged('a damaged key taken for a wrong request', "if (DAMAGED.test(causeOf(cause))) return 'DAMAGED_ROW'", ''),
+  damaged(
+    'a damaged log taken for a fault of its algorithm',
+    'fault === undefined || DAMAGED.test(fault)',
+    'fault === undefined',
+  ),
+  inFile('src/stores/redis/lua/call.lua', damagedKeys, 'Lua')(
+    'parameters that are missing in a header',
+    "if #words == 0 then error({ err = 'SLUICE_DAMAGED' }) end",
+    '',
+  ),
   failure('a full server taken for another failure', '/\\b(OOM|READONLY', '/\\b(READONLY'),
   reply('a wait in ticks', 'numberIn(reply[at + 3]) / charge', 'numberIn(reply[at + 3]) * charge'),
   reply('the tick of a charge in microseconds', 'ticks(charge.policy.compiled, now)', '0'),

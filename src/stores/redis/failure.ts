@@ -1,4 +1,4 @@
-import { messageOf, SluiceError, withoutStop } from '../../util/errors.ts'
+import { messageOf, SluiceError, type SluiceErrorCode, withoutStop } from '../../util/errors.ts'
 import type { Charge } from '../store.ts'
 import { kindName } from './keys.ts'
 
@@ -9,8 +9,16 @@ export const RIGHTS = '+evalsha +eval +time +hget +hmget +hset +hdel +hkeys +del
 const REFUSED =
   /\bNOPERM\b|\bPermissionDenied\b|can't run this command|\bACL failure\b|\bNOAUTH\b|\bWRONGPASS\b|\bunknown command\b/
 
+/** Messages of the program about a key that it cannot read. An algorithm reads the entries of its log, so such a message can be that of an algorithm. */
+const DAMAGED = /^SLUICE_DAMAGED$|to 'unpacked' \(data string too short\)/
+
+/** What to do about a key that cannot be read. */
+export const UNREADABLE =
+  'What Redis has of this key is damaged, or another version of the package wrote it. `reset` deletes it, and the key starts from zero'
+
 /** Messages with which Redis refuses a call, as servers and valkey-glide write them, and the remedy for each. */
 const ADVICE: readonly (readonly [RegExp, string])[] = [
+  [DAMAGED, UNREADABLE],
   [/\bOOM\b/, 'Redis is full: it has reached maxmemory and can evict nothing. Raise maxmemory, or free memory'],
   [
     /\bWRONGTYPE\b/,
@@ -49,16 +57,18 @@ const REJECTED =
   /^SLUICE_MANY_LIMITS$|\bWRONGTYPE\b|\bCROSSSLOT\b|\bCrossSlot\b|(^|[^@])\buser_(script|function):\s?\d+:/
 
 /**
- * Returns the error of a decision that could not be made: `STORE_REJECTED` if the request is invalid, `STORE_SETUP` if the server refuses the user, else
- * `STORE_FAILED`. Its message says what to do.
+ * Returns the error of a decision that could not be made: `DAMAGED_ROW` if the key cannot be read, `STORE_REJECTED` if the request is invalid, `STORE_SETUP`
+ * if the server refuses the user, else `STORE_FAILED`. Its message says what to do.
  * @param lost why the client has no connection, if this is known. The errors of commands do not say it: they are such as `Connection is closed.`
  */
 export function failure(cause: unknown, lost?: string): SluiceError {
-  return new SluiceError(
-    isRejection(cause) ? 'STORE_REJECTED' : REFUSED.test(causeOf(cause)) ? 'STORE_SETUP' : 'STORE_FAILED',
-    `Redis could not decide: ${explained(cause, lost)}`,
-    { cause },
-  )
+  return new SluiceError(codeFor(cause), `Redis could not decide: ${explained(cause, lost)}`, { cause })
+}
+
+function codeFor(cause: unknown): SluiceErrorCode {
+  if (DAMAGED.test(causeOf(cause))) return 'DAMAGED_ROW'
+  if (isRejection(cause)) return 'STORE_REJECTED'
+  return REFUSED.test(causeOf(cause)) ? 'STORE_SETUP' : 'STORE_FAILED'
 }
 
 function explained(cause: unknown, lost: string | undefined): string {
@@ -86,7 +96,7 @@ export function causeOf(error: unknown): string {
  */
 export function transactionFailure(words: string, charges: readonly Charge[]): SluiceError {
   const [, place, fault] = /^#(\d+) ([^]*)$/.exec(words) ?? []
-  if (fault === undefined) return failure(new Error(words))
+  if (fault === undefined || DAMAGED.test(fault)) return failure(new Error(fault ?? words))
   const policy = charges[Number(place) - 1]?.policy
   const where = policy && `limit "${policy.limit.name}", algorithm ${kindName(policy.compiled.algorithm)}: `
   return new SluiceError('STORE_REJECTED', `Redis could not decide: ${where ?? ''}${fault}`, {

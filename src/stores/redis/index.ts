@@ -50,7 +50,8 @@ export interface RedisStoreOptions {
  *
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. A decision rejects with `STORE_FAILED` if Redis could not decide, with the client's error
  * as its `cause`. Nothing is charged then, unless the server has decided and its answer was lost. A decision rejects with
- * `STORE_REJECTED` if the request was invalid, such as for a key of another type, and with `STORE_SETUP` if the user of the client has too few rights.
+ * `STORE_REJECTED` if the request was invalid, such as for a key of another type, with `DAMAGED_ROW` if what is stored cannot be read, and with
+ * `STORE_SETUP` if the user of the client has too few rights.
  * `ready()` makes one decision, and rejects with the same codes.
  * @example createLimiter({ name: 'api', keyer, limits, store: redisStore(new Redis()) })
  */

@@ -1,4 +1,5 @@
 import type { ScriptClient } from './clients.ts'
+import { UNREADABLE } from './failure.ts'
 import { ENTRY, readSignature, RECORD } from './keys.ts'
 import script from './stored.lua?raw'
 import type { Entry, Stored, StoredState } from '../held.ts'
@@ -19,8 +20,7 @@ function readStates(fields: Fields): StoredState[] {
   try {
     return storedStates(fields)
   } catch (cause) {
-    const reason = 'What Redis has of this key is damaged, or another version of the package wrote it'
-    throw new SluiceError('DAMAGED_ROW', `${reason}. \`reset\` deletes it, and the key starts from zero`, { cause })
+    throw new SluiceError('DAMAGED_ROW', UNREADABLE, { cause })
   }
 }
 

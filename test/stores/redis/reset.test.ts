@@ -6,6 +6,7 @@ import { fetchStored } from '../../../src/stores/redis/stored.ts'
 import { resetKey } from '../../../src/cli/sources.ts'
 import { scriptClient } from '../../../src/stores/redis/clients.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
+import { guardedOn } from '../../support/guarded.ts'
 import { keyed } from '../../support/limiters.ts'
 import { connect, limiterOn, redisForAll, server, until } from '../../support/redis-tests.ts'
 
@@ -75,10 +76,40 @@ describe('after a reset', () => {
     await redis.client.set('sluice:test:text', 'a string')
     await limiter.consume('damaged')
     await redis.client.hset('sluice:test:damaged', 'states', 'damaged')
-    for (const key of ['text', 'damaged']) {
-      await expect(Promise.resolve(limiter.consume(key))).rejects.toThrow()
+    for (const [key, code] of [
+      ['text', 'STORE_REJECTED'],
+      ['damaged', 'DAMAGED_ROW'],
+    ] as const) {
+      await expect(Promise.resolve(limiter.consume(key))).rejects.toMatchObject({ code })
       await limiter.reset(key)
       expect(await limiter.consume(key)).toMatchObject({ allowed: true, remaining: 4 })
     }
+  })
+})
+
+describe('a key that is damaged', () => {
+  const log = slidingWindowLog({ name: 'five', quota: 20, window: '1h' })
+
+  it.each([
+    ['in its states', 'states', five, five],
+    ['in a log', 'log:five', log, log],
+    ['in its header, under a limit that has changed', 'names', five, gcra({ name: 'five', quota: 6, window: '1h' })],
+  ])('%s fails alone, and a guard decides about it', async (_, field, before, after) => {
+    const name = `cut-${field.replace(':', '-')}`
+    const store = redisStore(redis.client)
+    const [earlier, limiter] = [keyed(store, before, name), keyed(store, after, name)]
+    for (let i = 0; i < 4; i++) await earlier.consume('k')
+    const place = `sluice:${name}:k`
+    const value = (await redis.client.hgetBuffer(place, field))!
+    await redis.client.hset(place, field, value.subarray(0, 10))
+    const results = await Promise.allSettled(['k', 'other'].map((key) => limiter.consume(key)))
+    expect(results).toMatchObject([
+      { reason: { code: 'DAMAGED_ROW', message: expect.stringContaining('`reset` deletes it') } },
+      { value: { allowed: true } },
+    ])
+    const guarded = guardedOn(store, {}, after).guarded
+    expect(await keyed(guarded, after, name).consume('k')).toMatchObject({ allowed: true, degraded: 'local' })
+    await limiter.reset('k')
+    expect((await limiter.consume('k')).degraded).toBeUndefined()
   })
 })
