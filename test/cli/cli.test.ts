@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { Cluster, Redis } from 'ioredis'
 import { afterAll, describe, expect, it } from 'vitest'
 import {
@@ -16,6 +17,7 @@ import { redisStore } from '../../src/stores/redis/index.ts'
 import { commandLine } from '../support/command-line.ts'
 import { names } from '../support/harness.ts'
 import { startCluster } from '../support/redis-cluster.ts'
+import { COMMANDS } from '../support/redis-tests.ts'
 import { startRedis } from '../support/redis.ts'
 
 const cli = commandLine()
@@ -238,5 +240,38 @@ describe('sluice reports a mistake', () => {
     expect(await complaint('inspect', 'redis://ann:s3cret@127.0.0.1:1', 'a', 'b', '--client', name)).toMatch(
       /^sluice: no connection to redis:\/\/ann:\*\*\*@127\.0\.0\.1:1: .*(ECONNREFUSED|timed out)/,
     )
+  })
+})
+
+describe('a user of Redis with few rights', () => {
+  const page = readFileSync(new URL('../../docs/guides/redis.md', import.meta.url), 'utf8')
+  const hourly = fixedWindow({ quota: 5, window: '1h', name: 'hourly' })
+  /** Makes a user who has more rights than a store needs. Returns the URL. */
+  async function urlFor(...more: readonly string[]): Promise<string> {
+    const words = ['>secret', '~sluice:*', ...COMMANDS.split(' '), '+info', '+fcall', '+function|load', ...more]
+    await client.call('ACL', 'SETUSER', 'few', 'reset', 'on', ...words)
+    return `redis://few:secret@127.0.0.1:${server.port}`
+  }
+
+  it.each([
+    ['inspect', ['few', 'ann'], '`npx sluice inspect`, `unblock`', '+hgetall'],
+    ['unblock', ['few', 'ann'], '`npx sluice inspect`, `unblock`', '+hgetall'],
+    ['block', ['few', 'ann', '1m'], '`npx sluice block`', '+hgetall +scan'],
+    ['top', ['--once'], '`npx sluice top`', '+hgetall +scan +dbsize'],
+  ])('can run %s with the rights that are documented, and not without', async (name, words, row, rights) => {
+    expect(page).toMatch(new RegExp(`^\\| ${row} +\\| \`${rights.replaceAll('+', String.raw`\+`)}\``, 'm'))
+    await limiterOf('few', [hourly]).consume('ann')
+    const given = rights.split(' ')
+    await sluice(name, await urlFor(...given), ...words)
+    // Only the live view of `top` shows the number of keys.
+    for (const each of given.filter((right) => right !== '+dbsize'))
+      await complaint(name, await urlFor(...given.filter((other) => other !== each)), ...words)
+  })
+
+  it('can run reset, and block with a limit, without more rights', async () => {
+    await sluice('block', await urlFor(), 'few', 'ben', '1m', '--limit', 'hourly')
+    expect((await limiterOf('few', [hourly]).peek('ben')).allowed).toBe(false)
+    await sluice('reset', await urlFor(), 'few', 'ben')
+    expect((await limiterOf('few', [hourly]).peek('ben')).allowed).toBe(true)
   })
 })
