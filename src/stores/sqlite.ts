@@ -23,7 +23,7 @@ import { WaitBudget } from './wait-budget.ts'
 
 export type { ListedDatabase }
 
-/** A `DatabaseSync` of `node:sqlite`, or a `Database` of better-sqlite3. */
+/** A `DatabaseSync` of `node:sqlite`, or a `Database` of better-sqlite3 or `bun:sqlite`. */
 export interface SqliteDatabase {
   /** Runs statements. */
   exec(text: string): unknown
@@ -33,7 +33,7 @@ export interface SqliteDatabase {
   close(): unknown
 }
 
-/** A statement of `node:sqlite` or better-sqlite3. */
+/** A statement of such a database. */
 export interface SqliteStatement {
   /** Returns the first row. */
   get(...values: (string | number | Uint8Array)[]): unknown
@@ -136,8 +136,8 @@ const NONE: Patience = { ms: 0 }
  *
  * If the file is deleted or replaced, a decision at most a second later opens the new one, with a warning.
  *
- * You can also pass an open database of either package. It stays open when the store is closed, and its settings are not changed: set its journal to WAL
- * and its busy time-out to 0.
+ * You can also pass an open database of either package, or of `bun:sqlite`. It stays open when the store is closed, and its settings are not changed: set
+ * its journal to WAL and its busy time-out to 0.
  *
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`; `MISSING_PACKAGE` if there is no way to open the file. The file, and each decision, throws
  * `STORE_SETUP` if it cannot be opened or written, or is no database; `STORE_BUSY` if another process has locked it; and `STORE_FAILED` for other
@@ -328,9 +328,12 @@ ON CONFLICT (key) DO UPDATE SET state = excluded.state, expires_at = excluded.ex
   }
 }
 
-/** Returns the only column of a row. Databases can be set to return rows as arrays. */
+/**
+ * Returns the only column of a row; `undefined` if there is no row. Databases can be set to return rows as arrays, and `bun:sqlite` returns `null` for
+ * no row.
+ */
 function valueOf(row: unknown): unknown {
-  return row === undefined ? undefined : Object.values(row as object)[0]
+  return Object.values(row ?? {})[0]
 }
 
 function tableOf(name: string): string {
@@ -352,7 +355,11 @@ type BetterSqlite = new (path: string, options: { readonly timeout: number }) =>
 function checked(given: SqliteDatabase): SqliteDatabase {
   const { prepare, exec } = (given ?? {}) as Partial<SqliteDatabase>
   if (typeof prepare === 'function' && typeof exec === 'function' && answersAtOnce(given)) return given
-  return refuse('sqliteStore', 'the name of a file, or a database of node:sqlite or better-sqlite3', veiled(given))
+  return refuse(
+    'sqliteStore',
+    'the name of a file, or a database of node:sqlite, better-sqlite3 or bun:sqlite',
+    veiled(given),
+  )
 }
 
 /** Returns false for a database that answers later, such as one of the package sqlite3. With such a database, nothing would be counted. */

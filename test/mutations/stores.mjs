@@ -55,6 +55,11 @@ export const stores = [
     "['BEGIN IMMEDIATE', 'BEGIN', 'COMMIT', 'ROLLBACK']",
     "['PRAGMA user_version = 0', 'PRAGMA user_version = 0', 'PRAGMA user_version = 0', 'PRAGMA user_version = 0']",
   ),
+  inFile('src/stores/sqlite.ts', { files: ['test/stores/sql/sqlite.test.ts'], name: 'null for no row' })(
+    'no row that is null',
+    'Object.values(row ?? {})[0]',
+    'row === undefined ? undefined : Object.values(row as object)[0]',
+  ),
   sqlite('a lock that is not waited for', "resultOf(error) !== 'BUSY' || ", "resultOf(error) === 'BUSY' || "),
   sqlite('waits without a budget', 'budget?.spend(cost)', 'void cost'),
   sqlite('a budget for each store', 'budgets.of(path, () => new WaitBudget())', 'new WaitBudget()'),

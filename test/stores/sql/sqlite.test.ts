@@ -678,6 +678,21 @@ describe('sqliteStore', () => {
     expect([true, true, true].map(() => on(store(database)).consume('ann').allowed)).toEqual([true, true, false])
   })
 
+  it.each(QUICK)('uses a database that returns null for no row, as bun:sqlite does', () => {
+    const database = connect(newFile())
+    const nullable = {
+      exec: (text: string) => database.exec(text),
+      close: () => database.close(),
+      prepare(text: string) {
+        const statement = database.prepare(text)
+        const get = (...values: unknown[]): unknown => statement.get(...values) ?? null
+        return statement.reader ? { get, run: get } : { get, run: (...values: unknown[]) => statement.run(...values) }
+      },
+    }
+    const limiter = on(store(nullable as unknown as Database.Database))
+    expect([1, 2, 3].map(() => limiter.consume('ann').allowed)).toEqual([true, true, false])
+  })
+
   it.each(QUICK)('says why a closed database fails', () => {
     const database = connect(newFile())
     database.close()
