@@ -7,9 +7,9 @@ const page = join(root, 'test/mutations/README.md')
 
 const HEAD = `# Mutations
 
-Each row is a small mistake, and the test that noticed it first in the last recorded run. Many test cases are random, so another
-test can be first in another run. A mistake in Lua is made in Lua only, so that Lua differs from TypeScript. **nothing** is a
-mistake that no test noticed, or that has not been run yet.
+Each row is a small mistake, and the test that noticed it first in the last recorded run. The tests of \`npm test\` run before the
+others. Many test cases are random, so another test can be first in another run. A mistake in Lua is made in Lua only, so that Lua
+differs from TypeScript. **nothing** is a mistake that no test noticed, or that has not been run yet.
 
 \`npm run mutations -- --record\` writes this page.
 `

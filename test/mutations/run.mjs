@@ -93,14 +93,23 @@ async function work(tree, queue, results) {
   }
 }
 
-/** Tries the test file that noticed the mistake last time, then all tests of the scope. */
+/** Tries the tests of `npm test`, then the others. In each part, the file that noticed the mistake last time comes first. */
 async function firstToNotice(folder, mutation) {
+  for (const part of ['quick', 'rest']) {
+    for (const scope of scopes(folder, mutation)) {
+      const test = await failure(folder, scope, { part })
+      if (test !== undefined) return test
+    }
+  }
+  return undefined
+}
+
+function scopes(folder, mutation) {
+  const { scope } = mutation
   const likely = recorded(mutation)?.file
-  const { files, name } = mutation.scope
-  const isInScope = likely !== undefined && files.some((each) => likely.startsWith(each)) && files.join() !== likely
-  const isThere = isInScope && existsSync(join(folder, likely))
-  const quick = isThere ? await failure(folder, { files: [likely], name }) : undefined
-  return quick ?? failure(folder, mutation.scope)
+  const isInScope = likely !== undefined && scope.files.some((each) => likely.startsWith(each))
+  const isPart = isInScope && scope.files.join() !== likely && existsSync(join(folder, likely))
+  return isPart ? [{ ...scope, files: [likely] }, scope] : [scope]
 }
 
 async function report(results) {
