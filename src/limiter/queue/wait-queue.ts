@@ -292,8 +292,11 @@ export class WaitQueue {
     const ms = Math.max(least, this.#asking) + Math.random() * jitter
     if (promised > ms) return group.sleep(promised, clock)
     this.#asking++
-    await group.sleep(ms, clock)
-    this.#asking--
+    try {
+      await group.sleep(ms, clock)
+    } finally {
+      this.#asking--
+    }
   }
 
   #stand(group: Group<Waiter>, waiter: Waiter, place: number): void {
