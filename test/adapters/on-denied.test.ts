@@ -3,14 +3,13 @@ import express5 from 'express'
 import express4 from 'express4'
 import Koa3 from 'koa'
 import Koa2 from 'koa2'
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import type { RateLimitOptions } from '../../adapters/fastify/index.ts'
 import { broken } from '../support/unhandled.ts'
 import { ask, dial, type Reply, serveForTest, type Served, warningsOf } from '../support/http.ts'
 import { type Around, expressApp, fastifyApp, fetchApp, honoApp, koaApp, nodeApp } from './denying-apps.ts'
 
 let server: Served
-afterEach(() => void vi.useRealTimers())
 
 /** Serves, spends the only request, and asks again. */
 async function denied(listener: RequestListener): Promise<Reply> {
@@ -124,9 +123,8 @@ describe('a Cache-Control of the application', () => {
     ['Hono', () => honoApp(fault, { ...before, onError: 429 })],
     ['node', () => nodeApp(fault, before)],
   ])('is not sent with a denial that onDenied throws: %s', async (_, app) => {
-    const printed = vi.spyOn(console, 'error').mockImplementation(() => undefined)
+    vi.spyOn(console, 'error').mockImplementation(() => undefined)
     expect(await cacheControl(await app())).toBe('no-store')
-    printed.mockRestore()
   })
 
   test.each([
@@ -195,9 +193,8 @@ describe('an onDenied that returns and does not answer', () => {
     ['Hono', () => honoApp(() => undefined), 500],
     ['fetch', () => fetchApp(() => undefined as never), 500],
   ])('is answered by the framework: %s', async (_, app, status) => {
-    const printed = vi.spyOn(console, 'error').mockImplementation(() => undefined)
+    vi.spyOn(console, 'error').mockImplementation(() => undefined)
     expect((await denied(app())).status).toBe(status)
-    printed.mockRestore()
   })
 
   test.each([

@@ -2,7 +2,7 @@
 import http from 'node:http'
 import http2 from 'node:http2'
 import { setTimeout as pause } from 'node:timers/promises'
-import { describe, expect, test, vi } from 'vitest'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { rateLimit } from '../../adapters/node/index.ts'
 import {
   concurrent,
@@ -31,7 +31,7 @@ const LONGEST_ATTACK = 20_000
 const STAY = 40
 
 // Koa prints each connection that breaks.
-vi.spyOn(console, 'error').mockImplementation(() => undefined)
+beforeEach(() => void vi.spyOn(console, 'error').mockImplementation(() => undefined))
 
 /** Counts the handlers that run. */
 class Running {

@@ -9,7 +9,7 @@ import { createAdaptorServer, upgradeWebSocket } from '@hono/node-server'
 import express from 'express'
 import fastify from 'fastify'
 import { Hono } from 'hono'
-import { describe, expect, test, vi } from 'vitest'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
 import { rateLimit as expressLimit } from '../../adapters/express/index.ts'
 import { rateLimit as fastifyLimit } from '../../adapters/fastify/index.ts'
@@ -42,7 +42,7 @@ const CLIENTS = 40
 const QUOTA = 5
 
 // Koa prints each connection that breaks.
-vi.spyOn(console, 'error').mockImplementation(() => undefined)
+beforeEach(() => void vi.spyOn(console, 'error').mockImplementation(() => undefined))
 
 type Ending = 'whole' | 'gone' | 'upload' | 'half'
 const ENDINGS: readonly Ending[] = ['whole', 'gone', 'upload', 'half']
@@ -187,7 +187,6 @@ describe.each(QUICK)('a server of node:http', () => {
     await ask({ url })
     await until(() => usedBy(limiter) === 0)
     expect(warned).toHaveBeenCalledOnce()
-    warned.mockRestore()
   })
 
   test.each([{ max: 2 }, { maxTotal: 2 }])(

@@ -12,6 +12,7 @@ import { describe, expect, test, vi } from 'vitest'
 import * as forFastify from '../../adapters/fastify/index.ts'
 import * as forKoa from '../../adapters/koa/index.ts'
 import { rateLimit } from '../../adapters/node/index.ts'
+import { afterTest } from '../support/after-test.ts'
 import { ask, connected, type Served, serveForTest, until } from '../support/http.ts'
 import type { LimiterOptions } from '../../src/limiter/options.ts'
 import { expressApp, koaApp } from './denying-apps.ts'
@@ -112,19 +113,15 @@ describe('the body of a denied request', () => {
 
   test.each([10_000_000, 1000])('of %i bytes needs no connection, as under inject of Fastify', async (length) => {
     const app = Fastify()
+    afterTest(() => app.close())
     await app.register(forFastify.rateLimit, none)
     app.post('/', () => 'ok')
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    try {
-      const headers = { 'content-length': String(length) }
-      const { statusCode } = await app.inject({ method: 'POST', url: '/', headers, payload: Readable.from([]) })
-      expect(statusCode).toBe(429)
-      // A connection lingers for a second, and a small body is read for at most 30 seconds.
-      expect(() => vi.advanceTimersByTime(31_000)).not.toThrow()
-    } finally {
-      vi.useRealTimers()
-      await app.close()
-    }
+    const headers = { 'content-length': String(length) }
+    const { statusCode } = await app.inject({ method: 'POST', url: '/', headers, payload: Readable.from([]) })
+    expect(statusCode).toBe(429)
+    // A connection lingers for a second, and a small body is read for at most 30 seconds.
+    expect(() => vi.advanceTimersByTime(31_000)).not.toThrow()
   })
 
   test('of unknown size that comes with its head ends the connection at once', { timeout: 10_000 }, async () => {
@@ -133,16 +130,12 @@ describe('the body of a denied request', () => {
     await fetch(url)
     // The second in which a connection lingers does not pass.
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    try {
-      const socket = await connected({ url })
-      let text = ''
-      socket.on('data', (data) => (text += String(data)))
-      socket.write('POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n')
-      expect(await Promise.race([once(socket, 'close'), pause(4000, 'open')])).not.toBe('open')
-      expect(text).toMatch(/^HTTP\/1\.1 429 /)
-    } finally {
-      vi.useRealTimers()
-    }
+    const socket = await connected({ url })
+    let text = ''
+    socket.on('data', (data) => (text += String(data)))
+    socket.write('POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n')
+    expect(await Promise.race([once(socket, 'close'), pause(4000, 'open')])).not.toBe('open')
+    expect(text).toMatch(/^HTTP\/1\.1 429 /)
   })
 
   test('is not asked for by a server that listens to checkContinue', async () => {

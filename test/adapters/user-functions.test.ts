@@ -1,6 +1,6 @@
 import http from 'node:http'
 import { once } from 'node:events'
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { rateLimit as forNode } from '../../adapters/node/index.ts'
 import { waitingRequests } from '../../src/limiter/waiting.ts'
 import { everyone } from '../../src/limiter/keyers.ts'
@@ -13,8 +13,6 @@ import { turns } from '../../src/testing/waiting.ts'
 import { FAILURES, unhandled } from '../support/unhandled.ts'
 import { listen, serveApp } from './framework.ts'
 import { onlyTwoFrameworks } from './frameworks.ts'
-
-afterEach(() => void vi.restoreAllMocks())
 
 type Fails = () => never
 

@@ -26,9 +26,6 @@ beforeEach(async () => {
 })
 afterEach(() => {
   vi.resetModules()
-  vi.unstubAllEnvs()
-  vi.unstubAllGlobals()
-  vi.useRealTimers()
   delete options.checks
 })
 

@@ -11,7 +11,6 @@ beforeEach(() => vi.resetModules())
 afterEach(() => {
   vi.doUnmock(CHECKS)
   vi.resetModules()
-  vi.unstubAllEnvs()
 })
 
 /** Returns a function that sends a request whose key is a mistake, and returns the status. */

@@ -1,5 +1,5 @@
 // block, pause and penalize of a limiter, on a memory store.
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import {
   createLimiter,
   type Decision,
@@ -39,7 +39,6 @@ function waiting(limits: Limit): { readonly limiter: Limiter<unknown, Decision>;
   const limiter = createLimiter({ keyer: everyone, limits, store: memoryStore({ clock: Date }) })
   return { limiter, since: () => Date.now() - began }
 }
-afterEach(() => void vi.useRealTimers())
 
 describe('block', () => {
   it.each([-1, 1.5, Number.NaN, Infinity, '', '0s', 'soon', '36526d', undefined, null, {}])(

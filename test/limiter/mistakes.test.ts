@@ -9,7 +9,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fastify } from 'fastify'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import type * as Sluice from '../../src/index.ts'
 import {
   concurrent,
@@ -33,7 +33,6 @@ const byName: SyncKeyer<{ name: string }> = (user) => user.name
 const ada = { name: 'ada' }
 
 const warnings = warningsOfEachTest()
-afterEach(() => void vi.restoreAllMocks())
 
 describe('a mistake that would limit no request, or all requests, is not silent', () => {
   describe('limiters that are created while a program runs', () => {
@@ -45,7 +44,6 @@ describe('a mistake that would limit no request, or all requests, is not silent'
     const onStore: Make = (sluice) =>
       sluice.createLimiter({ keyer: (user) => user.name, limits, store: sluice.memoryStore() })
     const stacked: Make = ({ stack }) => stack({ limiters: [{ keyer: (user: typeof ada) => user.name, limits }] })
-    afterEach(() => void vi.unstubAllEnvs())
 
     /** Creates and uses limiters in turn, and collects garbage. Returns the codes of the warnings. */
     async function codesOf(make: Make, use: (limiter: ReturnType<Make>) => void, env?: string): Promise<string[]> {

@@ -1,6 +1,6 @@
 // Times are read the same at every hour of every day, in every time zone of the machine.
 import { Temporal } from '@js-temporal/polyfill'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { anyTime } from '../../src/cli/logs/request.ts'
 import { instant } from '../../src/rules/shapes.ts'
 
@@ -12,16 +12,9 @@ const NOWS = [
   '2026-11-01T06:00:00.000Z',
 ]
 
-const zoneOfMachine = process.env['TZ']
-afterEach(() => {
-  vi.useRealTimers()
-  if (zoneOfMachine === undefined) delete process.env['TZ']
-  else process.env['TZ'] = zoneOfMachine
-})
-
 describe.each(['America/New_York', 'Asia/Kathmandu'])('on a machine in %s', (zone) => {
   it.each(NOWS)('at %s, times in documents and logs are read as they are written', (time) => {
-    process.env['TZ'] = zone
+    vi.stubEnv('TZ', zone)
     const now = Date.parse(time)
     vi.useFakeTimers({ now, toFake: ['Date'] })
     const [day, clock] = time.slice(0, -1).split('T') as [string, string]

@@ -19,7 +19,6 @@ beforeEach(async () => {
   sluice = await import('../../src/index.ts')
 })
 afterEach(() => {
-  vi.unstubAllGlobals()
   vi.doUnmock(QUEUE)
   vi.resetModules()
 })

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import {
   type AsyncStore,
   concurrent,
@@ -35,9 +35,6 @@ const key = 'ada'
 beforeEach(() => {
   vi.useFakeTimers({ now: 1_767_225_600_000 })
   began = Date.now()
-})
-afterEach(() => {
-  vi.useRealTimers()
 })
 
 function limiterOf(limits: Limit | readonly Limit[], store?: SyncStore): Limiter<string, Decision>

@@ -38,7 +38,6 @@ function testStore(clock?: VirtualClock, place?: Place) {
     ...(place && { place }),
     asked: [] as Operation[],
     mode: 'now' as Mode,
-    /** Answers that are held. */
     held: [] as (() => void)[],
     givenUp: 0,
     run(operation: Operation, reply: Reply): () => void {
@@ -50,7 +49,6 @@ function testStore(clock?: VirtualClock, place?: Place) {
     },
     /** What it has counted can be read afterwards. */
     close: async () => undefined,
-    /** Answers all that is held. */
     answer(): void {
       for (const each of made.held.splice(0)) each()
     },
@@ -141,7 +139,7 @@ describe('lease', () => {
   })
   it('asks for none while a round trip takes longer than `for`, and warns after ten seconds', async () => {
     const warned: string[] = []
-    const warning = vi.spyOn(process, 'emitWarning').mockImplementation((_, options) => {
+    vi.spyOn(process, 'emitWarning').mockImplementation((_, options) => {
       warned.push((options as { code: string }).code)
     })
     const { clock, inner, limiter, isLocal } = world(fast, { from: 2 })
@@ -159,7 +157,6 @@ describe('lease', () => {
     expect(warned).toEqual(['SLUICE_SHORT_LEASE'])
     for (let i = 0; i < 40; i++) await limiter.consume('k')
     expect(await isLocal()).toBe(true)
-    warning.mockRestore()
   })
   it('asks for no lease before `from` decisions within `for`, and then for less than those', async () => {
     const { heat, charged, clock } = world(hour, { from: 30 })
@@ -309,9 +306,8 @@ describe('what ends a lease', () => {
     const { heat, isLocal } = world(hour, { isVirtual: false, for: '1m' })
     await heat()
     expect(await isLocal()).toBe(true)
-    const now = vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 61_000)
+    vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 61_000)
     expect(await isLocal()).toBe(false)
-    now.mockRestore()
   })
   it('is a given clock that steps back, and no wall clock that does', async () => {
     const given = world(hour)
@@ -322,9 +318,8 @@ describe('what ends a lease', () => {
     expect(await given.isLocal()).toBe(false)
     const own = world(hour, { isVirtual: false, for: '1m' })
     await own.heat()
-    const now = vi.spyOn(Date, 'now').mockReturnValue(Date.now() - 30_000)
+    vi.spyOn(Date, 'now').mockReturnValue(Date.now() - 30_000)
     expect(await own.isLocal()).toBe(true)
-    now.mockRestore()
   })
   it.each([
     ['reset', async (limiter: ReturnType<typeof world>['limiter']) => limiter.reset('k')],

@@ -28,6 +28,7 @@ import { remoteStore } from '../../src/testing/later-store.ts'
 import { recordWarnings } from '../../src/testing/warnings.ts'
 import { type VirtualClock, virtualClock } from '../../src/testing.ts'
 import { mapDatabase } from '../../examples/custom-store.ts'
+import { afterTest } from '../support/after-test.ts'
 import { connectedStore } from '../support/connected-store.ts'
 import { faultyStore } from '../support/faulty-store.ts'
 import { keyed } from '../support/limiters.ts'
@@ -92,7 +93,11 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
 )
 
 /** Runs steps on a limiter, and compares each with the model. `lose`: its store loses what it has counted. */
-async function compare({ limiter, lose, lost }: World, clock: VirtualClock, list: readonly Step[]): Promise<void> {
+async function compare(
+  { limiter, lose, lost }: ReturnType<typeof worldOn>,
+  clock: VirtualClock,
+  list: readonly Step[],
+): Promise<void> {
   const running = new Map<Decision, Slots>()
   const taken = new Map<Decision, Slots>()
   const released = new Set<Decision>()
@@ -175,13 +180,7 @@ async function compare({ limiter, lose, lost }: World, clock: VirtualClock, list
 }
 
 /** A limiter on a store that can lose what it has counted, and the slots that were reported as lost. */
-interface World {
-  readonly limiter: Limiter<Input>
-  lose(): void
-  readonly lost: LostSlots[]
-}
-
-function worldOn(make: () => Store): World {
+function worldOn(make: () => Store) {
   let inner = make()
   const place: Place = { partOf: () => '', joins: () => false }
   const store = { ...inner, place, run: (...asked: Parameters<Store['run']>) => inner.run(...asked) } as Store
@@ -336,33 +335,25 @@ it('renewal by itself goes on for the other limits when the slots of one were re
   const both = stack(own!, all!)
   const running = both.consume('a')
   holdSlots(running, (each) => both.renew(each))
-  try {
-    await pause(20)
-    own!.reset('a')
-    await pause(800)
-    expect(both.consume('b').allowed).toBe(false)
-  } finally {
-    dropSlots(running)
-  }
+  afterTest(() => dropSlots(running))
+  await pause(20)
+  own!.reset('a')
+  await pause(800)
+  expect(both.consume('b').allowed).toBe(false)
 })
 
 it('in a Worker, a decision that is held twice has one timer', async () => {
   vi.stubGlobal('navigator', { userAgent: 'Cloudflare-Workers' })
   vi.resetModules()
+  afterTest(() => vi.resetModules())
   vi.useFakeTimers()
-  try {
-    const slots = await import('../../src/limiter/slots.ts')
-    const limiter = createLimiter({ name: randomUUID(), keyer: everyone, limits: concurrent(1), store: memoryStore() })
-    const running = limiter.consume(undefined)
-    // During its delay, and while it is handled.
-    slots.holdSlots(running, () => true)
-    slots.holdSlots(running, () => true)
-    expect(vi.getTimerCount()).toBe(1)
-    slots.dropSlots(running)
-    expect(vi.getTimerCount()).toBe(0)
-  } finally {
-    vi.useRealTimers()
-    vi.unstubAllGlobals()
-    vi.resetModules()
-  }
+  const slots = await import('../../src/limiter/slots.ts')
+  const limiter = createLimiter({ name: randomUUID(), keyer: everyone, limits: concurrent(1), store: memoryStore() })
+  const running = limiter.consume(undefined)
+  // During its delay, and while it is handled.
+  slots.holdSlots(running, () => true)
+  slots.holdSlots(running, () => true)
+  expect(vi.getTimerCount()).toBe(1)
+  slots.dropSlots(running)
+  expect(vi.getTimerCount()).toBe(0)
 })

@@ -1,5 +1,5 @@
 // Runs before each file of tests.
-import { afterEach } from 'vitest'
+import { afterEach, vi } from 'vitest'
 // Tests name algorithms in plain data. `test/package/bundles.test.ts` looks at programs that bring no others than their own.
 import '../../src/algorithms.ts'
 import { loadChecks } from '../../src/http/checking.ts'
@@ -13,4 +13,11 @@ await loadChecks()
 await loadQueues()
 await loadWarnings()
 
-afterEach(endAll)
+/** The next test has the time, the functions and the globals of the process. */
+afterEach(async () => {
+  vi.useRealTimers()
+  vi.restoreAllMocks()
+  vi.unstubAllEnvs()
+  vi.unstubAllGlobals()
+  await endAll()
+})

@@ -55,7 +55,6 @@ describe('a request', () => {
       clock.mockReturnValue(now + later)
       expect(await warningsOf(() => ask({ url }))).toEqual(warnings)
     }
-    clock.mockRestore()
   })
 
   test('that is denied because the store is away has status 503 before onDenied answers', async () => {

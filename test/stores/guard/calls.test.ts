@@ -89,16 +89,12 @@ describe('calls', () => {
 
   it('wait for an answer that came with the last look', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
-    try {
-      const expired: string[] = []
-      const calls = new Calls(40)
-      const late = add(calls, expired, 'late', 40)
-      vi.advanceTimersByTime(45)
-      // What was read comes before the end of the turn.
-      expect([expired, answer(late)]).toEqual([[], true])
-    } finally {
-      vi.useRealTimers()
-    }
+    const expired: string[] = []
+    const calls = new Calls(40)
+    const late = add(calls, expired, 'late', 40)
+    vi.advanceTimersByTime(45)
+    // What was read comes before the end of the turn.
+    expect([expired, answer(late)]).toEqual([[], true])
     await new Promise((resolve) => setImmediate(resolve))
   })
 

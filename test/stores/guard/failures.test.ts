@@ -1,6 +1,6 @@
 // What kinds of failures mean: a store that is away, a key that is locked, a store that is not set up, a row that cannot be read.
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import {
   type AsyncStore,
   createLimiter,
@@ -22,8 +22,6 @@ import { until } from '../../support/redis-tests.ts'
 import { settled } from '../../support/held-store.ts'
 
 const warnings = warningsOfEachTest()
-
-afterEach(() => void vi.useRealTimers())
 
 function world(wrap: (store: AsyncStore) => AsyncStore = (store) => store): FaultyStore & Guarded {
   const store = faultyStore()

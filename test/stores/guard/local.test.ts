@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { beforeEach, expect, it, vi } from 'vitest'
 import { gcra, memoryStore } from '../../../src/index.ts'
 import { LocalDecisions } from '../../../src/stores/guard/local.ts'
 import { Charge, createPolicy, type Deciding, type DecisionMode } from '../../../src/stores/store.ts'
@@ -6,7 +6,6 @@ import { virtualClock } from '../../../src/testing.ts'
 import { laterStore } from '../../support/later.ts'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
-afterEach(() => void vi.useRealTimers())
 
 const clock = virtualClock()
 const store = laterStore(memoryStore({ clock }))

@@ -242,25 +242,21 @@ describe('the backlog', () => {
 
   it('repeats a refund of a locked key for a minute, and then says that it is lost', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
-    try {
-      const lost: unknown[] = []
-      const locked = new SluiceError('STORE_BUSY', 'locked')
-      const inner = faultyStore(() => locked)
-      const failed = (_: unknown, error: unknown): void => void lost.push(error)
-      const backlog = new Backlog({ inner, isOutFor: () => false, failed })
-      const refunded = charge(1)
-      refunded.allowed = true
-      expect(backlog.repeats({ kind: 'adjust', charges: [refunded], units: [-1] }, locked)).toBe(true)
-      await vi.advanceTimersByTimeAsync(59_500)
-      expect([inner.asked.length, lost]).toEqual([59, []])
-      await vi.advanceTimersByTimeAsync(5000)
-      const before = inner.asked.length
-      await vi.advanceTimersByTimeAsync(60_000)
-      expect(before).toBeLessThanOrEqual(61)
-      expect([inner.asked.length, lost]).toEqual([before, [locked]])
-    } finally {
-      vi.useRealTimers()
-    }
+    const lost: unknown[] = []
+    const locked = new SluiceError('STORE_BUSY', 'locked')
+    const inner = faultyStore(() => locked)
+    const failed = (_: unknown, error: unknown): void => void lost.push(error)
+    const backlog = new Backlog({ inner, isOutFor: () => false, failed })
+    const refunded = charge(1)
+    refunded.allowed = true
+    expect(backlog.repeats({ kind: 'adjust', charges: [refunded], units: [-1] }, locked)).toBe(true)
+    await vi.advanceTimersByTimeAsync(59_500)
+    expect([inner.asked.length, lost]).toEqual([59, []])
+    await vi.advanceTimersByTimeAsync(5000)
+    const before = inner.asked.length
+    await vi.advanceTimersByTimeAsync(60_000)
+    expect(before).toBeLessThanOrEqual(61)
+    expect([inner.asked.length, lost]).toEqual([before, [locked]])
   })
 
   it('repeats no refund without a receipt that may be done, and no penalty', () => {

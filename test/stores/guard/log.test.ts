@@ -1,6 +1,6 @@
 // What a guard writes to the log: the store, the cause, and recoveries, without a flood of lines.
 import { EventEmitter } from 'node:events'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { type AsyncStore, denyCache, SluiceError } from '../../../src/index.ts'
 import { Reporter } from '../../../src/stores/guard/reporter.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
@@ -29,7 +29,6 @@ describe('the log of an outage', () => {
   const AGAIN = 'the store answers again. Limiters use it again. Decisions without it: '
 
   beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }))
-  afterEach(() => void vi.useRealTimers())
 
   it('names the store, the cause, the recovery and the number of decisions without the store', async () => {
     const reporter = new Reporter(named('Redis at a:1'), undefined)

@@ -1,7 +1,5 @@
-import { afterEach, expect, it, vi } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { Health } from '../../../src/stores/guard/health.ts'
-
-afterEach(() => vi.useRealTimers())
 
 it('knows at most 1,000 parts, also if all of them are out, and stops the probes of those that it forgets', () => {
   vi.useFakeTimers()

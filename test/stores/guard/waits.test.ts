@@ -1,5 +1,5 @@
 // How long a request waits, on a virtual clock: at most 10 ms more than the deadline that the guard has learned, whatever happens to the store.
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { type AsyncStore, createLimiter, fixedWindow, guard, memoryStore } from '../../../src/index.ts'
 import { start } from '../../../src/stores/store.ts'
 import { warningsOfEachTest } from '../../support/guarded.ts'
@@ -8,9 +8,6 @@ import { wrappers } from '../../../src/stores/wrappers.ts'
 warningsOfEachTest()
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
-})
-afterEach(() => {
-  vi.useRealTimers()
 })
 
 /** What happens to a store, and whether the calls on their way fail at once. Nothing else is answered. */

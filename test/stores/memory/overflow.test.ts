@@ -1,6 +1,6 @@
 // Keys beyond `maxKeys`: what they have used is kept, whatever limits they have, and never too little of it.
 import fc from 'fast-check'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import {
   createLimiter,
   type Decision,
@@ -48,7 +48,6 @@ function pairsOn(clock: VirtualClock, maxKeys?: number): Limiter<Pair, Decision>
 }
 
 const warnings = warningsOfEachTest()
-afterEach(() => vi.restoreAllMocks())
 
 /** A store of one key that is full. */
 function full(clock = virtualClock()): Limiter<Input, Decision> {

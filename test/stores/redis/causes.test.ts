@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { Cluster, Redis } from 'ioredis'
 import { Cluster as IovalkeyCluster, Redis as Iovalkey } from 'iovalkey'
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type RedisClient, redisStore } from '../../../src/stores/redis/index.ts'
 import { failure } from '../../../src/stores/redis/failure.ts'
 import { expired } from '../../support/expired-certificate.ts'
@@ -31,14 +31,8 @@ beforeAll(async () => {
 afterAll(() => void secure.close())
 
 const warnings = warningsOfEachTest()
-let printed: ReturnType<typeof vi.spyOn>
-beforeEach(() => {
-  // Clients print errors that have no listener.
-  printed = vi.spyOn(console, 'error').mockReturnValue(undefined)
-})
-afterEach(() => {
-  printed.mockRestore()
-})
+// Clients print errors that have no listener.
+beforeEach(() => void vi.spyOn(console, 'error').mockReturnValue(undefined))
 
 /** Returns the warning about the outage of a client. */
 async function warningOf(client: RedisClient & { disconnect(): void }): Promise<string> {

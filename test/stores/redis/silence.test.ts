@@ -1,8 +1,7 @@
-import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { beforeEach, expect, it, vi } from 'vitest'
 import { Silence } from '../../../src/stores/redis/silence.ts'
 
 beforeEach(() => void vi.useFakeTimers())
-afterEach(() => void vi.useRealTimers())
 
 /** Searches of the client, by the keys that it was given. The server of a key is its first letter. */
 function watch(search: () => Promise<unknown> = async () => undefined): { silence: Silence; searches: string[] } {

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import {
   concurrent,
   createLimiter,
@@ -25,7 +25,6 @@ interface Clock {
   now(): number
 }
 
-/** Rows in a `Map`. */
 class Rows implements RowDatabase {
   readonly rows = new Map<string, Uint8Array>()
   /** How many keys each transaction had. */
@@ -81,8 +80,6 @@ function sealed(limits: object): Uint8Array {
   return new Uint8Array(Buffer.from(`{"v":1,"sum":"${sum}","limits":${text}}`))
 }
 
-afterEach(() => vi.restoreAllMocks())
-
 describe.each([
   ['later', (clock: Clock) => rowStore(new Rows(clock))],
   ['later, with repeated transactions', (clock: Clock) => rowStore(mapRows(clock, true))],
@@ -95,7 +92,6 @@ describe('a database that loses writes', () => {
     vi.stubEnv('VITEST', undefined)
     vi.stubEnv('NODE_ENV', 'production')
   })
-  afterEach(() => void vi.unstubAllEnvs())
 
   /** Rows in a `Map`, in which a function stores a write. Its clock moves on by `step` milliseconds for each transaction. */
   function database(store: (rows: Map<string, Uint8Array>, write: RowWrite) => void, step = 0): RowDatabase {

@@ -5,11 +5,12 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { createPool } from 'mysql2/promise'
 import { Pool } from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
-import { type AsyncStore, createLimiter, fixedWindow, guard, type Limiter, type Store } from '../../../src/index.ts'
+import { type AsyncStore, fixedWindow, guard, type Limiter, type Store } from '../../../src/index.ts'
 import { connectionsOf, type SharedPool } from '../../../src/stores/connections.ts'
 import { mysqlStore } from '../../../src/stores/mysql.ts'
 import { postgresStore } from '../../../src/stores/postgres.ts'
 import { Proxy } from '../../support/faults/proxy.ts'
+import { keyed } from '../../support/limiters.ts'
 import { mysqlForAll, postgresForAll } from '../../support/sql-tests.ts'
 import { builtPackage } from '../../support/built.ts'
 
@@ -74,8 +75,7 @@ const kinds = {
 }
 
 function limiterOn(store: Store, quota = 1_000_000): Limiter<string> {
-  const limits = fixedWindow({ quota, window: '1d' })
-  return createLimiter({ name: 'api', keyer: (key: string) => key, limits, store, shared: true })
+  return keyed(store, fixedWindow({ quota, window: '1d' }))
 }
 
 /** What two processes admit while their applications fill their pools with queries of a second. */
@@ -245,13 +245,9 @@ it('a connection that was idle for too long while the process did not run is not
   const old = await connections.take(() => false)
   connections.give(old, false)
   const end = performance.now() + 5000
-  const now = vi.spyOn(performance, 'now').mockImplementation(() => end)
-  try {
-    expect(await connections.take(() => false)).not.toBe(old)
-    expect(pool.back).toEqual([old])
-  } finally {
-    now.mockRestore()
-  }
+  vi.spyOn(performance, 'now').mockImplementation(() => end)
+  expect(await connections.take(() => false)).not.toBe(old)
+  expect(pool.back).toEqual([old])
 })
 
 describe('a pool of postgresStore', { timeout: 30_000 }, () => {
