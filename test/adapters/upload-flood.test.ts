@@ -2,9 +2,10 @@
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { rateLimit } from '../../adapters/node/index.ts'
 import { everyone, fixedWindow } from '../../src/index.ts'
+import { afterTest } from '../support/after-test.ts'
 
 /** The bounds that `discardBody` promises. */
 const MOST_CONNECTIONS = 1000
@@ -14,15 +15,7 @@ const BYTES_PER_SECOND = 256 * 2 ** 20
 const TIMEOUT = { timeout: 60_000 }
 
 const limit = rateLimit({ keyer: everyone, limits: fixedWindow({ quota: 0, window: '1h' }), checks: false })
-const clients: Socket[] = []
-let server: Server | undefined
-
-afterEach(async () => {
-  for (const client of clients.splice(0)) client.destroy()
-  server?.closeAllConnections()
-  server?.close()
-  if (server !== undefined) await once(server, 'close')
-})
+let server: Server
 
 /** Waits until a condition is met. Thousands of connections take time on a busy machine. */
 function until(so: () => boolean, what: string): Promise<void> {
@@ -36,6 +29,11 @@ function until(so: () => boolean, what: string): Promise<void> {
 async function serveDenials(): Promise<Set<Socket>> {
   const open = new Set<Socket>()
   server = createServer(limit((_request, response) => void response.end('ok')))
+  afterTest(async () => {
+    server.closeAllConnections()
+    server.close()
+    await once(server, 'close')
+  })
   server.on('connection', (socket: Socket) => {
     open.add(socket)
     socket.once('close', () => open.delete(socket))
@@ -46,8 +44,8 @@ async function serveDenials(): Promise<Set<Socket>> {
 }
 
 async function uploader(bytes: number): Promise<{ socket: Socket; received: () => string }> {
-  const socket = connect((server!.address() as AddressInfo).port, '127.0.0.1')
-  clients.push(socket)
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
+  afterTest(() => socket.destroy())
   let received = ''
   socket.on('data', (data) => (received += String(data))).on('error', () => undefined)
   await once(socket, 'connect')

@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { memoryStore } from '../../src/index.ts'
 import { type DurableObjectStorageLike, durableObjectStore } from '../../src/stores/cloudflare/index.ts'
 import { storeBehaviours } from '../../src/testing.ts'
+import { afterTest } from '../support/after-test.ts'
 import { readPage } from '../support/pages.ts'
 import { blocksOf, root } from '../support/programs.ts'
 import { until } from '../support/redis-tests.ts'
@@ -203,26 +204,23 @@ describe.each(guides)('the Worker of %s', (page, className) => {
   it('admits the quota of each of three clients, in 200 requests', { timeout: LONG }, async () => {
     const block = blocksOf(readPage(page)).find(({ code }) => code.includes('cloudflare:workers'))
     const worker = await startWorker(await bundledWorker(block!.code), { LIMITS: { className, useSQLite: true } }, [])
-    try {
-      const statuses = await Promise.all(
-        Array.from({ length: 200 }, async (_, i) => {
-          const headers = { 'cf-connecting-ip': `203.0.113.${i % 3}` }
-          const response = await worker.dispatchFetch('http://localhost/', { headers })
-          const text = await response.text()
-          if (response.status === 500) throw new Error(text)
-          if (page.includes('workers')) expect(response.headers.get('RateLimit')).toMatch(/^"30-per-1m";r=\d+;t=\d+$/)
-          if (response.status === 429) expect(Number(response.headers.get('Retry-After'))).toBeGreaterThan(0)
-          return response.status
-        }),
-      )
-      // Half a unit a second returns while the requests are sent.
-      const admitted = statuses.filter((each) => each === 200).length
-      expect(admitted).toBeGreaterThanOrEqual(90)
-      expect(admitted).toBeLessThan(180)
-      expect(new Set(statuses)).toEqual(new Set([200, 429]))
-    } finally {
-      await worker.dispose()
-    }
+    afterTest(() => worker.dispose())
+    const statuses = await Promise.all(
+      Array.from({ length: 200 }, async (_, i) => {
+        const headers = { 'cf-connecting-ip': `203.0.113.${i % 3}` }
+        const response = await worker.dispatchFetch('http://localhost/', { headers })
+        const text = await response.text()
+        if (response.status === 500) throw new Error(text)
+        if (page.includes('workers')) expect(response.headers.get('RateLimit')).toMatch(/^"30-per-1m";r=\d+;t=\d+$/)
+        if (response.status === 429) expect(Number(response.headers.get('Retry-After'))).toBeGreaterThan(0)
+        return response.status
+      }),
+    )
+    // Half a unit a second returns while the requests are sent.
+    const admitted = statuses.filter((each) => each === 200).length
+    expect(admitted).toBeGreaterThanOrEqual(90)
+    expect(admitted).toBeLessThan(180)
+    expect(new Set(statuses)).toEqual(new Set([200, 429]))
   })
 })
 
@@ -234,6 +232,7 @@ describe('the Worker of the guide', () => {
   it('is strict TypeScript, with the types of wrangler', { timeout: LONG }, async () => {
     const types = join(await ownPackages('workers'), 'node_modules/@cloudflare/workers-types')
     const folder = await mkdtemp(join(root, 'node_modules/.cache/sluice-guide-'))
+    afterTest(() => rm(folder, { recursive: true, force: true }))
     const binding = "LIMITS: DurableObjectNamespace<import('./worker.ts').LimitsObject>"
     const config = {
       compilerOptions: {
@@ -252,15 +251,11 @@ describe('the Worker of the guide', () => {
       },
       include: ['worker.ts', 'env.d.ts'],
     }
-    try {
-      await writeFile(join(folder, 'worker.ts'), code)
-      await writeFile(join(folder, 'env.d.ts'), `declare namespace Cloudflare { interface Env { ${binding} } }`)
-      await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(config))
-      const compile = promisify(execFile)(join(root, 'node_modules/.bin/tsc'), ['-p', folder])
-      expect(await compile.catch((error: unknown) => error)).toMatchObject({ stdout: '' })
-    } finally {
-      await rm(folder, { recursive: true, force: true })
-    }
+    await writeFile(join(folder, 'worker.ts'), code)
+    await writeFile(join(folder, 'env.d.ts'), `declare namespace Cloudflare { interface Env { ${binding} } }`)
+    await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(config))
+    const compile = promisify(execFile)(join(root, 'node_modules/.bin/tsc'), ['-p', folder])
+    expect(await compile.catch((error: unknown) => error)).toMatchObject({ stdout: '' })
   })
 
   it('has the size that the guide says, minified and gzipped', async () => {

@@ -8,7 +8,7 @@ import { Controller, UseGuards } from '@nestjs/common'
 import { once } from 'node:events'
 import { firstValueFrom } from 'rxjs'
 import { io, type Socket } from 'socket.io-client'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import {
   byHandler,
@@ -53,14 +53,9 @@ interface Connection {
   ask(event: string, data?: unknown): Promise<{ event: string; data: unknown }>
 }
 
-const open: (Socket | WebSocket)[] = []
-afterEach(() => {
-  for (const each of open.splice(0)) each.close()
-})
-
 async function socketIoTo(url: string, user: string): Promise<Socket> {
   const socket = io(url, { transports: ['websocket'], extraHeaders: { 'x-user': user } })
-  open.push(socket)
+  afterTest(() => socket.close())
   await new Promise<void>((resolve) => void socket.once('connect', resolve))
   return socket
 }
@@ -81,7 +76,7 @@ async function overSocketIo(url: string, user: string): Promise<Connection> {
 
 async function overWs(url: string): Promise<Connection> {
   const socket = new WebSocket(url.replace('http:', 'ws:'))
-  open.push(socket)
+  afterTest(() => socket.close())
   await once(socket, 'open')
   return {
     async ask(event, data) {

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { gcra } from '../../../src/index.ts'
 import { redisKey } from '../../../src/stores/redis/keys.ts'
 import { guardedLimiter, warningsOfEachTest, timed } from '../../support/guarded.ts'
-import { families } from '../../support/redis-clients.ts'
+import { clientOf, families } from '../../support/redis-clients.ts'
 import { redisCli, startCluster } from '../../support/redis-cluster.ts'
 import type { RedisServer } from '../../support/redis.ts'
 import { afterTest } from '../../support/after-test.ts'
@@ -18,8 +18,7 @@ describe.each(families)('a cluster of which one server is frozen, asked by $name
   it('loses only that server: keys of the others are still decided by the cluster', { timeout: 60_000 }, async () => {
     const servers = await startCluster()
     afterTest(() => servers.stop())
-    const { client, close } = await cluster(servers.nodes[0]!.port)
-    afterTest(close)
+    const client = await clientOf(cluster(servers.nodes[0]!.port))
     const { limiter, changes, states } = guardedLimiter(client, gcra({ quota: 1000, window: '1d' }), {
       deadline: '400ms',
     })
@@ -55,8 +54,7 @@ async function localOfOthers(): Promise<Record<string, number>> {
   const [first, , frozen] = servers.nodes as [RedisServer, RedisServer, RedisServer]
   const limiters = await Promise.all(
     families.map(async ({ name, cluster }) => {
-      const { client, close } = await cluster(first.port)
-      afterTest(close)
+      const client = await clientOf(cluster(first.port))
       return { name, ...guardedLimiter(client, gcra({ quota: 100_000, window: '1d' })) }
     }),
   )

@@ -12,11 +12,11 @@ import fs, {
 } from 'node:fs'
 import { once } from 'node:events'
 import { syncBuiltinESMExports } from 'node:module'
-import { connect, createServer, type Socket } from 'node:net'
+import { connect, createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import {
   type AsyncStore,
   type Clock,
@@ -33,25 +33,20 @@ import {
 import { machineStore, type MachineStoreOptions } from '../../../src/stores/machine/index.ts'
 import { SocketFile } from '../../../src/stores/machine/socket-file.ts'
 import { storeBehaviours } from '../../../src/testing.ts'
+import { afterTest } from '../../support/after-test.ts'
 import { warningsOfEachTest } from '../../support/guarded.ts'
 import { leaveSocket } from '../../support/machine.ts'
 
 let folder: string
 const warnings = warningsOfEachTest()
-const stores: AsyncStore[] = []
-const sockets: { destroy(): unknown }[] = []
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'sluice-m-'))
-})
-afterEach(async () => {
-  for (const each of sockets.splice(0)) each.destroy()
-  for (const each of stores.splice(0).toReversed()) await each.close()
-  rmSync(folder, { recursive: true, force: true })
+  afterTest(() => rmSync(folder, { recursive: true, force: true }))
 })
 
 function unready(options: MachineStoreOptions = {}): AsyncStore {
   const store = machineStore({ path: join(folder, 'l'), ...options })
-  stores.push(store)
+  afterTest(() => store.close())
   return store
 }
 
@@ -308,15 +303,11 @@ describe('the socket file', () => {
     const renew = vi.spyOn(fs, 'lutimesSync').mockImplementation(refuse)
     const remove = vi.spyOn(fs, 'rmSync').mockImplementation(refuse)
     syncBuiltinESMExports()
-    try {
-      await vi.waitFor(() => expect(renew).toHaveBeenCalledTimes(2), 3000)
-      await limiterOn(store).consume('ann')
-      await store.close()
-      expect(remove).toHaveBeenCalled()
-    } finally {
-      vi.restoreAllMocks()
-      syncBuiltinESMExports()
-    }
+    afterTest(syncBuiltinESMExports)
+    await vi.waitFor(() => expect(renew).toHaveBeenCalledTimes(2), 3000)
+    await limiterOn(store).consume('ann')
+    await store.close()
+    expect(remove).toHaveBeenCalled()
   })
 
   it('has the user and the machine in its name', () => {
@@ -385,9 +376,17 @@ describe('the socket file', () => {
 describe('a hostile process', () => {
   const frame = (kind: string, text: string): string => `["${kind}",1,${text}]\n`
 
+  /** Listens in place of the process that counts. */
+  async function impostor(answer: (socket: Socket) => void): Promise<Server> {
+    const server = createServer(answer).listen(new SocketFile(join(folder, 'l')).path)
+    afterTest(() => server.close())
+    await once(server, 'listening')
+    return server
+  }
+
   async function connected(): Promise<Socket> {
     const socket = connect(new SocketFile(join(folder, 'l')).path)
-    sockets.push(socket)
+    afterTest(() => socket.destroy())
     socket.on('error', () => undefined)
     await once(socket, 'connect')
     return socket
@@ -474,31 +473,24 @@ describe('a hostile process', () => {
 
   it('that ends each connection at once is not asked more than a few times a second', async () => {
     let connections = 0
-    const server = createServer((socket) => {
+    await impostor((socket) => {
       connections++
       socket.destroy()
     })
-    server.listen(new SocketFile(join(folder, 'l')).path)
-    await once(server, 'listening')
-    const store = machineStore({ path: join(folder, 'l') })
+    unready()
     await pause(1000)
     expect(connections).toBeGreaterThan(1)
     expect(connections).toBeLessThan(50)
-    server.close()
-    await store.close()
   })
 
   it('in place of the process that counts makes decisions fail, with a bound', async () => {
-    const { path } = new SocketFile(join(folder, 'l'))
     const peers: Socket[] = []
-    const server = createServer((socket) => {
+    const server = await impostor((socket) => {
       peers.push(socket)
       socket.on('error', () => undefined)
       socket.write(frame('hello', 'true'))
     })
-    server.listen(path)
-    await once(server, 'listening')
-    const store = machineStore({ path: join(folder, 'l') })
+    const store = unready()
     const limiter = limiterOn(store)
     const messages: string[] = []
     const noted = Array.from({ length: 25_000 }, () =>

@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { SocketFile } from '../../../src/stores/machine/socket-file.ts'
 import {
   clusterWorker,
@@ -15,23 +15,20 @@ import {
   type MachineProcess,
   thread,
 } from '../../support/machine.ts'
+import { afterTest } from '../../support/after-test.ts'
 import { builtPackage } from '../../support/built.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
 let built: string
 let folder: string
-const all: MachineProcess[] = []
 beforeAll(async () => {
   built = await builtPackage()
   cluster.setupPrimary({ exec: MACHINE_WORKER, args: [] })
 })
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'sluice-m-'))
-})
-afterEach(() => {
-  for (const each of all.splice(0)) each.end()
-  rmSync(folder, { recursive: true, force: true })
+  afterTest(() => rmSync(folder, { recursive: true, force: true }))
 })
 
 const kinds = {
@@ -48,7 +45,7 @@ async function started(
 ): Promise<MachineProcess[]> {
   const given = { package: built, quota: 100, options: { path: join(folder, 'l') }, ...job }
   const made = Array.from({ length: count }, () => make(given))
-  all.push(...made)
+  afterTest(...made.map((each) => () => each.end()))
   await Promise.all(made.map((each) => each.started()))
   return made
 }

@@ -185,17 +185,14 @@ describe.each(['postgres', 'mysql'] as const)(
       for (const key of ['k7', 'other']) await limiter.consume(key)
       const words = [built, kind, world.url, world.table, 'k7']
       const worker: ChildProcess = fork(WORKER, words)
-      try {
-        // The worker stops itself between the lock and the write.
-        await once(worker, 'message')
-        await pause(100)
-        await expect(limiter.consume('k7')).rejects.toMatchObject({ code: 'STORE_BUSY' })
-        const both = await Promise.allSettled(['k7', 'other'].map((key) => limiter.consume(key)))
-        expect(both).toMatchObject([{ reason: { code: 'STORE_BUSY' } }, { value: { allowed: true } }])
-        await vi.waitFor(() => limiter.consume('k7'), { timeout: 4000, interval: 100 })
-      } finally {
-        worker.kill('SIGKILL')
-      }
+      onTestFinished(() => void worker.kill('SIGKILL'))
+      // The worker stops itself between the lock and the write.
+      await once(worker, 'message')
+      await pause(100)
+      await expect(limiter.consume('k7')).rejects.toMatchObject({ code: 'STORE_BUSY' })
+      const both = await Promise.allSettled(['k7', 'other'].map((key) => limiter.consume(key)))
+      expect(both).toMatchObject([{ reason: { code: 'STORE_BUSY' } }, { value: { allowed: true } }])
+      await vi.waitFor(() => limiter.consume('k7'), { timeout: 4000, interval: 100 })
     })
   },
 )

@@ -137,11 +137,13 @@ it(
 
 it('pg and postgres.js decide again after a restart under load', { timeout: 60_000 }, async () => {
   const own = await startPostgres()
-  const pool = new Pool({ connectionString: own.url })
-  pool.on('error', () => undefined)
+  afterTest(() => own.remove())
+  const pool = new Pool({ connectionString: own.url }).on('error', () => undefined)
+  afterTest(() => pool.end())
   await pool.query(postgresTable({ table: 'restarted' }))
   // A query of types that a stop interrupts is a rejection that nobody handles, as docs/guides/databases.md says.
   const sql = postgres(own.url, { onnotice: () => undefined, fetch_types: false })
+  afterTest(() => sql.end({ timeout: 1 }))
   let isOver = false
   const decided = [0, 0]
   const clients = [pool, sql].flatMap((client, which) => {
@@ -156,20 +158,16 @@ it('pg and postgres.js decide again after a restart under load', { timeout: 60_0
       }
     })
   })
-  try {
-    await pause(500)
-    await own.stop()
-    await pause(500)
-    decided.fill(0)
-    await own.start()
-    await vi.waitFor(() => expect(Math.min(...decided)).toBeGreaterThan(0), 4000)
-  } finally {
+  afterTest(async () => {
     isOver = true
     await Promise.all(clients)
-    await pool.end()
-    await sql.end({ timeout: 1 })
-    await own.remove()
-  }
+  })
+  await pause(500)
+  await own.stop()
+  await pause(500)
+  decided.fill(0)
+  await own.start()
+  await vi.waitFor(() => expect(Math.min(...decided)).toBeGreaterThan(0), 4000)
 })
 
 const settings: [string, Options][] = [

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import Database from 'better-sqlite3'
 import express from 'express'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { rateLimit } from '../../../adapters/express/index.ts'
 import {
   concurrent,
@@ -24,6 +24,7 @@ import { type Charge, perform } from '../../../src/stores/store.ts'
 import { sqliteDatabase, sqliteStore, type SqliteStoreOptions } from '../../../src/stores/sqlite.ts'
 import { storeBehaviours } from '../../../src/testing.ts'
 import { casesHere, QUICK, SLOW_ONCE } from '../../parts.ts'
+import { afterTest } from '../../support/after-test.ts'
 import { warningsOfEachTest } from '../../support/guarded.ts'
 import { newerNode } from '../../support/newer-node.ts'
 import { builtPackage } from '../../support/built.ts'
@@ -37,15 +38,9 @@ const WORKER = fileURLToPath(new URL('../../support/sqlite-worker.mjs', import.m
 let folder: string
 let built: string
 let files = 0
-const open: { close(): unknown }[] = []
-const children: ChildProcess[] = []
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'sluice-sqlite-'))
   built = await builtPackage()
-})
-afterEach(() => {
-  for (const child of children.splice(0)) child.kill('SIGKILL')
-  for (const each of open.splice(0)) each.close()
 })
 afterAll(() => {
   rmSync(folder, { recursive: true, force: true })
@@ -59,19 +54,17 @@ function newFile(): string {
 function connect(file: string): Database.Database {
   const database = new Database(file, { timeout: 0 })
   database.pragma('journal_mode = WAL')
-  open.push(database)
+  afterTest(() => database.close())
   return database
 }
 
 function store(file: string | Database.Database, options?: SqliteStoreOptions): SyncStore {
   const made = sqliteStore(file, options)
-  open.push(made)
+  afterTest(() => made.close())
   return made
 }
 
 const warnings = warningsOfEachTest()
-// Those of one test do not come in the next one.
-afterEach(() => emitted())
 
 const perKey = (key: string): string => key
 
@@ -90,7 +83,6 @@ function failure(work: () => unknown): unknown {
 const failed = (message: RegExp, code = 'STORE_FAILED'): object =>
   expect.objectContaining({ code, message: expect.stringMatching(message), cause: expect.anything() })
 
-/** Runs a task of the worker. */
 function start(task: string, file: string, given: object = {}, execPath: string = process.execPath): ChildProcess {
   const job = { package: built, task, file, ...given }
   const child = fork(WORKER, [JSON.stringify(job)], {
@@ -98,7 +90,7 @@ function start(task: string, file: string, given: object = {}, execPath: string 
     execArgv: [],
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
   })
-  children.push(child)
+  afterTest(() => child.kill('SIGKILL'))
   return child
 }
 
@@ -135,7 +127,18 @@ describe('the suite', () => {
   })
 })
 
+type Answer = Record<'admitted' | 'busy', number>
+
 describe('several processes', () => {
+  /** Runs workers that only decide, with these programs of Node. Returns how many decisions each of them admitted, and how many failed. */
+  async function raceOf(paths: readonly string[], file: string, given: object): Promise<Answer[]> {
+    const workers = paths.map((node) => start('ask', file, given, node))
+    await Promise.all(workers.map((each) => once(each, 'message')))
+    const answers = workers.map(async (each) => (await once(each, 'message')) as [Answer])
+    for (const each of workers) each.send('go')
+    return (await Promise.all(answers)).map(([answer]) => answer)
+  }
+
   const nodes = [
     ['of this Node', () => process.execPath],
     ['of which two use node:sqlite', newerNode],
@@ -144,31 +147,22 @@ describe('several processes', () => {
     'admit exactly the quota: four %s',
     { timeout: 300_000 },
     async (_, other) => {
-      const file = newFile()
       const paths = [process.execPath, process.execPath, other(), other()]
-      const workers = paths.map((node) =>
-        start('ask', file, { quota: 1000, asks: 400, options: { timeout: '30s' } }, node),
-      )
-      await Promise.all(workers.map((each) => once(each, 'message')))
-      const answers = workers.map(async (each) => (await once(each, 'message')) as [{ admitted: number }])
-      for (const each of workers) each.send('go')
-      const admitted = (await Promise.all(answers)).map(([answer]) => answer.admitted)
+      const answers = await raceOf(paths, newFile(), { quota: 1000, asks: 400, options: { timeout: '30s' } })
+      const admitted = answers.map((each) => each.admitted)
       expect(admitted.reduce((sum, each) => sum + each, 0)).toBe(1000)
       // None of them only waits for the others.
       expect(Math.min(...admitted)).toBeGreaterThan(0)
     },
   )
 
-  /** Runs workers that only decide, and returns what they admitted together, and how many decisions failed. */
-  async function race(workers: number, options: SqliteStoreOptions): Promise<{ admitted: number; busy: number }> {
+  /** What workers admit together in a file that exists. */
+  async function race(workers: number, options: SqliteStoreOptions): Promise<Answer> {
     const file = newFile()
     store(file)
-    const all = Array.from({ length: workers }, () => start('ask', file, { quota: 100, asks: 300, options }))
-    await Promise.all(all.map((each) => once(each, 'message')))
-    const answers = all.map(async (each) => (await once(each, 'message')) as [{ admitted: number; busy: number }])
-    for (const each of all) each.send('go')
-    const counts = (await Promise.all(answers)).map(([answer]) => answer)
-    const sum = (name: 'admitted' | 'busy'): number => counts.reduce((total, each) => total + each[name], 0)
+    const paths = Array.from({ length: workers }, () => process.execPath)
+    const answers = await raceOf(paths, file, { quota: 100, asks: 300, options })
+    const sum = (name: keyof Answer): number => answers.reduce((total, each) => total + each[name], 0)
     return { admitted: sum('admitted'), busy: sum('busy') }
   }
 
@@ -251,7 +245,7 @@ describe('a file that is locked', () => {
     async () => {
       const changes: string[] = []
       const guarded = guard(store(file, { timeout: 1 }), { onChange: ({ state }) => void changes.push(state) })
-      open.push(guarded)
+      afterTest(() => guarded.close())
       const limiter = on(guarded)
       other.exec('BEGIN IMMEDIATE')
       const decisions = ['ann', 'ann', 'ann', 'ann'].map((key) => limiter.consume(key))
@@ -370,28 +364,24 @@ describe('a file that is locked', () => {
 
   it.each(SLOW_ONCE)('keeps at most 10,000 charges, for a minute', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
-    try {
-      const made = store(file)
-      const limiter = on(made, fixedWindow({ quota: 100_000, window: '1h' }))
-      const decisions = Array.from({ length: 10_001 }, () => limiter.consume('ann'))
-      const later = limiter.consume('ann')
-      other.exec('BEGIN IMMEDIATE')
-      const refund = ({ limits }: Decision): unknown =>
-        failure(() => perform(made, { kind: 'adjust', charges: limits as readonly Charge[], units: [-1] }))
-      const errors = decisions.map(refund)
-      expect(errors.filter((error) => error !== undefined)).toEqual([expect.objectContaining({ code: 'STORE_BUSY' })])
-      expect(errors[10_000]).toBeDefined()
-      vi.advanceTimersByTime(61_000)
-      // What is too old is given up, and there is room again.
-      vi.advanceTimersByTime(5000)
-      expect(vi.getTimerCount()).toBe(0)
-      limiter.refund(later)
-      other.exec('ROLLBACK')
-      vi.advanceTimersByTime(1000)
-      expect(limiter.peek('ann').remaining).toBe(100_000 - 10_001 - 1)
-    } finally {
-      vi.useRealTimers()
-    }
+    const made = store(file)
+    const limiter = on(made, fixedWindow({ quota: 100_000, window: '1h' }))
+    const decisions = Array.from({ length: 10_001 }, () => limiter.consume('ann'))
+    const later = limiter.consume('ann')
+    other.exec('BEGIN IMMEDIATE')
+    const refund = ({ limits }: Decision): unknown =>
+      failure(() => perform(made, { kind: 'adjust', charges: limits as readonly Charge[], units: [-1] }))
+    const errors = decisions.map(refund)
+    expect(errors.filter((error) => error !== undefined)).toEqual([expect.objectContaining({ code: 'STORE_BUSY' })])
+    expect(errors[10_000]).toBeDefined()
+    vi.advanceTimersByTime(61_000)
+    // What is too old is given up, and there is room again.
+    vi.advanceTimersByTime(5000)
+    expect(vi.getTimerCount()).toBe(0)
+    limiter.refund(later)
+    other.exec('ROLLBACK')
+    vi.advanceTimersByTime(1000)
+    expect(limiter.peek('ann').remaining).toBe(100_000 - 10_001 - 1)
   })
 
   it.each(QUICK)('limits in the process in an adapter, with no guard of its own', { timeout: long }, async () => {
@@ -402,7 +392,7 @@ describe('a file that is locked', () => {
     app.get('/missing', (_, response) => void response.status(404).end())
     const server = app.listen(0, '127.0.0.1')
     await once(server, 'listening')
-    open.push(server)
+    afterTest(() => server.close())
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     const status = async (path: string): Promise<number> => (await fetch(`${url}${path}`)).status
     expect(await status('/missing')).toBe(404)
@@ -447,9 +437,10 @@ describe.each(QUICK)('a database that fails', () => {
 
   it.each(QUICK)('reports a file that is damaged', () => {
     const file = newFile()
-    const limiter = on(sqliteStore(connect(file)))
+    const database = connect(file)
+    const limiter = on(sqliteStore(database))
     for (let i = 0; i < 1000; i++) limiter.consume(`key ${i}`)
-    open.splice(0).forEach((each) => each.close())
+    database.close()
     const bytes = readFileSync(file)
     // The last third: the pages before it have the schema and the index, which opening the file reads.
     writeFileSync(file, bytes.fill(7, Math.floor(bytes.length / 6144) * 4096))
@@ -474,7 +465,7 @@ describe.each(QUICK)('a database that fails', () => {
       failed(/this user may not use it/, 'STORE_SETUP'),
     )
     const database = new Database(file, { readonly: true })
-    open.push(database)
+    afterTest(() => database.close())
     expect(failure(() => sqliteStore(database))).toEqual(failed(/may not be written/, 'STORE_SETUP'))
   })
 
@@ -588,7 +579,7 @@ describe('clocks and expiry', () => {
 describe.each(QUICK)('a database that is open', () => {
   it.each(QUICK)('stays open, and keeps its settings', () => {
     const database = new Database(newFile(), { timeout: 1234 })
-    open.push(database)
+    afterTest(() => database.close())
     const made = sqliteStore(database, { table: 'of "limits"' })
     on(made).consume('ann')
     made.close()
@@ -702,10 +693,9 @@ describe('sqliteStore', () => {
   })
 
   it.each(QUICK)('says what to install', { timeout: long }, async () => {
-    const elsewhere = mkdtempSync(join(tmpdir(), 'sluice-alone-'))
+    const elsewhere = join(folder, 'alone')
     cpSync(built, elsewhere, { recursive: true })
     const error = await printed(start('openWithout', newFile(), { package: elsewhere }))
-    rmSync(elsewhere, { recursive: true })
     expect(error).toMatchObject({
       code: 'MISSING_PACKAGE',
       message: expect.stringContaining('npm install better-sqlite3'),
