@@ -3,44 +3,23 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { Redis } from 'ioredis'
-import { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { concurrent, createLimiter, fixedWindow, stack, type Store } from '../../src/index.ts'
-import { postgresStore, postgresTable } from '../../src/stores/postgres.ts'
+import { concurrent, createLimiter, fixedWindow, stack } from '../../src/index.ts'
+import { postgresStore } from '../../src/stores/postgres.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
-import { startPostgres } from '../support/postgres.ts'
+import { afterTest } from '../support/after-test.ts'
 import { builtPackage } from '../support/built.ts'
-import { startRedis } from '../support/redis.ts'
+import { redisForAll } from '../support/redis-tests.ts'
+import { postgresForAll } from '../support/sql-tests.ts'
 
-const TABLE = 'sluice'
+const [redis, postgres] = [redisForAll(), postgresForAll()]
 
-/** A store of this process, where its data is for others, and what ends all of it. */
-interface Opened {
-  readonly store: Store
-  readonly url: string
-  end(): Promise<void>
-}
-
+/** A store of this process, and where its data is for others. */
 const places = {
-  async redis(): Promise<Opened> {
-    const server = await startRedis()
-    const client = new Redis(server.port)
-    const end = async (): Promise<void> => {
-      client.disconnect()
-      await server.stop()
-    }
-    return { store: redisStore(client), url: `redis://127.0.0.1:${server.port}`, end }
-  },
-  async postgres(): Promise<Opened> {
-    const server = await startPostgres()
-    const pool = new Pool({ connectionString: server.url })
-    await pool.query(postgresTable({ table: TABLE }))
-    const end = async (): Promise<void> => {
-      await pool.end()
-      await server.remove()
-    }
-    return { store: postgresStore(pool, { table: TABLE }), url: server.url, end }
+  redis: async () => ({ store: redisStore(redis.client), url: redis.server.url }),
+  async postgres() {
+    const table = await postgres.newTable()
+    return { store: postgresStore(postgres.admin, { table }), url: postgres.server.url, table }
   },
 }
 
@@ -53,8 +32,7 @@ beforeAll(async () => {
 async function started(program: string, count: number, jobOf: (i: number) => object): Promise<ChildProcess[]> {
   const file = fileURLToPath(new URL(`../support/${program}`, import.meta.url))
   const workers = Array.from({ length: count }, (_, i) => {
-    const job = { package: built, table: TABLE, ...jobOf(i) }
-    return fork(file, [JSON.stringify(job)], { execArgv: [] })
+    return fork(file, [JSON.stringify({ package: built, ...jobOf(i) })], { execArgv: [] })
   })
   await Promise.all(workers.map((each) => once(each, 'message')))
   return workers
@@ -87,18 +65,13 @@ describe.each([
   ['postgres', [4, 1]],
 ] as const)('on %s, the longest wait for a slot', (kind, most) => {
   let workers: ChildProcess[] = []
-  let stop: () => Promise<void>
   let fair: number
   beforeAll(async () => {
-    const { url, end } = await places[kind]()
-    stop = end
-    workers = await started('order-worker.mjs', most.length, () => ({ kind, url }))
+    const { store: _, ...place } = await places[kind]()
+    workers = await started('order-worker.mjs', most.length, () => ({ kind, ...place }))
     fair = await longestWait(workers, [5], { ms: 500 })
   })
-  afterAll(async () => {
-    for (const each of workers) each.kill()
-    await stop()
-  })
+  afterAll(() => workers.forEach((each) => each.kill()))
 
   it('is at most three times as long in two processes as in one', async () => {
     expect(await longestWait(workers, [4, 1])).toBeLessThanOrEqual(3 * fair)
@@ -129,44 +102,39 @@ it.each(['redis', 'postgres'] as const)(
   'five processes charge each receipt once and free its slot once, although one is killed: %s',
   { timeout: 120_000 },
   async (kind) => {
-    const { store, url, end } = await places[kind]()
+    const { store, ...place } = await places[kind]()
     const name = randomUUID()
     const limits = fixedWindow(LIMITS.tokens)
     const keyer = (job: string): string => job
     const jobs = createLimiter({ name: `${name} jobs`, keyer, limits, cost: () => RESERVED, store })
     const slots = createLimiter({ name: `${name} slots`, keyer: () => 'all', limits: concurrent(LIMITS.slots), store })
     const limiter = stack(jobs, slots)
-    const workers: ChildProcess[] = []
-    try {
-      await store.ready?.()
-      // Jobs that are decided together have slots of the same tick. Every third one is never released.
-      const receipts = await Promise.all(
-        Array.from({ length: JOBS }, async (_, i) => ({
-          text: limiter.receipt(await limiter.consume(`job ${i}`)),
-          releases: i % 3 !== 0,
-        })),
-      )
-      const job = { kind, url, name, limits: LIMITS, receipts, times: TIMES }
-      workers.push(...(await started('receipts-worker.mjs', PROCESSES, (i) => ({ ...job, actual: 701 + i }))))
-      const [victim, ...others] = workers as [ChildProcess, ...ChildProcess[]]
-      const done = others.map(
-        (each) => new Promise<void>((resolve) => each.on('message', (message) => message === 'done' && resolve())),
-      )
-      // It is killed while it works on its next receipts.
-      victim.on('message', (number) => number === 20 && victim.kill('SIGKILL'))
-      for (const each of workers) each.send('go')
-      const [, signal] = (await once(victim, 'exit')) as [number | null, string | null]
-      expect(signal).toBe('SIGKILL')
-      await Promise.all(done)
-      for (let i = 0; i < JOBS; i++) {
-        const { used } = (await jobs.peek(`job ${i}`, { cost: 0 })).limits[0]!
-        expect(used).toBeGreaterThan(700)
-        expect(used).toBeLessThanOrEqual(700 + PROCESSES)
-      }
-      expect((await slots.peek('', { cost: 0 })).limits[0]!.used).toBe(JOBS / 3)
-    } finally {
-      for (const each of workers) each.kill()
-      await end()
+    await store.ready?.()
+    // Jobs that are decided together have slots of the same tick. Every third one is never released.
+    const receipts = await Promise.all(
+      Array.from({ length: JOBS }, async (_, i) => ({
+        text: limiter.receipt(await limiter.consume(`job ${i}`)),
+        releases: i % 3 !== 0,
+      })),
+    )
+    const job = { kind, ...place, name, limits: LIMITS, receipts, times: TIMES }
+    const workers = await started('receipts-worker.mjs', PROCESSES, (i) => ({ ...job, actual: 701 + i }))
+    afterTest(() => workers.forEach((each) => each.kill()))
+    const [victim, ...others] = workers as [ChildProcess, ...ChildProcess[]]
+    const done = others.map(
+      (each) => new Promise<void>((resolve) => each.on('message', (message) => message === 'done' && resolve())),
+    )
+    // It is killed while it works on its next receipts.
+    victim.on('message', (number) => number === 20 && victim.kill('SIGKILL'))
+    for (const each of workers) each.send('go')
+    const [, signal] = (await once(victim, 'exit')) as [number | null, string | null]
+    expect(signal).toBe('SIGKILL')
+    await Promise.all(done)
+    for (let i = 0; i < JOBS; i++) {
+      const { used } = (await jobs.peek(`job ${i}`, { cost: 0 })).limits[0]!
+      expect(used).toBeGreaterThan(700)
+      expect(used).toBeLessThanOrEqual(700 + PROCESSES)
     }
+    expect((await slots.peek('', { cost: 0 })).limits[0]!.used).toBe(JOBS / 3)
   },
 )
