@@ -15,6 +15,7 @@ import {
 } from '../../src/index.ts'
 import { createRules, rulesSchema } from '../../src/rules/index.ts'
 import { virtualClock } from '../../src/testing.ts'
+import { faultyStore } from '../support/faulty-store.ts'
 import { laterStore } from '../support/later.ts'
 import { messagesOf } from '../support/messages.ts'
 
@@ -188,15 +189,7 @@ describe('the channel sluice:threshold', () => {
 
   it('never makes a settlement fail', async () => {
     const received = events()
-    const inner = laterStore(memoryStore({ clock: virtualClock() }))
-    const store = {
-      ...inner,
-      run(...[operation, reply]: Parameters<typeof inner.run>) {
-        if (operation.kind !== 'peek') return inner.run(operation, reply)
-        reply.failed(new Error('away'))
-        return undefined
-      },
-    }
+    const store = faultyStore(({ kind }) => (kind === 'peek' ? new Error('away') : undefined))
     const limiter = createLimiter({ keyer, limits: perMinute(10, { notifyAt: [1] }), store })
     await limiter.settle(await limiter.consume('ann'), 20)
     expect(received).toEqual([])

@@ -8,6 +8,7 @@ import type { AnyOptions, Handler, Served } from '../../../src/testing/adapter/h
 import { type Cases, laterStore, one, three, type World } from '../../../src/testing/adapter/world.ts'
 import { equal, fails, holds, like } from '../../../src/testing/behaviour.ts'
 import { until } from '../../../src/testing/waiting.ts'
+import { faultyStore, SILENT } from '../../support/faulty-store.ts'
 import { SluiceError } from '../../../src/util/errors.ts'
 
 export const faultCases: Cases = {
@@ -68,30 +69,14 @@ interface Patient {
 
 /** Returns a store whose server refuses connections. */
 function awayStore(world: World): Patient {
-  const inner = laterStore(world)
-  const patient: Patient = {
-    asked: [],
-    isAway: true,
-    store: {
-      ...inner,
-      run(operation, reply) {
-        if (isDeciding(operation)) patient.asked.push(operation.charges[0]!.policy.limiter)
-        if (!patient.isAway || !isDeciding(operation)) return inner.run(operation, reply)
-        queueMicrotask(() => reply.failed(Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })))
-        return undefined
-      },
-    },
-  }
+  const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+  const store = faultyStore((operation) => {
+    if (!isDeciding(operation)) return undefined
+    patient.asked.push(operation.charges[0]!.policy.limiter)
+    return patient.isAway ? refused : undefined
+  }, laterStore(world))
+  const patient: Patient = { store, asked: [], isAway: true }
   return patient
-}
-
-/** Returns a store that never answers a decision. */
-function silentStore(world: World): AsyncStore {
-  const inner = laterStore(world)
-  return {
-    ...inner,
-    run: (operation, reply) => (isDeciding(operation) ? () => undefined : inner.run(operation, reply)),
-  }
 }
 
 /** Sends requests until the store is no longer asked. Late answers do not count while this process is busy. */
@@ -153,7 +138,8 @@ export const outageCases: Cases = {
     equal(await statuses(server, 4), [200, 200, 200, 200])
   }),
   'is decided by the options of `guard` for a store that is already guarded': quiet(async (world) => {
-    const store = guard(silentStore(world), { onOutage: 'open', deadline: 200 })
+    const silent = faultyStore((operation) => (isDeciding(operation) ? SILENT : undefined), laterStore(world))
+    const store = guard(silent, { onOutage: 'open', deadline: 200 })
     const own = await world.serve({ limits: [world.limit(one, { store, name: 'own' })], handler: mode })
     const since = performance.now()
     equal((await ask(own)).body, 'open')
