@@ -49,11 +49,7 @@ const places: Record<string, () => Promise<Place>> = {
   },
 }
 
-interface World extends Guarded {
-  readonly proxy: Proxy
-}
-
-async function world(place: Place, delay: number, jitter: number): Promise<World> {
+async function world(place: Place, delay: number, jitter: number) {
   const proxy = (await Proxy.listen()).to(place.port)
   afterTest(() => proxy.close())
   proxy.set('pass', delay, jitter)
@@ -68,7 +64,7 @@ interface Sample {
 }
 
 /** Asks every ten milliseconds, about 200 keys. */
-async function load({ limiter }: World, lasts: number): Promise<Sample[]> {
+async function load({ limiter }: Guarded, lasts: number): Promise<Sample[]> {
   const began = performance.now()
   const asked: Promise<Sample>[] = []
   for (let i = 0; performance.now() - began < lasts; i++) {

@@ -1,12 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Cluster, Redis } from 'ioredis'
-import { Cluster as IovalkeyCluster, Redis as Iovalkey } from 'iovalkey'
+import { Redis as Iovalkey } from 'iovalkey'
 import { createCluster, createSentinel } from 'redis'
 import { expect, it } from 'vitest'
 import { gcra } from '../../../src/index.ts'
 import { guardedLimiter, warningsOfEachTest } from '../../support/guarded.ts'
 import { redisCli, startCluster } from '../../support/redis-cluster.ts'
-import { clientOf, type Connected } from '../../support/redis-clients.ts'
+import { clientOf, type Connected, defaultFamilies } from '../../support/redis-clients.ts'
 import { MASTER, type Replicated, replicatedBySentinel, replicatedCluster } from '../../support/redis-failover.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { limiterOn, until } from '../../support/redis-tests.ts'
@@ -22,24 +22,15 @@ const quiet = (): void => undefined
 /** Clients as they are by default. */
 type Connect = Readonly<Record<string, (port: number) => Promise<Connected>>>
 
-async function nodeCluster(port: number, options: { keyPrefix?: string } = {}): Promise<Connected> {
-  const client = createCluster({ rootNodes: [{ socket: { host, port } }], ...options })
-  await client.on('error', quiet).connect()
-  return { client, close: () => client.destroy() }
-}
-
 const clusters: Connect = {
-  async ioredis(port) {
-    const client = new Cluster([{ host, port }]).on('error', quiet)
-    return { client, close: () => client.disconnect() }
+  ...Object.fromEntries(
+    defaultFamilies.filter(({ name }) => name !== 'valkey-glide').map(({ name, cluster }) => [name, cluster]),
+  ),
+  async 'node-redis with a prefix'(port) {
+    const client = createCluster({ rootNodes: [{ socket: { host, port } }], keyPrefix: 'app:' })
+    await client.on('error', quiet).connect()
+    return { client, close: () => client.destroy() }
   },
-  async iovalkey(port) {
-    const client = new IovalkeyCluster([{ host, port }])
-    client.on('error', quiet)
-    return { client, close: () => client.disconnect() }
-  },
-  'node-redis': (port) => nodeCluster(port),
-  'node-redis with a prefix': (port) => nodeCluster(port, { keyPrefix: 'app:' }),
 }
 
 const sentinels: Connect = {

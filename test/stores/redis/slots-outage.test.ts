@@ -15,16 +15,7 @@ const QUOTA = 5
 
 const warnings = warningsOfEachTest()
 
-interface World {
-  readonly store: Store
-  readonly states: string[]
-  /** Kills Redis, and returns when decisions are made without it. */
-  kill(decide: () => Promise<unknown>): Promise<void>
-  /** Starts an empty Redis in its place, and returns when it decides. */
-  restart(decide: () => Promise<unknown>): Promise<void>
-}
-
-async function world(): Promise<World> {
+async function world() {
   const redis = await server()
   const states: string[] = []
   const onChange = ({ state }: { state: string }): void => void states.push(state)
@@ -33,11 +24,13 @@ async function world(): Promise<World> {
   return {
     store,
     states,
-    async kill(decide) {
+    /** Kills Redis, and returns when decisions are made without it. */
+    async kill(decide: () => Promise<unknown>) {
       await redis.stop()
       await until(async () => (await decide(), states.at(-1) === 'away'))
     },
-    async restart(decide) {
+    /** Starts an empty Redis in its place, and returns when it decides. */
+    async restart(decide: () => Promise<unknown>) {
       await server('--port', String(redis.port))
       await until(async () => (await decide(), states.at(-1) === 'healthy'))
       for (let i = 0; i < 30; i++) await decide()
