@@ -25,7 +25,6 @@ const byName: SyncKeyer<{ name: string }> = (user) => user.name
 const byCity: SyncKeyer<{ name: string; city: string }> = (user) => user.city
 const address = (): string => '203.0.113.1'
 
-/** Creates two limiters without names on one store. */
 function createBoth(one: object, other: object): void {
   const store = memoryStore()
   for (const each of [one, other]) createLimiter({ keyer: everyone, limits: perMinute(1), store, ...each })

@@ -2,12 +2,10 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from './programs.ts'
 
-/** The folders of all adapters. */
 export const adapters: readonly string[] = readdirSync(join(root, 'adapters'), { withFileTypes: true })
   .flatMap((each) => (each.isDirectory() ? [each.name] : []))
   .toSorted()
 
-/** Returns the exports of every adapter. */
 export async function modulesOfAdapters(): Promise<Readonly<Record<string, Readonly<Record<string, unknown>>>>> {
   const load = async (name: string): Promise<[string, Record<string, unknown>]> => [
     name,

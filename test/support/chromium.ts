@@ -23,7 +23,6 @@ export const DEVICES: readonly (readonly [name: string, options: BrowserContextO
 
 /** What axe checks of a page. */
 export interface Checked {
-  /** Selectors of elements that are not checked. */
   readonly exclude?: readonly string[]
   /** For a page that was checked in other colours. */
   readonly onlyColours?: boolean

@@ -13,7 +13,6 @@ export const sources: ReadonlyMap<string, string> = new Map(
   ),
 )
 
-/** The codes of all errors. */
 export const errorCodes: readonly string[] = [
   ...sources.get('src/util/errors.ts')!.matchAll(/^ {2}\| '([A-Z_]+)'$/gm),
 ].map(([, code]) => code!)

@@ -17,7 +17,6 @@ export interface Result {
 export interface Given {
   /** The standard input. Default: nothing. */
   readonly input?: string | Buffer
-  /** Options of Node. */
   readonly flags?: readonly string[]
 }
 

@@ -2,7 +2,6 @@ import { Session } from 'node:inspector/promises'
 
 const root = new URL('../../', import.meta.url).pathname
 
-/** A function of the package. */
 interface Called {
   /** Relative to the root, such as `src/http/checks/created.ts`. */
   readonly file: string

@@ -10,7 +10,6 @@ export type { State } from '../../src/testing/algorithm-behaviours.ts'
 /** How often a property is tried. */
 export const RUNS: { numRuns: number } = { numRuns: Number(process.env['RUNS'] ?? 200) }
 
-/** Tries a function with values of arbitraries. */
 export function forAll<Values extends [unknown, ...unknown[]]>(
   ...property: [...arbitraries: { [I in keyof Values]: fc.Arbitrary<Values[I]> }, check: (...values: Values) => void]
 ): void {
@@ -83,7 +82,6 @@ const quotas = fc.oneof(
   { weight: 1, arbitrary: fc.integer({ min: 1, max: 1e9 }) },
 )
 
-/** Windows in ms from 1 to a year. */
 const windows = fc.oneof(
   fc.integer({ min: 1, max: 30 }),
   fc.constantFrom(1000, 10_000, 60_000, 3_600_000, 86_400_000, YEAR_MS),
@@ -176,7 +174,6 @@ export type Event =
   | { readonly kind: 'retry'; readonly early: number; readonly cost: number }
   | { readonly kind: 'adjust'; readonly after: number; readonly units: number; readonly which: number }
 
-/** Pauses in windows. */
 export const pauses: fc.Arbitrary<number> = fc.oneof(
   { weight: 4, arbitrary: fc.constant(0) },
   { weight: 3, arbitrary: fc.double({ min: 0, max: 0.3, noNaN: true }) },
@@ -220,7 +217,6 @@ export function events({ back, adjust }: EventKinds): fc.Arbitrary<Event[]> {
   return fc.array(adjust ? fc.oneof(...all, { weight: 2, arbitrary: change }) : fc.oneof(...all), { maxLength: 30 })
 }
 
-/** A charge that was admitted. */
 export interface Charged {
   readonly at: number
   readonly cost: number

@@ -4,7 +4,6 @@ import { runInNewContext } from 'node:vm'
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
 
-/** Returns the bytes of the heap that are in use. */
 export function heapUsed(): number {
   collect()
   return process.memoryUsage().heapUsed

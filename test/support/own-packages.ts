@@ -26,7 +26,6 @@ export async function ownPackages(name: OwnPackages): Promise<string> {
   })
 }
 
-/** Runs npm in a folder. */
 export async function npm(folder: string, ...words: readonly string[]): Promise<void> {
   await promisify(execFile)(process.platform === 'win32' ? 'npm.cmd' : 'npm', words, { cwd: folder })
 }

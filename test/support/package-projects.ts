@@ -45,7 +45,6 @@ export async function link(home: string, ...names: readonly string[]): Promise<v
   }
 }
 
-/** Writes files into a project. */
 export async function write(home: string, files: Readonly<Record<string, string>>): Promise<void> {
   for (const [file, text] of Object.entries(files)) {
     await mkdir(dirname(join(home, file)), { recursive: true })

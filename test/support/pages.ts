@@ -21,7 +21,6 @@ export const allPages: readonly string[] = [
   'SECURITY.md',
 ]
 
-/** Returns the text of a page. */
 export function readPage(path: string): string {
   return readFileSync(join(root, path), 'utf8')
 }

@@ -14,7 +14,6 @@ const SLOTS = 16_384
 /** The bus of a cluster listens on the port of its server plus this. */
 const BUS = 10_000
 
-/** Runs a command with the command-line client of the server. */
 export function redisCli(port: number, ...command: readonly string[]): string {
   const server = redisCommand()
   const nextToServer = join(dirname(server), server.includes('valkey') ? 'valkey-cli' : 'redis-cli')

@@ -80,7 +80,6 @@ export function limiterOn(
   return keyed(redisStore(client, options), limits)
 }
 
-/** Waits until a condition is met. */
 export function until(done: () => Promise<boolean>): Promise<void> {
   return eventually(done, 'The condition holds', 10)
 }

@@ -9,7 +9,6 @@ export const versions: readonly (readonly [name: string, express: typeof express
   ['Express 5', express5],
 ]
 
-/** Returns options with one quota for everyone. */
 export const times: (quota: number, options?: Partial<RateLimitOptions>) => RateLimitOptions = timesOf<RateLimitOptions>
 
 export const ok: RequestHandler = (_request, response) => void response.send('ok')

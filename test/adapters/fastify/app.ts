@@ -10,16 +10,13 @@ export function create(options: FastifyServerOptions = {}): FastifyInstance {
   return app
 }
 
-/** Creates an app with a limit. */
 export async function limitedApp(options: RateLimitOptions): Promise<FastifyInstance> {
   const app = create()
   await app.register(rateLimit, options)
   return app
 }
 
-/** Returns options with one quota for everyone. */
 export const times: (quota: number, options?: Partial<RateLimitOptions>) => RateLimitOptions = timesOf<RateLimitOptions>
-/** A handler that answers `ok`. */
 export const handler = async (): Promise<string> => 'ok'
 
 export type Method = 'GET' | 'HEAD' | 'POST'

@@ -9,7 +9,6 @@ export const versions: readonly (readonly [name: string, Koa: typeof Koa3])[] = 
   ['Koa 3', Koa3],
 ]
 
-/** Returns options with one quota for everyone. */
 export const times: (quota: number, options?: Partial<RateLimitOptions>) => RateLimitOptions = timesOf<RateLimitOptions>
 
 export const answer: Middleware = (context) => void (context.body = 'ok')

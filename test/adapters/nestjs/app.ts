@@ -21,7 +21,6 @@ import {
   type RateLimitOptions,
 } from '../../../adapters/nestjs/index.ts'
 
-/** The platforms by name. */
 export const platforms: Readonly<Record<string, () => AbstractHttpAdapter>> = {
   Express: () => new ExpressAdapter(),
   Fastify: () => new FastifyAdapter() as unknown as AbstractHttpAdapter,
@@ -33,7 +32,6 @@ export function decorateClass<Class extends Type>(type: Class, ...decorators: re
   return type
 }
 
-/** Decorates a method. */
 export function decorate(type: Type, method: string, ...decorators: readonly MethodDecorator[]): void {
   const prototype = type.prototype as object
   const descriptor = Object.getOwnPropertyDescriptor(prototype, method)!
@@ -65,7 +63,6 @@ export function controllers(own: {
   return [decorateClass(Cats, Controller('cats'), ...(own.cats ?? [])), decorateClass(Dogs, Controller('dogs'))]
 }
 
-/** Creates a module. */
 export function moduleOf(metadata: ModuleMetadata): Type {
   class TestModule {}
   return decorateClass(TestModule, Module(metadata))

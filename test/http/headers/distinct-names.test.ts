@@ -10,7 +10,6 @@ import { memoryStore } from '../../../src/stores/memory/index.ts'
 
 const named = (name: string, quota: number, more = {}): Limit => fixedWindow({ name, quota, window: '1m', ...more })
 
-/** Decides with a stack of limiters. */
 function decide(limiters: Readonly<Record<string, readonly Limit[]>>, cost = 1): Decision {
   const store = memoryStore()
   const parts = Object.entries(limiters).map(([name, limits]) =>

@@ -90,7 +90,6 @@ describe.each(styles)('the style %s', (style) => {
     expect(limitHeaderOf(windowed(name, 5, 1000))).toBe(nameOf('limit', token))
   })
 
-  /** Returns the first header of a limit. */
   function limitHeaderOf(limit: Limit): string {
     return Object.keys(written(style, decide([status(limit)])))[0]!
   }

@@ -519,7 +519,7 @@ describe('a hostile process', () => {
 
   it('in place of the process that counts, or one that hangs, gets at most 10 MB that it does not read', async () => {
     const server = createServer({ pauseOnConnect: true }, (socket) => {
-      sockets.push(socket)
+      afterTest(() => socket.destroy())
       socket.write(frame('hello', 'true'))
     })
     server.listen(new SocketFile(join(folder, 'l')).path)

@@ -19,7 +19,6 @@ import { guardedLimiter } from '../../support/guarded.ts'
 
 const cluster = clusterForAll()
 
-/** Returns the address of a node of the cluster. */
 const first = () => ({ host: '127.0.0.1', port: cluster.nodes[0]!.port })
 
 const YEAR = 31_536_000_000

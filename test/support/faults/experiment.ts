@@ -309,7 +309,6 @@ function percentile(values: readonly number[], part: number): number | undefined
   return values.toSorted((a, b) => a - b)[Math.floor(values.length * part)]
 }
 
-/** Waits for a condition, for at most `longest` milliseconds. */
 async function until(done: () => boolean, longest = 3000): Promise<void> {
   await eventually(async () => done(), longest)
 }

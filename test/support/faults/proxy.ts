@@ -39,7 +39,6 @@ export class Proxy {
     server.on('connection', (near) => this.#accept(near))
   }
 
-  /** Listens on a free port. */
   static async listen(): Promise<Proxy> {
     const server = createServer({ noDelay: true }).listen(0, '127.0.0.1')
     await once(server, 'listening')
@@ -50,7 +49,6 @@ export class Proxy {
     return (this.#server.address() as { port: number }).port
   }
 
-  /** Sets the port of the server. */
   to(port: number): this {
     this.#target = port
     return this

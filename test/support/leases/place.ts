@@ -67,7 +67,6 @@ export class Place {
   readonly heard: Map<Process, Heard> = new Map()
   locks: Lock[] = []
   mirror: Subject | undefined
-  /** The tick of the latest reset. */
   resetAt: number = -Infinity
   /** True once a settlement has left nothing: a refund may give nothing back then. */
   isOver = false

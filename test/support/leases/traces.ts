@@ -66,7 +66,6 @@ export interface Ranges {
   readonly late?: readonly number[]
 }
 
-/** All that can happen. */
 export const EVERYTHING: readonly Kind[] = [
   ...Array.from({ length: 14 }, (): Kind => 'ask'),
   'pass',

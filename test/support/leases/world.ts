@@ -38,7 +38,6 @@ export class LeaseWorld implements World {
   readonly time: Timeline = new Timeline()
   readonly server: Store
   readonly counts: Counts
-  /** What each request was answered. */
   readonly answers: unknown[] = []
   readonly #places = new Map<string, Place>()
   readonly #processes: (Process | undefined)[] = []
@@ -400,7 +399,6 @@ export class LeaseWorld implements World {
     }
   }
 
-  /** The store has done something. */
   served(operation: Operation, process: Process, sent: number): void {
     if (operation.kind === 'forget') {
       for (const [name, place] of this.#places)
@@ -475,7 +473,6 @@ export class LeaseWorld implements World {
     place.added.push({ process, time: this.time.now, units: charge.charged, settled: -1 })
   }
 
-  /** An answer reaches a process. */
   heard(operation: Operation, process: Process, at: number): void {
     if (!isDeciding(operation)) return
     for (const charge of operation.charges) {
