@@ -49,6 +49,16 @@ export const guard = [
   core('a key of the probe that is left behind', 'if (charge.charged > 0) start', 'if (charge.charged < 0) start'),
   breaker('a breaker that opens at the first failure', 'this.#failures < FAILURES && ', 'this.#failures < 1 && '),
   inFile('src/stores/guard/health.ts', waits)(
+    'a store that never answers and is not in the log',
+    "this.#isAway('no answer')",
+    'void this',
+  ),
+  inFile('src/stores/guard/health.ts', waits)(
+    'probes to a store that never answers, as often as at first',
+    'Math.min(this.#patience * 2, LONGEST_PATIENCE)',
+    'this.#patience',
+  ),
+  inFile('src/stores/guard/health.ts', waits)(
     'an idle client that has no time to connect',
     'if (now - this.#sentAt > IDLE) this.isConnecting = true\n',
     '',

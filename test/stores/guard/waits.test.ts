@@ -5,7 +5,7 @@ import { start } from '../../../src/stores/store.ts'
 import { warningsOfEachTest } from '../../support/guarded.ts'
 import { wrappers } from '../../../src/stores/wrappers.ts'
 
-warningsOfEachTest()
+const warnings = warningsOfEachTest()
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
 })
@@ -25,6 +25,8 @@ class FarStore {
   fault: (typeof FAULTS)[keyof typeof FAULTS] | undefined
   /** The latest deadline, as the guard has passed it on. */
   within = 0
+  /** When calls were sent since it broke. */
+  readonly lost: number[] = []
   readonly #near = memoryStore()
   readonly #underway = new Set<() => void>()
 
@@ -38,7 +40,10 @@ class FarStore {
       clock,
       run: (operation, reply) => {
         if (this.fault?.refuses) queueMicrotask(() => reply.failed(new Error('refused')))
-        if (this.fault !== undefined) return undefined
+        if (this.fault !== undefined) {
+          this.lost.push(performance.now())
+          return undefined
+        }
         this.within = operation.within!
         const reset = (): void => reply.failed(new Error('reset'))
         this.#underway.add(reset)
@@ -110,6 +115,34 @@ it('a decision after three seconds without one waits as long as the first one, b
     seen.push(far.within)
   }
   expect(seen).toEqual([1000, 50, 50, 1000, 50])
+  await store.close()
+})
+
+it('a store that never answers is in the log after five seconds, and gets a probe after 5, 10, 20, 40 and each 60 seconds', async () => {
+  const far = new FarStore()
+  const store = guard(far.store(() => 1))
+  const limiter = createLimiter<string>({ keyer: (key) => key, limits: fixedWindow({ quota: 9, window: '1d' }), store })
+  const asked = limiter.consume('k')
+  vi.advanceTimersByTime(1)
+  await asked
+  far.breakBy(FAULTS.freeze)
+  const waiting = [1, 2, 3].map(async () => limiter.consume('k'))
+  for (let ms = 0; ms < 60; ms++) await millisecond()
+  for (const { degraded } of await Promise.all(waiting)) expect(degraded).toBe('local')
+  const began = performance.now()
+  let loggedAt = Infinity
+  while (performance.now() - began < 210_000) {
+    vi.advanceTimersByTime(99)
+    await millisecond()
+    if (warnings.codes.length === 1) loggedAt = Math.min(loggedAt, performance.now())
+  }
+  const probes = far.lost.filter((at) => at > began)
+  const seconds = probes.map((at, i) => Math.round((at - (probes[i - 1] ?? began)) / 1000))
+  expect(seconds).toEqual([0, 5, 10, 20, 40, 60, 60])
+  expect(warnings.messages[0]).toMatch(/: no answer within 50 ms\. .* Decisions without it: 3\b/)
+  expect(Math.round((loggedAt - probes[0]!) / 1000)).toBe(5)
+  // The log has one line a minute.
+  expect(warnings.codes).toEqual(Array.from({ length: 4 }, () => 'SLUICE_OUTAGE'))
   await store.close()
 })
 
