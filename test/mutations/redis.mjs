@@ -2,7 +2,7 @@ import { inFile } from './mutation.mjs'
 
 const functions = {
   files: ['test/stores/redis/functions.test.ts'],
-  name: 'by ioredis|a user who may not|a full server',
+  name: 'by ioredis|a user who may not|a full server|too few replicas',
 }
 const verdicts = {
   files: ['test/stores/redis/adjust.test.ts', 'test/stores/redis/equality.test.ts'],
@@ -63,6 +63,7 @@ export const redis = [
     '',
   ),
   failure('a full server taken for another failure', '/\\b(OOM|READONLY', '/\\b(READONLY'),
+  failure('too few replicas taken for another failure', '|NOREPLICAS|NotEnoughReplicas', ''),
   reply('a wait in ticks', 'numberIn(reply[at + 3]) / charge', 'numberIn(reply[at + 3]) * charge'),
   reply('the tick of a charge in microseconds', 'ticks(charge.policy.compiled, now)', '0'),
   reply('an infinite wait read as −1', 'return number === -1 ? Infinity : number', 'return number'),

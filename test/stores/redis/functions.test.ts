@@ -128,6 +128,21 @@ it.each(QUICK)(
   },
 )
 
+it.each(QUICK)('a server with too few replicas still makes decisions that write nothing', async () => {
+  const client = connect((await server()).port)
+  const limiter = limiterFor(client, 2)
+  await functionsCalled(client, limiter)
+  for (let i = 0; i < 2; i++) await limiter.consume('k')
+  await client.config('SET', 'min-replicas-to-write', '1')
+  const [refused, ...others] = await Promise.allSettled([
+    limiter.consume('new'),
+    limiter.consume('k'),
+    limiter.peek('k'),
+  ])
+  expect(refused).toMatchObject({ reason: { code: 'STORE_FAILED', message: expect.stringContaining('NOREPLICAS') } })
+  for (const each of others) expect(each).toMatchObject({ value: { allowed: false } })
+})
+
 it.each(QUICK)('two versions of the library work side by side, also when the older one is deleted', async () => {
   const { port } = await server()
   const client = connect(port)
