@@ -137,7 +137,7 @@ const NONE: Patience = { ms: 0 }
  * If the file is deleted or replaced, a decision at most a second later opens the new one, with a warning.
  *
  * You can also pass an open database of either package, or of `bun:sqlite`. It stays open when the store is closed, and its settings are not changed: set
- * its journal to WAL and its busy time-out to 0.
+ * its journal to WAL. Its own busy time-out does not apply to decisions.
  *
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`; `MISSING_PACKAGE` if there is no way to open the file. The file, and each decision, throws
  * `STORE_SETUP` if it cannot be opened or written, or is no database; `STORE_BUSY` if another process has locked it; and `STORE_FAILED` for other
@@ -193,7 +193,7 @@ function rowsIn(file: string, settings: Settings): SqliteRows {
     const database = explained(name, () => open(path))
     try {
       explained(name, () => patiently(patience, () => database.exec(SETTINGS)))
-      const rows = rowsOf(database, settings, { place, budget, patience })
+      const rows = rowsOf(database, settings, { place, budget, patience, repeated: patiently })
       return { id: before ?? idOf(path), rows, close: () => database.close() }
     } catch (error) {
       database.close()
@@ -243,24 +243,34 @@ function idOf(path: string): string | undefined {
   return found && `${found.dev}:${found.ino}`
 }
 
-/** Returns the place of a table in an open database, and how long decisions wait for it. `patience` is for the creation of the table. */
+/** Returns the place of a table in an open database, and how decisions wait for it. `patience` is for the creation of the table. */
 function useOf(database: SqliteDatabase, { name }: Settings) {
   const budget = madeOnce(ownBudgets, database, () => new WaitBudget())
-  return { place: placeOf(database, `SQLite, table ${name}`), budget, patience: AT_START }
+  return {
+    place: placeOf(database, `SQLite, table ${name}`),
+    budget,
+    patience: AT_START,
+    repeated: repeaterOf(database),
+  }
 }
 
 /** Returns the rows of a table. Creates the table if it does not exist. */
 function rowsOf(
   database: SqliteDatabase,
   settings: Settings,
-  { place, budget, patience } = useOf(database, settings),
+  { place, budget, patience, repeated } = useOf(database, settings),
 ): SqliteRows {
   const { name, timeout, clock = Date } = settings
-  const prepare = (text: string): SqliteStatement => explained(place.name, () => database.prepare(text))
-  const [begin, beginReading, commit, rollback] = BRACKETS.map(prepare) as [SqliteStatement, ...SqliteStatement[]]
+  // Without a WAL, a statement cannot be prepared while another process writes.
+  const prepare = (text: string, wait = patience): SqliteStatement =>
+    explained(place.name, () => repeated(wait, () => database.prepare(text)))
+  const [begin, beginReading, commit, rollback] = BRACKETS.map((each) => prepare(each)) as [
+    SqliteStatement,
+    ...SqliteStatement[],
+  ]
   /** Runs work in a transaction. */
   const transaction = <Result>(patience: Patience, start: SqliteStatement, work: () => Result): Result =>
-    patiently(patience, () => {
+    repeated(patience, () => {
       // If the application has begun a transaction, this fails, and that transaction is not rolled back.
       start.run()
       try {
@@ -297,6 +307,7 @@ ON CONFLICT (key) DO UPDATE SET state = excluded.state, expires_at = excluded.ex
     keysAfter(key, most) {
       const list = prepare(
         `SELECT json_group_array(key) FROM (SELECT key FROM ${name} WHERE key > ? ORDER BY key LIMIT ?)`,
+        NONE,
       )
       return JSON.parse(valueOf(list.get(key, most)) as string) as string[]
     },
@@ -304,7 +315,7 @@ ON CONFLICT (key) DO UPDATE SET state = excluded.state, expires_at = excluded.ex
       explained(place.name, () =>
         transaction({ ms: timeout, budget }, begin, () => void database.exec(`DELETE FROM ${name} WHERE key = ''`)),
       ),
-    size: () => Number(valueOf(prepare(`SELECT count(*) FROM ${name}`).get())),
+    size: () => Number(valueOf(prepare(`SELECT count(*) FROM ${name}`, NONE).get())),
     transact(keys, change, { readOnly, within }) {
       const decide = (): ReturnType<typeof change>['result'] => {
         const found = keys.map((key) => valueOf(read.get(key)) as Uint8Array | undefined)
@@ -365,9 +376,29 @@ function checked(given: SqliteDatabase): SqliteDatabase {
 /** Returns false for a database that answers later, such as one of the package sqlite3. With such a database, nothing would be counted. */
 function answersAtOnce(database: SqliteDatabase): boolean {
   const statement = explained('SQLite could not be asked', () =>
-    database.prepare('SELECT ?'),
+    repeaterOf(database)(AT_START, () => database.prepare('SELECT ?')),
   ) as Partial<SqliteStatement>
   return typeof statement.get === 'function' && Number(valueOf(statement.get(1))) === 1
+}
+
+/**
+ * Returns `patiently` for an open database. SQLite itself may wait at each attempt, in better-sqlite3 for five seconds by default. It does not while the
+ * store waits.
+ */
+function repeaterOf(database: SqliteDatabase): typeof patiently {
+  const setting = database.prepare('PRAGMA busy_timeout')
+  // A database that does not answer at once has no number.
+  const ownWait = (): number => Number(valueOf(quietly(() => setting.get())))
+  if (!(ownWait() > 0)) return patiently
+  return function repeated(patience, attempt) {
+    const ms = ownWait()
+    database.exec('PRAGMA busy_timeout = 0')
+    try {
+      return patiently(patience, attempt)
+    } finally {
+      database.exec(`PRAGMA busy_timeout = ${ms}`)
+    }
+  }
 }
 
 /**

@@ -62,6 +62,9 @@ export const stores = [
   ),
   sqlite('a lock that is not waited for', "resultOf(error) !== 'BUSY' || ", "resultOf(error) === 'BUSY' || "),
   sqlite('waits without a budget', 'budget?.spend(cost)', 'void cost'),
+  sqlite('a database that waits by itself', "exec('PRAGMA busy_timeout = 0')", "exec('PRAGMA busy_timeout = 100')"),
+  sqlite('a changed setting of a database', 'exec(`PRAGMA busy_timeout = ${ms}`)', 'exec(`PRAGMA busy_timeout = 0`)'),
+  sqlite('a locked database that is refused', 'repeaterOf(database)(AT_START, ', 'repeaterOf(database)(NONE, '),
   sqlite('a budget for each store', 'budgets.of(path, () => new WaitBudget())', 'new WaitBudget()'),
   sqlite(
     'a file that is replaced in silence',

@@ -589,6 +589,48 @@ describe.each(QUICK)('a database that is open', () => {
     expect(failure(() => on(made).consume('ann'))).toMatchObject({ code: 'STORE_CLOSED' })
   })
 
+  it.each(QUICK)('waits for a locked file as long as the store may, also if its own time-out is longer', () => {
+    const file = newFile()
+    const database = new Database(file)
+    const other = connect(file)
+    open.push(database)
+    const limiter = on(store(database, { timeout: 50 }))
+    other.exec('BEGIN IMMEDIATE')
+    const before = performance.now()
+    expect(failure(() => limiter.consume('ann'))).toMatchObject({ code: 'STORE_BUSY' })
+    expect(performance.now() - before).toBeLessThan(4000)
+    expect(database.pragma('busy_timeout', { simple: true })).toBe(5000)
+    other.exec('ROLLBACK')
+    expect(limiter.consume('ann').allowed).toBe(true)
+    expect(database.pragma('busy_timeout', { simple: true })).toBe(5000)
+  })
+
+  it.each(QUICK)('becomes a store when others let go of the file, without a WAL', () => {
+    const file = newFile()
+    const [database, other] = [new Database(file, { timeout: 0 }), new Database(file, { timeout: 0 })]
+    open.push(database, other)
+    other.exec('CREATE TABLE orders (id INTEGER)')
+    const pauses = vi.spyOn(Atomics, 'wait').mockImplementation(() => {
+      if (other.inTransaction) other.exec('COMMIT')
+      return 'timed-out'
+    })
+    const prepared = new Set<string>()
+    // Another process writes whenever a statement is prepared for the first time.
+    const prepare = vi.spyOn(database, 'prepare').mockImplementation((text: string) => {
+      if (!prepared.has(text) && !other.inTransaction) other.exec('BEGIN EXCLUSIVE')
+      prepared.add(text)
+      return Database.prototype.prepare.call(database, text)
+    })
+    const made = failure(() => sqliteStore(database))
+    const waits = pauses.mock.calls.length
+    prepare.mockRestore()
+    pauses.mockRestore()
+    expect(waits).toBeGreaterThan(1)
+    if (other.inTransaction) other.exec('COMMIT')
+    const limiter = on(made as SyncStore)
+    expect(limiter.consume('ann').allowed).toBe(true)
+  })
+
   it.each(QUICK)('keeps a transaction that the application has begun', () => {
     const database = connect(newFile())
     const limiter = on(store(database))
