@@ -1,4 +1,4 @@
-import { background } from '../util/clock.ts'
+import { answered } from '../util/clock.ts'
 import { madeOnce, shared } from '../util/copies.ts'
 import { warn } from '../util/warn.ts'
 
@@ -120,7 +120,7 @@ export class Connections<Connection> {
     const connection = await this.#taken()
     const onLost = (): void => this.#lose(connection)
     try {
-      await answered(this.#pool.keep(connection, onLost))
+      await answered(ANSWER_MS, this.#pool.keep(connection, onLost))
     } catch (error) {
       this.#pool.putBack(connection, true)
       throw error
@@ -170,7 +170,7 @@ export class Connections<Connection> {
   }
 
   async #putBack(connection: Connection, isBroken: boolean): Promise<void> {
-    const left = answered(this.#pool.leave(connection, this.#listeners.get(connection)!)).then(
+    const left = answered(ANSWER_MS, this.#pool.leave(connection, this.#listeners.get(connection)!)).then(
       () => false,
       () => true,
     )
@@ -197,19 +197,6 @@ export class Connections<Connection> {
       'SLUICE_POOL_FULL',
       `A decision waits for a connection, because other queries use all ${size} connections of the pool. ${remedy}, or give the store a pool of its own.`,
     )
-  }
-}
-
-/** Rejects if there is no answer in time. */
-async function answered(work: Promise<void>): Promise<void> {
-  let cancel = (): void => undefined
-  const late = new Promise<never>((_, reject) => {
-    cancel = background(ANSWER_MS, () => reject(new Error(`no answer within ${ANSWER_MS} ms`)))
-  })
-  try {
-    await Promise.race([work, late])
-  } finally {
-    cancel()
   }
 }
 

@@ -112,3 +112,16 @@ export function background(ms: number, wake: () => void): () => void {
   ;(timer as { unref?(): void }).unref?.()
   return () => clearTimeout(timer as number)
 }
+
+/** Rejects if work takes longer than `ms` milliseconds: a network that drops packets reports no error. */
+export async function answered<Result>(ms: number, work: Promise<Result>): Promise<Result> {
+  let cancel = (): void => undefined
+  const late = new Promise<never>((_, reject) => {
+    cancel = background(ms, () => reject(new Error(`no answer within ${ms} ms`)))
+  })
+  try {
+    return await Promise.race([work, late])
+  } finally {
+    cancel()
+  }
+}

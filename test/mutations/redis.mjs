@@ -23,6 +23,11 @@ const failure = inFile('src/stores/redis/failure.ts', functions)
 const damagedKeys = { files: ['test/stores/redis/reset.test.ts'], name: 'damaged' }
 const damaged = inFile('src/stores/redis/failure.ts', damagedKeys)
 const reply = inFile('src/stores/redis/request.ts', verdicts)
+const faults = {
+  files: ['test/stores/redis/faults.test.ts'],
+  name: 'for one server|in a transaction|after ten seconds',
+}
+const foreign = inFile('src/stores/redis/queue.ts', faults)
 
 /** Small mistakes in how a Redis store calls its program and reads the reply. */
 export const redis = [
@@ -42,6 +47,19 @@ export const redis = [
     '    else return false\n    return false',
   ),
   runner('functions never called again after a refusal', 'performance.now() + REFUSED', 'Infinity'),
+  foreign('a cluster that a client for one server does not notice', 'this.#inCluster = true', 'void this'),
+  foreign('refused calls that are not sent again', 'this.enqueue(pending)', 'pending.reject(error)'),
+  foreign('an answer of MULTI that is read', 'if (Array.isArray(reply))', 'if (reply)'),
+  inFile('src/stores/redis/failure.ts', faults)(
+    'another server of a cluster taken for an outage',
+    String.raw`|^(?:Command failed: )?MOVED \d|\bMoved: \d/`,
+    '/',
+  ),
+  inFile('src/stores/redis/index.ts', faults)(
+    'a check that waits without an end',
+    'await answered(CHECKING, sent)',
+    'await answered(CHECKING * 1000, sent)',
+  ),
   text('a text that is sent each time', 'this.#sentText = sha', 'void sha'),
   text('a first call by the hash', 'this.#client.sendsText && this.#sentText !== sha', 'false'),
   watch('an answer that does not end a silence', 'if (isAnswered) server.looks = 0', 'void isAnswered'),

@@ -177,8 +177,8 @@ export const sql = [
   connections('for a short time')('warns about a pool that is not full', 'clearTimeout(timer)', 'void timer'),
   connections('settings of sessions')(
     'leaves its settings',
-    'answered(this.#pool.leave(',
-    'answered(Promise.resolve() ?? (',
+    'answered(ANSWER_MS, this.#pool.leave(',
+    'answered(ANSWER_MS, Promise.resolve() ?? (',
   ),
   rows('alone, and fails alone')('repeats nothing', 'return (this.#isRepeated = true)', 'return false'),
   rows('one at a time')('tries all locked rows at the same time', '|| !this.#isApart :', '|| true :'),

@@ -5,9 +5,9 @@ import { kindName } from './keys.ts'
 /** The commands that the program calls. */
 export const RIGHTS = '+evalsha +eval +time +hget +hmget +hset +hdel +hkeys +del +pttl +pexpire'
 
-/** Messages with which the server refuses a user, or every script. A retry does not help. */
+/** Messages with which the server refuses a user, every script, or a client that does not know its cluster. A retry does not help. */
 const REFUSED =
-  /\bNOPERM\b|\bPermissionDenied\b|can't run this command|\bACL failure\b|\bNOAUTH\b|\bWRONGPASS\b|\bunknown command\b/
+  /\bNOPERM\b|\bPermissionDenied\b|can't run this command|\bACL failure\b|\bNOAUTH\b|\bWRONGPASS\b|\bunknown command\b|^(?:Command failed: )?MOVED \d|\bMoved: \d/
 
 /** Messages of the program about a key that it cannot read. An algorithm reads the entries of its log, so such a message can be that of an algorithm. */
 const DAMAGED = /^SLUICE_DAMAGED$|to 'unpacked' \(data string too short\)/
@@ -35,6 +35,10 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
   ],
   [/\bREADONLY\b|\bReadOnly\b/, 'This is a replica. Connect to the primary'],
   [
+    /^(?:Command failed: )?MOVED \d|\bMoved: \d/,
+    'This server belongs to a cluster, and another server of it has this key. Give redisStore the client of a cluster: new Cluster() of ioredis and iovalkey, createCluster() of node-redis, or GlideClusterClient',
+  ],
+  [
     /\bCROSSSLOT\b|\bCrossSlot\b/,
     'These keys are on different slots of a cluster. Give redisStore the cluster client, or say `cluster: true`',
   ],
@@ -58,7 +62,7 @@ const REJECTED =
 
 /**
  * Returns the error of a decision that could not be made: `DAMAGED_ROW` if the key cannot be read, `STORE_REJECTED` if the request is invalid, `STORE_SETUP`
- * if the server refuses the user, else `STORE_FAILED`. Its message says what to do.
+ * if the server refuses the user or the client, else `STORE_FAILED`. Its message says what to do.
  * @param lost why the client has no connection, if this is known. The errors of commands do not say it: they are such as `Connection is closed.`
  */
 export function failure(cause: unknown, lost?: string): SluiceError {
@@ -106,6 +110,11 @@ export function transactionFailure(words: string, charges: readonly Charge[]): S
 
 function isRejection(error: unknown): boolean {
   return REJECTED.test(messageOf(error)) && !isRefusedForNow(error) && !isTransient(error)
+}
+
+/** Returns true if the server has refused a call because its keys have different slots. */
+export function isAcrossSlots(error: unknown): boolean {
+  return /\bCROSSSLOT\b|\bCrossSlot\b/.test(messageOf(error))
 }
 
 /** Returns true if the server does not know a function: after a restart, after a flush, or on a new primary. */

@@ -1,7 +1,8 @@
 import type { Renewed } from '../../engine/adjust.ts'
 import { perSecond } from '../../engine/factories.ts'
-import { type Clock, clockGiven, microseconds } from '../../util/clock.ts'
+import { answered, type Clock, clockGiven, microseconds } from '../../util/clock.ts'
 import { brand } from '../../util/copies.ts'
+import { SluiceError } from '../../util/errors.ts'
 import {
   type AsyncStore,
   Charge,
@@ -20,7 +21,9 @@ import {
   Underway,
 } from '../store.ts'
 import { boolean, knownOptions, refuse } from '../../util/validate.ts'
+import { CHECKING } from '../setup.ts'
 import { type RedisClient, scriptClient } from './clients.ts'
+import { failure } from './failure.ts'
 import { PREFIX, redisKey } from './keys.ts'
 import { type Connection, connectionOf } from './place.ts'
 import { bySlot, type Pending, RedisQueue, takeBySlot } from './queue.ts'
@@ -106,11 +109,19 @@ class RedisStore implements AsyncStore {
     return undefined
   }
 
-  /** Makes a decision in its own queue, so that the program of the store has only the algorithms of its limiters. */
-  readonly ready = (): Promise<void> => {
-    if (this.#closed) return Promise.reject(closed())
+  /**
+   * Makes a decision in its own queue, so that the program of the store has only the algorithms of its limiters. Clients can wait for a server without an
+   * end.
+   */
+  readonly ready = async (): Promise<void> => {
+    if (this.#closed) throw closed()
     const charge = new Charge(createPolicy(CHECK, perSecond(1), this, this), '', 1)
-    return this.#queueOf().send(transactionOf('consume', this.#keys([charge]), [charge]))
+    const sent = this.#queueOf().send(transactionOf('consume', this.#keys([charge]), [charge]))
+    try {
+      await answered(CHECKING, sent)
+    } catch (error) {
+      throw error instanceof SluiceError ? error : failure(error, this.place.trouble)
+    }
   }
 
   readonly close = async (): Promise<void> => {

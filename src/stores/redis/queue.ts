@@ -2,6 +2,7 @@ import calculateSlot from 'cluster-key-slot'
 import { type ScriptClient, serverOf } from './clients.ts'
 import {
   failure,
+  isAcrossSlots,
   isFromClient,
   isFunctionMissing,
   isRefusedForGood,
@@ -136,6 +137,8 @@ export class RedisQueue {
   readonly #clock: (() => number) | undefined
   readonly #errors: ClientErrors
   readonly #algorithms = new Set<Algorithm>()
+  /** True when keys of one call must share a slot. */
+  #inCluster: boolean
   #program: Program | undefined
   /** The tags that put a key into a slot. */
   readonly #tags = new Map<number, number>()
@@ -152,6 +155,7 @@ export class RedisQueue {
   constructor(client: ScriptClient, clock: (() => number) | undefined, errors: ClientErrors) {
     this.#errors = errors
     this.#client = client
+    this.#inCluster = client.cluster
     this.#runner = new Runner(client)
     this.#silence = client.lookAgain && new Silence((key) => serverOf(client, key), client.lookAgain)
     this.#clock = clock
@@ -167,7 +171,7 @@ export class RedisQueue {
   }
 
   get inCluster(): boolean {
-    return this.#client.cluster
+    return this.#inCluster
   }
 
   slotOf(key: string): number {
@@ -257,7 +261,8 @@ export class RedisQueue {
       })
     } catch (error) {
       isAnswered = !isFromClient(error)
-      for (const pending of group) pending.reject(failure(error, this.#errors.lost))
+      if (this.#isAcross(group, error)) for (const pending of group) this.enqueue(pending)
+      else for (const pending of group) pending.reject(failure(error, this.#errors.lost))
     } finally {
       ended?.(isAnswered)
       this.#underWay--
@@ -265,10 +270,23 @@ export class RedisQueue {
     }
   }
 
-  #call(request: ScriptRequest): Promise<readonly unknown[]> {
+  /**
+   * Returns true if a client for one server turns out to be connected to a cluster, which has refused transactions of several slots in one call. They have
+   * not run, so they are sent again, slot by slot.
+   */
+  #isAcross(group: readonly Pending[], error: unknown): boolean {
+    if (!isAcrossSlots(error)) return false
+    this.#inCluster = true
+    return !this.shareSlot(group.map(({ transaction }) => transaction.keys[0]!))
+  }
+
+  async #call(request: ScriptRequest): Promise<readonly unknown[]> {
     const args = request.arguments(this.#clock?.())
-    const reply = this.#runner.run(this.#programFor(request), request.isPeek, request.keys, args)
-    return reply as Promise<readonly unknown[]>
+    const reply = await this.#runner.run(this.#programFor(request), request.isPeek, request.keys, args)
+    if (Array.isArray(reply)) return reply as readonly unknown[]
+    throw new TypeError(
+      `The client returned ${shown(reply)}, and not the answer of the script: it is in a transaction (MULTI), or it is a pipeline. Give redisStore a client of its own`,
+    )
   }
 
   /** Returns one program for all algorithms that this store has used. */

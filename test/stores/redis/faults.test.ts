@@ -4,13 +4,14 @@ import slotOf from 'cluster-key-slot'
 import { Cluster, type Redis } from 'ioredis'
 import { Decoder, GlideClient } from '@valkey/valkey-glide'
 import { createClient, createCluster, RESP_TYPES } from 'redis'
-import { describe, expect, it } from 'vitest'
-import { concurrent, gcra, slidingWindowLog, stack } from '../../../src/index.ts'
+import { describe, expect, it, vi } from 'vitest'
+import { concurrent, gcra, slidingWindowLog, SluiceError, stack } from '../../../src/index.ts'
 import { failure, transactionFailure } from '../../../src/stores/redis/failure.ts'
 import { reasonOf } from '../../../src/util/errors.ts'
 import { type RedisClient, redisStore } from '../../../src/stores/redis/index.ts'
 import { failureOf } from '../../support/code-of.ts'
 import { clientOf, singleFamilies } from '../../support/redis-clients.ts'
+import { startCluster } from '../../support/redis-cluster.ts'
 import { freePort } from '../../support/redis.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { keyed, left } from '../../support/limiters.ts'
@@ -116,6 +117,57 @@ describe('a user with few rights', () => {
     const client = connect(await freePort(), { maxRetriesPerRequest: 0 })
     await expect(redisStore(client).ready!()).rejects.toMatchObject({ code: 'STORE_FAILED' })
   })
+
+  it('is not ready after ten seconds, when the client waits for a server without an end', async () => {
+    const client = connect(await freePort(), { maxRetriesPerRequest: null })
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    try {
+      const ready = redisStore(client).ready!().catch((error: unknown) => error)
+      await vi.advanceTimersByTimeAsync(10_000)
+      expect(await ready).toMatchObject({
+        code: 'STORE_FAILED',
+        message: /that it is connected \(connect ECONNREFUSED/,
+      })
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+})
+
+describe('a client for one server', () => {
+  const keys = Array.from({ length: 20 }, (_, i) => `k${i}`)
+
+  it.each(singleFamilies)('$name: says that its server belongs to a cluster of several', async ({ single }) => {
+    const limiter = limiterOn(await clientOf(single(first().port)), gcra({ quota: 1, window: '1d' }))
+    const answers = await Promise.allSettled(keys.map((key) => limiter.consume(key)))
+    const errors = answers.flatMap((each) => (each.status === 'rejected' ? [each.reason as SluiceError] : []))
+    expect(new Set(errors.map(({ code }) => code))).toEqual(new Set(['STORE_SETUP']))
+    for (const { message } of errors) expect(message).toContain('Give redisStore the client of a cluster')
+  })
+
+  it.each(singleFamilies)('$name: decides on a cluster that is one server', async ({ single }) => {
+    const { nodes, stop } = await startCluster(1)
+    afterTest(stop)
+    const store = redisStore(await clientOf(single(nodes[0]!.port)))
+    const limits = gcra({ quota: 1, window: '1d' })
+    const limiter = keyed(store, limits, 'one')
+    for (const allowed of [true, false]) {
+      const decisions = await Promise.all(keys.map((key) => limiter.consume(key)))
+      expect(new Set(decisions.map((each) => each.allowed))).toEqual(new Set([allowed]))
+    }
+    const both = stack(...['x', 'y', 'z'].map((name) => keyed(store, limits, name)))
+    expect((await both.consume('k')).allowed).toBe(true)
+  })
+})
+
+it('a client in a transaction decides nothing, and decides again after that', async () => {
+  const client = connect((await server()).port)
+  const limiter = limiterOn(client, gcra({ quota: 2, window: '1d' }))
+  await limiter.consume('k')
+  await client.multi({ pipeline: false })
+  expect((await failureOf(limiter.consume('k'))).message).toContain('it is in a transaction (MULTI)')
+  await client.discard()
+  expect(await limiter.consume('k')).toMatchObject({ allowed: true, remaining: 0 })
 })
 
 it.each(singleFamilies)('$name: a full server is reported as full', async ({ single }) => {
@@ -253,12 +305,15 @@ const MEANINGS = {
     'CLUSTERDOWN The cluster is down',
     'MASTERDOWN Link with MASTER is down',
     'TRYAGAIN Multiple keys request during rehashing of slot',
+    'Too many Cluster redirections. Last error: ReplyError: MOVED 12281 127.0.0.1:7803',
     'BUSY Redis is busy running a script.',
     'connect ECONNREFUSED 127.0.0.1:6379',
     'Socket closed unexpectedly',
   ],
-  // The user or its rights are wrong.
+  // The user or its rights are wrong, or the client does not know its cluster.
   STORE_SETUP: [
+    'MOVED 12281 127.0.0.1:7803',
+    'An error was signalled by the server: - Moved: 12281 127.0.0.1:7803',
     'NOAUTH Authentication required.',
     'WRONGPASS invalid username-password pair or user is disabled.',
     'NOPERM User limiter has no permissions',
