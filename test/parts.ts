@@ -8,16 +8,17 @@ export const REST: Readonly<Record<string, string>> = {
   'test/bench/**': 'tests pages of benchmarks',
   'test/docs/**': 'runs the documents',
   'test/e2e/**': 'runs real clients and proxies, and the example of a gateway',
-  'test/site/**': 'builds the site and opens it in a browser',
+  'test/site/site.test.ts':
+    'builds the site and opens it in a browser; scenario.test.ts has what the playground computes',
   'test/soak/**': 'loads Redis for 20 seconds',
   'test/adapters/upload-flood.test.ts': 'a flood of uploads',
   'test/algorithms/added.test.ts': 'adds an algorithm to a copy of the repository, and builds and tests the copy',
   'test/cli/databases.test.ts': 'starts PostgreSQL and MariaDB; the commands on Redis are in test/cli',
   'test/cli/logs/memory.test.ts': 'reads logs of a million lines',
   'test/cli/migrate.test.ts': 'starts MariaDB',
-  'test/cli/replay-html.test.ts': 'opens a report in a browser',
+  'test/cli/replay-html.test.ts': 'opens a report in a browser; replay-page.test.ts has what it says',
+  'test/cli/rules-large.test.ts': 'compares 8,000 policies',
   'test/cli/serve.test.ts': 'starts processes and servers; test/service has what they answer',
-  'test/cli/rules.test.ts': 'starts processes that follow rules; test/rules has what the commands check and compare',
   'test/cli/top.test.ts': 'starts processes and a terminal',
   'test/dashboard/fleet.test.ts': 'freezes Redis for seconds; dashboard.test.ts has the rest',
   'test/dashboard/page.test.ts': 'opens the page in a browser',
@@ -31,9 +32,10 @@ export const REST: Readonly<Record<string, string>> = {
   'test/package/sizes.test.ts': 'bundles each entry and measures imports',
   'test/package/workers.test.ts': 'runs the package in workerd',
   'test/rules/editor.test.ts': 'asks the language server for YAML, which it installs',
-  'test/rules/file.test.ts': 'changes files in all ways of editors and waits for them',
-  'test/stores/cloudflare.test.ts': 'runs the store in workerd; its rows are in test/stores/sql',
-  'test/stores/durable-objects.test.ts': 'runs the store and adapters in workerd; remote.test.ts has the messages',
+  'test/rules/file.test.ts':
+    'changes files in all ways of editors and waits for them; file-start.test.ts has the start',
+  'test/stores/cloudflare.test.ts': 'runs the store in workerd; test/stores/cloudflare has each case',
+  'test/stores/durable-objects.test.ts': 'runs the store and adapters in workerd; test/stores/cloudflare has each case',
   'test/stores/guard/busy.test.ts': 'blocks the event loop of processes for seconds',
   'test/stores/guard/cluster-outage.test.ts': 'stops nodes of a cluster',
   'test/stores/guard/faults/**': 'all clients, with each fault',
@@ -43,7 +45,6 @@ export const REST: Readonly<Record<string, string>> = {
   'test/stores/memory/bytes.test.ts': 'measures the memory of floods',
   'test/stores/memory/cluster-warning.test.ts': 'starts clusters of processes',
   'test/stores/memory/footprint.test.ts': 'measures the memory of a million keys',
-  'test/stores/redis/causes.test.ts': 'servers that refuse connections, with all clients',
   'test/stores/redis/changed-retry.test.ts': 'a long search; adjust and equality have the same for fewer histories',
   'test/stores/redis/clients.test.ts': 'all clients of Redis, with a server and with a cluster',
   'test/stores/redis/concurrency.test.ts': 'hundreds of thousands of decisions at a time',
@@ -51,16 +52,24 @@ export const REST: Readonly<Record<string, string>> = {
   'test/stores/redis/faults.test.ts': 'all clients of Redis, with each fault',
   'test/stores/redis/functions-cluster.test.ts': 'starts clusters and replicas; functions.test.ts has one server',
   'test/stores/redis/lease-faults.test.ts': 'leases, with each fault of Redis',
-  'test/stores/redis/own-algorithm.test.ts':
-    'a long search over an algorithm of a user; equality has those of the package',
   'test/stores/redis/slots-outage.test.ts': 'restarts Redis; guard/held-slots has each case',
   'test/stores/redis/slots-processes.test.ts': 'starts processes that die; test/stores/slots.test.ts has each case',
-  'test/stores/redis/upstash.test.ts': 'the REST client, with the whole suite of stores',
   'test/stores/redis/worker.test.ts': 'runs the store in workerd, which it installs',
-  'test/stores/sql/connections.test.ts': 'starts PostgreSQL and MariaDB, and breaks their connections',
+  'test/stores/sql/connections.test.ts':
+    'starts PostgreSQL and MariaDB, and breaks their connections; test/stores/connections.test.ts has each case',
   'test/stores/sql/locked.test.ts': 'starts PostgreSQL and MariaDB; test/stores/rows/locked.test.ts has each case',
   'test/stores/sql/mysql.test.ts': 'starts MariaDB; its rows are those of PostgreSQL and SQLite',
   'test/stores/sql/postgres-js.test.ts': 'a second client of PostgreSQL, with the whole suite of stores',
+}
+
+/** Returns whether a file is at a place: that file, or a folder that ends in `**`. */
+export function isAt(place: string, file: string): boolean {
+  return file === place || (place.endsWith('**') && file.startsWith(place.slice(0, -2)))
+}
+
+/** Returns true for a file that `npm test` runs, with all of its cases or with some. */
+export function isInNpmTest(file: string): boolean {
+  return !Object.keys(REST).some((place) => isAt(place, file))
 }
 
 /** Files that both parts run, each with its own cases of `casesHere`, and what differs. */
@@ -71,8 +80,11 @@ export const BOTH: Readonly<Record<string, string>> = {
   'test/adapters/slots.test.ts': 'two frameworks, and the others',
   'test/stores/guard/redis-outage.test.ts': 'two clients, and the others',
   'test/stores/deny-cache/exactness.test.ts': 'a short random search, and a long one',
+  'test/stores/redis/causes.test.ts': 'two causes with two settings of one client, and all others',
   'test/stores/redis/equality.test.ts': 'a short random search, and a long one',
   'test/stores/redis/functions.test.ts': 'two clients, and the others',
+  'test/stores/redis/own-algorithm.test.ts': 'two faults of an algorithm, and all faults in all ways',
+  'test/stores/redis/upstash.test.ts': 'the client as it is, and the whole suite of stores with all settings',
   'test/stores/sql/equality.test.ts':
     'a short random search in SQLite and PostgreSQL, and a long one that includes MariaDB',
   'test/stores/sql/postgres.test.ts': 'one client, and the other with what takes seconds',
@@ -131,6 +143,7 @@ export const ALONE: Readonly<Record<string, string>> = {
   'test/stores/notes.test.ts': 'waits for a warning that comes once',
   'test/stores/redis/adjust.test.ts': 'adds an algorithm',
   'test/stores/redis/functions.test.ts': 'adds an algorithm',
+  'test/stores/redis/own-algorithm.test.ts': 'adds algorithms',
   'test/stores/redis/plain.test.ts': 'adds an algorithm',
   'test/stores/remote.test.ts': 'measures the heap',
   'test/stores/slots.test.ts': 'waits for a warning that comes once',

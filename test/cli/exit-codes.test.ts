@@ -98,6 +98,7 @@ const MISUSED: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['diff', 'rules.json', 'rules.json', '--fail-on', ''],
     ['check', 'rules.json', '--fail-on', 'loosened'],
   ],
+  serve: [[], ['none.json', '--host', '0.0.0.0'], ['none.json', '--port', '65536'], ['none.json', '--socket', '']],
   block: [[AWAY, 'api', 'ann'], ...['soon', '0', '200000d'].map((time) => [AWAY, 'api', 'ann', time])],
   unblock: [
     [AWAY, 'api'],

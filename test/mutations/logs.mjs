@@ -5,8 +5,10 @@ const replay = (file) => inFile(`src/cli/replay/${file}.ts`, { files: ['test/cli
 const commands = (file) => inFile(`src/cli/${file}.ts`, { files: ['test/cli/exit-codes.test.ts'] })
 const outcome = commands('print')
 const connect = commands('connect')
-const page = inFile('src/cli/replay/html.ts', { files: ['test/cli/replay-html.test.ts'] })
-const plots = inFile('src/cli/replay/html.ts', { files: ['test/cli/replay-html.test.ts'] })
+const page = inFile('src/cli/replay/html.ts', {
+  files: ['test/cli/replay-page.test.ts', 'test/cli/replay-html.test.ts'],
+})
+const plots = inFile('src/cli/replay/html.ts', { files: ['test/cli/replay-page.test.ts'] })
 const replayText = replay('command')
 const topTable = inFile('src/cli/print.ts', { files: ['test/cli/top.test.ts'], name: 'any number of rows' })
 const program = inFile('src/cli/inspect.ts', { files: ['test/cli/cli.test.ts'] })

@@ -17,7 +17,7 @@ const elements = inFile('src/dashboard/page/elements.ts', {
   name: 'shows keys as text',
 })
 const onPage = (file, name) => inFile(`src/dashboard/page/${file}`, { files: ['test/dashboard/page.test.ts'], name })
-const report = inFile('src/cli/replay/html.ts', { files: ['test/cli/replay-html.test.ts'] })
+const report = inFile('src/cli/replay/html.ts', { files: ['test/cli/replay-page.test.ts'] })
 
 const prometheusTests = { files: ['test/metrics/prometheus.test.ts'] }
 const series = inFile('src/metrics/recorder.ts', prometheusTests)
@@ -124,7 +124,7 @@ export const operations = [
   ),
   counters('gives every limit a series', 'this.#limits.size >= MOST_LIMITS', 'this.#limits.size >= Infinity'),
   elements('writes keys as HTML', 'made.textContent = showInvisible(text)', 'made.innerHTML = showInvisible(text)'),
-  inFile('src/util/invisible.ts', { files: ['test/dashboard/page.test.ts'], name: 'shows keys as text' })(
+  inFile('src/util/invisible.ts', { files: ['test/util/invisible.test.ts'] })(
     'shows characters that change the direction of text',
     '\\p{Cf}',
     '',

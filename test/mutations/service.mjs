@@ -7,7 +7,7 @@ const token = inFile('src/service/token.ts', inProcess)
 const handler = inFile('src/service/index.ts', inProcess)
 const metrics = inFile('src/metrics/prometheus/text.ts', inProcess)
 const server = inFile('src/cli/serve/server.ts', { files: ['test/cli/serve.test.ts'] })
-const command = inFile('src/cli/serve/command.ts', { files: ['test/cli/serve.test.ts'] })
+const command = inFile('src/cli/serve/command.ts', { files: ['test/cli/exit-codes.test.ts'] })
 
 /** Small mistakes in the service. */
 export const services = [

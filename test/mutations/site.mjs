@@ -9,14 +9,18 @@ const share = inPlayground('share')
 
 const migrating = (name) =>
   inFile(`docs/migrating/${name}.md`, { files: ['test/docs/migrating.test.ts'], name: `migrating/${name}` })
-const comparison = inFile('docs/comparison.md', { files: ['test/docs/comparison.test.ts'] })
+// The figures of size need the package as it is installed.
+const comparison = inFile('docs/comparison.md', {
+  files: ['test/docs/comparison.test.ts'],
+  name: 'the comparison|of versions|of speed|any window',
+})
 
 const picture = (file) => inFile(`docs/plot/${file}`, { files: ['test/docs/pictures.test.ts'] })
 const plots = inFile('bench/docs/plots.mjs', { files: ['test/docs/pictures.test.ts'] })
 const links = inFile('docs/site/links.ts', { files: ['test/site/site.test.ts'], name: 'leads to' })
 
 const home = (file) => inFile(`docs/site/${file}`, { files: ['test/site/site.test.ts'], name: 'in a browser' })
-const replay = inFile('src/cli/replay/html.ts', { files: ['test/cli/replay-html.test.ts'], name: 'axe' })
+const replay = inFile('src/cli/replay/html.ts', { files: ['test/cli/replay-page.test.ts'] })
 const release = inFile('build/release.mjs', { files: ['test/package/api.test.ts'] })
 const api = inFile('docs/reference/api.md', { files: ['test/package/api.test.ts'] })
 

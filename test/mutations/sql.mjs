@@ -3,10 +3,10 @@ import { inFile } from './mutation.mjs'
 const tests = (name) => ({ files: ['test/stores/sql/mysql.test.ts'], name })
 const mysql = (name) => inFile('src/stores/mysql.ts', tests(name))
 const shared = (name) => inFile('src/stores/sql.ts', tests(name))
+const lostCommit = inFile('src/stores/sql.ts', { files: ['test/stores/sql/postgres.test.ts'], name: 'during COMMIT' })
 
 const locked = (path, name) => inFile(path, { files: ['test/stores/sql/locked.test.ts'], name })
-const connections = (name) =>
-  inFile('src/stores/connections.ts', { files: ['test/stores/sql/connections.test.ts'], name })
+const connections = inFile('src/stores/connections.ts', { files: ['test/stores/connections.test.ts'] })
 const rows = (name) => inFile('src/stores/rows.ts', { files: ['test/stores/rows/locked.test.ts'], name })
 
 const postgres = (name) => inFile('src/stores/postgres.ts', { files: ['test/stores/sql/postgres.test.ts'], name })
@@ -107,7 +107,7 @@ export const sql = [
     " || error.code === 'DAMAGED_ROW'",
     '',
   ),
-  shared('during COMMIT')(
+  lostCommit(
     'knows the outcome of a lost COMMIT',
     'throw isBrokenBy(error) ? unknownOutcome(error) : error',
     'throw error',
@@ -159,23 +159,15 @@ export const sql = [
     '${idle} = ${Math.ceil(',
     '${idle} = ${0 * (',
   ),
-  connections('five idle seconds')('keeps no connections', 'count: number = DEFAULT_KEPT', 'count: number = 0'),
-  connections('five idle seconds')('keeps connections for ever', 'performance.now() - IDLE_MS', '-Infinity'),
-  connections('can end')(
-    'does not notice that the pool is ending',
-    'this.#pool.isEnding ? Infinity',
-    'false ? Infinity',
-  ),
-  connections('may lose')('uses connections that are lost', 'this.#idle = others', 'void others'),
-  connections('at most half')('takes more than half of the pool', 'Math.floor(this.#pool.size / 2)', 'this.#pool.size'),
-  connections('at most half')(
-    'takes connections of a small pool',
-    'this.#pool.size >= LEAST_SIZE',
-    'this.#pool.size >= 2',
-  ),
-  connections('warns once')('warns each time', 'this.#hasWarned = true', 'void 0'),
-  connections('for a short time')('warns about a pool that is not full', 'clearTimeout(timer)', 'void timer'),
-  connections('settings of sessions')(
+  connections('keeps no connections', 'count: number = DEFAULT_KEPT', 'count: number = 0'),
+  connections('keeps connections for ever', 'performance.now() - IDLE_MS', '-Infinity'),
+  connections('does not notice that the pool is ending', 'this.#pool.isEnding ? Infinity', 'false ? Infinity'),
+  connections('uses connections that are lost', 'this.#idle = others', 'void others'),
+  connections('takes more than half of the pool', 'Math.floor(this.#pool.size / 2)', 'this.#pool.size'),
+  connections('takes connections of a small pool', 'this.#pool.size >= LEAST_SIZE', 'this.#pool.size >= 2'),
+  connections('warns each time', 'this.#hasWarned = true', 'void 0'),
+  connections('warns about a pool that is not full', 'clearTimeout(timer)', 'void timer'),
+  connections(
     'leaves its settings',
     'answered(ANSWER_MS, this.#pool.leave(',
     'answered(ANSWER_MS, Promise.resolve() ?? (',

@@ -5,11 +5,7 @@ const rows = {
   name: 'locked|replaced|fails|clocks|is open|sqliteStore|killed|wait for each other',
 }
 const processes = { files: ['test/stores/sql/sqlite.test.ts'], name: 'of this Node' }
-const objects = {
-  files: ['test/stores/cloudflare.test.ts'],
-  name: 'storage Sql (keeps|deletes|decides more)|in one place',
-}
-const values = { files: ['test/stores/cloudflare.test.ts'], name: 'storage KeyValue refuses a row' }
+const objects = { files: ['test/stores/cloudflare/storage.test.ts'] }
 const rest = {
   files: ['test/stores/redis/upstash.test.ts'],
   name: 'without the script|aborted|in one HTTP|cannot be reached',
@@ -22,7 +18,8 @@ const upstash = inFile('src/stores/redis/clients.ts', rest)
 const guard = inFile('src/stores/guard/calls.ts', { files: ['test/stores/guard/guard.test.ts'], name: 'the breaker' })
 
 const swaps = { files: ['test/stores/rows/swap.test.ts'] }
-const workers = { files: ['test/stores/durable-objects.test.ts'], name: 'span objects|gives the charge back' }
+const bindings = { files: ['test/stores/cloudflare/namespace.test.ts'] }
+const workers = { files: ['test/util/worker.test.ts'] }
 
 const peers = { files: ['test/stores/machine/machine.test.ts'], name: 'does not read' }
 
@@ -39,7 +36,7 @@ export const stores = [
     'tries >= 1',
   ),
   inFile('src/stores/swap.ts', swaps)('stacks over single swaps', "...(mostKeys === 1 && { together: 'record' }),", ''),
-  inFile('src/stores/cloudflare/namespace.ts', workers)(
+  inFile('src/stores/cloudflare/namespace.ts', bindings)(
     'stacks over several objects',
     "...(objects !== 1 && { together: 'key' }),",
     '',
@@ -117,11 +114,7 @@ export const stores = [
   object('no further alarm', 'if (earliest === Infinity) return', 'if (earliest > 0) return'),
   object('an alarm without a bound', 'i < STEPS; i++', 'i < Infinity; i++'),
   object('two places of one storage', "placeOf(storage, 'the", "placeOf({}, 'the"),
-  inFile('src/stores/cloudflare/storage.ts', values)(
-    'a value that is too large',
-    'hasSql ? ',
-    'storage !== undefined ? ',
-  ),
+  object('a value that is too large', 'hasSql ? ', 'storage !== undefined ? '),
   upstash('the script in a message', ".replace(/, command was: [^]*$/, '')", ''),
   upstash('a text for a verdict', 'if (Array.isArray(reply)) return reply', 'return reply'),
   upstash('a client of HTTP taken for one of ioredis', "'createScript' in client", "'createScripts' in client"),

@@ -2,23 +2,21 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { ALONE, BOTH, REST, SHORT_SEARCHES } from '../parts.ts'
+import { ALONE, BOTH, isAt, isInNpmTest, REST, SHORT_SEARCHES } from '../parts.ts'
 import { root } from '../support/programs.ts'
 
 const files = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' })
   .map((name) => posix.join('test', name.replaceAll('\\', '/')))
   .filter((name) => name.endsWith('.test.ts'))
-const isAt = (place: string) => (file: string) =>
-  file === place || (place.endsWith('**') && file.startsWith(place.slice(0, -2)))
 
 describe('the list of what npm test leaves out', () => {
   it.each([...Object.keys(REST), ...Object.keys(BOTH)])('%s has tests', (place) => {
-    expect(files.filter(isAt(place))).not.toEqual([])
+    expect(files.filter((file) => isAt(place, file))).not.toEqual([])
   })
 
   it('has no file twice', () => {
     const places = [...Object.keys(REST), ...Object.keys(BOTH)]
-    expect(files.filter((file) => places.filter((place) => isAt(place)(file)).length > 1)).toEqual([])
+    expect(files.filter((file) => places.filter((place) => isAt(place, file)).length > 1)).toEqual([])
   })
 
   it('names each file whose cases are shared by both parts', () => {
@@ -62,7 +60,6 @@ describe('the list of files that have a process of their own', () => {
     ['waits for a warning that comes once in a process or in a minute', ONCE],
   ])('names each file that %s', (_, pattern) => {
     const isFound = (file: string): boolean => pattern.test(readFileSync(join(root, file), 'utf8'))
-    const isInNpmTest = (file: string): boolean => !Object.keys(REST).some((place) => isAt(place)(file))
     expect(files.filter((file) => isInNpmTest(file) && !(file in ALONE) && isFound(file))).toEqual([])
   })
 })

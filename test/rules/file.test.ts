@@ -3,7 +3,6 @@ import {
   appendFileSync,
   cpSync,
   mkdirSync,
-  mkdtempSync,
   renameSync,
   rmSync,
   symlinkSync,
@@ -11,64 +10,16 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
-import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import type { Duration } from '../../src/index.ts'
-import { type FileOptions, type Rules, rulesFromFile } from '../../src/rules/index.ts'
-import { problemText } from '../../src/rules/document.ts'
 import { fixedWindow } from '../../src/algorithms/fixed-window.ts'
 import { defineAlgorithm } from '../../src/extend.ts'
 import { warningsOf } from '../support/http.ts'
 import { builtPackage } from '../support/built.ts'
-
-const yaml = (quota: number): string => `# for everybody
-policies:
-  - name: api
-    key: ip
-    limits:
-      - { quota: ${quota}, window: 1m } # a minute
-`
-const json = (quota: number): string =>
-  JSON.stringify({ policies: [{ name: 'api', key: 'ip', limits: [{ quota, window: '1m' }] }] })
-
-const quotaOf = (rules: Rules): number => rules.current.policies[0]!.limits![0]!.quota
-
-function folder(): string {
-  const made = mkdtempSync(join(tmpdir(), 'sluice-rules-'))
-  onTestFinished(() => rmSync(made, { recursive: true, force: true }))
-  return made
-}
-
-/** Rules from a file, and the events that they have emitted. */
-interface Watched {
-  readonly rules: Rules
-  readonly events: string[]
-}
-
-async function watched(path: string | URL, options: FileOptions<unknown> = {}): Promise<Watched> {
-  const rules = await rulesFromFile(path, options)
-  onTestFinished(() => rules.close())
-  const events: string[] = []
-  rules.on('change', ({ before, after }) => {
-    events.push(`${before.policies[0]!.limits![0]!.quota} → ${after.policies[0]!.limits![0]!.quota}`)
-  })
-  rules.on(
-    'invalid',
-    ({ problems }) => void events.push(problems.map(problemText).join('\n').replaceAll(String(path), 'PATH')),
-  )
-  rules.on('unreachable', ({ error }) => void events.push(String(error)))
-  return { rules, events }
-}
-
-/** Waits for so many events, and then for as long as another one would take. */
-async function seen({ events }: Watched, count: number): Promise<string[]> {
-  for (let tries = 0; tries < 500 && events.length < count; tries++) await pause(20)
-  await pause(300)
-  return events
-}
+import { folder, quotaOf, seen, type Watched, watched, yaml } from '../support/rules-file.ts'
 
 /** A file with a quota of 1, watched. */
 async function started(
@@ -79,32 +30,6 @@ async function started(
   writeFileSync(path, yaml(1))
   return { ...(await watched(path, { pollInterval })), path, home }
 }
-
-describe('rulesFromFile reads', () => {
-  it.each([
-    ['rules.yaml', yaml(7)],
-    ['rules.yml', yaml(7)],
-    ['rules.json', json(7)],
-    ['RULES.JSON', `\uFEFF${json(7)}`],
-  ])('%s', async (name, text) => {
-    const path = join(folder(), name)
-    writeFileSync(path, text)
-    const { rules } = await watched(path)
-    expect(quotaOf(rules)).toBe(7)
-    expect(quotaOf((await watched(pathToFileURL(path))).rules)).toBe(7)
-  })
-
-  it.each(['rules', 'rules.txt', 'yaml', 7])('no file named %s', async (name) => {
-    await expect(rulesFromFile(name as string)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
-  })
-
-  it('its own options, and refuses wrong ones', async () => {
-    await expect(rulesFromFile('a.json', { pollInterval: 'often' as '1s' })).rejects.toMatchObject({
-      code: 'INVALID_OPTION',
-    })
-    await expect(rulesFromFile('a.json', { pool: 1 } as object)).rejects.toMatchObject({ code: 'UNKNOWN_OPTION' })
-  })
-})
 
 it('compiles a document once, and one with mistakes once', async () => {
   let compiled = 0
@@ -260,46 +185,6 @@ describe('rulesFromFile keeps the last good rules', () => {
       expect.stringContaining('is not a file'),
     ])
     expect(quotaOf(file.rules)).toBe(1)
-  })
-})
-
-describe('rulesFromFile at the start', () => {
-  it('rejects at once without a file, and with one that has mistakes', async () => {
-    const path = join(folder(), 'rules.json')
-    await expect(rulesFromFile(path)).rejects.toMatchObject({ code: 'RULES_UNREACHABLE' })
-    writeFileSync(path, '{')
-    await expect(rulesFromFile(path)).rejects.toMatchObject({
-      code: 'INVALID_RULES',
-      message: expect.stringContaining(`  ${path}: expected JSON. `),
-    })
-    writeFileSync(path, `{\n"policies": [\n{ "name": "a" }]}`)
-    await expect(rulesFromFile(path)).rejects.toMatchObject({
-      message: expect.stringContaining(`\n  ${path}:3: policies[0].key: expected a value, got nothing\n`),
-      cause: [
-        { path: 'policies[0].key', file: path, line: 3 },
-        { path: 'policies[0].limits', file: path, line: 3 },
-      ],
-    })
-  })
-
-  it('waits for a file that is being written', async () => {
-    const path = join(folder(), 'rules.yaml')
-    writeFileSync(path, yaml(9).slice(0, 60))
-    const starting = rulesFromFile(path)
-    await pause(100)
-    writeFileSync(path, yaml(9))
-    const rules = await starting
-    await rules.close()
-    expect(quotaOf(rules)).toBe(9)
-  })
-
-  it('begins with the fallback, and takes the file once it is there', async () => {
-    const path = join(folder(), 'rules.json')
-    const file = await watched(path, { fallback: JSON.parse(json(5)) as never })
-    expect([quotaOf(file.rules), file.rules.current.version]).toEqual([5, 0])
-    await seen(file, 1)
-    writeFileSync(path, json(6))
-    expect(await seen(file, 2)).toEqual([expect.stringContaining('ENOENT'), '5 → 6'])
   })
 })
 

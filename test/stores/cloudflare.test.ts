@@ -7,7 +7,6 @@ import manifest from '../../package.json' with { type: 'json' }
 import { ownPackages } from '../support/own-packages.ts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { memoryStore } from '../../src/index.ts'
-import { type DurableObjectStorageLike, durableObjectStore } from '../../src/stores/cloudflare/index.ts'
 import { storeBehaviours } from '../../src/testing.ts'
 import { afterTest } from '../support/after-test.ts'
 import { readPage } from '../support/pages.ts'
@@ -271,25 +270,3 @@ function typesOf(name: string): string {
   const target = manifest.exports[name as Name]
   return typeof target === 'string' ? target : target.import.types
 }
-
-describe('durableObjectStore', () => {
-  const storage = { transaction: async () => undefined } as unknown as DurableObjectStorageLike
-
-  it('counts in one place of each storage', () => {
-    const other = { ...storage }
-    const { place } = durableObjectStore(storage)
-    expect(place.joins(durableObjectStore(storage).place)).toBe(true)
-    expect(place.joins(durableObjectStore(other).place)).toBe(false)
-    expect(place.name).toBe('the storage of a Durable Object')
-  })
-
-  it.each([
-    [undefined, undefined, 'INVALID_OPTION'],
-    [{}, undefined, 'INVALID_OPTION'],
-    [storage, { clock: {} }, 'INVALID_OPTION'],
-    [storage, { prefix: 'x' }, 'UNKNOWN_OPTION'],
-  ])('refuses %j with %j', (given, options, code) => {
-    const make = (): unknown => durableObjectStore(given as DurableObjectStorageLike, options as object)
-    expect(make).toThrow(expect.objectContaining({ code }))
-  })
-})

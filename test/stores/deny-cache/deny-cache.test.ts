@@ -314,10 +314,11 @@ describe('a change in this process', () => {
     return { ...made, limiter, charged, change: (to: Limit) => void (limit = to) }
   }
 
-  it('of the limit and back asks the store', async () => {
+  // The denial of another cost does not take the place of the first.
+  it.each([1, 2])('of the limit, for a request of %i, and back asks the store', async (cost) => {
     const { limiter, change, asked } = await denied()
     change(fixedWindow({ name: 'hourly', quota: 2, window: '1h' }))
-    await limiter.consume('a')
+    await limiter.consume('a', { cost })
     change(hourly)
     // All five units count again.
     expect(await asked(async () => expect(await limiter.consume('a')).toMatchObject({ allowed: false }))).toBe(1)

@@ -4,9 +4,10 @@ import type { AddressInfo } from 'node:net'
 import { Cluster, Redis } from 'ioredis'
 import { Cluster as IovalkeyCluster, Redis as Iovalkey } from 'iovalkey'
 import { setTimeout as pause } from 'node:timers/promises'
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, it, vi } from 'vitest'
 import { type RedisClient, redisStore } from '../../../src/stores/redis/index.ts'
 import { failure } from '../../../src/stores/redis/failure.ts'
+import { casesHere, QUICK } from '../../parts.ts'
 import { expired } from '../../support/expired-certificate.ts'
 import { guardedOn, warningsOfEachTest } from '../../support/guarded.ts'
 import { freePort } from '../../support/redis.ts'
@@ -62,45 +63,66 @@ const modes = {
   'enableOfflineQueue: false': { enableOfflineQueue: false },
   'no retries': { retryStrategy: () => null },
 }
+const CAUSES = ['refused', 'password', 'certificate'] as const
+const QUICK_MODES = new Set(['its default options', 'maxRetriesPerRequest: 0'])
 
-describe.each([
+const clients = [
   ['ioredis', (options: object) => new Redis(options)],
   ['iovalkey', (options: object) => new Iovalkey(options)],
-] as const)('the warning about %s', (_, connect) => {
-  describe.each(Object.entries(modes))('with %s', (__, options) => {
-    it.each(['refused', 'password', 'certificate'] as const)('says the cause: %s', async (cause) => {
-      const client = connect({ ...(await optionsFor(cause)), ...options })
-      client.on('error', () => undefined)
-      const warning = await warningOf(client)
-      expect(warning).toMatch(words[cause])
-      expect(warning).not.toMatch(/\.\.|\.\)\.|max retries|Stream isn't|Connection is closed/)
-    })
+] as const
+const cases = clients.flatMap(([client, connect]) =>
+  Object.entries(modes).flatMap(([mode, options]) =>
+    CAUSES.map((cause) => [client, mode, cause, connect, options] as const),
+  ),
+)
+const isQuick = ([client, mode, cause]: (typeof cases)[number]): boolean =>
+  client === 'ioredis' && QUICK_MODES.has(mode) && cause !== 'certificate'
 
-    it.each(['refused', 'certificate'] as const)('says the cause without a listener for errors: %s', async (cause) => {
-      const warning = await warningOf(connect({ ...(await optionsFor(cause)), ...options }))
-      expect(warning).toMatch(words[cause])
-    })
-  })
-})
+it.each(casesHere(cases, isQuick))(
+  'the warning about %s with %s says the cause: %s',
+  async (_, __, cause, connect, options) => {
+    const client = connect({ ...(await optionsFor(cause)), ...options })
+    client.on('error', () => undefined)
+    const warning = await warningOf(client)
+    expect(warning).toMatch(words[cause])
+    expect(warning).not.toMatch(/\.\.|\.\)\.|max retries|Stream isn't|Connection is closed/)
+  },
+)
 
-it.each([
+const withoutPassword = cases.filter(([, , cause]) => cause !== 'password')
+it.each(casesHere(withoutPassword, isQuick))(
+  'the warning about %s with %s says the cause without a listener for errors: %s',
+  async (_, __, cause, connect, options) => {
+    const warning = await warningOf(connect({ ...(await optionsFor(cause)), ...options }))
+    expect(warning).toMatch(words[cause])
+  },
+)
+
+const clusters = [
   ['ioredis', Cluster],
   ['iovalkey', IovalkeyCluster],
-])('the warning about a cluster of %s says why no server is asked', async (_, Client) => {
-  const { port } = await server('--requirepass', 'right')
-  const client = new Client([{ host, port }], { redisOptions: { password: 'wrong' }, clusterRetryStrategy: () => 20 })
-  client.on('error', () => undefined)
-  const warning = await warningOf(client)
-  expect(warning).toMatch(/WRONGPASS|NOAUTH/)
-  expect(warning).not.toMatch(/\.\.|Failed to refresh slots/)
-})
+] as const
+it.each(casesHere(clusters, ([client]) => client === 'ioredis'))(
+  'the warning about a cluster of %s says why no server is asked',
+  async (_, Client) => {
+    const { port } = await server('--requirepass', 'right')
+    const client = new Client([{ host, port }], { redisOptions: { password: 'wrong' }, clusterRetryStrategy: () => 20 })
+    client.on('error', () => undefined)
+    const warning = await warningOf(client)
+    expect(warning).toMatch(/WRONGPASS|NOAUTH/)
+    expect(warning).not.toMatch(/\.\.|Failed to refresh slots/)
+  },
+)
 
-it('a line break at the end of an error, as of TLS and of valkey-glide, does not break the sentence', () => {
-  for (const words of ['tlsv13 alert certificate required:SSL alert number 116', 'IoError: timed out'])
-    expect(failure(new Error(`${words}\n`)).message).toMatch(new RegExp(`${words}\\)? \\(sluice`))
-})
+it.each(QUICK)(
+  'a line break at the end of an error, as of TLS and of valkey-glide, does not break the sentence',
+  () => {
+    for (const words of ['tlsv13 alert certificate required:SSL alert number 116', 'IoError: timed out'])
+      expect(failure(new Error(`${words}\n`)).message).toMatch(new RegExp(`${words}\\)? \\(sluice`))
+  },
+)
 
-it('an error of the server is not replaced by an older one of the connection', () => {
+it.each(QUICK)('an error of the server is not replaced by an older one of the connection', () => {
   expect(failure(new Error('OOM command not allowed'), 'connect ECONNREFUSED').message).toMatch(/Redis is full/)
   expect(failure(new Error('NOAUTH Authentication required.'), 'connect ECONNREFUSED').message).toMatch(
     /\(NOAUTH Authentication required\)/,

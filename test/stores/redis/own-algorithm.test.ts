@@ -4,6 +4,7 @@ import { unlimited } from '../../../src/limiter/options.ts'
 import { fixedWindow, guard, type Limit, type Limiter, type Store } from '../../../src/index.ts'
 import { type Algorithm, defineAlgorithm } from '../../../src/extend.ts'
 import { type IoredisLike, type RedisClient, redisStore } from '../../../src/stores/redis/index.ts'
+import { casesHere, SLOW_ONCE } from '../../parts.ts'
 import { keyed } from '../../support/limiters.ts'
 import { connect, server } from '../../support/redis-tests.ts'
 
@@ -46,6 +47,11 @@ const broken: readonly (readonly [string, string | undefined, RegExp])[] = [
   ['has no step', 'return {}', /nil/],
 ]
 
+const QUICK_FAULTS = new Set(['throws', 'lasts for ever'])
+
+/** Names that are words of errors of an outage. */
+const TELLING = 'OOM,READONLY,LOADING,BUSY,NOPERM,socket,connections,NOSCRIPT,unknown command'.split(',')
+
 /** A limiter whose second limit is that of the key `bad` alone. */
 function limiterWith(store: Store, first: Limit, second: Limit): Limiter<string> {
   return keyed(store, [first, (key) => (key === 'bad' ? second : unlimited)], 'own')
@@ -62,7 +68,9 @@ describe.each(['functions', 'scripts'])('an algorithm of a user, by %s', (kind) 
     return scripts
   }
 
-  it.each(broken)('in which only %s fails', async (name, lua, message) => {
+  const isQuick = ([name]: (typeof broken)[number]): boolean => kind === 'functions' && QUICK_FAULTS.has(name)
+
+  it.each(casesHere(broken, isQuick))('in which only %s fails', async (name, lua, message) => {
     const { port } = await server()
     const good = fixedWindow({ quota: 5, window: '1d', name: 'good' })
     const bad = algorithm(`${kind}, ${name}`, lua)({ quota: 5, window: '1d', name: 'bad' })
@@ -83,21 +91,18 @@ describe.each(['functions', 'scripts'])('an algorithm of a user, by %s', (kind) 
     expect(await connect(port).exists('sluice:own:bad')).toBe(0)
   })
 
-  it.each(['OOM', 'READONLY', 'LOADING', 'BUSY', 'NOPERM', 'socket', 'connections', 'NOSCRIPT', 'unknown command'])(
-    'that fails under a limit named "%s" is no outage',
-    async (name) => {
-      const { port } = await server()
-      const bad = algorithm(`${kind} ${name}`, step(`error('boom, no connect, ${name}')`))
-      const store = guard(redisStore(clientOn(port)), { deadline: '10s' })
-      const limiter = limiterWith(store, fixedWindow({ quota: 9, window: '1d' }), bad({ quota: 5, window: '1d', name }))
-      for (let n = 0; n < 5; n++) {
-        const failed = await Promise.resolve(limiter.consume('bad')).catch((error: unknown) => error)
-        expect(failed).toMatchObject({ code: 'STORE_REJECTED', message: expect.stringContaining(`limit "${name}"`) })
-      }
-    },
-  )
+  it.each(casesHere(TELLING, () => false))('that fails under a limit named "%s" is no outage', async (name) => {
+    const { port } = await server()
+    const bad = algorithm(`${kind} ${name}`, step(`error('boom, no connect, ${name}')`))
+    const store = guard(redisStore(clientOn(port)), { deadline: '10s' })
+    const limiter = limiterWith(store, fixedWindow({ quota: 9, window: '1d' }), bad({ quota: 5, window: '1d', name }))
+    for (let n = 0; n < 5; n++) {
+      const failed = await Promise.resolve(limiter.consume('bad')).catch((error: unknown) => error)
+      expect(failed).toMatchObject({ code: 'STORE_REJECTED', message: expect.stringContaining(`limit "${name}"`) })
+    }
+  })
 
-  it('that does not end is killed, and the next call works', async () => {
+  it.each(SLOW_ONCE)('that does not end is killed, and the next call works', async () => {
     const { port } = await server('--busy-reply-threshold', '20')
     const admin = connect(port)
     await admin.ping()

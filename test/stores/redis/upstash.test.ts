@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { type Clock, fixedWindow, type Limiter, type Store } from '../../../src/index.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { storeBehaviours } from '../../../src/testing.ts'
+import { casesHere, QUICK } from '../../parts.ts'
 import { redisCli } from '../../support/redis-cluster.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { keyed } from '../../support/limiters.ts'
@@ -28,10 +29,14 @@ const settings: Readonly<Record<string, Partial<RedisConfigNodejs>>> = {
   'with texts as they are': { automaticDeserialization: false, responseEncoding: false },
 }
 
-describe.each(Object.entries(settings))('redisStore with @upstash/redis, %s', (_, options) => {
+const all = Object.entries(settings)
+
+describe.each(casesHere(all, () => false))('redisStore with @upstash/redis, %s', (_, options) => {
   const make = (clock: Clock): Store => redisStore(connect(options), { clock, prefix: `upstash-${runs++}:` })
   for (const { name, run } of storeBehaviours(make, { runs: 60 })) it(name, { timeout: 60_000 }, run)
+})
 
+describe.each(casesHere(all, ([name]) => name === 'by default'))('redisStore with @upstash/redis, %s', (_, options) => {
   it('keeps keys apart that look like numbers or JSON', async () => {
     const limiter = limiterOf(connect(options))
     const keys = '1 01 1.0 1e0 "1" null true 9007199254740993 9007199254740992 {"a":1} [1]'.split(' ')
@@ -86,7 +91,7 @@ describe.each(Object.entries(settings))('redisStore with @upstash/redis, %s', (_
   })
 })
 
-it('sends decisions that are made together in one HTTP request', async () => {
+it.each(QUICK)('sends decisions that are made together in one HTTP request', async () => {
   const limiter = limiterOf(connect())
   await limiter.consume('warm')
   shared.proxy.paths.length = 0
@@ -94,7 +99,7 @@ it('sends decisions that are made together in one HTTP request', async () => {
   expect(shared.proxy.paths).toEqual(['/pipeline'])
 })
 
-it('returns no verdict for a request that the client has aborted', async () => {
+it.each(QUICK)('returns no verdict for a request that the client has aborted', async () => {
   // The client resolves with the reason. This one would pass for the numbers of a verdict.
   const options = {
     signal: AbortSignal.abort('1'.repeat(20)),
@@ -108,10 +113,11 @@ it('returns no verdict for a request that the client has aborted', async () => {
   }
 })
 
-it.each([
+const outages: [title: string, options: Partial<RedisConfigNodejs>, message: string][] = [
   ['a server that cannot be reached', { url: 'http://127.0.0.1:9' }, 'Check the URL it was given'],
   ['a wrong token', { token: 'wrong' }, 'Unauthorized'],
-])('%s is an outage', async (_, options, message) => {
+]
+it.each(casesHere(outages, () => true))('%s is an outage', async (_, options, message) => {
   const limiter = limiterOf(connect(options))
   await expect(limiter.consume('ann')).rejects.toMatchObject({
     code: 'STORE_FAILED',
@@ -119,7 +125,7 @@ it.each([
   })
 })
 
-it('an answer that is no JSON is an outage', async () => {
+it.each(QUICK)('an answer that is no JSON is an outage', async () => {
   const limiter = limiterOf(connect())
   shared.proxy.failures.push('<html>Bad gateway</html>')
   await expect(limiter.consume('ann')).rejects.toMatchObject({ code: 'STORE_FAILED' })

@@ -6,7 +6,6 @@ import { createPool } from 'mysql2/promise'
 import { Pool } from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type AsyncStore, fixedWindow, guard, type Limiter, type Store } from '../../../src/index.ts'
-import { connectionsOf, type SharedPool } from '../../../src/stores/connections.ts'
 import { mysqlStore } from '../../../src/stores/mysql.ts'
 import { postgresStore } from '../../../src/stores/postgres.ts'
 import { Proxy } from '../../support/faults/proxy.ts'
@@ -183,71 +182,6 @@ describe.each(['postgres', 'mysql'] as const)('a pool of %s', { timeout: 60_000 
     expect(full.map(({ message }) => message)).toEqual([expect.stringContaining(remedy)])
     await app.close()
   })
-})
-
-/** A pool, and the connections that were put back. */
-function fakePool(size: number): SharedPool<object> & { readonly back: object[] } {
-  const none = async (): Promise<void> => undefined
-  const back: object[] = []
-  const putBack = (each: object): void => void back.push(each)
-  return { size, isEnding: false, take: async () => ({}), putBack, keep: none, leave: none, back }
-}
-
-it('a pool that is full for a short time is nothing to warn about', async () => {
-  const pool = { ...fakePool(2), take: async (onFull: () => void): Promise<object> => (onFull(), {}) }
-  await connectionsOf(pool, () => pool, 0).take(() => false)
-  await pause(100)
-  expect(warnings).toEqual([])
-})
-
-it('a transaction waits for a connection of the store if the pool gets no other, and fails if that one is lost', async () => {
-  let left = 1
-  const take = async (): Promise<object> => (left-- > 0 ? {} : Promise.reject(new Error('too many connections')))
-  const pool = { ...fakePool(4), take }
-  const own = connectionsOf(pool, () => pool, 2)
-  const first = await own.take(() => false)
-  const second = own.take(() => false)
-  await pause(10)
-  own.give(first, false)
-  expect(await second).toBe(first)
-  const third = own.take(() => false)
-  await pause(10)
-  own.give(first, true)
-  await expect(third).rejects.toThrow('too many connections')
-})
-
-it('transactions that begin together fail together if the server cannot be reached', async () => {
-  let attempts = 0
-  const take = async (): Promise<object> => {
-    attempts++
-    await pause(10)
-    throw new Error('the server is down')
-  }
-  const pool = { ...fakePool(8), take }
-  const own = connectionsOf(pool, () => pool, 4)
-  const all = await Promise.allSettled(Array.from({ length: 4 }, () => own.take(() => false)))
-  expect(all.map(({ status }) => status)).toEqual(Array(4).fill('rejected'))
-  expect(attempts).toBe(4)
-})
-
-it('a connection that was taken before a store of the pool keeps connections goes back to the pool', async () => {
-  const pool = fakePool(10)
-  const connections = connectionsOf(pool, () => pool, 0)
-  const early = await connections.take(() => false)
-  connectionsOf(pool, () => pool, 2)
-  connections.give(early, false)
-  expect(pool.back).toEqual([early])
-})
-
-it('a connection that was idle for too long while the process did not run is not used', async () => {
-  const pool = fakePool(10)
-  const connections = connectionsOf(pool, () => pool, 1)
-  const old = await connections.take(() => false)
-  connections.give(old, false)
-  const end = performance.now() + 5000
-  vi.spyOn(performance, 'now').mockImplementation(() => end)
-  expect(await connections.take(() => false)).not.toBe(old)
-  expect(pool.back).toEqual([old])
 })
 
 describe('a pool of postgresStore', { timeout: 30_000 }, () => {

@@ -593,7 +593,7 @@ describe.each(QUICK)('a database that is open', () => {
     const file = newFile()
     const database = new Database(file)
     const other = connect(file)
-    open.push(database)
+    afterTest(() => database.close())
     const limiter = on(store(database, { timeout: 50 }))
     other.exec('BEGIN IMMEDIATE')
     const before = performance.now()
@@ -608,7 +608,8 @@ describe.each(QUICK)('a database that is open', () => {
   it.each(QUICK)('becomes a store when others let go of the file, without a WAL', () => {
     const file = newFile()
     const [database, other] = [new Database(file, { timeout: 0 }), new Database(file, { timeout: 0 })]
-    open.push(database, other)
+    afterTest(() => other.close())
+    afterTest(() => database.close())
     other.exec('CREATE TABLE orders (id INTEGER)')
     const pauses = vi.spyOn(Atomics, 'wait').mockImplementation(() => {
       if (other.inTransaction) other.exec('COMMIT')
