@@ -1,6 +1,6 @@
 import { isRefundable } from '../engine/adjust.ts'
 import { background, type Clock, microseconds, steadyClock } from '../util/clock.ts'
-import { brand, madeOnce, shared } from '../util/copies.ts'
+import { madeOnce, shared } from '../util/copies.ts'
 import { isWorker } from '../util/worker.ts'
 import { tripsOf } from './lease-counts.ts'
 import { LEASE_OPTIONS, type LeaseOptions, leaseSettings } from './lease-settings.ts'
@@ -10,6 +10,7 @@ import { knownOptions, refuse, wholeNumber } from '../util/validate.ts'
 import { rareWarning } from '../util/warn.ts'
 import {
   type Adjusting,
+  around,
   assertStore,
   type AsyncStore,
   Charge,
@@ -17,13 +18,10 @@ import {
   denyCaches,
   type LeaseSettings,
   type Operation,
-  type Place,
   type Reply,
   replyAfter,
   start,
-  STORE,
   type Store,
-  type StoreClock,
   type SyncStore,
 } from './store.ts'
 
@@ -64,7 +62,7 @@ export function lease(store: Store, options: LeaseOptions & MostLeases = {}): St
   if (store.sync) return store
   if (!isLeasable(store))
     refuse('lease', 'a store inside of `guard` and `denyCache`, as in guard(denyCache(lease(store)))', store)
-  return new LeaseStore(store, settings, maxLeases)
+  return leaseStore(store, settings, maxLeases)
 }
 
 /**
@@ -76,7 +74,7 @@ export function isLeasable(store: Store): boolean {
 }
 
 /** The stores that `leasing` has made, by the store inside. */
-const leased = shared('leased stores', () => new WeakMap<Store, LeaseStore>())
+const leased = shared('leased stores', () => new WeakMap<Store, Store>())
 
 /**
  * Returns the wrapper of a store that leases what a limiter or a policy asks for with its option `lease`, the same one for each user of the store.
@@ -84,7 +82,12 @@ const leased = shared('leased stores', () => new WeakMap<Store, LeaseStore>())
  */
 export function leasing(store: Store): Store {
   if (store.sync || !isLeasable(store)) return store
-  return madeOnce(leased, store, () => new LeaseStore(store, undefined, MOST_LEASES))
+  return madeOnce(leased, store, () => leaseStore(store, undefined, MOST_LEASES))
+}
+
+function leaseStore(inner: AsyncStore, settings: LeaseSettings | undefined, maxLeases: number): AsyncStore {
+  const { run, recall, close } = new Leases(inner, settings, maxLeases)
+  return around(inner, { run, recall, close })
 }
 
 /** The fewest requests of average cost that a lease has. */
@@ -107,13 +110,7 @@ interface Known {
   readonly tallies: Tally[]
 }
 
-class LeaseStore implements AsyncStore {
-  readonly sync = false
-  readonly place: Place
-  readonly clock: StoreClock
-  readonly ready: AsyncStore['ready']
-  readonly wrappers: AsyncStore['wrappers']
-  readonly answersAlways = false
+class Leases {
   readonly #inner: AsyncStore
   readonly #time: Clock
   readonly #settings: LeaseSettings | undefined
@@ -148,11 +145,6 @@ class LeaseStore implements AsyncStore {
   readonly #warn = rareWarning('SLUICE_SHORT_LEASE')
 
   constructor(inner: AsyncStore, settings: LeaseSettings | undefined, maxLeases: number) {
-    brand(LeaseStore, STORE)
-    this.place = inner.place
-    this.clock = inner.clock
-    this.ready = inner.ready
-    this.wrappers = inner.wrappers
     this.#inner = inner
     this.#time = inner.clock.given ? inner.clock : steadyClock
     this.#settings = settings
@@ -217,7 +209,7 @@ class LeaseStore implements AsyncStore {
    * timer is late.
    */
   #read(): number {
-    const { given } = this.clock
+    const { given } = this.#inner.clock
     if (!given) this.#wall = Date.now()
     const now = microseconds(this.#time)
     const hasSteppedBack = now < this.#now
@@ -233,7 +225,7 @@ class LeaseStore implements AsyncStore {
   /** Takes units from a lease. Returns false if no lease has enough. */
   #take(spot: Spot, charges: readonly Charge[]): boolean {
     if (spot.batches.length === 0) return false
-    if (this.clock.given || Date.now() !== this.#wall) this.#read()
+    if (this.#inner.clock.given || Date.now() !== this.#wall) this.#read()
     const { current } = spot
     const isEnough = current !== undefined && !this.#isOver(current) && current.has(charges)
     const batch = isEnough ? current : this.#search(spot, charges)
@@ -374,7 +366,7 @@ class LeaseStore implements AsyncStore {
     const name = nameOf(charges)
     const seen = (this.#sightings ??= new Sightings()).see(name, this.#longest, now)
     if (seen < Math.min(settings.from, MOST_SEEN) || !this.#hasRoom(now)) return undefined
-    const parts = new Set(charges.map(({ limiter, key }) => this.place.partOf(limiter, key)))
+    const parts = new Set(charges.map(({ limiter, key }) => this.#inner.place.partOf(limiter, key)))
     const places = new Set(charges.map(placeOf))
     // The keys of different slots of a cluster are charged one after another.
     const isOneTransaction = places.size === 1 || (parts.size === 1 && parts.has(''))
@@ -489,7 +481,8 @@ class LeaseStore implements AsyncStore {
             const part = partOf(spot, charges)
             learn(request, spot.tallies, charges, false)
             const windowEnds = charges.map((charge) => windowEndOf(charge, sent))
-            const until = Math.min(sent + spot.settings.span, ...windowEnds) - (this.clock.given ? 0 : READ_EVERY)
+            const until =
+              Math.min(sent + spot.settings.span, ...windowEnds) - (this.#inner.clock.given ? 0 : READ_EVERY)
             const batch = new Batch(spot, charges, { sent, wall, end: until, windowEnds })
             this.#granted(batch, part, epoch === spot.epoch && backSteps === this.#backSteps)
           } else spot.quietUntil = sent + spot.settings.span
@@ -615,7 +608,8 @@ class LeaseStore implements AsyncStore {
       if (this.#cancel === undefined) this.#sweep()
     }
     const ms = Math.max(1, Math.ceil((at - this.#now) / 1000))
-    this.#cancel = this.clock.given && this.clock.after ? this.clock.after(ms, wake) : background(ms, wake)
+    const { clock } = this.#inner
+    this.#cancel = clock.given && clock.after ? clock.after(ms, wake) : background(ms, wake)
   }
 
   /** Ends the leases that had expired at the latest reading of the clocks. */

@@ -1,15 +1,14 @@
 import { background } from '../util/clock.ts'
-import { brand } from '../util/copies.ts'
 import { SluiceError, whyOf } from '../util/errors.ts'
 import { rareWarning, warn } from '../util/warn.ts'
 import {
   type Adjusting,
+  around,
   copiesOf,
   hasPenalty,
   type Operation,
   perform,
   type Reply,
-  STORE,
   type SyncStore,
 } from './store.ts'
 
@@ -33,13 +32,12 @@ interface Kept {
  * Repeats refunds, settlements and releases if a store that decides at once is busy. Callers do not wait: an adjustment is tried once without a wait, and
  * then in the background for a minute. At most 10,000 charges are kept. Penalties fail at once, because a reset would have to remove a kept penalty.
  */
-export class RepeatingStore implements SyncStore {
-  readonly sync = true
-  readonly answersAlways = false
-  readonly place: SyncStore['place']
-  readonly clock: SyncStore['clock']
-  readonly ready: SyncStore['ready']
-  readonly wrappers: SyncStore['wrappers']
+export function repeating(inner: SyncStore): SyncStore {
+  const { run, close } = new Repeating(inner)
+  return around(inner, { run, close })
+}
+
+class Repeating {
   readonly #inner: SyncStore
   readonly #kept = new Set<Kept>()
   /** The number of charges in the kept adjustments. */
@@ -49,10 +47,6 @@ export class RepeatingStore implements SyncStore {
 
   constructor(inner: SyncStore) {
     this.#inner = inner
-    this.place = inner.place
-    this.clock = inner.clock
-    this.ready = inner.ready
-    this.wrappers = inner.wrappers
   }
 
   readonly run = (operation: Operation, reply: Reply): undefined => {
@@ -111,8 +105,6 @@ export class RepeatingStore implements SyncStore {
     }
   }
 }
-
-brand(RepeatingStore, STORE)
 
 function isBusy(error: unknown): boolean {
   return error instanceof SluiceError && error.code === 'STORE_BUSY'

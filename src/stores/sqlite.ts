@@ -15,7 +15,7 @@ import { quietly } from '../util/quietly.ts'
 import { knownOptions, milliseconds, ownOptions, refuse } from '../util/validate.ts'
 import { rareWarning } from '../util/warn.ts'
 import { warnInCluster } from './memory/cluster-warning.ts'
-import { RepeatingStore } from './repeating.ts'
+import { repeating } from './repeating.ts'
 import { type ListedDatabase, rowStore, type SyncRowDatabase } from './rows.ts'
 import { installed, placeOf, quoted } from './sql.ts'
 import type { SyncStore } from './store.ts'
@@ -146,7 +146,7 @@ const NONE: Patience = { ms: 0 }
  */
 export function sqliteStore(file: string | SqliteDatabase, options: SqliteStoreOptions = {}): SyncStore {
   const { clock } = ownOptions(options)
-  return new RepeatingStore(rowStore(sqliteDatabase(file, options), clock && { clock }))
+  return repeating(rowStore(sqliteDatabase(file, options), clock && { clock }))
 }
 
 /**

@@ -435,6 +435,14 @@ export type Store = SyncStore | AsyncStore
 /** Marks the stores of all versions of the package. */
 export const STORE: unique symbol = Symbol.for('sluice.Store')
 
+/** Returns a store around another one: with `own`, and else with the members of the store inside. */
+export function around<Inner extends Store>(inner: Inner, own: Pick<Inner, 'run' | 'close'> & Partial<Inner>): Inner {
+  const { sync, place, clock, answersAlways, wrappers, ready, recall } = inner
+  const made = { sync, place, clock, answersAlways, wrappers, ready, recall, ...own }
+  brand({ prototype: made }, STORE)
+  return made as Inner
+}
+
 /** All stores that `denyCache` has made. */
 export const denyCaches: WeakSet<Store> = shared('deny caches', () => new WeakSet<Store>())
 

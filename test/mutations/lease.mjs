@@ -185,7 +185,7 @@ export const leases = [
   ),
   first(
     'a denial that hides a lease from a wrapper',
-    "if (operation.kind === 'consume') this.recall?.(operation.charges)",
+    "if (operation.kind === 'consume') this.#inner.recall?.(operation.charges)",
     '',
   ),
   limiter('a decision that is not leased before the store is asked', 'store.recall?.(charges)', 'charges.length < 0'),

@@ -1,23 +1,20 @@
 import type { Duration } from '../../engine/limit.ts'
 import { warnIfShort } from '../../engine/limit.ts'
 import { type Clock, microseconds, steadyClock } from '../../util/clock.ts'
-import { brand } from '../../util/copies.ts'
 import { knownOptions, milliseconds, refuse, wholeNumber } from '../../util/validate.ts'
 import {
+  around,
   assertStore,
   type AsyncStore,
   type Deciding,
   denyCaches,
   isDeciding,
   type Operation,
-  type Place,
   type Renewing,
   type Reply,
   replyAfter,
   start,
-  STORE,
   type Store,
-  type StoreClock,
   type SyncStore,
 } from '../store.ts'
 import { Changes, type Spot } from './changes.ts'
@@ -71,31 +68,20 @@ export function denyCache(store: Store, options: DenyCacheOptions = {}): Store {
     refuse('maxKeys', `at most ${MOST_KEYS}, the limit of two Maps`, maxKeys)
   const age = milliseconds('maxAge', maxAge)
   warnIfShort('maxAge', maxAge)
-  return store.sync ? store : new DenyCache(store, maxKeys, age * 1000)
+  if (store.sync) return store
+  const { run, close } = new DenyCache(store, maxKeys, age * 1000)
+  const made = around(store, { run, close })
+  denyCaches.add(made)
+  return made
 }
 
-class DenyCache implements AsyncStore {
-  readonly sync = false
-  readonly place: Place
-  readonly clock: StoreClock
-  readonly answersAlways: boolean
-  readonly recall: Store['recall']
-  readonly ready: Store['ready']
-  readonly wrappers: Store['wrappers']
+class DenyCache {
   readonly #inner: AsyncStore
   readonly #time: Clock
   readonly #changes = new Changes()
   readonly #denials: Denials
 
   constructor(inner: AsyncStore, maxKeys: number, maxAge: number) {
-    this.place = inner.place
-    this.clock = inner.clock
-    this.answersAlways = inner.answersAlways
-    this.recall = inner.recall
-    this.ready = inner.ready
-    this.wrappers = inner.wrappers
-    brand(DenyCache, STORE)
-    denyCaches.add(this)
     this.#inner = inner
     this.#time = inner.clock.given ? inner.clock : steadyClock
     this.#denials = new Denials(this.#changes, maxKeys, maxAge)
@@ -108,7 +94,7 @@ class DenyCache implements AsyncStore {
     const now = microseconds(this.#time)
     if (!operation.fresh && this.#denials.answer(operation.charges, now)) {
       // The limiter has asked for leased units first, except behind a wrapper that has no `recall`.
-      if (operation.kind === 'consume') this.recall?.(operation.charges)
+      if (operation.kind === 'consume') this.#inner.recall?.(operation.charges)
       reply.answered('remembered')
       return undefined
     }
