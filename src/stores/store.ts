@@ -276,8 +276,8 @@ export interface Adjusting extends OperationBase<'adjust'> {
   readonly receipt?: ReceiptUse | undefined
 }
 
-/** How an operation uses the receipt of a decision. Each part happens once, even if several processes ask for it. */
-export interface ReceiptUse {
+/** How an operation uses the receipt of a decision, as data. Each part happens once, even if several processes ask for it. */
+export interface MessageReceipt {
   /** Identifies the decision: 16 characters of base64url. */
   readonly id: string
   /** The epoch millisecond at which the receipt ends. From then on, nothing is done. */
@@ -288,6 +288,10 @@ export interface ReceiptUse {
   readonly settles: boolean
   /** True if the operation gives slots back. */
   readonly releases: boolean
+}
+
+/** The receipt of an operation, and whether it was used before. */
+export interface ReceiptUse extends MessageReceipt {
   /**
    * Written by the store. For an adjustment: true if the receipt was settled before, or has ended. For a renewal: true if the slots were released,
    * or the receipt has ended.

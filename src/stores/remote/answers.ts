@@ -41,21 +41,14 @@ function isListOf(given: unknown, count: number, isRight: (each: Record<string, 
   )
 }
 
-function isVerdict({
-  allowed,
-  remaining,
-  retryAfter,
-  resetAfter,
-  delay,
-  at,
-  charged,
-  lockedFor,
-}: Record<string, unknown>): boolean {
-  const isAmount = (value: unknown): boolean => value === 'Infinity' || isNumber(value)
+/** The numbers of a verdict that may be infinite, and the others. */
+const AMOUNTS = ['remaining', 'retryAfter', 'resetAfter']
+const NUMBERS = ['delay', 'at', 'charged', 'lockedFor']
+
+function isVerdict(given: Record<string, unknown>): boolean {
+  const isAmount = (name: string): boolean => given[name] === 'Infinity' || isNumber(given[name])
   return (
-    typeof allowed === 'boolean' &&
-    [remaining, retryAfter, resetAfter].every(isAmount) &&
-    [delay, at, charged, lockedFor].every(isNumber)
+    typeof given['allowed'] === 'boolean' && AMOUNTS.every(isAmount) && NUMBERS.every((name) => isNumber(given[name]))
   )
 }
 

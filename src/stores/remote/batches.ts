@@ -1,11 +1,18 @@
 import { SluiceError } from '../../util/errors.ts'
-import { cached, type Charge, isDeciding, type Operation, type Policy, type Underway } from '../store.ts'
+import {
+  cached,
+  type Charge,
+  isDeciding,
+  type MessageReceipt,
+  type Operation,
+  type Policy,
+  type Underway,
+} from '../store.ts'
 import {
   MESSAGE_VERSION,
   type MessageCharge,
   type MessageOperation,
   type MessagePolicy,
-  type MessageReceipt,
   MOST_CHARACTERS,
   MOST_CHARGES,
   MOST_OPERATIONS,

@@ -1,7 +1,7 @@
 import type { Renewed } from '../../engine/adjust.ts'
 import type { Limit } from '../../engine/limit.ts'
 import { SluiceError, type SluiceErrorCode } from '../../util/errors.ts'
-import type { Degraded, DecisionMode } from '../store.ts'
+import type { Degraded, DecisionMode, MessageReceipt } from '../store.ts'
 
 /** The version of messages and answers. It grows with a change that an older reader would misunderstand. */
 export const MESSAGE_VERSION = 1
@@ -44,20 +44,6 @@ export interface MessageCharge {
   readonly at?: number
   /** The units that were charged. Default 0. */
   readonly charged?: number
-}
-
-/** How an operation uses a receipt. */
-export interface MessageReceipt {
-  /** Identifies the decision: 16 characters of base64url. */
-  readonly id: string
-  /** The epoch millisecond at which the receipt ends. From then on, nothing is done. */
-  readonly until: number
-  /** The epoch millisecond until which the store remembers what was done. */
-  readonly keep: number
-  /** True if the operation replaces what limits have charged, except slots. */
-  readonly settles: boolean
-  /** True if the operation gives slots back. */
-  readonly releases: boolean
 }
 
 interface Bounded {
