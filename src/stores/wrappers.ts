@@ -1,4 +1,4 @@
-import { guarded } from './guard/index.ts'
+import { guardedOnce } from './guard/index.ts'
 import { leasing } from './lease.ts'
 import type { Wrappers } from './store.ts'
 
@@ -7,4 +7,4 @@ import type { Wrappers } from './store.ts'
  * program whose counts are in memory does not load the code of guards and leases.
  * @example const store: AsyncStore = { sync: false, answersAlways: false, wrappers, place, clock, run, close }
  */
-export const wrappers: Wrappers = { guarded, leasing }
+export const wrappers: Wrappers = { guarded: (store) => guardedOnce(leasing(store)), leasing }

@@ -15,7 +15,7 @@ import {
   type Store,
 } from '../../src/index.ts'
 import { createRules, type PolicyRule } from '../../src/rules/index.ts'
-import { guarded } from '../../src/stores/guard/index.ts'
+import { wrappers } from '../../src/stores/wrappers.ts'
 import { guardedLimiterOf } from '../../src/limiter/adapted.ts'
 import { virtualClock } from '../../src/testing.ts'
 import { laterStore } from '../support/later.ts'
@@ -98,7 +98,7 @@ describe('the option `lease` of createLimiter', () => {
     const storeOf = (limiter: Limiter<string>) =>
       (guardedLimiterOf(limiter, undefined) as unknown as { store: Store }).store
     expect(storeOf(leased)).toBe(storeOf(plain))
-    expect(storeOf(plain)).toBe(guarded(store))
+    expect(storeOf(plain)).toBe(wrappers.guarded(store))
   })
 })
 

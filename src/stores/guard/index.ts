@@ -4,7 +4,6 @@ import { knownOptions, optionalFunction, refuse } from '../../util/validate.ts'
 import { checkedMaxKeys } from '../memory/index.ts'
 import { assertStore, type AsyncStore, checkedOutage, type Degraded, type Store, type SyncStore } from '../store.ts'
 import { atMostAnHour } from '../lease-settings.ts'
-import { leasing } from '../lease.ts'
 import type { Bounds } from './deadline.ts'
 import { GuardedStore } from './guarded-store.ts'
 import type { StoreState } from './health.ts'
@@ -92,15 +91,7 @@ export function guard(store: Store, options: GuardOptions = {}): Store {
 /** The guards that adapters have made, by the store in each. */
 const guards = shared('guards', () => new WeakMap<Store, Store>())
 
-/**
- * Returns the guard of a store, with the default options: the same one for each user of the store. The store inside has leases for limiters with the
- * option `lease`. `guardedBy` calls it.
- */
-export function guarded(store: Store): Store {
-  return guardedOnce(leasing(store))
-}
-
-/** Does the same as `guarded`, without leases. */
+/** Returns the guard of a store, with the default options: the same one for each user of the store. */
 export function guardedOnce(inner: Store): Store {
   return madeOnce(guards, inner, () => guard(inner))
 }
