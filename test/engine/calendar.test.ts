@@ -18,6 +18,7 @@ import { shareOf } from '../../src/stores/guard/share.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
 import { Charge, createPolicy, perform } from '../../src/stores/store.ts'
 import { type VirtualClock, virtualClock } from '../../src/testing.ts'
+import { startOf, type Unit, UNITS } from '../support/temporal.ts'
 import { headersOf } from '../support/written-headers.ts'
 import { redisForAll } from '../support/redis-tests.ts'
 
@@ -37,8 +38,6 @@ function berlin(window: FixedWindowOptions['window'], quota = 2): Limit {
 }
 
 const HOUR = 3_600_000
-const UNITS = ['1d', '1w', '1mo', '1y'] as const
-type Unit = (typeof UNITS)[number]
 
 /** Times around which clocks change, and how long the steps of a trace are. */
 const places = fc.constantFrom(
@@ -63,15 +62,9 @@ const steps = fc.array(
 
 /** Returns the end of the window that contains a time. Skipped days have no window. */
 function endOf(zone: string, unit: Unit, time: number): number {
-  const date = Temporal.Instant.fromEpochMilliseconds(time).toZonedDateTimeISO(zone).toPlainDate()
+  const moment = Temporal.Instant.fromEpochMilliseconds(time).toZonedDateTimeISO(zone)
   for (let later = 1; ; later++) {
-    const next = {
-      '1d': date.add({ days: later }),
-      '1w': date.subtract({ days: date.dayOfWeek - 1 }).add({ weeks: later }),
-      '1mo': date.with({ day: 1 }).add({ months: later }),
-      '1y': date.with({ month: 1, day: 1 }).add({ years: later }),
-    }[unit]
-    const end = next.toZonedDateTime(zone).startOfDay().epochMilliseconds
+    const end = startOf(moment, unit, later)
     if (end > time) return end
   }
 }

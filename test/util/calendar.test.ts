@@ -3,9 +3,7 @@ import { Temporal } from '@js-temporal/polyfill'
 import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { calendarUnit, calendarWindows, checkedTimeZone } from '../../src/util/calendar.ts'
-
-const UNITS = ['1d', '1w', '1mo', '1y'] as const
-type Unit = (typeof UNITS)[number]
+import { startOf, type Unit, UNITS } from '../support/temporal.ts'
 
 /** Zones that change at midnight, by other amounts than an hour, by a whole day, or have odd offsets. */
 const ZONES = [
@@ -26,18 +24,6 @@ const ZONES = [
   'Pacific/Kiritimati',
   'Africa/Casablanca',
 ]
-
-/** Returns the start of the window that contains a time, or of a window that is some windows later. */
-function startOf(moment: Temporal.ZonedDateTime, unit: Unit, later = 0): number {
-  const date = moment.toPlainDate()
-  const first = {
-    '1d': date.add({ days: later }),
-    '1w': date.subtract({ days: date.dayOfWeek - 1 }).add({ weeks: later }),
-    '1mo': date.with({ day: 1 }).add({ months: later }),
-    '1y': date.with({ month: 1, day: 1 }).add({ years: later }),
-  }[unit]
-  return first.toZonedDateTime(moment.timeZoneId).startOfDay().epochMilliseconds
-}
 
 /** Returns the starts of the windows near a moment, oldest first, without those of skipped days. */
 function startsNear(zone: string, unit: Unit, time: number): number[] {
