@@ -1,12 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { type AsyncStore, createLimiter, everyone, fixedWindow, guard, stack } from '../../src/index.ts'
 import { guardedLimiterOf, preflightLimiterOf } from '../../src/limiter/adapted.ts'
-import { faultyStore } from '../support/faulty-store.ts'
+import { down, faultyStore, up } from '../support/faulty-store.ts'
 
 const two = fixedWindow({ name: 'two', quota: 2, window: '1d' })
-
-const down = (): Error => new Error('down')
-const up = (): undefined => undefined
 
 /** Returns a limiter that admits two requests of each key. */
 const limiterOn = (store: AsyncStore, name = 'default') =>

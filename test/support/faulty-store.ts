@@ -5,6 +5,10 @@ import { laterStore } from './later.ts'
 /** The fault of an operation that is never answered. */
 export const SILENT: unique symbol = Symbol('silent')
 
+/** Faults of all operations, and of none. */
+export const down = (): Error => new Error('down')
+export const up = (): undefined => undefined
+
 /** A store that answers later, except operations with a fault. */
 export interface FaultyStore extends AsyncStore {
   /** The operations that it was asked for. */
@@ -17,7 +21,7 @@ export interface FaultyStore extends AsyncStore {
 }
 
 export function faultyStore(
-  fault: FaultyStore['fault'] = () => undefined,
+  fault: FaultyStore['fault'] = up,
   inner: AsyncStore = laterStore(memoryStore()),
 ): FaultyStore {
   const answer = (operation: Operation, reply: Reply, found: unknown): (() => void) | undefined => {

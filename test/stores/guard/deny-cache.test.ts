@@ -13,13 +13,10 @@ import { redisStore } from '../../../src/stores/redis/index.ts'
 import { storeBehaviours } from '../../../src/testing.ts'
 import { warningsOfEachTest } from '../../support/guarded.ts'
 import { laterStore } from '../../support/later.ts'
-import { faultyStore } from '../../support/faulty-store.ts'
+import { down, faultyStore, up } from '../../support/faulty-store.ts'
 import { redisForAll } from '../../support/redis-tests.ts'
 
 warningsOfEachTest()
-
-const down = (): Error => new Error('down')
-const up = (): undefined => undefined
 
 const one = fixedWindow({ quota: 1, window: '1d', name: 'one' })
 const limiterOn = (store: AsyncStore): Limiter<string> =>

@@ -14,22 +14,13 @@ import type { LockMode } from '../../../src/engine/adjust.ts'
 import { Backlog } from '../../../src/stores/guard/backlog.ts'
 import { Charge, createPolicy } from '../../../src/stores/store.ts'
 import { warningsOfEachTest } from '../../support/guarded.ts'
-import { faultyStore } from '../../support/faulty-store.ts'
+import { down, faultyStore, up } from '../../support/faulty-store.ts'
 import { keyed } from '../../support/limiters.ts'
 import { until } from '../../support/redis-tests.ts'
 
-/** A store that fails while `isDown`. */
-function remote(): AsyncStore & { isDown: boolean } {
-  const store: AsyncStore & { isDown: boolean } = Object.assign(
-    faultyStore(() => (store.isDown ? new Error('down') : undefined)),
-    { isDown: false },
-  )
-  return store
-}
-
 /** A limiter on a guard, and `other` of another process, on the store itself. */
 function world(wrap: (store: AsyncStore) => AsyncStore = (store) => guard(store)) {
-  const store = remote()
+  const store = faultyStore()
   const [limiter, other] = [keyed(wrap(store), perMinute(100)), keyed(store, perMinute(100))]
   const degraded = async (): Promise<boolean> => (await limiter.peek('probe')).degraded !== undefined
   return {
@@ -37,12 +28,12 @@ function world(wrap: (store: AsyncStore) => AsyncStore = (store) => guard(store)
     limiter,
     other,
     async fail() {
-      store.isDown = true
+      store.fault = down
       for (let i = 0; i < 5; i++) await limiter.peek('probe')
       expect(await degraded()).toBe(true)
     },
     async recover() {
-      store.isDown = false
+      store.fault = up
       await until(async () => !(await degraded()))
     },
   }
@@ -93,7 +84,7 @@ describe('a lock-out', () => {
   it('that the store does not confirm while it is asked is rejected, and applies here', async () => {
     const { store, limiter } = world()
     await limiter.peek('a')
-    store.isDown = true
+    store.fault = down
     await expect(limiter.block('a', '1h')).rejects.toThrow('down')
     for (let i = 0; i < 3; i++) await limiter.peek('probe')
     expect(await limiter.consume('a')).toMatchObject({ allowed: false, degraded: 'local' })
@@ -114,16 +105,16 @@ describe('a lock-out', () => {
   })
 
   it('of a limiter that an adapter has guarded goes through the guard', async () => {
-    const store = remote()
+    const store = faultyStore()
     const limiter = createLimiter<string>({ keyer: (key) => key, limits: perMinute(100), store })
     const guarded = guardedLimiterOf(limiter, undefined)
-    store.isDown = true
+    store.fault = down
     for (let i = 0; i < 5; i++) await guarded.peek('probe')
     await limiter.block('a', '1h')
     await limiter.key('a').pause('2h')
     expect((await guarded.consume('a')).retryAfter).toBeGreaterThan(7_000_000)
     await limiter.penalize('b', 200)
-    store.isDown = false
+    store.fault = up
     await until(async () => !(await guarded.peek('b')).allowed)
   })
 })

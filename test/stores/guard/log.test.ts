@@ -1,21 +1,19 @@
 // What a guard writes to the log: the store, the cause, and recoveries, without a flood of lines.
 import { EventEmitter } from 'node:events'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
-import { type AsyncStore, denyCache, SluiceError } from '../../../src/index.ts'
+import { denyCache, SluiceError } from '../../../src/index.ts'
 import { Reporter } from '../../../src/stores/guard/reporter.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { type Guarded, guardedOn, warningsOfEachTest } from '../../support/guarded.ts'
-import { faultyStore, SILENT } from '../../support/faulty-store.ts'
+import { type FaultyStore, faultyStore, SILENT } from '../../support/faulty-store.ts'
 import { until } from '../../support/redis-tests.ts'
 
 const warnings = warningsOfEachTest()
 
-/** A store whose place has a name, and which answers nothing while `isSilent`. */
-function named(name?: string, trouble?: string): AsyncStore & { error: Error | undefined; isSilent: boolean } {
-  const faults = { error: undefined as Error | undefined, isSilent: false }
-  const store = faultyStore(() => (made.isSilent ? SILENT : made.error))
-  const made = Object.assign(store, faults, { place: { ...store.place, ...(name !== undefined && { name }), trouble } })
-  return made
+/** A store whose place has a name. */
+function named(name?: string, trouble?: string): FaultyStore {
+  const store = faultyStore()
+  return Object.assign(store, { place: { ...store.place, ...(name !== undefined && { name }), trouble } })
 }
 
 /** Emitted warnings come a moment later. */
@@ -136,9 +134,9 @@ describe('the cause of an outage', () => {
     const store = named('mine')
     const world = guardedOn(denyCache(store), { deadline: 100 })
     await world.limiter.consume('first')
-    store.error = new SluiceError('STORE_FAILED', 'refused')
+    store.fault = () => new SluiceError('STORE_FAILED', 'refused')
     for (let i = 0; i < 2; i++) await world.limiter.consume('k')
-    store.isSilent = true
+    store.fault = () => SILENT
     await lose(world)
     expect(world.changes).toEqual([{ state: 'away', reason: 'refused', name: 'mine' }])
     expect(world.guarded.place.name).toBe('mine')
@@ -146,7 +144,7 @@ describe('the cause of an outage', () => {
 
   it('is what the store knows about its connection when calls are not answered', async () => {
     const store = named('mine', 'refused')
-    store.isSilent = true
+    store.fault = () => SILENT
     const world = guardedOn(store, { deadline: 50 })
     await lose(world)
     expect(world.changes).toEqual([{ state: 'away', reason: 'refused', name: 'mine' }])
