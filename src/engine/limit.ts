@@ -188,7 +188,6 @@ export function windowText(made: Limit): string {
   return namedBy(made)?.windowUnit?.(made)?.text ?? shortDuration(made.window)
 }
 
-/** Returns the algorithm of a limit, if it is known here. */
 function namedBy(made: Limit): Algorithm | undefined {
   return makings.get(made)?.named ?? registry.get(made.algorithm)
 }

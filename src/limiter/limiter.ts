@@ -75,7 +75,6 @@ export function createPlainLimiter<Input>(options: LimiterOptions<Input>): Defau
   return new DefaultLimiter([chargeBuilder(own, own.store ?? memoryStore(), countsFromZero(own.store))])
 }
 
-/** Returns the charge builder of a limiter, and registers the limiter under its name. */
 function chargeBuilder<Input>(
   options: LimiterOptions<Input>,
   given: Store,

@@ -172,7 +172,6 @@ function read(text: string, secrets: readonly string[]): { id: string; until: nu
   }
 }
 
-/** Returns the part after the checksum or the digest. */
 function checkedBody(text: string, secrets: readonly string[]): string {
   if (text.length > LONGEST_RECEIPT)
     throw invalid(`it has ${text.length} characters, and at most ${LONGEST_RECEIPT} are read`)

@@ -24,7 +24,6 @@ import { waitingRequests } from '../limiter/waiting.ts'
 /** The labels of a value, by their short names. */
 export type Labels = Readonly<Record<string, string>>
 
-/** The counts of the decisions of one limit. */
 export class Counts {
   readonly limiter: string
   readonly limit: string
@@ -62,7 +61,6 @@ export class Durations {
   }
 }
 
-/** The counts of a whole limiter. */
 export class LimiterCounts {
   readonly limiter: string
   /** The number of requests with each outcome. The index is the number of the outcome. Each request counts once. */
@@ -230,7 +228,6 @@ export class Recorder {
     return this.#stores.state
   }
 
-  /** Returns the number of requests that wait now, for each limiter. */
   waiting(): Map<LimiterCounts, number> {
     for (const name of waitingRequests().keys()) this.#series.ofLimiter(name)
     const waiting = new Map(this.limiters().map((limiter) => [limiter, 0]))
@@ -238,7 +235,6 @@ export class Recorder {
     return waiting
   }
 
-  /** Returns the number of keys in the memory stores, for each limit. */
   keys(): Map<Counts, number> {
     const keys = new Map<Counts, number>()
     for (const { limiter, limit, count } of this.#stores.keyCounts())

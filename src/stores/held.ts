@@ -11,7 +11,6 @@ import { knownAlgorithms, withVariants } from '../engine/all-algorithms.ts'
 
 // What is stored for a key, in a form that people can read. The command line and the dashboard show it.
 
-/** The stored state of one limit. */
 export interface StoredState {
   readonly limit: string
   /** The algorithm that wrote it; `''` after a reset. */

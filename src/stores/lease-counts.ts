@@ -5,9 +5,7 @@ import type { Policy } from './store.ts'
 
 /** The units of the leases of a limit, in this process. */
 export interface LeaseCount {
-  /** The name of the limiter. */
   readonly limiter: string
-  /** The name of the limit. */
   readonly limit: string
   /** Units that were charged ahead. */
   leased: number
@@ -20,7 +18,6 @@ export interface LeaseCount {
 
 /** How often a limiter has asked its store, in this process. */
 export interface TripCount {
-  /** The name of the limiter. */
   readonly limiter: string
   /** Decisions that the store has made, requests for a lease, and refunds of unused units. */
   decisions: number

@@ -22,7 +22,6 @@ export const LEASE_OPTIONS: readonly string[] = ['for', 'share', 'from']
 /** An hour in milliseconds. Timers of platforms have a maximum of 24 days. */
 const LONGEST = 3_600_000
 
-/** Returns the milliseconds of an option. */
 export function atMostAnHour(option: string, given: unknown): number {
   const ms = milliseconds(option, given)
   return ms <= LONGEST ? ms : refuse(option, 'at most an hour', given)

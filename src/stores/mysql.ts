@@ -339,7 +339,6 @@ function faultOf(error: unknown): Fault | undefined {
   return WRONG.has(number) ? 'wrong' : UNDONE.has(number) ? 'undone' : undefined
 }
 
-/** Returns the number of an error of the server; `undefined` for other errors. */
 function numberOf(error: unknown): number | undefined {
   const { errno, sqlState } = (error ?? {}) as { readonly errno?: unknown; readonly sqlState?: unknown }
   return typeof errno === 'number' && typeof sqlState === 'string' ? errno : undefined

@@ -77,7 +77,6 @@ const MOST_GATHERED = 256
 const MOST_IN_FLIGHT = 4
 /** Milliseconds for which a key has its own transactions after another transaction has locked its row. */
 const APART_MS = 1000
-/** The most keys with their own transactions. */
 const MOST_APART = 256
 /** Milliseconds for which a transaction of such a key waits if it also has rows of other keys, because it delays their operations. */
 const SHORT_WAIT_MS = 10

@@ -268,7 +268,6 @@ function rowsOf(
     SqliteStatement,
     ...SqliteStatement[],
   ]
-  /** Runs work in a transaction. */
   const transaction = <Result>(patience: Patience, start: SqliteStatement, work: () => Result): Result =>
     repeated(patience, () => {
       // If the application has begun a transaction, this fails, and that transaction is not rolled back.

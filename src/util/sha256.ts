@@ -22,7 +22,6 @@ export function hmacSha256(key: Uint8Array, bytes: Uint8Array): Uint8Array {
   return hash(Uint8Array.from([...padded(0x5c), ...hash(Uint8Array.from([...padded(0x36), ...bytes]))]))
 }
 
-/** The number of bytes in a block. */
 const BLOCK = 64
 /** The number of bytes at the end of the last block that contain the length of the message. */
 const LENGTH = 8

@@ -305,7 +305,6 @@ export class WaitQueue {
     if (left >= 0 && left !== place) this.#passMark(group.lines[left]!, waiter.charges[left]!, waiter)
   }
 
-  /** Replaces the mark of a waiter that leaves a line. */
   #passMark(line: string, charge: Charge, waiter: Waiter): void {
     void this.#marks.pass(line, charge, waiter, this.#turns.firstIn(line)?.first)
   }

@@ -43,7 +43,6 @@ export interface DurableObjectStore extends AsyncStore {
   alarm(): Promise<void>
 }
 
-/** A row as it is stored. */
 interface Stored {
   readonly row: Uint8Array
   /** Milliseconds since 1970. */

@@ -33,7 +33,6 @@ type CountRecord =
   | readonly ['forgotten', charged: number | null]
   | readonly ['end']
 
-/** Returns the tables of a memory store. */
 function tablesOf(memory: SyncStore): Tables {
   return memory.place as Tables
 }

@@ -195,7 +195,6 @@ class RedisStore implements AsyncStore {
     await this.#queue.sendAll(sent)
   }
 
-  /** Returns the key in Redis of each charge. */
   #keys(charges: readonly Charge[]): string[] {
     return charges.map(({ policy, key }) => redisKey(this.#prefix, policy.limiter, key))
   }

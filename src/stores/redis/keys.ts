@@ -44,7 +44,6 @@ export const RECORD = 22
 /** The default prefix of keys in Redis. */
 export const PREFIX = 'sluice:'
 
-/** Returns the key in Redis for a key of a limiter. */
 export function redisKey(prefix: string, limiter: string, key: string): string {
   return `${prefix}${limiterText(limiter)}:${keyText(key)}`
 }

@@ -68,7 +68,6 @@ export function remoteStore(send: SendMessage, options: RemoteStoreOptions = {})
   })
 }
 
-/** An operation that waits for its answer. */
 class Waiting extends Underway {
   /** Checks an answer of the other place, and writes it into the operation. */
   async receive(given: unknown): Promise<void> {

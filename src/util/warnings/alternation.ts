@@ -1,4 +1,3 @@
-/** The largest number of watched keys. */
 const MOST_KEYS = 1000
 /** The largest number of earlier definitions that are remembered for a key. */
 const MOST_DEFINITIONS = 4

@@ -1,6 +1,5 @@
 /** The number of limiters of the same code, each dropped after one decision, after which there is a warning. */
 const MANY = 100
-/** The most codes that are remembered. */
 const MOST_CODES = 1000
 
 /** A limiter in use. It does not refer to the limiter, so that the limiter can be collected. */

@@ -146,7 +146,7 @@ describe('a penalty', () => {
   it('that fails before the guard has noticed the outage is rejected, and applies here', async () => {
     const { store, limiter, fail } = world()
     await limiter.consume('a')
-    store.isDown = true
+    store.fault = down
     await expect(async () => limiter.penalize('a', 200)).rejects.toThrow('down')
     await fail()
     expect(await limiter.consume('a')).toMatchObject({ allowed: false, degraded: 'local' })
