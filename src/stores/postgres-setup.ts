@@ -18,6 +18,8 @@ interface Found {
   readonly isTable: boolean
   /** The rights of the user. */
   readonly rights: readonly string[]
+  /** The rights that row-level security takes from the user, because no policy gives them. */
+  readonly hidden: readonly string[]
   readonly columns: readonly Column[]
   readonly isUnique: boolean
 }
@@ -63,6 +65,10 @@ export async function postgresProblems(
   if (missing.length > 0)
     problems.push(
       `The user ${name} has no right to ${missing.join(', ')} in the table ${table}. Run: ${postgresGrant(table, user)}`,
+    )
+  if (found.hidden.length > 0)
+    problems.push(
+      `Row-level security of the table ${table} leaves the user ${name} no rows for ${found.hidden.join(', ')}. Run: CREATE POLICY sluice ON ${table} TO ${name} USING (true)`,
     )
   return [...problems, ...shapeProblems(table, found, create)]
 }
@@ -116,12 +122,16 @@ function report({ table = 'sluice', schema }: TableNames): string {
       ? `(pg_table_is_visible(c.oid) OR NOT ${isUsable} AND n.nspname = ANY (${path}))`
       : `n.nspname = ${text(schema)}`
   const rights = `SELECT json_agg(name) FROM unnest(ARRAY['${RIGHTS.join("', '")}']) AS name WHERE has_table_privilege(c.oid, name)`
+  const policy = `SELECT FROM pg_policy WHERE polrelid = c.oid AND polpermissive AND polcmd IN ('*', cmd::"char")
+  AND EXISTS (SELECT FROM unnest(polroles) AS role WHERE CASE role WHEN 0 THEN true ELSE pg_has_role(role, 'USAGE') END)`
+  const hidden = `SELECT json_agg(name) FROM unnest(ARRAY['${RIGHTS.join("', '")}'], ARRAY['r', 'a', 'w', 'd']) AS each (name, cmd)
+  WHERE row_security_active(c.oid) AND NOT EXISTS (${policy})`
   const columns = `SELECT json_agg(json_build_object('name', attname, 'type', replace(format_type(atttypid, NULL), '"', ''), 'isFilled', attnotnull,
   'hasDefault', atthasdef OR attidentity <> '')) FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped`
   const unique = `SELECT FROM pg_index AS i JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
   WHERE i.indrelid = c.oid AND a.attname = 'key' AND indnkeyatts = 1 AND indisunique AND indimmediate AND indisvalid AND indpred IS NULL`
   const found = `SELECT json_build_object('schema', n.nspname, 'isUsable', ${isUsable}, 'isTable', c.relkind IN ('r', 'p'),
-  'rights', coalesce((${rights}), '[]'), 'columns', coalesce((${columns}), '[]'), 'isUnique', EXISTS (${unique}))
+  'rights', coalesce((${rights}), '[]'), 'hidden', coalesce((${hidden}), '[]'), 'columns', coalesce((${columns}), '[]'), 'isUnique', EXISTS (${unique}))
 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE c.relname = ${text(table)} AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND ${place}
 ORDER BY pg_table_is_visible(c.oid) DESC LIMIT 1`

@@ -28,6 +28,8 @@ export const sql = [
   ofPostgres('unique index of two')('takes an index of two columns', 'indnkeyatts = 1 AND', ''),
   ofPostgres('unique index of two')('takes an index of some rows', ' AND indpred IS NULL', ''),
   ofPostgres('schema')('finds no schema without rights', 'OR NOT ${isUsable} AND', 'AND'),
+  ofPostgres('row-level')('takes a policy for other users', "pg_has_role(role, 'USAGE')", 'true'),
+  ofPostgres('row-level')('finds no hidden rows', 'found.hidden.length > 0', 'found.hidden.length > 9'),
   ofPostgres('standby')('takes a standby', 'pg_is_in_recovery()', 'false'),
   ofMysql('takes no primary key')('takes a key of which a part is unique', ' || primary[0]![1] !== null', ''),
   ofMysql('accepts no writes')('takes a server that is read-only', 'isReadOnly ||= READ_ONLY.has(number)', ''),

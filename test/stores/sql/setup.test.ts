@@ -198,6 +198,19 @@ describe.each(casesHere(postgresClients, () => true))(
         ],
       },
       {
+        title: 'names what no policy of row-level security allows',
+        make: (table) => [
+          `CREATE TABLE ${table} (key bytea PRIMARY KEY, state bytea, expires_at bigint NOT NULL)`,
+          `ALTER TABLE ${table} ENABLE ROW LEVEL SECURITY`,
+          `CREATE POLICY readers ON ${table} FOR SELECT USING (true)`,
+          `CREATE POLICY others ON ${table} TO pg_monitor USING (true)`,
+        ],
+        says: (table) => [
+          'no rows for INSERT, UPDATE, DELETE',
+          `CREATE POLICY sluice ON ${table} TO "app" USING (true)`,
+        ],
+      },
+      {
         title: 'takes no view',
         make: (table) => [
           `CREATE VIEW ${table} AS SELECT ''::bytea AS key, ''::bytea AS state, 0::bigint AS expires_at`,
