@@ -57,16 +57,18 @@ export interface MysqlPromisePool {
   readonly pool: MysqlPool
 }
 
-/** Reads a value of a column. `next` reads it as the client does by default. */
-type TypeCast = (field: unknown, next: () => unknown) => unknown
-
 /** A connection of a pool of mysql2. */
 export interface MysqlConnection {
   /** The options of the pool. */
   readonly config: { readonly multipleStatements?: boolean | undefined }
   /** Runs a statement, or several with `multipleStatements`. */
   query(
-    options: { sql: string; rowsAsArray: boolean; typeCast: TypeCast; nestTables: boolean },
+    options: {
+      sql: string
+      rowsAsArray: boolean
+      typeCast(field: unknown, next: () => unknown): unknown
+      nestTables: boolean
+    },
     callback: (error: Error | null, answer: unknown) => void,
   ): unknown
   /** Adds a listener for a lost connection. */
@@ -397,7 +399,7 @@ function call(connection: MysqlConnection, sql: string): Promise<unknown> {
 }
 
 /** Reads values without the `typeCast` of the pool. Only a function replaces a function there. */
-const asSent: TypeCast = (_field, next) => next()
+const asSent = (_field: unknown, next: () => unknown): unknown => next()
 
 function sessionOf(own: Connections<MysqlConnection>, connection: MysqlConnection): Statements {
   const run = async (statements: readonly string[]): Promise<readonly Found[]> => {
