@@ -430,7 +430,8 @@ class Records {
 
 function checkedRow(stored: unknown): Uint8Array | undefined {
   if (stored === undefined || stored === null) return undefined
-  if (stored instanceof Uint8Array) return stored
+  // In Jest with jsdom, bytes of Node have another class than those of a test: `instanceof` is false.
+  if (Object.prototype.toString.call(stored) === '[object Uint8Array]') return stored as Uint8Array
   throw new SluiceError('STORE_FAILED', `transact: expected rows as Uint8Array or undefined, got ${shown(stored)}`)
 }
 

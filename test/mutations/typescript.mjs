@@ -401,6 +401,11 @@ export const typescript = [
   ),
   codec('a row that may be of any size', 'if (row.length > MOST_BYTES)', 'if (row.length > 2 * MOST_BYTES)'),
   rows('two transactions on one key', 'const taken = new Set(this.#taken)', 'const taken = new Set<string>()'),
+  rows(
+    'bytes of another context that are refused',
+    "Object.prototype.toString.call(stored) === '[object Uint8Array]'",
+    'stored instanceof Uint8Array',
+  ),
   rows('a transaction with too many keys', 'keys.size + added.length <= mostKeys', 'keys.size <= mostKeys'),
   rows('an operation with too many keys that never runs', '(batch.length === 0 || keys.size', '(keys.size'),
   rows('a limit of keys that is not checked', "if (mostKeys !== undefined) wholeNumber('mostKeys', mostKeys)", ''),

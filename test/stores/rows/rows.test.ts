@@ -1,3 +1,4 @@
+import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 import {
@@ -199,6 +200,7 @@ describe('rowStore', () => {
     ['a text as the time', undefined, '1767225600000000', 'INVALID_CLOCK'],
     ['no time', undefined, undefined, 'INVALID_CLOCK'],
     ['rows that are no bytes', 'text', Date.now() * 1000, 'STORE_FAILED'],
+    ['rows of other numbers than bytes', new Uint16Array(8), Date.now() * 1000, 'STORE_FAILED'],
   ])('refuses %s', async (_, row, now, code) => {
     const transact: RowDatabase['transact'] = ({ length }, change) =>
       change(
@@ -370,6 +372,18 @@ describe('a row', () => {
     clock.advance(2000)
     await limiter.reset('ada')
     expect(rows.rows.size).toBe(0)
+  })
+
+  it('may be bytes of another context, as those of Node are in Jest with jsdom', async () => {
+    const rows = new Rows()
+    const foreign = (bytes?: Uint8Array): Uint8Array | undefined =>
+      bytes && (runInNewContext('Uint8Array.from(bytes)', { bytes }) as Uint8Array)
+    const limiter = on({
+      transact: (keys, change, options) =>
+        rows.transact(keys, (stored, now) => change(stored.map(foreign), now), options),
+    })
+    expect((await limiter.consume('ada')).remaining).toBe(9)
+    expect((await limiter.consume('ada')).remaining).toBe(8)
   })
 
   it('may be deleted a second after everything in it has ended', async () => {
