@@ -6,7 +6,7 @@ import type { ResponseReader } from '../../src/http/settlement.ts'
 import { requestLimiterOf } from '../../src/http/request-limiter.ts'
 import { callStarted, type ResponseHead } from '../../src/http/response/on-denied.ts'
 import { type ClosableResponse, discardBody, type NodeRequest } from '../../src/http/response/unread-body.ts'
-import { clientGone, denialFrom, isAborted, lateHeaders, ResponseEnd } from '../../src/http/response/web.ts'
+import { clientGone, isAborted, lateHeaders, ResponseEnd, responseFrom } from '../../src/http/response/web.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { shared } from '../../src/util/copies.ts'
 import { chain, type MaybePromise } from '../../src/util/maybe-promise.ts'
@@ -14,6 +14,7 @@ import { needsCall, refuse } from '../../src/util/validate.ts'
 import { type AddressOptions, givenAddressKey } from '../../src/http/keys/address.ts'
 import { byHeaderOf, byMethodOf } from '../../src/http/keys/request-keyers.ts'
 import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
+import { refuseContinued, refuseStatic } from './next.ts'
 
 export type { HeaderStyle } from '../../src/http/headers/types.ts'
 
@@ -78,10 +79,7 @@ const adapter: HttpAdapter<Request, Draft, undefined, OnDenied> & ResponseReader
   setDecision: (request, decision) => void decisions.set(request, decision),
   callOnDenied: (onDenied, request, draft, _next, decision) =>
     callStarted({ request, onDenied, response: headOf(draft), decision, isSentAtEnd: true }, () =>
-      chain(
-        onDenied(request, decision),
-        (answer) => void (draft.denial = denialFrom(answer, 'a function that returns a Response')),
-      ),
+      chain(onDenied(request, decision), (answer) => void (draft.denial = responseFrom('onDenied', answer))),
     ),
 }
 
@@ -135,13 +133,16 @@ export function rateLimit(options: RateLimitOptions): RateLimit {
   return function limit(handler) {
     if (typeof handler !== 'function') refuse('rateLimit', 'a handler: limit((request) => new Response(…))', handler)
     return async function limitRate(request, ...rest) {
+      refuseStatic(request)
       if (rest.length > 0) rests.set(request, rest)
       const end = new ResponseEnd(request)
       const draft: Draft = { request, headers: new Headers(), end, denial: undefined }
       const admitted = await requestLimiter.admit(request, draft, undefined)
       if (!admitted) return finished(draft.denial ?? clientGone(), draft)
       try {
-        return finished(await trackWork(request, handler(request, ...rest)), draft)
+        const response = responseFrom('handler', await trackWork(request, handler(request, ...rest)))
+        if (end.isAwaited) refuseContinued(response)
+        return finished(response, draft)
       } catch (error) {
         // The runtime answers an error with a 500.
         if (end.response === undefined) end.deliver(new Response(null, { status: 500 }))

@@ -9,7 +9,7 @@ import { whenClosed } from '../../src/http/response/node.ts'
 import { isClosed } from '../../src/util/closed.ts'
 import { discardBody } from '../../src/http/response/unread-body.ts'
 import { callStarted, type ResponseHead } from '../../src/http/response/on-denied.ts'
-import { clientGone, denialFrom, isAborted, lateHeaders } from '../../src/http/response/web.ts'
+import { clientGone, isAborted, lateHeaders, responseFrom } from '../../src/http/response/web.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
 import { chain, type MaybePromise } from '../../src/util/maybe-promise.ts'
 import { bindingsOf, closingOf, getResponse, knownEndOf, responseEndOf, sentResponseOf } from './response-end.ts'
@@ -291,7 +291,7 @@ function headOf(context: Context): ResponseHead {
 function setDenial(context: Context, answer: unknown): void {
   if (context.finalized) return
   // Without a response, this throws: Hono would answer with an empty 200.
-  const denial = denialFrom(answer, 'a function that returns a Response or calls next')
+  const denial = responseFrom('onDenied', answer, 'a function that returns a Response or calls next')
   // If a middleware such as `cors` has read `context.res`, Hono would use the headers of the draft instead of the headers of the denial.
   const theirs = [...denial.headers]
   for (const name of draftOf(context).keys()) context.header(name)

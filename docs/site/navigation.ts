@@ -14,7 +14,7 @@ interface Group {
 const frameworks: Group = {
   title: 'Frameworks',
   folder: 'docs/guides',
-  order: ['express', 'fastify', 'koa', 'hono', 'nestjs', 'fetch', 'workers', 'node'],
+  order: ['express', 'fastify', 'koa', 'hono', 'nestjs', 'nextjs', 'web-frameworks', 'fetch', 'workers', 'node'],
 }
 const stores: Group = {
   title: 'Stores',

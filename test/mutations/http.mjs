@@ -54,6 +54,8 @@ const closedEarly = inFile('src/util/closed.ts', { files: everywhere, name: 'a d
 const closed = inTests('src/util/closed.ts', 'test/http/response/node-end.test.ts')
 const nodeEnd = inTests('src/http/response/node.ts', 'test/http/response/node-end.test.ts')
 const webEnd = inTests('src/http/response/web.ts', 'test/adapters/fetch')
+const next = inTests('adapters/fetch/next.ts', 'test/adapters/fetch/next.test.ts')
+const awaited = inTests('adapters/fetch/index.ts', 'test/adapters/fetch/next.test.ts')
 const webResponse = inTests('src/http/response/web.ts', 'test/adapters/fetch', 'test/adapters/hono')
 const express = inTests('adapters/express/express.ts', 'test/adapters/express/keyers.test.ts')
 const routeKey = inTests('adapters/express/express.ts', 'test/adapters/express/keyers.test.ts')
@@ -405,6 +407,11 @@ export const http = [
     "{ name: 'sluice', fastify: '5.x' }",
     "{ name: 'sluice', fastify: '5.x', encapsulate: true }",
   ),
+  next('reads nothing of the request', '{ cookies } = request', '{ url: cookies } = request'),
+  next('keeps a response that is made in a build', "=== 'phase-production-build'", "=== 'phase-export'"),
+  next('misses a rewrite', ", 'x-middleware-rewrite'", ''),
+  awaited('refuses every limit in proxy.ts', 'if (end.isAwaited) refuseContinued', 'refuseContinued'),
+  awaited('counts before Next.js knows that the request is read', '      refuseStatic(request)\n', ''),
   createdLate(
     'warns although a limiter serves a second request',
     '?.delete(uses.definition)',

@@ -26,6 +26,11 @@ export class ResponseEnd {
     return this.#response
   }
 
+  /** True if something is done at the end of the response. */
+  get isAwaited(): boolean {
+    return this.#listeners.size > 0
+  }
+
   /** The `onEnd` of an `HttpAdapter`. */
   listen(listener: () => void): () => void {
     if (this.#listeners.size === 0) this.#listenToRequest()
@@ -111,10 +116,14 @@ export function clientGone(): Response {
   return new Response(null, { status: ABORTED })
 }
 
-/** Checks the result of `onDenied`. A `Response` of another realm is allowed. Throws `INVALID_OPTION` for any other value. */
-export function denialFrom(returned: unknown, expected: string): Response {
+/** Checks what a function of the user has returned. A `Response` of another realm is allowed. Throws `INVALID_OPTION` for any other value. */
+export function responseFrom(
+  option: 'onDenied' | 'handler',
+  returned: unknown,
+  expected = 'a function that returns a Response',
+): Response {
   if (typeof returned === 'object' && returned !== null && 'headers' in returned) return returned as Response
-  return refuse('onDenied', expected, returned)
+  return refuse(option, expected, returned)
 }
 
 /**

@@ -55,6 +55,12 @@ test('onDenied must return a response', async () => {
   await expect(handler(request())).rejects.toMatchObject({ code: 'INVALID_OPTION' })
 })
 
+test.each([[undefined], ['text'], [{ left: 4 }]])('a handler must return a response, and not %o', async (answer) => {
+  const handler = rateLimit(times(1))((() => answer) as never)
+  const message = expect.stringContaining('handler: expected a function that returns a Response') as string
+  await expect(handler(request())).rejects.toMatchObject({ code: 'INVALID_OPTION', message })
+})
+
 test('a longer Retry-After of onDenied is also in retry-after-ms, and the headers of each limit are exposed', async () => {
   const headers = { 'Retry-After': '9999', 'Access-Control-Allow-Origin': '*' }
   for (const own of [{}, { 'retry-after-ms': '7' }]) {
