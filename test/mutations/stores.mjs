@@ -23,12 +23,19 @@ const workers = { files: ['test/util/worker.test.ts'] }
 
 const peers = { files: ['test/stores/machine/machine.test.ts'], name: 'does not read' }
 
+const heirs = { files: ['test/stores/machine/machine.test.ts'], name: 'does not take the counts' }
+
 /** Small mistakes in the stores of SQLite, of Durable Objects and of Upstash, and of services with compare and set. */
 export const stores = [
   inFile('src/stores/machine/index.ts', peers)(
     'messages without a bound for a process that hangs',
     ' || (this.#connection?.unsent ?? 0) > MOST_UNSENT',
     '',
+  ),
+  inFile('src/stores/machine/serving.ts', heirs)(
+    'two seconds for each process that does not take the counts',
+    'asked.length < heirs.length ? SHORT_PATIENCE : PATIENCE',
+    'PATIENCE',
   ),
   inFile('src/stores/swap.ts', swaps)(
     'a conflict that is not decided again',

@@ -11,6 +11,8 @@ const MOST_PEERS = 512
 /** Milliseconds between two checks of a process that takes the counts over, and for which it may do nothing. */
 const LOOK = 2
 const PATIENCE = 2000
+/** The same for a process that is not the last one that can take the counts. PM2 kills a process 1600 milliseconds after it has told it to end. */
+const SHORT_PATIENCE = 700
 /** Milliseconds in which the processes of a server connect to its heir. They are fewer than the 1600 after which PM2 kills a process that ends. */
 const RECONNECT = 1000
 
@@ -53,8 +55,8 @@ class Peer implements Listener {
   }
 
   /** Waits until the process has done something. Returns false if it ends, or does nothing for too long. */
-  async until(isDone: () => boolean): Promise<boolean> {
-    for (const end = performance.now() + PATIENCE; !isDone();) {
+  async until(isDone: () => boolean, patience: number = PATIENCE): Promise<boolean> {
+    for (const end = performance.now() + patience; !isDone();) {
       if (!this.isThere || performance.now() > end) return false
       await pause(LOOK)
     }
@@ -121,21 +123,27 @@ export class Serving {
     // Another thread of this process will probably end with it.
     const isOther = ({ pid }: Peer): number => Number(pid !== process.pid)
     heirs.sort((one, other) => isOther(other) - isOther(one) || other.born - one.born)
-    for (const heir of heirs) if (await this.#handOverTo(heir, file)) return true
+    const asked: Peer[] = []
+    for (const heir of heirs) {
+      asked.push(heir)
+      const patience = asked.length < heirs.length ? SHORT_PATIENCE : PATIENCE
+      if (await this.#handOverTo(heir, asked, file, patience)) return true
+    }
     return false
   }
 
-  async #handOverTo(heir: Peer, file: string | undefined): Promise<boolean> {
+  /** @param asked the processes that were asked, with `heir`. One of them may still take the counts after it was passed over */
+  async #handOverTo(heir: Peer, asked: readonly Peer[], file: string | undefined, patience: number): Promise<boolean> {
     const { connection } = heir
     heir.hasTaken = false
     const isSent = await sendCounts(this.memory, async (batch) => {
       connection.sendText('counts', 0, batch)
-      return heir.until(() => !connection.isFull)
+      return heir.until(() => !connection.isFull, patience)
     })
     // A named pipe cannot be replaced, so it must be closed first.
     if (isSent && file === undefined) this.#server.close()
     if (isSent) connection.send('heir', 0, file ?? null)
-    return isSent && heir.until(() => heir.hasTaken)
+    return isSent && heir.until(() => asked.some(({ hasTaken }) => hasTaken), patience)
   }
 
   /** Tells all processes that messages without an answer were not processed. Waits until they have disconnected. */

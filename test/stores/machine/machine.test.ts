@@ -434,6 +434,21 @@ describe('a hostile process', () => {
     expect((await limiterOn(second).consume('ann')).remaining).toBe(3)
   })
 
+  it('that is the youngest and does not take the counts is passed over before PM2 kills the process that counts', async () => {
+    const first = await opened()
+    const second = await opened()
+    await limiterOn(first).consume('ann')
+    const socket = await connected()
+    socket.write(frame('hello', `[1,${Date.now() + 1e6}]`))
+    await pause(50)
+    const began = performance.now()
+    const closing = first.close()
+    expect((await limiterOn(second).consume('ann')).remaining).toBe(3)
+    expect(performance.now() - began).toBeLessThan(1600)
+    socket.destroy()
+    await closing
+  })
+
   it('that reads no answers does not grow the memory, and others are served', async () => {
     const store = await opened()
     const socket = await connected()
