@@ -8,6 +8,7 @@ import { casesHere, QUICK } from '../../parts.ts'
 import { Proxy } from '../../support/faults/proxy.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { runProcesses } from '../../support/racing-processes.ts'
+import { keyed } from '../../support/limiters.ts'
 import { postgresClients, postgresForAll } from '../../support/sql-tests.ts'
 
 const database = postgresForAll()
@@ -32,7 +33,7 @@ describe.each(casesHere(postgresClients, ({ name }) => name === 'pg'))('postgres
 
   it.each(QUICK)('counts by the clock of the server', async () => {
     const store = postgresStore(world.client, { table, timeout: '5s' })
-    const limiter = createLimiter({ keyer: (key: string) => key, limits: gcra({ quota: 2, window: '1h' }), store })
+    const limiter = keyed(store, gcra({ quota: 2, window: '1h' }))
     expect((await limiter.consume('ann')).allowed).toBe(true)
     expect((await limiter.consume('ann')).allowed).toBe(true)
     expect((await limiter.consume('ann')).allowed).toBe(false)
@@ -47,13 +48,12 @@ async function world(config: PoolConfig = {}): Promise<{ pool: Pool; admin: Pool
   return { pool, admin: database.admin, table: await database.newTable() }
 }
 
-const keyer = (key: string): string => key
 function limiterOn(
   store: Store,
   limits: Limit = fixedWindow({ quota: 100, window: '1d' }),
   name = 'api',
 ): Limiter<string> {
-  return createLimiter<string>({ name, keyer, limits, store })
+  return createLimiter<string>({ name, keyer: (key) => key, limits, store })
 }
 
 /** A pool whose connections go through a proxy. */
@@ -94,8 +94,8 @@ describe.each(QUICK)('several processes on one table', { timeout: 120_000 }, () 
   })
 })
 
-describe('postgresStore', { timeout: 60_000 }, () => {
-  it.each(QUICK)('repeats a transaction that the server has ended because of a deadlock', async () => {
+describe.each(QUICK)('postgresStore', { timeout: 60_000 }, () => {
+  it('repeats a transaction that the server has ended because of a deadlock', async () => {
     const { pool, admin, table } = await world()
     const store = postgresStore(pool, { table, timeout: '10s' })
     const both = stack(limiterOn(store, undefined, 'a'), limiterOn(store, undefined, 'b'))
@@ -119,29 +119,26 @@ describe('postgresStore', { timeout: 60_000 }, () => {
     await expect.poll(deadlocks, { timeout: 30_000, interval: 200 }).not.toEqual([{ deadlocks: '0' }])
   })
 
-  it.each(QUICK)(
-    'says that a request may have been charged when the connection ends during COMMIT, and does not repeat it',
-    async () => {
-      const { pool, admin, table, proxy } = await proxied()
-      const limiter = limiterOn(postgresStore(pool, { table, timeout: '5s' }))
-      await limiter.consume('k')
-      await pause(100) // The sweeper commits, too.
-      // The server receives the COMMIT, and its answer never comes back.
-      proxy.onSend = (bytes) => {
-        if (bytes.includes(' COMMIT\0')) proxy.set('cut')
-      }
-      await expect(limiter.consume('k')).rejects.toMatchObject({
-        code: 'STORE_FAILED',
-        message: expect.stringContaining('may have been charged'),
-      })
-      proxy.onSend = undefined
-      proxy.set('pass')
-      await vi.waitFor(async () => expect(await usedIn(admin, table, 'k')).toBe(2))
-      expect((await limiter.consume('k')).remaining).toBe(97)
-    },
-  )
+  it('says that a request may have been charged when the connection ends during COMMIT, and does not repeat it', async () => {
+    const { pool, admin, table, proxy } = await proxied()
+    const limiter = limiterOn(postgresStore(pool, { table, timeout: '5s' }))
+    await limiter.consume('k')
+    await pause(100) // The sweeper commits, too.
+    // The server receives the COMMIT, and its answer never comes back.
+    proxy.onSend = (bytes) => {
+      if (bytes.includes(' COMMIT\0')) proxy.set('cut')
+    }
+    await expect(limiter.consume('k')).rejects.toMatchObject({
+      code: 'STORE_FAILED',
+      message: expect.stringContaining('may have been charged'),
+    })
+    proxy.onSend = undefined
+    proxy.set('pass')
+    await vi.waitFor(async () => expect(await usedIn(admin, table, 'k')).toBe(2))
+    expect((await limiter.consume('k')).remaining).toBe(97)
+  })
 
-  it.each(QUICK)('notices a network that swallows packets, and works again afterwards', async () => {
+  it('notices a network that swallows packets, and works again afterwards', async () => {
     const { pool, table, proxy } = await proxied()
     const limiter = limiterOn(postgresStore(pool, { table, timeout: '200ms' }))
     await limiter.consume('k')
@@ -156,33 +153,29 @@ describe('postgresStore', { timeout: 60_000 }, () => {
   const oldRows = (table: string, count: number): string =>
     `INSERT INTO ${table} SELECT convert_to('["old","' || i || '"]', 'UTF8'), 'x'::bytea, 1000 FROM generate_series(1, ${count}) AS i`
 
-  it.each(QUICK)(
-    'keeps the rows that count in all partitions of a table, and deletes the others',
-    async () => {
-      const { pool } = await world()
-      const table = `p${crypto.randomUUID().replaceAll('-', '')}`
-      await pool.query(
-        `CREATE TABLE ${table} (key bytea PRIMARY KEY, state bytea, expires_at bigint NOT NULL) PARTITION BY HASH (key)`,
-      )
-      for (let i = 0; i < 4; i++)
-        await pool.query(`CREATE TABLE ${table}_${i} PARTITION OF ${table} FOR VALUES WITH (MODULUS 4, REMAINDER ${i})`)
-      const limiter = limiterOn(postgresStore(pool, { table, timeout: '5s' }), fixedWindow({ quota: 1, window: '1d' }))
-      const keys = Array.from({ length: 100 }, (_, i) => `k${i}`)
-      await limiter.consume('first')
-      await pause(200)
-      for (const key of keys) expect((await limiter.consume(key)).allowed).toBe(true)
-      // As many as several steps of the sweeper delete.
-      await pool.query(oldRows(table, 40_000))
-      await vi.waitFor(async () => {
-        await limiter.consume('other')
-        expect((await pool.query(`SELECT 1 FROM ${table} WHERE expires_at = 1000`)).rows).toEqual([])
-      }, 40_000)
-      for (const key of keys) expect((await limiter.consume(key)).allowed).toBe(false)
-    },
-    60_000,
-  )
+  it('keeps the rows that count in all partitions of a table, and deletes the others', async () => {
+    const { pool } = await world()
+    const table = `p${crypto.randomUUID().replaceAll('-', '')}`
+    await pool.query(
+      `CREATE TABLE ${table} (key bytea PRIMARY KEY, state bytea, expires_at bigint NOT NULL) PARTITION BY HASH (key)`,
+    )
+    for (let i = 0; i < 4; i++)
+      await pool.query(`CREATE TABLE ${table}_${i} PARTITION OF ${table} FOR VALUES WITH (MODULUS 4, REMAINDER ${i})`)
+    const limiter = limiterOn(postgresStore(pool, { table, timeout: '5s' }), fixedWindow({ quota: 1, window: '1d' }))
+    const keys = Array.from({ length: 100 }, (_, i) => `k${i}`)
+    await limiter.consume('first')
+    await pause(200)
+    for (const key of keys) expect((await limiter.consume(key)).allowed).toBe(true)
+    // As many as several steps of the sweeper delete.
+    await pool.query(oldRows(table, 40_000))
+    await vi.waitFor(async () => {
+      await limiter.consume('other')
+      expect((await pool.query(`SELECT 1 FROM ${table} WHERE expires_at = 1000`)).rows).toEqual([])
+    }, 40_000)
+    for (const key of keys) expect((await limiter.consume(key)).allowed).toBe(false)
+  }, 60_000)
 
-  it.each(QUICK)('lists keys that the encoding of the database does not have', async () => {
+  it('lists keys that the encoding of the database does not have', async () => {
     const { admin } = await world()
     await admin.query(`CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0`)
     const { pool } = await world({ connectionString: database.server.url.replace(/postgres$/, 'latin') })
@@ -191,7 +184,7 @@ describe('postgresStore', { timeout: 60_000 }, () => {
     expect(await postgresDatabase(pool).keysAfter('', 10)).toEqual(['["api","\u{1F600}"]'])
   })
 
-  it.each(QUICK)('writes all or nothing when connections end in the middle of a transaction', async () => {
+  it('writes all or nothing when connections end in the middle of a transaction', async () => {
     const { pool, admin, table } = await world()
     const store = postgresStore(pool, { table, timeout: '5s' })
     const both = stack(
@@ -229,7 +222,7 @@ describe('postgresStore', { timeout: 60_000 }, () => {
     expect(a).toBeLessThanOrEqual(admitted + unknown)
   })
 
-  it.each(QUICK)('ends a statement that waits for locks longer than the timeout', async () => {
+  it('ends a statement that waits for locks longer than the timeout', async () => {
     const { pool, admin, table } = await world({ max: 1 })
     const limiter = limiterOn(postgresStore(pool, { table, timeout: 100 }))
     await limiter.consume('k')
@@ -245,7 +238,7 @@ describe('postgresStore', { timeout: 60_000 }, () => {
     expect(await pid()).toEqual(before)
   })
 
-  it.each(QUICK)('does not depend on settings of the server or of the role, such as read-only by default', async () => {
+  it('does not depend on settings of the server or of the role, such as read-only by default', async () => {
     const options =
       '-c default_transaction_isolation=serializable -c standard_conforming_strings=off -c bytea_output=escape -c timezone=Asia/Kathmandu -c datestyle=German -c default_transaction_read_only=on -c default_transaction_deferrable=on -c quote_all_identifiers=on'
     const { pool, admin, table } = await world({ options, max: 4 })
@@ -270,7 +263,7 @@ describe('postgresStore', { timeout: 60_000 }, () => {
     }, 10_000)
   })
 
-  it.each(QUICK)('takes another connection if the application has left a transaction open in this one', async () => {
+  it('takes another connection if the application has left a transaction open in this one', async () => {
     const { pool, table } = await world({ max: 1 })
     const limiter = limiterOn(postgresStore(pool, { table, timeout: '5s' }))
     for (const [i, begin] of ['BEGIN', 'BEGIN ISOLATION LEVEL SERIALIZABLE'].entries()) {
@@ -282,7 +275,7 @@ describe('postgresStore', { timeout: 60_000 }, () => {
     }
   })
 
-  it.each(QUICK)('leaves the settings of a connection as they were', async () => {
+  it('leaves the settings of a connection as they were', async () => {
     const { pool, table } = await world({ max: 1 })
     const shown = async (): Promise<unknown> =>
       (
@@ -308,7 +301,7 @@ describe('postgresStore', { timeout: 60_000 }, () => {
     })
   }
 
-  it.each(QUICK)('takes two trips for a decision, also about a new key, and one for a peek', async () => {
+  it('takes two trips for a decision, also about a new key, and one for a peek', async () => {
     const { pool, table } = await world()
     const texts: string[] = []
     watch(pool, (text) => {
@@ -329,7 +322,7 @@ describe('postgresStore', { timeout: 60_000 }, () => {
     expect((await limiter.consume('k')).remaining).toBe(96)
   })
 
-  it.each(QUICK)('rolls nothing back after COMMIT if another process has inserted the row first', async () => {
+  it('rolls nothing back after COMMIT if another process has inserted the row first', async () => {
     const { pool, table } = await world()
     const { pool: elsewhere } = await world()
     const other = limiterOn(postgresStore(elsewhere, { table, timeout: '5s' }))
@@ -347,7 +340,7 @@ describe('postgresStore', { timeout: 60_000 }, () => {
     ])
   })
 
-  it.each(QUICK)('counts in one place for one client and table', async () => {
+  it('counts in one place for one client and table', async () => {
     const { pool, table } = await world()
     const [one, other] = [postgresStore(pool, { table, timeout: '5s' }), postgresStore(pool, { table, timeout: '6s' })]
     expect(one.place).toBe(other.place)
@@ -358,7 +351,7 @@ describe('postgresStore', { timeout: 60_000 }, () => {
     }).toThrow(/DUPLICATE_LIMITER|Two limiters/)
   })
 
-  it.each(QUICK)('works with a schema', async () => {
+  it('works with a schema', async () => {
     const { pool, admin } = await world()
     await admin.query('CREATE SCHEMA "my ""schema"')
     const place = { table: 'l', schema: 'my "schema' }

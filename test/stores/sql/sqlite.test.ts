@@ -406,7 +406,7 @@ describe('a file that is locked', () => {
 })
 
 describe.each(QUICK)('a database that fails', () => {
-  it.each(QUICK)('rolls back when it is full, and decides again when it is not', () => {
+  it('rolls back when it is full, and decides again when it is not', () => {
     const database = connect(newFile())
     const limiter = on(store(database))
     limiter.consume('ann')
@@ -425,7 +425,7 @@ describe.each(QUICK)('a database that fails', () => {
     expect(limiter.consume('ann').remaining).toBe(0)
   })
 
-  it.each(QUICK)('rolls back when the decision fails', () => {
+  it('rolls back when the decision fails', () => {
     const database = connect(newFile())
     let time = Number.NaN
     const limiter = on(store(database, { clock: { now: () => time } }))
@@ -435,7 +435,7 @@ describe.each(QUICK)('a database that fails', () => {
     expect(limiter.consume('ann').remaining).toBe(1)
   })
 
-  it.each(QUICK)('reports a file that is damaged', () => {
+  it('reports a file that is damaged', () => {
     const file = newFile()
     const database = connect(file)
     const limiter = on(sqliteStore(database))
@@ -453,7 +453,7 @@ describe.each(QUICK)('a database that fails', () => {
     expect(failure(() => sqliteStore(file))).toEqual(failed(/limits-\d+\.db.*: The file is damaged/, 'STORE_SETUP'))
   })
 
-  it.each(QUICK)('reports a folder that does not exist, and a file that may not be written', () => {
+  it('reports a folder that does not exist, and a file that may not be written', () => {
     const missing = join(folder, 'missing', 'limits.db')
     expect(failure(() => sqliteStore(missing))).toEqual(
       failed(/SQLite at .*missing.limits.*(folder|directory)/i, 'STORE_SETUP'),
@@ -469,13 +469,13 @@ describe.each(QUICK)('a database that fails', () => {
     expect(failure(() => sqliteStore(database))).toEqual(failed(/may not be written/, 'STORE_SETUP'))
   })
 
-  it.each(QUICK)('reports a table of something else', () => {
+  it('reports a table of something else', () => {
     const database = connect(newFile())
     database.exec('CREATE TABLE sluice (id INTEGER)')
     expect(failure(() => sqliteStore(database))).toEqual(failed(/has other columns.*no such column/, 'STORE_SETUP'))
   })
 
-  it.each(QUICK)('is not ready while the table is deleted, or the file may not be written', async () => {
+  it('is not ready while the table is deleted, or the file may not be written', async () => {
     const file = newFile()
     const database = connect(file)
     const made = sqliteStore(database)
@@ -489,18 +489,15 @@ describe.each(QUICK)('a database that fails', () => {
     await expect(made.ready!()).rejects.toEqual(failed(/no such table/, 'STORE_SETUP'))
   })
 
-  it.each(QUICK)(
-    'is not ready while another process has locked the file: that is no mistake of the set-up',
-    async () => {
-      const file = newFile()
-      const made = store(file)
-      const other = connect(file)
-      other.exec('BEGIN IMMEDIATE')
-      await expect(made.ready!()).rejects.toEqual(failed(/locked the file/, 'STORE_BUSY'))
-      other.exec('COMMIT')
-      await made.ready!()
-    },
-  )
+  it('is not ready while another process has locked the file: that is no mistake of the set-up', async () => {
+    const file = newFile()
+    const made = store(file)
+    const other = connect(file)
+    other.exec('BEGIN IMMEDIATE')
+    await expect(made.ready!()).rejects.toEqual(failed(/locked the file/, 'STORE_BUSY'))
+    other.exec('COMMIT')
+    await made.ready!()
+  })
 })
 
 describe('a file that is replaced', () => {
@@ -577,7 +574,7 @@ describe('clocks and expiry', () => {
 })
 
 describe.each(QUICK)('a database that is open', () => {
-  it.each(QUICK)('stays open, and keeps its settings', () => {
+  it('stays open, and keeps its settings', () => {
     const database = new Database(newFile(), { timeout: 1234 })
     afterTest(() => database.close())
     const made = sqliteStore(database, { table: 'of "limits"' })
@@ -589,7 +586,7 @@ describe.each(QUICK)('a database that is open', () => {
     expect(failure(() => on(made).consume('ann'))).toMatchObject({ code: 'STORE_CLOSED' })
   })
 
-  it.each(QUICK)('waits for a locked file as long as the store may, also if its own time-out is longer', () => {
+  it('waits for a locked file as long as the store may, also if its own time-out is longer', () => {
     const file = newFile()
     const database = new Database(file)
     const other = connect(file)
@@ -605,7 +602,7 @@ describe.each(QUICK)('a database that is open', () => {
     expect(database.pragma('busy_timeout', { simple: true })).toBe(5000)
   })
 
-  it.each(QUICK)('becomes a store when others let go of the file, without a WAL', () => {
+  it('becomes a store when others let go of the file, without a WAL', () => {
     const file = newFile()
     const [database, other] = [new Database(file, { timeout: 0 }), new Database(file, { timeout: 0 })]
     afterTest(() => other.close())
@@ -632,7 +629,7 @@ describe.each(QUICK)('a database that is open', () => {
     expect(limiter.consume('ann').allowed).toBe(true)
   })
 
-  it.each(QUICK)('keeps a transaction that the application has begun', () => {
+  it('keeps a transaction that the application has begun', () => {
     const database = connect(newFile())
     const limiter = on(store(database))
     database.exec('CREATE TABLE orders (id INTEGER); BEGIN; INSERT INTO orders VALUES (1)')
