@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { createConnection, createPool as createCallbackPool, type PoolOptions, type RowDataPacket } from 'mysql2'
 import { createPool, type Pool, type PoolConnection } from 'mysql2/promise'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Clock, createLimiter, fixedWindow, type Limiter, perHour, stack, type Store } from '../../../src/index.ts'
+import { type Clock, fixedWindow, type Limiter, perHour, stack, type Store } from '../../../src/index.ts'
 import {
   type MysqlConnection,
   mysqlDatabase,
@@ -16,6 +16,7 @@ import { storeBehaviours } from '../../../src/testing.ts'
 import { Proxy } from '../../support/faults/proxy.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { runProcesses } from '../../support/racing-processes.ts'
+import { keyed } from '../../support/limiters.ts'
 import { mysqlForAll } from '../../support/sql-tests.ts'
 import { unhandled } from '../../support/unhandled.ts'
 
@@ -76,8 +77,7 @@ function limiterOn(
   quota = 100,
   options: MysqlStoreOptions = {},
 ): Limiter<string> {
-  const store = mysqlStore(pool, { table, timeout: '10s', ...options })
-  return createLimiter({ name: 'test', keyer: (key: string) => key, limits: perHour(quota), store, shared: true })
+  return keyed(mysqlStore(pool, { table, timeout: '10s', ...options }), perHour(quota))
 }
 
 async function rowsOf(pool: Pool, text: string): Promise<RowDataPacket[]> {
@@ -167,10 +167,7 @@ describe('a transaction that waits for locks', () => {
   it('is repeated after a deadlock', async () => {
     const here = await world()
     const store = mysqlStore(here.pool, { table: here.table, timeout: '10s' })
-    const limiters = ['first', 'second'].map((name) =>
-      createLimiter({ name, keyer: (key: string) => key, limits: perHour(10), store }),
-    )
-    const both = stack(...limiters)
+    const both = stack(...['first', 'second'].map((name) => keyed(store, perHour(10), name)))
     await both.consume('ann')
     const before = await deadlocksOf(here.pool)
     // The other transaction has written more, so the server ends the one of the store.
@@ -247,7 +244,7 @@ describe('a connection that is lost', () => {
       return sql
     })
     const store = mysqlStore(pool, { table: here.table, timeout: '10s' })
-    const [ann, all] = ['ann', 'all'].map((name) => createLimiter({ name, keyer: (key: string) => key, limits, store }))
+    const [ann, all] = ['ann', 'all'].map((name) => keyed(store, limits, name))
     const both = stack(ann!, all!)
     await both.consume('ann')
     await swept()
@@ -439,10 +436,9 @@ describe('rows', () => {
     await fill(9000, 12_000, now - 10_000_000)
     const deadlocks = await deadlocksOf(here.pool)
     const limits = fixedWindow({ quota: 1_000_000, window: '1000d', anchor: 'first' })
-    const [limiter, other] = [1, 2].map(() => {
-      const store = mysqlStore(here.pool, { table: here.table, timeout: '10s' })
-      return createLimiter({ keyer: (key: string) => key, limits, store, shared: true })
-    }) as [Limiter<string>, Limiter<string>]
+    const [limiter, other] = [1, 2].map(() =>
+      keyed(mysqlStore(here.pool, { table: here.table, timeout: '10s' }), limits),
+    ) as [Limiter<string>, Limiter<string>]
     let decisions = 0
     const count = async (): Promise<number> =>
       Number((await rowsOf(here.pool, `SELECT COUNT(*) AS count FROM \`${here.table}\``))[0]!['count'])
@@ -620,7 +616,7 @@ describe('the pool', () => {
     const store = mysqlStore(here.pool.pool, { table: here.table })
     expect(store.place).toBe(mysqlStore(here.pool, { table: here.table }).place)
     expect(store.place).not.toBe(mysqlStore(here.pool, { table: 'other' }).place)
-    const same = createLimiter({ name: 'test', keyer: (key: string) => key, limits: perHour(3), store, shared: true })
+    const same = keyed(store, perHour(3))
     await limiter.consume('ann')
     expect(await same.consume('ann')).toMatchObject({ remaining: 1 })
   })
@@ -689,7 +685,7 @@ describe('a mistake', () => {
     // The longest name of a limiter, and the longest key in JSON.
     const name = '"'.repeat(256)
     const store = mysqlStore(here.pool, { table: here.table, timeout: '10s' })
-    const limiter = createLimiter({ name, keyer: (key: string) => key, limits: perHour(1), store })
+    const limiter = keyed(store, perHour(1), name)
     expect((await limiter.consume('\u0001'.repeat(64))).allowed).toBe(true)
     expect((await limiter.consume('\u0001'.repeat(64))).allowed).toBe(false)
   })
