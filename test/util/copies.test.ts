@@ -180,6 +180,7 @@ describe('another version of the package', () => {
     const oldStore = old.sluice.memoryStore()
     const oldRules = old.rules.createRules({ policies: [] })
     const oldLater = old.sluice.guard(laterStore(store))
+    const oldCached = old.sluice.denyCache(laterStore(store))
     const uses: Record<string, () => unknown> = {
       limiter: () => one.sluice.stack(limiter, oldLimiter),
       'limiter of an adapter': () => one.fetch.rateLimit({ limiter: oldLimiter }),
@@ -188,6 +189,7 @@ describe('another version of the package', () => {
       store: () => createLimiter({ keyer: everyone, limits: twice, store: oldStore }),
       'store of guard': () => one.sluice.guard(oldStore),
       'store of denyCache': () => one.sluice.denyCache(oldLater),
+      'cached store of lease': () => one.sluice.lease(oldCached),
       rules: () => createLimiter({ rules: oldRules }),
     }
     for (const [name, use] of Object.entries(uses)) {
