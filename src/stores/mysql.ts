@@ -14,7 +14,7 @@ import { knownOptions, refuse } from '../util/validate.ts'
 import { type Connections, connectionsOf, type SharedPool } from './connections.ts'
 import { mysqlProblems, mysqlTableName, type RunMysql } from './mysql-setup.ts'
 import { type ListedDatabase, rowStore, type RowWrite } from './rows.ts'
-import { type Check, CHECKING, refusedBy, verifySetup } from './setup.ts'
+import { type Check, refusedBy, verifySetup } from './setup.ts'
 import {
   type Attempt,
   connectionsGiven,
@@ -33,7 +33,7 @@ import {
   timeoutOf,
   transactionsOf,
 } from './sql.ts'
-import type { AsyncStore } from './store.ts'
+import { type AsyncStore, CHECKING } from './store.ts'
 
 export type { ListedDatabase }
 

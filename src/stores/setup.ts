@@ -17,9 +17,6 @@ export interface TableNames {
   readonly schema?: string | undefined
 }
 
-/** Milliseconds for which a check waits for the server. */
-export const CHECKING = 10_000
-
 /** The rights that a store needs in its table. */
 export const RIGHTS = ['SELECT', 'INSERT', 'UPDATE', 'DELETE'] as const
 

@@ -646,6 +646,9 @@ export class Underway {
   }
 }
 
+/** Milliseconds for which `ready` waits for the server. */
+export const CHECKING = 10_000
+
 export function closed(): SluiceError {
   return new SluiceError('STORE_CLOSED', 'This store has been closed')
 }

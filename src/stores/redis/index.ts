@@ -6,6 +6,7 @@ import { SluiceError } from '../../util/errors.ts'
 import {
   type AsyncStore,
   Charge,
+  CHECKING,
   closed,
   copiesOf,
   createPolicy,
@@ -21,7 +22,6 @@ import {
   Underway,
 } from '../store.ts'
 import { boolean, knownOptions, refuse } from '../../util/validate.ts'
-import { CHECKING } from '../setup.ts'
 import { type RedisClient, scriptClient } from './clients.ts'
 import { failure } from './failure.ts'
 import { PREFIX, redisKey } from './keys.ts'
