@@ -2,6 +2,7 @@ import type { Clock } from '../util/clock.ts'
 import { builtin } from '../util/builtin.ts'
 import { madeOnce, shared } from '../util/copies.ts'
 import { SluiceError } from '../util/errors.ts'
+import { quietly } from '../util/quietly.ts'
 import { milliseconds, refuse, wholeNumber } from '../util/validate.ts'
 import { BusyRows, type Change, type RowDatabase } from './rows.ts'
 import type { TableNames } from './setup.ts'
@@ -36,11 +37,18 @@ export function tableName({ table = 'sluice', schema }: TableNames, quote: strin
 /** Loads a package that the user has installed. Throws `MISSING_PACKAGE` with the text `needed`. */
 export function installed(name: string, needed: string): unknown {
   try {
-    const { createRequire } = builtin('node:module') as { createRequire(from: string): (name: string) => unknown }
-    return createRequire(import.meta.url)(name)
+    return requiredFrom(import.meta.url, name)
   } catch (cause) {
+    // In a bundle, this file has no URL, or one of the machine that made the bundle.
+    const found = quietly(() => requiredFrom(process.argv[1]!, name))
+    if (found !== undefined) return found
     throw new SluiceError('MISSING_PACKAGE', `${needed}: npm install ${name}`, { cause })
   }
+}
+
+function requiredFrom(file: string, name: string): unknown {
+  const { createRequire } = builtin('node:module') as { createRequire(from: string): (name: string) => unknown }
+  return createRequire(file)(name)
 }
 
 /** Returns the hexadecimal digits of a key. A key of a client that is only digits in a statement cannot change the statement. */

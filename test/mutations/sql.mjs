@@ -104,6 +104,11 @@ export const sql = [
     'end(false)',
   ),
   postgresJs('pascal')('reads columns by their names', 'each.rows ?? named(each)', 'each.rows ?? each'),
+  inFile('src/stores/sql.ts', { files: ['test/package/bundles.test.ts'], name: 'is found beside a bundle' })(
+    'packages that a bundle does not find',
+    'if (found !== undefined) return found',
+    'void found',
+  ),
   inFile('src/stores/rows.ts', { files: ['test/stores/rows/rows.test.ts'] })(
     'fails all for a damaged section',
     " || error.code === 'DAMAGED_ROW'",

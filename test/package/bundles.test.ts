@@ -66,7 +66,7 @@ async function bundled(
   code: string,
   folder: string,
   extension: 'js' | 'ts',
-  { splitting = true, format = 'esm' }: Pick<BuildOptions, 'splitting' | 'format'> = {},
+  { splitting = true, format = 'esm', define = {} }: Pick<BuildOptions, 'splitting' | 'format' | 'define'> = {},
 ): Promise<Bundle> {
   const { metafile, outputFiles } = await bundle({
     stdin: {
@@ -81,6 +81,7 @@ async function bundled(
     write: false,
     outdir: '.',
     format,
+    define,
     platform: 'node',
     external: ['express', 'hono'],
     plugins: [texts],
@@ -227,5 +228,19 @@ ${use}`
     expect(linesOf(await printed(code, 'cjs'))).toEqual(expected.toSorted())
     for (const name of ['limiter-queue', 'http-checks', 'util-warnings'])
       expect(await readFile(join(built, `cjs/chunks/${name}.js`), 'utf8')).not.toMatch(/\bimport\(/)
+  })
+})
+
+describe('a package that is loaded when it is needed', () => {
+  const use = `import { postgresStore } from '{src/stores/postgres}'
+const store = postgresStore({ connectionString: 'postgres://127.0.0.1:1/none' })
+store.ready().catch(({ message }) => console.log(message))`
+
+  it.each([
+    ['of CommonJS', 'cjs', {}],
+    ['that was made on another machine', 'esm', { 'import.meta.url': '"file:///elsewhere/index.js"' }],
+  ] as const)('is found beside a bundle %s', async (_, format, define) => {
+    const { text } = await bundled(use, built, 'js', { splitting: false, format, define })
+    expect(await printed(text, format === 'esm' ? 'mjs' : 'cjs')).toContain('connect ECONNREFUSED')
   })
 })
