@@ -105,25 +105,25 @@ describe('a stack of options', () => {
   })
 
   it.each([
-    [{}, 'stack: limiters: expected a list such as'],
-    [{ limiters: [] }, 'stack: limiters: expected a list such as'],
-    [{ limiters: everyone }, 'stack: limiters: expected a list such as'],
-    [{ limiters: [undefined] }, 'stack: limiters[0]: it: expected options such as { keyer, limits }'],
-    [{ limiters: [createLimiter(all)] }, 'write stack(one, other)'],
-    [{ limiters: [{ keyer: everyone }] }, 'stack: limiters[0]: limits: expected a limit'],
-    [{ limiters: [{ keyer: everyone, limit: 1 }] }, 'Did you mean "limits"?'],
-    [{ limiters: [all, { limits: perMinute(1) }] }, 'stack: limiters[1]: keyer: '],
-    [{ limiters: [{ ...all, store: memoryStore() }] }, 'beside `limiters`'],
-    [{ limiters: [{ ...all, shared: true }] }, 'beside `limiters`'],
-    [{ limiters: [{ ...all, receiptFor: '1h' }] }, 'beside `limiters`'],
-    [{ limiters: [all], receiptSecret: 5 }, 'receiptSecret: expected'],
-    [{ limiters: [{ ...all, name: 'naïve' }] }, 'limiters[0]: name: expected'],
-    [{ limiters: [all], name: 5 }, 'stack: name: expected'],
-    [{ limiters: [all], store: 5 }, 'store: expected'],
-    [{ limiters: [all], lease: 5 }, 'lease: expected'],
-    [{ limiters: [all], stores: 5 }, 'Did you mean "store"?'],
-    [all, 'write limiters: [{ keyer, limits }, { keyer, limits }]'],
-  ])('refuses %o', (options, message) => {
+    ['stack: limiters: expected a list such as', {}],
+    ['stack: limiters: expected a list such as', { limiters: [] }],
+    ['stack: limiters: expected a list such as', { limiters: everyone }],
+    ['stack: limiters[0]: it: expected options such as { keyer, limits }', { limiters: [undefined] }],
+    ['write stack(one, other)', { limiters: [createLimiter(all)] }],
+    ['stack: limiters[0]: limits: expected a limit', { limiters: [{ keyer: everyone }] }],
+    ['Did you mean "limits"?', { limiters: [{ keyer: everyone, limit: 1 }] }],
+    ['stack: limiters[1]: keyer: ', { limiters: [all, { limits: perMinute(1) }] }],
+    ['beside `limiters`', { limiters: [{ ...all, store: memoryStore() }] }],
+    ['beside `limiters`', { limiters: [{ ...all, shared: true }] }],
+    ['beside `limiters`', { limiters: [{ ...all, receiptFor: '1h' }] }],
+    ['receiptSecret: expected', { limiters: [all], receiptSecret: 5 }],
+    ['limiters[0]: name: expected', { limiters: [{ ...all, name: 'naïve' }] }],
+    ['stack: name: expected', { limiters: [all], name: 5 }],
+    ['store: expected', { limiters: [all], store: 5 }],
+    ['lease: expected', { limiters: [all], lease: 5 }],
+    ['Did you mean "store"?', { limiters: [all], stores: 5 }],
+    ['write limiters: [{ keyer, limits }, { keyer, limits }]', all],
+  ])('refuses wrong options, and says: %s', (message, options) => {
     expect(() => stack(options as never)).toThrow(message)
   })
 
