@@ -18,6 +18,7 @@ const PARTS = [
   'CONTRIBUTING.md',
   'LICENSE',
   'README.md',
+  'SECURITY.md',
   '.luacheckrc',
   '.oxfmtrc.json',
   'bench/accuracy',
