@@ -77,7 +77,7 @@ export const redis = [
   ),
   inFile('src/stores/redis/lua/call.lua', damagedKeys, 'Lua')(
     'parameters that are missing in a header',
-    "if #words == 0 then error({ err = 'SLUICE_DAMAGED' }) end",
+    "if #words == 0 then error({ err = 'DAMAGED_ROW' }) end",
     '',
   ),
   failure('a full server taken for another failure', '/\\b(OOM|READONLY', '/\\b(READONLY'),

@@ -10,7 +10,7 @@ const REFUSED =
   /\bNOPERM\b|\bPermissionDenied\b|can't run this command|\bACL failure\b|\bNOAUTH\b|\bWRONGPASS\b|\bunknown command\b|^(?:Command failed: )?MOVED \d|\bMoved: \d/
 
 /** Messages of the program about a key that it cannot read. An algorithm reads the entries of its log, so such a message can be that of an algorithm. */
-const DAMAGED = /^SLUICE_DAMAGED$|to 'unpacked' \(data string too short\)/
+const DAMAGED = /^DAMAGED_ROW$|to 'unpacked' \(data string too short\)/
 
 /** What to do about a key that cannot be read. */
 export const UNREADABLE =

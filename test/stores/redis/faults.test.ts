@@ -284,7 +284,7 @@ it.each(['functions', 'scripts'])(
 
 const MEANINGS = {
   // The key cannot be read.
-  DAMAGED_ROW: ['SLUICE_DAMAGED', "user_function:9: bad argument #2 to 'unpacked' (data string too short)"],
+  DAMAGED_ROW: ['DAMAGED_ROW', "user_function:9: bad argument #2 to 'unpacked' (data string too short)"],
   // The request was wrong.
   STORE_REJECTED: [
     'WRONGTYPE Operation against a key holding the wrong kind of value',

@@ -83,9 +83,15 @@ function failure(work: () => unknown): unknown {
 const failed = (message: RegExp, code = 'STORE_FAILED'): object =>
   expect.objectContaining({ code, message: expect.stringMatching(message), cause: expect.anything() })
 
-function start(task: string, file: string, given: object = {}, execPath: string = process.execPath): ChildProcess {
+interface StartOptions {
+  readonly execPath?: string
+  readonly program?: string
+}
+
+function start(task: string, file: string, given: object = {}, options: StartOptions = {}): ChildProcess {
+  const { execPath = process.execPath, program = WORKER } = options
   const job = { package: built, task, file, ...given }
-  const child = fork(WORKER, [JSON.stringify(job)], {
+  const child = fork(program, [JSON.stringify(job)], {
     execPath,
     execArgv: [],
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
@@ -122,7 +128,7 @@ describe('the suite', () => {
   })
 
   it.each(SLOW_ONCE)('passes with node:sqlite', { timeout: 300_000 }, async () => {
-    const child = start('suite', newFile(), {}, newerNode())
+    const child = start('suite', newFile(), {}, { execPath: newerNode() })
     expect(await printed(child)).toEqual({ behaviours: guarded.length, failures: [] })
   })
 })
@@ -132,7 +138,7 @@ type Answer = Record<'admitted' | 'busy', number>
 describe('several processes', () => {
   /** Runs workers that only decide, with these programs of Node. Returns how many decisions each of them admitted, and how many failed. */
   async function raceOf(paths: readonly string[], file: string, given: object): Promise<Answer[]> {
-    const workers = paths.map((node) => start('ask', file, given, node))
+    const workers = paths.map((node) => start('ask', file, given, { execPath: node }))
     await Promise.all(workers.map((each) => once(each, 'message')))
     const answers = workers.map(async (each) => (await once(each, 'message')) as [Answer])
     for (const each of workers) each.send('go')
@@ -735,7 +741,10 @@ describe('sqliteStore', () => {
   it.each(QUICK)('says what to install', { timeout: long }, async () => {
     const elsewhere = join(folder, 'alone')
     cpSync(built, elsewhere, { recursive: true })
-    const error = await printed(start('openWithout', newFile(), { package: elsewhere }))
+    // Packages are also looked for from the program.
+    const program = join(elsewhere, 'worker.mjs')
+    cpSync(WORKER, program)
+    const error = await printed(start('openWithout', newFile(), { package: elsewhere }, { program }))
     expect(error).toMatchObject({
       code: 'MISSING_PACKAGE',
       message: expect.stringContaining('npm install better-sqlite3'),

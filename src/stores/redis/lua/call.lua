@@ -33,7 +33,7 @@ end
 
 local function readParameters(kind, signature, strict)
   local words = { match(signature, rep(',([^,]*)', #kind.parameters + 1)) }
-  if #words == 0 then error({ err = 'SLUICE_DAMAGED' }) end
+  if #words == 0 then error({ err = 'DAMAGED_ROW' }) end
   local params = { perMs = words[1] == '' and 1000 or numberIn(words[1]), strict = strict }
   for i, name in ipairs(kind.parameters) do params[name] = numberIn(words[i + 1]) end
   return params
