@@ -68,7 +68,7 @@ describe.each(['functions', 'scripts'])('an algorithm of a user, by %s', (kind) 
     return scripts
   }
 
-  const isQuick = ([name]: (typeof broken)[number]): boolean => kind === 'functions' && QUICK_FAULTS.has(name)
+  const isQuick = ([name]: (typeof broken)[number]): boolean => QUICK_FAULTS.has(name)
 
   it.each(casesHere(broken, isQuick))('in which only %s fails', async (name, lua, message) => {
     const { port } = await server()
