@@ -15,7 +15,8 @@ const program = `
   import { stream } from 'hono/streaming'
   import { concurrent, createLimiter, denyCache, everyone, fixedWindow, guard, leakyBucket, perMinute, stack } from 'sluice'
   import { durableObjectStore, LimitsObject } from 'sluice/cloudflare'
-    import { rateLimit as fetchLimit } from 'sluice/fetch'
+  import { serveStore } from 'sluice/extend'
+  import { rateLimit as fetchLimit } from 'sluice/fetch'
   import { rateLimit } from 'sluice/hono'
   import { storeBehaviours } from 'sluice/testing'
 

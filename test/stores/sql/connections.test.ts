@@ -227,6 +227,8 @@ describe('a pool of postgresStore', { timeout: 30_000 }, () => {
     cpSync(built, elsewhere, { recursive: true })
     const module = (await import(`${elsewhere}/src/stores/postgres.js`)) as { postgresStore: typeof postgresStore }
     const limiter = limiterOn(module.postgresStore({ connectionString: postgres.server.url }))
+    // Packages are also looked for from the program.
+    vi.spyOn(process, 'argv', 'get').mockReturnValue([process.execPath, join(elsewhere, 'program.mjs')])
     await expect(limiter.consume('k')).rejects.toMatchObject({
       code: 'MISSING_PACKAGE',
       message: expect.stringContaining('npm install pg') as string,
