@@ -158,6 +158,7 @@ export const ALONE: Readonly<Record<string, string>> = {
 /** The files that take longest, most of all first. They start first, so that none of them runs alone at the end. */
 export const LONG: readonly string[] = [
   'test/docs/pages.test.ts',
+  'test/docs/web-frameworks.test.ts',
   'test/stores/guard/faults/faults.test.ts',
   'test/site/site.test.ts',
   'test/docs/examples.test.ts',
