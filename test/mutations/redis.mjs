@@ -52,8 +52,8 @@ export const redis = [
   foreign('an answer of MULTI that is read', 'if (Array.isArray(reply))', 'if (reply)'),
   inFile('src/stores/redis/failure.ts', faults)(
     'another server of a cluster taken for an outage',
-    String.raw`|^(?:Command failed: )?MOVED \d|\bMoved: \d/`,
-    '/',
+    ' || MOVED.test(message)',
+    '',
   ),
   inFile('src/stores/redis/index.ts', faults)(
     'a check that waits without an end',
@@ -69,7 +69,7 @@ export const redis = [
   watch('a search for a server that was replaced', ' && this.#serverOf(server.key) === name', ''),
   client('a sentinel that is not asked again', 'client.disconnect?.(true)', 'void client'),
   client('a redirect that is not provoked', "code !== 'MOVED' || server === silent", "code === 'MOVED'"),
-  damaged('a damaged key taken for a wrong request', "if (DAMAGED.test(causeOf(cause))) return 'DAMAGED_ROW'", ''),
+  damaged('a damaged key taken for a wrong request', "if (DAMAGED.test(message)) return 'DAMAGED_ROW'", ''),
   damaged(
     'a damaged log taken for a fault of its algorithm',
     'fault === undefined || DAMAGED.test(fault)',

@@ -11,7 +11,7 @@ const MOST_PEERS = 512
 /** Milliseconds between two checks of a process that takes the counts over, and for which it may do nothing. */
 const LOOK = 2
 const PATIENCE = 2000
-/** The same for a process that is not the last one that can take the counts. PM2 kills a process 1600 milliseconds after it has told it to end. */
+/** The same for a process that is not the last one that can take the counts. PM2 kills a process 1600 milliseconds after its signal to end. */
 const SHORT_PATIENCE = 700
 /** Milliseconds in which the processes of a server connect to its heir. They are fewer than the 1600 after which PM2 kills a process that ends. */
 const RECONNECT = 1000

@@ -5,9 +5,15 @@ import { kindName } from './keys.ts'
 /** The commands that the program calls. */
 export const RIGHTS = '+evalsha +eval +time +hget +hmget +hset +hdel +hkeys +del +pttl +pexpire'
 
-/** Messages with which the server refuses a user, every script, or a client that does not know its cluster. A retry does not help. */
+/** Messages with which the server refuses a user, or every script. A retry does not help. */
 const REFUSED =
-  /\bNOPERM\b|\bPermissionDenied\b|can't run this command|\bACL failure\b|\bNOAUTH\b|\bWRONGPASS\b|\bunknown command\b|^(?:Command failed: )?MOVED \d|\bMoved: \d/
+  /\bNOPERM\b|\bPermissionDenied\b|can't run this command|\bACL failure\b|\bNOAUTH\b|\bWRONGPASS\b|\bunknown command\b/
+
+/** Messages with which a server of a cluster refuses a client for one server. A retry does not help. */
+const MOVED = /^(?:Command failed: )?MOVED \d|\bMoved: \d/
+
+/** Messages of a cluster about keys of different slots. */
+const ACROSS_SLOTS = /\bCROSSSLOT\b|\bCrossSlot\b/
 
 /** Messages of the program about a key that it cannot read. An algorithm reads the entries of its log, so such a message can be that of an algorithm. */
 const DAMAGED = /^DAMAGED_ROW$|to 'unpacked' \(data string too short\)/
@@ -35,11 +41,11 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
   ],
   [/\bREADONLY\b|\bReadOnly\b/, 'This is a replica. Connect to the primary'],
   [
-    /^(?:Command failed: )?MOVED \d|\bMoved: \d/,
+    MOVED,
     'This server belongs to a cluster, and another server of it has this key. Give redisStore the client of a cluster: new Cluster() of ioredis and iovalkey, createCluster() of node-redis, or GlideClusterClient',
   ],
   [
-    /\bCROSSSLOT\b|\bCrossSlot\b/,
+    ACROSS_SLOTS,
     'These keys are on different slots of a cluster. Give redisStore the cluster client, or say `cluster: true`',
   ],
   [
@@ -57,8 +63,7 @@ const NO_ANSWER =
  * Messages that say that the request is invalid, such as an error in the Lua text of an algorithm. Another server or a retry does not help. If the server
  * refuses a command within a script, the message has an `@` before the place.
  */
-const REJECTED =
-  /^SLUICE_MANY_LIMITS$|\bWRONGTYPE\b|\bCROSSSLOT\b|\bCrossSlot\b|(^|[^@])\buser_(script|function):\s?\d+:/
+const REJECTED = /^SLUICE_MANY_LIMITS$|\bWRONGTYPE\b|(^|[^@])\buser_(script|function):\s?\d+:/
 
 /**
  * Returns the error of a decision that could not be made: `DAMAGED_ROW` if the key cannot be read, `STORE_REJECTED` if the request is invalid, `STORE_SETUP`
@@ -70,9 +75,10 @@ export function failure(cause: unknown, lost?: string): SluiceError {
 }
 
 function codeFor(cause: unknown): SluiceErrorCode {
-  if (DAMAGED.test(causeOf(cause))) return 'DAMAGED_ROW'
+  const message = causeOf(cause)
+  if (DAMAGED.test(message)) return 'DAMAGED_ROW'
   if (isRejection(cause)) return 'STORE_REJECTED'
-  return REFUSED.test(causeOf(cause)) ? 'STORE_SETUP' : 'STORE_FAILED'
+  return REFUSED.test(message) || MOVED.test(message) ? 'STORE_SETUP' : 'STORE_FAILED'
 }
 
 function explained(cause: unknown, lost: string | undefined): string {
@@ -109,12 +115,12 @@ export function transactionFailure(words: string, charges: readonly Charge[]): S
 }
 
 function isRejection(error: unknown): boolean {
-  return REJECTED.test(messageOf(error)) && !isRefusedForNow(error) && !isTransient(error)
+  return (REJECTED.test(messageOf(error)) || isAcrossSlots(error)) && !isRefusedForNow(error) && !isTransient(error)
 }
 
 /** Returns true if the server has refused a call because its keys have different slots. */
 export function isAcrossSlots(error: unknown): boolean {
-  return /\bCROSSSLOT\b|\bCrossSlot\b/.test(messageOf(error))
+  return ACROSS_SLOTS.test(messageOf(error))
 }
 
 /** Returns true if the server does not know a function: after a restart, after a flush, or on a new primary. */
