@@ -53,6 +53,9 @@ class LongFirst extends BaseSequencer {
 
 const EVERY = 'test/**/*.test.ts'
 
+/** The files and folders of `npm run test:all`. */
+const OTHERS = [...Object.keys(REST), ...Object.keys(BOTH)]
+
 /** Returns the pattern of test files for a file or a folder. */
 const testsOf = (place: string): string => place.replace(/\*\*$/, '**/*.test.ts')
 
@@ -87,10 +90,17 @@ const config: ViteUserConfig = {
         setupFiles: ['test/support/shared-process.ts'],
       }),
       part('quick-alone', Object.keys(ALONE), { exclude: Object.keys(REST), env: SHORT_SEARCHES }),
-      part('rest', [...Object.keys(REST), ...Object.keys(BOTH)].map(testsOf), {
-        exclude: Object.keys(QUIET),
+      part('rest', OTHERS.map(testsOf), {
+        exclude: [...Object.keys(QUIET), ...Object.keys(ALONE)],
+        isolate: false,
+        setupFiles: ['test/support/shared-process.ts'],
         sequence: { groupOrder: 1 },
       }),
+      part(
+        'rest-alone',
+        OTHERS.filter((place) => Object.hasOwn(ALONE, place)),
+        { sequence: { groupOrder: 1 } },
+      ),
       part('rest-quiet', Object.keys(QUIET).map(testsOf), { maxWorkers: 1, sequence: { groupOrder: 2 } }),
     ],
     sequence: { sequencer: LongFirst },

@@ -94,8 +94,8 @@ export const BOTH: Readonly<Record<string, string>> = {
 }
 
 /**
- * Files of `npm test` that change modules or globals of the process, or count what all files have made. Each has a process of its own. The others share
- * processes, which load each module once.
+ * Files that change modules or globals of the process, or count what all files have made. Each has a process of its own. The others share
+ * processes, which load each module once. A file may be of both parts, or of one.
  */
 export const ALONE: Readonly<Record<string, string>> = {
   'test/adapters/adapters.test.ts': 'waits for warnings that come once',
@@ -111,8 +111,11 @@ export const ALONE: Readonly<Record<string, string>> = {
   'test/adapters/slots.test.ts': 'counts what waits in all limiters',
   'test/adapters/user-functions.test.ts': 'counts what waits in all limiters',
   'test/algorithms/extension.test.ts': 'adds an algorithm',
+  'test/cli/logs/memory.test.ts': 'measures the heap',
   'test/dashboard/dashboard.test.ts': 'waits for a warning that comes once',
   'test/dashboard/frameworks.test.ts': 'loads a response of Hono before its server replaces the class',
+  'test/docs/examples.test.ts': 'replaces a module',
+  'test/e2e/proxies/proxies.test.ts': 'waits for a warning that comes once',
   'test/http/checks.test.ts': 'loads modules again',
   'test/http/history.test.ts': 'waits for a warning that comes once',
   'test/http/keys/address-warning.test.ts': 'waits for a warning that comes once',
@@ -137,14 +140,17 @@ export const ALONE: Readonly<Record<string, string>> = {
   'test/stores/guard/guard.test.ts': 'waits for a warning that comes once',
   'test/stores/guard/memory.test.ts': 'measures the heap',
   'test/stores/lease.test.ts': 'measures the heap',
+  'test/stores/machine/machine.test.ts': 'measures the heap',
   'test/stores/memory/keys.test.ts': 'measures the heap',
   'test/stores/memory/locker.test.ts': 'waits for a warning that comes once',
   'test/stores/memory/overflow.test.ts': 'waits for a warning that comes once',
   'test/stores/notes.test.ts': 'waits for a warning that comes once',
   'test/stores/redis/adjust.test.ts': 'adds an algorithm',
   'test/stores/redis/functions.test.ts': 'adds an algorithm',
+  'test/stores/redis/lease-faults.test.ts': 'waits for a warning that comes once',
   'test/stores/redis/own-algorithm.test.ts': 'adds algorithms',
   'test/stores/redis/plain.test.ts': 'adds an algorithm',
+  'test/stores/redis/slots-outage.test.ts': 'waits for a warning that comes once',
   'test/stores/remote.test.ts': 'measures the heap',
   'test/stores/slots.test.ts': 'waits for a warning that comes once',
   'test/testing/testing.test.ts': 'adds an algorithm',

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { ALONE, BOTH, isAt, isInNpmTest, REST, SHORT_SEARCHES } from '../parts.ts'
+import { ALONE, BOTH, isAt, REST, SHORT_SEARCHES } from '../parts.ts'
 import { root } from '../support/programs.ts'
 
 const files = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' })
@@ -60,6 +60,6 @@ describe('the list of files that have a process of their own', () => {
     ['waits for a warning that comes once in a process or in a minute', ONCE],
   ])('names each file that %s', (_, pattern) => {
     const isFound = (file: string): boolean => pattern.test(readFileSync(join(root, file), 'utf8'))
-    expect(files.filter((file) => isInNpmTest(file) && !(file in ALONE) && isFound(file))).toEqual([])
+    expect(files.filter((file) => !(file in ALONE) && isFound(file))).toEqual([])
   })
 })
