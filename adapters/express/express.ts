@@ -1,5 +1,5 @@
 import type { Application, NextFunction, Request, Response } from 'express'
-import { markAborted, whenAnswered, whenClosed } from '../../src/http/response/node.ts'
+import { markAborted, sendBody, whenAnswered, whenClosed } from '../../src/http/response/node.ts'
 import { isClosed } from '../../src/util/closed.ts'
 import { discardBody, hasUnreadBody, isLargeBody } from '../../src/http/response/unread-body.ts'
 import { byHeaderOf, byMethodOf, nodeHeader, routeKey, type RoutePattern } from '../../src/http/keys/request-keyers.ts'
@@ -16,7 +16,6 @@ import { unroutedKey, withChecks } from '../../src/http/checking.ts'
 import { define, isMadeBy, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import { refuseOwnCall } from '../../src/util/validate.ts'
 import type { Decision } from '../../src/limiter/decision.ts'
-import { byteLength } from '../../src/http/denial.ts'
 import { callStarted } from '../../src/http/response/on-denied.ts'
 import { createRequestLimiter, whenAdmitted } from '../../src/http/request-limiter.ts'
 import type { HttpOptions, LimiterSource } from '../../src/http/options.ts'
@@ -202,8 +201,7 @@ const adapter: HttpAdapter<Request, Response, NextFunction, OnDenied> = {
   headersSent: (response) => response.headersSent,
   getStatus: (response) => response.statusCode,
   markAborted,
-  sendDenial: (response, status, body) =>
-    void response.status(status).setHeader('Content-Length', byteLength(body)).end(body),
+  sendDenial: sendBody,
   onEnd: (response, listener) => whenClosed(response, listener),
   isGone: (_request, response) => isClosed(response),
   onAnswer: whenAnswered,

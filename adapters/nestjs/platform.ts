@@ -123,7 +123,9 @@ export function send(response: NestResponse, status: number, type: string, body:
   const plain = rawResponseOf(response)
   if (plain.headersSent) return
   plain.statusCode = status
-  plain.setHeader('Content-Type', type).setHeader('Content-Length', bytes.length).end(bytes)
+  plain.setHeader('Content-Type', type)
+  plain.setHeader('Content-Length', bytes.length)
+  plain.end(bytes)
 }
 
 /** The parts of a client of a gateway, of socket.io or ws. */

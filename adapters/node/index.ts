@@ -2,7 +2,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { Duplex } from 'node:stream'
 import { trackWork } from '../../src/http/work.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
-import { byteLength, rawResponse } from '../../src/http/denial.ts'
+import { rawResponse } from '../../src/http/denial.ts'
 import {
   type HttpOptions,
   limiterOf,
@@ -12,7 +12,7 @@ import {
 } from '../../src/http/options.ts'
 import { requestLimiterOf, whenAdmitted } from '../../src/http/request-limiter.ts'
 import { OUTCOME_OPTIONS } from '../../src/http/settlement.ts'
-import { markAborted, whenAnswered, whenClosed } from '../../src/http/response/node.ts'
+import { markAborted, sendBody, whenAnswered, whenClosed } from '../../src/http/response/node.ts'
 import { isClosed } from '../../src/util/closed.ts'
 import { discardBody } from '../../src/http/response/unread-body.ts'
 import { callStarted } from '../../src/http/response/on-denied.ts'
@@ -192,8 +192,7 @@ const adapter: HttpAdapter<IncomingMessage, ServerResponse, undefined, OnDenied>
   headersSent: (response) => response.headersSent,
   getStatus: (response) => response.statusCode,
   markAborted,
-  sendDenial: (response, status, body) =>
-    void response.writeHead(status, { 'Content-Length': byteLength(body) }).end(body),
+  sendDenial: sendBody,
   onEnd: (response, listener) => whenClosed(response, listener),
   isGone: (_request, response) => isClosed(response),
   onAnswer: whenAnswered,
@@ -291,8 +290,9 @@ function faultHandler(onError: OnError | undefined): OnError {
   function answerFault(error: unknown, response: ServerResponse | undefined): void {
     warn(() => `A rate limit failed, and the client got a response with status 500. ${textOf(causeOf(error))}`)
     if (response === undefined) return
-    if (response.headersSent) response.destroy()
-    else response.writeHead(500).end()
+    if (response.headersSent) return void response.destroy()
+    response.statusCode = 500
+    response.end()
   }
   return function callOnError(error, request, response) {
     if (onError === undefined) return answerFault(error, response)

@@ -98,7 +98,8 @@ export function pathBelow(basePath: string, url = ''): string | undefined {
 /** Answers a visitor that is not authorized. The answer is the same for every path and method. */
 export function refuseVisitor(response: ServerResponse, challenge: string | undefined): void {
   const asked = challenge === undefined ? {} : { 'WWW-Authenticate': challenge }
-  response.writeHead(401, { ...asked, 'Cache-Control': 'no-store', 'Content-Length': '0' }).end()
+  response.writeHead(401, { ...asked, 'Cache-Control': 'no-store', 'Content-Length': '0' })
+  response.end()
 }
 
 /** Answers authorized visitors: the files of the page, its state, and the two requests about a key. */
@@ -147,7 +148,8 @@ function originalPath(request: IncomingMessage): string {
 /** Redirects to the path with a slash at the end, because the page names its files relative to itself. `Location` is relative, for proxies that change paths. */
 function redirect(request: IncomingMessage, response: ServerResponse): void {
   const last = originalPath(request).split('/').at(-1)!
-  response.writeHead(302, { ...SECURITY_HEADERS, Location: `./${last}/`, 'Content-Length': '0' }).end()
+  response.writeHead(302, { ...SECURITY_HEADERS, Location: `./${last}/`, 'Content-Length': '0' })
+  response.end()
 }
 
 function notAllowed(response: ServerResponse, allowed: string): void {
@@ -163,5 +165,6 @@ function sendAnswer(response: ServerResponse, status: number, answer: KeyAnswer)
 export function send(response: ServerResponse, status: number, text = '', type = 'text/plain'): void {
   const length = String(Buffer.byteLength(text))
   const headers = { 'Content-Type': `${type}; charset=utf-8`, 'Content-Length': length }
-  response.writeHead(status, { ...SECURITY_HEADERS, ...headers }).end(text)
+  response.writeHead(status, { ...SECURITY_HEADERS, ...headers })
+  response.end(text)
 }

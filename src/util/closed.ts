@@ -7,11 +7,11 @@ export interface NodeResponse extends Closing {
   readonly stream?: { readonly destroyed: boolean }
 }
 
-/** What emits `close`: a response or a socket. */
+/** What emits `close`, a response or a socket. A response also emits `finish`. */
 export interface Closing {
   readonly destroyed?: boolean
-  once(event: 'close', listener: () => void): unknown
-  off(event: 'close', listener: () => void): unknown
+  once(event: 'close' | 'finish', listener: () => void): unknown
+  off(event: 'close' | 'finish', listener: () => void): unknown
 }
 
 /**

@@ -1,11 +1,12 @@
-// Checks of the set-up never throw, also where an app or a request was made by hand and lacks what a check reads.
-import { IncomingMessage, type ServerResponse } from 'node:http'
+// Apps, requests and responses that lack what those of a framework have. Checks of the set-up never throw there.
+import { IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 import express from 'express'
 import Koa from 'koa'
 import { describe, expect, test } from 'vitest'
 import * as forExpress from '../../adapters/express/index.ts'
 import * as forKoa from '../../adapters/koa/index.ts'
-import { fixedWindow, keyers, type SyncKeyer } from '../../src/index.ts'
+import * as forNode from '../../adapters/node/index.ts'
+import { everyone, fixedWindow, keyers, type SyncKeyer } from '../../src/index.ts'
 import { ask, type Served, serveForTest, statuses, warningsOf } from '../support/http.ts'
 
 const limits = fixedWindow({ quota: 2, window: '1h' })
@@ -112,3 +113,27 @@ test('a check that throws does not stop other checks', async () => {
   expect(await codesOf({ get: () => false })).toEqual(['SLUICE_PROXY_UNTRUSTED', 'SLUICE_WHOLE_ADDRESS'])
   expect(await codesOf({ get: throws })).toEqual(['SLUICE_WHOLE_ADDRESS'])
 })
+
+/** Limits responses of a plain server, as in Connect. */
+function onConnect(): RequestListener {
+  const limit = forExpress.rateLimit({ keyer: everyone, limits })
+  return (request, response) => limit(request as express.Request, response as express.Response, () => end(response))
+}
+
+test.each<[name: string, listener: RequestListener, statuses: readonly number[]]>([
+  ['express', onConnect(), [200, 200, 429]],
+  ['node', forNode.rateLimit({ keyer: everyone, limits })((_, response) => end(response)), [200, 200, 429]],
+  ['node, with a limit that fails', forNode.rateLimit({ keyer: throws, limits })(() => {}), [500, 500, 500]],
+])(
+  'a plain response whose methods return nothing, as some packages replace them, is sent: %s',
+  async (_, listener, expected) => {
+    const server = await serveForTest((request, response) => {
+      for (const name of ['setHeader', 'writeHead'] as const) {
+        const method = response[name] as (...given: unknown[]) => unknown
+        response[name] = ((...given: unknown[]) => void method.apply(response, given)) as never
+      }
+      listener(request, response)
+    })
+    await warningsOf(async () => expect(await statuses(server, 3)).toEqual(expected))
+  },
+)

@@ -263,7 +263,12 @@ export const http = [
     'return response.destroyed === undefined',
   ),
   nodeEnd('misses the end of a response that waits', 'connection === undefined ? [response]', 'true ? [response]'),
-  nodeEnd('keeps the listener of a response that has ended', "emitter.off('close', call)", 'emitter'),
+  nodeEnd('keeps the listener of a response that has ended', 'emitter.off(event, call)', 'emitter'),
+  nodeEnd(
+    'misses the end of a response without a server',
+    "? ['close', 'finish'] : ['close']",
+    "? ['close'] : ['close']",
+  ),
   closed('misses a stream that was cancelled', ' || response.stream?.destroyed', ''),
   closed('misses a connection that is closed', ' || connectionOf(response)?.destroyed', ''),
   webEnd('misses a body that is cancelled', '      end()\n      return reader.cancel', '      return reader.cancel'),

@@ -1,4 +1,5 @@
 import { type Closing, connectionOf, isClosed, type NodeResponse } from '../../util/closed.ts'
+import { byteLength } from '../denial.ts'
 import { sharedListener } from '../../util/shared-listener.ts'
 
 /** The status of a response that was aborted before anything was sent. No standard defines one; nginx logs this one. */
@@ -58,8 +59,27 @@ export function markAborted(response: { statusCode: number }): void {
   response.statusCode = ABORTED
 }
 
+/**
+ * Sends a body as a whole. It uses only methods that every response of Node has, and nothing that they return: HTTP/2 and packages that replace methods
+ * return nothing.
+ */
+export function sendBody(
+  response: { statusCode: number; setHeader(name: string, value: number): unknown; end(body: string): unknown },
+  status: number,
+  body: string,
+): void {
+  response.statusCode = status
+  response.setHeader('Content-Length', byteLength(body))
+  response.end(body)
+}
+
 /** A shared listener: a response may pass many limits, and many responses may wait on a connection, of which Node emits `close` only on the first. */
 const onClose = sharedListener<Closing>(
-  (emitter, call) => emitter.once('close', call),
-  (emitter, call) => emitter.off('close', call),
+  (emitter, call) => endsOf(emitter).forEach((event) => emitter.once(event, call)),
+  (emitter, call) => endsOf(emitter).forEach((event) => emitter.off(event, call)),
 )
+
+/** Returns the events of which the first ends a response, or a socket. A response without a server, such as in AWS Lambda, emits no `close`. */
+function endsOf(emitter: Closing): readonly ('close' | 'finish')[] {
+  return 'req' in emitter ? ['close', 'finish'] : ['close']
+}

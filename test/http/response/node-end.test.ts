@@ -1,7 +1,8 @@
 import { once } from 'node:events'
-import { createServer, type RequestListener, type ServerResponse } from 'node:http'
+import { createServer, IncomingMessage, type RequestListener, ServerResponse } from 'node:http'
 import http2 from 'node:http2'
-import { connect } from 'node:net'
+import { connect, Socket } from 'node:net'
+import { PassThrough } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { rateLimit, type RateLimitOptions } from '../../../adapters/node/index.ts'
 import { createLimiter, type Decision, everyone, fixedWindow, leakyBucket, type Limiter } from '../../../src/index.ts'
@@ -114,4 +115,18 @@ test('HTTP/2: a response ends when its stream was cancelled before', async () =>
   const ran = await late.ranAfterKey()
   client.destroy()
   expect(ran).toBe(0)
+})
+
+test('a response without a server, as adapters of AWS Lambda make it, ends when it was sent', async () => {
+  const limiter = many()
+  const request = new IncomingMessage(new Socket())
+  const response = new ServerResponse(request)
+  const before = response.listenerCount('finish')
+  response.assignSocket(new PassThrough() as unknown as Socket)
+  const closed: unknown[] = []
+  response.on('close', () => void closed.push('close'))
+  limited({ limiter, refundWhen: 'success' }, (_request, given) => void given.end('hello'))(request, response)
+  expect(left(limiter)).toBe(90)
+  await until(() => left(limiter) === 99, 'a refund')
+  expect([closed, response.listenerCount('finish')]).toEqual([[], before])
 })
