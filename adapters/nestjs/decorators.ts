@@ -8,6 +8,7 @@ import { boolean, refuse } from '../../src/util/validate.ts'
 import { SluiceError } from '../../src/util/errors.ts'
 import type { NestRequest, NestResponse } from './platform.ts'
 import type { ResponseOptions } from './adapter.ts'
+import { nameOf } from './class-names.ts'
 
 /**
  * The options of {@link RateLimit}. With `limits`, `limiter` or `rules`, they replace the limits of the module. The keyer, the store with its lease and
@@ -27,11 +28,11 @@ export type OwnRateLimitOptions<Request = NestRequest, Response = NestResponse> 
     | (Pick<LimiterOptions<Request>, 'cost'> & Absent<Exclude<LimiterOption, 'cost'> | 'limiter'>)
   )
 
-/** The options of a class or a handler, and its name. */
+/** The options of a class or a handler. */
 export interface OwnLimits {
   readonly options: OwnRateLimitOptions
-  /** The name, such as `UsersController` or `UsersController.create`. */
-  readonly place: string
+  /** Returns the name of the class or the handler, such as `UsersController` or `UsersController.create`. */
+  place(): string
 }
 
 const LIMITS = 'sluice:rate-limit'
@@ -58,11 +59,11 @@ export function RateLimit<Request = NestRequest, Response = NestResponse>(
 ): Decorator {
   if (typeof options !== 'object' || options === null) refuse('@RateLimit', 'options such as { limits }', options)
   return function limit(target: object, method?: string | symbol, descriptor?: PropertyDescriptor) {
-    const place = placeOf(target, method)
+    const place = (): string => placeOf(target, method)
     const decorated = (descriptor?.value ?? target) as object
-    if (Reflect.getOwnPropertyDescriptor(decorated, PLACE) !== undefined)
-      throw new SluiceError('INVALID_OPTION', `@RateLimit is used twice on ${place}. Use it once, with all limits.`)
-    Object.defineProperty(decorated, PLACE, { value: place })
+    if (Reflect.getOwnPropertyDescriptor(decorated, LIMITED) !== undefined)
+      throw new SluiceError('INVALID_OPTION', `@RateLimit is used twice on ${place()}. Use it once, with all limits.`)
+    Object.defineProperty(decorated, LIMITED, { value: true })
     if (method !== undefined) madeOnce(decoratedMethods, target, () => []).push(method)
     const own: OwnLimits = { options: options as unknown as OwnRateLimitOptions, place }
     SetMetadata(LIMITS, own)(target, method!, descriptor!)
@@ -84,12 +85,10 @@ export function refuseLostLimits(prototype: object): void {
   }
 }
 
-const PLACE = Symbol('sluice: place of the limits')
+const LIMITED = Symbol('sluice: has limits')
 
 function placeOf(target: object, method: string | symbol | undefined): string {
-  if (method === undefined) return (target as { readonly name: string }).name
-  const owner = typeof target === 'function' ? target : target.constructor
-  return `${owner.name}.${String(method)}`
+  return nameOf(typeof target === 'function' ? target : target.constructor, method)
 }
 
 /**

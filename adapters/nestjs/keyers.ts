@@ -9,6 +9,7 @@ import {
 import { byHeaderOf, byMethodOf } from '../../src/http/keys/request-keyers.ts'
 import { define, type SyncKeyer } from '../../src/limiter/keyers.ts'
 import { executionContext, handshakeHeaderOf, isOfExpress, isOfFastify, socketAddressOf } from './platform.ts'
+import { nameOf } from './class-names.ts'
 import { needsCall, refuseOwnCall } from '../../src/util/validate.ts'
 
 /** The options of {@link ipKeyer}. */
@@ -86,13 +87,14 @@ export const byMethod: SyncKeyer<object> = byMethodOf((request) => (request as {
 export const byRoute: SyncKeyer<object> = byPlatform('byRoute', express.byRoute, fastify.byRoute, () => undefined)
 
 /**
- * The class and the method that handle the call, such as `UsersController.findOne`. Each handler then has its own limits.
+ * The class and the method that handle the call, such as `UsersController.findOne`. Each handler then has its own limits. With `RateLimitModule`, a second
+ * class with the same name has a number, such as `UsersController 2.findOne`.
  * @example RateLimitModule.forRoot({ keyer: keyers(byIP, byHandler), limits: perMinute(100) })
  */
 export const byHandler: SyncKeyer<object> = (request) => {
   refuseOwnCall('byHandler', request)
   const context = executionContext()
-  return context && `${context.getClass().name}.${context.getHandler().name}`
+  return context && nameOf(context.getClass(), context.getHandler().name)
 }
 
 needsCall(ipKeyer, 'ipKeyer()')

@@ -7,6 +7,7 @@ import { define } from '../../src/limiter/keyers.ts'
 import { LIMITER_OPTIONS } from '../../src/limiter/options.ts'
 import { guardsOf, limitsOf, type OwnLimits, refuseLostLimits } from './decorators.ts'
 import { currentExchange } from './platform.ts'
+import { nameClasses } from './class-names.ts'
 import { type ContextLimiter, createContextLimiter, type RateLimitOptions } from './adapter.ts'
 import { without } from '../../src/http/options.ts'
 
@@ -61,10 +62,13 @@ export class RateLimitService implements OnModuleInit, OnApplicationBootstrap {
 
   /** Creates the limits of all classes and handlers, so that mistakes are found before the first request. */
   onModuleInit(): void {
+    const types: Parameters<typeof limitsOf>[0][] = []
     for (const { controllers, providers } of this.#modules.values()) {
       for (const { metatype } of [...controllers.values(), ...providers.values()])
-        if (typeof metatype === 'function') this.#prepare(metatype as Parameters<typeof limitsOf>[0])
+        if (typeof metatype === 'function') types.push(metatype as (typeof types)[number])
     }
+    nameClasses(types)
+    for (const type of types) this.#prepare(type)
   }
 
   /** Warns if there is no guard, or none for a handler with limits, unless checks are off. */
@@ -94,7 +98,7 @@ export class RateLimitService implements OnModuleInit, OnApplicationBootstrap {
       if (own === undefined) continue
       this.#limiterOf(own)
       if (![...guardsOf(type), ...(each === type ? handlers.flatMap(guardsOf) : guardsOf(each))].some(isGuard))
-        this.#unguarded.push(own.place)
+        this.#unguarded.push(own.place())
     }
   }
 
@@ -106,10 +110,10 @@ export class RateLimitService implements OnModuleInit, OnApplicationBootstrap {
 
   #create({ options, place }: OwnLimits): ContextLimiter {
     try {
-      return createContextLimiter(this.#optionsOf(options, place))
+      return createContextLimiter(this.#optionsOf(options, place()))
     } catch (error) {
       if (!(error instanceof SluiceError)) throw error
-      throw new SluiceError(error.code, `@RateLimit of ${place}: ${reasonOf(error)}`, { cause: error })
+      throw new SluiceError(error.code, `@RateLimit of ${place()}: ${reasonOf(error)}`, { cause: error })
     }
   }
 

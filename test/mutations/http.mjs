@@ -499,6 +499,7 @@ export const http = [
     'withChecks(wanted as boolean | undefined,',
     'withChecks(true,',
   ),
+  nest('class-names', 'decorators')('gives two classes one name', 'same.size === 1 ? name', 'true ? name'),
   inTests('adapters/nestjs/service.ts', 'test/adapters/nestjs/module.test.ts')(
     'warns of a missing guard although checks are off',
     'withChecks(this.#options.checks,',

@@ -1,8 +1,8 @@
-import { Controller, type ExecutionContext, Get } from '@nestjs/common'
+import { Controller, type ExecutionContext, Get, type Type } from '@nestjs/common'
 import { describe, expect, test } from 'vitest'
 import { byHandler, executionContext, RateLimit, SkipRateLimit } from '../../../adapters/nestjs/index.ts'
 import { createLimiter, everyone, fixedWindow, memoryStore } from '../../../src/index.ts'
-import { controllers, decorateClass, limitedModule, platforms, start, statuses } from './app.ts'
+import { controllers, decorate, decorateClass, limitedModule, platforms, start, statuses } from './app.ts'
 
 const of = (quota: number, name?: string): ReturnType<typeof fixedWindow> =>
   fixedWindow({ quota, window: '1h', ...(name !== undefined && { name }) })
@@ -69,6 +69,37 @@ describe('@RateLimit', () => {
     expect(await statuses(url, '/cats/first', '/cats/second')).toEqual([200, 429])
     const other = await serve({ cats: [RateLimit({ keyer: byHandler, limits: of(1) })] })
     expect(await statuses(other, '/cats/first', '/cats/second', '/cats/second')).toEqual([200, 200, 429])
+  })
+
+  test('counts two classes with one name separately, also with byHandler', async () => {
+    const versioned = (path: string): Type => {
+      class Cats {
+        first(): string {
+          return path
+        }
+        second(): string {
+          return path
+        }
+      }
+      decorate(Cats, 'first', Get('first'), RateLimit({ limits: of(1) }))
+      decorate(Cats, 'second', Get('second'))
+      return decorateClass(Cats, Controller(path))
+    }
+    const store = memoryStore()
+    const options = { keyer: byHandler, limits: of(1), store }
+    const url = await start(limitedModule(options, { controllers: [versioned('v1'), versioned('v2')] }))
+    for (const method of ['first', 'second'])
+      expect(await statuses(url, `/v1/${method}`, `/v2/${method}`, `/v1/${method}`, `/v2/${method}`)).toEqual([
+        200, 200, 429, 429,
+      ])
+    const seen = createLimiter({
+      keyer: () => 'Cats 2.first',
+      limits: of(1),
+      name: 'Cats 2.first',
+      store,
+      shared: true,
+    })
+    expect(seen.peek({}).allowed).toBe(false)
   })
 
   test('uses the keyer, the store and the headers of the module, under the name of the handler', async () => {
