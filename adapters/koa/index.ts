@@ -78,13 +78,18 @@ export const byMethod: SyncKeyer<AnyContext> = byMethodOf((context) => context.m
 /**
  * The pattern of the route, such as `GET /users/:id`, with `@koa/router`. Outside of a router, all requests share one bucket, and the process warning
  * `SLUICE_NO_ROUTE` is emitted once for each app. In the middleware of a router, it is the pattern of the route that will answer. All methods of a route
- * count together.
+ * count together. In an app that is mounted with `koa-mount`, the path of the mount is a part of the key: `GET /users/:id of /v1`.
  * @example keyers(byIP, byRoute)
  */
 export const byRoute: SyncKeyer<AnyContext> = define('byRoute', ['koa'], (context: AnyContext) => {
   refuseOwnCall('byRoute', context)
-  const { method, matched, _matchedRoute: current } = context as Matched
+  const routed = context as AnyContext & Matched
+  const { matched, _matchedRoute: current } = routed
   if (matched === undefined && current === undefined) return unroutedKey(context, context.app)
+  return [keyOfRoute(routed), mountOf(routed)].filter(Boolean).join(' of ')
+})
+
+function keyOfRoute({ method, matched, _matchedRoute: current }: Matched): string {
   const answers = ({ methods }: Layer): boolean => methods.includes(method)
   // A middleware after all routes with the same path does not run.
   const last = (matched?.findLastIndex(answers) ?? -1) + 1
@@ -94,13 +99,24 @@ export const byRoute: SyncKeyer<AnyContext> = define('byRoute', ['koa'], (contex
   if (route === undefined) return routeKey(method, current)
   // HTTP has nine methods. A route of `router.all` has dozens.
   return routeKey(route.methods.length > 10 ? 'ALL' : route.methods, route.path)
-})
+}
+
+/** Returns the path at which `koa-mount` has mounted the app of a request. After this app, `mountPath` still exists, but `path` is whole again. */
+function mountOf({ mountPath, path, originalUrl }: Matched): string | undefined {
+  if (mountPath === undefined) return undefined
+  const [sent = ''] = originalUrl.split('?', 1)
+  const isMounted = sent.endsWith(mountPath + path) || (path === '/' && sent.endsWith(mountPath))
+  return isMounted ? mountPath : undefined
+}
 
 /** The routes and middlewares of `@koa/router` that match the path of a request, in the order in which they run. */
 interface Matched {
   readonly method: string
+  readonly path: string
+  readonly originalUrl: string
   readonly matched?: readonly Layer[]
   readonly _matchedRoute?: RoutePattern
+  readonly mountPath?: string
 }
 
 interface Layer {

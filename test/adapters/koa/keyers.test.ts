@@ -93,6 +93,34 @@ describe.each(versions)('%s', (_version, Koa) => {
       expect(await keys('GET /users/1')).toEqual(['GET /users/:id'])
     })
 
+    test('distinguishes the apps that koa-mount mounts at several paths', async () => {
+      /** Does what `koa-mount` does. */
+      const mounted =
+        (mountPath: string, inner: Middleware): Middleware =>
+        (context, next) => {
+          const { path } = context
+          if (!path.startsWith(mountPath)) return next()
+          Object.assign(context, { mountPath, path: path.slice(mountPath.length) || '/' })
+          return inner(context, () => {
+            context.path = path
+            return next()
+          })
+        }
+      const keys = await keysOf((limit) => {
+        const inner = new Router().get('/', limit, () => {}).get('/:id', limit, () => {})
+        const after = new Router().get('/v1/:some/:more', limit, () => {}).routes() as Middleware
+        const [one, two] = ['/v1', '/v2'].map((path) => mounted(path, inner.routes() as Middleware))
+        return (context, next) => one!(context, () => two!(context, () => after(context, next)))
+      })
+      expect(await keys('GET /v1?x', 'GET /v1/', 'GET /v1/1?x', 'GET /v2/1', 'GET /v1/1/1')).toEqual([
+        'GET / of /v1',
+        'GET / of /v1',
+        'GET /:id of /v1',
+        'GET /:id of /v2',
+        'GET /v1/:some/:more',
+      ])
+    })
+
     test('warns outside of a router, also after a router that has called next', async () => {
       const passing = new Router().all(/.*/, (_context, next) => next())
       const limit = rateLimit(times(9, { keyer: keyers(byIP, byRoute) }))
