@@ -26,8 +26,10 @@ interface Router {
   readonly stack: readonly Layer[]
 }
 
-function hasRoutes({ route, handle }: Layer): boolean {
-  return route !== undefined || handle.stack?.some(hasRoutes) === true
+/** Returns true for a route, and for what contains routes: a router, and a mounted app, whose routes cannot be seen. */
+function hasRoutes(layer: Layer): boolean {
+  if (layer.route !== undefined || layer.handle.stack?.some(hasRoutes) === true) return true
+  return (middlewareOf(layer) as { readonly name?: string }).name === 'mounted_app'
 }
 
 function isErrorHandler({ handle }: Layer): boolean {

@@ -512,6 +512,7 @@ export const http = [
   ),
   sharedNames('names the limits of the last middleware only', 'shownTogether(decision)', 'decision'),
   unanswered('does not warn', "else tools.warn('SLUICE_NOT_ANSWERED', MESSAGE)", ''),
+  mountedLate('misses a mounted app', "name === 'mounted_app'", "name === 'app'"),
   mountedLate('warns of a rate limit before a route', '.every(isErrorHandler)', '.length >= 0'),
   mountedLate('waits for a request without a route', 'if (request.route !== undefined) checkApps(request.app)', ''),
   mountedLate('warns twice', '    watched.delete(middleware)\n', ''),

@@ -52,6 +52,7 @@ describe.each(versions)('%s: a rate limit', (_, express) => {
   test.each<[string, Build]>([
     ['in an app, after its routes', (app) => app.use('/api', express().get('/', ok).use(make()))],
     ['and before another one', (app) => app.get('/api', ok).use(make(), make())],
+    ['after an app', (app) => app.use('/api', express().get('/', ok)).use(make())],
     ['around an app', (app) => app.get('/', ok).use('/api', express().get('/', ok).use(failed)).use(make())],
   ])('after a route that responds causes one warning: %s', warns(['SLUICE_MOUNTED_LATE']))
 
