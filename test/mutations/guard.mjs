@@ -14,6 +14,7 @@ const slots = { files: ['test/stores/guard/held-slots.test.ts'] }
 const heldHere = inFile('src/stores/guard/local.ts', slots)
 const heldInStore = inFile('src/stores/guard/guarded-store.ts', slots)
 const log = { files: ['test/stores/guard/log.test.ts'] }
+const denials = { files: ['test/stores/guard/redis-outage.test.ts'], name: 'denies most requests' }
 const variants = { files: ['test/limiter/adapted.test.ts'] }
 
 const core = inFile('src/stores/guard/guarded-store.ts', decisions)
@@ -102,7 +103,17 @@ export const guard = [
   ),
   failure('an operation without its deadline', '{ ...operation, within: call.deadline }', 'operation'),
   part('each operation of a transaction is a failure', 'cause === this.#cause', 'this.#cause === this'),
-  part('an answer in between that does not count', 'sent < this.#answeredAt', 'sent < -Infinity'),
+  part('an answer in between that does not count', ': this.#wroteAt)', ': -Infinity)'),
+  inFile('src/stores/guard/health.ts', denials)(
+    'denials that hide errors',
+    'else if (this.#error !== undefined) return',
+    'else if (this.#failures < 0) return',
+  ),
+  inFile('src/stores/guard/health.ts', denials)(
+    'denials that hide errors of the same call',
+    'error === undefined ? this.#answeredAt : this.#wroteAt',
+    'this.#answeredAt',
+  ),
   part(
     'a first failure that does not open the breaker',
     'this.#failures < FAILURES && !isNew',

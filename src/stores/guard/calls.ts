@@ -1,7 +1,7 @@
 import { background } from '../../util/clock.ts'
 import { SluiceError } from '../../util/errors.ts'
 import { isWorker, outlive } from '../../util/worker.ts'
-import type { Degraded, Reply } from '../store.ts'
+import { type Degraded, isDeciding, type Operation, type Reply } from '../store.ts'
 import { type Part, shownTime } from './health.ts'
 
 /** The most milliseconds between two looks at the calls, and the least number of looks within a deadline. */
@@ -32,6 +32,7 @@ export class Call implements Reply {
   /** Called when the call is over. Written by `Calls` in a Worker. */
   onOver: (() => void) | undefined
   readonly #calls: Calls
+  readonly #operation: Operation
   readonly #parts: readonly Part[]
   readonly #ended: Ended
   readonly #late: Ended | undefined
@@ -46,11 +47,12 @@ export class Call implements Reply {
    * @param ended called once: for an answer or an error in time, or at the deadline
    * @param late called for an answer or an error after the deadline. A decision with it is not given up then
    */
-  constructor(calls: Calls, parts: readonly Part[], most: number, ended: Ended, late?: Ended) {
+  constructor(calls: Calls, operation: Operation, parts: readonly Part[], most: number, ended: Ended, late?: Ended) {
     let deadline = parts.length === 0 ? most : 0
     for (const part of parts) deadline = Math.max(deadline, part.begin(this.sent))
     this.deadline = deadline
     this.#calls = calls
+    this.#operation = operation
     this.#parts = parts
     this.#ended = ended
     this.#late = late
@@ -107,11 +109,16 @@ export class Call implements Reply {
     const isUnsure = this.#isUnsure || this.#calls.lostSince(this, now) > took / 4
     for (const part of this.#parts)
       if (!this.isLate && error !== undefined) part.failed(this, error)
-      else if (!this.isLate) part.answered(took, now, isUnsure)
+      else if (!this.isLate) part.answered(took, now, isUnsure, hasWritten(this.#operation))
       // An answer after a refund has taken two trips.
       else if (error === undefined)
         part.learn(this.#isRefunded ? Math.max(this.deadline, took / 2) : took, now, isUnsure)
   }
+}
+
+/** Returns true if an operation that has ended has written in the store. */
+function hasWritten(operation: Operation): boolean {
+  return !isDeciding(operation) || operation.charges.some(({ charged }) => charged > 0)
 }
 
 /**

@@ -316,7 +316,7 @@ export class GuardedStore {
 
   /** Asks the store. Returns the call if it is not answered yet. */
   #ask(operation: Operation, parts: readonly Part[], ended: Ended, late?: Ended): Call | undefined {
-    const call = new Call(this.#calls, parts, this.#settings.deadline.most, ended, late)
+    const call = new Call(this.#calls, operation, parts, this.#settings.deadline.most, ended, late)
     // An operation of a store that answers at once cannot be given up, so it gets no deadline.
     call.stop = start(this.#inner, this.sync ? operation : { ...operation, within: call.deadline }, call)
     if (!call.isPending) return undefined

@@ -46,6 +46,8 @@ export class Part {
   isConnecting = true
   #sentAt = -Infinity
   #answeredAt = -Infinity
+  /** The time of the latest answer to an operation that has written. */
+  #wroteAt = -Infinity
   /** Failures in a row, the cause of the latest one, its time, and the latest error among them. */
   #failures = 0
   #cause: unknown
@@ -76,12 +78,17 @@ export class Part {
     return this.isConnecting ? this.#most : this.#deadline.ms
   }
 
-  /** The store has answered in time, after `took` milliseconds. */
-  answered(took: number, now: number, isUnsure: boolean): void {
+  /**
+   * The store has answered in time, after `took` milliseconds. A denial or a peek writes nothing, so it ends no series of errors: a server that is full, or
+   * a replica, still denies.
+   */
+  answered(took: number, now: number, isUnsure: boolean, hasWritten: boolean): void {
     if (this.isOut) return
     this.learn(took, now, isUnsure)
     this.isConnecting = false
     this.#answeredAt = now
+    if (hasWritten) this.#wroteAt = now
+    else if (this.#error !== undefined) return
     this.#failures = 0
     this.#error = undefined
   }
@@ -97,10 +104,11 @@ export class Part {
    */
   failed({ sent, deadline }: Sent, error?: unknown): void {
     const now = performance.now()
-    if (error !== undefined && kindOf(error) !== 'away') return this.answered(now - sent, now, true)
+    if (error !== undefined && kindOf(error) !== 'away') return this.answered(now - sent, now, true, false)
     const cause = (error as Error | undefined)?.cause ?? error
     const isCounted = this.#failures > 0 && sent < this.#failedAt && cause !== undefined && cause === this.#cause
-    if (this.isOut || this.#isStopped || sent < this.#answeredAt || isCounted) return
+    const isOver = sent < (error === undefined ? this.#answeredAt : this.#wroteAt)
+    if (this.isOut || this.#isStopped || isOver || isCounted) return
     const isNew = this.#answeredAt === -Infinity
     this.isConnecting = isNew
     this.#cause = cause
@@ -175,7 +183,7 @@ export class Part {
     this.#error = undefined
     this.#lateAt = Infinity
     this.isConnecting = false
-    this.#answeredAt = performance.now()
+    this.#answeredAt = this.#wroteAt = performance.now()
     this.#become('healthy', this.name === '' ? 'the store answers again' : 'answers again')
   }
 }

@@ -3,10 +3,14 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, it, vi } from 'vitest'
 import { Call, Calls } from '../../../src/stores/guard/calls.ts'
+import type { Operation } from '../../../src/stores/store.ts'
+
+/** The operation of calls that say nothing about a store. */
+const operation: Operation = { kind: 'forget', limiter: 'test', key: 'a' }
 
 /** Adds a call that notes its name when it is not answered in time. */
 function add(calls: Calls, expired: string[], name: string, deadline: number): Call {
-  const call = new Call(calls, [], deadline, (error) => void (error !== undefined && expired.push(name)))
+  const call = new Call(calls, operation, [], deadline, (error) => void (error !== undefined && expired.push(name)))
   calls.add(call)
   return call
 }
@@ -148,7 +152,7 @@ describe('calls', () => {
     const times: number[] = []
     // A busy machine delays some of them.
     for (let i = 0; i < 40 && !(Math.min(...times) <= ms + 10); i++)
-      times.push(await elapsed((done) => calls.add(new Call(calls, [], ms, done))))
+      times.push(await elapsed((done) => calls.add(new Call(calls, operation, [], ms, done))))
     expect(Math.min(...times)).toBeLessThanOrEqual(ms + 10)
     expect(Math.min(...times)).toBeGreaterThanOrEqual(ms - 1)
   })

@@ -207,7 +207,7 @@ describe('the breaker', () => {
     const hooks = { partOf: () => '', trouble: nothing, probe: nothing, changed: nothing, lost: nothing }
     const part = new Part('', { least: 10, most: 1000 }, hooks)
     const sent = performance.now() - 1
-    part.answered(1, performance.now(), false)
+    part.answered(1, performance.now(), false, true)
     for (const [time, isOut] of [
       [sent, false],
       [performance.now(), true],
@@ -238,7 +238,7 @@ describe('the breaker', () => {
       },
     )
     const answer = (): void => late.splice(0).forEach((each) => each())
-    part.answered(1, performance.now(), false)
+    part.answered(1, performance.now(), false, true)
     for (let i = 0; i < 3; i++) part.failed({ sent: performance.now(), deadline: 10 }, new Error('refused'))
     vi.advanceTimersByTime(17_000)
     expect(late.length).toBe(3)

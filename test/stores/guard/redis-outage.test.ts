@@ -71,6 +71,24 @@ it('a refund during an outage is made when the server is back', async () => {
   expect(await counted(limiter, 'k')).toEqual([13, 13])
 })
 
+it.each([
+  ['a full server', 'maxmemory', '1', 'Redis is full'],
+  ['a server with too few replicas', 'min-replicas-to-write', '1', 'NOREPLICAS'],
+])('%s is an outage, also if it denies most requests: a denial writes nothing', async (_, setting, value, reason) => {
+  const { port } = await server('--maxmemory-policy', 'noeviction')
+  const { limiter, changes } = guardedLimiter(connect(port), fixedWindow({ quota: 1, window: '1d' }))
+  await limiter.consume('denied')
+  await connect(port).config('SET', setting, value)
+  for (let i = 0; i < 5; i++) {
+    const [denied, local] = await Promise.all(['denied', `new ${i}`].map((key) => limiter.consume(key)))
+    if (i < 2) expect(denied).toMatchObject({ allowed: false, degraded: undefined })
+    expect(local).toMatchObject({ allowed: true, degraded: 'local' })
+    await limiter.consume('denied')
+  }
+  expect(changes).toMatchObject([{ state: 'away', reason: expect.stringContaining(reason) }])
+  expect(warnings.codes).toEqual(['SLUICE_OUTAGE'])
+})
+
 it('a wait continues during an outage', async () => {
   const { port, process } = await server()
   const { limiter, states } = guardedLimiter(connect(port), gcra({ quota: 1, window: '300ms' }), { onOutage: 'closed' })
