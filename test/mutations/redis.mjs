@@ -27,6 +27,8 @@ const faults = {
   files: ['test/stores/redis/faults.test.ts'],
   name: 'for one server|in a transaction|after ten seconds',
 }
+const keptKeys = { files: ['test/stores/redis/kept.test.ts'] }
+const kept = inFile('src/stores/redis/kept.ts', keptKeys)
 const foreign = inFile('src/stores/redis/queue.ts', faults)
 
 /** Small mistakes in how a Redis store calls its program and reads the reply. */
@@ -59,6 +61,16 @@ export const redis = [
     'a check that waits without an end',
     'await answered(CHECKING, sent)',
     'await answered(CHECKING * 1000, sent)',
+  ),
+  kept('a key that has ended taken for a lost one', 'now < this.#until - this.#every * SLACK', 'this.#until > 0'),
+  kept('a lost key that is not reported', 'now < this.#until - this.#every * SLACK', 'this.#until < 0'),
+  kept('a warning for each lost key', 'this.due += this.#every * MOST', 'void this'),
+  kept('a key for states that last for a second', 'if (this.#ms < this.#every * LEAST) return', ''),
+  kept('a check in each test run', 'isTestRun() ? Infinity : performance.now() + every', 'performance.now() + every'),
+  inFile('src/stores/redis/queue.ts', keptKeys)(
+    'a check at each call',
+    'performance.now() >= this.#connection.kept.due',
+    'performance.now() >= 0',
   ),
   text('a text that is sent each time', 'this.#sentText = sha', 'void sha'),
   text('a first call by the hash', 'this.#client.sendsText && this.#sentText !== sha', 'false'),

@@ -67,7 +67,7 @@ export function redisStore(client: RedisClient, options: RedisStoreOptions = {})
   const connection = connectionOf(client, prefix, scripts)
   // A receipt of another process names the algorithms of its limits.
   bringAll()
-  const queueOf = (): RedisQueue => new RedisQueue(scripts, clock && (() => microseconds(clock)), connection.errors)
+  const queueOf = (): RedisQueue => new RedisQueue(scripts, clock && (() => microseconds(clock)), connection)
   return new RedisStore(queueOf, prefix, connection, clock)
 }
 

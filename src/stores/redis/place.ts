@@ -3,6 +3,7 @@ import { brand, hasBrand, madeOnce, shared } from '../../util/copies.ts'
 import type { Place, Store } from '../store.ts'
 import { type RedisClient, type ScriptClient, serverOf } from './clients.ts'
 import { causeOf } from './failure.ts'
+import { KeptKey } from './kept.ts'
 import { redisKey } from './keys.ts'
 
 interface Address {
@@ -98,6 +99,7 @@ export class Connection implements Place {
   readonly prefix: string
   readonly scripts: ScriptClient
   readonly errors: ClientErrors
+  readonly kept: KeptKey = new KeptKey(this)
   readonly #client: RedisClient
 
   constructor(client: RedisClient, prefix: string, scripts: ScriptClient) {

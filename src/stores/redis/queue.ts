@@ -11,7 +11,7 @@ import {
   isWithoutFunctions,
 } from './failure.ts'
 import { type Program, programFor } from './library.ts'
-import type { ClientErrors } from './place.ts'
+import type { Connection } from './place.ts'
 import type { Algorithm } from '../../algorithms/algorithm.ts'
 import { background, steadyClock } from '../../util/clock.ts'
 import { madeOnce } from '../../util/copies.ts'
@@ -135,7 +135,7 @@ export class RedisQueue {
   /** `undefined` for a client that cannot look for its servers. */
   readonly #silence: Silence | undefined
   readonly #clock: (() => number) | undefined
-  readonly #errors: ClientErrors
+  readonly #connection: Connection
   readonly #algorithms = new Set<Algorithm>()
   /** True when keys of one call must share a slot. */
   #inCluster: boolean
@@ -150,10 +150,10 @@ export class RedisQueue {
 
   /**
    * @param clock returns the time in microseconds. Default: the time of the server
-   * @param errors the errors of the connection of the client. An answer clears them
+   * @param connection the connection of the client
    */
-  constructor(client: ScriptClient, clock: (() => number) | undefined, errors: ClientErrors) {
-    this.#errors = errors
+  constructor(client: ScriptClient, clock: (() => number) | undefined, connection: Connection) {
+    this.#connection = connection
     this.#client = client
     this.#inCluster = client.cluster
     this.#runner = new Runner(client)
@@ -254,20 +254,29 @@ export class RedisQueue {
       const request = new ScriptRequest(group.map(({ transaction }) => transaction))
       const reply = await this.#call(request)
       this.#ahead = Number(reply[0]) / 1000 - steadyClock.now()
-      this.#errors.clear()
+      this.#connection.errors.clear()
       request.settle(reply, (i, failed) => {
         if (failed === undefined) group[i]!.resolve()
         else group[i]!.reject(failed)
       })
+      if (this.#clock === undefined && performance.now() >= this.#connection.kept.due) this.#checkKept(group)
     } catch (error) {
       isAnswered = !isFromClient(error)
       if (this.#isAcross(group, error)) for (const pending of group) this.enqueue(pending)
-      else for (const pending of group) pending.reject(failure(error, this.#errors.lost))
+      else for (const pending of group) pending.reject(failure(error, this.#connection.errors.lost))
     } finally {
       ended?.(isAnswered)
       this.#underWay--
       this.#asked -= group.length
     }
+  }
+
+  /** Checks whether the server of a call keeps its keys, by a key that is kept as long as the states of this call. */
+  #checkKept(group: readonly Pending[]): void {
+    const { kept, prefix } = this.#connection
+    const states = group.flatMap(({ transaction }) => transaction.charges.map(({ resetAfter }) => resetAfter))
+    const nameOf = (): string => this.besides(group[0]!.transaction.keys[0]!, prefix, `kept-${crypto.randomUUID()}`)
+    void kept.check(Math.max(0, ...states), nameOf)
   }
 
   /**

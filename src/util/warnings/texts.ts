@@ -6,6 +6,10 @@ export const texts = {
     `Limiter "${limiter}" has different limits with the name "${limit}" in turn for one key. They share one usage, so requests under one of them are ` +
     'denied because of requests under the other. If their windows or algorithms differ, each change also forgets usage, and they deny almost nothing. ' +
     'Give each of them its own `name`.',
+  SLUICE_COUNTS_LOST: (server: string, minutes: number): string =>
+    `${server} has lost a key ${minutes} minute${minutes === 1 ? '' : 's'} before its end. So counts are lost, and their keys start from zero: limits admit too many requests. The server ` +
+    'removes keys to free memory, was restarted without its data, or was emptied. Look at `evicted_keys` of INFO stats. Give limits a server with ' +
+    'enough memory, and `maxmemory-policy noeviction`.',
   SLUICE_CREATED_PER_REQUEST: (): string =>
     'A hundred limiters with the same keyer and with counts of their own were created, and each was dropped after one decision. A limiter that is ' +
     'created in a handler starts from zero on every request, so it never denies one. Create it once, outside of the handler, or give it a `store` that ' +
