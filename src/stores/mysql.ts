@@ -119,8 +119,8 @@ const PAGE = 5000
 const MOST_DELETED = 1000
 /** The most bytes of a key. The longest name of a limiter and the longest key need fewer in JSON. */
 const LONGEST_KEY = 1024
-/** The most characters of a statement with several rows. The default of `max_allowed_packet` is 16 MiB. */
-const LONGEST_TEXT = 4 << 20
+/** The most characters of a statement with several rows. Two of them fit into a `max_allowed_packet` of 1 MiB, which is the least in usual settings. */
+const LONGEST_TEXT = 500_000
 
 const BEGIN = ['SET TRANSACTION ISOLATION LEVEL READ COMMITTED', 'START TRANSACTION READ WRITE']
 const READ = ['START TRANSACTION READ ONLY']
