@@ -51,7 +51,7 @@ export const guard = [
   breaker('a breaker that opens at the first failure', 'this.#failures < FAILURES && ', 'this.#failures < 1 && '),
   inFile('src/stores/guard/health.ts', waits)(
     'a store that never answers and is not in the log',
-    "this.#isAway('no answer')",
+    'this.#isAway()',
     'void this',
   ),
   inFile('src/stores/guard/health.ts', waits)(
@@ -128,6 +128,16 @@ export const guard = [
     'a store that is not asked for its trouble',
     'this.#error ?? this.#hooks.trouble()',
     'this.#error',
+  ),
+  inFile('src/stores/guard/reporter.ts', log)(
+    'an old cause in the line of each minute',
+    "if (reason !== undefined && this.#latest?.state === 'away')",
+    "if (reason === '')",
+  ),
+  inFile('src/stores/guard/reporter.ts', log)(
+    'an outage without the error of its probe',
+    'reason !== undefined && { reason }',
+    "reason === '' && { reason }",
   ),
   inFile('src/stores/guard/reporter.ts', log)(
     'each change in the log',

@@ -50,7 +50,7 @@ export const sql = [
     '`/*M! SET STATEMENT',
     '`/* SET STATEMENT',
   ),
-  mysql('of 4 MiB')('writes all rows in one text', '= 4 << 20', '= 64 << 20'),
+  mysql('of 4 MiB')('writes all rows in one text', '= 500_000', '= 64 << 20'),
   mysql('rows that')(
     'waits for locked rows when it sweeps',
     '${expired} FOR UPDATE SKIP LOCKED',

@@ -88,7 +88,7 @@ export class GuardedStore {
       trouble: () => inner.place.trouble,
       probe: (part, ended) => this.#probe(part, ended),
       changed: (part, reason, isSilent) => this.#changed(part, reason, isSilent),
-      lost: () => reporter.lost(),
+      lost: (part, reason) => reporter.lost(reason && named(part, reason)),
     })
     this.#backlog = new Backlog({
       inner,
@@ -120,7 +120,7 @@ export class GuardedStore {
 
   #changed(part: Part, reason: string, isSilent: boolean): void {
     if (!part.isOut) for (const recovered of recoveries) recovered(this.place)
-    this.#reporter.changed(this.#health.state, part.name === '' ? reason : `${part.name}: ${reason}`, isSilent)
+    this.#reporter.changed(this.#health.state, named(part, reason), isSilent)
     if (!part.isOut) outlive(this.#backlog.send())
     // Calls that wait for this part end now.
     else this.#calls.expireWhere((call) => call.waitsFor(part))
@@ -331,6 +331,10 @@ export class GuardedStore {
   #isOut(charge: Charge): boolean {
     return this.#health.isOutFor([charge])
   }
+}
+
+function named({ name }: Part, reason: string): string {
+  return name === '' ? reason : `${name}: ${reason}`
 }
 
 function chargedAt(charge: Charge, at: number, units: number): Charge {

@@ -25,8 +25,8 @@ interface Hooks {
   probe(part: Part, ended: (error: unknown, took: number, isLate: boolean) => void): void
   /** The state of a part has changed. `isSilent`: there was no error, so the answers may only be late. */
   changed(part: Part, reason: string, isSilent: boolean): void
-  /** A part has failed, or has not answered for seconds, so it is more than slow. */
-  lost(): void
+  /** A part has failed, or has not answered for seconds, so it is more than slow. `reason`: the error of a probe. */
+  lost(part: Part, reason?: string): void
 }
 
 /**
@@ -146,7 +146,7 @@ export class Part {
     this.#probedAt = performance.now()
     this.alarm.set(this.#patience, () => {
       // The first answer may take several trips.
-      if (this.#answeredAt > -Infinity || this.#patience > PATIENCE) this.#isAway('no answer')
+      if (this.#answeredAt > -Infinity || this.#patience > PATIENCE) this.#isAway()
       this.#patience = Math.min(this.#patience * 2, LONGEST_PATIENCE)
       this.#probe()
     })
@@ -165,10 +165,10 @@ export class Part {
     })
   }
 
-  #isAway(reason: string): void {
+  #isAway(reason?: string): void {
     this.#lateAt = Infinity
-    this.#become('away', reason)
-    this.#hooks.lost()
+    this.#become('away', reason ?? 'no answer')
+    this.#hooks.lost(this, reason)
   }
 
   #slowness(took: number): string {

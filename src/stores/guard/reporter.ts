@@ -123,9 +123,13 @@ export class Reporter {
     return this.#store.place.name ?? 'A store of rate limits'
   }
 
-  /** Logs an outage that was not logged yet. */
-  lost(): void {
-    if (this.#silent !== undefined) this.#logOnce(this.#silent)
+  /**
+   * Logs an outage that was not logged yet.
+   * @param reason the error of a probe, which is the cause of the outage from now on
+   */
+  lost(reason?: string): void {
+    if (reason !== undefined && this.#latest?.state === 'away') this.#latest = { ...this.#latest, reason }
+    if (this.#silent !== undefined) this.#logOnce({ ...this.#silent, ...(reason !== undefined && { reason }) })
     this.#silent = undefined
   }
 

@@ -149,6 +149,33 @@ describe('the cause of an outage', () => {
     await lose(world)
     expect(world.changes).toEqual([{ state: 'away', reason: 'refused', name: 'mine' }])
   })
+
+  it('is that of the latest probe in the line of each minute', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+    const store = named('mine')
+    const { limiter } = guardedOn(store, { deadline: 50 })
+    store.fault = () => new SluiceError('STORE_FAILED', 'read ECONNRESET')
+    await limiter.consume('k')
+    store.fault = () => new SluiceError('STORE_FAILED', 'this is a replica')
+    await vi.advanceTimersByTimeAsync(60_000)
+    expect(await lines()).toEqual([
+      expect.stringContaining('mine: read ECONNRESET.'),
+      expect.stringContaining('mine: this is a replica.'),
+    ])
+  })
+
+  it('is the error of a probe if calls were only not answered', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+    const store = named('mine')
+    store.fault = () => SILENT
+    const { limiter } = guardedOn(store, { deadline: 50 })
+    const asked = limiter.consume('k')
+    await vi.advanceTimersByTimeAsync(100)
+    await asked
+    store.fault = () => new SluiceError('STORE_FAILED', 'this is a replica')
+    await vi.advanceTimersByTimeAsync(1000)
+    expect(await lines()).toEqual([expect.stringContaining('mine: this is a replica.')])
+  })
 })
 
 describe('the name of a Redis', () => {
