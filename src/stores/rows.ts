@@ -4,7 +4,7 @@ import { commit, evaluate } from '../engine/decide.ts'
 import { Row } from '../engine/row.ts'
 import { type Clock, clockGiven, microseconds, steadyClock } from '../util/clock.ts'
 import { brand, madeOnce, shared } from '../util/copies.ts'
-import { messageOf, shown, SluiceError } from '../util/errors.ts'
+import { causeOf, shown, SluiceError } from '../util/errors.ts'
 import { chain, isPromise } from '../util/maybe-promise.ts'
 import { quietly } from '../util/quietly.ts'
 import { boolean, knownOptions, optionalFunction, refuse, wholeNumber } from '../util/validate.ts'
@@ -193,8 +193,10 @@ class RowsStore {
     const within = Math.min(most, Math.max(...operations.map((each) => each.within ?? Infinity)))
     const failures = this.database.transact(keys, change, within === Infinity ? { readOnly } : { readOnly, within })
     return chain(failures, (known) => {
+      if (!Array.isArray(known))
+        throw new SluiceError('STORE_FAILED', `transact: expected the result of \`change\`, got ${shown(known)}`)
       noteTransaction()
-      return known
+      return known as unknown[]
     })
   }
 }
@@ -548,7 +550,7 @@ function lockedKeys(failure: SluiceError): readonly string[] {
 
 function failed(error: unknown): SluiceError {
   if (error instanceof SluiceError) return error
-  return new SluiceError('STORE_FAILED', `The database failed: ${messageOf(error)}`, { cause: error })
+  return new SluiceError('STORE_FAILED', `The database failed: ${causeOf(error)}`, { cause: error })
 }
 
 function givenUp(): SluiceError {

@@ -1,5 +1,5 @@
 import { shared } from '../util/copies.ts'
-import { messageOf, reasonOf, SluiceError } from '../util/errors.ts'
+import { causeOf, reasonOf, SluiceError } from '../util/errors.ts'
 import { detached } from '../util/maybe-promise.ts'
 import { warn } from '../util/warn.ts'
 import type { Store } from './store.ts'
@@ -34,7 +34,7 @@ export async function verifySetup({ problems, isRefused }: Check): Promise<void>
   try {
     found = await problems()
   } catch (cause) {
-    const reason = messageOf(cause)
+    const reason = causeOf(cause)
     if (isRefused(cause))
       throw setupError([`The server refused the connection: ${reason}. Correct the user, password or database`], cause)
     throw new SluiceError('STORE_FAILED', `The database could not be checked: ${reason}`, { cause })
@@ -50,7 +50,7 @@ export async function refusedBy(check: Check, cause: unknown): Promise<SluiceErr
     if (error instanceof SluiceError && error.code === 'STORE_SETUP') return setupError([reasonOf(error)], cause)
   }
   return setupError(
-    [`The server refused a statement: ${messageOf(cause)}. Correct the table, or the rights of the user`],
+    [`The server refused a statement: ${causeOf(cause)}. Correct the table, or the rights of the user`],
     cause,
   )
 }

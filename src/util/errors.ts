@@ -123,6 +123,17 @@ export function withoutStop(text: string): string {
 }
 
 /**
+ * Returns why something failed, as a part of a sentence. An error of several attempts can contain other errors, and have no message of its own. An error of an
+ * ORM quotes the statement and its values in several lines, and the reason is its cause.
+ */
+export function causeOf(error: unknown): string {
+  const { message, errors, cause } = Object(error) as Partial<AggregateError>
+  if (!message && errors?.length) return causeOf(errors[0])
+  if (cause !== undefined && message?.includes('\n')) return causeOf(cause)
+  return withoutStop(messageOf(error))
+}
+
+/**
  * Describes a value for an error message: short and unambiguous. Never throws. If the value is a promise, its rejection is handled here,
  * because nothing else waits for it.
  */

@@ -25,7 +25,7 @@ const damaged = inFile('src/stores/redis/failure.ts', damagedKeys)
 const reply = inFile('src/stores/redis/request.ts', verdicts)
 const faults = {
   files: ['test/stores/redis/faults.test.ts'],
-  name: 'for one server|in a transaction|after ten seconds',
+  name: 'for one server|in a transaction|after ten seconds|has subscribed',
 }
 const keptKeys = { files: ['test/stores/redis/kept.test.ts'] }
 const kept = inFile('src/stores/redis/kept.ts', keptKeys)
@@ -34,7 +34,7 @@ const foreign = inFile('src/stores/redis/queue.ts', faults)
 /** Small mistakes in how a Redis store calls its program and reads the reply. */
 export const redis = [
   causes('an outage without its cause', 'lost ?? message', 'message ?? lost'),
-  causes('the words of ioredis about a cluster', 'if (lastNodeError instanceof Error)', 'if (lastNodeError === 1)'),
+  causes('the words of ioredis about a cluster', 'lastNodeError instanceof Error ? lastNodeError : error', 'error'),
   inFile('src/stores/redis/place.ts', causesOf)(
     'no cause without a listener',
     '?.stream?.errored',
@@ -54,8 +54,13 @@ export const redis = [
   foreign('an answer of MULTI that is read', 'if (Array.isArray(reply))', 'if (reply)'),
   inFile('src/stores/redis/failure.ts', faults)(
     'another server of a cluster taken for an outage',
-    ' || MOVED.test(message)',
-    '',
+    'SUBSCRIBED, MOVED]',
+    'SUBSCRIBED]',
+  ),
+  inFile('src/stores/redis/failure.ts', faults)(
+    'a client that has subscribed taken for an outage',
+    'SUBSCRIBED, MOVED]',
+    'MOVED]',
   ),
   inFile('src/stores/redis/index.ts', faults)(
     'a check that waits without an end',

@@ -1,4 +1,4 @@
-import { messageOf, SluiceError, type SluiceErrorCode, withoutStop } from '../../util/errors.ts'
+import { causeOf, messageOf, SluiceError, type SluiceErrorCode } from '../../util/errors.ts'
 import type { Charge } from '../store.ts'
 import { kindName } from './keys.ts'
 
@@ -9,8 +9,14 @@ export const RIGHTS = '+evalsha +eval +time +hget +hmget +hset +hdel +hkeys +del
 const REFUSED =
   /\bNOPERM\b|\bPermissionDenied\b|can't run this command|\bACL failure\b|\bNOAUTH\b|\bWRONGPASS\b|\bunknown command\b/
 
+/** Messages of a client, or of its server, that has subscribed to channels. Under RESP2 it can send nothing else. */
+const SUBSCRIBED = /\bsubscriber mode\b|\ballowed in this context\b/
+
 /** Messages with which a server of a cluster refuses a client for one server. A retry does not help. */
 const MOVED = /^(?:Command failed: )?MOVED \d|\bMoved: \d/
+
+/** Messages that say that the client or its user is wrong. */
+const SETUP = [REFUSED, SUBSCRIBED, MOVED]
 
 /** Messages of a cluster about keys of different slots. */
 const ACROSS_SLOTS = /\bCROSSSLOT\b|\bCrossSlot\b/
@@ -40,6 +46,7 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
     'This server, or a proxy before it, runs no scripts. Allow EVALSHA and EVAL, or use another server',
   ],
   [/\bREADONLY\b|\bReadOnly\b/, 'This is a replica. Connect to the primary'],
+  [SUBSCRIBED, 'This client has subscribed to channels, and can do nothing else. Give redisStore a client of its own'],
   [
     MOVED,
     'This server belongs to a cluster, and another server of it has this key. Give redisStore the client of a cluster: new Cluster() of ioredis and iovalkey, createCluster() of node-redis, or GlideClusterClient',
@@ -75,29 +82,24 @@ export function failure(cause: unknown, lost?: string): SluiceError {
 }
 
 function codeFor(cause: unknown): SluiceErrorCode {
-  const message = causeOf(cause)
+  const message = reasonIn(cause)
   if (DAMAGED.test(message)) return 'DAMAGED_ROW'
   if (isRejection(cause)) return 'STORE_REJECTED'
-  return REFUSED.test(message) || MOVED.test(message) ? 'STORE_SETUP' : 'STORE_FAILED'
+  return SETUP.some((sign) => sign.test(message)) ? 'STORE_SETUP' : 'STORE_FAILED'
 }
 
 function explained(cause: unknown, lost: string | undefined): string {
-  const message = causeOf(cause)
+  const message = reasonIn(cause)
   const advice = ADVICE.find(([sign]) => sign.test(message))?.[1]
   if (advice !== undefined) return `${advice} (${message})`
   if (!isFromClient(cause)) return message
   return `The client got no answer to a script. Check the URL it was given, and that it is connected (${lost ?? message})`
 }
 
-/**
- * Returns the message of an error, as a part of a sentence. Some errors contain another error and have no message of their own. Those of a cluster of
- * ioredis have a message that does not say why.
- */
-export function causeOf(error: unknown): string {
-  const { message, errors, lastNodeError } = Object(error) as Partial<AggregateError> & { lastNodeError?: unknown }
-  if (lastNodeError instanceof Error) return causeOf(lastNodeError)
-  if (!message && errors?.length) return causeOf(errors[0])
-  return withoutStop(messageOf(error))
+/** Returns why a call failed, as a part of a sentence. Errors of a cluster of ioredis have a message that does not say why. */
+export function reasonIn(error: unknown): string {
+  const { lastNodeError } = Object(error) as { lastNodeError?: unknown }
+  return causeOf(lastNodeError instanceof Error ? lastNodeError : error)
 }
 
 /**

@@ -2,7 +2,7 @@ import { type EventEmitter, errorMonitor } from 'node:events'
 import { brand, hasBrand, madeOnce, shared } from '../../util/copies.ts'
 import type { Place, Store } from '../store.ts'
 import { type RedisClient, type ScriptClient, serverOf } from './clients.ts'
-import { causeOf } from './failure.ts'
+import { reasonIn } from './failure.ts'
 import { KeptKey } from './kept.ts'
 import { redisKey } from './keys.ts'
 
@@ -75,7 +75,7 @@ export class ClientErrors {
   get lost(): string | undefined {
     // ioredis emits no error if the application has no listener for errors.
     this.#error ??= this.#client.deref()?.stream?.errored ?? undefined
-    return this.#error === undefined ? undefined : causeOf(this.#error)
+    return this.#error === undefined ? undefined : reasonIn(this.#error)
   }
 
   /** Why the client gets no answer; `undefined` if this is unknown. */

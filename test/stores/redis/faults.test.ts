@@ -170,6 +170,18 @@ it('a client in a transaction decides nothing, and decides again after that', as
   expect(await limiter.consume('k')).toMatchObject({ allowed: true, remaining: 0 })
 })
 
+it.each([
+  ['ioredis', (port: number) => connect(port, { protocol: 2 }), 'subscriber mode'],
+  ['node-redis', (port: number) => createClient({ RESP: 2, socket: { port } }).connect(), 'allowed in this context'],
+] as const)('%s: a client that has subscribed to channels is not set up', async (_, open, words) => {
+  const client = await open((await server()).port)
+  afterTest(() => ('destroy' in client ? client.destroy() : undefined))
+  await client.subscribe('news', () => undefined)
+  const failure = await failureOf(limiterOn(client, gcra({ quota: 2, window: '1d' })).consume('k'))
+  expect(failure.code).toBe('STORE_SETUP')
+  expect(failure.message).toMatch(new RegExp(`Give redisStore a client of its own .*${words}`))
+})
+
 it.each(singleFamilies)('$name: a full server is reported as full', async ({ single }) => {
   const { port } = await server('--maxmemory-policy', 'volatile-ttl')
   const client = await clientOf(single(port))

@@ -238,6 +238,33 @@ describe('rowStore', () => {
     expect((await limiter.peek('ada')).remaining).toBe(9)
   })
 
+  it.each<[string, unknown, string]>([
+    [
+      'of an error with others inside',
+      new AggregateError([new Error('connect ECONNREFUSED ::1:1.')]),
+      'connect ECONNREFUSED ::1:1',
+    ],
+    [
+      'of an ORM, without the statement and its values',
+      new Error('Failed query: INSERT …\nparams: ["ada"]', { cause: new Error('relation "limits" does not exist') }),
+      'relation "limits" does not exist',
+    ],
+    ['of an error with a cause', new Error('lost during COMMIT', { cause: new Error('closed') }), 'lost during COMMIT'],
+  ])('says the reason %s', async (_, error, reason) => {
+    const transact = async (): Promise<never> => Promise.reject(error as Error)
+    const failure = on({ transact }).consume('ada')
+    await expect(failure).rejects.toThrow(`The database failed: ${reason} (sluice/`)
+  })
+
+  it.each([
+    ['returns', (): unknown => undefined],
+    ['resolves with', async (): Promise<unknown> => undefined],
+  ])('says what is missing when transact %s nothing', async (_, transact) => {
+    await expect(on({ transact } as never).consume('ada')).rejects.toThrow(
+      'transact: expected the result of `change`, got undefined',
+    )
+  })
+
   it('rejects after close, and calls close of the database once', async () => {
     const close = vi.fn()
     const rows = Object.assign(new Rows(), { close })
