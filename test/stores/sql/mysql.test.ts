@@ -424,7 +424,9 @@ describe('rows', () => {
   })
 
   it('of many keys are written together on a server with small packets', { timeout: 60_000 }, async () => {
-    const [{ size }] = (await rowsOf(database.admin, 'SELECT @@GLOBAL.max_allowed_packet AS size')) as [{ size: number }]
+    const [{ size }] = (await rowsOf(database.admin, 'SELECT @@GLOBAL.max_allowed_packet AS size')) as [
+      { size: number },
+    ]
     await database.admin.query(`SET GLOBAL max_allowed_packet = ${1 << 20}`)
     afterTest(() => database.admin.query(`SET GLOBAL max_allowed_packet = ${size}`))
     for (const multipleStatements of [false, true]) {
