@@ -2,12 +2,12 @@ import type * as Fs from 'node:fs'
 import type * as Url from 'node:url'
 import { inFile, refusal, type RulesProblem } from './document.ts'
 import { repeatedLooks } from './looks.ts'
-import { type RulesFeed, type SourceOptions, startRules } from './start.ts'
+import { type RulesFeed, type SourceOptions, sourceOptions, startRules } from './start.ts'
 import { decode, formatOf, LARGEST, parseText, type RulesFormat, tooLarge } from './text.ts'
 import { builtin } from '../util/builtin.ts'
 import { SluiceError } from '../util/errors.ts'
 import type { Duration } from '../engine/limit.ts'
-import { milliseconds, refuse, ownOptions } from '../util/validate.ts'
+import { milliseconds, refuse } from '../util/validate.ts'
 import type { Rules } from './rules.ts'
 
 const fs = builtin('node:fs') as typeof Fs | undefined
@@ -136,9 +136,10 @@ export async function rulesFromFile<Input = unknown>(
   const file = path instanceof URL ? (builtin('node:url') as typeof Url).fileURLToPath(path) : path
   const format = typeof file === 'string' ? formatOf(file) : undefined
   if (format === undefined) refuse('rulesFromFile', 'the name of a file that ends in .json, .yaml or .yml', path)
-  const { pollInterval = '500ms', ...rest } = ownOptions(options)
+  options = sourceOptions('rulesFromFile', options, 'pollInterval')
+  const { pollInterval = '500ms' } = options
   const interval = milliseconds('pollInterval', pollInterval)
   // A missing parser of YAML is an error at once.
   await parseText('', format)
-  return startRules(rest, (feed) => watchFile(file, format, interval, feed))
+  return startRules(options, (feed) => watchFile(file, format, interval, feed))
 }

@@ -143,7 +143,7 @@ function changed(base: LimitRule, given: OverrideLimitRule, name: string): Json 
 
 function noSuchLimit(name: string | undefined, own: readonly Limit[]): string {
   const names = own.map((each) => each.name)
-  if (name === undefined) return `expected at most ${own.length} limits, as many as the policy has`
+  if (name === undefined) return `expected no more limits than the policy has, ${own.length}`
   const hint = hintOf(nearest(name, names))
   return `expected the name of a limit of the policy (${names.map(shown).join(', ')}), got ${shown(name)}${hint}`
 }

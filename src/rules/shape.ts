@@ -48,8 +48,8 @@ export function whole(minimum: number, maximum: number = Number.MAX_SAFE_INTEGER
   return where({ type: 'integer', minimum, maximum }, `a whole number from ${minimum} to ${maximum}`, holds)
 }
 
-export function flag(): Shape {
-  return where({ type: 'boolean' }, 'true or false', (value) => typeof value === 'boolean')
+export function flag(expected = 'true or false'): Shape {
+  return where({ type: 'boolean' }, expected, (value) => typeof value === 'boolean')
 }
 
 export function oneOf(values: readonly (string | number | boolean)[]): Shape {

@@ -236,12 +236,15 @@ const network: Shape = where(
   (value) => typeof value === 'string' && isNetwork(value),
 )
 
+/** The largest number whose text is the one in the document. */
+const LARGEST_NUMBER = Number.MAX_SAFE_INTEGER
+
 const attributeValue: Shape = where(
-  { type: ['string', 'number', 'boolean'], maxLength: 1024 },
-  'a text of at most 1024 characters, a number, true or false',
+  { type: ['string', 'number', 'boolean'], maxLength: 1024, minimum: -LARGEST_NUMBER, maximum: LARGEST_NUMBER },
+  `a text of at most 1024 characters, a number from ${-LARGEST_NUMBER} to ${LARGEST_NUMBER}, true or false`,
   (value) =>
     typeof value === 'boolean' ||
-    (typeof value === 'number' && Number.isFinite(value)) ||
+    (typeof value === 'number' && Math.abs(value) <= LARGEST_NUMBER) ||
     (typeof value === 'string' && value.length <= 1024),
 )
 
@@ -373,7 +376,7 @@ const POLICY: Readonly<Record<string, Field>> = {
   ),
   onOutage: optional(oneOf(['local', 'open', 'closed']), 'What happens while the store cannot answer.'),
   lease: optional(
-    either(flag(), lease, isObject),
+    either(flag('true, false, or { for, share, from }'), lease, isObject),
     'Charges a part of the limits ahead and spends it in the process: true, or { for, share, from }.',
   ),
   until: optional(until, 'When the policy ends.'),

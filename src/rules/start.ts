@@ -1,4 +1,4 @@
-import { SluiceError, textOf } from '../util/errors.ts'
+import { shown, SluiceError, textOf } from '../util/errors.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import { sleep } from '../util/clock.ts'
 import { knownOptions, milliseconds, refuse } from '../util/validate.ts'
@@ -39,14 +39,27 @@ type ConnectSource = (feed: RulesFeed) => MaybePromise<() => MaybePromise<void>>
 const LONGEST_START = '10s'
 
 /**
- * Starts rules from a source. Resolves when there is a first document, or with the `fallback` if there is none. Without a fallback, stops the source and
+ * Returns the own options of a source. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
+ * @param owner the name of the function that creates the source
+ * @param more the names of options that only this source has
+ */
+export function sourceOptions<Options extends SourceOptions<never>>(
+  owner: string,
+  options: Options,
+  ...more: readonly string[]
+): Options {
+  return knownOptions(owner, options, [...RULES_OPTIONS, 'fallback', 'timeout', ...more])
+}
+
+/**
+ * Starts rules from a source, with options of `sourceOptions`. Resolves when there is a first document, or with the `fallback` if there is none. Without a fallback, stops the source and
  * rejects with `INVALID_RULES` or `RULES_UNREACHABLE`.
  */
 export function startRules<Input>(options: SourceOptions<Input>, connect: ConnectSource): Promise<Rules<Input>> {
-  options = knownOptions('rules', options, [...RULES_OPTIONS, 'fallback', 'timeout'])
   validateRulesOptions(options)
-  const timeout = milliseconds('timeout', options.timeout ?? LONGEST_START)
-  const fallback = options.fallback && compileRules(options.fallback, options)
+  const { timeout: longest = LONGEST_START, fallback: document } = options
+  const timeout = milliseconds('timeout', longest)
+  const fallback = document === undefined ? undefined : compileRules(document, options)
   return new Promise((resolve, reject) => {
     let rules: Rules<Input> | undefined
     let isOver = false
@@ -158,6 +171,7 @@ export async function rulesFrom<Input = unknown>(
   source: Documents | ((signal: AbortSignal) => MaybePromise<Documents>),
   options: SourceOptions<Input> = {},
 ): Promise<Rules<Input>> {
+  options = sourceOptions('rulesFrom', options)
   const open = typeof source === 'function' ? source : () => source
   if (typeof source !== 'function' && !isIterable(source))
     refuse('rulesFrom', 'an iterable of documents, or a function that returns one', source)
@@ -184,6 +198,10 @@ function readDocuments(
 
   async function read(): Promise<void> {
     const documents = await open(signal)
+    if (!isIterable(documents))
+      throw new TypeError(
+        `rulesFrom: expected an iterable of documents from the function, such as an async generator, got ${shown(documents)}`,
+      )
     iterator = Symbol.asyncIterator in documents ? documents[Symbol.asyncIterator]() : documents[Symbol.iterator]()
     for (;;) {
       const next = await iterator.next()
@@ -238,6 +256,6 @@ function readDocuments(
   }
 }
 
-function isIterable(source: unknown): boolean {
+function isIterable(source: unknown): source is Documents {
   return typeof source === 'object' && source !== null && (Symbol.asyncIterator in source || Symbol.iterator in source)
 }

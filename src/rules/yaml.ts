@@ -1,4 +1,4 @@
-import type { Alias, CST, Document, LineCounter, Node, YAMLMap } from 'yaml'
+import type { Alias, CST, Document, LineCounter, Node, Scalar, YAMLMap } from 'yaml'
 import type * as Yaml from 'yaml'
 import { builtin } from '../util/builtin.ts'
 import { shown, SluiceError } from '../util/errors.ts'
@@ -126,7 +126,10 @@ function syntaxErrors({ errors, warnings }: Document.Parsed, another: Document.P
 /** The values of aliases. */
 type Targets = ReadonlyMap<Alias, Node>
 
-/** Finds duplicate names, names that are not texts, and the value of each alias, in one pass. */
+/** The parts of a document whose values are compared as texts. */
+const COMPARED: ReadonlySet<unknown> = new Set(['attributes', 'key'])
+
+/** Finds duplicate names, names that are not texts, values that need quotes, and the value of each alias, in one pass. */
 function partsIn(
   library: Library,
   document: Document.Parsed,
@@ -135,9 +138,14 @@ function partsIn(
   const anchors = new Map<string, Node>()
   const targets = new Map<Alias, Node>()
   library.visit(document, {
-    Value(_, node) {
+    Value(role, node, path) {
       if (node.anchor !== undefined) anchors.set(node.anchor, node)
       if (library.isMap(node)) mistakes.push(...mistakesInNames(library, node))
+      if (library.isScalar(node) && role !== 'key' && needsQuotes(library, node, path))
+        mistakes.push({
+          at: positionOf(node),
+          message: `expected quotes around ${node.source}: without them, YAML reads ${String(node.value)}`,
+        })
     },
     Alias(_, node) {
       const target = anchors.get(node.source)
@@ -147,6 +155,12 @@ function partsIn(
     },
   })
   return { mistakes, targets }
+}
+
+/** Returns true for a number or a boolean that is compared as a text, and that YAML reads as another text than the one in the document. */
+function needsQuotes({ isPair }: Library, { value, source }: Scalar, path: readonly unknown[]): boolean {
+  if ((typeof value !== 'number' && typeof value !== 'boolean') || String(value) === source) return false
+  return path.some((each) => isPair(each) && COMPARED.has((each.key as Scalar | null)?.value))
 }
 
 function* mistakesInNames({ isScalar }: Library, { items }: YAMLMap): Generator<Mistake> {

@@ -37,7 +37,8 @@ export function leaseSettings(option: string, given: boolean | LeaseOptions): Le
     refuse(option, "true, false, or options such as { for: '250ms' }", given)
   const options = knownOptions(option, given === true ? {} : given, LEASE_OPTIONS)
   const { for: time = 250, share = 0.1, from = 4 } = options
-  const ms = time === 0 ? 0 : atMostAnHour('for', time)
-  if (!(typeof share === 'number' && share > 0 && share <= 1)) refuse('share', 'a number above 0 and at most 1', share)
-  return { span: Math.round(ms * 1000), share, from: wholeNumber('from', from) }
+  const ms = time === 0 ? 0 : atMostAnHour(`${option}.for`, time)
+  if (!(typeof share === 'number' && share > 0 && share <= 1))
+    refuse(`${option}.share`, 'a number above 0 and at most 1', share)
+  return { span: Math.round(ms * 1000), share, from: wholeNumber(`${option}.from`, from) }
 }

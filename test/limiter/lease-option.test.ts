@@ -159,7 +159,7 @@ describe('the option `lease` of a policy', () => {
   })
 
   it.each<[unknown, string]>([
-    ['yes', 'policies[0].lease: expected true or false'],
+    ['yes', 'policies[0].lease: expected true, false, or { for, share, from }'],
     [{ for: '2h' }, 'policies[0].lease.for: expected a duration such as "250ms", at most "1h"'],
     [{ share: 2 }, 'policies[0].lease.share: expected a number above 0 and at most 1'],
     [{ from: 0 }, 'policies[0].lease.from'],

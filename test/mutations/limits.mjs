@@ -52,6 +52,12 @@ export const limits = [
     'for (const option of STORE_OPTIONS)',
     'for (const option of STORE_OPTIONS.slice(1))',
   ),
+  stackOptions('the first limiter is blamed for an option of the stack', 'validateCommon(known)', ''),
+  inFile('src/engine/limit.ts', { files: ['test/algorithms/options.test.ts'] })(
+    'an option that is null',
+    'if (json[name] === null) refuse(',
+    'if (false) refuse(',
+  ),
   inFile('src/util/validate.ts', { files: ['test/util/own-options.test.ts'] })(
     'options that are inherited',
     'return Object.assign(Object.create(null) as Options, given)',

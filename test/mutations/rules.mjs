@@ -22,6 +22,7 @@ const replacement = inTests('rules.ts', 'rules', 'from', 'otherwise')
 const shadow = inTests('shadow.ts', 'shadow')
 const file = inTests('file.ts', 'file-start', 'file')
 const yamlFile = inTests('file.ts', 'text')
+const start = inTests('start.ts', 'from')
 const yaml = inTests('yaml.ts', 'text')
 const json = inTests('text.ts', 'text')
 const problems = inTests('document.ts', 'check', 'text', 'file')
@@ -142,6 +143,9 @@ export const rules = [
     "throw new SluiceError('NOT_APPLICABLE',",
   ),
   yamlFile('a missing package is noticed after the start', "await parseText('', format)", ''),
+  yaml('a number without quotes is another key', 'String(value) === source) return false', 'true) return false'),
+  yaml('the number of an attribute is another text', "new Set(['attributes', 'key'])", "new Set(['key'])"),
+  start('a function that returns no iterable', 'if (!isIterable(documents))', 'if (false)'),
   yaml('aliases grow without a bound', 'hasMoreValues(value, MOST_VALUES)', 'false'),
   yaml('a text is read to its end after a hundred errors', 'if (errors > MOST_ERRORS) break', ''),
   yaml('each error has a stack', 'Error.stackTraceLimit = 0', ''),

@@ -66,6 +66,11 @@ describe('a mistake has the path of', () => {
       { ...api, match: { attributes: { plan: { a: 1 } } } },
       /^match\.attributes\.plan: expected a text/,
     ],
+    [
+      'a number that has another text',
+      { ...api, match: { attributes: { id: 1e20 } } },
+      /^match\.attributes\.id: expected a text of at most 1024 characters, a number from -9007199254740991 to 9007199254740991/,
+    ],
     ['a condition in the plural', { ...api, match: { paths: '/a' } }, /^match\.paths: .* Did you mean "path"\?/],
     [
       'an end without a zone',
@@ -155,7 +160,7 @@ describe('a mistake in an override has the path of', () => {
       ofAddress({ name: 'dayly', quota: 1 }),
       'limits[0].name: expected the name of a limit of the policy ("api", "daily"), got "dayly". Did you mean "daily"?',
     ],
-    ['too many limits', ofAddress({}, {}, { quota: 3 }), /^limits\[2\]: expected at most 2 limits/],
+    ['too many limits', ofAddress({}, {}, { quota: 3 }), 'limits[2]: expected no more limits than the policy has, 2'],
     [
       'a limit twice',
       ofAddress({ quota: 1 }, { name: 'api', quota: 2 }),

@@ -28,7 +28,11 @@ describe('rulesFromFile reads', () => {
     await expect(rulesFromFile('a.json', { pollInterval: 'often' as '1s' })).rejects.toMatchObject({
       code: 'INVALID_OPTION',
     })
-    await expect(rulesFromFile('a.json', { pool: 1 } as object)).rejects.toMatchObject({ code: 'UNKNOWN_OPTION' })
+    await expect(rulesFromFile('a.json', { polInterval: 1 } as object)).rejects.toMatchObject({
+      code: 'UNKNOWN_OPTION',
+      message: expect.stringMatching(/^rulesFromFile has no option .*Did you mean "pollInterval"\?/) as string,
+    })
+    await expect(rulesFromFile('a.json', null as never)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
   })
 })
 

@@ -230,9 +230,21 @@ describe('rulesFrom', () => {
 
   it('refuses a wrong source, wrong options and a fallback with mistakes', async () => {
     await expect(rulesFrom(7 as never)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+    for (const [given, shown] of [
+      [document(1), 'an object'],
+      [undefined, 'undefined'],
+      ['policies: []', '"policies: []"'],
+    ])
+      await expect(rulesFrom(async () => given as never)).rejects.toMatchObject({
+        code: 'RULES_UNREACHABLE',
+        message: expect.stringContaining(
+          `an iterable of documents from the function, such as an async generator, got ${shown as string}`,
+        ) as string,
+      })
     await expect(rulesFrom([], { fallbak: 1 } as never)).rejects.toMatchObject({ code: 'UNKNOWN_OPTION' })
     await expect(rulesFrom([], { timeout: '10 s' as never })).rejects.toMatchObject({ code: 'INVALID_OPTION' })
-    await expect(rulesFrom([], { fallback: wrong as never })).rejects.toMatchObject({ code: 'INVALID_RULES' })
+    for (const fallback of [wrong, null])
+      await expect(rulesFrom([], { fallback: fallback as never })).rejects.toMatchObject({ code: 'INVALID_RULES' })
   })
 
   it('ignores what comes after close, and closes the iterable once', async () => {

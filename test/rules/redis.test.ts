@@ -480,7 +480,10 @@ describe('rulesFromRedis', () => {
 
   it('refuses what is no client, and wrong options', async () => {
     await expect(rulesFromRedis({} as RedisClient)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
-    await expect(rulesFromRedis(redis.client, { poll: 1 } as object)).rejects.toMatchObject({ code: 'UNKNOWN_OPTION' })
+    await expect(rulesFromRedis(redis.client, { prefx: '' } as object)).rejects.toMatchObject({
+      code: 'UNKNOWN_OPTION',
+      message: expect.stringMatching(/^rulesFromRedis has no option .*Did you mean "prefix"\?/) as string,
+    })
     await expect(rulesFromRedis(redis.client, { pollInterval: 0 })).rejects.toMatchObject({ code: 'INVALID_OPTION' })
   })
 })

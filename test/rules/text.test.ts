@@ -30,6 +30,25 @@ describe('a text of rules', () => {
     expect(await parseText(`%YAML 1.1\n---\n${text}`, 'yaml')).toMatchObject({ value })
   })
 
+  it('of YAML needs quotes where a value is compared as text, and YAML would read another text', async () => {
+    const quoted = 'key: "007"\nattributes: { zip: "01234", plan: [1, 1.5, -3, true, free], none: ~ }\nquota: 1e3'
+    const value = {
+      key: '007',
+      attributes: { zip: '01234', plan: [1, 1.5, -3, true, 'free'], none: null },
+      quota: 1000,
+    }
+    expect(await parseText(quoted, 'yaml')).toMatchObject({ value })
+    expect(await refusal('overrides: [{ key: 007 }, { key: [a, 1e3] }]')).toBe(
+      'line 1:20: expected quotes around 007: without them, YAML reads 7\n' +
+        'line 1:38: expected quotes around 1e3: without them, YAML reads 1000',
+    )
+    expect(await refusal('attributes:\n  version: [1.10, 2]\n  is: True\n  id: 12345678901234567890')).toBe(
+      'line 2:13: expected quotes around 1.10: without them, YAML reads 1.1\n' +
+        'line 3:7: expected quotes around True: without them, YAML reads true\n' +
+        'line 4:7: expected quotes around 12345678901234567890: without them, YAML reads 12345678901234567000',
+    )
+  })
+
   it('of YAML with mistakes is refused with all of their lines', async () => {
     expect(await refusal('a: 1\nb: [\nc: }\n')).toMatch(/^line 3:1: [^]*\nline 3:4: /)
     expect(await refusal('a: 1\nb: { c: 1, c: 2 }\na: 2')).toBe('line 2:12: second "c"\nline 3:1: second "a"')

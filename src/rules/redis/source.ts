@@ -1,12 +1,12 @@
 import type { RedisClient } from '../../stores/redis/clients.ts'
 import type { Duration } from '../../engine/limit.ts'
 import { background } from '../../util/clock.ts'
-import { milliseconds, ownOptions } from '../../util/validate.ts'
+import { milliseconds } from '../../util/validate.ts'
 import { type Looks, repeatedLooks } from '../looks.ts'
 import type { Loss, Rules } from '../rules.ts'
-import { type RulesFeed, type SourceOptions, startRules } from '../start.ts'
+import { type RulesFeed, type SourceOptions, sourceOptions, startRules } from '../start.ts'
 import { parseText, tooLarge } from '../text.ts'
-import { RedisDocument, type RedisPlace } from './stored.ts'
+import { PLACE, RedisDocument, type RedisPlace } from './stored.ts'
 
 /** A separate connection for subscriptions: a connection that has subscribed can do nothing else. */
 interface Subscriber {
@@ -104,12 +104,14 @@ export async function rulesFromRedis<Input = unknown>(
   client: RedisClient,
   options: RedisRulesOptions<Input> = {},
 ): Promise<Rules<Input>> {
-  const { name = 'rules', prefix: _prefix, cluster: _cluster, pollInterval, ...rest } = ownOptions(options)
+  options = sourceOptions('rulesFromRedis', options, ...PLACE, 'pollInterval')
+  const { name = 'rules' } = options
   const document = new RedisDocument(client, options)
   // valkey-glide and pools of node-redis cannot create a second connection.
   const hears = 'duplicate' in client && 'subscribe' in client
-  const interval = milliseconds('pollInterval', pollInterval ?? (hears ? '10s' : '500ms'))
-  return startRules(rest, (feed) => {
+  const { pollInterval = hears ? '10s' : '500ms' } = options
+  const interval = milliseconds('pollInterval', pollInterval)
+  return startRules(options, (feed) => {
     const reads = repeatedReads(document, name, interval, feed)
     const end = hears ? subscribe(client, document.channel, reads.notice) : undefined
     return () => {

@@ -20,7 +20,7 @@ export interface RedisPlace {
   readonly cluster?: boolean
 }
 
-const PLACE: readonly (keyof RedisPlace)[] = ['name', 'prefix', 'cluster']
+export const PLACE: readonly (keyof RedisPlace)[] = ['name', 'prefix', 'cluster']
 
 /** A push: its writer and its time. */
 export interface RulesPush {
