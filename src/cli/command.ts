@@ -1,6 +1,7 @@
 import { parseArgs, type ParseArgsConfig } from 'node:util'
 import { PREFIX } from '../stores/redis/keys.ts'
-import { SluiceError } from '../util/errors.ts'
+import { shown, SluiceError } from '../util/errors.ts'
+import { hintOf, nearest } from '../util/validate.ts'
 import type { Io, Outcome } from './print.ts'
 
 type Options = NonNullable<ParseArgsConfig['options']>
@@ -44,6 +45,12 @@ export function command<const Given extends Options>(
       throw new SluiceError('INVALID_OPTION', `${error.message}\n\n${usage}`)
     }
   }
+}
+
+/** Returns the error for a name that is not among the known commands. */
+export function unknownCommand(name: string, known: readonly string[]): Misuse {
+  if (name === '') return new Misuse('expected a command')
+  return new Misuse(`there is no command ${shown(name)}${hintOf(nearest(name, known))}`)
 }
 
 /** The options of every command that reads keys. */

@@ -1,7 +1,15 @@
 import { boundedKey } from '../util/bounded-key.ts'
 import { messageOf, shown } from '../util/errors.ts'
 import { hintOf, nearest } from '../util/validate.ts'
-import { command, type Command, Misuse, SOURCE_OPTIONS, SOURCE_USAGE, type ValuesOf } from './command.ts'
+import {
+  command,
+  type Command,
+  Misuse,
+  SOURCE_OPTIONS,
+  SOURCE_USAGE,
+  unknownCommand,
+  type ValuesOf,
+} from './command.ts'
 import { isDatabaseUrl } from './databases.ts'
 import { answerOf, grouped, jsonText, type Outcome, printed } from './print.ts'
 import { listKeys, type SourceOptions, withAllKeys, withPlace } from './sources.ts'
@@ -40,7 +48,7 @@ async function inspected(
   others: readonly string[],
 ): Promise<Outcome> {
   const [name = '', url = '', limiter = '', key = ''] = words
-  if (name !== 'inspect' && name !== 'reset') throw unknown(name, others)
+  if (name !== 'inspect' && name !== 'reset') throw unknownCommand(name, ['inspect', 'reset', ...others])
   if (words.length !== 4) throw new Misuse('expected a URL, a limiter and a key')
   const { json, raw } = values
   const { isFound, answer, text } = await withPlace(url, values, async ({ source }) => {
@@ -95,10 +103,4 @@ function limiterLines(limiter: string, url: string, prefix: string, { names, isC
     `No key of the limiter ${shown(limiter)} exists${among}${hint}\n` +
     `Limiters with keys: ${names.slice(0, MOST_PRINTED).join(', ')}${more}\n`
   )
-}
-
-function unknown(name: string, others: readonly string[]): Misuse {
-  if (name === '') return new Misuse('expected a command')
-  const near = nearest(name, ['inspect', 'reset', ...others])
-  return new Misuse(`there is no command ${shown(name)}${hintOf(near)}`)
 }

@@ -143,11 +143,7 @@ function made(json: LimitInput, warnOf: typeof warnIfShort): Limit {
   if (typeof json !== 'object' || json === null) refuse('limit', 'an object such as { algorithm, quota, window }', json)
   if (makings.has(json as Limit)) return json as Limit
   const named = algorithmNamed(Object.hasOwn(json, 'algorithm') ? json.algorithm : undefined)
-  json = knownOptions(named.name, json, [
-    ...COMMON,
-    ...named.options,
-    ...(named.windowOption ? [named.windowOption.name] : []),
-  ])
+  json = knownOptions(named.name, json, [...COMMON, ...ownNames(named)])
   const data = normalized(json, named, warnOf)
   makings.set(data, { named, compiled: compile(data, named) })
   return data
@@ -204,7 +200,13 @@ function algorithmNamed(name: unknown): Algorithm {
   )
 }
 
+/** Returns the names of the options that only an algorithm has. */
+function ownNames({ options, windowOption }: Algorithm): readonly string[] {
+  return windowOption === undefined ? options : [...options, windowOption.name]
+}
+
 function normalized(json: LimitInput, algorithm: Algorithm, warnOf: typeof warnIfShort): Limit {
+  for (const name of ownNames(algorithm)) if (json[name] === null) refuse(name, 'a value, or no such option', null)
   const quota = wholeNumber('quota', json.quota, 0)
   const unit = algorithm.windowUnit?.(json)
   const window = unit?.longest ?? windowIn(json, algorithm, warnOf)

@@ -68,7 +68,7 @@ export function messageReader<Request>(
 /** Returns the body and its type. Throws `INVALID_OPTION` for anything but a text or an object that can be written as JSON. */
 function sentMessage(message: unknown): SentMessage {
   if (typeof message === 'string') return { type: 'text/plain; charset=utf-8', text: message }
-  const text = typeof message === 'object' && message !== null ? written(message) : undefined
+  const text = typeof message === 'object' && message !== null && !isPromise(message) ? written(message) : undefined
   if (text === undefined)
     return refuse('message', 'a text, an object for JSON, or a function that returns one', message)
   return { type: 'application/json', text }

@@ -161,8 +161,10 @@ export function without(options: object, names: readonly string[]): object {
   return Object.fromEntries(Object.entries(options).filter(([name]) => !names.includes(name)))
 }
 
-/** Throws `INVALID_OPTION` if the user has passed a limiter instead of options that contain it. */
+/** Throws `INVALID_OPTION` if the user has passed a limiter or limits instead of options that contain them. */
 export function refuseLimiter(owner: string, given: object): void {
+  if (Array.isArray(given) || 'algorithm' in given)
+    throw new SluiceError('INVALID_OPTION', `${owner}: expected options such as { keyer, limits }, got limits alone`)
   if ('consume' in given && typeof given.consume === 'function')
     throw new SluiceError('INVALID_OPTION', `${owner}: expected options such as { limiter }, got the limiter itself`)
 }

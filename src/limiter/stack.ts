@@ -10,8 +10,10 @@ import {
   type StoreOptions,
   type SyncCostFunc,
   type SyncLimits,
+  validateCommon,
   validateOptions,
 } from './options.ts'
+import { receiptSettings } from './receipt-settings.ts'
 
 // These are interfaces, because an editor shows no doc-comments for the members of `Omit` and `Pick`.
 /** One limiter in the options of `stack`: options of `createLimiter`, without the options that are common to the stack. */
@@ -70,29 +72,38 @@ export type DecisionOf<Limiters, Given extends Store> = [Given, Limiters] extend
     ? Promise<Decision>
     : MaybePromise<Decision>
 
+const EACH = 'options such as { keyer, limits }. For limiters of createLimiter, write stack(one, other)'
+
 const LIMITER_OPTIONS = ['keyer', 'limits', 'cost', 'name', 'onDecision', 'onSlotLost']
 
 /** Returns the options of each limiter of a stack, with its name. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. */
 export function limitersIn<Input>(options: StackOptions<Input>): (LimiterOptions<Input> & { readonly name: string })[] {
-  const { limiters, name = 'stack', ...common } = knownOptions('stack', options, ['limiters', 'name', ...STORE_OPTIONS])
-  if (typeof name !== 'string') refuse('stack: name', 'a text', name)
+  const known = knownOptions('stack', options, ['limiters', 'name', ...STORE_OPTIONS])
+  const { limiters, name = 'stack', ...common } = known
+  within('stack', () => {
+    validateCommon(known)
+    receiptSettings(known)
+  })
   if (!Array.isArray(limiters) || limiters.length === 0)
     refuse('stack: limiters', 'a list such as [{ keyer: everyone, limits: perMinute(1000) }]', limiters)
-  return limiters.map((each: StackedLimiter<Input>, i) =>
-    inLimiter(i, () => {
-      if (typeof each !== 'object' || each === null || 'consume' in each)
-        refuse('it', 'options such as { keyer, limits }. For limiters of createLimiter, write stack(one, other)', each)
+  return limiters.map((each: StackedLimiter<Input>, i) => {
+    if (typeof each !== 'object' || each === null || 'consume' in each) refuse(`stack: limiters[${i}]`, EACH, each)
+    return inLimiter(i, () => {
       for (const option of STORE_OPTIONS)
         if (Object.hasOwn(each, option))
           refuse(option, 'nothing in a limiter of a stack: write it once, beside `limiters`', each[option as never])
       const own = knownOptions('it', each, LIMITER_OPTIONS)
       return validateOptions({ ...common, ...own, name: own.name ?? `${name}-${i + 1}` })
-    }),
-  )
+    })
+  })
 }
 
 /** Calls a function. Adds the place of the limiter in the stack to an error that it throws. */
 export function inLimiter<Result>(i: number, call: () => Result): Result {
+  return within(`stack: limiters[${i}]`, call)
+}
+
+function within<Result>(place: string, call: () => Result): Result {
   try {
     return call()
   } catch (error) {
@@ -101,6 +112,6 @@ export function inLimiter<Result>(i: number, call: () => Result): Result {
       error.code === 'DUPLICATE_LIMITER'
         ? ' A limiter of a stack without a `name` is named after the `name` of the stack and its place.'
         : ''
-    throw new SluiceError(error.code, `stack: limiters[${i}]: ${reasonOf(error)}${hint}`, { cause: error })
+    throw new SluiceError(error.code, `${place}: ${reasonOf(error)}${hint}`, { cause: error })
   }
 }

@@ -19,8 +19,8 @@ export interface Collection {
 }
 
 export function checkedSeries(owner: string, options: MetricsOptions, most: number): number {
-  options = knownOptions(owner, options, ['maxSeries'])
-  return wholeNumber('maxSeries', options.maxSeries ?? most)
+  const { maxSeries = most } = knownOptions(owner, options, ['maxSeries'])
+  return wholeNumber('maxSeries', maxSeries)
 }
 
 interface Sample {

@@ -33,7 +33,7 @@ const EQUALS: readonly Equal[] = [
   ['block', 'blockDuration ban'],
   ['expiresAfter', 'lease ttl timeout window'],
   ['keyer', 'keyGenerator getTracker generateKey id'],
-  ['keyer', 'ipv6Subnet', 'keyer: ipKeyer({ ipv6Subnet: 64 })'],
+  ['keyer', 'ipv6Subnet ipv6SubnetPrefix', 'keyer: ipKeyer({ ipv6Subnet: 64 })'],
   ['onDenied', 'handler errorResponseBuilder', 'message, statusCode or onDenied'],
   ['onDecision', 'onLimitReached onLimited onExceeding onExceeded onBanReach'],
   ['message', 'errorMessage'],
@@ -144,7 +144,8 @@ const LONGEST_NAME = 64
  * if it has an unknown name. The error lists the known names.
  */
 export function knownOptions<Options extends object>(owner: string, given: Options, known: readonly string[]): Options {
-  if (typeof given !== 'object' || given === null) refuse(owner, `options such as { ${known.join(', ')} }`, given)
+  if (typeof given !== 'object' || given === null || Array.isArray(given))
+    refuse(owner, `options such as { ${known.join(', ')} }`, given)
   const names = Object.keys(given)
   // `app.use(rateLimit)` passes a request here instead of options.
   if (!isPlain(given) && (names.length === 0 || names.some((name) => !known.includes(name))))

@@ -33,6 +33,9 @@ describe('a wrong option is refused with its name', () => {
       /^strict: expected no strict with refill: 'interval'/,
     ],
     ['slidingWindowLog', { burst: 5 }, /slidingWindowLog has no option "burst"/],
+    ['gcra', { burst: null }, /^burst: expected a value, or no such option, got null/],
+    ['fixedWindow', { anchor: null }, /^anchor: expected a value, or no such option, got null/],
+    ['concurrent', { expiresAfter: null }, /^expiresAfter: expected a value, or no such option, got null/],
   ])('%s: %j', (algorithm, own, message) => {
     expect(() => limit({ quota: 10, window: 1000, algorithm, ...own })).toThrow(message)
   })

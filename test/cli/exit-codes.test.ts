@@ -192,6 +192,13 @@ describe('the exit code', { timeout: 120_000 }, () => {
     const { error } = await cli.run(['inspct', AWAY, 'api', 'a'])
     expect(error).toMatch(/^sluice: there is no command "inspct"\. Did you mean "inspect"\?/)
     expect(error).toContain('Usage: sluice inspect <url> <limiter> <key>')
+    const calls = [['chek', 'rules.json'], ['check'], ['rollback', AWAY, '1', '2']]
+    const said = await Promise.all(calls.map(async (call) => (await cli.run(['rules', ...call])).error.split('\n')[0]))
+    expect(said).toEqual([
+      'sluice: there is no command "chek". Did you mean "check"?',
+      'sluice: expected 1 argument after check, got 0',
+      'sluice: expected 1 or 2 arguments after rollback, got 3',
+    ])
   })
 
   it('is that of the process', async () => {

@@ -8,7 +8,7 @@ import { Ratelimit } from '@upstash/ratelimit'
 import { Redis } from '@upstash/redis'
 import express, { type RequestHandler } from 'express'
 import { rateLimit as expressRateLimit, MemoryStore, type Options } from 'express-rate-limit'
-import { RateLimiterRedis } from 'rate-limiter-flexible'
+import { RateLimiterRedis, type RateLimiterRes } from 'rate-limiter-flexible'
 import { describe, expect, it, vi } from 'vitest'
 import { rateLimit, type RateLimitOptions } from '../../adapters/express/index.ts'
 import * as nest from '../../adapters/nestjs/index.ts'
@@ -79,6 +79,12 @@ const namesOf = ({ headers }: Reply, pattern: RegExp): string =>
     .filter((name) => pattern.test(name))
     .toSorted()
     .join(', ')
+
+/** Returns the number of the first request, from 1, that must wait for longer than a minute; 0 if none of ten must. */
+async function lockedAt(request: () => number | Promise<number>): Promise<number> {
+  for (let i = 1; i <= 10; i++) if ((await request()) > 60_000) return i
+  return 0
+}
 
 /** Every other request has the larger quota. */
 const byTurns = (i: number): Record<string, string> => ({ plan: i % 2 === 0 ? 'pro' : 'free' })
@@ -230,6 +236,19 @@ const differences: Readonly<Record<string, Readonly<Record<string, Both>>>> = {
           .key('ann')
           .consume()
         return (await redis.client.keys('*ann*')).join()
+      },
+    },
+    'the request that begins a lock-out, with a limit of 2 and `blockOnConsumed: 4` or `after: 4`': {
+      async there() {
+        const blocks = { points: 2, duration: 60, blockOnConsumed: 4, blockDuration: 3600 }
+        const limiter = new RateLimiterRedis({ storeClient: redis.client, keyPrefix: 'lock-out', ...blocks })
+        const waitOf = ({ msBeforeNext }: RateLimiterRes): number => msBeforeNext
+        return lockedAt(() => limiter.consume('ann').then(() => 0, waitOf))
+      },
+      here() {
+        const limits = fixedWindow({ quota: 2, window: '1m', block: { after: 4, for: '1h' } })
+        const limiter = createLimiter({ keyer: everyone, limits })
+        return lockedAt(() => limiter.consume('ann').retryAfter)
       },
     },
   },

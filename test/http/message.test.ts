@@ -13,7 +13,16 @@ describe('a message', () => {
   test('is refused when JSON cannot contain it', () => {
     const circular: Record<string, unknown> = {}
     circular['self'] = circular
-    for (const message of [circular, { size: 1n }, { toJSON: () => undefined }, null, 5, true, Symbol('no')])
+    for (const message of [
+      circular,
+      { size: 1n },
+      { toJSON: () => undefined },
+      null,
+      5,
+      true,
+      Symbol('no'),
+      Promise.reject(new Error('no')),
+    ])
       expect(() => validateDenialOptions({ message: message as never })).toThrow(/^message: expected a text, an object/)
   })
 

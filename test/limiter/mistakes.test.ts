@@ -198,6 +198,7 @@ describe('an unknown option', () => {
       'Instead of "burst", write gcra({ quota, window, burst }) or tokenBucket({ quota, window, capacity })',
     ],
     [() => concurrent({ quota: 5, lease: '1m' } as never), 'Instead of "lease", write expiresAfter'],
+    [() => rateLimit({ keyer: byName, limits: perMinute(5), ipv6SubnetPrefix: 64 } as never), 'write keyer: ipKeyer('],
   ])('suggests the nearest name or the equal of an option: %s', (make, expected) => {
     expect(make).toThrow(expected)
   })
@@ -216,6 +217,12 @@ describe('an unknown option', () => {
     const forRoot = expected.replace('rateLimit', 'RateLimitModule.forRoot')
     expect(() => RateLimitModule.forRoot(limiter as never)).toThrow(forRoot)
     await expect(fastify().register(fastifyRateLimit, limiter as never)).rejects.toThrow(expected)
+  })
+
+  it.each([[perMinute(5)], [[perMinute(5)]]])('is not a limit alone: %#', async (given) => {
+    const expected = 'rateLimit: expected options such as { keyer, limits }, got limits alone'
+    for (const adapter of [rateLimit, koaRateLimit, fetchRateLimit, honoRateLimit, nodeRateLimit])
+      expect(() => (adapter as (options: unknown) => unknown)(given)).toThrow(expected)
   })
 
   it('names the argument that is wrong', () => {

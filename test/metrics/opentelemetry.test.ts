@@ -137,6 +137,14 @@ describe('the instruments on a meter', () => {
     expect(JSON.stringify(metrics)).not.toContain('overflow')
   })
 
+  it('are refused for what is no meter', () => {
+    for (const given of [undefined, {}, new MeterProvider()])
+      expect(() => instrument(given as never)).toThrow(
+        /^instrument: expected a meter, such as instrument\(metrics\.getMeter\(/,
+      )
+    expect(channel('sluice:decision').hasSubscribers).toBe(false)
+  })
+
   it('end with close', async () => {
     const provider = new MeterProvider()
     const { close } = instrument(provider.getMeter('sluice'))

@@ -498,8 +498,16 @@ describe('collect', () => {
     expect(await lines(registry, 'sluice_near_limit_total{')).toHaveLength(1)
   })
 
+  it.each([undefined, null, {}, 'register'])('refuses what is no registry: %o', (registry) => {
+    expect(() => collect(registry as never)).toThrow(
+      'collect: expected a registry of prom-client, such as collect(register)',
+    )
+    expect(channel('sluice:decision').hasSubscribers).toBe(false)
+  })
+
   it.each([
     [{ maxSeries: 0 }, 'maxSeries: expected a whole number from 1'],
+    [{ maxSeries: null } as never, 'maxSeries: expected a whole number from 1'],
     [{ labels: [] } as never, 'collect has no option "labels"'],
   ])('refuses the options %o', (options, message) => {
     expect(() => collect(new Registry(), options)).toThrow(message)

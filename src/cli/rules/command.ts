@@ -14,7 +14,7 @@ import { readRulesFile } from '../../rules/read.ts'
 import { type CompiledText, compileText, type RulesText } from '../../rules/text.ts'
 import { shown, SluiceError } from '../../util/errors.ts'
 import { CLIENT_NAMES, withRedis } from '../connect.ts'
-import { command, type Command as CliCommand, Misuse, type ValuesOf } from '../command.ts'
+import { command, type Command as CliCommand, Misuse, unknownCommand, type ValuesOf } from '../command.ts'
 import { clientAddress } from '../../http/keys/address.ts'
 import type { RedisClient } from '../../stores/redis/clients.ts'
 import { PREFIX } from '../../stores/redis/keys.ts'
@@ -141,8 +141,12 @@ const OF_ALL: readonly (keyof Values)[] = ['json', 'name', 'prefix', 'client']
 
 export const rulesCommand: CliCommand = command(USAGE, OPTIONS, async ([name = '', ...words], values, _io, named) => {
   const found = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
-  if (found === undefined || !found[0].includes(String(words.length))) throw misuse('a command and what it needs')
-  const [, work, ...options] = found
+  if (found === undefined) throw unknownCommand(name, Object.keys(COMMANDS))
+  const [counts, work, ...options] = found
+  if (!counts.includes(String(words.length))) {
+    const expected = `${[...counts].join(' or ')} argument${counts === '1' ? '' : 's'}`
+    throw misuse(`${expected} after ${name}, got ${words.length}`)
+  }
   const known = new Set<string>([...OF_ALL, ...options])
   for (const each of named) if (!known.has(each)) throw misuse(`no --${each} with ${name}`)
   const { client } = values

@@ -9,6 +9,7 @@ import {
 import type { DecisionEvent } from '../../limiter/decision.ts'
 import { observer } from '../../util/warn.ts'
 import { BOUNDS, type Labels, Recorder } from '../recorder.ts'
+import { refuse } from '../../util/validate.ts'
 import {
   checkedSeries,
   type Collection,
@@ -33,6 +34,8 @@ export type { Collection, MetricsOptions }
  * instrument(metrics.getMeter('sluice'))
  */
 export function instrument(meter: Meter, options: MetricsOptions = {}): Collection {
+  if (typeof (meter as Partial<Meter> | null | undefined)?.createHistogram !== 'function')
+    refuse('instrument', "a meter, such as instrument(metrics.getMeter('sluice'))", meter)
   // An error in a subscriber would end the process.
   const recorder = new Recorder(
     checkedSeries('instrument', options, 490),

@@ -8,6 +8,7 @@ import {
   WAIT_HELP,
 } from '../instruments.ts'
 import type { RegistryMetric, Value } from './text.ts'
+import { refuse } from '../../util/validate.ts'
 import { BOUNDS, type Durations, type Labels, type LimiterCounts, Recorder } from '../recorder.ts'
 
 export type { Collection, MetricsOptions }
@@ -32,6 +33,8 @@ export interface MetricsRegistry {
  * collect(register)
  */
 export function collect(registry: MetricsRegistry, options: MetricsOptions = {}): Collection {
+  if (typeof (registry as Partial<MetricsRegistry> | null | undefined)?.registerMetric !== 'function')
+    refuse('collect', 'a registry of prom-client, such as collect(register)', registry)
   const recorder = new Recorder(checkedSeries('collect', options, 1000))
   const metrics = [
     ...INSTRUMENTS.map((instrument) => metricOf(instrument, recorder)),
