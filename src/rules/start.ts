@@ -1,4 +1,4 @@
-import { shown, SluiceError, textOf } from '../util/errors.ts'
+import { SluiceError, textOf } from '../util/errors.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import { sleep } from '../util/clock.ts'
 import { knownOptions, milliseconds, refuse } from '../util/validate.ts'
@@ -199,9 +199,7 @@ function readDocuments(
   async function read(): Promise<void> {
     const documents = await open(signal)
     if (!isIterable(documents))
-      throw new TypeError(
-        `rulesFrom: expected an iterable of documents from the function, such as an async generator, got ${shown(documents)}`,
-      )
+      refuse('rulesFrom', 'an iterable of documents from the function, such as an async generator', documents)
     iterator = Symbol.asyncIterator in documents ? documents[Symbol.asyncIterator]() : documents[Symbol.iterator]()
     for (;;) {
       const next = await iterator.next()

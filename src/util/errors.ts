@@ -98,8 +98,12 @@ export function veiled(value: unknown): string {
   return typeof value === 'string' ? 'a string' : shown(value)
 }
 
-/** Returns a thrown value as a text, for a warning. Never throws, also for an object that cannot be converted to a text. */
+/**
+ * Returns a thrown value as a text, for a warning, which has its own place in the documentation. Never throws, also for an object that cannot be
+ * converted to a text.
+ */
 export function textOf(thrown: unknown): string {
+  if (thrown instanceof SluiceError) return reasonOf(thrown)
   try {
     return String(thrown)
   } catch {

@@ -238,7 +238,7 @@ describe('rulesFrom', () => {
       await expect(rulesFrom(async () => given as never)).rejects.toMatchObject({
         code: 'RULES_UNREACHABLE',
         message: expect.stringContaining(
-          `an iterable of documents from the function, such as an async generator, got ${shown as string}`,
+          `read. rulesFrom: expected an iterable of documents from the function, such as an async generator, got ${shown as string} (sluice/docs/`,
         ) as string,
       })
     await expect(rulesFrom([], { fallbak: 1 } as never)).rejects.toMatchObject({ code: 'UNKNOWN_OPTION' })

@@ -1,6 +1,6 @@
 // Follows the links from messages to the pages that explain them.
 import { expect, it, vi } from 'vitest'
-import { reasonOf, SluiceError, type SluiceErrorCode } from '../../src/util/errors.ts'
+import { reasonOf, SluiceError, type SluiceErrorCode, textOf, whyOf } from '../../src/util/errors.ts'
 import { warn } from '../../src/util/warn.ts'
 import { errorCodes, warningCodes } from '../support/codes.ts'
 import { deadPlaces } from '../support/pages.ts'
@@ -23,5 +23,8 @@ it.each(warningCodes)('the warning %s says where it is explained', (code) => {
 })
 
 it('a message that quotes an error leaves its place out', () => {
-  expect(reasonOf(new SluiceError('INVALID_OPTION', 'what is wrong'))).toBe('what is wrong')
+  const error = new SluiceError('INVALID_OPTION', 'what is wrong')
+  expect([reasonOf(error), textOf(error), whyOf(error)]).toEqual(['what is wrong', 'what is wrong', 'what is wrong'])
+  const other = new TypeError('what is wrong')
+  expect([textOf(other), whyOf(other)]).toEqual(['TypeError: what is wrong', 'what is wrong'])
 })

@@ -144,7 +144,7 @@ export const rulesCommand: CliCommand = command(USAGE, OPTIONS, async ([name = '
   if (found === undefined) throw unknownCommand(name, Object.keys(COMMANDS))
   const [counts, work, ...options] = found
   if (!counts.includes(String(words.length))) {
-    const expected = `${[...counts].join(' or ')} argument${counts === '1' ? '' : 's'}`
+    const expected = `${Array.from(counts).join(' or ')} argument${counts === '1' ? '' : 's'}`
     throw misuse(`${expected} after ${name}, got ${words.length}`)
   }
   const known = new Set<string>([...OF_ALL, ...options])
