@@ -144,6 +144,18 @@ describe('a push to Redis', () => {
     await expect(pushRules(client, api(1))).rejects.toMatchObject({ code: 'RULES_UNREACHABLE' })
     await expect(pullRules(client)).rejects.toMatchObject({ code: 'RULES_UNREACHABLE' })
   })
+
+  it('with a user that may not write fails with the error of the server', async () => {
+    await redis.client.call('ACL', 'SETUSER', 'reader', 'on', '>x', '~*', '+@read', '+evalsha', '+eval')
+    await expect(
+      pushRules(connect(redis.server.port, { username: 'reader', password: 'x', enableReadyCheck: false }), api(1)),
+    ).rejects.toMatchObject({
+      code: 'RULES_UNREACHABLE',
+      message: expect.stringMatching(
+        /^The rules in Redis could not be read or written\. .*can't run this command/,
+      ) as string,
+    })
+  })
 })
 
 describe('the history of pushes', () => {

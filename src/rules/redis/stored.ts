@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { type RedisClient, scriptClient, type ScriptClient } from '../../stores/redis/clients.ts'
-import { isScriptMissing } from '../../stores/redis/failure.ts'
+import { causeOf, isScriptMissing } from '../../stores/redis/failure.ts'
 import { PREFIX } from '../../stores/redis/keys.ts'
-import { messageOf, SluiceError } from '../../util/errors.ts'
+import { SluiceError } from '../../util/errors.ts'
 import { boolean, knownOptions, oneOf, ownOptions, refuse, wholeNumber } from '../../util/validate.ts'
 import { compileText, formatOfText, LARGEST, tooLarge } from '../text.ts'
 import type { CompiledText, RulesFormat, RulesText } from '../text.ts'
@@ -151,7 +151,7 @@ export interface PushOptions extends RedisPlace {
  * kept as it is, with its comments.
  *
  * Throws `INVALID_RULES` with all mistakes as `cause`; `RULES_CONFLICT` if Redis has another `version`, with its `RulesPush` as
- * `cause`; `RULES_UNREACHABLE` if Redis did not answer; `MISSING_PACKAGE` for YAML without the package `yaml`; `INVALID_OPTION`, `UNKNOWN_OPTION`.
+ * `cause`; `RULES_UNREACHABLE` if Redis did not answer or refused; `MISSING_PACKAGE` for YAML without the package `yaml`; `INVALID_OPTION`, `UNKNOWN_OPTION`.
  * @example
  * const { text, version } = (await pullRules(client))!
  * await pushRules(client, edited(text), { version })
@@ -186,7 +186,7 @@ export async function pushChecked(
 }
 
 /**
- * Reads the document in Redis as it was pushed; `undefined` if there is none. Throws `RULES_UNREACHABLE` if Redis did not answer,
+ * Reads the document in Redis as it was pushed; `undefined` if there is none. Throws `RULES_UNREACHABLE` if Redis did not answer or refused,
  * `INVALID_OPTION`, `UNKNOWN_OPTION`.
  * @example (await pullRules(new Redis()))?.text
  */
@@ -197,7 +197,7 @@ export async function pullRules(client: RedisClient, options: RedisPlace = {}): 
 
 /**
  * Returns the current document in Redis and those before it, the newest first: at most 50, and at most 1 MiB of texts before the current one.
- * Throws `RULES_UNREACHABLE` if Redis did not answer, `INVALID_OPTION`, `UNKNOWN_OPTION`.
+ * Throws `RULES_UNREACHABLE` if Redis did not answer or refused, `INVALID_OPTION`, `UNKNOWN_OPTION`.
  * @example for (const { version, writer, pushedAt } of await rulesHistory(client)) console.log(version, writer, new Date(pushedAt))
  */
 export async function rulesHistory(client: RedisClient, options: RedisPlace = {}): Promise<readonly PulledRules[]> {
@@ -250,12 +250,14 @@ export async function checkedRules(given: RulesText): Promise<CheckedRules> {
   return { ...given, ...compiled, json }
 }
 
-/** Throws `RULES_UNREACHABLE` if Redis did not answer. */
+/** Throws `RULES_UNREACHABLE` if Redis did not answer or refused. */
 async function answered<Answer>(answer: Promise<Answer>): Promise<Answer> {
   try {
     return await answer
   } catch (cause) {
-    throw new SluiceError('RULES_UNREACHABLE', `Redis did not answer. ${messageOf(cause)}`, { cause })
+    throw new SluiceError('RULES_UNREACHABLE', `The rules in Redis could not be read or written. ${causeOf(cause)}`, {
+      cause,
+    })
   }
 }
 
