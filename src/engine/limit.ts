@@ -215,7 +215,11 @@ function normalized(json: LimitInput, algorithm: Algorithm, warnOf: typeof warnI
     for (const name of ['for', 'upTo'] as const) warnOf(`block.${name}`, ownOptions(json.block as BlockOptions)[name])
   const own: Record<string, unknown> =
     algorithm.windowOption === undefined ? {} : { [algorithm.windowOption.name]: window }
-  for (const option of algorithm.options) if (json[option] !== undefined) own[option] = json[option]
+  for (const option of algorithm.options) {
+    if (json[option] === undefined) continue
+    if (algorithm.optionFields?.[option]?.kind === 'duration') warnOf(option, json[option])
+    own[option] = json[option]
+  }
   const countsSlots = algorithm.renew !== undefined
   const defaultName = `${quota}-${countsSlots ? 'at-once' : `per-${unit?.text ?? shortDuration(window)}`}`
   const data: Limit = {
@@ -295,9 +299,9 @@ const warned = new Set<string>()
 /** Half an hour, one, two, six and twelve hours, a day, a week and 30 days, in seconds. As milliseconds, these numbers are unusual windows. */
 const USUAL_SECONDS = new Set([1800, 3600, 7200, 21_600, 43_200, 86_400, 604_800, 2_592_000])
 
-/** Warns about a number below a second, or one that is the seconds of an hour or a day: the user may have meant seconds. Each option warns once. */
+/** Warns about a number above 0 and below a second, or one that is the seconds of an hour or a day: the user may have meant seconds. Each option warns once. */
 export function warnIfShort(option: string, given: unknown): void {
-  if (typeof given !== 'number' || warned.has(option)) return
+  if (typeof given !== 'number' || given === 0 || warned.has(option)) return
   if (given >= 1000 && !USUAL_SECONDS.has(given)) return
   warned.add(option)
   const confirm = `For seconds write '${given}s'; '${given}ms' confirms milliseconds`

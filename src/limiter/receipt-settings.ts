@@ -1,4 +1,4 @@
-import type { Duration, Limit } from '../engine/limit.ts'
+import { type Duration, type Limit, warnIfShort } from '../engine/limit.ts'
 import { SluiceError } from '../util/errors.ts'
 import { milliseconds, refuse } from '../util/validate.ts'
 
@@ -28,6 +28,7 @@ export function receiptSettings(options: ReceiptOptions): ReceiptSettings {
   const { receiptFor, receiptSecret } = options
   const life = receiptFor === undefined ? undefined : milliseconds('receiptFor', receiptFor)
   if (life !== undefined && life > LONGEST_LIFE) refuse('receiptFor', "at most '366d'", receiptFor)
+  warnIfShort('receiptFor', receiptFor)
   // A secret that is `undefined`, such as from an environment variable that is not set, is a mistake.
   if (!Object.hasOwn(options, 'receiptSecret')) return { life, secrets: [] }
   const secrets: readonly unknown[] = Array.isArray(receiptSecret) ? receiptSecret : [receiptSecret]

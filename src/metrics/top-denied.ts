@@ -1,7 +1,7 @@
 import { copyText } from '../util/bounded-key.ts'
 import { madeOnce } from '../util/copies.ts'
 import { type DecisionEvent, decisions } from '../limiter/decision.ts'
-import type { Duration } from '../engine/limit.ts'
+import { type Duration, warnIfShort } from '../engine/limit.ts'
 import { type Clock, clockGiven, steadyClock } from '../util/clock.ts'
 import { knownOptions, milliseconds, refuse, wholeNumber } from '../util/validate.ts'
 import { observer } from '../util/warn.ts'
@@ -249,6 +249,7 @@ export function topDenied(options: TopDeniedOptions = {}): TopDenied {
   const { size = 100, window = '5m', clock = steadyClock } = options
   if (wholeNumber('size', size) > LARGEST) refuse('size', `at most ${LARGEST}`, size)
   const sketch = new RecentSketch(COUNTERS * size, milliseconds('window', window))
+  warnIfShort('topDenied: window', window)
   clockGiven(clock)
   function add({ decision }: DecisionEvent): void {
     const { allowed, binding, degraded } = decision

@@ -426,7 +426,7 @@ export const otherwiseShape: Shape = either(
     Object.fromEntries(IN_OTHERWISE.map((name) => [name, sharedField(name, REQUIRED_IN_OTHERWISE.includes(name))])),
   ),
   oneOf(['allow']),
-  (value) => value === 'allow',
+  (value) => value === 'allow' || (isObject(value) && value['allow'] === true),
 )
 
 /** Returns the shape of a document, from the shapes of its policies and of `otherwise`. */

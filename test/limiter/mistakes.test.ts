@@ -140,6 +140,15 @@ describe('a mistake that would limit no request, or all requests, is not silent'
     ['warns about each option', [{ window: 60 }, { window: '60s', block: 900 }], 2],
     ['warns about the seconds of an hour', [{ window: 3600 }], 1],
     ['warns about the seconds of 30 days', [{ window: 2_592_000 }], 1],
+    [
+      'warns about the options of an algorithm',
+      [
+        { algorithm: 'concurrent', retryAfter: 5 },
+        { algorithm: 'fixedWindow', window: '1d', anchor: 'clock', offset: 3600 },
+      ],
+      2,
+    ],
+    ['does not warn about 0', [{ algorithm: 'fixedWindow', window: '1d', anchor: 'clock', offset: 0 }], 0],
     ['does not warn about milliseconds as a text', [{ window: '60ms' }, { window: '3600ms' }], 0],
     ['does not warn about a second and an hour', [{ window: 1000 }, { window: 3_600_000 }], 0],
   ])('%s', async (_, options, count) => {
@@ -148,6 +157,14 @@ describe('a mistake that would limit no request, or all requests, is not silent'
     await import('../../src/algorithms.ts')
     for (const each of options) make({ algorithm: 'gcra', quota: 1, ...each })
     expect(warnings.codes).toEqual(Array(count).fill('SLUICE_SHORT_DURATION'))
+  })
+
+  it('warns about a short life of receipts, and a short window of topDenied', async () => {
+    vi.resetModules()
+    const sluice = await import('../../src/index.ts')
+    sluice.createLimiter({ keyer: byName, limits: sluice.perMinute(5), receiptFor: 3600 })
+    sluice.topDenied({ window: 300 }).close()
+    expect(warnings.codes).toEqual(['SLUICE_SHORT_DURATION', 'SLUICE_SHORT_DURATION'])
   })
 
   it('warns once about a refund or settlement of a denial, and of a peek', () => {

@@ -80,6 +80,7 @@ describe('otherwise', () => {
   it.each<[string, unknown, string[]]>([
     ['a text', 'deny', ['otherwise: expected limits such as { key, limits }, or "allow", got "deny"']],
     ['no key', { limits }, ['otherwise.key: expected a value, got nothing']],
+    ['allow as in a policy', { allow: true }, ['otherwise: expected "allow", got an object']],
     [
       'a condition',
       { ...otherwise, match: {} },
