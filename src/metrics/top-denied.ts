@@ -8,43 +8,30 @@ import { observer } from '../util/warn.ts'
 
 /** An item of a sketch. It occurred at most `count` times, and at least `count - error` times. */
 interface Counter {
-  item: string
   count: number
-  error: number
-  /** Its place in the heap. */
-  at: number
+  readonly error: number
 }
+
+/** How many times more counters than its capacity a sketch has before it drops some. */
+const SLACK = 1.25
 
 /**
  * The most frequent items of a stream, in bounded memory: Space-Saving, from Metwally, Agrawal and El Abbadi, "Efficient
- * computation of frequent and top-k elements in data streams" (2005). An item without a counter gets a new one. If there are as many as the
- * capacity, it takes over the smallest counter, and the old count of that counter becomes its error.
+ * computation of frequent and top-k elements in data streams" (2005), except that many counters are dropped at once. A new counter begins at `least`,
+ * which is its error. If there are too many counters, the largest stay, as many as the capacity, and `least` becomes the largest count of the others.
  *
- * With m counters and n items in the stream, `least` and each error are at most n / m. Each item that occurred more than `least` times has
+ * With m as the capacity and n items in the stream, `least` and each error are at most n / m. Each item that occurred more than `least` times has
  * a counter.
  */
 export class SpaceSaving {
   readonly #capacity: number
   readonly #counters = new Map<string, Counter>()
-  /** A binary heap with the smallest count first. */
-  readonly #heap: Counter[] = []
-  #total = 0
+  total = 0
+  /** An item without a counter occurred at most this many times. */
+  least = 0
 
   constructor(capacity: number) {
     this.#capacity = capacity
-  }
-
-  get total(): number {
-    return this.#total
-  }
-
-  /** An item without a counter occurred at most this many times. */
-  get least(): number {
-    return this.#isFull ? this.#heap[0]!.count : 0
-  }
-
-  get #isFull(): boolean {
-    return this.#heap.length === this.#capacity
   }
 
   get(item: string): Counter | undefined {
@@ -56,54 +43,17 @@ export class SpaceSaving {
   }
 
   add(item: string): void {
-    this.#total++
-    const counter = this.#counters.get(item) ?? this.#counterFor(copyText(item))
-    counter.count++
-    this.#sink(counter)
+    this.total++
+    const known = this.#counters.get(item)
+    if (known !== undefined) known.count++
+    else this.#counters.set(copyText(item), { count: this.least + 1, error: this.least })
+    if (this.#counters.size > SLACK * this.#capacity) this.#drop()
   }
 
-  #counterFor(item: string): Counter {
-    const counter = this.#isFull ? this.#takeOver(item) : this.#create(item)
-    this.#counters.set(item, counter)
-    return counter
-  }
-
-  /** Counters are created as items come, because one denial must not wait for all of them. */
-  #create(item: string): Counter {
-    const counter = { item, count: 0, error: 0, at: this.#heap.length }
-    this.#heap.push(counter)
-    while (counter.at > 0) this.#swap(this.#heap[(counter.at - 1) >> 1]!, counter)
-    return counter
-  }
-
-  #takeOver(item: string): Counter {
-    const counter = this.#heap[0]!
-    this.#counters.delete(counter.item)
-    counter.item = item
-    counter.error = counter.count
-    return counter
-  }
-
-  #sink(counter: Counter): void {
-    for (;;) {
-      const child = this.#smallerChild(counter.at)
-      if (child === undefined || child.count >= counter.count) return
-      this.#swap(counter, child)
-    }
-  }
-
-  #smallerChild(at: number): Counter | undefined {
-    const left = this.#heap[2 * at + 1]
-    const right = this.#heap[2 * at + 2]
-    return right !== undefined && right.count < left!.count ? right : left
-  }
-
-  #swap(parent: Counter, child: Counter): void {
-    const { at } = parent
-    this.#heap[at] = child
-    this.#heap[child.at] = parent
-    parent.at = child.at
-    child.at = at
+  #drop(): void {
+    const counts = Float64Array.from(this.#counters.values(), ({ count }) => count).toSorted()
+    this.least = counts[counts.length - this.#capacity - 1]!
+    for (const [item, { count }] of this.#counters) if (count <= this.least) this.#counters.delete(item)
   }
 }
 
@@ -235,9 +185,8 @@ const LARGEST = 10_000
  * Counts which keys are denied most, by all limiters of the process, in bounded memory. It counts from this call until `close`. A
  * denial counts for the limit that decides it (`decision.binding`). Denials that happen because a store does not answer are not counted.
  *
- * The window moves in steps of a fifth: a list contains all denials of the last `window`, and no denial that is older than 1.2 windows.
- * An error is at most the denials in that time, divided by `8 * size` (Space-Saving, Metwally et al. 2005). Errors are 0 while at most
- * `8 * size` keys are denied in each fifth of the window.
+ * A list contains all denials of the last `window`, and no denial that is older than 1.2 windows. An error is at most the denials in that time, divided by
+ * `8 * size`. Errors are 0 while at most `8 * size` keys are denied in each fifth of the window.
  *
  * Throws `INVALID_OPTION` and `UNKNOWN_OPTION`.
  * @example

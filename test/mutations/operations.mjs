@@ -176,9 +176,5 @@ export const operations = [
     '[...recorder.limits(), ...recorder.limiters()].flatMap(samplesOfOutcomes)',
   ),
   counts('puts a time of its upper bound into the next bucket', 'ms > BOUNDS[at]!', 'ms >= BOUNDS[at]!'),
-  spaceSaving(
-    'forgets the error of a counter that was taken over',
-    'counter.error = counter.count',
-    'counter.error = 0',
-  ),
+  spaceSaving('forgets the error of a counter that was taken over', 'error: this.least }', 'error: 0 }'),
 ]
