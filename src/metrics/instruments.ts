@@ -1,5 +1,9 @@
 import { knownOptions, wholeNumber } from '../util/validate.ts'
 import { OUTCOMES } from '../limiter/decision.ts'
+import { slotsLost } from '../limiter/lost-slots.ts'
+import { type SlotCount, slotsHeld } from '../limiter/slots.ts'
+import { waitingRequests } from '../limiter/waiting.ts'
+import { leaseCounts, tripCounts } from '../stores/lease-counts.ts'
 import type { Counts, Labels, LimiterCounts, Recorder } from './recorder.ts'
 
 /** Options of `collect` and `instrument`. */
@@ -73,42 +77,54 @@ export const INSTRUMENTS: readonly Instrument[] = [
     kind: 'sum',
     unit: '{request}',
     help: 'Requests that wait now, for a delay or in wait().',
-    samples: (recorder) => samplesOf(recorder.waiting()),
+    samples: (recorder) => {
+      const none = recorder.limiters().map(({ limiter }) => ({ limiter, count: 0 }))
+      return samplesOf(recorder, [
+        ...none,
+        ...Array.from(waitingRequests(), ([limiter, count]) => ({ limiter, count })),
+      ])
+    },
   },
   {
     name: 'slots_used',
     kind: 'sum',
     unit: '{slot}',
     help: 'Slots of limits by concurrent that requests of this process hold now.',
-    samples: (recorder) => samplesOf(recorder.slots()),
+    samples: (recorder) => samplesOfSlots(recorder, slotsHeld()),
   },
   {
     name: 'slots_lost',
     kind: 'total',
     unit: '{slot}',
     help: 'Slots of limits by concurrent that requests of this process have lost while they ran.',
-    samples: (recorder) => samplesOf(recorder.lostSlots()),
+    samples: (recorder) => samplesOfSlots(recorder, slotsLost()),
   },
   {
     name: 'lease_units',
     kind: 'total',
     unit: '{unit}',
     help: 'Units of leases, by what became of them: leased from the store, used by requests, refunded by requests, returned to the store.',
-    samples: (recorder) => [...recorder.leases()].flatMap(([counts, states]) => samplesBy('state', counts, states)),
+    samples: (recorder) =>
+      [...recorder.sums(leaseCounts())].flatMap(([counts, states]) => samplesBy('state', counts, states)),
   },
   {
     name: 'store_trips',
     kind: 'total',
     unit: '{request}',
     help: 'Requests to a store with leases, by what they are for: a decision, a lease, or the return of unused units.',
-    samples: (recorder) => [...recorder.trips()].flatMap(([counts, trips]) => samplesBy('purpose', counts, trips)),
+    samples: (recorder) => {
+      const trips = tripCounts().map(({ limiter, decisions: decision, leases: lease, returns }) => {
+        return { limiter, decision, lease, return: returns }
+      })
+      return [...recorder.sums(trips)].flatMap(([counts, sums]) => samplesBy('purpose', counts, sums))
+    },
   },
   {
     name: 'keys',
     kind: 'sum',
     unit: '{key}',
     help: 'Keys that the memory stores of this process remember.',
-    samples: (recorder) => samplesOf(recorder.keys()),
+    samples: (recorder) => samplesOf(recorder, recorder.keys()),
   },
   {
     name: 'store_up',
@@ -134,8 +150,19 @@ export const WAIT_HELP = 'Time that requests waited for their turn, in wait() or
 
 export const DURATION_HELP = 'Time until a decision. It is 0 for a store that answers at once.'
 
-function samplesOf(values: ReadonlyMap<Counts | LimiterCounts, number>): Sample[] {
-  return Array.from(values, ([{ labels }, value]) => ({ labels, value }))
+function samplesOf(
+  recorder: Recorder,
+  counts: readonly { limiter: string; limit?: string; count: number }[],
+): Sample[] {
+  return Array.from(recorder.sums(counts), ([{ labels }, { count }]) => ({ labels, value: count! }))
+}
+
+/** Returns a sample for each limit with slots, also for those that count none. */
+function samplesOfSlots(recorder: Recorder, counts: readonly SlotCount[]): Sample[] {
+  return samplesOf(recorder, [
+    ...Array.from(recorder.ofSlots, ({ limiter, limit }) => ({ limiter, limit, count: 0 })),
+    ...counts,
+  ])
 }
 
 /** Returns a sample for each value. The name of the value is an additional label. */

@@ -16,10 +16,6 @@ import { once, warn } from '../util/warn.ts'
 import type { StoreState } from '../stores/guard/health.ts'
 import { storeChanges, type StoreEvent } from '../stores/guard/reporter.ts'
 import { isMemoryPlace, type KeyCount, keyCounts } from '../stores/memory/key-counts.ts'
-import { slotsLost } from '../limiter/lost-slots.ts'
-import { type SlotCount, slotsHeld } from '../limiter/slots.ts'
-import { leaseCounts, tripCounts } from '../stores/lease-counts.ts'
-import { waitingRequests } from '../limiter/waiting.ts'
 
 /** The labels of a value, by their short names. */
 export type Labels = Readonly<Record<string, string>>
@@ -175,6 +171,12 @@ class StoreWatch {
   }
 }
 
+/** Values of a limiter, or of one of its limits. */
+interface Named {
+  readonly limiter: string
+  readonly limit?: string
+}
+
 /** The counts of a limit, and the limiter of its first decision: its own limiter, or a stack. */
 interface Known {
   readonly limiter: string
@@ -228,49 +230,23 @@ export class Recorder {
     return this.#stores.state
   }
 
-  waiting(): Map<LimiterCounts, number> {
-    for (const name of waitingRequests().keys()) this.#series.ofLimiter(name)
-    const waiting = new Map(this.limiters().map((limiter) => [limiter, 0]))
-    for (const [name, count] of waitingRequests()) addTo(waiting, this.#series.ofLimiter(name), count)
-    return waiting
+  keys(): KeyCount[] {
+    return this.#stores.keyCounts()
   }
 
-  keys(): Map<Counts, number> {
-    const keys = new Map<Counts, number>()
-    for (const { limiter, limit, count } of this.#stores.keyCounts())
-      addTo(keys, this.#series.ofLimit(limiter, limit), count)
-    return keys
+  /** The limits with slots that have decided. */
+  get ofSlots(): ReadonlySet<Counts> {
+    return this.#ofSlots
   }
 
-  /** Returns the number of slots that requests of this process hold now, for each limit with slots. */
-  slots(): Map<Counts, number> {
-    return this.#slotsIn(slotsHeld())
-  }
-
-  /** Returns the number of slots that requests of this process have lost since it began, for each limit with slots. */
-  lostSlots(): Map<Counts, number> {
-    return this.#slotsIn(slotsLost())
-  }
-
-  #slotsIn(all: readonly SlotCount[]): Map<Counts, number> {
-    const slots = new Map(Array.from(this.#ofSlots, (counts) => [counts, 0]))
-    for (const { limiter, limit, count } of all) addTo(slots, this.#series.ofLimit(limiter, limit), count)
-    return slots
-  }
-
-  /** Returns the units of leases since the process began by their state, for each limit with leases. */
-  leases(): Map<Counts, Record<string, number>> {
-    const sums = new Map<Counts, Record<string, number>>()
-    for (const { limiter, limit, ...counts } of leaseCounts())
-      addAll(sums, this.#series.ofLimit(limiter, limit), counts)
-    return sums
-  }
-
-  /** Returns the number of requests to stores with leases since the process began, for each limiter with leases. */
-  trips(): Map<LimiterCounts, Record<string, number>> {
-    const sums = new Map<LimiterCounts, Record<string, number>>()
-    for (const { limiter, decisions: decision, leases, returns } of tripCounts())
-      addAll(sums, this.#series.ofLimiter(limiter), { decision, lease: leases, return: returns })
+  /** Returns the sums of values by limit, or by limiter for values without a limit. Names above the maximum count together. */
+  sums(all: Iterable<Named>): Map<Counts | LimiterCounts, Record<string, number>> {
+    const sums = new Map<Counts | LimiterCounts, Record<string, number>>()
+    for (const { limiter, limit, ...values } of all) {
+      const series = limit === undefined ? this.#series.ofLimiter(limiter) : this.#series.ofLimit(limiter, limit)
+      const sum = madeOnce(sums, series, (): Record<string, number> => ({}))
+      for (const [name, value] of Object.entries(values)) sum[name] = (sum[name] ?? 0) + (value as number)
+    }
     return sums
   }
 
@@ -322,13 +298,4 @@ export class Recorder {
     const whole = this.#series.ofLimiter(limiter)
     return { limiter, whole, counts: this.#series.ofLimit(owner, limit) }
   }
-}
-
-function addAll<Key>(sums: Map<Key, Record<string, number>>, key: Key, values: Readonly<Record<string, number>>): void {
-  const sum = madeOnce(sums, key, () => ({}) as Record<string, number>)
-  for (const [name, value] of Object.entries(values)) sum[name] = (sum[name] ?? 0) + value
-}
-
-function addTo<Key>(sums: Map<Key, number>, key: Key, value: number): void {
-  sums.set(key, (sums.get(key) ?? 0) + value)
 }
