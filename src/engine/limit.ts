@@ -131,20 +131,18 @@ export function limitOf(algorithm: Algorithm, options: object): Limit {
  * limit({ algorithm: 'gcra', quota: 100, window: '1m' })
  */
 export function limit(json: LimitInput): Limit {
-  return made(json, warnIfShort)
+  const made = limitFromData(json)
+  if (made !== json) warnOfDurations(json, makings.get(made)!.named)
+  return made
 }
 
-/** Makes a limit again from its data, such as from another process. It does not warn about a short duration, because the first process has warned. */
-export function limitFromData(data: LimitInput): Limit {
-  return made(data, () => undefined)
-}
-
-function made(json: LimitInput, warnOf: typeof warnIfShort): Limit {
+/** Makes a limit again from its data, such as from another process. It does not warn about a short duration, because `limit` has warned. */
+export function limitFromData(json: LimitInput): Limit {
   if (typeof json !== 'object' || json === null) refuse('limit', 'an object such as { algorithm, quota, window }', json)
   if (makings.has(json as Limit)) return json as Limit
   const named = algorithmNamed(Object.hasOwn(json, 'algorithm') ? json.algorithm : undefined)
   json = knownOptions(named.name, json, [...COMMON, ...ownNames(named)])
-  const data = normalized(json, named, warnOf)
+  const data = normalized(json, named)
   makings.set(data, { named, compiled: compile(data, named) })
   return data
 }
@@ -205,21 +203,14 @@ function ownNames({ options, windowOption }: Algorithm): readonly string[] {
   return windowOption === undefined ? options : [...options, windowOption.name]
 }
 
-function normalized(json: LimitInput, algorithm: Algorithm, warnOf: typeof warnIfShort): Limit {
+function normalized(json: LimitInput, algorithm: Algorithm): Limit {
   for (const name of ownNames(algorithm)) if (json[name] === null) refuse(name, 'a value, or no such option', null)
   const quota = wholeNumber('quota', json.quota, 0)
   const unit = algorithm.windowUnit?.(json)
-  const window = unit?.longest ?? windowIn(json, algorithm, warnOf)
-  warnOf('block', json.block)
-  if (typeof json.block === 'object' && json.block !== null)
-    for (const name of ['for', 'upTo'] as const) warnOf(`block.${name}`, ownOptions(json.block as BlockOptions)[name])
+  const window = unit?.longest ?? windowIn(json, algorithm)
   const own: Record<string, unknown> =
     algorithm.windowOption === undefined ? {} : { [algorithm.windowOption.name]: window }
-  for (const option of algorithm.options) {
-    if (json[option] === undefined) continue
-    if (algorithm.optionFields?.[option]?.kind === 'duration') warnOf(option, json[option])
-    own[option] = json[option]
-  }
+  for (const option of algorithm.options) if (json[option] !== undefined) own[option] = json[option]
   const countsSlots = algorithm.renew !== undefined
   const defaultName = `${quota}-${countsSlots ? 'at-once' : `per-${unit?.text ?? shortDuration(window)}`}`
   const data: Limit = {
@@ -254,17 +245,14 @@ function absentOptions(algorithm: Algorithm): object {
 }
 
 /** Returns the window of a limit in milliseconds. An algorithm may have another name for the option. */
-function windowIn(json: LimitInput, { windowOption }: Algorithm, warnOf: typeof warnIfShort): number {
+function windowIn(json: LimitInput, { windowOption }: Algorithm): number {
   if (windowOption === undefined) {
-    warnOf('window', json.window)
     if (json.window === '1mo' || json.window === '1y')
       refuse('window', "a duration such as '1d', or fixedWindow with anchor: 'calendar'", json.window)
     return milliseconds('window', json.window)
   }
   const { name, fallback } = windowOption
-  const given = json[name] ?? json.window ?? fallback
-  warnOf(name, given)
-  const window = milliseconds(name, given)
+  const window = milliseconds(name, json[name] ?? json.window ?? fallback)
   if (json.window !== undefined && milliseconds('window', json.window) !== window)
     refuse('window', `the same as \`${name}\`, or no window`, json.window)
   return window
@@ -292,6 +280,16 @@ function checkedThresholds(given: unknown): readonly number[] {
 function validName(name: unknown): string {
   if (typeof name === 'string' && /^[\x20-\x7e]{1,256}$/.test(name)) return copyText(name)
   return refuse('name', '1 to 256 characters of printable ASCII', name)
+}
+
+function warnOfDurations(json: LimitInput, algorithm: Algorithm): void {
+  const { block, ...options } = ownOptions(json)
+  const isDuration = (name: string): boolean => algorithm.optionFields?.[name]?.kind === 'duration'
+  for (const name of ['window', algorithm.windowOption?.name ?? 'window', ...algorithm.options.filter(isDuration)])
+    warnIfShort(name, options[name])
+  const { for: first, upTo } = ownOptions(Object(block) as Partial<BlockOptions>)
+  for (const [name, given] of Object.entries({ block, 'block.for': first, 'block.upTo': upTo }))
+    warnIfShort(name, given)
 }
 
 const warned = new Set<string>()

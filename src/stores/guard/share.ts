@@ -1,5 +1,5 @@
 import { LARGEST } from '../../algorithms/arithmetic.ts'
-import { compiled, type Limit, limit } from '../../engine/limit.ts'
+import { compiled, type Limit, limitFromData } from '../../engine/limit.ts'
 import { ownOptions } from '../../util/validate.ts'
 
 /** Options of limits that are in units, as `quota` is. */
@@ -16,23 +16,15 @@ const CALENDAR = ['anchor', 'timeZone'] as const
 export function shareOf(given: Limit, share: number): Limit {
   if (share === 1 || compiled(given).capacity === 0) return given
   const scaled: Record<string, unknown> = ownOptions(given)
-  const isCalendar = scaled['anchor'] === 'calendar'
   scaled['quota'] = atLeastOne(given.quota * share)
   // The window of a slot is its lease, which does not depend on the share.
   const factor = compiled(given).slots ? 1 : factorOf(given, share)
-  if (factor > 1 || !isCalendar) scaled['window'] = `${given.window * factor}ms`
+  if (factor > 1) scaled['window'] = given.window * factor
   // A calendar window cannot be longer.
-  if (factor > 1 && isCalendar) for (const name of CALENDAR) delete scaled[name]
-  if (given.block !== undefined) scaled['block'] = blockText(given.block)
+  if (factor > 1 && scaled['anchor'] === 'calendar') for (const name of CALENDAR) delete scaled[name]
   for (const name of UNITS) if (typeof scaled[name] === 'number') scaled[name] = atLeastOne(scaled[name] * share)
   if (typeof scaled['initial'] === 'number') scaled['initial'] = Math.floor(scaled['initial'] * share)
-  return limit(scaled as Limit)
-}
-
-/** Returns a block with texts as durations, because numbers below a second cause a warning. */
-function blockText(block: NonNullable<Limit['block']>): unknown {
-  if (typeof block === 'number') return `${block}ms`
-  return { ...block, for: `${block.for}ms`, upTo: `${block.upTo}ms` }
+  return limitFromData(scaled as Limit)
 }
 
 /** Returns how many times longer the window is. It is bounded, so that times stay exact. */
