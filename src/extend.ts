@@ -15,12 +15,11 @@ export {
   type Change,
   type Changes,
   type RowDatabase,
-  rowStore,
-  type RowStoreOptions,
   type RowWrite,
   type SyncRowDatabase,
   type TransactionInfo,
-} from './stores/rows.ts'
+} from './stores/row-database.ts'
+export { rowStore, type RowStoreOptions } from './stores/rows.ts'
 export type { SwapDatabase, SwapWrite, VersionedRow } from './stores/swap.ts'
 export type {
   MessageCharge,

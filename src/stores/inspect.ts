@@ -5,7 +5,8 @@ import { type Entry, type Held, heldOf, type Stored, type StoredState } from './
 import { redisKey } from './redis/keys.ts'
 import { connectionIn } from './redis/place.ts'
 import { fetchStored } from './redis/stored.ts'
-import { databaseIn, recordKey, type RowDatabase } from './rows.ts'
+import type { RowDatabase } from './row-database.ts'
+import { databaseIn, recordKey } from './rows.ts'
 import type { Store } from './store.ts'
 
 /** Reads the row of a key without changing it. */

@@ -13,7 +13,8 @@ import { shown, SluiceError, veiled } from '../util/errors.ts'
 import { knownOptions, refuse } from '../util/validate.ts'
 import { type Connections, connectionsOf, type SharedPool } from './connections.ts'
 import { mysqlProblems, mysqlTableName, type RunMysql } from './mysql-setup.ts'
-import { type ListedDatabase, rowStore, type RowWrite } from './rows.ts'
+import type { ListedDatabase, RowWrite } from './row-database.ts'
+import { rowStore } from './rows.ts'
 import { type Check, refusedBy, verifySetup } from './setup.ts'
 import {
   type Attempt,
@@ -135,10 +136,7 @@ const TIME = `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))`
  * use the table. The clock is the server's.
  *
  * The table must exist: `npx sluice migrate mysql` prints or creates it. The user of the pool needs `SELECT`, `INSERT`, `UPDATE` and `DELETE`
- * on it. A decision takes two trips to the server if the pool has `multipleStatements: true`, and else five. A key without a row takes three
- * trips, or nine. Rows of expired keys are deleted in small steps. If a process stops in the middle of a transaction, the server ends a connection that
- * the store keeps (option `connections`), and so its locks: MariaDB a second after the `timeout`, MySQL after ten seconds. When a connection returns to
- * the pool, its settings are as they were before.
+ * on it. A decision takes two trips to the server if the pool has `multipleStatements: true`, and else five.
  *
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`. A decision rejects with `STORE_FAILED` if the database failed, with `STORE_BUSY` if another program
  * has locked the row of its key, and with `STORE_SETUP` if the table cannot be used. If the connection ended during `COMMIT`, it is unknown whether

@@ -13,7 +13,8 @@ import { SluiceError, veiled } from '../util/errors.ts'
 import { knownOptions, refuse } from '../util/validate.ts'
 import { type Connections, connectionsOf, DEFAULT_KEPT, type SharedPool } from './connections.ts'
 import { postgresProblems, postgresTableName } from './postgres-setup.ts'
-import { type Change, type Changes, type ListedDatabase, rowStore, type RowWrite } from './rows.ts'
+import type { Change, Changes, ListedDatabase, RowWrite } from './row-database.ts'
+import { rowStore } from './rows.ts'
 import { type Check, refusedBy, verifySetup } from './setup.ts'
 import {
   type Attempt,

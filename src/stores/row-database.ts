@@ -61,6 +61,22 @@ export interface RowDatabase {
   readonly together?: 'record'
 }
 
+/** A database whose `transact` returns its result at once. */
+export interface SyncRowDatabase extends RowDatabase {
+  /** Marks the database. */
+  readonly sync: true
+  transact<Result>(keys: readonly string[], change: Change<Result>, options: TransactionInfo): Result
+  close?(): void
+}
+
+/** A database whose keys can be listed. The command line uses it. */
+export interface ListedDatabase extends RowDatabase {
+  /** Returns the first keys after `key`, in the order of the database. `''` is before all keys. */
+  keysAfter(key: string, most: number): Promise<readonly string[]> | readonly string[]
+  /** Returns the approximate number of keys. */
+  size(): Promise<number> | number
+}
+
 /**
  * The error that `transact` of a `RowDatabase` throws if other transactions have locked rows. Operations on other rows are repeated without them.
  * Operations on a locked row are tried once more alone, and then reject with this error. Its code is `STORE_BUSY`.

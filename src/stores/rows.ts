@@ -35,35 +35,10 @@ import {
   GRACE_MS,
   type RowDatabase,
   type RowWrite,
-  type TransactionInfo,
+  type SyncRowDatabase,
 } from './row-database.ts'
 import { type SwapDatabase, swapRows } from './swap.ts'
 import { bringAll } from '../engine/all-algorithms.ts'
-
-export {
-  BusyRows,
-  type Change,
-  type Changes,
-  type RowDatabase,
-  type RowWrite,
-  type TransactionInfo,
-} from './row-database.ts'
-
-/** A database whose `transact` returns its result at once. */
-export interface SyncRowDatabase extends RowDatabase {
-  /** Marks the database. */
-  readonly sync: true
-  transact<Result>(keys: readonly string[], change: Change<Result>, options: TransactionInfo): Result
-  close?(): void
-}
-
-/** A database whose keys can be listed. The command line uses it. */
-export interface ListedDatabase extends RowDatabase {
-  /** Returns the first keys after `key`, in the order of the database. `''` is before all keys. */
-  keysAfter(key: string, most: number): Promise<readonly string[]> | readonly string[]
-  /** Returns the approximate number of keys. */
-  size(): Promise<number> | number
-}
 
 /** Options of `rowStore`. */
 export interface RowStoreOptions {

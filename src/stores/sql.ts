@@ -4,7 +4,7 @@ import { madeOnce, shared } from '../util/copies.ts'
 import { SluiceError } from '../util/errors.ts'
 import { quietly } from '../util/quietly.ts'
 import { milliseconds, refuse, wholeNumber } from '../util/validate.ts'
-import { BusyRows, type Change, type RowDatabase } from './rows.ts'
+import { BusyRows, type Change, type RowDatabase } from './row-database.ts'
 import type { TableNames } from './setup.ts'
 
 // The common parts of the stores in SQL databases.

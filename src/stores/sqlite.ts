@@ -16,7 +16,8 @@ import { knownOptions, milliseconds, ownOptions, refuse } from '../util/validate
 import { rareWarning } from '../util/warn.ts'
 import { warnInCluster } from './memory/cluster-warning.ts'
 import { repeating } from './repeating.ts'
-import { type ListedDatabase, rowStore, type SyncRowDatabase } from './rows.ts'
+import type { ListedDatabase, SyncRowDatabase } from './row-database.ts'
+import { rowStore } from './rows.ts'
 import { installed, placeOf, quoted } from './sql.ts'
 import type { SyncStore } from './store.ts'
 import { WaitBudget } from './wait-budget.ts'
@@ -123,21 +124,12 @@ const AT_START: Patience = { ms: 5000 }
 const NONE: Patience = { ms: 0 }
 
 /**
- * Makes a store of a file of SQLite. It uses `node:sqlite` if Node has it (22.13 or later), otherwise the package better-sqlite3. The file and the table are
- * created if they do not exist. All decisions are exact, for all processes on this machine that use the file. A file on a network drive does not work.
- * The clock is the system's.
+ * Makes a store of a file of SQLite, for all processes on this machine that use it. It uses `node:sqlite` if Node has it (22.13 or later), otherwise the
+ * package better-sqlite3. The file and the table are created if they do not exist. All decisions are exact. The clock is the system's. You can also pass
+ * an open database of either package, or of `bun:sqlite`. It stays open when the store is closed.
  *
- * A decision is a transaction of about 30 µs. It returns at once. While other processes decide, it waits for at most the `timeout`, and the process is
- * blocked. All waits for a file together take at most a second. 100 ms of this second come back in each second. Time in which the system runs other processes
- * does not count. If no time is left, a decision fails at once with `STORE_BUSY`, and the process warns. Adapters guard the store, so decisions are made
- * in the process then. The `deadline` of a guard does not shorten a wait, because a wait cannot be interrupted.
- *
- * A refund, a settlement or a release that finds the file locked does not wait. It is repeated in the background for up to a minute.
- *
- * If the file is deleted or replaced, a decision at most a second later opens the new one, with a warning.
- *
- * You can also pass an open database of either package, or of `bun:sqlite`. It stays open when the store is closed, and its settings are not changed: set
- * its journal to WAL. Its own busy time-out does not apply to decisions.
+ * A decision is a transaction, and returns at once. While other processes decide, it blocks the process, for at most the `timeout`. Refunds, settlements
+ * and releases do not wait: they are repeated in the background for up to a minute. See `docs/reference/options.md#sqlitestore`.
  *
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`; `MISSING_PACKAGE` if there is no way to open the file. The file, and each decision, throws
  * `STORE_SETUP` if it cannot be opened or written, or is no database; `STORE_BUSY` if another process has locked it; and `STORE_FAILED` for other

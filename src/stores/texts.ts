@@ -1,7 +1,8 @@
 import script from './redis/texts.lua?raw'
 import type { ScriptClient } from './redis/clients.ts'
 import { connectionIn } from './redis/place.ts'
-import { databaseIn, type ListedDatabase } from './rows.ts'
+import type { ListedDatabase } from './row-database.ts'
+import { databaseIn } from './rows.ts'
 import type { Store } from './store.ts'
 
 // Small texts that processes share in the database of their counts. Each text expires.
