@@ -175,7 +175,7 @@ function runnerOf({ client }: Connection): ScriptClient {
 }
 /** Returns the primaries of a cluster, or none if the server is not in a cluster. */
 async function primariesOf(runner: ScriptClient): Promise<readonly { host: string; port: number }[]> {
-  const reply = await runner.eval(PRIMARIES, [], [])
+  const reply = await runner.call('eval', PRIMARIES, [], [])
   const found = new Set((reply as unknown[]).map(String))
   return [...found].map((text) => {
     const colon = text.lastIndexOf(':')

@@ -131,7 +131,7 @@ function redisSource(runners: readonly ScriptClient[], prefix: string): KeySourc
     keyOf: (limiter, key) => keyOn(runners[0]!, { name: redisKey(prefix, limiter, key), limiter, key }),
     async next() {
       const runner = runners[server]!
-      const reply = (await runner.eval(SCAN, [], [cursor, pattern, String(STEP)])) as unknown[]
+      const reply = (await runner.call('eval', SCAN, [], [cursor, pattern, String(STEP)])) as unknown[]
       const [after, ...names] = reply.map(String)
       cursor = after!
       if (cursor === '0') server = (server + 1) % runners.length
@@ -139,7 +139,7 @@ function redisSource(runners: readonly ScriptClient[], prefix: string): KeySourc
       return { keys, isEnd: cursor === '0' && server === 0 }
     },
     async size() {
-      const sizes = await Promise.all(runners.map((runner) => runner.eval(SIZE, [], [])))
+      const sizes = await Promise.all(runners.map((runner) => runner.call('eval', SIZE, [], [])))
       return sizes.reduce<number>((sum, size) => sum + Number(size), 0)
     },
   }
@@ -192,7 +192,7 @@ function keysOfClients(
 export async function resetKey(client: ScriptClient, name: string): Promise<boolean> {
   // This program has no algorithms, so it does not know how long a state counts. Its note of the reset expires with the key.
   const { script } = programFor([])
-  const [, answer] = (await client.eval(script, [name], ['forget'])) as unknown[]
+  const [, answer] = (await client.call('eval', script, [name], ['forget'])) as unknown[]
   const deleted = Number(answer)
   if (Number.isNaN(deleted)) throw transactionFailure(String(answer), [])
   return deleted === 1

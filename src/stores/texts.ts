@@ -37,7 +37,7 @@ export function textsIn(store: Store, topic: string): SharedTexts | undefined {
 
 /** Returns the texts in Redis. They are in one hash, whose key belongs to no limiter. */
 export function redisTexts(client: ScriptClient, prefix: string, topic: string): SharedTexts {
-  const run = (...args: string[]): Promise<unknown> => client.eval(script, [`${prefix}:${topic}`], args)
+  const run = (...args: string[]): Promise<unknown> => client.call('eval', script, [`${prefix}:${topic}`], args)
   return {
     async keep(name, ms, text) {
       await run('keep', name, String(ms), text)

@@ -162,7 +162,7 @@ async function usageOf(
 }
 
 async function timeOf(scripts: ScriptClient): Promise<number> {
-  const [seconds, micros] = (await scripts.eval("return redis.call('TIME')", [], [])) as [string, string]
+  const [seconds, micros] = (await scripts.call('eval', "return redis.call('TIME')", [], [])) as [string, string]
   return Number(seconds) * 1000 + Number(micros) / 1000
 }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { type RedisClient, scriptClient, type ScriptClient } from '../../stores/redis/clients.ts'
-import { causeOf, isScriptMissing } from '../../stores/redis/failure.ts'
+import { isScriptMissing, reasonIn } from '../../stores/redis/failure.ts'
 import { PREFIX } from '../../stores/redis/keys.ts'
 import { SluiceError } from '../../util/errors.ts'
 import { boolean, knownOptions, oneOf, ownOptions, refuse, wholeNumber } from '../../util/validate.ts'
@@ -108,9 +108,9 @@ export class RedisDocument {
   }
 
   async #run(...args: readonly [action: 'push' | 'read' | 'history', ...string[]]): Promise<(string | undefined)[]> {
-    const reply = await this.#client.evalsha(sha, [this.#key], args).catch((error: unknown) => {
+    const reply = await this.#client.call('evalsha', sha, [this.#key], args).catch((error: unknown) => {
       if (!isScriptMissing(error)) throw error
-      return this.#client.eval(script, [this.#key], args)
+      return this.#client.call('eval', script, [this.#key], args)
     })
     return (reply as (string | number | null)[]).map((each) => (each === null ? undefined : String(each)))
   }
@@ -255,7 +255,7 @@ async function answered<Answer>(answer: Promise<Answer>): Promise<Answer> {
   try {
     return await answer
   } catch (cause) {
-    throw new SluiceError('RULES_UNREACHABLE', `The rules in Redis could not be read or written. ${causeOf(cause)}`, {
+    throw new SluiceError('RULES_UNREACHABLE', `The rules in Redis could not be read or written. ${reasonIn(cause)}`, {
       cause,
     })
   }

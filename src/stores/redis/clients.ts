@@ -1,7 +1,12 @@
 import calculateSlot from 'cluster-key-slot'
 import { messageOf, shown, SluiceError, veiled } from '../../util/errors.ts'
 
-/** The common interface of clients. It runs a script by its hash or its text, or the function of a library. */
+/** How a script is called: by the hash of its text, by its text, or as a function of a library. */
+type Command = 'evalsha' | 'eval' | 'fcall'
+
+type Call = (command: Command, script: string, keys: readonly string[], args: readonly string[]) => Promise<unknown>
+
+/** The common interface of clients. */
 export interface ScriptClient {
   /** True when keys of one call must share a slot. */
   readonly cluster: boolean
@@ -9,10 +14,12 @@ export interface ScriptClient {
   readonly keyPrefix: string
   /** Returns the server of a slot, such as `127.0.0.1:7000`; `undefined` if the client does not know it. */
   nodeOf(slot: number): string | undefined
-  evalsha(sha: string, keys: readonly string[], args: readonly string[]): Promise<unknown>
-  eval(text: string, keys: readonly string[], args: readonly string[]): Promise<unknown>
-  /** Calls functions of Redis; `undefined` for a client that has no method for them, or that sends the text of a script first. */
-  readonly functions: FunctionClient | undefined
+  readonly call: Call
+  /**
+   * Loads a library, one Promise for each primary. `undefined` for a client that has no method for functions, or that sends the text of a script first: it
+   * calls no `fcall`.
+   */
+  readonly load: ((library: string) => readonly Promise<unknown>[]) | undefined
   /** True if a second call costs more than a long one, as over HTTP: the first call sends the text of the script. */
   readonly sendsText: boolean
   /**
@@ -20,12 +27,6 @@ export interface ScriptClient {
    * itself, or that has one server.
    */
   readonly lookAgain: ((key: string) => Promise<unknown>) | undefined
-}
-
-interface FunctionClient {
-  call(name: string, keys: readonly string[], args: readonly string[]): Promise<unknown>
-  /** Loads a library, one Promise for each primary. */
-  load(text: string): readonly Promise<unknown>[]
 }
 
 /** A client of one server of ioredis or iovalkey. */
@@ -164,44 +165,30 @@ export function serverOf(client: ScriptClient, key: string): string {
 
 function ioredisClient(client: IoredisLike, cluster: boolean = client.isCluster === true): ScriptClient {
   // Auto-pipelining of ioredis 5 and iovalkey takes the slot of a script from its hash, so scripts of several servers share a pipeline, which fails.
-  const commands = client.isCluster === true && client.options?.enableAutoPipelining ? ownPipelines(client) : client
+  const hasOwnPipelines = client.isCluster === true && client.options?.enableAutoPipelining === true
   return {
     cluster,
     keyPrefix: client.options?.keyPrefix ?? '',
     nodeOf: (slot) => (client.slots as readonly (readonly string[])[] | undefined)?.[slot]?.[0],
-    evalsha: (sha, keys, args) => commands.evalsha(sha, keys.length, ...keys, ...args),
-    eval: (text, keys, args) => commands.eval(text, keys.length, ...keys, ...args),
-    functions: client.fcall && client.call && ioredisFunctions(client, commands),
+    call: (command, script, keys, args) => {
+      const words = [script, keys.length, ...keys, ...args] as const
+      return hasOwnPipelines ? inOwnPipeline(client, command, words) : client[command]!(...words)
+    },
+    load: client.fcall && client.call && ((library) => loadIoredis(client, library)),
     sendsText: false,
     lookAgain: ioredisLookAgain(client),
   }
 }
 
-type Commands = Pick<IoredisLike, 'evalsha' | 'eval' | 'fcall'>
-
-/** Sends each command in a pipeline of its own. */
-function ownPipelines(client: IoredisLike): Commands {
-  type Pipeline = Record<
-    keyof Commands,
-    (...words: readonly unknown[]) => { exec(): Promise<[[Error | null, unknown]]> }
-  >
-  const send = async (command: keyof Commands, ...words: readonly unknown[]): Promise<unknown> => {
-    const [[error, reply]] = await (client.pipeline!() as Pipeline)[command](...words).exec()
-    if (error) throw error
-    return reply
-  }
-  return {
-    evalsha: (...words) => send('evalsha', ...words),
-    eval: (...words) => send('eval', ...words),
-    fcall: (...words) => send('fcall', ...words),
-  }
+async function inOwnPipeline(client: IoredisLike, command: Command, words: readonly unknown[]): Promise<unknown> {
+  type Pipeline = Record<Command, (...words: readonly unknown[]) => { exec(): Promise<[[Error | null, unknown]]> }>
+  const [[error, reply]] = await (client.pipeline!() as Pipeline)[command](...words).exec()
+  if (error) throw error
+  return reply
 }
 
-function ioredisFunctions(client: IoredisLike, commands: Commands): FunctionClient {
-  return {
-    call: (name, keys, args) => commands.fcall!(name, keys.length, ...keys, ...args),
-    load: (text) => (client.nodes?.('master') ?? [client]).map(async (node) => node.call!('FUNCTION', 'LOAD', text)),
-  }
+function loadIoredis(client: IoredisLike, library: string): readonly Promise<unknown>[] {
+  return (client.nodes?.('master') ?? [client]).map(async (node) => node.call!('FUNCTION', 'LOAD', library))
 }
 
 function ioredisLookAgain(client: IoredisLike): ScriptClient['lookAgain'] {
@@ -222,23 +209,22 @@ function nodeRedisClient(client: NodeRedisLike, cluster: boolean = 'slots' in cl
     cluster,
     keyPrefix: prefix,
     nodeOf,
-    evalsha: (sha, keys, args) => client.evalSha(sha, scriptOptions(keys, args)),
-    eval: (text, keys, args) => client.eval(text, scriptOptions(keys, args)),
-    functions: client.fCall && client.functionLoad && nodeRedisFunctions(client),
+    call: (command, script, keys, args) =>
+      client[NODE_REDIS[command]]!(script, { keys: [...keys], arguments: [...args] }),
+    load: client.fCall && client.functionLoad && ((library) => loadNodeRedis(client, library)),
     sendsText: false,
     lookAgain: client.masters && ((key) => provokeRedirect(client, prefix + key, nodeOf)),
   }
 }
 
-function nodeRedisFunctions(client: NodeRedisLike): FunctionClient {
-  const loadOn = async (node: unknown, text: string): Promise<unknown> => {
+const NODE_REDIS = { evalsha: 'evalSha', eval: 'eval', fcall: 'fCall' } as const
+
+function loadNodeRedis(client: NodeRedisLike, library: string): readonly Promise<unknown>[] {
+  const loadOn = async (node: unknown): Promise<unknown> => {
     const primary = (await client.nodeClient!(node as never)) as NodeRedisLike
-    return primary.functionLoad!(text)
+    return primary.functionLoad!(library)
   }
-  return {
-    call: (name, keys, args) => client.fCall!(name, scriptOptions(keys, args)),
-    load: (text) => client.masters?.map((node) => loadOn(node, text)) ?? [client.functionLoad!(text)],
-  }
+  return client.masters?.map(loadOn) ?? [client.functionLoad!(library)]
 }
 
 /**
@@ -258,24 +244,15 @@ async function provokeRedirect(client: NodeRedisLike, key: string, nodeOf: Scrip
   await client.sendCommand!(undefined as never, true as never, read as never)
 }
 
-function scriptOptions(keys: readonly string[], args: readonly string[]): ScriptOptions {
-  return { keys: [...keys], arguments: [...args] }
-}
-
 function glideClient(client: GlideLike, cluster: boolean = 'ssubscribe' in client): ScriptClient {
-  const command = (name: string, script: string, keys: readonly string[], args: readonly string[]): Promise<unknown> =>
-    client.customCommand([name, script, String(keys.length), ...keys, ...args])
   return {
     cluster,
     keyPrefix: '',
     nodeOf: () => undefined,
-    evalsha: (sha, keys, args) => command('EVALSHA', sha, keys, args),
-    eval: (text, keys, args) => command('EVAL', text, keys, args),
-    functions: {
-      call: (name, keys, args) => command('FCALL', name, keys, args),
-      // Glide sends this command to all primaries.
-      load: (text) => [client.customCommand(['FUNCTION', 'LOAD', text])],
-    },
+    call: (command, script, keys, args) =>
+      client.customCommand([command.toUpperCase(), script, String(keys.length), ...keys, ...args]),
+    // Glide sends this command to all primaries.
+    load: (library) => [client.customCommand(['FUNCTION', 'LOAD', library])],
     sendsText: false,
     // Glide looks for servers when it is redirected, but all calls would wait for the frozen server in the meantime.
     lookAgain: undefined,
@@ -287,9 +264,8 @@ function upstashClient(client: UpstashLike, cluster: boolean = false): ScriptCli
     cluster,
     keyPrefix: '',
     nodeOf: () => undefined,
-    evalsha: (sha, keys, args) => upstashReply(client.evalsha(sha, [...keys], [...args])),
-    eval: (text, keys, args) => upstashReply(client.eval(text, [...keys], [...args])),
-    functions: undefined,
+    call: (command, script, keys, args) => upstashReply(client[command as 'eval'](script, [...keys], [...args])),
+    load: undefined,
     sendsText: true,
     lookAgain: undefined,
   }

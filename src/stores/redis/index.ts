@@ -1,6 +1,6 @@
 import type { Renewed } from '../../engine/adjust.ts'
 import { perSecond } from '../../engine/factories.ts'
-import { answered, type Clock, clockGiven, microseconds } from '../../util/clock.ts'
+import { answered, type Clock, clockGiven } from '../../util/clock.ts'
 import { brand } from '../../util/copies.ts'
 import { SluiceError } from '../../util/errors.ts'
 import {
@@ -64,11 +64,9 @@ export function redisStore(client: RedisClient, options: RedisStoreOptions = {})
   if (typeof prefix !== 'string') refuse('prefix', 'a string', prefix)
   if (clock !== undefined) clockGiven(clock)
   const scripts = scriptClient(client, cluster === undefined ? undefined : boolean('cluster', cluster))
-  const connection = connectionOf(client, prefix, scripts)
   // A receipt of another process names the algorithms of its limits.
   bringAll()
-  const queueOf = (): RedisQueue => new RedisQueue(scripts, clock && (() => microseconds(clock)), connection)
-  return new RedisStore(queueOf, prefix, connection, clock)
+  return new RedisStore(connectionOf(client, prefix, scripts), clock)
 }
 
 /** The limiter of the decision that checks the set-up. No limiter of a user has this name, because it is not ASCII. Its key expires after a second. */
@@ -81,19 +79,19 @@ class RedisStore implements AsyncStore {
   readonly clock: StoreClock
   readonly place: Connection
   readonly #queue: RedisQueue
-  readonly #queueOf: () => RedisQueue
+  readonly #given: Clock | undefined
   readonly #prefix: string
   readonly #release: () => void
   #closed = false
 
-  constructor(queueOf: () => RedisQueue, prefix: string, place: Connection, clock?: Clock) {
-    const queue = queueOf()
-    this.#queueOf = queueOf
-    this.clock = storeClock(clock, () => queue.now())
+  constructor(place: Connection, given: Clock | undefined) {
+    const queue = new RedisQueue(place, given)
+    this.clock = storeClock(given, () => queue.now())
     this.place = place
+    this.#given = given
     this.#release = place.errors.use()
     this.#queue = queue
-    this.#prefix = prefix
+    this.#prefix = place.prefix
   }
 
   readonly run = (operation: Operation, reply: Reply): (() => void) | undefined => {
@@ -116,7 +114,7 @@ class RedisStore implements AsyncStore {
   readonly ready = async (): Promise<void> => {
     if (this.#closed) throw closed()
     const charge = new Charge(createPolicy(CHECK, perSecond(1), this, this), '', 1)
-    const sent = this.#queueOf().send(transactionOf('consume', this.#keys([charge]), [charge]))
+    const sent = new RedisQueue(this.place, this.#given).send(transactionOf('consume', this.#keys([charge]), [charge]))
     try {
       await answered(CHECKING, sent)
     } catch (error) {
@@ -201,7 +199,7 @@ class RedisStore implements AsyncStore {
 }
 
 /** A decision in the queue. The same object is the transaction and receives its reply. */
-class Decision extends Underway implements Transaction, Pending {
+class Decision extends Underway implements Pending {
   readonly mode: DecisionMode
   readonly keys: readonly string[]
   readonly units: readonly number[] = []
@@ -210,10 +208,6 @@ class Decision extends Underway implements Transaction, Pending {
     super(store, { kind: mode, charges, fresh: false }, reply)
     this.mode = mode
     this.keys = keys
-  }
-
-  get transaction(): Transaction {
-    return this
   }
 
   /** After the decision was given up, these are copies. */

@@ -53,7 +53,7 @@ export class KeptKey {
     if (this.#ms < this.#every * LEAST) return
     try {
       this.#key ??= nameOf()
-      const reply = await this.#server.scripts.eval(SCRIPT, [this.#key], [String(Math.ceil(this.#ms))])
+      const reply = await this.#server.scripts.call('eval', SCRIPT, [this.#key], [String(Math.ceil(this.#ms))])
       const [left, now] = (reply as readonly unknown[]).map(Number) as [number, number]
       if (left >= 0) return
       if (now < this.#until - this.#every * SLACK) {

@@ -47,22 +47,22 @@ const known = shared('places of Redis', () => new WeakMap<RedisClient, Map<strin
 
 /** Remembers the latest error of a client since its last answer, while a store uses the client. */
 export class ClientErrors {
-  readonly #client: WeakRef<Placed>
+  readonly #client: Placed
   /** The number of stores that are not closed. */
   #users = 0
   #error: unknown
 
   constructor(client: object) {
-    this.#client = new WeakRef(client)
+    this.#client = client
   }
 
   /** Notes that a store uses the client. Returns a function to call when the store is closed. */
   use(): () => void {
     // This event shows errors without handling them: a client behaves the same if it has no other listener for errors.
-    if (this.#users++ === 0) this.#client.deref()?.on?.(errorMonitor, this.#note)
+    if (this.#users++ === 0) this.#client.on?.(errorMonitor, this.#note)
     let isOver = false
     return () => {
-      if (!isOver && --this.#users === 0) this.#client.deref()?.off?.(errorMonitor, this.#note)
+      if (!isOver && --this.#users === 0) this.#client.off?.(errorMonitor, this.#note)
       isOver = true
     }
   }
@@ -74,7 +74,7 @@ export class ClientErrors {
   /** The error of the connection; `undefined` if there was none since the last answer. */
   get lost(): string | undefined {
     // ioredis emits no error if the application has no listener for errors.
-    this.#error ??= this.#client.deref()?.stream?.errored ?? undefined
+    this.#error ??= this.#client.stream?.errored ?? undefined
     return this.#error === undefined ? undefined : reasonIn(this.#error)
   }
 
@@ -82,7 +82,7 @@ export class ClientErrors {
   get trouble(): string | undefined {
     const { lost } = this
     if (lost !== undefined) return lost
-    const { status, isReady } = this.#client.deref() ?? {}
+    const { status, isReady } = this.#client
     if (status !== undefined && status !== 'ready') return `the client is not connected (${status})`
     return isReady === false ? 'the client is not connected' : undefined
   }

@@ -13,7 +13,7 @@ import {
 import { type Program, programFor } from './library.ts'
 import type { Connection } from './place.ts'
 import type { Algorithm } from '../../algorithms/algorithm.ts'
-import { background, steadyClock } from '../../util/clock.ts'
+import { background, type Clock, microseconds, steadyClock } from '../../util/clock.ts'
 import { madeOnce } from '../../util/copies.ts'
 import { shown, SluiceError } from '../../util/errors.ts'
 import { ScriptRequest, type Transaction, transactionOf } from './request.ts'
@@ -49,13 +49,13 @@ class Runner {
 
   constructor(client: ScriptClient) {
     this.#client = client
-    this.#hasFunctions = client.functions !== undefined
+    this.#hasFunctions = client.load !== undefined
   }
 
   async run(program: Program, isPeek: boolean, keys: readonly string[], args: readonly string[]): Promise<unknown> {
     if (!this.#callsFunctions(program)) return this.#evaluate(program, keys, args)
     try {
-      return await this.#client.functions!.call(isPeek ? program.peekName : program.name, keys, args)
+      return await this.#client.call('fcall', isPeek ? program.peekName : program.name, keys, args)
     } catch (error) {
       if (!this.#hasNotRun(program, error)) throw error
       return this.#evaluate(program, keys, args)
@@ -82,7 +82,7 @@ class Runner {
     this.#loading = name
     await new Promise<void>((resolve) => void background(Math.random() * this.#delay(), resolve))
     try {
-      const results = await Promise.allSettled(this.#client.functions!.load(library))
+      const results = await Promise.allSettled(this.#client.load!(library))
       const refused = results.some((each) => each.status === 'rejected' && isRefusedForGood(each.reason))
       if (refused) this.#hasFunctions = false
     } catch {
@@ -101,22 +101,21 @@ class Runner {
 
   async #evaluate({ sha, script }: Program, keys: readonly string[], args: readonly string[]): Promise<unknown> {
     if (this.#client.sendsText && this.#sentText !== sha) {
-      const reply = await this.#client.eval(script, keys, args)
+      const reply = await this.#client.call('eval', script, keys, args)
       this.#sentText = sha
       return reply
     }
     try {
-      return await this.#client.evalsha(sha, keys, args)
+      return await this.#client.call('evalsha', sha, keys, args)
     } catch (error) {
       if (!isScriptMissing(error)) throw error
-      return this.#client.eval(script, keys, args)
+      return this.#client.call('eval', script, keys, args)
     }
   }
 }
 
 /** A transaction that waits for its reply. */
-export interface Pending {
-  readonly transaction: Transaction
+export interface Pending extends Transaction {
   resolve(): void
   reject(reason: unknown): void
 }
@@ -134,7 +133,7 @@ export class RedisQueue {
   readonly #runner: Runner
   /** `undefined` for a client that cannot look for its servers. */
   readonly #silence: Silence | undefined
-  readonly #clock: (() => number) | undefined
+  readonly #clock: Clock | undefined
   readonly #connection: Connection
   readonly #algorithms = new Set<Algorithm>()
   /** True when keys of one call must share a slot. */
@@ -148,11 +147,9 @@ export class RedisQueue {
   #ahead = 0
   #asked = 0
 
-  /**
-   * @param clock returns the time in microseconds. Default: the time of the server
-   * @param connection the connection of the client
-   */
-  constructor(client: ScriptClient, clock: (() => number) | undefined, connection: Connection) {
+  /** @param clock the clock of the user. Default: the clock of the server */
+  constructor(connection: Connection, clock: Clock | undefined) {
+    const { scripts: client } = connection
     this.#connection = connection
     this.#client = client
     this.#inCluster = client.cluster
@@ -167,7 +164,7 @@ export class RedisQueue {
 
   /** Returns the time by which the server decides, in epoch milliseconds. Before the first reply, it is the time of this process. */
   now(): number {
-    return this.#clock === undefined ? steadyClock.now() + this.#ahead : this.#clock() / 1000
+    return this.#clock === undefined ? steadyClock.now() + this.#ahead : microseconds(this.#clock) / 1000
   }
 
   get inCluster(): boolean {
@@ -206,7 +203,7 @@ export class RedisQueue {
    * the same event. Otherwise it is sent when this turn of the event loop ends.
    */
   send(transaction: Transaction): Promise<void> {
-    return new Promise<void>((resolve, reject) => this.enqueue({ transaction, resolve, reject }))
+    return new Promise<void>((resolve, reject) => this.enqueue({ ...transaction, resolve, reject }))
   }
 
   /** Sends a transaction without a promise. */
@@ -239,7 +236,7 @@ export class RedisQueue {
     if (!this.inCluster) return [pending]
     const groups = new Map<number, Pending[]>()
     for (const each of pending) {
-      const slot = this.slotOf(each.transaction.keys[0]!)
+      const slot = this.slotOf(each.keys[0]!)
       madeOnce(groups, slot, (): Pending[] => []).push(each)
     }
     return groups.values()
@@ -248,10 +245,10 @@ export class RedisQueue {
   async #run(group: readonly Pending[]): Promise<void> {
     this.#underWay++
     this.#asked += group.length
-    const ended = this.#silence?.sent(group[0]!.transaction.keys[0]!)
+    const ended = this.#silence?.sent(group[0]!.keys[0]!)
     let isAnswered = true
     try {
-      const request = new ScriptRequest(group.map(({ transaction }) => transaction))
+      const request = new ScriptRequest(group)
       const reply = await this.#call(request)
       this.#ahead = Number(reply[0]) / 1000 - steadyClock.now()
       this.#connection.errors.clear()
@@ -274,8 +271,8 @@ export class RedisQueue {
   /** Checks whether the server of a call keeps its keys, by a key that is kept as long as the states of this call. */
   #checkKept(group: readonly Pending[]): void {
     const { kept, prefix } = this.#connection
-    const states = group.flatMap(({ transaction }) => transaction.charges.map(({ resetAfter }) => resetAfter))
-    const nameOf = (): string => this.besides(group[0]!.transaction.keys[0]!, prefix, `kept-${crypto.randomUUID()}`)
+    const states = group.flatMap(({ charges }) => charges.map(({ resetAfter }) => resetAfter))
+    const nameOf = (): string => this.besides(group[0]!.keys[0]!, prefix, `kept-${crypto.randomUUID()}`)
     void kept.check(Math.max(0, ...states), nameOf)
   }
 
@@ -286,11 +283,11 @@ export class RedisQueue {
   #isAcross(group: readonly Pending[], error: unknown): boolean {
     if (!isAcrossSlots(error)) return false
     this.#inCluster = true
-    return !this.shareSlot(group.map(({ transaction }) => transaction.keys[0]!))
+    return !this.shareSlot(group.map(({ keys }) => keys[0]!))
   }
 
   async #call(request: ScriptRequest): Promise<readonly unknown[]> {
-    const args = request.arguments(this.#clock?.())
+    const args = request.arguments(this.#clock && microseconds(this.#clock))
     const reply = await this.#runner.run(this.#programFor(request), request.isPeek, request.keys, args)
     if (Array.isArray(reply)) return reply as readonly unknown[]
     throw new TypeError(

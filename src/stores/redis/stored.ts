@@ -7,7 +7,7 @@ import { SluiceError } from '../../util/errors.ts'
 
 /** Reads the state of a key, its expiry and the time in one call. */
 export async function fetchStored(runner: ScriptClient, key: string): Promise<Stored> {
-  const [seconds, micros, ttl, ...rest] = ((await runner.eval(script, [key], [])) as unknown[]).map(String)
+  const [seconds, micros, ttl, ...rest] = ((await runner.call('eval', script, [key], [])) as unknown[]).map(String)
   const fields = new Map<string, Buffer>()
   for (let i = 0; i < rest.length; i += 2) {
     fields.set(Buffer.from(rest[i]!, 'hex').toString(), Buffer.from(rest[i + 1]!, 'hex'))
