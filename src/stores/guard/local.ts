@@ -1,4 +1,4 @@
-import type { Renewed } from '../../engine/adjust.ts'
+import { NOT_HELD, type Renewed } from '../../engine/adjust.ts'
 import type { Clock } from '../../util/clock.ts'
 import { madeOnce } from '../../util/copies.ts'
 import { standInStore } from '../memory/index.ts'
@@ -148,7 +148,7 @@ export class LocalDecisions {
     const copy = this.#own.get(charge) ?? this.#held.get(charge)
     if (copy === undefined) return { at: charge.at, units: charge.charged }
     // The memory was freed because everything in it had expired.
-    if (copy.policy.store !== this.#store) return { at: 0, units: 0 }
+    if (copy.policy.store !== this.#store) return NOT_HELD
     const renewed: Renewed[] = []
     this.#perform({ kind: 'renew', charges: [copy], renewed })
     const [{ at, units }] = renewed as [Renewed]

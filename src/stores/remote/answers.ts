@@ -1,79 +1,69 @@
-import { shown, SluiceError } from '../../util/errors.ts'
+import { SluiceError, whyOf } from '../../util/errors.ts'
+import { amount, boolean, type Fields, invalid, list } from '../../util/messages.ts'
 import { isNoted } from '../note.ts'
-import { type Charge, isDeciding, type Operation } from '../store.ts'
-import { errorOf, MESSAGE_VERSION, type MessageFailure, type OperationAnswer, type Verdict } from './message.ts'
+import { type Charge, type Degraded, isDeciding, type Operation } from '../store.ts'
+import { errorOf, MESSAGE_VERSION, type MessageFailure } from './message.ts'
 
-type Answers = { readonly now: number; readonly answers: readonly unknown[] }
+const BY: ReadonlySet<unknown> = new Set([undefined, 'open', 'closed', 'local', 'remembered'])
 
-/** Checks a reply, which may be incomplete or come from another version. */
-export function checkedAnswers(given: unknown, count: number): Answers {
-  const { sluice, error, now, answers } = (given ?? {}) as Record<string, unknown>
-  if (isFailure({ error })) throw errorOf({ error } as MessageFailure)
-  if (sluice === MESSAGE_VERSION && isNumber(now) && Array.isArray(answers) && answers.length === count)
-    return { now, answers }
-  throw new SluiceError('STORE_FAILED', `The other place sent ${shown(given)} in place of ${count} answers`)
+/** Reads a reply, which may be incomplete or come from another version. Throws the error in it. */
+export function answersIn(
+  given: unknown,
+  count: number,
+): { readonly now: number; readonly answers: readonly unknown[] } {
+  return read(given, ({ sluice, now, answers }) => {
+    if (sluice !== MESSAGE_VERSION) invalid('sluice', String(MESSAGE_VERSION), sluice)
+    return { now: amount('now', now), answers: listOf('answers', answers, count) }
+  })
 }
 
-function isFailure(given: unknown): given is MessageFailure {
-  const { error } = (given ?? {}) as { readonly error?: { readonly code?: unknown; readonly message?: unknown } }
-  return typeof error?.code === 'string' && typeof error.message === 'string'
+/** Reads an answer, and writes it into its operation. Returns what has decided instead of the store. Throws the error in the answer. */
+export function adopt(operation: Operation, given: unknown): Degraded | 'remembered' | undefined {
+  return read(given, ({ by, verdicts, renewed, isRepeated }) => {
+    if (!BY.has(by)) invalid('by', 'open, closed, local or remembered', by)
+    if (isDeciding(operation)) {
+      const { charges } = operation
+      listOf('verdicts', verdicts, charges.length).forEach((each, i) => adoptVerdict(charges[i]!, objectIn(each)))
+    } else if (operation.kind === 'renew') {
+      operation.renewed.splice(0, Infinity, ...listOf('renewed', renewed, operation.charges.length).map(renewedIn))
+    }
+    if (isNoted(operation)) operation.receipt.isRepeated = isRepeated === true
+    return by as Degraded | 'remembered' | undefined
+  })
 }
 
-/** Returns the answer to an operation. Throws if it is not complete. */
-export function checkedAnswer(operation: Operation, given: unknown): OperationAnswer {
-  if (isFailure(given)) return given
-  const { by, verdicts, renewed, isRepeated } = (given ?? {}) as Record<string, unknown>
-  const isComplete =
-    (by === undefined || BY.has(by)) &&
-    (!isDeciding(operation) || isListOf(verdicts, operation.charges.length, isVerdict)) &&
-    (operation.kind !== 'renew' || isListOf(renewed, operation.charges.length, isRenewed)) &&
-    (isRepeated === undefined || typeof isRepeated === 'boolean')
-  if (isComplete && typeof given === 'object' && given !== null) return given as OperationAnswer
-  throw new SluiceError('STORE_FAILED', `The other place sent ${shown(given)} in place of an answer`)
+/** Calls a function with the parts of what another process has sent. Throws the error that was sent, and `STORE_FAILED` for parts of another form. */
+function read<Result>(given: unknown, work: (parts: Fields) => Result): Result {
+  const { error } = Object(given) as Partial<MessageFailure>
+  if (typeof error?.code === 'string' && typeof error.message === 'string') throw errorOf({ error })
+  try {
+    return work(objectIn(given))
+  } catch (cause) {
+    throw new SluiceError('STORE_FAILED', `The other place sent no answer: ${whyOf(cause)}`, { cause })
+  }
 }
 
-const BY: ReadonlySet<unknown> = new Set(['open', 'closed', 'local', 'remembered'])
-
-function isListOf(given: unknown, count: number, isRight: (each: Record<string, unknown>) => boolean): boolean {
-  if (!Array.isArray(given) || given.length !== count) return false
-  return given.every(
-    (each: unknown) => typeof each === 'object' && each !== null && isRight(each as Record<string, unknown>),
-  )
+function objectIn(given: unknown): Fields {
+  return typeof given === 'object' && given !== null ? (given as Fields) : invalid('the answer', 'an object', given)
 }
 
-/** The numbers of a verdict that may be infinite, and the others. */
-const AMOUNTS = ['remaining', 'retryAfter', 'resetAfter']
-const NUMBERS = ['delay', 'at', 'charged', 'lockedFor']
-
-function isVerdict(given: Record<string, unknown>): boolean {
-  const isAmount = (name: string): boolean => given[name] === 'Infinity' || isNumber(given[name])
-  return (
-    typeof given['allowed'] === 'boolean' && AMOUNTS.every(isAmount) && NUMBERS.every((name) => isNumber(given[name]))
-  )
+function listOf(path: string, given: unknown, count: number): readonly unknown[] {
+  const all = list(path, given, count)
+  return all.length === count ? all : invalid(path, `a list of ${count}`, given)
 }
 
-function isRenewed({ at, units }: Record<string, unknown>): boolean {
-  return isNumber(at) && isNumber(units)
+function renewedIn(given: unknown): { at: number; units: number } {
+  const { at, units } = objectIn(given)
+  return { at: amount('at', at), units: amount('units', units) }
 }
 
-function isNumber(value: unknown): value is number {
-  return typeof value === 'number' && value >= 0 && value <= Number.MAX_SAFE_INTEGER
-}
-
-/** Writes an answer into an operation. */
-export function adopt(operation: Operation, answer: Exclude<OperationAnswer, MessageFailure>): void {
-  const { verdicts, renewed, isRepeated } = answer
-  if (isDeciding(operation)) operation.charges.forEach((charge, i) => adoptVerdict(charge, verdicts![i]!))
-  else if (operation.kind === 'renew') renewed!.forEach((each, i) => (operation.renewed[i] = each))
-  if (isNoted(operation)) operation.receipt.isRepeated = isRepeated === true
-}
-
-function adoptVerdict(charge: Charge, verdict: Verdict): void {
-  charge.allowed = verdict.allowed
-  charge.remaining = Number(verdict.remaining)
-  charge.retryAfter = Number(verdict.retryAfter)
-  charge.resetAfter = Number(verdict.resetAfter)
-  charge.delay = verdict.delay
-  charge.markCharged(verdict.at, verdict.charged)
-  charge.markLocked(verdict.lockedFor)
+function adoptVerdict(charge: Charge, verdict: Fields): void {
+  const endless = (name: string): number => (verdict[name] === 'Infinity' ? Infinity : amount(name, verdict[name]))
+  charge.allowed = boolean('allowed', verdict['allowed'])
+  charge.remaining = endless('remaining')
+  charge.retryAfter = endless('retryAfter')
+  charge.resetAfter = endless('resetAfter')
+  charge.delay = amount('delay', verdict['delay'])
+  charge.markCharged(amount('at', verdict['at']), amount('charged', verdict['charged']))
+  charge.markLocked(amount('lockedFor', verdict['lockedFor']))
 }

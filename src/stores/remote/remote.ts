@@ -16,9 +16,9 @@ import {
   type Wrappers,
 } from '../store.ts'
 import { wrappers } from '../wrappers.ts'
-import { adopt, checkedAnswer, checkedAnswers } from './answers.ts'
+import { adopt, answersIn } from './answers.ts'
 import { type Batch, batchesOf } from './batches.ts'
-import { errorOf, MESSAGE_VERSION, type StoreMessage } from './message.ts'
+import { MESSAGE_VERSION, type StoreMessage } from './message.ts'
 
 /** Options of `remoteStore`. */
 export interface RemoteStoreOptions {
@@ -72,10 +72,7 @@ class Waiting extends Underway {
   /** Checks an answer of the other place, and writes it into the operation. */
   async receive(given: unknown): Promise<void> {
     try {
-      const answer = checkedAnswer(this.operation, given)
-      if ('error' in answer) throw errorOf(answer)
-      adopt(this.operation, answer)
-      await this.done(answer.by)
+      await this.done(adopt(this.operation, given))
     } catch (error) {
       this.fail(error)
     }
@@ -155,7 +152,7 @@ export class RemoteStore implements AsyncStore {
 
   async #sendBatch(part: string, { message, sent }: Batch<Waiting>): Promise<void> {
     try {
-      const { now, answers } = checkedAnswers(await this.#ask(message, part), sent.length)
+      const { now, answers } = answersIn(await this.#ask(message, part), sent.length)
       this.#ahead = now - steadyClock.now()
       sent.forEach((each, i) => void each.receive(answers[i]))
     } catch (error) {
@@ -164,8 +161,7 @@ export class RemoteStore implements AsyncStore {
   }
 
   async #check(): Promise<void> {
-    const answer = await this.#ask({ sluice: MESSAGE_VERSION, policies: [], operations: [] }, '')
-    checkedAnswers(answer, 0)
+    answersIn(await this.#ask({ sluice: MESSAGE_VERSION, policies: [], operations: [] }, ''), 0)
   }
 
   async #ask(message: StoreMessage, part: string): Promise<unknown> {

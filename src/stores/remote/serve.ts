@@ -1,6 +1,6 @@
 import { bringAll } from '../../engine/all-algorithms.ts'
 import { limit, type LimitInput } from '../../engine/limit.ts'
-import type { Renewed } from '../../engine/adjust.ts'
+import { NOT_HELD } from '../../engine/adjust.ts'
 import { LONGEST_STORED } from '../../util/bounded-key.ts'
 import { shown, SluiceError } from '../../util/errors.ts'
 import {
@@ -171,7 +171,7 @@ class Reader {
       return { kind, charges, ms: amount(`${path}.ms`, given['ms']), mode, ...within }
     }
     const receipt = receiptIn(given, `${path}.receipt`)
-    if (kind === 'renew') return { kind, charges, renewed: charges.map(() => NOT_RENEWED), receipt, ...within }
+    if (kind === 'renew') return { kind, charges, renewed: charges.map(() => NOT_HELD), receipt, ...within }
     const units = list(`${path}.units`, given['units'], charges.length).map((each, i) =>
       finite(`${path}.units[${i}]`, each),
     )
@@ -197,8 +197,6 @@ class Reader {
     return charge
   }
 }
-
-const NOT_RENEWED: Renewed = { at: 0, units: 0 }
 
 function policyOf(policies: Policies, given: unknown, path: string): Policy {
   const { limiter, limit: input } = fields(path, given)
