@@ -1,5 +1,5 @@
 import { type Limit, limit } from '../engine/limit.ts'
-import { Charge, createPolicy, type LeaseSettings, type Policy, type Store } from '../stores/store.ts'
+import { Charge, createPolicy, type LeaseSettings, type LimiterKey, type Policy, type Store } from '../stores/store.ts'
 import { leaseSettings } from '../stores/lease-settings.ts'
 import { once } from '../util/warn.ts'
 import { warnLater, withWarnings } from '../util/warn-later.ts'
@@ -7,14 +7,7 @@ import type { AlternationWatch } from '../util/warnings/alternation.ts'
 import { boundedKey } from '../util/bounded-key.ts'
 import { shown, SluiceError } from '../util/errors.ts'
 import { type Key, type Keyer, normalizeKey, UNIDENTIFIED } from './keyers.ts'
-import {
-  addDistinct,
-  assertUniqueNames,
-  type ChargeSource,
-  checkedCost,
-  type LimiterKey,
-  type LimiterPlace,
-} from './charges.ts'
+import { addDistinct, assertUniqueNames, type ChargeSource, checkedCost, type LimiterPlace } from './charges.ts'
 import { type ReceiptSettings, receiptSettings } from './receipt-settings.ts'
 import type { CostFunc, LimiterOptions, LimitFunc } from './options.ts'
 import { chain, collect, isPromise, type MaybePromise } from '../util/maybe-promise.ts'

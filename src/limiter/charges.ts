@@ -1,4 +1,12 @@
-import { type Charge, CHARGE, type Degraded, isCharge, type Policy, type Store } from '../stores/store.ts'
+import {
+  type Charge,
+  CHARGE,
+  type Degraded,
+  isCharge,
+  type LimiterKey,
+  type Policy,
+  type Store,
+} from '../stores/store.ts'
 import type { MaybePromise } from '../util/maybe-promise.ts'
 import type { Decision } from './decision.ts'
 import type { OnSlotLost } from './lost-slots.ts'
@@ -50,12 +58,6 @@ export interface ChargeSource<Input> extends LimiterPlace {
   decided?(input: Input, cost: number | undefined, decision: Decision): void
   /** Called with slots of its charges that are lost. Absent: they are a warning. */
   readonly slotLost?: OnSlotLost | undefined
-}
-
-/** The state of a key under the limits of one limiter. */
-export interface LimiterKey {
-  readonly limiter: string
-  readonly key: string
 }
 
 /** Returns a valid cost. Throws `INVALID_COST`. */

@@ -1,4 +1,4 @@
-import { type ChargeSource, type LimiterKey, type LimiterPlace, checkedCost } from '../limiter/charges.ts'
+import { type ChargeSource, type LimiterPlace, checkedCost } from '../limiter/charges.ts'
 import { type Decision, unmatchedRequests } from '../limiter/decision.ts'
 import { UNIDENTIFIED } from '../limiter/keyers.ts'
 import type { InputReader, RulePlace } from '../limiter/rule-source.ts'
@@ -8,6 +8,7 @@ import {
   createPolicy,
   isCharge,
   type LeaseSettings,
+  type LimiterKey,
   type LimitStatus,
   type Policy,
   type Store,

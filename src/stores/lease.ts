@@ -1,5 +1,5 @@
 import { isRefundable } from '../engine/adjust.ts'
-import { background, type Clock, microseconds, steadyClock } from '../util/clock.ts'
+import { answered, background, type Clock, microseconds, steadyClock } from '../util/clock.ts'
 import { madeOnce, shared } from '../util/copies.ts'
 import { isWorker } from '../util/worker.ts'
 import { tripsOf } from './lease-counts.ts'
@@ -15,8 +15,10 @@ import {
   type AsyncStore,
   Charge,
   type Deciding,
+  denies,
   denyCaches,
   type LeaseSettings,
+  type LimiterKey,
   type Operation,
   type Reply,
   replyAfter,
@@ -38,12 +40,9 @@ const MOST_LEASES = 10_000
  * only admitted if its units were charged before. The time of a charge can differ by at most `for`: see the guide on leases for the most that each
  * algorithm admits in an interval.
  *
- * A key is leased once it has `from` decisions within `for`. A lease has at most `share` of what remains, and less than this process used within the
- * last `for`. Units that are unused at its end are refunded. Near the limit, the store makes each decision. It also makes each denial.
- *
- * `block`, `strict`, `concurrent`, `exponential`, `quotaLinear`, `leakyBucket` with `shape`, and limits with `exact: true` are not leased. A decision
- * with one of them asks the store. A `reset`, `block`, `pause` or `penalize` through this store ends the leases of its key at once. If another
- * process calls one of them, it takes effect here within `for`.
+ * A key is leased once it has `from` decisions within `for`. Units that are unused at the end of a lease are refunded. Near the limit, the store makes each
+ * decision. It also makes each denial, and decides about limits that are never leased: see `docs/guides/leases.md`. A `reset`, `block`, `pause` or
+ * `penalize` through this store ends the leases of its key at once. If another process calls one of them, it takes effect here within `for`.
  *
  * The order of wrappers is `guard(denyCache(lease(redisStore(client))))`. Create one for a store and pass it to all limiters. A store that answers
  * at once, such as `memoryStore()`, is returned unchanged. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`, also for a store that is guarded or leased
@@ -182,10 +181,7 @@ class Leases {
     this.#known.clear()
     this.#named.clear()
     this.#all.clear()
-    let cancel = (): void => undefined
-    const late = new Promise<void>((resolve) => (cancel = background(1000, resolve)))
-    await Promise.race([this.#settled(), late])
-    cancel()
+    await answered(1000, this.#settled()).catch(() => undefined)
     await this.#inner.close()
   }
 
@@ -309,8 +305,9 @@ class Leases {
   /** If a request was denied only because this process holds units, gives them back. Returns true if the store must be asked again. */
   #givesWay(spot: Spot, charges: readonly Charge[]): boolean {
     let isDenied = false
-    for (const [i, { allowed, policy, cost, remaining, lockedFor }] of charges.entries()) {
-      if (allowed || !policy.compiled.enforced) continue
+    for (const [i, charge] of charges.entries()) {
+      const { cost, remaining, lockedFor } = charge
+      if (!denies(charge)) continue
       const left = spot.left(i)
       if (left === 0 || lockedFor > 0 || cost > remaining + left) return false
       isDenied = true
@@ -323,7 +320,7 @@ class Leases {
 
   /** Admits a peek that the store has denied if a lease has enough units: a request would take them. */
   #admitHeld(charges: readonly Charge[]): void {
-    if (isAdmitted(charges)) return
+    if (!charges.some(denies)) return
     const spot = this.#isLeased(charges) ? this.#find(charges) : undefined
     if (spot === undefined || this.#search(spot, charges) === undefined) return
     for (const charge of charges) {
@@ -339,7 +336,7 @@ class Leases {
     if (!isSlow) spot.slowSince = Infinity
     else if (spot.slowSince === Infinity) spot.slowSince = this.#now
     else if (this.#now - spot.slowSince >= SLOW_FOR) this.#warn(() => slowText(spot, trip))
-    if (!isAdmitted(charges)) return
+    if (charges.some(denies)) return
     for (const [i, { cost }] of charges.entries()) spot.countUse(i, cost)
     if (!isSlow) this.#consider(spot)
   }
@@ -523,7 +520,7 @@ class Leases {
   /** The store has answered a request for a lease. `part` is the fraction that this process keeps. */
   #granted(batch: Batch, part: number, isCurrent: boolean): void {
     const { spot, charges } = batch
-    if (!isAdmitted(charges)) return spot.rest(this.#now)
+    if (charges.some(denies)) return spot.rest(this.#now)
     for (const [i, units] of batch.left.entries()) {
       spot.tallies[i]!.hold(units)
       spot.counts[i]!.leased += units
@@ -558,7 +555,7 @@ class Leases {
     for (const batch of spot.batches.slice()) this.#end(batch)
   }
 
-  #dropAll(places: readonly Keyed[]): void {
+  #dropAll(places: readonly LimiterKey[]): void {
     for (const each of places) for (const spot of this.#known.get(placeOf(each))?.spots ?? []) this.#drop(spot)
   }
 
@@ -667,7 +664,7 @@ class Leases {
   }
 
   /** Ends the leases of keys before a change. After the change, ends those that were granted in the meantime. */
-  #change(operation: Operation, places: readonly Keyed[], reply: Reply): (() => void) | undefined {
+  #change(operation: Operation, places: readonly LimiterKey[], reply: Reply): (() => void) | undefined {
     this.#dropAll(places)
     return start(
       this.#inner,
@@ -684,7 +681,7 @@ function learn(
   charges: readonly Charge[],
   isPeek: boolean,
 ): void {
-  const wouldPay = isPeek && isAdmitted(charges)
+  const wouldPay = isPeek && !charges.some(denies)
   for (let i = 0; i < charges.length; i++) {
     const charge = charges[i]!
     const tally = tallies[i]
@@ -695,10 +692,6 @@ function learn(
     tally.learn(request, charge.remaining + unpaid, charge.charged > 0 ? charge.cost : 0)
     if (charge.lockedFor === 0) charge.remaining = Math.min(tally.remaining, capacity) - unpaid
   }
-}
-
-function isAdmitted(charges: readonly Charge[]): boolean {
-  return charges.every(({ allowed, policy }) => allowed || !policy.compiled.enforced)
 }
 
 /** Returns the fraction of a new lease that `share` permits: other processes may have charged the key since the request was sent. */
@@ -745,13 +738,8 @@ function nameOf(charges: readonly Charge[]): string {
   return key
 }
 
-interface Keyed {
-  readonly limiter: string
-  readonly key: string
-}
-
 /** Joins limiter and key. No name contains a NUL, so two different pairs never have the same text. */
-function placeOf({ limiter, key }: Keyed): string {
+function placeOf({ limiter, key }: LimiterKey): string {
   return `${limiter}\0${key}`
 }
 

@@ -227,19 +227,7 @@ export function isCharge(status: LimitStatus | undefined): status is Charge {
   return status instanceof Charge || hasBrand(status, CHARGE)
 }
 
-/**
- * One operation of a store, as data. It happens as a whole, or not at all.
- * - `'consume'` and `'peek'` decide charges and write each verdict into its charge. `fresh`: the answer must be the store's own, and not
- *   one that a wrapper remembers.
- * - `'adjust'` adds `units[i]` to the key of `charges[i]`, even above its limit. Negative units are a refund. With `receipt`, parts that were
- *   done before are not done again.
- * - `'renew'` makes slots of `concurrent` limits start now, and writes `renewed[i]` for `charges[i]`. Slots that have expired are taken again if
- *   there is room, unless the key was reset since. With `receipt`, it finds slots that another process has renewed. It takes no slots again then,
- *   because another process may have released them.
- * - `'lock'` locks the key of each charge out under its limit, as a denial by a limit with `block` does. It lasts `ms` milliseconds, 0 or more.
- *   The mode `'set'` replaces a lock-out, and 0 ends it. `'extend'` keeps the lock-out that ends later.
- * - `'forget'` deletes the state of a key under every limit of a limiter. Earlier charges are not refunded after that.
- */
+/** One operation of a store, as data. It happens as a whole, or not at all. */
 export type Operation = Deciding | Adjusting | Renewing | Locking | Forgetting
 
 /** What every operation can have. */
@@ -253,7 +241,7 @@ interface OperationBase<Kind> {
   readonly within?: number
 }
 
-/** Decides charges, all or nothing. */
+/** Decides charges, all or nothing, and writes each verdict into its charge. */
 export interface Deciding extends OperationBase<DecisionMode> {
   /** The charges to decide. */
   readonly charges: readonly Charge[]
@@ -266,7 +254,7 @@ export function isDeciding(operation: Operation): operation is Deciding {
   return operation.kind === 'consume' || operation.kind === 'peek'
 }
 
-/** Adds units to keys. */
+/** Adds units to keys, even above their limits. Negative units are a refund. With a receipt, parts that were done before are not done again. */
 export interface Adjusting extends OperationBase<'adjust'> {
   /** What was charged before. */
   readonly charges: readonly Charge[]
@@ -299,7 +287,10 @@ export interface ReceiptUse extends MessageReceipt {
   isRepeated: boolean
 }
 
-/** Renews slots. */
+/**
+ * Makes slots of `concurrent` limits start now. Slots that have expired are taken again if there is room, unless the key was reset since. With a receipt, it
+ * finds slots that another process has renewed, and takes none again, because another process may have released them.
+ */
 export interface Renewing extends OperationBase<'renew'> {
   /** What was charged before, by limits of slots. */
   readonly charges: readonly Charge[]
@@ -309,7 +300,7 @@ export interface Renewing extends OperationBase<'renew'> {
   readonly receipt?: ReceiptUse | undefined
 }
 
-/** Locks keys out. */
+/** Locks the key of each charge out under its limit, as a denial by a limit with `block` does. */
 export interface Locking extends OperationBase<'lock'> {
   /** Charges of the keys. */
   readonly charges: readonly Charge[]
@@ -319,7 +310,7 @@ export interface Locking extends OperationBase<'lock'> {
   readonly mode: LockMode
 }
 
-/** Deletes a key. */
+/** Deletes the state of a key under every limit of a limiter. Earlier charges are not refunded after that. */
 export interface Forgetting extends OperationBase<'forget'> {
   /** The name of the limiter. */
   readonly limiter: string
@@ -343,6 +334,12 @@ export interface Reply {
    * - Other codes: the request is invalid.
    */
   failed(error: unknown): void
+}
+
+/** A key under one limiter. */
+export interface LimiterKey {
+  readonly limiter: string
+  readonly key: string
 }
 
 /** Where a store counts. Equal objects are one place. A wrapper has the place of the store inside. */

@@ -5,6 +5,8 @@ import { tools } from './tools.ts'
 export interface Waiting {
   readonly charges: readonly Charge[]
   group: Group<this>
+  /** Its number in the order of arrival. */
+  arrival: number
 }
 
 /** The waiters with one key of the first limiter. Tenants are served in turn. */
@@ -27,7 +29,6 @@ export class Group<Waiter extends Waiting> {
   readonly costs: number[]
   /** The waiters in the order of their arrival. */
   readonly waiters: Set<Waiter> = new Set<Waiter>()
-  arrival = 0
   /** The index of the line in which the group stands; -1 for none. */
   place = -1
   #wake: () => void = () => undefined
@@ -81,7 +82,6 @@ export class Turns<Waiter extends Waiting> {
   readonly #lines = new Map<string, Line<Waiter>>()
   readonly #groups = new Map<string, Group<Waiter>>()
   readonly #tenants = new Map<string, Tenant<Waiter>>()
-  readonly #arrivals = new WeakMap<Waiter, number>()
   #count = 0
 
   sizeOf(charges: readonly Charge[]): number {
@@ -99,9 +99,8 @@ export class Turns<Waiter extends Waiting> {
     const { charges } = waiter
     const lines = charges.map(lineName)
     const name = lines.join('\0')
-    const arrival = ++this.#count
-    const group = this.#groups.get(name) ?? this.#newGroup(name, tenantName(charges), lines, arrival)
-    this.#arrivals.set(waiter, arrival)
+    waiter.arrival = ++this.#count
+    const group = this.#groups.get(name) ?? this.#newGroup(name, tenantName(charges), lines, waiter.arrival)
     waiter.group = group
     group.waiters.add(waiter)
     group.tenant.waiters.add(waiter)
@@ -117,15 +116,11 @@ export class Turns<Waiter extends Waiting> {
     tenant.waiters.delete(waiter)
     this.#countCosts(group, waiter.charges, -1)
     if (!isFirst) return
-    const next = group.first
-    if (next === undefined) {
+    if (group.first === undefined) {
       this.stand(group, -1)
       this.#groups.delete(group.name)
       tenant.groups.delete(group)
-    } else {
-      group.arrival = this.#arrivals.get(next)!
-      if (group.place >= 0) this.firstIn(group.lines[group.place]!)?.wake()
-    }
+    } else if (group.place >= 0) this.firstIn(group.lines[group.place]!)?.wake()
     if (tenant.waiters.size === 0) this.#tenants.delete(tenant.name)
     group.wake()
   }
@@ -197,7 +192,6 @@ export class Turns<Waiter extends Waiting> {
       groups: new Set<Group<Waiter>>(),
     }
     const group = new Group<Waiter>(name, tenant, lines)
-    group.arrival = arrival
     this.#tenants.set(tenantKey, tenant)
     this.#groups.set(name, group)
     tenant.groups.add(group)
@@ -221,7 +215,7 @@ export class Turns<Waiter extends Waiting> {
 
 function comesBefore<Waiter extends Waiting>(one: Group<Waiter>, other: Group<Waiter>): boolean {
   if (one.tenant !== other.tenant) return one.tenant.turn < other.tenant.turn
-  return one.arrival < other.arrival
+  return one.first!.arrival < other.first!.arrival
 }
 
 /** Returns the name of a line. Requests without a cost have their own lines, because they only wait for the end of a lock-out. */

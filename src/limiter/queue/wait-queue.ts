@@ -44,6 +44,7 @@ class Waiter implements Marking {
   readonly waits: Request['waits']
   readonly promise: Promise<Decision>
   group!: Group<this>
+  arrival!: number
   denied: Decision | undefined
   /** Set when it is admitted and waits for the end of its delay. */
   held: Decision | undefined

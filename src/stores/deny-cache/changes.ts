@@ -1,14 +1,8 @@
 import { madeOnce } from '../../util/copies.ts'
-import type { Policy } from '../store.ts'
-
-/** A key under one limiter. */
-export interface Spot {
-  readonly limiter: string
-  readonly key: string
-}
+import type { LimiterKey, Policy } from '../store.ts'
 
 /** A key under one limit. */
-interface Use extends Spot {
+interface Use extends LimiterKey {
   readonly policy: Policy
 }
 
@@ -36,17 +30,17 @@ export class Changes {
   readonly #versionOf = new WeakMap<Policy, Version>()
 
   /** Returns how often a key has changed; NaN while a change is under way. */
-  at(spot: Spot): number {
+  at(spot: LimiterKey): number {
     const cell = cellOf(spot)
     return this.#open[cell] === 0 ? this.#counts[cell]! : NaN
   }
 
-  count(spot: Spot): void {
+  count(spot: LimiterKey): void {
     this.#counts[cellOf(spot)]!++
   }
 
   /** Notes that a change has begun. Returns a function to call at its end. The store makes the change at some time between. */
-  begin(spots: readonly Spot[]): () => void {
+  begin(spots: readonly LimiterKey[]): () => void {
     let isOpen = true
     for (const spot of spots) this.#open[cellOf(spot)]!++
     return () => {
@@ -79,11 +73,11 @@ export class Changes {
 }
 
 /** Returns true if two keys change together. */
-export function isSameCell(one: Spot, other: Spot): boolean {
+export function isSameCell(one: LimiterKey, other: LimiterKey): boolean {
   return cellOf(one) === cellOf(other)
 }
 
-function cellOf({ limiter, key }: Spot): number {
+function cellOf({ limiter, key }: LimiterKey): number {
   return hash(key, hash(limiter)) & (CELLS - 1)
 }
 

@@ -9,6 +9,7 @@ import {
   type Deciding,
   denyCaches,
   isDeciding,
+  type LimiterKey,
   type Operation,
   type Renewing,
   type Reply,
@@ -17,7 +18,7 @@ import {
   type Store,
   type SyncStore,
 } from '../store.ts'
-import { Changes, type Spot } from './changes.ts'
+import { Changes } from './changes.ts'
 import { Denials } from './denials.ts'
 
 /** Options of `denyCache`. */
@@ -41,20 +42,10 @@ const MOST_KEYS = 16_000_000
  * Wraps a store so that repeated requests of a denied key are denied in this process, without a round trip. A denial is cached for
  * its `retryAfter`, and for at most `maxAge`. Refunds, settlements, resets and changed limits that pass through this store end a cached denial at
  * once. Changes of other processes take effect within `maxAge`. So does a limit that changes while requests under both of its versions are under way.
+ * `retryAfter` and `resetAfter` of a cached denial count down.
  *
- * The store is asked each time for `wait`, and for a `strict` limit, because a denial by such a limit charges the request. A limit with `block` that has
- * admitted the request may lock the key at the next request if the key has fewer units then. So a charge of that key also ends the denial.
- *
- * In a cached denial, `retryAfter` and `resetAfter` count down. `remaining`, the values of limits that admitted, and those of a bucket with `initial` can
- * be as old as `maxAge`. A cached denial does not change the store, so a state of a changed limit is converted by the next request that reaches
- * the store.
- *
- * Create one for a store and pass it to all limiters. With a guard, put the guard around it: `guard(denyCache(redisStore(client)))`.
- * Refunds of the guard then end the denials here. In the other order, they last for up to `maxAge` longer.
- *
- * A store that answers at once, such as `memoryStore()`, is returned unchanged.
- *
- * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
+ * Create one for a store and pass it to all limiters, with the guard around it: `guard(denyCache(redisStore(client)))`. A store that answers at once,
+ * such as `memoryStore()`, is returned unchanged. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`.
  * @example createLimiter({ name: 'api', keyer, limits, store: denyCache(redisStore(client)) })
  */
 export function denyCache(store: AsyncStore, options?: DenyCacheOptions): AsyncStore
@@ -144,7 +135,7 @@ class DenyCache {
   }
 }
 
-function changedBy(operation: Exclude<Operation, Deciding | Renewing>): readonly Spot[] {
+function changedBy(operation: Exclude<Operation, Deciding | Renewing>): readonly LimiterKey[] {
   if (operation.kind === 'forget') return [operation]
   if (operation.kind === 'lock') return operation.charges
   return operation.charges.filter((_, i) => operation.units[i] !== 0)

@@ -61,9 +61,8 @@ const LONGEST_PAUSE = 250
 /** Milliseconds between two checks whether the file still exists, and between two snapshots. */
 const LOOK = 500
 const SNAPSHOT = 500
-/** Milliseconds for which an operation waits for its answer, and between two checks for expired operations. */
+/** Milliseconds for which a message waits for its answer. */
 const TIMEOUT = 5000
-const TIMEOUT_LOOK = 500
 /** The most operations that wait for an answer. They take about 10 MB. */
 const MOST_WAITING = 20_000
 /** The most characters that wait to be sent. If the process that counts hangs, its operations expire, but their messages still wait for it. */
@@ -84,11 +83,8 @@ const places = shared('machine places', () => new WeakValues<MachinePlace>())
 
 /**
  * Makes a store that all processes and threads of one machine share, without a server. The first process that makes one counts for all processes in
- * memory, and decides its own requests at once. The other processes send their operations over a socket file, in one message for each turn of the event
- * loop. When the process that counts ends, another process takes its place within a second:
- *
- * - After `close()`, the new process gets all counts.
- * - Otherwise it starts from the counts of `snapshot`. Without this option, it starts from zero and warns with `SLUICE_COUNTS_LOST`.
+ * memory. The others ask it over a socket file. When it ends, another process takes its place within a second. After `close()`, that process gets all
+ * counts. Otherwise it starts from the counts of `snapshot`, or without this option from zero, with the warning `SLUICE_COUNTS_LOST`.
  *
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`, and `STORE_SETUP` if the folder of the socket file belongs to another user, if others may use it, or if it
  * cannot be made. A decision rejects with `STORE_FAILED` if the process that counts ends, or does not answer within five seconds. Adapters guard the
@@ -116,7 +112,8 @@ function fileNamed(option: string, given: unknown): string | undefined {
 /** A message that waits for its answer. */
 interface Ask {
   readonly message: StoreMessage
-  readonly since: number
+  /** Ends the wait. It keeps the process alive until then. */
+  readonly timer: NodeJS.Timeout
   /** False while there is no server. */
   isSent: boolean
   resolve(answer: unknown): void
@@ -157,7 +154,6 @@ class MachineStore implements AsyncStore, Listener {
   #lastAsk = 0
   /** The number of operations in the messages that wait. */
   #waiting = 0
-  #timer: NodeJS.Timeout | undefined
   #writing: Promise<void> = Promise.resolve()
   readonly #warnSnapshot = rareWarning('SLUICE_SNAPSHOT')
   #closing: Promise<void> | undefined
@@ -194,8 +190,7 @@ class MachineStore implements AsyncStore, Listener {
 
   async #close(): Promise<void> {
     await this.#remote.close()
-    this.#rejectAll(() => true, closed())
-    clearInterval(this.#timer)
+    this.#rejectAll(closed())
     this.#wake()
     await this.#meeting
     const serving = this.#serving
@@ -227,7 +222,7 @@ class MachineStore implements AsyncStore, Listener {
       } catch (error) {
         this.place.trouble = whyOf(error)
         // This error lasts until the folder is changed.
-        if (error instanceof SluiceError && error.code === 'STORE_SETUP') this.#rejectAll(() => true, error)
+        if (error instanceof SluiceError && error.code === 'STORE_SETUP') this.#rejectAll(error)
       }
     }
   }
@@ -342,7 +337,7 @@ class MachineStore implements AsyncStore, Listener {
     this.#connection = undefined
     this.#heritage = undefined
     const lost = new SluiceError('STORE_FAILED', 'The process that counted has ended before it has answered')
-    this.#rejectAll(({ isSent }) => isSent, lost)
+    this.#rejectAll(lost, ({ isSent }) => isSent)
     this.#isGreeted = false
     this.#meetAgain()
   }
@@ -377,13 +372,11 @@ class MachineStore implements AsyncStore, Listener {
       )
     return new Promise((resolve, reject) => {
       const id = (this.#lastAsk = (this.#lastAsk + 1) >>> 0)
-      const ask: Ask = { message, since: performance.now(), isSent: false, resolve, reject }
+      const timer = setTimeout(() => this.#taken(id)!.reject(this.#late), TIMEOUT)
+      const ask: Ask = { message, timer, isSent: false, resolve, reject }
       this.#asks.set(id, ask)
       this.#waiting += operations
       this.#sendAsk(id, ask)
-      // The timer keeps the process alive while a request waits.
-      this.#timer ??= setInterval(this.#expire, TIMEOUT_LOOK)
-      this.#timer.ref()
     })
   }
 
@@ -396,20 +389,19 @@ class MachineStore implements AsyncStore, Listener {
   #taken(id: number): Ask | undefined {
     const ask = this.#asks.get(id)
     if (ask === undefined) return undefined
+    clearTimeout(ask.timer)
     this.#asks.delete(id)
     this.#waiting -= sizeOf(ask.message)
-    if (this.#asks.size === 0) this.#timer!.unref()
     return ask
   }
 
-  #rejectAll(isLost: (ask: Ask) => boolean, error: SluiceError): void {
+  #rejectAll(error: SluiceError, isLost: (ask: Ask) => boolean = () => true): void {
     for (const [id, ask] of this.#asks) if (isLost(ask)) this.#taken(id)!.reject(error)
   }
 
-  readonly #expire = (): void => {
-    const oldest = performance.now() - TIMEOUT
+  get #late(): SluiceError {
     const reason = this.place.trouble ?? `The process that counts has not answered for ${TIMEOUT / 1000} seconds`
-    this.#rejectAll(({ since }) => since < oldest, new SluiceError('STORE_FAILED', reason))
+    return new SluiceError('STORE_FAILED', reason)
   }
 }
 
