@@ -1,17 +1,8 @@
 import type { CalendarUnit } from '../util/calendar.ts'
 import type { Edit, Entries, EntryArray } from './entries.ts'
 
-/**
- * The contract of an algorithm.
- *
- * An algorithm is a pure step over a few numbers: `(parameters, state, now, cost) → verdict and next state`. It reads no
- * clock and changes no state. The caller decides whether to save the next state, after all limits of the request have decided. Each
- * algorithm is written twice: in TypeScript, and in Lua in a file beside it.
- *
- * All times are integer ticks. A tick is 1 µs, or 1 ms if the products of a limit would not be exact integers with 1 µs.
- *
- * A step allocates nothing: the function `advance` of each file writes into its one object `advanced` and returns it.
- */
+// The contract of an algorithm: a pure step over a few numbers, `(parameters, state, now, cost) → verdict and next state`. All times are integer ticks.
+// A step allocates nothing: the function `advance` of each file writes into its one object `advanced` and returns it.
 
 /**
  * The parameters of one limit, derived once from its options. They are numbers, so that Lua can receive the same values. In addition to
@@ -96,11 +87,8 @@ export interface OptionField {
 }
 
 /**
- * An algorithm. `step`, `adjust`, `convert` and `renew` each have a counterpart of the same name in `lua`. The counterparts of a built-in
+ * An algorithm. The package reads everything from this object: no other file depends on the name of an algorithm. The Lua functions of a built-in
  * algorithm such as `gcra.ts` are in `gcra.lua`, so that only a bundle with a store that runs Lua contains them.
- *
- * The package reads everything from this object: no other file depends on the name of an algorithm.
- *
  * @example see `docs/extending/algorithm.md`
  */
 export interface Algorithm<Name extends string = string> {
@@ -182,10 +170,9 @@ export interface Algorithm<Name extends string = string> {
    * Converts a state to changed parameters. Used units stay used, at most the new capacity. Rounding is against the client, by less
    * than one unit. `now` is in new ticks. Writes `next` and `edit`.
    *
-   * A limit may alternate between two definitions. The smaller definition must not forget what the larger one has counted. So if the window
-   * is the same, a state keeps a count above the new capacity. If this would make the wait longer, the algorithm cuts off these units and
-   * writes their number to `charged`. `adjust` adds them again before the next conversion. `charged` is 0 before the call. An algorithm
-   * with entries does not change it.
+   * With the same window, a state keeps a count above the new capacity, because the limit may change back. If this would make the wait longer, the
+   * algorithm cuts off these units and writes their number to `charged`, which is 0 before the call. `adjust` adds them again before the next conversion.
+   * An algorithm with entries does not change `charged`.
    */
   convert(
     params: LimitParameters<Name>,
@@ -198,12 +185,9 @@ export interface Algorithm<Name extends string = string> {
   ): void
 
   /**
-   * Moves `units` of a charge made at `chargedAt` to `now`. Writes `next` and `edit`. Writes the number of units that are held from now on to
-   * `charged`, and their new tick to `at`. `persist` is false if no unit is held. With `takes`, units that are no longer held are taken
-   * again if the limit has room for all of them.
-   *
-   * An algorithm with this function counts units that are held at the same time: its units are slots. Slots are released, not settled. A
-   * limit with `strict` charges no denied request. `retryAfter` is only a hint. `convert` keeps the times of charges.
+   * Moves `units` of a charge made at `chargedAt` to `now`. Writes `next` and `edit`, the number of units that are held from now on to `charged`, and
+   * their new tick to `at`. `persist` is false if no unit is held. With `takes`, units that are no longer held are taken again if the limit has room for
+   * all of them. The units of an algorithm with this function are slots: they are released, not settled, and `retry` is only a hint.
    */
   renew?(
     params: LimitParameters<Name>,
@@ -218,10 +202,9 @@ export interface Algorithm<Name extends string = string> {
   ): void
 
   /**
-   * A process may charge units in advance and use them later: see `lease`. This function returns the tick until which units that were charged
-   * at the tick `at` may be used. The state expires `reset` ticks after the step. Returns `Infinity` if only the length of the lease limits the
-   * use, and `at` if the units may not be used later. A lease must end with its window. Otherwise units of two windows could be used in one
-   * window. Absent: the limit is never leased. This function has no counterpart in Lua.
+   * Returns the tick until which units that were charged at the tick `at` may be used by a process that charges ahead: see `lease`. The state expires
+   * `reset` ticks after the step. `Infinity`: only the length of the lease limits the use. A lease must end with its window, so that units of two windows
+   * are not used in one. `at`, or without this function: the limit is never leased. It has no counterpart in Lua.
    */
   leaseUntil?(params: LimitParameters<Name>, at: number, reset: number): number
 
@@ -233,18 +216,8 @@ export interface Algorithm<Name extends string = string> {
   toShared?(params: LimitParameters<Name>, out: Outcome): void
 
   /**
-   * The same functions in Lua: a chunk that returns a table with `step`, `adjust` and `convert`. They receive the arguments of the
-   * TypeScript functions without `out`, and return the values that the TypeScript functions write. `cells[offset + 1]` is the first cell.
-   *
-   * - `step(params, cells, offset, now, cost, entries)` returns `allowed, at, retry, remaining, reset, delay, charged, persist`, then
-   *   the next cells.
-   * - `adjust(params, cells, offset, now, chargedAt, units, entries)` returns `persist` and the next cells.
-   * - `convert(params, from, cells, offset, now, entries)` returns the next cells, and the number of units that were cut off, if there are any.
-   * - `renew(params, cells, offset, now, chargedAt, units, takes, entries)` returns `persist`, the next cells, `at` and `charged`.
-   *
-   * An algorithm that keeps entries also calls `entries.edit(drop, takeTime, takeCost, pushTime, pushCost)`.
-   *
-   * A custom algorithm without this text can decide only in memory: on Redis its requests are rejected with `STORE_REJECTED`.
+   * The same functions in Lua: a chunk that returns a table with them. They receive the same arguments without `out`, and return the values that the
+   * TypeScript functions write: see `docs/extending/algorithm.md#lua`. Absent: on Redis, requests are rejected with `STORE_REJECTED`.
    */
   readonly lua?: string
 }

@@ -36,39 +36,27 @@ export interface Limiter<Input, Answer extends MaybePromise<Decision> = MaybePro
    */
   wait(input: Input, options?: WaitOptions): Promise<Decision>
   /**
-   * Returns a receipt of a decision: a text with which `settle`, `refund`, `release` and `renew` can be called in another process, such as a
-   * worker of a queue. The limiter there has the same name and counts on the same store. If a decision has charged nothing in the store (a denial, a
-   * peek, or a decision without the store), its receipt settles nothing.
-   *
-   * It contains the key and the limits, and has at most 16,384 characters, all of them letters, digits, `-` and `_`. It is signed if the limiter
-   * has a `receiptSecret`. Do not give it to clients. A decision and its receipts are settled once and released once, by any process. They end
-   * `receiptFor` after the first receipt, or after the latest `renew`.
+   * Returns a receipt of a decision: a text of at most 16,384 characters with which `settle`, `refund`, `release` and `renew` can be called in another
+   * process, whose limiter has the same name and counts on the same store. If a decision has charged nothing in the store, its receipt settles nothing.
+   * A decision and its receipts are settled once and released once, by any process. They end `receiptFor` after the first receipt, or after the
+   * latest `renew`. A receipt contains the key, so do not give it to clients.
    *
    * Throws `INVALID_OPTION` for any other value, `INVALID_RECEIPT` if a decision has so many limits that its receipt is too long,
    * `EXPIRED_RECEIPT` for a decision whose receipt has ended, and for a receipt as `settle` does.
-   * @example
-   * const decision = await limiter.consume(user, { cost: 1000 })
-   * await jobs.add({ prompt, receipt: limiter.receipt(decision) })
-   * // In the worker:
-   * await limiter.settle(job.receipt, usage.totalTokens)
+   * @example await jobs.add({ prompt, receipt: limiter.receipt(decision) }) // in the worker: limiter.settle(job.receipt, usage.totalTokens)
    */
   receipt(decision: Decision | string): string
   /**
-   * Gives back the slots that `concurrent` limits have charged for a decision, once. The charges of other limits stay. For a decision without
-   * slots, it does nothing. Adapters call it themselves. If the store fails, it does not reject, and emits the warning
-   * `SLUICE_OUTCOME` at most once a minute; so do `refund` and `settle`. Takes a receipt, too. Throws `INVALID_OPTION` for any other
-   * value, and for a receipt as `settle` does.
-   * @example
-   * const decision = await limiter.consume(user)
-   * if (decision.allowed) await work().finally(() => limiter.release(decision))
+   * Gives back the slots that `concurrent` limits have charged for a decision, once. The charges of other limits stay. Adapters call it themselves. If
+   * the store fails, it does not reject, and emits the warning `SLUICE_OUTCOME` at most once a minute; so do `refund` and `settle`. Takes a receipt,
+   * too. Throws `INVALID_OPTION` for any other value, and for a receipt as `settle` does.
+   * @example if (decision.allowed) await work().finally(() => limiter.release(decision))
    */
   release(decision: Decision | string): Done<Answer>
   /**
-   * Renews the slots of a decision: they are held for another `expiresAfter` from now on. A slot that was lost, such as by expiry, is taken again if
-   * there is room, unless the key was reset since or the decision has a receipt. Otherwise the slot stays lost, and `onSlotLost` is called.
-   * Returns whether all slots are held: false for a decision without slots. Released slots stay free. Adapters call it themselves.
-   * Takes a receipt, too: other receipts of the decision still find the slots. Throws `INVALID_OPTION` for any other value, and for a receipt as
-   * `settle` does.
+   * Renews the slots of a decision: they are held for another `expiresAfter` from now on. A slot that was lost is taken again if there is room, unless the
+   * key was reset since or the decision has a receipt. Otherwise `onSlotLost` is called. Returns whether all slots are held. Adapters call it themselves.
+   * Takes a receipt, too. Throws `INVALID_OPTION` for any other value, and for a receipt as `settle` does.
    */
   renew(decision: Decision | string): Answer extends Promise<unknown> ? Promise<boolean> : MaybePromise<boolean>
   /**
@@ -89,13 +77,9 @@ export interface Limiter<Input, Answer extends MaybePromise<Decision> = MaybePro
    */
   reset(input: Input): Done<Answer>
   /**
-   * Locks the key of this input out for a duration from now on: milliseconds, or a text such as `'15m'`, at most 100 years. Decisions
-   * are denied until then, with the remaining time as `retryAfter`, and waiters wait. It replaces an earlier lock-out, even a longer one, and 0 ends
-   * a lock-out. A request of cost 0 is not locked out.
-   *
-   * It locks the key under every limit that applies to the input, except under `shadow` limits. In a stack and with rules, it locks the keys of all
-   * parts. If other parts count more than this client, call `block` of one part. `wait` waits for the end of the lock-out. A wrong duration throws
-   * `INVALID_OPTION`.
+   * Locks the key of this input out for a duration from now on: milliseconds, or a text such as `'15m'`, at most 100 years. It replaces an earlier
+   * lock-out, even a longer one, and 0 ends a lock-out. A request of cost 0 is not locked out. It locks the key under every limit that applies to the
+   * input, except under `shadow` limits, and in a stack and with rules the keys of all parts. A wrong duration throws `INVALID_OPTION`.
    * @example limiter.block(user, '15m')
    */
   block(input: Input, duration: Duration): Done<Answer>

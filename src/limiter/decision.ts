@@ -130,14 +130,7 @@ export function isNearLimit(decision: Decision, { allowed, used, remaining }: Li
 
 /**
  * The message on the channel `sluice:decision`: one for each decision of `consume`, and for the last decision of `wait`.
- * @example
- * import { subscribe } from 'node:diagnostics_channel'
- * import type { DecisionEvent } from 'sluice'
- *
- * subscribe('sluice:decision', (message) => {
- *   const { limiter, decision } = message as DecisionEvent
- *   if (!decision.allowed) console.log(limiter, decision.binding?.limit.name, decision.retryAfter)
- * })
+ * @example subscribe('sluice:decision', (message) => console.log((message as DecisionEvent).decision.allowed))
  */
 export interface DecisionEvent<Input = unknown> {
   /** The name of the limiter, by default `default`. For a stack the names of its parts, joined by `+`. */

@@ -28,14 +28,6 @@ export function everyone(): string {
  * Makes one key out of several. Different parts never make the same key. A part may be missing. Without any part there is no key. For functions that are
  * written in the call, `keyers<User>(…)` sets the type of their input. Throws `INVALID_OPTION` without a keyer, or for any other value.
  * @example createLimiter({ keyer: keyers(byTenant, byUser), limits: perSecond(10) })
- * @example
- * createLimiter({
- *   keyer: keyers<{ tenant: string; id: string }>(
- *     (user) => user.tenant,
- *     (user) => user.id,
- *   ),
- *   limits: perSecond(10),
- * })
  */
 export const keyers: {
   <Input>(...parts: readonly SyncKeyer<Input>[]): SyncKeyer<Input>

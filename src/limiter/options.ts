@@ -56,10 +56,9 @@ export interface StoreOptions {
    */
   readonly receiptFor?: Duration
   /**
-   * A secret that signs receipts, so that only its owners can make or change one: a text of at least 16 characters, from a random source. Use a list to
-   * change the secret: the first one signs, and a receipt with a signature by any of them is valid. A receipt without a signature is
-   * `INVALID_RECEIPT`. `undefined`, such as from an environment variable that is not set, throws `INVALID_OPTION`. Without the option, receipts only
-   * have a checksum.
+   * A secret that signs receipts, so that only its owners can make or change one: a random text of at least 16 characters. In a list, the first secret signs,
+   * and a signature by any of them is valid. `undefined`, such as from an environment variable that is not set, throws `INVALID_OPTION`. Without the
+   * option, receipts only have a checksum.
    * @example createLimiter({ keyer, limits, store, receiptSecret: process.env.RECEIPT_SECRET! })
    */
   readonly receiptSecret?: string | readonly string[]
@@ -101,10 +100,9 @@ export interface LimiterOptions<Input> extends StoreOptions {
    */
   readonly onDecision?: OnDecision<Input>
   /**
-   * Called when a running request has lost a slot of `concurrent`: a renewal did not find the slot, and could not take it again, because the key was
-   * reset, all other slots are taken, or the decision has a receipt. Another request may run in its place. It is called once for each decision
-   * and limit. A promise is not awaited, and an error becomes the warning `SLUICE_OUTCOME`. In a `stack` each limiter calls its own. Default: the
-   * warning `SLUICE_SLOT_LOST`, at most once a minute.
+   * Called once for each decision and limit when a running request has lost a slot of `concurrent`, and another request may run in its place. A promise is
+   * not awaited, and an error becomes the warning `SLUICE_OUTCOME`. In a `stack` each limiter calls its own. Default: the warning `SLUICE_SLOT_LOST`,
+   * at most once a minute.
    * @example createLimiter({ keyer, limits: concurrent(10), onSlotLost: ({ limiter, slots }) => console.error(limiter, slots) })
    */
   readonly onSlotLost?: OnSlotLost

@@ -10,14 +10,7 @@ import type { Decision } from './decision.ts'
  *
  * A process publishes it when its own decision of `consume` or `wait`, its settlement or its penalty crosses the part. It does so at most once per window
  * for a key, a limit and a part. A denial of a key that has used the whole capacity also counts as a crossing.
- * @example
- * import { subscribe } from 'node:diagnostics_channel'
- * import type { ThresholdEvent } from 'sluice'
- *
- * subscribe('sluice:threshold', (message) => {
- *   const { limit, key, threshold, used, capacity } = message as ThresholdEvent
- *   console.log(`${key} has used ${threshold * 100} % of ${limit.name}: ${used} of ${capacity}`)
- * })
+ * @example subscribe('sluice:threshold', (message) => console.log((message as ThresholdEvent).key))
  */
 export interface ThresholdEvent {
   /** The name of the limiter. */

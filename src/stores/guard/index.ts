@@ -59,13 +59,11 @@ const OPTIONS = ['deadline', 'onOutage', 'localShare', 'maxKeys', 'onChange']
  * was made without the store.
  *
  * A late answer changes no decision, and its charge is refunded. Refunds and settlements of charges in the store are made when the store
- * answers again. Those of up to 10,000 charges are kept. `reset` rejects with `STORE_FAILED` if the store does not confirm it. Errors that are caused by
- * the request, such as `STORE_REJECTED`, are passed on. If another process has locked a key, or its row cannot be read, decisions about this key are made
- * without the store. The store still decides about other keys.
+ * answers again. Those of up to 10,000 charges are kept. `reset` rejects with `STORE_FAILED` if the store does not confirm it. If another process has
+ * locked a key, or its row cannot be read, only decisions about this key are made without the store.
  *
- * A store that decides at once, such as `sqliteStore`, also decides at once in a guard. A guard cannot interrupt it, so the store must keep a deadline
- * itself. A store that cannot fail, such as `memoryStore()`, is returned unchanged. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`, also for a store that
- * is already guarded.
+ * A store that decides at once, such as `sqliteStore`, cannot be interrupted, so it must keep a deadline itself. A store that cannot fail, such as
+ * `memoryStore()`, is returned unchanged. Throws `INVALID_OPTION` or `UNKNOWN_OPTION`, also for a store that is already guarded.
  * @example createLimiter({ keyer, limits, store: guard(redisStore(redis), { deadline: '100ms', localShare: 1 / 8 }) })
  */
 export function guard(store: SyncStore, options?: GuardOptions): SyncStore
