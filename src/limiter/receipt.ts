@@ -165,8 +165,9 @@ function read(text: string, secrets: readonly string[]): { id: string; until: nu
   const body = checkedBody(text, secrets)
   try {
     const [id, until, ...charges] = JSON.parse(decoded(body)) as readonly unknown[]
-    if (typeof id !== 'string' || !ID.test(id)) throw new TypeError(`expected an identity, got ${shown(id)}`)
-    return { id, until: Math.ceil(numberFrom(until, 0)), charges: charges.map(noted) }
+    const isRight = typeof id === 'string' && ID.test(id) && isNumber(until) && until >= 0
+    if (!isRight) throw new TypeError(`expected an identity and a time, got ${shown(id)} and ${shown(until)}`)
+    return { id, until: Math.ceil(until), charges: charges.map(noted) }
   } catch (error) {
     throw invalid(`its content is damaged: ${whyOf(error)}`, error)
   }
@@ -194,26 +195,18 @@ function checkedBody(text: string, secrets: readonly string[]): string {
 }
 
 function noted(given: unknown): Noted {
-  if (!Array.isArray(given)) throw new TypeError(`expected a charge, got ${shown(given)}`)
-  const [limiter, limit, key, cost, at, charged] = given as readonly unknown[]
-  return {
-    limiter: shortText(limiter, LONGEST_NAME),
-    limit: limitFromData(limit as LimitInput),
-    key: shortText(key, LONGEST_KEY),
-    cost: checkedCost(cost),
-    at: numberFrom(at, -Number.MAX_SAFE_INTEGER),
-    charged: numberFrom(charged, 0),
-  }
+  const [limiter, limit, key, cost, at, charged] = Array.isArray(given) ? (given as readonly unknown[]) : []
+  const isRight = isShort(limiter, LONGEST_NAME) && isShort(key, LONGEST_KEY) && isNumber(at) && isNumber(charged)
+  if (!isRight || charged < 0) throw new TypeError(`expected a charge, got ${shown(given)}`)
+  return { limiter, limit: limitFromData(limit as LimitInput), key, cost: checkedCost(cost), at, charged }
 }
 
-function shortText(given: unknown, longest: number): string {
-  if (typeof given === 'string' && given.length <= longest) return given
-  throw new TypeError(`expected a text of at most ${longest} characters, got ${shown(given)}`)
+function isShort(given: unknown, longest: number): given is string {
+  return typeof given === 'string' && given.length <= longest
 }
 
-function numberFrom(given: unknown, least: number): number {
-  if (typeof given === 'number' && given >= least && given <= Number.MAX_SAFE_INTEGER) return given
-  throw new TypeError(`expected a number from ${least}, got ${shown(given)}`)
+function isNumber(given: unknown): given is number {
+  return typeof given === 'number' && Math.abs(given) <= Number.MAX_SAFE_INTEGER
 }
 
 function invalid(reason: string, cause?: unknown): SluiceError {

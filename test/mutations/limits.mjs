@@ -291,5 +291,5 @@ export const limits = [
   luaNotes('a receipt that releases twice on Redis', '(isOver or note.released)', 'isOver'),
   luaNotes('slots that are not found after a renewal on Redis', 'if moved then', 'if false then'),
   luaNotes('a note on Redis that ends too early', "max(kept, (note['until'] or 0) + 0)", 'kept'),
-  receipts('a key of any length', 'shortText(key, LONGEST_KEY)', 'shortText(key, LONGEST_RECEIPT)'),
+  receipts('a key of any length', 'isShort(key, LONGEST_KEY)', 'isShort(key, LONGEST_RECEIPT)'),
 ]

@@ -94,15 +94,13 @@ class Writer<Sent extends Underway> {
   }
 
   #write(operation: Operation): MessageOperation {
-    const within = operation.within === undefined ? {} : { within: operation.within }
-    if (operation.kind === 'forget')
-      return { kind: 'forget', limiter: operation.limiter, key: operation.key, ...within }
+    if (operation.kind === 'forget') return operation
     const charges = operation.charges.map((charge) => this.#charge(charge, !isDeciding(operation)))
-    if (isDeciding(operation)) return { kind: operation.kind, charges, fresh: operation.fresh, ...within }
-    if (operation.kind === 'lock') return { kind: 'lock', charges, ms: operation.ms, mode: operation.mode, ...within }
-    const receipt = operation.receipt === undefined ? {} : { receipt: receiptOf(operation.receipt) }
-    if (operation.kind === 'renew') return { kind: 'renew', charges, ...receipt, ...within }
-    return { kind: 'adjust', charges, units: [...operation.units], ...receipt, ...within }
+    if (isDeciding(operation) || operation.kind === 'lock') return { ...operation, charges }
+    const receipt = operation.receipt && receiptOf(operation.receipt)
+    if (operation.kind === 'adjust') return { ...operation, charges, receipt }
+    const { renewed: _, ...renewal } = operation
+    return { ...renewal, charges, receipt }
   }
 
   #charge(charge: Charge, isCharged: boolean): MessageCharge {

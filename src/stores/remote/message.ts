@@ -1,7 +1,16 @@
 import type { Renewed } from '../../engine/adjust.ts'
 import type { Limit } from '../../engine/limit.ts'
 import { SluiceError, type SluiceErrorCode } from '../../util/errors.ts'
-import type { Degraded, DecisionMode, MessageReceipt } from '../store.ts'
+import type {
+  Adjusting,
+  Deciding,
+  Degraded,
+  Forgetting,
+  Locking,
+  MessageReceipt,
+  Operation,
+  Renewing,
+} from '../store.ts'
 
 /** The version of messages and answers. It grows with a change that an older reader would misunderstand. */
 export const MESSAGE_VERSION = 1
@@ -46,30 +55,14 @@ export interface MessageCharge {
   readonly charged?: number
 }
 
-interface Bounded {
-  /** Milliseconds for which the caller waits for the answer. */
-  readonly within?: number
+/** An operation with its charges as data. */
+type Sent<Own extends Exclude<Operation, Forgetting>> = Omit<Own, 'charges' | 'receipt' | 'renewed'> & {
+  readonly charges: readonly MessageCharge[]
+  readonly receipt?: MessageReceipt | undefined
 }
 
 /** An operation: see `Operation`. */
-export type MessageOperation = Bounded &
-  (
-    | { readonly kind: DecisionMode; readonly charges: readonly MessageCharge[]; readonly fresh: boolean }
-    | {
-        readonly kind: 'adjust'
-        readonly charges: readonly MessageCharge[]
-        readonly units: readonly number[]
-        readonly receipt?: MessageReceipt
-      }
-    | { readonly kind: 'renew'; readonly charges: readonly MessageCharge[]; readonly receipt?: MessageReceipt }
-    | {
-        readonly kind: 'lock'
-        readonly charges: readonly MessageCharge[]
-        readonly ms: number
-        readonly mode: 'set' | 'extend'
-      }
-    | { readonly kind: 'forget'; readonly limiter: string; readonly key: string }
-  )
+export type MessageOperation = Sent<Deciding> | Sent<Adjusting> | Sent<Renewing> | Sent<Locking> | Forgetting
 
 /** The answer to a message: an answer for each operation, or the reason why the message was refused. */
 export type StoreAnswer = StoreAnswers | MessageFailure
