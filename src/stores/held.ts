@@ -53,19 +53,15 @@ export interface Held {
   readonly limits: readonly HeldByLimit[]
 }
 
-export interface HeldByLimit {
-  readonly limit: string
+export interface HeldByLimit extends Pick<StoredState, 'limit' | 'entries' | 'denials'> {
   /** The algorithm that wrote it; `undefined` if there is only a lock, or denials. */
   readonly algorithm: string | undefined
   readonly parameters: Readonly<Record<string, number>>
   readonly state: readonly NamedCell[]
-  readonly entries: readonly Entry[]
   /** The times of the oldest and the newest entry, as ISO 8601. */
   readonly span: readonly [oldest: string, newest: string] | undefined
   /** Time for which the key is locked out. */
   readonly lockedFor: number
-  /** The denials that a `block` that grows has counted. */
-  readonly denials: number
   /** The verdict for a request now; `undefined` if the algorithm is not registered here. */
   readonly verdict: HeldVerdict | undefined
 }

@@ -37,8 +37,8 @@ export const redis = [
   causes('the words of ioredis about a cluster', 'lastNodeError instanceof Error ? lastNodeError : error', 'error'),
   inFile('src/stores/redis/place.ts', causesOf)(
     'no cause without a listener',
-    '?.stream?.errored',
-    '?.stream?.constructor',
+    '.stream?.errored',
+    '.stream?.constructor',
   ),
   inFile('src/util/errors.ts', causesOf)('two full stops', String.raw`/\.?\n?$/`, String.raw`/\n?$/`),
   runner('a missing library that is never loaded', 'void this.#load(program)', 'void program'),

@@ -3,6 +3,7 @@ import type { Limit } from '../../engine/limit.ts'
 import { SluiceError, type SluiceErrorCode } from '../../util/errors.ts'
 import type {
   Adjusting,
+  Charge,
   Deciding,
   Degraded,
   Forgetting,
@@ -96,24 +97,8 @@ export type OperationAnswer =
   | MessageFailure
 
 /** The verdict of one limit: see `LimitStatus`. Times are milliseconds. */
-export interface Verdict {
-  /** The verdict. */
-  readonly allowed: boolean
-  /** Units that remain. */
-  readonly remaining: Amount
-  /** Time until the limit admits the same cost. */
-  readonly retryAfter: Amount
-  /** Time until the state of the key has expired. */
-  readonly resetAfter: Amount
-  /** Time that an admitted request must wait. */
-  readonly delay: number
-  /** The tick of the charge. */
-  readonly at: number
-  /** The units that were charged. */
-  readonly charged: number
-  /** Time until the lock-out of the key ends; 0 for none. */
-  readonly lockedFor: number
-}
+export type Verdict = Readonly<Pick<Charge, 'allowed' | 'delay' | 'at' | 'charged' | 'lockedFor'>> &
+  Readonly<Record<'remaining' | 'retryAfter' | 'resetAfter', Amount>>
 
 export function amountOf(value: number): Amount {
   return value === Infinity ? 'Infinity' : value
