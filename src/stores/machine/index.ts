@@ -116,6 +116,7 @@ interface Ask {
   readonly timer: NodeJS.Timeout
   /** False while there is no server. */
   isSent: boolean
+  /** @param answer the answer, or a promise of it */
   resolve(answer: unknown): void
   reject(error: unknown): void
 }
@@ -271,15 +272,10 @@ class MachineStore implements AsyncStore, Listener {
     this.#serving = serving
     this.#wasServed = false
     this.place.trouble = undefined
-    for (const [id, { message }] of this.#asks) void this.#answerHere(id, serving, message)
+    for (const [id, { message }] of this.#asks) this.#taken(id)!.resolve(serving.answer(message))
     serving.read()
     background(LOOK, this.#look)
     background(SNAPSHOT, () => void this.#keep(serving))
-  }
-
-  async #answerHere(id: number, serving: Serving, message: StoreMessage): Promise<void> {
-    const ask = this.#taken(id)
-    ask?.resolve(await serving.answer(message))
   }
 
   /** Stops if the file was deleted, or another process has replaced it. Other processes cannot find this process then, and may count themselves. */
