@@ -1,7 +1,7 @@
 import { parseArgs, type ParseArgsConfig } from 'node:util'
 import { PREFIX } from '../stores/redis/keys.ts'
 import { shown, SluiceError } from '../util/errors.ts'
-import { hintOf, nearest } from '../util/validate.ts'
+import { hintOf, nearest, refuse } from '../util/validate.ts'
 import type { Io, Outcome } from './print.ts'
 
 type Options = NonNullable<ParseArgsConfig['options']>
@@ -51,6 +51,13 @@ export function command<const Given extends Options>(
 export function unknownCommand(name: string, known: readonly string[]): Misuse {
   if (name === '') return new Misuse('expected a command')
   return new Misuse(`there is no command ${shown(name)}${hintOf(nearest(name, known))}`)
+}
+
+/** Returns the number of an option. Throws `INVALID_OPTION` if it is not a whole number from `least` to `most`. */
+export function numberIn(option: string, text: string, least: number, most: number): number {
+  const number = Number(text)
+  if (/^\d+$/.test(text) && number >= least && number <= most) return number
+  return refuse(option, `a whole number from ${least} to ${most}`, text)
 }
 
 /** The options of every command that reads keys. */

@@ -69,7 +69,7 @@ export const logs = [
   json('reads the last of several fields', 'found ??= fieldAt(fields, path)', 'found = fieldAt(fields, path)'),
   sorting('takes a log of which most is omitted', 'const MOST_OMITTED = 0.01', 'const MOST_OMITTED = 1'),
   sorting('reads a pipe as a file', "if (path === '-') return false", ''),
-  sorting('omits the late lines of files', 'first.problems.late === 0', 'true'),
+  sorting('omits the late lines of files', 'lateIn(first.sources) === 0', 'true'),
   sorting('reads again with the same window', 'delays?.get(path) ?? 0', '0'),
   replayText('prints the table of a comparison below', 'decisions === undefined ? [...table', 'false ? [...table'),
   page('shows a table that is wider than a phone', '@media (max-width: 40rem)', '@media (max-width: 4rem)'),
@@ -88,7 +88,6 @@ export const logs = [
     '    return undefined\n  }\n}\n\nasync function installed',
     '    return text\n  }\n}\n\nasync function installed',
   ),
-  program('lists a limiter that has keys', '!known.names.includes(limiter)', 'true'),
-  program('looks at all keys for the names of limiters', 'const MOST_KEYS = 100_000', 'const MOST_KEYS = Infinity'),
+  program('has no hint for a key without a state', 'found.limits.length > 0', 'found.limits.length >= 0'),
   limiters('decides at the time of the request before', '    this.#moveTo(time)\n', ''),
 ]

@@ -6,7 +6,7 @@ import { boundedKey } from '../../util/bounded-key.ts'
 import { fieldAt, formatNamed, textOf } from './formats.ts'
 import { type LoggedRequest, offset, type ParseSettings } from './request.ts'
 import { parseDuration } from '../../util/duration.ts'
-import type { ValuesOf } from '../command.ts'
+import { numberIn, type ValuesOf } from '../command.ts'
 import { MOST_KEYS } from '../../stores/memory/index.ts'
 import { refuse } from '../../util/validate.ts'
 
@@ -161,10 +161,4 @@ function reorderOf(text: string): number {
   const ms = text === '0' ? 0 : parseDuration(text)
   if (ms !== undefined && ms <= LONGEST_REORDER) return ms
   return refuse('--reorder', 'a time up to 1d, such as 10s, or 0', text)
-}
-
-function numberIn(option: string, text: string, least: number, most: number): number {
-  const number = Number(text)
-  if (/^\d+$/.test(text) && number >= least && number <= most) return number
-  return refuse(option, `a whole number from ${least} to ${most}`, text)
 }

@@ -79,17 +79,21 @@ export async function readLogs(
   const files = paths.filter(isFile)
   const isRepeatable = files.length === paths.length
   const first = await pass(files, options, isRepeatable ? begin() : () => undefined)
-  if (isRepeatable && first.problems.late === 0) return summaryOf(first, options)
+  if (isRepeatable && lateIn(first.sources) === 0) return summaryOf(first, options)
   const delays = new Map(first.sources.map(({ path, latest }) => [path, latest]))
   const second = await pass(paths, options, begin(), delays)
   // Lines that did not fit into memory are omitted.
-  const omitted = second.sources.reduce((sum, { path, late }) => sum + (delays.has(path) ? late : 0), 0)
-  const sorted = first.problems.late - omitted
+  const sorted = lateIn(first.sources) - lateIn(second.sources.filter(({ path }) => delays.has(path)))
   if (sorted > 0)
     second.problems.notes.push(
       `${grouped(sorted)} ${sorted === 1 ? 'line was' : 'lines were'} ${lateText(options.reorder)}. The log was sorted by time`,
     )
   return summaryOf(second, options)
+}
+
+/** Returns the number of late lines. */
+function lateIn(sources: readonly Source[]): number {
+  return sources.reduce((sum, { late }) => sum + late, 0)
 }
 
 /** The requests of all files. */
@@ -205,7 +209,8 @@ export interface LogSummary {
   readonly notes: readonly string[]
 }
 
-function summaryOf({ sources, problems, requests, from, until }: Pass, { reorder }: LogSettings): LogSummary {
+function summaryOf(pass: Pass, { reorder }: LogSettings): LogSummary {
+  const { sources, problems, requests, from, until } = pass
   if (requests === 0) throw nothingRead(problems)
   for (const source of sources)
     if (source.late > MOST_OMITTED * (source.late + source.requests)) throw tooLate(source, reorder)
@@ -216,19 +221,17 @@ function summaryOf({ sources, problems, requests, from, until }: Pass, { reorder
     until: new Date(until).toISOString(),
     files: sources.map(({ path, format }) => ({ file: path, format: format.name ?? 'unknown' })),
     unread: problems.unread,
-    notes: notesOf(
-      problems,
-      requests,
-      reorder,
-      sources.some(({ isFull }) => isFull),
-    ),
+    notes: notesOf(pass, reorder),
   }
 }
 
-function notesOf(problems: Problems, requests: number, reorder: number, isFull: boolean): string[] {
-  const { late, latest, withoutKey, hasFractions, notes } = problems
+function notesOf({ sources, problems, requests }: Pass, reorder: number): string[] {
+  const { withoutKey, hasFractions, notes } = problems
   const found = [...notes]
+  const late = lateIn(sources)
   if (late > 0) {
+    const latest = Math.max(...sources.map((each) => each.latest))
+    const isFull = sources.some((each) => each.isFull)
     const hint = isFull || latest > LONGEST_REORDER ? '' : `. --reorder ${Math.ceil(latest / 1000)}s includes them`
     found.push(
       `${grouped(late)} ${late === 1 ? 'line is omitted, because it is' : 'lines are omitted, because they are'} ${lateText(reorder)}${hint}`,

@@ -1,6 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { pipeline, Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
+import { madeOnce } from '../../util/copies.ts'
 import { SluiceError } from '../../util/errors.ts'
 import type { Chunk, LogEntry, LoggedRequest } from './request.ts'
 import { Format } from './formats.ts'
@@ -210,7 +211,7 @@ export class Source {
     else {
       this.late++
       this.latest = Math.max(this.latest, by)
-      this.#problems.countLate(by, this.path, this.#line, line)
+      this.#refuse('later than the reorder window', line)
     }
   }
 
@@ -251,8 +252,6 @@ export interface Unread {
   readonly samples: readonly Sample[]
 }
 
-const LATE = 'later than the reorder window'
-
 const MOST_SAMPLES = 3
 const SAMPLE_LENGTH = 120
 
@@ -260,10 +259,6 @@ const SAMPLE_LENGTH = 120
 export class Problems {
   /** The number of lines that are not empty. */
   lines = 0
-  /** The number of lines that came after their reorder window and are omitted. */
-  late = 0
-  /** The longest of these delays, in milliseconds. */
-  latest = 0
   withoutKey = 0
   /** True if a time has a fraction of a second. */
   hasFractions = false
@@ -272,18 +267,11 @@ export class Problems {
   readonly #byReason = new Map<string, { readonly reason: string; lines: number; samples: Sample[] }>()
 
   count(reason: string, file: string, line: number, text: string): void {
-    const found = this.#byReason.get(reason) ?? { reason, lines: 0, samples: [] }
-    this.#byReason.set(reason, found)
+    const found = madeOnce(this.#byReason, reason, () => ({ reason, lines: 0, samples: [] }))
     found.lines++
     if (found.samples.length >= MOST_SAMPLES) return
     const start = text.length > SAMPLE_LENGTH ? `${text.slice(0, SAMPLE_LENGTH)}…` : ` ${text}`.slice(1)
     found.samples.push({ file, line, text: start })
-  }
-
-  countLate(by: number, file: string, line: number, text: string): void {
-    this.late++
-    if (by > this.latest) this.latest = by
-    this.count(LATE, file, line, text)
   }
 
   /** The most frequent reason first. */

@@ -1,7 +1,8 @@
 import { parseDuration } from '../../util/duration.ts'
-import { command, type Command, Misuse, SOURCE_OPTIONS, SOURCE_USAGE } from '../command.ts'
+import { command, type Command, Misuse, numberIn, SOURCE_OPTIONS, SOURCE_USAGE } from '../command.ts'
 import { columns, countText, grouped, inOneLine, jsonText, timeCells } from '../print.ts'
 import { SluiceError } from '../../util/errors.ts'
+import { refuse } from '../../util/validate.ts'
 import { TOPIC } from '../../dashboard/fleet.ts'
 import { type KeySource, listKeys, readable, type StoredKey, withAllKeys, withPlace } from '../sources.ts'
 import { fleetOf, fleetPage } from './fleet.ts'
@@ -148,7 +149,7 @@ export const topCommand: Command = command(USAGE, OPTIONS, async (words, values,
   if (words.length !== 1) throw new Misuse('expected a URL')
   if (values.fleet && values.limiter !== undefined)
     throw new SluiceError('INVALID_OPTION', '--fleet shows processes and not keys. Leave --limiter out')
-  const ranking = new Ranking(values.limiter, keysOf(values.keys))
+  const ranking = new Ranking(values.limiter, numberIn('--keys', values.keys, 1, MOST_KEYS))
   const interval = intervalOf(values.interval)
   const isLive = stdout.isTTY === true && process.stdin.isTTY && !values.once && !values.json
   if (values.fleet)
@@ -179,14 +180,8 @@ async function refreshed(source: KeySource, ranking: Ranking): Promise<Page> {
   return { title, lines: (columns) => tableOf(ranking.rows(), columns) }
 }
 
-function keysOf(text: string): number {
-  const count = Number(text)
-  if (Number.isInteger(count) && count > 0 && count <= MOST_KEYS) return count
-  throw new SluiceError('INVALID_OPTION', `--keys: expected a whole number from 1 to ${MOST_KEYS}, got ${text}`)
-}
-
 function intervalOf(text: string): number {
   const ms = parseDuration(text)
   if (ms !== undefined && ms >= 100 && ms <= 3_600_000) return ms
-  throw new SluiceError('INVALID_OPTION', `--interval: expected a time from 100ms to 1h, such as 2s, got ${text}`)
+  return refuse('--interval', 'a time from 100ms to 1h, such as 2s', text)
 }
