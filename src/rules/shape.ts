@@ -91,19 +91,14 @@ const MOST_UNKNOWN = 100
 
 /**
  * An object with fields. Any other name is a mistake. The message has the nearest known name as a hint.
- * @param advise returns a sentence that says what to write instead of an unknown name
+ * @param advice says what to write instead of an unknown name
  */
-export function object(
-  owner: string,
-  fields: Readonly<Record<string, Field>>,
-  advise?: (name: string, value: unknown) => string,
-): Shape {
+export function object(owner: string, fields: Readonly<Record<string, Field>>, advice = ''): Shape {
   const known = Object.keys(fields)
   const requiredNames = known.filter((name) => fields[name]!.isRequired)
-  function unknown(name: string, value: unknown): string {
-    const hint = hintOf(nearest(name, known))
-    const advice = advise === undefined ? '' : `${hint === '' ? '.' : ''} ${advise(name, value)}`
-    return `is not known here; expected one of ${known.join(', ')}${hint}${advice}`
+  function unknown(name: string): string {
+    const hint = hintOf(nearest(name, known)) || (advice === '' ? '' : '.')
+    return `is not known here; expected one of ${known.join(', ')}${hint} ${advice}`.trimEnd()
   }
   return {
     schema: objectSchema(fields, requiredNames),
@@ -113,7 +108,7 @@ export function object(
       if (names.length > known.length + MOST_UNKNOWN) return report(path, tooMany(names, known.length))
       for (const name of names) {
         const shape = Object.hasOwn(fields, name) ? fields[name]!.shape : undefined
-        if (shape === undefined) report(join(path, name), unknown(name, value[name]))
+        if (shape === undefined) report(join(path, name), unknown(name))
         else if (value[name] !== undefined) shape.check(value[name], join(path, name), report)
       }
       requireFields(value, requiredNames, path, report)

@@ -283,23 +283,8 @@ const match: Shape = object(
       'From the name of an attribute of the application to its value, or a list of values.',
     ),
   },
-  adviseAttribute,
+  'For an attribute of the application, write attributes: { … }',
 )
-
-/** Returns advice for an attribute that is written directly in `match`, as in an earlier format. */
-function adviseAttribute(name: string, value: unknown): string {
-  return `For an attribute of the application, write attributes: { ${ATTRIBUTE.test(name) ? name : '…'}: ${brief(value)} }`
-}
-
-/** Returns a value of a condition as JSON; `…` for a long one. */
-function brief(value: unknown): string {
-  const isShort = Array.isArray(value) ? value.length <= 8 && !value.some(isLong) : !isLong(value)
-  return isShort ? JSON.stringify(value) : '…'
-}
-
-function isLong(value: unknown): boolean {
-  return (typeof value === 'string' && value.length > 40) || (typeof value === 'object' && value !== null)
-}
 
 const keyPattern = text(
   /^(?:ip|everyone|method|path|header:[!#$%&'*+.^_`|~\dA-Za-z-]{1,128}|attribute:(?!(?:constructor|prototype)$)[A-Za-z][\w.-]{0,63})$/,
@@ -311,7 +296,7 @@ const key: Shape = {
   check: (value, path, report) => keyPattern.check(value, path, (at, message) => report(at, message + keyHint(value))),
 }
 
-/** Returns a hint for a wrong key, such as the name of an attribute without `attribute:`, as in an earlier format. */
+/** Returns a hint for a wrong key, such as the name of an attribute without `attribute:`. */
 function keyHint(value: unknown): string {
   if (typeof value !== 'string') return ''
   const colon = value.indexOf(':')

@@ -26,7 +26,6 @@ const start = inTests('start.ts', 'from')
 const yaml = inTests('yaml.ts', 'text')
 const json = inTests('text.ts', 'text')
 const problems = inTests('document.ts', 'check', 'text', 'file')
-const watch = inTests('file.ts', 'file-start', 'file')
 const shapes = inTests('shapes.ts', 'check')
 const explain = inFile('src/cli/rules/explain.ts', { files: ['test/cli/rules.test.ts'] })
 const command = inFile('src/cli/rules/command.ts', { files: ['test/cli/rules.test.ts', 'test/cli/exit-codes.test.ts'] })
@@ -158,9 +157,13 @@ export const rules = [
   problems('mistakes have no bound', 'if (problems.length >= MOST)', 'if (problems.length < 0)'),
   problems('a message has any length', 'message.length > LONGEST', 'message.length < 0'),
   problems('a mistake does not name its line', "line === undefined ? (file ?? '')", "line !== 0 ? (file ?? '')"),
-  watch('a mistake does not name its file', 'inFile(path, problems)', 'problems'),
+  file('a mistake does not name its file', 'inFile(path, problems)', 'problems'),
   shape('one object in many places counts once', 'return count > most', 'return false'),
-  shapes('a mistake does not say where attributes stand', '\n  adviseAttribute,', ''),
+  shapes(
+    'a mistake does not say where attributes stand',
+    "\n  'For an attribute of the application, write attributes: { … }',",
+    '',
+  ),
   shapes('a key names an attribute by its name alone', '|attribute:(?!', '|(?:attribute:)?(?!'),
   charges(
     'an attribute that never comes is not warned of',

@@ -113,20 +113,12 @@ describe('a mistake has the path of', () => {
 
 describe('an attribute', () => {
   it('that stands beside the conditions is refused, with what to write', () => {
-    const expected = 'is not known here; expected one of method, path, header, ip, attributes'
-    const application = 'For an attribute of the application, write attributes:'
+    const expected = 'is not known here; expected one of method, path, header, ip, attributes.'
+    const application = 'For an attribute of the application, write attributes: { … }'
     expect(mistakes({ ...api, match: { methd: 'POST' } })).toEqual([
-      `match.methd: ${expected}. Did you mean "method"? ${application} { methd: "POST" }`,
+      `match.methd: ${expected} Did you mean "method"? ${application}`,
     ])
-    expect(mistakes({ ...api, match: { plan: ['free', 'trial'] } })).toEqual([
-      `match.plan: ${expected}. ${application} { plan: ["free","trial"] }`,
-    ])
-    expect(mistakes({ ...api, match: { attribute: { plan: 'free' } } })).toEqual([
-      `match.attribute: ${expected}. Did you mean "attributes"? ${application} { attribute: … }`,
-    ])
-    expect(mistakes({ ...api, match: { 'a b': 'x'.repeat(100) } })).toEqual([
-      `match["a b"]: ${expected}. ${application} { …: … }`,
-    ])
+    expect(mistakes({ ...api, match: { 'a b': 'x' } })).toEqual([`match["a b"]: ${expected} ${application}`])
   })
 
   it('in a key without its prefix is refused, with what to write', () => {
