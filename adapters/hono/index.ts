@@ -7,6 +7,7 @@ import type { ResponseReader } from '../../src/http/settlement.ts'
 import { requestLimiterOf } from '../../src/http/request-limiter.ts'
 import { whenClosed } from '../../src/http/response/node.ts'
 import { isClosed } from '../../src/util/closed.ts'
+import { madeOnce } from '../../src/util/copies.ts'
 import { discardBody } from '../../src/http/response/unread-body.ts'
 import { callStarted, type ResponseHead } from '../../src/http/response/on-denied.ts'
 import { clientGone, isAborted, lateHeaders, responseFrom } from '../../src/http/response/web.ts'
@@ -139,10 +140,9 @@ export const routeKeyer: (app: { readonly routes: readonly Route[] }) => SyncKey
 )
 
 function keysByHandler(routes: readonly Route[]): Map<object, string> {
-  const declared = new Map<object, { readonly methods: Set<string>; readonly paths: Set<string> }>()
+  const declared = new Map<object, Record<'methods' | 'paths', Set<string>>>()
   for (const { method, path, handler } of routes) {
-    const same = declared.get(handler) ?? { methods: new Set(), paths: new Set() }
-    declared.set(handler, same)
+    const same = madeOnce(declared, handler, () => ({ methods: new Set<string>(), paths: new Set<string>() }))
     same.methods.add(method)
     same.paths.add(path)
   }

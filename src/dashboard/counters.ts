@@ -14,6 +14,7 @@ import {
 } from '../limiter/decision.ts'
 import type { LimitStatus } from '../stores/store.ts'
 import type { Clock } from '../util/clock.ts'
+import { madeOnce } from '../util/copies.ts'
 import { BUCKETS, type Series, SPAN } from './state.ts'
 
 /** The kinds of counts in each bucket: one for each outcome, and one for admitted requests that left less than a fifth of the limit. */
@@ -33,11 +34,7 @@ const known = new WeakMap<Limit, string>()
  * @example wordsOf(perMinute(100, { block: '1h' })) // '100 per minute, gcra, block 1 hour'
  */
 function wordsOf(limit: Limit): string {
-  const before = known.get(limit)
-  if (before !== undefined) return before
-  const words = partsOf(limit, windowWords(limit), blockWords).join(', ').slice(0, LONGEST_WORDS)
-  known.set(limit, words)
-  return words
+  return madeOnce(known, limit, () => partsOf(limit, windowWords(limit), blockWords).join(', ').slice(0, LONGEST_WORDS))
 }
 
 /** Returns the parts of the description of a limit. `window` and `blockText` give the words for its window and its block. */

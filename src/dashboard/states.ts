@@ -2,6 +2,7 @@ import type { RulesEvent, RulesInEvent } from '../rules/rules.ts'
 import type { StoreEvent } from '../stores/guard/index.ts'
 import { isCharge, type LimitStatus, type Store } from '../stores/store.ts'
 import { channel } from '../util/channel.ts'
+import { madeOnce } from '../util/copies.ts'
 import type { RulesState, StoreState } from './state.ts'
 
 /** The largest number of stores that are shown, and of rules. */
@@ -39,8 +40,8 @@ export class States {
   note(status: LimitStatus): void {
     if (!isCharge(status)) return
     const place = status.policy.store.place
-    const users = this.#users.get(place) ?? new Set<string>()
-    if (users.size < MOST_STATES) this.#users.set(place, users.add(status.limiter))
+    const users = madeOnce(this.#users, place, () => new Set<string>())
+    if (users.size < MOST_STATES) users.add(status.limiter)
   }
 
   get rules(): RulesState[] {

@@ -9,6 +9,7 @@ import {
   SPAN,
   type Sums,
 } from './state.ts'
+import { madeOnce } from '../util/copies.ts'
 import { addTo, others, type Summary, totalOf } from './summary.ts'
 
 /** A process of a fleet, and its summary. */
@@ -125,13 +126,10 @@ function seriesOf(members: readonly Member[], now: number): Sums['series'] {
 }
 
 function sumIn(sums: Map<string, Sum>, { limiter, limit }: Series): Sum {
-  const name = `${limiter}\0${limit}`
-  const known = sums.get(name)
-  if (known !== undefined) return known
-  const counts = Array.from({ length: KINDS }, () => new Array<number>(BUCKETS).fill(0))
-  const sum = { limiter, limit, words: new Set<string>(), counts, rates: [0, 0, 0] }
-  sums.set(name, sum)
-  return sum
+  return madeOnce(sums, `${limiter}\0${limit}`, () => {
+    const counts = Array.from({ length: KINDS }, () => new Array<number>(BUCKETS).fill(0))
+    return { limiter, limit, words: new Set<string>(), counts, rates: [0, 0, 0] }
+  })
 }
 
 /** Returns how many buckets the newest bucket of a process is before the current bucket, rounded. */
