@@ -203,6 +203,17 @@ async function hangUpBeforeCost(limiter: object, cost: number): Promise<{ url: s
   return { url, running }
 }
 
+/** Returns a limiter that is not one of the package: it could write logs, too. */
+function ownLimiter(inner: Limiter<unknown, Decision>) {
+  return {
+    consume: (request: unknown) => inner.consume(request),
+    settle: (decision: Decision, actual: number) => inner.settle(decision, actual),
+    refund: (decision: Decision) => inner.refund(decision),
+    release: (decision: Decision) => inner.release(decision),
+    renew: (decision: Decision) => inner.renew(decision),
+  }
+}
+
 describe.each(QUICK)('a slot', () => {
   test("ends with the response under release: 'response'", async () => {
     const limiter = limiterOf(concurrent(QUOTA))
@@ -238,10 +249,7 @@ describe.each(QUICK)('a slot', () => {
     let isGone = false
     let renewals = 0
     const limiter = {
-      consume: (request: unknown) => inner.consume(request),
-      settle: (decision: Decision, actual: number) => inner.settle(decision, actual),
-      refund: (decision: Decision) => inner.refund(decision),
-      release: (decision: Decision) => inner.release(decision),
+      ...ownLimiter(inner),
       renew: (decision: Decision) => {
         if (isGone) renewals++
         return inner.renew(decision)
@@ -268,15 +276,7 @@ describe.each(QUICK)('a slot', () => {
 
   test.each([0, 3])('of a limiter of your own lasts as long as the work, with an actual cost of %i', async (cost) => {
     const inner = limiterOf(concurrent(QUOTA), perMinute(100))
-    // Not one of the package: it could write logs, too.
-    const limiter = {
-      consume: (request: unknown) => inner.consume(request),
-      settle: (decision: Decision, actual: number) => inner.settle(decision, actual),
-      refund: (decision: Decision) => inner.refund(decision),
-      release: (decision: Decision) => inner.release(decision),
-      renew: (decision: Decision) => inner.renew(decision),
-    }
-    const { url, running } = await hangUpBeforeCost(limiter, cost)
+    const { url, running } = await hangUpBeforeCost(ownLimiter(inner), cost)
     expect([usedBy(inner), running.now]).toEqual([1, 1])
     await vi.waitFor(() => expect(usedBy(inner)).toBe(0))
     expect(running.now).toBe(0)

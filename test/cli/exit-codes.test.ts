@@ -98,7 +98,7 @@ const MISUSED: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['diff', 'rules.json', 'rules.json', '--fail-on', ''],
     ['check', 'rules.json', '--fail-on', 'loosened'],
   ],
-  serve: [[], ['none.json', '--host', '0.0.0.0'], ['none.json', '--port', '65536'], ['none.json', '--socket', '']],
+  serve: [['none.json', '--host', '0.0.0.0']],
   block: [[AWAY, 'api', 'ann'], ...['soon', '0', '200000d'].map((time) => [AWAY, 'api', 'ann', time])],
   unblock: [
     [AWAY, 'api'],
@@ -134,7 +134,9 @@ const FAILED: Readonly<Record<string, readonly (readonly string[])[]>> = {
 const DONE = [
   ['--help'],
   ['-h'],
-  ...['inspect', 'reset', 'top', 'replay', 'suggest', 'rules'].map((command) => [command, '--help']),
+  ...['inspect', 'reset', 'block', 'unblock', 'top', 'migrate', 'replay', 'suggest', 'serve', 'rules'].map(
+    (command) => [command, '--help'],
+  ),
   ['replay', 'one.log', ...LIMIT],
   ['suggest', 'one.log'],
   ['rules', 'check', 'rules.json'],

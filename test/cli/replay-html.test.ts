@@ -30,25 +30,6 @@ describe('the page of sluice replay', { timeout: 60_000 }, () => {
     visit(browser, url, options, async (page) => expect(await faultsOf(page)).toEqual([])),
   )
 
-  it('has a legend, and the unit and the ends of each axis', async () => {
-    await visit(browser, url, {}, async (page) => {
-      const ends = ['2026-11-22 11:00:00', '2026-11-22 11:08:20']
-      const plots = page.locator('figure', { has: page.locator('.frame') })
-      expect(await plots.count()).toBe(3)
-      for (const plot of await plots.all()) {
-        expect(await plot.locator('.legend').innerText()).toMatch(/admitted\s+denied/)
-        expect(await plot.locator('.unit').allInnerTexts()).toEqual(['requests per 4 s', 'time (UTC)'])
-        expect(await plot.locator('.scale span').allInnerTexts()).toEqual(['4', '0'])
-        expect(await plot.locator('.times span').allInnerTexts()).toEqual(ends)
-      }
-      const comparison = page.locator('figure', { has: page.locator('li') })
-      expect(await comparison.locator('.legend').innerText()).toMatch(/too lenient: .*\s+too strict: /)
-      const differences = '10 too lenient, 3 too strict'
-      expect(await comparison.locator('li .unit').allInnerTexts()).toEqual([differences, differences])
-      expect(await page.locator('h2').first().innerText()).toBe('Decisions that differ from an exact log of the window')
-    })
-  })
-
   it('shows hostile keys as text, and has no script', async () => {
     await visit(browser, url, {}, async (page) => {
       expect(await page.locator('script, img').count()).toBe(0)

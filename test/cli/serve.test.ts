@@ -179,12 +179,6 @@ describe('sluice serve', () => {
     const result = await program.run(['serve', ...words])
     expect([result.code, result.error]).toEqual([code, expect.stringContaining(message)])
   })
-
-  it('shows its options', async () => {
-    const { code, out } = await program.run(['serve', '--help'])
-    expect(code).toBe(0)
-    for (const option of ['--port', '--socket', '--store', '--on-outage', 'SLUICE_TOKEN']) expect(out).toContain(option)
-  })
 })
 
 describe('sluice serve --store', () => {

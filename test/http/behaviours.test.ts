@@ -4,7 +4,7 @@ import { createWorld } from '../../src/testing/adapter/world.ts'
 import { behavioursOf } from '../../src/testing/behaviour.ts'
 import { onlyTwoFrameworks } from '../adapters/frameworks.ts'
 import { denialCases } from './behaviours/denials.ts'
-import { faultCases, optionCases, outageCases } from './behaviours/faults.ts'
+import { optionCases, outageCases } from './behaviours/faults.ts'
 import { headerCases } from './behaviours/headers.ts'
 import { allowCases, checkCases, limitCases } from './behaviours/limits.ts'
 import { preflightCases } from './behaviours/preflights.ts'
@@ -19,7 +19,6 @@ const subjects = {
   allow: allowCases,
   'CORS preflights': preflightCases,
   rules: rulesCases,
-  'an error': faultCases,
   'an outage of the store': outageCases,
   'the options': optionCases,
   'a refund or settlement': settlementCases,

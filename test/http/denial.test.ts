@@ -281,6 +281,12 @@ describe('the body', () => {
     expect(elements.join(' ')).toBe('html head meta meta meta title body main h1 p')
     expect(body.length).toBeLessThan(600)
   })
+
+  test('is the detail for a client that accepts text only', () => {
+    const { headers, body } = denial(D2, { accept: 'text/plain' })
+    expect(headers).toContainEqual(['Content-Type', 'text/plain; charset=utf-8'])
+    expect(body).toBe('You can send 10 requests per second. Try again in 1 second.\n')
+  })
 })
 
 test('rawResponse writes a whole response for a bare socket', () => {

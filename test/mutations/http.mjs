@@ -10,11 +10,9 @@ const requestLimiter = inTests(
   'test/adapters/koa',
 )
 const hold = inFile('src/http/request-limiter.ts', { files: everywhere, name: 'a delay' })
-const exposingInStacked = inTests('src/http/headers/stacked.ts', ...everywhere)
-const allAdaptersInStacked = inTests('src/http/headers/stacked.ts', ...everywhere)
+const passes = inTests('src/http/headers/stacked.ts', ...everywhere)
 const stackedInStacked = inTests('src/http/headers/stacked.ts', 'test/http/headers/stacked.test.ts')
 const history = inTests('src/http/headers/stacked.ts', 'test/http/headers/stacked.test.ts', 'test/http/history.test.ts')
-const allAdaptersInPasses = inTests('src/http/headers/stacked.ts', ...everywhere)
 const historyInCounted = inTests(
   'src/http/counted.ts',
   'test/http/headers/stacked.test.ts',
@@ -23,29 +21,23 @@ const historyInCounted = inTests(
 const settlement = inFile('src/http/settlement.ts', { files: everywhere, name: 'a refund or settlement' })
 const reset = inFile('src/http/settlement.ts', { files: everywhere, name: 'a reset' })
 const body = inFile('src/http/request-limiter.ts', { files: everywhere, name: 'a denial' })
-const allow = inFile('src/http/keys/networks.ts', { files: ['test/http/keys/allowed.test.ts'] })
 const networks = inFile('src/http/keys/networks.ts', { files: ['test/http/keys/allowed.test.ts'] })
 const denial = inTests('src/http/denial.ts', 'test/http/denial.test.ts')
 const durations = inTests('src/util/duration.ts', 'test/http/denial.test.ts')
 const accept = inTests('src/http/denial.ts', 'test/http/headers/accept.test.ts')
 const retryAfterInRetry = inTests('src/http/headers/retry-after.ts', 'test/http/headers/retry-after.test.ts')
 const headers = ['test/http/headers']
-const valuesInStandard = inTests('src/http/headers/standard.ts', ...headers)
-const valuesInSeconds = inTests('src/util/seconds.ts', ...headers)
+const standard = inTests('src/http/headers/standard.ts', ...headers)
+const seconds = inTests('src/util/seconds.ts', ...headers)
 const valuesInValues = inTests('src/http/headers/values.ts', ...headers)
 const lag = inTests('src/algorithms/token-bucket-initial.ts', 'test/http/headers/values.test.ts')
-const models = inTests('src/http/headers/styles.ts', ...headers)
+const styles = inTests('src/http/headers/styles.ts', ...headers)
 const modelsInRetry = inTests('src/http/headers/retry-after.ts', ...headers)
-const modelsInBinding = inTests('src/http/headers/binding.ts', ...headers)
-const modelsInSeconds = inTests('src/util/seconds.ts', ...headers)
+const binding = inTests('src/http/headers/binding.ts', ...headers)
 const modelsInPerLimit = inTests('src/http/headers/per-limit.ts', ...headers)
 const names = inTests('src/http/headers/types.ts', ...headers)
 const headerName = inTests('src/util/validate.ts', 'test/http/headers/names.test.ts')
 const errors = inTests('src/util/errors.ts', 'test/util/errors.test.ts')
-const writeHeaders = inTests('src/http/headers/styles.ts', ...headers)
-const draft6And7 = inTests('src/http/headers/binding.ts', ...headers)
-const policyList = inTests('src/http/headers/standard.ts', ...headers)
-const standard = inTests('src/http/headers/standard.ts', ...headers)
 const address = inTests('src/http/keys/address.ts', 'test/http/keys/address.test.ts')
 const ip = inTests('src/http/keys/ip.ts', 'test/http/keys/ip.test.ts')
 const setAddress = (file, test) => inTests(file, `test/adapters/${test}/keyers.test.ts`)
@@ -58,7 +50,6 @@ const next = inTests('adapters/fetch/next.ts', 'test/adapters/fetch/next.test.ts
 const awaited = inTests('adapters/fetch/index.ts', 'test/adapters/fetch/next.test.ts')
 const webResponse = inTests('src/http/response/web.ts', 'test/adapters/fetch', 'test/adapters/hono')
 const express = inTests('adapters/express/express.ts', 'test/adapters/express/keyers.test.ts')
-const routeKey = inTests('adapters/express/express.ts', 'test/adapters/express/keyers.test.ts')
 const koa = inTests('adapters/koa/index.ts', 'test/adapters/koa/error-headers.test.ts')
 const koaKeyers = inTests('adapters/koa/index.ts', 'test/adapters/koa/keyers.test.ts')
 const scope = inTests('adapters/fastify/scope.ts', 'test/adapters/fastify')
@@ -76,7 +67,6 @@ const userAddress = inFile('src/http/keys/address.ts', {
   files: ['test/adapters/user-functions.test.ts'],
   name: 'address of',
 })
-const expressIndex = inTests('adapters/express/express.ts', 'test/adapters/express/keyers.test.ts')
 const expressErrors = inTests('adapters/express/express.ts', 'test/adapters/unread-body.test.ts')
 const uploads = (text) => inFile('src/http/response/unread-body.ts', { files: everywhere, name: text })
 const smallUploads = uploads('is read and thrown away where it is small')
@@ -106,12 +96,10 @@ const honoKeyers = inTests('adapters/hono/index.ts', 'test/adapters/hono/keyers.
 const inherited = inTests('adapters/fastify/routes.ts', 'test/adapters/fastify/inherited.test.ts')
 const nestedScopes = inTests('adapters/fastify/scope.ts', 'test/adapters/fastify/nested.test.ts')
 const denialError = inTests('adapters/fastify/denial-error.ts', 'test/adapters/fastify/nested.test.ts')
-const routeHook = inTests('adapters/fastify/routes.ts', 'test/adapters/fastify/inherited.test.ts')
 const fastifyKeyers = inTests('adapters/fastify/keyers.ts', 'test/adapters/fastify/keyers.test.ts')
 const hono = inTests('adapters/hono/index.ts', 'test/adapters/hono')
 const honoEnd = inTests('adapters/hono/response-end.ts', 'test/adapters/hono/response-end.test.ts')
 const node = inTests('adapters/node/index.ts', 'test/adapters/node/index.test.ts')
-const upgrade = inTests('adapters/node/index.ts', 'test/adapters/node/index.test.ts')
 const nest = (file, test) => inTests(`adapters/nestjs/${file}.ts`, `test/adapters/nestjs/${test}.test.ts`)
 const nestDelay = inFile('adapters/nestjs/adapter.ts', { files: everywhere, name: 'Nest.*a delay' })
 
@@ -132,17 +120,13 @@ export const http = [
     'reason !== 1',
   ),
   hold('leaves the timer of a client that hung up', '        cancel()\n', ''),
-  allAdaptersInPasses(
-    'drops the headers of the earlier limit',
-    ': mergeDecisions(earlier.shown, part.decision)',
-    ': part.decision',
-  ),
-  allAdaptersInStacked(
+  passes('drops the headers of the earlier limit', ': mergeDecisions(earlier.shown, part.decision)', ': part.decision'),
+  passes(
     'uses the time of day instead of the clock',
     'clock?.given === true ? clock.now()',
     'clock?.given === false ? clock.now()',
   ),
-  exposingInStacked('does not expose the headers to scripts', 'withNames(String(existing ??', 'String((existing ??'),
+  passes('does not expose the headers to scripts', 'withNames(String(existing ??', 'String((existing ??'),
   stackedInStacked(
     'uses the options of the last request limiter for all limits',
     'parts.find(({ decision }) => decision.limits.includes(status))',
@@ -160,11 +144,7 @@ export const http = [
   ),
   history('forgets the styles of earlier request limiters', 'parts: [...earlier.parts, part]', 'parts: [part]'),
   stackedInStacked('writes a denial in one style', 'if (!latest.allowed)', 'if (latest.allowed && !latest.allowed)'),
-  allAdaptersInPasses(
-    'writes the limits of a silent request limiter',
-    'isSilent ? NO_LIMITS : part.decision',
-    'part.decision',
-  ),
+  passes('writes the limits of a silent request limiter', 'isSilent ? NO_LIMITS : part.decision', 'part.decision'),
   history('writes nothing when one store did not answer', 'if (!isAnswered(earlier)) return later', ''),
   historyInCounted(
     'takes all limits of a limiter for one',
@@ -196,13 +176,9 @@ export const http = [
     'Math.ceil((window * units) / Number(divisor))',
   ),
   lag('refills a part-full bucket at once', 'bucket.resetLag!(params) + params.idle', 'bucket.resetLag!(params)'),
-  valuesInSeconds('takes a rounding error for a second', '(ms - 1e-6) / 1000', 'ms / 1000'),
+  seconds('takes a rounding error for a second', '(ms - 1e-6) / 1000', 'ms / 1000'),
   valuesInValues('gives slots a window', 'window: countsSlots(limit) ? undefined : window', 'window'),
-  valuesInStandard(
-    'writes slots as requests',
-    'const unit = window === undefined ? SLOTS : given',
-    'const unit = given',
-  ),
+  standard('writes slots as requests', 'const unit = window === undefined ? SLOTS : given', 'const unit = given'),
   inTests('adapters/hono/index.ts', 'test/adapters/hono/index.test.ts')(
     'leaves the reset of an earlier limit',
     '    context.header(name, undefined)\n',
@@ -225,7 +201,7 @@ export const http = [
     '',
   ),
   denial('counts slots as units', "if (countsSlots(limit)) return cost > 1 ? 'slots' : 'requests'", ''),
-  valuesInStandard('writes t=0 while nothing is left', 'left === 0 && seconds === 0 ? 1 : seconds', 'seconds'),
+  standard('writes t=0 while nothing is left', 'left === 0 && seconds === 0 ? 1 : seconds', 'seconds'),
   settlement(
     'refunds a client that hung up before the answer',
     'adapter.headersSent(response) && adapter.getStatus',
@@ -235,7 +211,7 @@ export const http = [
   inherited('inherits a refund beside a count', "['count', 'refundWhen'],", ''),
   settlement('counts the others', "counted = count === 'failures' ?", "counted = count === 'successes' ?"),
   inherited('inherits the keyer beside a limiter', 'isWhole ? LIMITER_OPTIONS : []', '[]'),
-  routeHook('takes a hook of a response', 'OTHER_HOOKS.includes(name) &&', 'name === "" &&'),
+  inherited('takes a hook of a response', 'OTHER_HOOKS.includes(name) &&', 'name === "" &&'),
   settlement('leaves the status of an aborted response', 'adapter.markAborted?.(response)', ''),
   reset(
     'refunds in addition to a reset',
@@ -244,7 +220,7 @@ export const http = [
   ),
   body('loses a Vary of the application', 'known === undefined ? value : withNames(String(known), [value])', 'value'),
   body('sends the message in an outage', " && decision.degraded !== 'closed'", ''),
-  allow('limits nobody without an address', 'known !== undefined &&', 'known === undefined ||'),
+  networks('limits nobody without an address', 'known !== undefined &&', 'known === undefined ||'),
   address('takes a private address out of NAT64', ' && isPublicIPv4(groups[6]! * 0x1_0000 + groups[7]!)', ''),
   networks(
     'takes a network of NAT64 for IPv6',
@@ -354,14 +330,14 @@ export const http = [
     'return error.message.slice(0, -` (${helpFor(error.code)})`.length)',
     'return error.message',
   ),
-  writeHeaders('takes two parts for the same', '`${part} in ${unit}`', 'unit'),
-  draft6And7('lists a quota twice', 'list.repeatsQuota ? withDistinctQuotas(decision) : list.text', 'list.text'),
-  policyList(
+  styles('takes two parts for the same', '`${part} in ${unit}`', 'unit'),
+  binding('lists a quota twice', 'list.repeatsQuota ? withDistinctQuotas(decision) : list.text', 'list.text'),
+  standard(
     'reuses the list of other limits',
     'if (items.length !== limits.length) return false',
     'if (items.length > 0) return true',
   ),
-  policyList('lists a shadow limit', 'values.limit.shadow !== true', 'values.quota >= 0'),
+  standard('lists a shadow limit', 'values.limit.shadow !== true', 'values.quota >= 0'),
   standard('writes the unit of requests', " || unit === 'requests'", ''),
   inTests('src/http/checks/proxies.ts', 'test/adapters/express/keyers.test.ts')(
     'takes all apps for one',
@@ -369,8 +345,8 @@ export const http = [
     'const known = undefined',
   ),
   express('misses that an app trusts everybody', "? 'everybody' : 'some'", "? 'some' : 'some'"),
-  routeKey('takes all routers for one', "found.numbers.join('.')", "''"),
-  routeKey('takes all apps for one', '[app.path(), place', "['', place"),
+  express('takes all routers for one', "found.numbers.join('.')", "''"),
+  express('takes all apps for one', '[app.path(), place', "['', place"),
   koa('loses the headers on an error', '      keepHeaders(context)\n', ''),
   koa('takes a header of an error for ours', ' && !res.hasHeader(name)', ''),
   koa('forgets earlier limits on an error', 'parts.flatMap(', 'parts.slice(-1).flatMap('),
@@ -525,7 +501,7 @@ export const http = [
   ),
   denialError('loses the Retry-After of the application', "['cache-control', 'retry-after']", "['cache-control']"),
   honoKeyers('returns the middleware and not the route', "({ method }) => method !== 'ALL'", '() => true'),
-  expressIndex('takes the route of an earlier handler', 'isMountedWithUse(app as Application, limitRate)', 'false'),
+  express('takes the route of an earlier handler', 'isMountedWithUse(app as Application, limitRate)', 'false'),
   expressErrors('lets Express read the body of a denied request', 'if (hasFailed) skipLargeBody(request)', ''),
   expressErrors('lets Express read a body after an error', 'skipLargeBody(request)\n      next(error)', 'next(error)'),
   smallUploads('ends the connection of a small upload', 'return !(bytesLeft(request) <= SMALL)', 'return true'),
@@ -574,7 +550,7 @@ export const http = [
   ),
   webResponse('keeps the shorter wait in milliseconds', 'millisecondsBeside(seconds, Number(ours), ms)', 'ms'),
   webResponse('overwrites the milliseconds of the application', ' && !response.has(RETRY_AFTER_MS)', ''),
-  models('does not expose retry-after-ms', '...(hasMilliseconds(config) ? [RETRY_AFTER_MS] : []), ', ''),
+  styles('does not expose retry-after-ms', '...(hasMilliseconds(config) ? [RETRY_AFTER_MS] : []), ', ''),
   modelsInPerLimit(
     'writes a shadow limit for clients of language models',
     'if (status.limit.shadow === true) continue\n      const { limit }',
@@ -604,19 +580,19 @@ export const http = [
     'whole > 0 && whole <= 1000',
   ),
   modelsInPerLimit('omits the minutes', 'return minutes > 0 ? ', 'return minutes > 1 ? '),
-  modelsInSeconds('rounds milliseconds down', 'Math.min(Math.ceil(ms - 1e-6), MAX', 'Math.min(Math.floor(ms), MAX'),
+  seconds('rounds milliseconds down', 'Math.min(Math.ceil(ms - 1e-6), MAX', 'Math.min(Math.floor(ms), MAX'),
   modelsInPerLimit('writes years of five digits', 'Math.min(epochSeconds(ms), LAST_SECOND)', 'epochSeconds(ms)'),
   inFile('src/http/headers/styles.ts', { files: everywhere, name: 'the headers' })(
     'misses the clock of the store',
     '    needsTime: true,\n    perLimit: ANTHROPIC,',
     '    perLimit: ANTHROPIC,',
   ),
-  models(
+  styles(
     'shares a header with a style for each limit',
     'forEachLimit.find((style) => STYLES[style].perLimit!.pattern.test(name))',
     'undefined',
   ),
-  modelsInBinding(
+  binding(
     'takes the shorter wait of two limits with the same name',
     'return a.retryAfter > b.retryAfter',
     'return a.retryAfter < b.retryAfter',
@@ -673,7 +649,7 @@ export const http = [
   koaStatus('makes the status before a denial explicit', 'status === statusCode ? isExplicit : true', 'true'),
   honoStatus('forgets the status before a denial', 'return context.newResponse(null).status', 'return 200'),
   userAddress('takes a promise for a missing address', 'if (isPromise(raw)) refuse', 'if (raw === isPromise) refuse'),
-  upgrade('leaves a denied socket half open', "  socket.once('finish', () => socket.destroy())\n", ''),
+  node('leaves a denied socket half open', "  socket.once('finish', () => socket.destroy())\n", ''),
   nest('adapter', 'module')('counts a user once', ' || request !== context.switchToHttp().getRequest()', ''),
   nest('module', 'module')('starts with limits of each request', 'limits !== undefined && ', 'limits === null && '),
   nest('adapter', 'graphql')(

@@ -26,7 +26,6 @@ const log = inFile('src/algorithms/sliding-window-log.lua', twins('slidingWindow
 const counter = inFile('src/algorithms/sliding-window-counter.lua', twins('slidingWindowCounter'), 'Lua')
 const hybrid = inFile('src/algorithms/quota-linear.lua', twins('quotaLinear'), 'Lua')
 const measured = inFile('src/algorithms/exponential.lua', twins('exponential'), 'Lua')
-const exponentialMath = inFile('src/algorithms/exponential.lua', twins('exponential'), 'Lua')
 
 const library = inFile('src/stores/redis/library.ts', decisions, 'Lua')
 const requests = inFile('src/stores/redis/lua/requests.lua', decisions, 'Lua')
@@ -64,7 +63,6 @@ const checks = inFile('src/stores/redis/lua/call.lua', { files: ['test/stores/re
 const logState = inFile('src/stores/redis/lua/state.lua', logs, 'Lua')
 const blocks = { files: ['test/stores/redis/blocks.test.ts'] }
 const entries = inFile('src/stores/redis/lua/entries.lua', blocks, 'Lua')
-const edits = inFile('src/stores/redis/lua/entries.lua', blocks, 'Lua')
 
 const linted = { files: ['test/package/lua.test.ts'] }
 const lint = inFile('src/algorithms/gcra.lua', linted, 'Lua')
@@ -131,9 +129,9 @@ export const lua = [
     'mode ~= FRESH and (isSmooth or chargedAt >= start)',
   ),
   hybrid('the smaller of two penalties', 'or used - cut * params.unit)', 'or max(used, most) - cut * params.unit)'),
-  exponentialMath('a life rounded up', 'and 0 or floor(p.window * ln', 'and 0 or ceil(p.window * ln'),
+  measured('a life rounded up', 'and 0 or floor(p.window * ln', 'and 0 or ceil(p.window * ln'),
   measured('the smaller of two rates', 'isFresh and cost or max(cost,', 'isFresh and cost or min(cost,'),
-  exponentialMath('a logarithm of another half', 'while y > 1.4142135623730951 do', 'while y > 0.6931471805599453 do'),
+  measured('a logarithm of another half', 'while y > 1.4142135623730951 do', 'while y > 0.6931471805599453 do'),
 
   lint('a variable that is not used', 'local lag = time - now', 'local lag, left = time - now, 0'),
   lint('a name that nothing has', 'params.unit, debt == 0 and -huge', 'params.unit, debt == 0 and -hugh'),
@@ -273,10 +271,10 @@ export const lua = [
   entries('the entries of a block that was left counted', 'scan(text, entries.skip + 1,', 'scan(text, 1,'),
   entries('a block that reaches the cost passed', 'sum + total >= cost', 'sum + total > cost'),
   entries('a refund looked for in the block behind', 'if last < time then break', 'if last <= time then break'),
-  edits('a block left one too late', 'if each == number then break', 'if each > number then break'),
-  edits('a block that was emptied kept', 'if from == start then leaveNewest', 'if from < start then leaveNewest'),
-  edits('small blocks never joined', 'if size + moreSize > BLOCK', 'if size + moreSize > 0'),
-  edits('the cost of a refund kept in the index', 'sum - cost, #text) or', 'sum, #text) or'),
-  edits('an entry cut one byte too early', 'sub(text, at + ENTRY)\nend', 'sub(text, at + ENTRY - 1)\nend'),
-  edits('costs of one tick not added', "pack('<d', newestCost + cost)", "pack('<d', cost)"),
+  entries('a block left one too late', 'if each == number then break', 'if each > number then break'),
+  entries('a block that was emptied kept', 'if from == start then leaveNewest', 'if from < start then leaveNewest'),
+  entries('small blocks never joined', 'if size + moreSize > BLOCK', 'if size + moreSize > 0'),
+  entries('the cost of a refund kept in the index', 'sum - cost, #text) or', 'sum, #text) or'),
+  entries('an entry cut one byte too early', 'sub(text, at + ENTRY)\nend', 'sub(text, at + ENTRY - 1)\nend'),
+  entries('costs of one tick not added', "pack('<d', newestCost + cost)", "pack('<d', cost)"),
 ]

@@ -4,14 +4,12 @@ const dashboardTests = { files: ['test/dashboard/dashboard.test.ts'] }
 const inDashboard = (file) => inFile(`src/dashboard/${file}.ts`, dashboardTests)
 const access = inDashboard('routes')
 const board = inDashboard('board')
-const routes = inDashboard('routes')
 const fleet = inDashboard('fleet')
 const summaries = inFile('src/dashboard/summary.ts', { files: ['test/dashboard/summary.test.ts'] })
 const sums = inFile('src/dashboard/sums.ts', { files: ['test/dashboard/sums.test.ts'] })
 const texts = inFile('src/stores/texts.ts', { files: ['test/stores/texts.test.ts'] })
 const live = inDashboard('live')
 const counters = inFile('src/dashboard/counters.ts', { files: ['test/dashboard/counters.test.ts'] })
-const dashboardSeries = inFile('src/dashboard/counters.ts', { files: ['test/dashboard/counters.test.ts'] })
 const elements = inFile('src/dashboard/page/elements.ts', {
   files: ['test/dashboard/page.test.ts'],
   name: 'shows keys as text',
@@ -21,16 +19,16 @@ const report = inFile('src/cli/replay/html.ts', { files: ['test/cli/replay-page.
 
 const prometheusTests = { files: ['test/metrics/prometheus.test.ts'] }
 const series = inFile('src/metrics/recorder.ts', prometheusTests)
-const recorder = inFile('src/metrics/recorder.ts', prometheusTests)
 const outcome = inFile('src/limiter/decision.ts', prometheusTests)
 const instruments = inFile('src/metrics/instruments.ts', prometheusTests)
-const counts = inFile('src/metrics/recorder.ts', prometheusTests)
 const waiter = inFile('src/limiter/queue/wait-queue.ts', prometheusTests)
 const spaceSaving = inFile('src/metrics/top-denied.ts', { files: ['test/metrics/space-saving.test.ts'] })
 
 const build = inFile('build/build.mjs', { files: ['test/package/packaging.test.ts'], name: 'the tarball' })
 
-const gateway = inFile('examples/llm-gateway.ts', { files: ['test/e2e/llm-gateway.test.ts'] })
+const gateway = inFile('examples/llm-gateway.ts', {
+  files: ['test/e2e/llm-gateway.test.ts', 'test/e2e/llm-cut-streams.test.ts'],
+})
 
 const meter = inFile('src/llm/meter.ts', { files: ['test/llm/meter.test.ts'] })
 const llmUsage = inFile('src/llm/usage.ts', { files: ['test/llm/meter.test.ts', 'test/llm/tokens.test.ts'] })
@@ -85,12 +83,12 @@ export const operations = [
     "if (path === '/state' || (await isAuthorized(request)))",
   ),
   live('writes to the store although it may not', 'isOn ? keys.stores : []', 'keys.stores'),
-  routes(
+  access(
     'lets a page of another site reset keys',
     '!files.has(path) && !isSameSite',
     "!files.has(path) && path !== '/reset' && !isSameSite",
   ),
-  routes(
+  access(
     'resets with GET',
     "if (request.method !== 'POST')",
     "if (request.method !== 'POST' && request.method !== 'GET')",
@@ -113,8 +111,8 @@ export const operations = [
   sums('forgets that a key may be missing in a list', 'count: missing, error: missing', 'count: 0, error: 0'),
   texts('reads what has ended', '|| Number(end) <= now', ''),
   counters('a window of slots', "countsSlots(limit) ? 'at the same time' :", ''),
-  recorder('forgets limits of slots while none is held', 'this.#ofSlots.add(known.counts)', 'this.#ofSlots'),
-  recorder('measures requests that did not wait', 'if (waited > 0) whole', 'whole'),
+  series('forgets limits of slots while none is held', 'this.#ofSlots.add(known.counts)', 'this.#ofSlots'),
+  series('measures requests that did not wait', 'if (waited > 0) whole', 'whole'),
   waiter('does not measure the first in a line', 'if (!isNew) waiter.waits()', 'void isNew'),
   waiter('does not measure a delay', '    this.waits()\n    this.#ends', '    this.#ends'),
   counters(
@@ -153,16 +151,12 @@ export const operations = [
   ),
   live('does not count requests that no policy matches', 'unmatchedRequests.subscribe(countUnmatched)', ''),
   build('code in one line', 'place - begin > LONGEST_LINE && last > begin', 'false'),
-  dashboardSeries(
-    'describes the first limit forever',
-    'this.#words.delete(words)\n',
-    'if (this.#words.size > 0) return\n',
-  ),
+  counters('describes the first limit forever', 'this.#words.delete(words)\n', 'if (this.#words.size > 0) return\n'),
   report('leaves quotation marks in attributes', '[&<>"\']', "[&<>']"),
   series('has one pair too many', 'this.#count++ < this.#most', 'this.#count++ <= this.#most'),
   series('names further limits', ': this.ofLimit(OTHER, OTHER)', ': new Counts(limiter, limit)'),
-  recorder('counts for the stack that decided first', 'if (known.limiter === limiter) whole', 'whole'),
-  recorder(
+  series('counts for the stack that decided first', 'if (known.limiter === limiter) whole', 'whole'),
+  series(
     'counts a request once for each limit',
     'known.counts.outcomes[outcomeOfLimit(status)]!++',
     'known.counts.outcomes[outcomeOfLimit(status)]!++\n      known.whole.outcomes[outcomeOfLimit(status)]!++',
@@ -175,6 +169,6 @@ export const operations = [
     'recorder.limits().flatMap(samplesOfOutcomes)',
     '[...recorder.limits(), ...recorder.limiters()].flatMap(samplesOfOutcomes)',
   ),
-  counts('puts a time of its upper bound into the next bucket', 'ms > BOUNDS[at]!', 'ms >= BOUNDS[at]!'),
-  spaceSaving('forgets the error of a counter that was taken over', 'error: this.least }', 'error: 0 }'),
+  series('puts a time of its upper bound into the next bucket', 'ms > BOUNDS[at]!', 'ms >= BOUNDS[at]!'),
+  spaceSaving('forgets the error of a counter that was dropped', 'error: this.least }', 'error: 0 }'),
 ]

@@ -21,7 +21,6 @@ const entries = inFile('src/algorithms/entries.ts', { files: ['test/algorithms/e
 const counter = inFile('src/algorithms/sliding-window-counter.ts', algorithm('slidingWindowCounter|counter'))
 const hybrid = inFile('src/algorithms/quota-linear.ts', algorithm('quotaLinear|hybrid'))
 const measured = inFile('src/algorithms/exponential.ts', algorithm('exponential'))
-const exponentialMath = inFile('src/algorithms/exponential.ts', algorithm('exponential'))
 
 const engine = (file, files) => inFile(`src/engine/${file}.ts`, { files })
 const row = engine('row', ['test/stores/memory/clock-fault.test.ts', 'test/stores/redis/clock-fault.test.ts'])
@@ -216,7 +215,7 @@ export const typescript = [
   hybrid('the start of a window lost in smooth mode', 'isFresh ? now : cells[offset + 3]!', 'isFresh ? now : latest'),
 
   measured('`<` for `≤` at the quota', 'cost === 0 || after <= quota', 'cost === 0 || after < quota'),
-  exponentialMath(
+  measured(
     'a life one tick too short',
     'Math.floor(window * ln(2 * rate)) + 1\n}',
     'Math.floor(window * ln(2 * rate))\n}',

@@ -312,11 +312,6 @@ describe('without the package yaml', () => {
     vi.resetModules()
   })
 
-  it('JSON is read', async () => {
-    const { parseText: parse } = await withoutYaml()
-    expect(await parse('{ "policies": [] }', 'json')).toMatchObject({ value: { policies: [] } })
-  })
-
   it('YAML fails with the command that installs it', async () => {
     const { parseText: parse } = await withoutYaml()
     const error: unknown = await parse('policies: []', 'yaml').catch((reason: unknown) => reason)

@@ -59,7 +59,6 @@ export interface AnthropicClient {
 
 interface Models<Client> {
   new (options: ModelOptions): Client
-  readonly APIError: ModelError
   readonly RateLimitError: ModelError
 }
 

@@ -8,7 +8,7 @@ import { warningsOf } from '../warnings.ts'
 import type { AsyncStore, Operation, Reply } from '../../stores/store.ts'
 
 /** Serves a limit whose options fail. Throws if a request reaches the handler. Returns the errors of two requests. */
-export async function errorsWith({ limit, serve }: World, options: AnyOptions): Promise<readonly unknown[]> {
+async function errorsWith({ limit, serve }: World, options: AnyOptions): Promise<readonly unknown[]> {
   let ran = 0
   const limits = [limit(options['limits'] ?? one, options)]
   const server = await serve({ limits, handler: () => ({ text: String(++ran) }) })

@@ -3,21 +3,11 @@ import { createLimiter } from '../../../src/limiter/limiter.ts'
 import { guard } from '../../../src/stores/guard/index.ts'
 import { type AsyncStore, isDeciding } from '../../../src/stores/store.ts'
 import { ask, statuses } from '../../../src/testing/adapter/client.ts'
-import { errorsWith, mode, quiet } from '../../../src/testing/adapter/fault-cases.ts'
+import { mode, quiet } from '../../../src/testing/adapter/fault-cases.ts'
 import type { AnyOptions, Handler, Served } from '../../../src/testing/adapter/harness.ts'
-import { type Cases, laterStore, one, three, type World } from '../../../src/testing/adapter/world.ts'
+import { type Cases, laterStore, one, type World } from '../../../src/testing/adapter/world.ts'
 import { equal, fails, holds, like } from '../../../src/testing/behaviour.ts'
-import { until } from '../../../src/testing/waiting.ts'
 import { faultyStore, SILENT } from '../../support/faulty-store.ts'
-import { SluiceError } from '../../../src/util/errors.ts'
-
-export const faultCases: Cases = {
-  'of a value that a LimitFunc, a cost or skip returns by mistake reaches it, and admits nobody': async (world) => {
-    for (const options of [{ limits: () => undefined }, { cost: () => undefined }, { skip: () => ({}) }])
-      for (const error of await errorsWith(world, options))
-        holds(error instanceof SluiceError, `expected a SluiceError, got ${String(error)}`)
-  },
-}
 
 export const optionCases: Cases = {
   'are refused when the limit is created if they are unknown or wrong': async ({ harness }) => {
@@ -26,6 +16,7 @@ export const optionCases: Cases = {
       headers: ['draft-5', true],
       headerNames: [{ limit: 'X-Quota' }],
       skip: [true],
+      preflights: [true],
       onDenied: ['no'],
       refundWhen: ['maybe'],
       count: ['failure', () => 'failures'],
@@ -60,27 +51,26 @@ export const optionCases: Cases = {
   },
 }
 
-/** A store whose server can be away. `asked` has the limiter of each decision that the store was asked for. */
-interface Patient {
+/** A store whose server is away. `asked` has the limiter of each decision that the store was asked for. */
+interface Away {
   readonly store: AsyncStore
   readonly asked: string[]
-  isAway: boolean
 }
 
 /** Returns a store whose server refuses connections. */
-function awayStore(world: World): Patient {
+function awayStore(world: World): Away {
+  const asked: string[] = []
   const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
   const store = faultyStore((operation) => {
     if (!isDeciding(operation)) return undefined
-    patient.asked.push(operation.charges[0]!.policy.limiter)
-    return patient.isAway ? refused : undefined
+    asked.push(operation.charges[0]!.policy.limiter)
+    return refused
   }, laterStore(world))
-  const patient: Patient = { store, asked: [], isAway: true }
-  return patient
+  return { store, asked }
 }
 
 /** Sends requests until the store is no longer asked. Late answers do not count while this process is busy. */
-async function lose(server: Served, { asked }: Patient, path?: string): Promise<void> {
+async function lose(server: Served, { asked }: Away, path?: string): Promise<void> {
   const count = (): number => asked.filter((limiter) => !limiter.startsWith('·')).length
   for (let i = 0; i < 50; i++) {
     const before = count()
@@ -92,9 +82,9 @@ async function lose(server: Served, { asked }: Patient, path?: string): Promise<
 
 export const outageCases: Cases = {
   'is shared by all limits on a store, each of which decides in its own way': quiet(async (world) => {
-    const patient = awayStore(world)
+    const away = awayStore(world)
     const limit = (name: string, onOutage: string): AnyOptions =>
-      world.limit(one, { store: patient.store, name, onOutage })
+      world.limit(one, { store: away.store, name, onOutage })
     const server = await world.serve({
       limits: [],
       routes: [
@@ -103,24 +93,12 @@ export const outageCases: Cases = {
         { path: '/local', limit: limit('c', 'local') },
       ],
     })
-    await lose(server, patient, '/open')
+    await lose(server, away, '/open')
     equal(await statuses(server, 1, {}, '/open'), [200])
     equal(await statuses(server, 2, {}, '/closed'), [503, 503])
     equal(await statuses(server, 2, {}, '/local'), [200, 429])
-    const asked = ['a', 'b', 'c'].filter((name) => patient.asked.includes(name))
+    const asked = ['a', 'b', 'c'].filter((name) => away.asked.includes(name))
     equal(asked, ['a'], 'the limits for which the store was asked during the outage')
-  }),
-  'ends when the store answers again': quiet(async (world) => {
-    const patient = awayStore(world)
-    const limits = [world.limit(three, { store: patient.store, onOutage: 'closed' })]
-    const server = await world.serve({ limits, handler: mode })
-    await lose(server, patient)
-    equal(await statuses(server, 1), [503])
-    patient.isAway = false
-    const { length } = patient.asked
-    await until(() => patient.asked.length > length, 'a probe')
-    const { body, headers } = await ask(server)
-    equal([body, headers['ratelimit']], ['undefined', '"three";r=2;t=60'])
   }),
   'also applies to a given limiter, whose refunds then count in this process': quiet(async (world) => {
     const { store } = awayStore(world)

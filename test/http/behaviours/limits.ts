@@ -7,28 +7,6 @@ import { equal, holds, like } from '../../../src/testing/behaviour.ts'
 import { warningsOf } from '../../../src/testing/warnings.ts'
 
 export const limitCases: Cases = {
-  'charge the cost of a request': async ({ limit, serve, by }) => {
-    const cost = (request: unknown): number => Number(by('x-cost')(request))
-    const server = await serve({ limits: [limit(three, { cost })] })
-    equal(await statuses(server, 2, { headers: { 'x-cost': '2' } }), [200, 429])
-    equal(await statuses(server, 1, { headers: { 'x-cost': '1' } }), [200])
-  },
-  'can be those of a stack, which charges all or none and writes one header': async ({ serve, clock, by }) => {
-    const store = memoryStore({ clock })
-    let known: unknown
-    const byUser = by('x-user')
-    const keyer = (request: unknown): string => byUser((known = request))
-    const user = createLimiter({ name: 'user', keyer, limits: three, store })
-    const all = createLimiter({ name: 'all', keyer: everyone, limits: one, store })
-    const server = await serve({ limits: [{ limiter: stack(user, all) }] })
-    const ann = { headers: { 'x-user': 'a' } }
-    equal(limitHeaders(await ask(server, '/', ann)), {
-      'ratelimit-policy': '"three";q=3;w=60, "one";q=1;w=60',
-      ratelimit: '"three";r=2;t=60, "one";r=0;t=60',
-    })
-    equal(await statuses(server, 1, ann), [429])
-    equal(user.consume(known).remaining, 1)
-  },
   'with one name from two middlewares or a stack are shown under the names of their limiters': async ({
     serve,
     clock,
@@ -78,17 +56,6 @@ export const checkCases: Cases = {
   'find a key that is a whole IPv6 address, with one warning': async ({ limit, serve }) => {
     const server = await serve({ limits: [limit(three, { keyer: wholeAddress })] })
     equal(await warningsOf(() => statuses(server, 3)), ['SLUICE_WHOLE_ADDRESS'])
-  },
-  'do not run with checks: false, which changes no decision': async ({ limit, serve, clock }) => {
-    const limiter = createLimiter({ keyer: wholeAddress, limits: three, store: memoryStore({ clock }) })
-    const twice = [
-      { limiter, checks: false },
-      { limiter, checks: false },
-    ]
-    for (const limits of [twice, [limit(three, { keyer: wholeAddress, checks: false })]]) {
-      const server = await serve({ limits })
-      equal(await warningsOf(async () => equal(await statuses(server, 4), [200, 200, 200, 429])), [])
-    }
   },
   'are of each limit: one with checks does not make those of another run': async ({ limit, serve, clock }) => {
     const limiter = createLimiter({ keyer: wholeAddress, limits: three, store: memoryStore({ clock }) })

@@ -4,7 +4,7 @@ import { createLimiter, stack } from '../../../src/limiter/limiter.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { ask, type Ask, limitHeaders, statuses } from '../../../src/testing/adapter/client.ts'
 import { type Cases, one, preflight, three } from '../../../src/testing/adapter/world.ts'
-import { equal, fails } from '../../../src/testing/behaviour.ts'
+import { equal } from '../../../src/testing/behaviour.ts'
 import { warningsOf } from '../../../src/testing/warnings.ts'
 
 const from = (user: string, ask: Ask = {}): Ask => ({ ...ask, headers: { ...ask.headers, 'x-user': user } })
@@ -49,9 +49,5 @@ export const preflightCases: Cases = {
   'are not other OPTIONS requests': async ({ limit, serve }) => {
     const server = await serve({ limits: [limit(one, { preflights: 'skip' })] })
     equal(await statuses(server, 2, { method: 'OPTIONS' }), [200, 429])
-  },
-  'refuse any other value of the option': async ({ harness }) => {
-    const options = { keyer: everyone, limits: one, preflights: true }
-    await fails(() => harness.make(options), { name: 'SluiceError', code: 'INVALID_OPTION' })
   },
 }

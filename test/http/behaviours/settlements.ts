@@ -5,16 +5,7 @@ import { createLimiter, stack } from '../../../src/limiter/limiter.ts'
 import { memoryStore } from '../../../src/stores/memory/index.ts'
 import { ask, statuses } from '../../../src/testing/adapter/client.ts'
 import type { Answer, Handler } from '../../../src/testing/adapter/harness.ts'
-import {
-  answered,
-  bothStores,
-  type Cases,
-  fault,
-  hundred,
-  one,
-  statusHandler,
-  three,
-} from '../../../src/testing/adapter/world.ts'
+import { answered, type Cases, fault, hundred, one, statusHandler, three } from '../../../src/testing/adapter/world.ts'
 import { equal } from '../../../src/testing/behaviour.ts'
 import { until } from '../../../src/testing/waiting.ts'
 import { warningsOf } from '../../../src/testing/warnings.ts'
@@ -45,54 +36,12 @@ export const settlementCases: Cases = {
     equal(asked, 8)
     equal((await ask(server)).headers['ratelimit'], '"one";r=0;t=60, "three";r=2;t=60, "default";r=95;t=60')
   },
-  'refunds each of many requests that end together, once': async (world) => {
-    for (const store of bothStores(world)) {
-      let come = 0
-      let release = (): void => {}
-      const together = new Promise<void>((resolve) => (release = resolve))
-      const server = await world.serve({
-        limits: [world.limit(hundred, { store, refundWhen: 'success' })],
-        async handler() {
-          if (++come === 20) release()
-          await together
-          return { text: 'ok' }
-        },
-      })
-      const replies = await Promise.all(Array.from({ length: 20 }, () => ask(server)))
-      equal(
-        replies.map(({ status }) => status),
-        Array<number>(20).fill(200),
-      )
-      equal((await ask(server)).headers['ratelimit'], '"default";r=99;t=60')
-    }
-  },
-  'refunds once, also when the handler has refunded the decision': async ({ serve, clock }) => {
-    const limiter = createLimiter({ keyer: everyone, limits: three, store: memoryStore({ clock }) })
-    const server = await serve({
-      limits: [{ limiter, refundWhen: 'success' }],
-      handler({ decision }) {
-        limiter.refund(decision!)
-        return { text: 'ok' }
-      },
-    })
-    limiter.consume({})
-    await ask(server)
-    equal(limiter.consume({}).remaining, 1)
-  },
 }
 
 /** Returns the same promise. It is awaited later, or never if the case fails before. */
 function waited<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => undefined)
   return promise
-}
-
-/** Returns a handler whose requests stay open until the functions in `answers` are called. The handler then fails. */
-function openHandler(): { readonly answers: (() => void)[]; readonly open: Handler } {
-  const answers: (() => void)[] = []
-  const open: Handler = () =>
-    new Promise((resolve) => void answers.push(() => resolve({ status: 500, text: 'failed' })))
-  return { answers, open }
 }
 
 export const resetCases: Cases = {
@@ -119,43 +68,6 @@ export const resetCases: Cases = {
     const options = { resetWhen: 'success', settleWith: () => 3 }
     const server = await world.serve({ limits: [world.limit(three, options)], handler: statusHandler(world) })
     equal(await statuses(server, 2, bad), [401, 429])
-  },
-  'refunds nothing later for requests that were open': async (world) => {
-    for (const store of bothStores(world)) {
-      const limiter = createLimiter<unknown>({ keyer: everyone, limits: three, store, name: 'open' })
-      const { answers, open } = openHandler()
-      const server = await world.serve({
-        routes: [
-          { path: '/work', limit: { limiter, refundWhen: 'failure' }, handler: open },
-          { path: '/cost', limit: { limiter, settleWith: () => 0 }, handler: open },
-          { path: '/login', limit: { limiter, resetWhen: 'success' } },
-          { path: '/other', limit: { limiter } },
-        ],
-      })
-      const pending = waited(Promise.all([ask(server, '/work'), ask(server, '/cost')]))
-      await until(() => answers.length === 2, 'the open requests')
-      equal((await ask(server, '/login')).headers['ratelimit'], '"three";r=0;t=60')
-      equal((await ask(server, '/other')).headers['ratelimit'], '"three";r=2;t=60')
-      for (const answer of answers) answer()
-      await pending
-      equal((await ask(server, '/other')).headers['ratelimit'], '"three";r=1;t=60')
-    }
-  },
-  'refunds nothing later after a reset by another limiter that shares the counts': async (world) => {
-    for (const store of bothStores(world)) {
-      const options = { limits: three, store, name: 'shared', shared: true }
-      const limiter = createLimiter<unknown>({ ...options, keyer: everyone })
-      const admin = createLimiter<string>({ ...options, keyer: (key) => key })
-      const { answers, open } = openHandler()
-      const server = await world.serve({ limits: [{ limiter, refundWhen: 'failure' }], handler: open })
-      const pending = waited(Promise.all([ask(server), ask(server)]))
-      await until(() => answers.length === 2, 'the open requests')
-      await admin.reset('everyone')
-      await limiter.consume({})
-      for (const answer of answers) answer()
-      await pending
-      equal((await limiter.consume({})).remaining, 1)
-    }
   },
   'resets the keys of the decision, whatever the keyer returns later': async ({ serve, limit }) => {
     let user = 'ann'
