@@ -77,7 +77,6 @@ export const BOTH: Readonly<Record<string, string>> = {
   'test/rules/paths.test.ts': 'paths, and the time that hostile paths take',
   'test/adapters/adapters.test.ts': 'one framework for each adapter, and the other versions',
   'test/adapters/slots-attack.test.ts': 'two frameworks, and the others',
-  'test/adapters/slots.test.ts': 'two frameworks, and the others',
   'test/stores/guard/redis-outage.test.ts': 'two clients, and the others',
   'test/stores/deny-cache/exactness.test.ts': 'a short random search, and a long one',
   'test/stores/redis/causes.test.ts': 'two causes with two settings of one client, and all others',

@@ -1,4 +1,5 @@
-// Clients that send requests and hang up do not make more handlers run than `concurrent` allows.
+// Clients that end their requests in any way do not make more handlers run than `concurrent` allows, and get every slot back.
+import { once } from 'node:events'
 import http from 'node:http'
 import http2 from 'node:http2'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -16,6 +17,7 @@ import {
   perMinute,
   type Store,
 } from '../../src/index.ts'
+import { slotsHeld } from '../../src/limiter/slots.ts'
 import { remoteStore } from '../../src/testing/later-store.ts'
 import { QUICK } from '../parts.ts'
 import { dial } from '../support/http.ts'
@@ -29,6 +31,8 @@ const ATTACK = 1000
 const LONGEST_ATTACK = 20_000
 /** The most milliseconds after which a client hangs up. */
 const STAY = 40
+/** The least requests of each client; as many as wanted with SLUICE_SLOTS. */
+const REQUESTS = Number(process.env['SLUICE_SLOTS'] ?? 0)
 
 // Koa prints each connection that breaks.
 beforeEach(() => void vi.spyOn(console, 'error').mockImplementation(() => undefined))
@@ -58,12 +62,19 @@ class Running {
   }
 }
 
-/** Sends requests and hangs up, again and again, until more handlers have begun than the quota allows at once. */
+/**
+ * Sends requests and hangs up, again and again, until more handlers have begun than the quota allows at once. Some hang up in an upload, and some in
+ * the middle of the answer.
+ */
 async function attack(url: string, paths: readonly string[], running: Running): Promise<void> {
   const start = Date.now()
-  while (Date.now() < start + ATTACK || (running.total <= QUOTA && Date.now() < start + LONGEST_ATTACK)) {
-    const socket = await dial({ url }, paths[Math.floor(Math.random() * paths.length)])
-    await pause(Math.random() * STAY)
+  const isOver = (sent: number): boolean =>
+    sent >= REQUESTS && Date.now() > start + (running.total > QUOTA ? ATTACK : LONGEST_ATTACK)
+  for (let sent = 0; !isOver(sent); sent++) {
+    const upload = Math.random() < 0.2 ? 'Content-Length: 100000\r\n' : ''
+    const socket = await dial({ url }, paths[Math.floor(Math.random() * paths.length)], upload)
+    if (Math.random() < 0.2) await Promise.race([once(socket, 'data'), pause(WORK)])
+    else await pause(Math.random() * STAY)
     socket.destroy()
   }
 }
@@ -89,6 +100,12 @@ describe.each(twoFrameworks)('$name', (framework) => {
           limits: [{ limiter, checks: false, ...(queue && { queue }) } as never],
           routes: [
             {
+              path: '/fault',
+              handler() {
+                throw new Error('fault')
+              },
+            },
+            {
               path: '/stream',
               handler: () => ({
                 stream(sink) {
@@ -105,7 +122,7 @@ describe.each(twoFrameworks)('$name', (framework) => {
             return { text: 'ok' }
           },
         })
-        await Promise.all([attack(served.url, ['/'], running), attack(served.url, ['/', '/stream'], running)])
+        await Promise.all([attack(served.url, ['/'], running), attack(served.url, ['/', '/stream', '/fault'], running)])
         expect(running.most).toBeLessThanOrEqual(QUOTA)
         expect(running.total).toBeGreaterThan(QUOTA)
         // Each slot comes back when its handler has ended.
@@ -113,6 +130,7 @@ describe.each(twoFrameworks)('$name', (framework) => {
         await vi.waitFor(async () => expect((await limiter.peek(undefined, { cost: 0 })).limits[0]!.used).toBe(0), {
           timeout: 5000,
         })
+        expect(slotsHeld()).toEqual([])
       },
     )
   })

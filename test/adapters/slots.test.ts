@@ -1,4 +1,4 @@
-// Slots of `concurrent` in every framework: each response that ends in any way gives them back.
+// Slots of `concurrent`, and requests that wait for them. slots-attack.test.ts has responses that end in any way, in every framework.
 import { once } from 'node:events'
 import { createReadStream } from 'node:fs'
 import http from 'node:http'
@@ -9,7 +9,7 @@ import { createAdaptorServer, upgradeWebSocket } from '@hono/node-server'
 import express from 'express'
 import fastify from 'fastify'
 import { Hono } from 'hono'
-import { beforeEach, describe, expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
 import { rateLimit as expressLimit } from '../../adapters/express/index.ts'
 import { rateLimit as fastifyLimit } from '../../adapters/fastify/index.ts'
@@ -21,93 +21,18 @@ import {
   createLimiter,
   everyone,
   fixedWindow,
-  leakyBucket,
   type Limiter,
   memoryStore,
   perMinute,
   type Store,
 } from '../../src/index.ts'
 import { remoteStore } from '../../src/testing/later-store.ts'
-import { slotsHeld } from '../../src/limiter/slots.ts'
 import { waitingRequests } from '../../src/limiter/waiting.ts'
 import { afterTest } from '../support/after-test.ts'
 import { ask, connected, dial, until } from '../support/http.ts'
-import { QUICK } from '../parts.ts'
-import { limiterOf, listen, serveApp, usedBy } from './framework.ts'
-import { twoFrameworks } from './frameworks.ts'
+import { limiterOf, listen, usedBy } from './framework.ts'
 
-/** Requests to each framework; as many as wanted with SLUICE_SLOTS. */
-const REQUESTS = Number(process.env['SLUICE_SLOTS'] ?? 400)
-const CLIENTS = 40
-const QUOTA = 5
-
-// Koa prints each connection that breaks.
-beforeEach(() => void vi.spyOn(console, 'error').mockImplementation(() => undefined))
-
-type Ending = 'whole' | 'gone' | 'upload' | 'half'
-const ENDINGS: readonly Ending[] = ['whole', 'gone', 'upload', 'half']
-
-/** Sends a request and ends it in one of these ways: reads the answer, hangs up, cuts an upload off, or hangs up in the middle of the answer. */
-async function end(url: string, ending: Ending, agent: http.Agent): Promise<void> {
-  const path = ['/', '/slow', '/stream', '/fault'][Math.floor(Math.random() * 4)]!
-  if (ending === 'whole') {
-    // The server may close an idle connection just then.
-    const answered = once(http.get(url + path, { agent }), 'response').catch(() => undefined)
-    const [response] = ((await answered) ?? []) as [http.IncomingMessage?]
-    if (response === undefined) return
-    response.resume()
-    await once(response, 'close')
-    return
-  }
-  const socket = await connected({ url })
-  const body = ending === 'upload' ? 'Content-Length: 100000\r\n\r\nhalf' : '\r\n'
-  socket.write(`${ending === 'upload' ? 'POST' : 'GET'} ${path} HTTP/1.1\r\nHost: x\r\n${body}`)
-  if (ending === 'half') await Promise.race([once(socket, 'data'), pause(20)])
-  else await pause(Math.random() * 8)
-  socket.destroy()
-}
-
-describe.each(twoFrameworks)('$name', (framework) => {
-  test.each([
-    ['denies what comes at the same time', undefined],
-    ['holds what comes at the same time', { max: 1000, maxWait: '10s' }],
-  ] as const)('%s, and gives every slot back', { timeout: 120_000 }, async (_, queue) => {
-    const limiter = limiterOf(concurrent(QUOTA))
-    const route = (path: string, handler: Parameters<typeof framework.serve>[0]['handler']) => ({ path, handler })
-    const { url } = await serveApp(framework, {
-      limits: [{ limiter, ...(queue && { queue }) } as never],
-      routes: [
-        route('/slow', async () => {
-          await pause(Math.random() * 10)
-          return { text: 'slow' }
-        }),
-        route('/stream', () => ({
-          stream(sink) {
-            sink.write('a')
-            const timer = setTimeout(() => sink.end('b'), Math.random() * 10)
-            sink.closed(() => clearTimeout(timer))
-          },
-        })),
-        route('/fault', () => {
-          throw new Error('fault')
-        }),
-      ],
-    })
-    const agent = new http.Agent({ keepAlive: true })
-    let left = REQUESTS / 2
-    const client = async (): Promise<void> => {
-      while (left-- > 0) await end(url, ENDINGS[Math.floor(Math.random() * ENDINGS.length)]!, agent)
-    }
-    await Promise.all(Array.from({ length: CLIENTS }, client))
-    agent.destroy()
-    await vi.waitFor(() => expect(usedBy(limiter)).toBe(0), { timeout: 5000 })
-    expect(slotsHeld()).toEqual([])
-    // Nothing waits any more, and all slots can be taken.
-    expect(limiter.peek(undefined, { cost: QUOTA })).toMatchObject({ allowed: true })
-  })
-})
-
-describe.each(QUICK)('a server of node:http', () => {
+describe('a server of node:http', () => {
   function serveLimited(options: object, listener: http.RequestListener = ok): ReturnType<typeof listen> {
     const limit = rateLimit(options as never)
     const sockets = new WebSocketServer({ noServer: true })
@@ -143,16 +68,6 @@ describe.each(QUICK)('a server of node:http', () => {
     await pause(1000)
     expect((await ask({ url })).status).toBe(429)
     first.destroy()
-    await until(() => usedBy(limiter) === 0)
-  })
-
-  test('gives a slot back when the client hangs up during the delay of another limit', async () => {
-    const limiter = limiterOf(concurrent(2), leakyBucket({ quota: 1, window: '1m', capacity: 5 }))
-    const { url } = await serveLimited({ limiter })
-    await ask({ url })
-    const waiting = await dial({ url })
-    await until(() => usedBy(limiter) === 1)
-    waiting.destroy()
     await until(() => usedBy(limiter) === 0)
   })
 
@@ -238,22 +153,6 @@ describe.each(QUICK)('a server of node:http', () => {
     expect((await ask({ url })).status).toBe(429)
   })
 
-  test('forgets a request whose client hangs up in the queue', async () => {
-    const limiter = limiterOf(concurrent(1))
-    const responses: http.ServerResponse[] = []
-    const { url } = await serveLimited({ limiter, queue: {} }, (_request, response) => void responses.push(response))
-    const first = await dial({ url })
-    await until(() => responses.length === 1)
-    const waiting = await dial({ url })
-    await until(() => waitersOf(limiter) === 1)
-    waiting.destroy()
-    await until(() => waitersOf(limiter) === 0)
-    first.destroy()
-    responses[0]!.end('ok')
-    await until(() => usedBy(limiter) === 0)
-    expect(responses.length).toBe(1)
-  })
-
   const LEAVES: readonly (readonly [string, (socket: Socket) => unknown])[] = [
     ['ends its side', (socket) => socket.end()],
     ['hangs up', (socket) => socket.destroy()],
@@ -332,16 +231,9 @@ describe.each(QUICK)('a server of node:http', () => {
       },
     )
   })
-
-  test.each([
-    ...[{ max: 0 }, { maxTotal: 0 }, { maxWait: 'soon' }, { least: 1 }, 5].map((queue) => ({ queue })),
-    { release: 'never' },
-  ])('refuses %o', (options) => {
-    expect(() => rateLimit({ limiter: limiterOf(concurrent(1)), ...options } as never)).toThrow(/queue|least|release/)
-  })
 })
 
-describe.each(QUICK)('a WebSocket', () => {
+describe('a WebSocket', () => {
   type Dispatch = (request: http.IncomingMessage, response: http.ServerResponse) => unknown
 
   /** Gives each upgrade a response, as `@fastify/websocket` and `express-ws` do. `accept` accepts the WebSocket. */
@@ -429,7 +321,7 @@ describe.each(QUICK)('a WebSocket', () => {
   })
 })
 
-describe.each(QUICK)('a client that has gone before the limit decides', () => {
+describe('a client that has gone before the limit decides', () => {
   type Fetch = (request: Request) => Promise<Response> | Response
 
   function honoApp(limiter: Limiter<unknown>, handler: () => Promise<Response>): Fetch {
@@ -470,17 +362,3 @@ describe.each(QUICK)('a client that has gone before the limit decides', () => {
 function waitersOf(limiter: object): number {
   return waitingRequests().get((limiter as { name: string }).name) ?? 0
 }
-
-test.each(twoFrameworks)('$name removes the reset of an earlier limit', async (framework) => {
-  const store = memoryStore()
-  const slow = fixedWindow({ name: 'minute', quota: 100, window: '1m' })
-  const served = await serveApp(framework, {
-    limits: [
-      { keyer: everyone, limits: slow, headers: 'legacy', store },
-      { keyer: everyone, limits: concurrent(10), headers: 'legacy', store, name: 'slots' },
-    ],
-  })
-  const { headers } = await ask(served)
-  expect(headers).toMatchObject({ 'x-ratelimit-limit': '10', 'x-ratelimit-remaining': '9' })
-  expect(headers).not.toHaveProperty('x-ratelimit-reset')
-})

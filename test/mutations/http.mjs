@@ -184,7 +184,7 @@ export const http = [
     '    context.header(name, undefined)\n',
     '',
   ),
-  inTests('src/http/headers/binding.ts', 'test/adapters/slots.test.ts')(
+  inTests('src/http/headers/binding.ts', 'test/http/behaviours.test.ts')(
     'leaves the reset of an earlier limit',
     'if (value === undefined) remove?.(name)',
     'if (value === undefined) remove?.("")',

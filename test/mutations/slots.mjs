@@ -1,7 +1,7 @@
 import { inFile } from './mutation.mjs'
 
 const model = { files: ['test/stores/slots.test.ts'] }
-const served = { files: ['test/adapters/slots.test.ts'] }
+const served = { files: ['test/adapters/slots.test.ts', 'test/adapters/slots-attack.test.ts'] }
 const algorithm = inFile('src/algorithms/concurrent.ts', model)
 const inLua = inFile('src/algorithms/concurrent.lua', model, 'Lua')
 const engine = inFile('src/engine/adjust.ts', model)

@@ -29,6 +29,8 @@ export const optionCases: Cases = {
       address: [() => '127.0.0.1'],
       onOutage: ['shut'],
       checks: ['no'],
+      queue: [{ max: 0 }, { maxTotal: 0 }, { maxWait: 'soon' }, 5],
+      release: ['never'],
     }
     const wrong: readonly AnyOptions[] = [
       ...Object.entries(values).flatMap(([name, each]) => each.map((value) => ({ ...fine, [name]: value }))),
@@ -47,7 +49,8 @@ export const optionCases: Cases = {
     ]
     const error = { name: 'SluiceError', code: 'INVALID_OPTION' }
     for (const options of wrong) await fails(() => harness.make(options), error, JSON.stringify(options))
-    await fails(() => harness.make({ ...fine, max: 5 }), { ...error, code: 'UNKNOWN_OPTION' })
+    for (const more of [{ max: 5 }, { queue: { least: 1 } }])
+      await fails(() => harness.make({ ...fine, ...more }), { ...error, code: 'UNKNOWN_OPTION' })
   },
 }
 

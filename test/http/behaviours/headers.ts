@@ -1,5 +1,6 @@
+import { concurrent } from '../../../src/engine/factories.ts'
 import { ask, limitHeaders } from '../../../src/testing/adapter/client.ts'
-import { type Cases, one, outageStore } from '../../../src/testing/adapter/world.ts'
+import { type Cases, hundred, one, outageStore } from '../../../src/testing/adapter/world.ts'
 import { equal, like } from '../../../src/testing/behaviour.ts'
 
 export const headerCases: Cases = {
@@ -15,6 +16,12 @@ export const headerCases: Cases = {
     } as const
     for (const [headers, [name, time]] of Object.entries(resets))
       equal((await ask(await serve({ limits: [limit(one, { headers })] }))).headers[name], time)
+  },
+  'of slots have no reset, also of an earlier limit': async ({ limit, serve }) => {
+    const limits = [limit(hundred, { headers: 'legacy' }), limit(concurrent(10), { headers: 'legacy', name: 'slots' })]
+    const { headers } = await ask(await serve({ limits }))
+    like(headers, { 'x-ratelimit-limit': '10', 'x-ratelimit-remaining': '9' })
+    equal(headers['x-ratelimit-reset'], undefined)
   },
   'have retry-after-ms with a message, with onDenied and in an outage': async (world) => {
     const { harness, limit, serve, clock } = world
