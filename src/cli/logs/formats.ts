@@ -13,6 +13,7 @@ import {
   type Parse,
   type ParseSettings,
 } from './request.ts'
+import { isObject } from '../../rules/shape.ts'
 import { SluiceError } from '../../util/errors.ts'
 import { nearest } from '../../util/validate.ts'
 
@@ -323,10 +324,6 @@ function headersOf(headers: Fields): Record<string, string> {
 function dashed(value: unknown): string {
   const text = textOf(value)
   return text === '-' ? '' : text
-}
-
-function isObject(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 const PARSERS: Readonly<Record<string, (settings: ParseSettings) => Parse>> = {
