@@ -92,7 +92,7 @@ describe.each(twoFrameworks)('$name', (framework) => {
       ['holds', { max: 50, maxWait: '10s' }],
     ] as const)(
       '%s requests of clients that hang up while as many handlers run as the quota allows',
-      { timeout: 60_000 },
+      { timeout: 60_000 + 200 * REQUESTS },
       async (_name, queue) => {
         const running = new Running()
         const limiter = createLimiter<unknown>({ keyer: everyone, limits: concurrent(QUOTA), store: storeOf() })
