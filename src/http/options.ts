@@ -163,7 +163,7 @@ export function without(options: object, names: readonly string[]): object {
 
 /** Throws `INVALID_OPTION` if the user has passed a limiter or limits instead of options that contain them. */
 export function refuseLimiter(owner: string, given: object): void {
-  if (Array.isArray(given) || 'algorithm' in given)
+  if (Array.isArray(given) || Object.hasOwn(given, 'algorithm'))
     throw new SluiceError('INVALID_OPTION', `${owner}: expected options such as { keyer, limits }, got limits alone`)
   if ('consume' in given && typeof given.consume === 'function')
     throw new SluiceError('INVALID_OPTION', `${owner}: expected options such as { limiter }, got the limiter itself`)
