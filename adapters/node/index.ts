@@ -1,4 +1,5 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import type { Duplex } from 'node:stream'
 import { trackWork } from '../../src/http/work.ts'
 import type { HttpAdapter } from '../../src/http/adapter.ts'
@@ -171,10 +172,12 @@ export type UpgradeListener = (request: IncomingMessage, socket: Duplex, head: B
 /** Limits listeners. All listeners of one `RateLimit` count together. */
 export interface RateLimit {
   /**
-   * Limits the requests of a server. The slots of `concurrent` are held until the promise of the listener has settled. If the listener returns no promise,
+   * Limits the requests of a server of HTTP/1 or HTTP/2. The slots of `concurrent` are held until the promise of the listener has settled. If the listener returns no promise,
    * they are held until it has called `end`.
    */
-  (listener: (...given: Parameters<RequestListener>) => unknown): RequestListener
+  (
+    listener: (...given: Parameters<RequestListener>) => unknown,
+  ): ((request: Http2ServerRequest, response: Http2ServerResponse) => void) & RequestListener
   /**
    * Limits the upgrades of a server, such as to WebSockets. A denied upgrade gets a plain `HTTP/1.1 429 Too Many Requests`, and its
    * socket is closed. An admitted upgrade is never refunded.
@@ -223,14 +226,16 @@ export function rateLimit(given: RateLimitOptions): RateLimit {
     upgradeAdapter,
   )
 
-  function limit(listener: (...given: Parameters<RequestListener>) => unknown): RequestListener {
+  function limit(listener: (...given: Parameters<RequestListener>) => unknown): ReturnType<RateLimit> {
     if (typeof listener !== 'function')
       refuse('rateLimit', 'a listener: createServer(limit((request, response) => …))', listener)
-    return function limitRate(request, response) {
+    const limited: RequestListener = function limitRate(request, response) {
       const failed = (error: unknown): void => void answer(error, request, response)
       const admitted = (): void => void trackWork(request, listener(request, response))
       whenAdmitted(requestLimiter, request, response, undefined, admitted, failed)
     }
+    // Requests and responses of HTTP/2 have all members that are used here.
+    return limited as ReturnType<RateLimit>
   }
 
   function upgrade(listener: UpgradeListener): UpgradeListener {

@@ -1,3 +1,5 @@
+import http, { type RequestListener } from 'node:http'
+import http2 from 'node:http2'
 import { Router } from '@koa/router'
 import express, { type RequestHandler } from 'express'
 import { type Context as HonoContext, Hono } from 'hono'
@@ -6,6 +8,7 @@ import { expect, expectTypeOf, test } from 'vitest'
 import * as forExpress from '../../adapters/express/index.ts'
 import * as forHono from '../../adapters/hono/index.ts'
 import * as forKoa from '../../adapters/koa/index.ts'
+import * as forNode from '../../adapters/node/index.ts'
 import { createLimiter, type Decision, perSecond, unlimited } from '../../src/index.ts'
 
 // The compiler checks these types. The code does not have to run.
@@ -49,6 +52,14 @@ test('handlers after a middleware have the parameters of their route', () => {
   new Router().get('/users/:id', forKoa.rateLimit({ keyer: forKoa.byIP, limits: perSecond(1) }), (context) =>
     expectTypeOf(context.params['id']).toEqualTypeOf<string>(),
   )
+})
+
+test('servers of HTTP/1 and HTTP/2 take a limited listener', () => {
+  const limit = forNode.rateLimit({ keyer: forNode.byIP, limits: perSecond(1) })
+  const listener = limit((_request, response) => response.end())
+  const plain: RequestListener = listener
+  const servers = [http.createServer(listener), http2.createServer(listener), http2.createSecureServer({}, listener)]
+  expect([...servers.map((server) => server.listeners('request').at(-1)), plain]).toEqual(Array(4).fill(listener))
 })
 
 test('a Koa app with its own state takes the middleware, and its state has the decision', () => {
