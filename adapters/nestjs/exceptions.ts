@@ -106,7 +106,7 @@ export function exceptionOf(exchange: Exchange, hasMessage: boolean, unit: Unit)
   const response = isMessage ? messageIn(sent) : problemOf(decision, sent.status, unit)
   const exception = new RateLimitException(decision, response, sent)
   if (kindOf(context) === 'ws') return socketException(exception, context)
-  return kindOf(context) === 'rpc' ? rpcException(exception) : exception
+  return kindOf(context) === 'rpc' ? rpcException(exception, context) : exception
 }
 
 function sentIn({ denial: sent, type }: Exchange): DenialBody | undefined {
@@ -135,13 +135,24 @@ function acknowledge(context: ExecutionContext, payload: object): void {
   if (typeof answer === 'function') Reflect.apply(answer, undefined, [payload])
 }
 
-async function rpcException(exception: RateLimitException): Promise<Error> {
+async function rpcException(exception: RateLimitException, context: ExecutionContext): Promise<Error> {
+  const payload = isOfGrpc(context) ? { ...payloadOf(exception), ...statusOfGrpc(exception) } : payloadOf(exception)
   try {
     const { RpcException } = await import('@nestjs/microservices')
-    return Object.assign(new RpcException(payloadOf(exception)), aboutDenial(exception))
+    return Object.assign(new RpcException(payload), aboutDenial(exception))
   } catch {
     return exception
   }
+}
+
+/** Returns true for a call of gRPC, whose context is its metadata. */
+function isOfGrpc(context: ExecutionContext): boolean {
+  return 'toHttp2Headers' in Object(context.switchToRpc().getContext())
+}
+
+/** Returns the parts of an error that become the status of a call of gRPC: `RESOURCE_EXHAUSTED`, or `UNAVAILABLE` in an outage. */
+function statusOfGrpc({ extensions, message }: RateLimitException): object {
+  return { code: extensions.code === 'SERVICE_UNAVAILABLE' ? 14 : 8, message }
 }
 
 /** Returns the problem details with `retryAfter`, because a message has no header for it. */

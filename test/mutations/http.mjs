@@ -475,6 +475,7 @@ export const http = [
     'withChecks(wanted as boolean | undefined,',
     'withChecks(true,',
   ),
+  nest('exceptions', 'messages')('gives a call of gRPC no status', "'toHttp2Headers' in", "'headers' in"),
   nest('class-names', 'decorators')('gives two classes one name', 'same.size === 1 ? name', 'true ? name'),
   inTests('adapters/nestjs/service.ts', 'test/adapters/nestjs/module.test.ts')(
     'warns of a missing guard although checks are off',

@@ -1,12 +1,19 @@
 import type { Type } from '@nestjs/common'
 import { NestFactory } from '@nestjs/core'
-import { ClientProxyFactory, MessagePattern, type MicroserviceOptions, Transport } from '@nestjs/microservices'
+import {
+  ClientProxyFactory,
+  type CustomTransportStrategy,
+  MessagePattern,
+  type MicroserviceOptions,
+  Server,
+  Transport,
+} from '@nestjs/microservices'
 import { IoAdapter } from '@nestjs/platform-socket.io'
 import { WsAdapter } from '@nestjs/platform-ws'
 import { SubscribeMessage, WebSocketGateway } from '@nestjs/websockets'
 import { Controller, UseGuards } from '@nestjs/common'
 import { once } from 'node:events'
-import { firstValueFrom } from 'rxjs'
+import { firstValueFrom, lastValueFrom } from 'rxjs'
 import { io, type Socket } from 'socket.io-client'
 import { describe, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
@@ -21,7 +28,8 @@ import {
   type RateLimitOptions,
   SkipRateLimit,
 } from '../../../adapters/nestjs/index.ts'
-import { everyone, fixedWindow, keyers, leakyBucket, type Limit } from '../../../src/index.ts'
+import { everyone, fixedWindow, keyers, leakyBucket, type Limit, memoryStore } from '../../../src/index.ts'
+import { remoteStore } from '../../../src/testing/later-store.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { freePort } from '../../support/redis.ts'
 import { decorate, decorateClass, limitedModule, moduleOf, start } from './app.ts'
@@ -246,5 +254,45 @@ describe('a microservice', () => {
     const ask = (...data: number[]): Promise<number> => firstValueFrom(client.send<number>('sum', data))
     expect([await ask(1, 2), await ask(1, 2, 3)]).toEqual([3, 6])
     await expect(ask(3, 4)).rejects.toMatchObject({ status: 429, 'violated-policies': ['messages'], retryAfter: 3600 })
+  })
+
+  test('gives a denied call of gRPC its status', async () => {
+    /** Calls handlers as the server of gRPC does, whose context is the metadata of a call. */
+    class Calls extends Server implements CustomTransportStrategy {
+      on(): void {}
+      unwrap(): never {
+        throw new Error('There is no server below.')
+      }
+      listen(ready: () => void): void {
+        ready()
+      }
+      close(): void {}
+      async ask(): Promise<unknown> {
+        const answer = this.getHandlers().get('sum')!([1, 2], { toHttp2Headers: () => ({}) })
+        return lastValueFrom(this.transformToObservable(await answer))
+      }
+    }
+    for (const [options, code] of [
+      [{ limits: of(1) }, 8],
+      [
+        {
+          limits: of(1),
+          store: remoteStore(memoryStore(), () => Promise.reject(new Error('away'))),
+          onOutage: 'closed',
+        },
+        14,
+      ],
+    ] as const) {
+      const strategy = new Calls()
+      const module = limitedModule({ keyer: everyone, ...options }, { controllers: [Sums] })
+      const app = await NestFactory.createMicroservice<MicroserviceOptions>(module, { strategy, logger: false })
+      afterTest(() => app.close())
+      await app.listen()
+      if (code === 8) expect(await strategy.ask()).toBe(3)
+      await expect(strategy.ask()).rejects.toMatchObject({
+        code,
+        message: expect.stringMatching(/try again/i) as string,
+      })
+    }
   })
 })
