@@ -7,7 +7,7 @@ export const RIGHTS = '+evalsha +eval +time +hget +hmget +hset +hdel +hkeys +del
 
 /** Messages with which the server refuses a user, or every script. A retry does not help. */
 const REFUSED =
-  /\bNOPERM\b|\bPermissionDenied\b|can't run this command|\bACL failure\b|\bNOAUTH\b|\bWRONGPASS\b|\bunknown command\b/
+  /\bNOPERM\b|\bPermissionDenied\b|can't run this command|\bACL failure\b|\bNOAUTH\b|\bWRONGPASS\b|\bunknown command\b|\bcommand called from\b/
 
 /** Messages of a client, or of its server, that has subscribed to channels. Under RESP2 it can send nothing else. */
 const SUBSCRIBED = /\bsubscriber mode\b|\ballowed in this context\b/
@@ -41,6 +41,7 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
     `This user of Redis may not do what the script does. Run: ACL SETUSER <user> ~<prefix of the store>* ${RIGHTS}. On Redis 7 and Valkey also: ACL SETUSER <user> +fcall +function|load. See sluice/docs/guides/redis.md#a-user-with-few-rights`,
   ],
   [/\bNOAUTH\b|\bWRONGPASS\b/, 'The name or the password of the user is wrong. Correct the options of the client'],
+  [/\bcommand called from\b/, `The server has renamed or disabled a command that the script calls. Allow: ${RIGHTS}`],
   [
     /\bunknown command\b/,
     'This server, or a proxy before it, runs no scripts. Allow EVALSHA and EVAL, or use another server',

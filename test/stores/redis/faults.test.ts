@@ -331,6 +331,8 @@ const MEANINGS = {
     'NOPERM User limiter has no permissions',
     'PermissionDenied: User limiter has no permissions',
     "ERR The user executing the script can't run this command or subcommand",
+    // Redis 6.2.
+    '@user_script: 12: Unknown Redis command called from Lua script',
     // A server whose commands were renamed, or a proxy.
     "ERR unknown command 'EVALSHA', with args beginning with:",
     // From Redis 7.2 on, and in Valkey.
@@ -344,6 +346,13 @@ it('a server that runs no scripts is an outage', async () => {
   const { limiter, changes } = guardedLimiter(connect(port), gcra({ quota: 10, window: '1m' }))
   expect((await limiter.consume('k')).degraded).toBe('local')
   expect(changes).toMatchObject([{ state: 'away', reason: expect.stringContaining('Allow EVALSHA and EVAL') }])
+})
+
+it('a server without a command of the script is not set up', async () => {
+  const { port } = await server('--rename-command', 'HSET', '')
+  const failure = await failureOf(Promise.resolve(redisStore(connect(port)).ready?.()))
+  expect(failure.code).toBe('STORE_SETUP')
+  expect(failure.message).toContain(`a command that the script calls. Allow: ${COMMANDS} (`)
 })
 
 describe.each(Object.entries(MEANINGS))('%s', (code, messages) => {
