@@ -192,7 +192,7 @@ export const ipKeyer: <Arguments extends readonly [Request, ...Rest] = readonly 
 ) {
   const key = givenAddressKey(options as AddressOptions<never>)
   const address = options.address as unknown as (request: Request, ...rest: Rest) => string | undefined
-  return define('ipKeyer', [address, key], function ipKey(request: Request) {
+  return define('ipKeyer', [address, key], function ipKeyer(request: Request) {
     return key(address(request, ...restOf(request)))
   })
 }, 'ipKeyer({ address })')

@@ -15,18 +15,19 @@ import { needsCall, refuseOwnCall } from '../../src/util/validate.ts'
 /** The options of {@link ipKeyer}. */
 export type IpKeyerOptions = SubnetOptions & Partial<AddressOptions<[request: object]>>
 
-/** Returns a function that calls the function for the platform of a request. */
+/** Returns a function of this name that calls the function for the platform of a request. Warnings have the name. */
 function byPlatform<Result>(
   name: string,
   onExpress: (request: never) => Result,
   onFastify: (request: never) => Result,
   elsewhere: (request: object) => Result,
 ): (request: object) => Result {
-  return function ofPlatform(request) {
+  function ofPlatform(request: object): Result {
     refuseOwnCall(name, request)
     if (isOfExpress(request)) return onExpress(request as never)
     return isOfFastify(request) ? onFastify(request as never) : elsewhere(request)
   }
+  return Object.defineProperty(ofPlatform, 'name', { value: name })
 }
 
 /** Returns the address of a client of a gateway, or of a request of Node, such as a request of a subscription. */

@@ -49,6 +49,13 @@ describe('a keyer that is called in place of being passed', () => {
   })
 })
 
+test.each(named(['byIP', 'byMethod']))(
+  'the name of a keyer, which warnings have, is the one that users write: %s, %s',
+  (_adapter, name, keyer) => {
+    expect(keyer.name).toBe(name)
+  },
+)
+
 describe('a function that is passed in place of being called', () => {
   test.each(named(['ipKeyer', 'byHeader', 'routeKeyer']))('is refused: %s, keyer: %s', (_adapter, name, maker) => {
     const refusal = new RegExp(`^INVALID_OPTION keyer: expected a call such as ${name}\\(.*\\), got function ${name}$`)

@@ -222,7 +222,7 @@ export function givenAddressKey(options: AddressOptions<never>): (address: strin
 export function givenAddressKeyer<Request>(options: AddressOptions<[request: Request]>): SyncKeyer<Request> {
   const key = givenAddressKey(options)
   const { address } = options
-  return define('ipKeyer', [address, key], function ipKey(request: Request) {
+  return define('ipKeyer', [address, key], function ipKeyer(request: Request) {
     return key(address(request))
   })
 }
@@ -241,7 +241,7 @@ export function clientKeyer<Request>(client: ClientInfo<Request>, options: IpKey
   options = knownOptions('ipKeyer', options, ['ipv6Subnet'])
   const key = addressKeyer(options.ipv6Subnet)
   const address = addressReader(client)
-  return define('ipKeyer', [client, key], function ipKey(request: Request) {
+  return define('ipKeyer', [client, key], function byIP(request: Request) {
     refuseOwnCall('byIP', request)
     return key(address(request))
   })
