@@ -15,14 +15,12 @@ const PHONE: BrowserContextOptions = { viewport: { width: 360, height: 740 }, is
 
 const PLAYGROUND = '/docs/playground.html'
 
-/** A page of every kind: home, guide, wide tables, pictures, choosing, on call, comparison, playground, a program. */
+/** A page of every kind: home, guide, wide tables, pictures, playground, a program. */
 const KINDS = [
   '/',
   '/docs/guides/express.html',
   '/docs/reference/options.html',
   '/docs/concepts/choosing-an-algorithm.html',
-  '/docs/guides/on-call.html',
-  '/docs/comparison.html',
   PLAYGROUND,
   '/docs/site/examples/express.html',
 ]
