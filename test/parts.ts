@@ -133,6 +133,7 @@ export const ALONE: Readonly<Record<string, string>> = {
   'test/metrics/space-saving.test.ts': 'measures the heap',
   'test/metrics/top-denied.test.ts': 'measures the heap',
   'test/package/bundles.test.ts': 'waits for a warning that comes once',
+  'test/rules/file.test.ts': 'adds an algorithm',
   'test/rules/rules.test.ts': 'measures the heap',
   'test/rules/text.test.ts': 'replaces a module',
   'test/stores/deny-cache/memory.test.ts': 'measures the heap',

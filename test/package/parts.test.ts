@@ -55,7 +55,7 @@ describe('the list of files that have a process of their own', () => {
 
   it.each<[string, RegExp]>([
     ['replaces modules', /\bvi\.(resetModules|mock|doMock)\(/],
-    ['adds algorithms', /\bdefineAlgorithm\(\w/],
+    ['adds algorithms', /\bdefineAlgorithm\([\w{]/],
     ['measures the heap', /\bheapUsed\b/],
     ['waits for a warning that comes once in a process or in a minute', ONCE],
   ])('names each file that %s', (_, pattern) => {
