@@ -138,6 +138,11 @@ describe('the built site', () => {
     expect(loaded).toEqual([])
   })
 
+  it('has a text in each heading of a table', () => {
+    const empty = [...site.pages].flatMap(([path, text]) => (/<th[^>]*><\/th>/.test(text) ? path : []))
+    expect(empty).toEqual([])
+  })
+
   it('lists every page once, in an order', () => {
     const links = sidebar(root).flatMap(({ items }) => items!.map(({ link }) => link!))
     const paths = allPages.map((page) => (page === 'README.md' ? '/start' : `/${page.slice(0, -'.md'.length)}`))
