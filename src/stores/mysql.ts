@@ -227,6 +227,7 @@ ${rowsOf(table, keys)}`
       const stored = inserts.map(
         (each) => `${each} ON DUPLICATE KEY UPDATE state = VALUES(state), expires_at = VALUES(expires_at)`,
       )
+      for (const each of stored) if (each.length > LONGEST_TEXT) await checkLength(run, each)
       await commit(run([...stored, END]))
       return result
     })
@@ -298,6 +299,17 @@ function texts(writes: readonly RowWrite[]): string[] {
     else all[all.length - 1] = `${last},${values}`
   }
   return all
+}
+
+/** Rejects with `STORE_REJECTED` if the server would end the connection because of the length of a statement. */
+async function checkLength(run: Statements['run'], statement: string): Promise<void> {
+  const most = Number((await run(['SELECT NULL, NULL, @@max_allowed_packet']))[0]![2])
+  if (statement.length >= most)
+    throw new SluiceError(
+      'STORE_REJECTED',
+      `The state of a key would take ${statement.length} bytes in a statement, and max_allowed_packet of the server is ${most}. ` +
+        'Use slidingWindowBuckets in place of slidingWindowLog, or increase max_allowed_packet',
+    )
 }
 
 /** Returns a function that reads the next rows and deletes expired ones. There is no index on the expiry, because each decision would have to write it. */

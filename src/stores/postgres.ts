@@ -116,8 +116,8 @@ const BEGIN_READING = 'BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY'
 const REPEATABLE = new Set(['40001', '40P01', '25001', '25P02'])
 /** Errors after which the connection cannot be used, or whose server does not accept writes. */
 const BROKEN = /^(?:08|0A|25|57P|F0|XX)/
-/** The error of `lock_timeout`. */
-const LOCKED = '55P03'
+/** Errors: the time-out of a statement, which may have waited for a lock, `NOWAIT`, and `lock_timeout`. */
+const LOCKED = new Set(['57014', '55P03'])
 /** Milliseconds that a connection of the store's own pool may take to be made: a network that swallows packets reports no error. */
 const CONNECTING = 10_000
 /** Pages of the table that one step of the sweeper reads. */
@@ -234,7 +234,7 @@ export function postgresDatabase(
         await query('ROLLBACK')
       })
     } catch (error) {
-      if (stateOf(error) !== LOCKED) throw error
+      if (faultOf(error) !== 'locked') throw error
       locked.push(...absent)
     }
     return locked
@@ -260,9 +260,12 @@ export function postgresDatabase(
   }
 }
 
-/** Begins a transaction. If this process stops, the server ends the transaction. */
+/**
+ * Begins a transaction. If this process stops, the server ends the transaction. `lock_timeout` is no limit for a statement: it begins again with each
+ * lock, and a row that several transactions wait for takes two.
+ */
 function begin(ms: number): string {
-  return `${BEGIN}; SET LOCAL statement_timeout TO ${ms}; SET LOCAL lock_timeout TO ${lockTimeOf(ms)};
+  return `${BEGIN}; SET LOCAL statement_timeout TO ${lockTimeOf(ms)}; SET LOCAL lock_timeout TO 0;
 SET LOCAL idle_in_transaction_session_timeout TO ${ms + PATIENCE};`
 }
 
@@ -389,7 +392,7 @@ function isBroken(error: unknown): boolean {
 function faultOf(error: unknown): Fault | undefined {
   const state = stateOf(error)
   if (state === undefined) return undefined
-  if (state === LOCKED) return 'locked'
+  if (LOCKED.has(state)) return 'locked'
   if (WRONG.test(state) || REFUSED.test(state)) return 'wrong'
   return REPEATABLE.has(state) ? 'undone' : undefined
 }

@@ -423,21 +423,36 @@ describe('rows', () => {
     }
   })
 
-  it('of many keys are written together on a server with small packets', { timeout: 60_000 }, async () => {
-    const [{ size }] = (await rowsOf(database.admin, 'SELECT @@GLOBAL.max_allowed_packet AS size')) as [
-      { size: number },
-    ]
-    await database.admin.query(`SET GLOBAL max_allowed_packet = ${1 << 20}`)
-    afterTest(() => database.admin.query(`SET GLOBAL max_allowed_packet = ${size}`))
-    for (const multipleStatements of [false, true]) {
-      const here = await world({ multipleStatements })
-      const rows = mysqlDatabase(here.pool, { table: here.table, timeout: '10s' })
-      const keys = Array.from({ length: 256 }, (_, i) => `key ${i}`)
-      const writes = keys.map((key) => ({ key, row: new Uint8Array(5000).fill(1), expiresAt: Date.now() + 60_000 }))
-      await rows.transact(keys, () => ({ writes, result: undefined }), { readOnly: false })
-      expect(await rows.size()).toBe(256)
-    }
-  })
+  it(
+    'of many keys are written together on a server with small packets, and a row that does not fit fails alone',
+    {
+      timeout: 60_000,
+    },
+    async () => {
+      const [{ size }] = (await rowsOf(database.admin, 'SELECT @@GLOBAL.max_allowed_packet AS size')) as [
+        { size: number },
+      ]
+      await database.admin.query(`SET GLOBAL max_allowed_packet = ${1 << 20}`)
+      afterTest(() => database.admin.query(`SET GLOBAL max_allowed_packet = ${size}`))
+      for (const multipleStatements of [false, true]) {
+        const here = await world({ multipleStatements })
+        const rows = mysqlDatabase(here.pool, { table: here.table, timeout: '10s' })
+        const keys = Array.from({ length: 256 }, (_, i) => `key ${i}`)
+        const writes = keys.map((key) => ({ key, row: new Uint8Array(5000).fill(1), expiresAt: Date.now() + 60_000 }))
+        await rows.transact(keys, () => ({ writes, result: undefined }), { readOnly: false })
+        expect(await rows.size()).toBe(256)
+        const store = (length: number): unknown =>
+          rows.transact(
+            ['large'],
+            () => ({ writes: [{ ...writes[0]!, key: 'large', row: new Uint8Array(length) }], result: 'stored' }),
+            { readOnly: false },
+          )
+        const tooLarge = { code: 'STORE_REJECTED', message: expect.stringContaining('max_allowed_packet') as string }
+        for (const length of [600_000, 900_000]) await expect(store(length)).rejects.toMatchObject(tooLarge)
+        expect(await store(520_000)).toBe('stored')
+      }
+    },
+  )
 
   it('that are expired are swept while decisions go on, and no other row', { timeout: 60_000 }, async () => {
     const here = await world()

@@ -230,7 +230,7 @@ describe.each(QUICK)('postgresStore', { timeout: 60_000 }, () => {
     const before = await pid()
     const rival = await admin.connect()
     await rival.query(`BEGIN; SELECT 1 FROM ${table} FOR UPDATE`)
-    await expect(limiter.consume('k')).rejects.toMatchObject({ code: 'STORE_BUSY', cause: { code: '55P03' } })
+    await expect(limiter.consume('k')).rejects.toMatchObject({ code: 'STORE_BUSY', cause: { code: '57014' } })
     await rival.query('ROLLBACK')
     rival.release()
     expect((await limiter.consume('k')).remaining).toBe(98)
