@@ -120,7 +120,9 @@ export class GuardedStore {
 
   #changed(part: Part, reason: string, isSilent: boolean): void {
     if (!part.isOut) for (const recovered of recoveries) recovered(this.place)
-    this.#reporter.changed(this.#health.state, named(part, reason), isSilent)
+    const { state, outage = part } = this.#health
+    const left = part.isOut || outage === part ? undefined : named(outage, outage.reason)
+    this.#reporter.changed(state, named(part, reason), isSilent, left)
     if (!part.isOut) outlive(this.#backlog.send())
     // Calls that wait for this part end now.
     else this.#calls.expireWhere((call) => call.waitsFor(part))

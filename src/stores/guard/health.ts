@@ -39,6 +39,8 @@ export class Part {
   /** The parts of a decision that only this part makes. */
   readonly alone: readonly Part[] = [this]
   state: StoreState = 'healthy'
+  /** The cause of the latest change of the state. */
+  reason = ''
   readonly #hooks: Hooks
   readonly #deadline: Deadline
   readonly #most: number
@@ -132,6 +134,7 @@ export class Part {
   #become(state: StoreState, reason: string, isSilent = false): void {
     if (state === this.state) return
     this.state = state
+    this.reason = reason
     this.#hooks.changed(this, reason, isSilent)
   }
 
@@ -235,6 +238,11 @@ export class Health {
   get state(): StoreState {
     const states = new Set(Array.from(this.#parts.values(), ({ state }) => state))
     return states.has('away') ? 'away' : states.has('slow') ? 'slow' : 'healthy'
+  }
+
+  /** A part that is not asked; `undefined` if there is none. */
+  get outage(): Part | undefined {
+    return this.out === 0 ? undefined : [...this.#parts.values()].find(({ isOut }) => isOut)
   }
 
   part(limiter: string, key: string): Part {

@@ -72,14 +72,20 @@ export class Reporter {
     this.#onChange = onChange && observer(onChange, 'onChange of a guard failed.')
   }
 
-  /** Reports a change. `isSilent`: there was no error, so the store may only be slow. */
-  changed(state: StoreState, reason: string, isSilent = false): void {
+  /**
+   * Reports a change.
+   * @param isSilent there was no error, so the store may only be slow
+   * @param left the cause of the outage of another part, if a part of the store answers again. The log gets it instead of the reason
+   */
+  changed(state: StoreState, reason: string, isSilent = false, left?: string): void {
     const change: StoreChange = { state, reason, name: this.#name }
-    this.#latest = change
+    const cause = left === undefined ? change : { ...change, reason: left }
+    this.#latest = cause
     this.#recovered = state === 'healthy' ? change : undefined
     if (state !== 'healthy') {
-      this.#silent = isSilent ? change : undefined
-      if (!isSilent) this.#logOnce(change)
+      const waits = left === undefined ? isSilent : this.#silent !== undefined
+      this.#silent = waits ? cause : undefined
+      if (!waits) this.#logOnce(cause)
     }
     this.#publish(change)
     this.#onChange?.(change)

@@ -176,6 +176,24 @@ describe('the cause of an outage', () => {
     await vi.advanceTimersByTimeAsync(1000)
     expect(await lines()).toEqual([expect.stringContaining('mine: this is a replica.')])
   })
+
+  it('is that of a part that does not answer, when another part answers again', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+    const store = named('mine')
+    Object.assign(store.place, { partOf: (_limiter: string, key: string) => key })
+    store.fault = () => SILENT
+    const { limiter, changes } = guardedOn(store, { deadline: 50 })
+    const asked = ['a', 'b'].map((key) => limiter.consume(key))
+    await vi.advanceTimersByTimeAsync(100)
+    await Promise.all(asked)
+    store.fault = (operation) => ('charges' in operation && operation.charges[0]!.key === 'a' ? SILENT : undefined)
+    await vi.advanceTimersByTimeAsync(2000)
+    expect(changes.at(-1)).toMatchObject({ state: 'away', reason: 'b: answers again' })
+    expect(await lines()).toEqual([])
+    await vi.advanceTimersByTimeAsync(120_000)
+    for (const line of await lines()) expect(line).toContain('mine: a: no answer within 50 ms. Limiters decide')
+    expect((await lines()).length).toBe(2)
+  })
 })
 
 describe('the name of a Redis', () => {
