@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import type { Plugin, TestProjectInlineConfiguration, ViteUserConfig } from 'vitest/config'
 import { BaseSequencer, type Reporter, type TestSpecification } from 'vitest/node'
 import manifest from './package.json' with { type: 'json' }
-import { ALONE, BOTH, LONG, QUIET, REST, SHORT_SEARCHES } from './test/parts.ts'
+import { ALONE, BOTH, isAt, LONG, QUIET, REST, SHORT_SEARCHES } from './test/parts.ts'
 
 /** It is JavaScript without types. */
 const { texts } = (await import(new URL('build/texts.mjs', import.meta.url).href)) as { texts(): Plugin }
@@ -98,7 +98,7 @@ const config: ViteUserConfig = {
       }),
       part(
         'rest-alone',
-        OTHERS.filter((place) => Object.hasOwn(ALONE, place)),
+        Object.keys(ALONE).filter((file) => OTHERS.some((place) => isAt(place, file))),
         { sequence: { groupOrder: 1 } },
       ),
       part('rest-quiet', Object.keys(QUIET).map(testsOf), { maxWorkers: 1, sequence: { groupOrder: 2 } }),

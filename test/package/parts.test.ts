@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import config from '../../vitest.config.ts'
 import { ALONE, BOTH, isAt, REST, SHORT_SEARCHES } from '../parts.ts'
 import { root } from '../support/programs.ts'
 
@@ -35,6 +36,20 @@ describe('the list of what npm test leaves out', () => {
     })
     expect(shared.toSorted()).toEqual(Object.keys(BOTH).toSorted())
   })
+})
+
+/** The patterns of the projects of Vitest. Each is a file, or all tests of a folder. */
+interface Project {
+  readonly test: { readonly include: readonly string[]; readonly exclude?: readonly string[] }
+}
+
+it('each file is in a project of Vitest', () => {
+  const isIn = (patterns: readonly string[], file: string): boolean =>
+    patterns.some((pattern) => isAt(pattern.replace('/*.test.ts', ''), file))
+  const projects = config.test!.projects as readonly Project[]
+  const runs = (file: string): boolean =>
+    projects.some(({ test: { include, exclude = [] } }) => isIn(include, file) && !isIn(exclude, file))
+  expect(files.filter((file) => !runs(file))).toEqual([])
 })
 
 /** These have a state of the process, or belong to checks that do. */
