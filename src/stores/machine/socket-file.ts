@@ -168,7 +168,10 @@ export class SocketFile {
     try {
       mkdirSync(folder, { recursive: true, mode: 0o700 })
     } catch (error) {
-      throw unusable(`The folder ${folder} cannot be created: ${messageOf(error)}`, error)
+      throw unusable(
+        `The folder ${folder} cannot be created: ${messageOf(error)}. Choose another one with the option \`path\``,
+        error,
+      )
     }
     const found = lstatSync(folder)
     if (!found.isDirectory()) throw unusable(`${folder} is no folder. Choose another one with the option \`path\``)

@@ -319,7 +319,11 @@ describe('the socket file', () => {
     ['a folder that others may use', (path) => mkdirSync(path, { mode: 0o755 }), /mode is 755/],
     ['a folder that others may enter', (path) => mkdirSync(path, { mode: 0o711 }), /mode is 711/],
     ['a link to a folder', (path) => symlinkSync(folder, path), /is no folder/],
-    ['a file in place of a folder', (path) => writeFileSync(path, ''), /cannot be created/],
+    [
+      'a file in place of a folder',
+      (path) => writeFileSync(path, ''),
+      /cannot be created: .* Choose another one with the option `path`/,
+    ],
   ])('is refused in %s', (_, prepare, message) => {
     const inner = join(folder, 'inner')
     prepare(inner)
