@@ -55,7 +55,8 @@ export interface RedisStoreOptions {
  * as its `cause`. Nothing is charged then, unless the server has decided and its answer was lost. A decision rejects with
  * `STORE_REJECTED` if the request was invalid, such as for a key of another type, with `DAMAGED_ROW` if what is stored cannot be read, and with
  * `STORE_SETUP` if the user of the client has too few rights.
- * `ready()` makes one decision, and rejects with the same codes.
+ * `ready()` makes one decision, and rejects with the same codes, after ten seconds at most. A decision waits as long as the client does, which has no bound by
+ * default in ioredis and node-redis: `guard` bounds it.
  * @example createLimiter({ name: 'api', keyer, limits, store: redisStore(new Redis()) })
  */
 export function redisStore(client: RedisClient, options: RedisStoreOptions = {}): AsyncStore {
