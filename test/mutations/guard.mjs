@@ -140,6 +140,11 @@ export const guard = [
     "reason === '' && { reason }",
   ),
   inFile('src/stores/guard/reporter.ts', log)(
+    'a part that answers again as the cause of an outage',
+    '{ ...change, reason: left }',
+    'change',
+  ),
+  inFile('src/stores/guard/reporter.ts', log)(
     'each change in the log',
     'if (this.#logged.has(change.state)) this.#missed++',
     'if (this.#missed < 0) this.#missed++',
