@@ -308,7 +308,7 @@ async function checkLength(run: Statements['run'], statement: string): Promise<v
     throw new SluiceError(
       'STORE_REJECTED',
       `The state of a key would take ${statement.length} bytes in a statement, and max_allowed_packet of the server is ${most}. ` +
-        'Use slidingWindowBuckets in place of slidingWindowLog, or increase max_allowed_packet',
+        'Increase it, or use a limit with a smaller state, such as one with buckets in place of a log',
     )
 }
 
