@@ -114,6 +114,7 @@ export const ALONE: Readonly<Record<string, string>> = {
   'test/dashboard/dashboard.test.ts': 'waits for a warning that comes once',
   'test/dashboard/frameworks.test.ts': 'loads a response of Hono before its server replaces the class',
   'test/docs/examples.test.ts': 'replaces a module',
+  'test/docs/walk.test.ts': 'lists all functions that run',
   'test/e2e/proxies/proxies.test.ts': 'waits for a warning that comes once',
   'test/http/checks.test.ts': 'loads modules again',
   'test/http/history.test.ts': 'waits for a warning that comes once',

@@ -72,6 +72,7 @@ describe('the list of files that have a process of their own', () => {
     ['replaces modules', /\bvi\.(resetModules|mock|doMock)\(/],
     ['adds algorithms', /\bdefineAlgorithm\([\w{]/],
     ['measures the heap', /\bheapUsed\b/],
+    ['lists all functions that run', /\bfunctionsIn\(/],
     ['waits for a warning that comes once in a process or in a minute', ONCE],
   ])('names each file that %s', (_, pattern) => {
     const isFound = (file: string): boolean => pattern.test(readFileSync(join(root, file), 'utf8'))
