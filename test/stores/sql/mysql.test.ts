@@ -425,9 +425,7 @@ describe('rows', () => {
 
   it(
     'of many keys are written together on a server with small packets, and a row that does not fit fails alone',
-    {
-      timeout: 60_000,
-    },
+    { timeout: 60_000 },
     async () => {
       const [{ size }] = (await rowsOf(database.admin, 'SELECT @@GLOBAL.max_allowed_packet AS size')) as [
         { size: number },
