@@ -24,17 +24,36 @@ interface Host {
 
 const { process: host } = globalThis as { readonly process?: Host }
 
+/** Microseconds between two comparisons with the wall clock, and by how many microseconds the wall clock may be ahead. */
+const COMPARE_EVERY = 1_000_000
+const TOLERANCE = 1_000_000
+
 /**
  * Epoch microseconds at the origin of `process.hrtime`. It is 0 for a runtime without this function, and for one in which it throws, such as the edge
  * runtime of Next.js.
  */
-const origin = quietly(() => epoch() - sinceOrigin()) ?? 0
+let origin = quietly(() => epoch() - sinceOrigin()) ?? 0
+let compareAt = 0
 
 /**
  * Returns epoch microseconds that never step back. `process.hrtime` is faster than `performance.now`, which is for runtimes without it. If
  * the time origin is 0, the time does not move before the first request, so `process.hrtime` is not used.
  */
-const steady: () => number = origin > 0 && performance.timeOrigin > 0 ? () => origin + sinceOrigin() : epoch
+const steady: () => number = origin > 0 && performance.timeOrigin > 0 ? sinceEpoch : epoch
+
+function sinceEpoch(): number {
+  const now = origin + sinceOrigin()
+  return now < compareAt ? now : compared(now)
+}
+
+/** Follows the wall clock if it is ahead: `process.hrtime` stands still while a virtual machine is suspended. */
+function compared(now: number): number {
+  const wall = Date.now() * 1000
+  const time = wall > now + TOLERANCE && Number.isSafeInteger(wall) ? wall : now
+  origin += time - now
+  compareAt = time + COMPARE_EVERY
+  return time
+}
 
 function sinceOrigin(): number {
   const time = host!.hrtime()
@@ -48,7 +67,7 @@ function epoch(): number {
   return Math.round(ms * 1000)
 }
 
-/** Epoch milliseconds that never step back, even if the wall clock does. */
+/** Epoch milliseconds that never step back, even if the wall clock does. If the wall clock is ahead by more than a second, they jump forward. */
 export const steadyClock: Clock = {
   now: () => steady() / 1000,
 }

@@ -143,6 +143,10 @@ export const limits = [
     "typeof timeOrigin === 'number' ? timeOrigin + performance.now() : Date.now()",
     'timeOrigin + performance.now()',
   ),
+  fakeTimers('time stands still while a machine is suspended', 'wall > now + TOLERANCE &&', 'false &&'),
+  fakeTimers('a clock that follows small differences', 'wall > now + TOLERANCE &&', 'wall > now &&'),
+  fakeTimers('a time of no number', ' && Number.isSafeInteger(wall)', ''),
+  fakeTimers('a clock that is compared once', 'compareAt = time + COMPARE_EVERY', 'compareAt = Infinity'),
   promisesIn(
     'only the first refused promise gets a handler',
     'if (disown(values[each as never])) name ??= each',
