@@ -1,4 +1,5 @@
 import { boundedKey } from '../util/bounded-key.ts'
+import { VERSION } from '../util/copies.ts'
 import { messageOf, shown } from '../util/errors.ts'
 import { hintOf, nearest } from '../util/validate.ts'
 import {
@@ -31,11 +32,13 @@ The URL is one of redis://, postgres://, mysql:// or sqlite:<file>.
   --json             prints JSON
   ${SOURCE_USAGE}
   --help             prints this help
+  --version          prints the version of the package
 
 Exit code: 0 on success, 1 if the command fails, 2 if the call cannot be understood.
 `
 
-const OPTIONS = { raw: { type: 'boolean', default: false }, ...SOURCE_OPTIONS } as const
+const FLAG = { type: 'boolean', default: false } as const
+const OPTIONS = { raw: FLAG, version: FLAG, ...SOURCE_OPTIONS } as const
 
 /** Returns the command for `sluice inspect …` and `sluice reset …`. Options may come before the name. `others` has the names of other commands. */
 export function inspectOrReset(others: readonly string[]): Command {
@@ -48,6 +51,7 @@ async function inspected(
   others: readonly string[],
 ): Promise<Outcome> {
   const [name = '', url = '', limiter = '', key = ''] = words
+  if (values.version) return { text: `${VERSION}\n` }
   if (name !== 'inspect' && name !== 'reset') throw unknownCommand(name, ['inspect', 'reset', ...others])
   if (words.length !== 4) throw new Misuse('expected a URL, a limiter and a key')
   const { json, raw } = values

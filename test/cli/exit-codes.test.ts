@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { closeSync, existsSync, openSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
+import manifest from '../../package.json' with { type: 'json' }
 import { EXIT, exitCodeOf } from '../../src/cli/print.ts'
 import { SluiceError } from '../../src/index.ts'
 import { commandLine } from '../support/command-line.ts'
@@ -182,6 +183,10 @@ describe('the exit code', { timeout: 120_000 }, () => {
       expect(exitCodeOf(new SluiceError(code, 'x'))).toBe(1)
     expect(exitCodeOf(Object.assign(new Error('x'), { code: 'ERR_PARSE_ARGS_UNKNOWN_OPTION' }))).toBe(2)
     for (const error of [new Error('x'), undefined, null, 'x', { code: 7 }]) expect(exitCodeOf(error)).toBe(1)
+  })
+
+  it('is 0 for the version of the package', async () => {
+    expect(await cli.run(['--version'])).toEqual({ code: EXIT.done, out: `${manifest.version}\n`, error: '' })
   })
 
   it('is the same in the documentation', () => {
