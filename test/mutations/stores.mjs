@@ -25,12 +25,19 @@ const peers = { files: ['test/stores/machine/machine.test.ts'], name: 'does not 
 
 const heirs = { files: ['test/stores/machine/machine.test.ts'], name: 'does not take the counts' }
 
+const leaving = { files: ['test/stores/machine/machine.test.ts'], name: 'loses no decision' }
+
 /** Small mistakes in the stores of SQLite, of Durable Objects and of Upstash, and of services with compare and set. */
 export const stores = [
   inFile('src/stores/machine/index.ts', peers)(
     'messages without a bound for a process that hangs',
     ' || (this.#connection?.unsent ?? 0) > MOST_UNSENT',
     '',
+  ),
+  inFile('src/stores/machine/index.ts', leaving)(
+    'decisions for a connection that ends',
+    'this.#isGreeted = false\n    for (const ask of this.#asks.values())',
+    'for (const ask of this.#asks.values())',
   ),
   inFile('src/stores/machine/serving.ts', heirs)(
     'two seconds for each process that does not take the counts',

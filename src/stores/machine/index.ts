@@ -352,8 +352,9 @@ class MachineStore implements AsyncStore, Listener {
     this.#serve(new Serving(server, heritage.memory, true))
   }
 
-  /** The server has left. Requests without an answer are sent to the next server. */
+  /** The server has left. Requests without an answer are sent to the next server, and so are those that come before this connection has ended. */
   #leave(): void {
+    this.#isGreeted = false
     for (const ask of this.#asks.values()) ask.isSent = false
     this.#connection?.close()
   }
