@@ -25,6 +25,8 @@ const peers = { files: ['test/stores/machine/machine.test.ts'], name: 'does not 
 
 const heirs = { files: ['test/stores/machine/machine.test.ts'], name: 'does not take the counts' }
 
+const loading = { files: ['test/stores/machine/machine.test.ts'], name: 'sent nothing' }
+
 const leaving = { files: ['test/stores/machine/machine.test.ts'], name: 'loses no decision' }
 
 /** Small mistakes in the stores of SQLite, of Durable Objects and of Upstash, and of services with compare and set. */
@@ -43,6 +45,16 @@ export const stores = [
     'two seconds for each process that does not take the counts',
     'asked.length < heirs.length ? SHORT_PATIENCE : PATIENCE',
     'PATIENCE',
+  ),
+  inFile('src/stores/machine/serving.ts', loading)(
+    'two seconds for a process that still loads',
+    'this.heirs.length > 0 ? GREETING : PATIENCE',
+    'PATIENCE',
+  ),
+  inFile('src/stores/machine/index.ts', loading)(
+    'no snapshot before the wait for a process that still loads',
+    'serving.heirs.length === 0',
+    'serving.peers.size === 0',
   ),
   inFile('src/stores/swap.ts', swaps)(
     'a conflict that is not decided again',

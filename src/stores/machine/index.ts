@@ -200,7 +200,7 @@ class MachineStore implements AsyncStore, Listener {
     if (serving === undefined) return
     await this.#writing
     // The wait for a process that takes the counts may be longer than this process may still live.
-    if (serving.peers.size === 0) await this.#write(serving)
+    if (serving.heirs.length === 0) await this.#write(serving)
     const isHandedOver = this.#file.isOurs && (await serving.handOver(this.#file.id))
     if (!isHandedOver && serving.isChanged) await this.#write(serving)
     this.#file.leave()

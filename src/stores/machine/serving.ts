@@ -13,6 +13,8 @@ const LOOK = 2
 const PATIENCE = 2000
 /** The same for a process that is not the last one that can take the counts. PM2 kills a process 1600 milliseconds after its signal to end. */
 const SHORT_PATIENCE = 700
+/** Milliseconds in which processes that have just connected send their identity. One that still loads its program needs longer. */
+const GREETING = 100
 /** Milliseconds in which the processes of a server connect to its heir. They are fewer than the 1600 after which PM2 kills a process that ends. */
 const RECONNECT = 1000
 
@@ -103,6 +105,11 @@ export class Serving {
     return this.#answer(message)
   }
 
+  /** The processes that have sent their identity, so that they can take the counts. */
+  get heirs(): Peer[] {
+    return [...this.peers].filter(({ pid }) => pid !== undefined)
+  }
+
   /** Begins to read the messages of the processes. */
   read(): void {
     this.#isReading = true
@@ -115,11 +122,11 @@ export class Serving {
    */
   async handOver(file: string | undefined): Promise<boolean> {
     this.isLeaving = true
-    // Earlier messages are answered first, and processes that have just connected send their identity.
+    // Earlier messages are answered first.
     await nextTurn()
     while (this.peers.size === 0 && performance.now() < this.#alone) await pause(LOOK)
-    await Promise.all(Array.from(this.peers, (peer) => peer.until(() => peer.pid !== undefined)))
-    const heirs = [...this.peers].filter(({ pid }) => pid !== undefined).toReversed()
+    await this.#greeted()
+    const heirs = this.heirs.toReversed()
     // Another thread of this process will probably end with it.
     const isOther = ({ pid }: Peer): number => Number(pid !== process.pid)
     heirs.sort((one, other) => isOther(other) - isOther(one) || other.born - one.born)
@@ -130,6 +137,14 @@ export class Serving {
       if (await this.#handOverTo(heir, asked, file, patience)) return true
     }
     return false
+  }
+
+  /** Waits until the processes have sent their identity. If at least one has, it waits only for a short time for the others. */
+  async #greeted(): Promise<void> {
+    for (const began = performance.now(); this.heirs.length < this.peers.size; await pause(LOOK)) {
+      const patience = this.heirs.length > 0 ? GREETING : PATIENCE
+      if (performance.now() - began > patience) return
+    }
   }
 
   /** @param asked the processes that were asked, with `heir`. One of them may still take the counts after it was passed over */

@@ -442,17 +442,32 @@ describe('a hostile process', () => {
     expect((await limiterOn(second).consume('ann')).remaining).toBe(3)
   })
 
-  it('that is the youngest and does not take the counts is passed over before PM2 kills the process that counts', async () => {
+  it.each([
+    ['is the youngest and does not take the counts', () => frame('hello', `[1,${Date.now() + 1e6}]`)],
+    ['still loads its program, so that it has sent nothing,', () => ''],
+  ])('that %s is passed over before PM2 kills the process that counts', async (_, sent) => {
     const first = await opened()
     const second = await opened()
     await limiterOn(first).consume('ann')
     const socket = await connected()
-    socket.write(frame('hello', `[1,${Date.now() + 1e6}]`))
+    socket.write(sent())
     await pause(50)
     const began = performance.now()
     const closing = first.close()
     expect((await limiterOn(second).consume('ann')).remaining).toBe(3)
     expect(performance.now() - began).toBeLessThan(1600)
+    socket.destroy()
+    await closing
+  })
+
+  it('that has sent nothing and is the only one does not delay the snapshot', async () => {
+    const snapshot = join(folder, 'limits.json')
+    const first = await opened({ snapshot })
+    const socket = await connected()
+    await pause(50)
+    await limiterOn(first).consume('ann')
+    const closing = first.close()
+    await vi.waitFor(() => expect(readFileSync(snapshot, 'utf8')).toContain('"ann"'), 1500)
     socket.destroy()
     await closing
   })
