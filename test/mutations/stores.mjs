@@ -25,6 +25,8 @@ const peers = { files: ['test/stores/machine/machine.test.ts'], name: 'does not 
 
 const heirs = { files: ['test/stores/machine/machine.test.ts'], name: 'does not take the counts' }
 
+const ends = { files: ['test/stores/machine/processes.test.ts'], name: 'nothing left|process.exit' }
+
 const loading = { files: ['test/stores/machine/machine.test.ts'], name: 'sent nothing' }
 
 const leaving = { files: ['test/stores/machine/machine.test.ts'], name: 'loses no decision' }
@@ -55,6 +57,21 @@ export const stores = [
     'no snapshot before the wait for a process that still loads',
     'serving.heirs.length === 0',
     'serving.peers.size === 0',
+  ),
+  inFile('src/stores/machine/index.ts', ends)(
+    'no counts of a program that has nothing left to do',
+    ".on('beforeExit', closeAll)",
+    '',
+  ),
+  inFile('src/stores/machine/index.ts', ends)(
+    'no snapshot in process.exit',
+    'quietly(() => writeSnapshotNow(snapshot, serving.memory))',
+    'return',
+  ),
+  inFile('src/stores/machine/index.ts', ends)(
+    'a socket file without counts that stays',
+    'else if (!serving.isChanged) this.#file.leave()',
+    '',
   ),
   inFile('src/stores/swap.ts', swaps)(
     'a conflict that is not decided again',

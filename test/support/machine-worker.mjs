@@ -49,6 +49,13 @@ const tasks = {
   },
   warnings: async () => warnings,
   close: () => store.close(),
+  /** Ends the program: there is nothing left to do. */
+  finish: () => void setImmediate(() => process.disconnect()),
+  /** Ends the process at once, after some decisions. */
+  async exit({ times }) {
+    await tasks.take({ times })
+    process.exit()
+  },
 }
 
 async function work({ id, task, ...given }) {

@@ -1,4 +1,4 @@
-import { createReadStream } from 'node:fs'
+import { closeSync, createReadStream, fdatasyncSync, openSync, renameSync, writeFileSync } from 'node:fs'
 import { open, rename } from 'node:fs/promises'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { bringAll } from '../../engine/all-algorithms.ts'
@@ -58,14 +58,8 @@ function* recordsOf(memory: SyncStore): Generator<CountRecord> {
   yield ['end']
 }
 
-/**
- * Sends the counts of a memory store in batches. Each batch is a list of records in JSON. The process does other work in between, so the counts of a key
- * are from the time when its batch was made.
- * @param send returns false to stop
- * @returns false if `send` has returned false
- */
-export async function sendCounts(memory: SyncStore, send: (batch: string) => Promise<boolean>): Promise<boolean> {
-  let began = performance.now()
+/** Lists the counts in batches. Each batch is a list of records in JSON. */
+function* batchesOf(memory: SyncStore): Generator<string> {
   let batch: string[] = []
   let length = 0
   for (const record of recordsOf(memory)) {
@@ -73,9 +67,22 @@ export async function sendCounts(memory: SyncStore, send: (batch: string) => Pro
     batch.push(text)
     length += text.length
     if (length < FULL_BATCH && record[0] !== 'end') continue
-    if (!(await send(`[${batch.join(',')}]`))) return false
+    yield `[${batch.join(',')}]`
     batch = []
     length = 0
+  }
+}
+
+/**
+ * Sends the counts of a memory store in batches. The process does other work in between, so the counts of a key are from the time when its batch was
+ * made.
+ * @param send returns false to stop
+ * @returns false if `send` has returned false
+ */
+export async function sendCounts(memory: SyncStore, send: (batch: string) => Promise<boolean>): Promise<boolean> {
+  let began = performance.now()
+  for (const batch of batchesOf(memory)) {
+    if (!(await send(batch))) return false
     if (performance.now() - began < SLICE) continue
     await nextTurn()
     began = performance.now()
@@ -172,4 +179,17 @@ export async function writeSnapshot(path: string, memory: SyncStore, isAllowed: 
     await file.close()
   }
   if (isAllowed()) await rename(draft, path)
+}
+
+/** Does the same at once, for the end of a process. Another file may be under way, so this one has another name until it is complete. */
+export function writeSnapshotNow(path: string, memory: SyncStore): void {
+  const draft = `${path}.end.tmp`
+  const file = openSync(draft, 'w', 0o600)
+  try {
+    for (const batch of batchesOf(memory)) writeFileSync(file, `${batch}\n`)
+    fdatasyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+  renameSync(draft, path)
 }

@@ -13,6 +13,7 @@ import { resolve } from 'node:path'
 import { background, type Clock, clockGiven, steadyClock } from '../../util/clock.ts'
 import { brand, shared, WeakValues } from '../../util/copies.ts'
 import { SluiceError, whyOf } from '../../util/errors.ts'
+import { quietly } from '../../util/quietly.ts'
 import { knownOptions, refuse } from '../../util/validate.ts'
 import { rareWarning, warn } from '../../util/warn.ts'
 import { checkedMaxKeys, standInStore } from '../memory/index.ts'
@@ -31,7 +32,7 @@ import {
 } from '../store.ts'
 import { wrappers } from '../wrappers.ts'
 import { Connection, type FrameKind, type Listener } from './connection.ts'
-import { readSnapshot, Restoring, writeSnapshot } from './counts.ts'
+import { readSnapshot, Restoring, writeSnapshot, writeSnapshotNow } from './counts.ts'
 import { Serving } from './serving.ts'
 import { SocketFile } from './socket-file.ts'
 
@@ -44,9 +45,9 @@ export interface MachineStoreOptions {
    */
   readonly path?: string
   /**
-   * The name of a file that keeps the counts, such as `'limits.json'`. It is written about twice a second while something is counted, and at the end. If the
-   * process that counts is killed, at most the counts of the last second are lost, and with a million keys those of the last seconds. A restart
-   * loses none. Default: counts are only in memory.
+   * The name of a file that keeps the counts, such as `'limits.json'`. It is written about twice a second while something is counted, and at the end, also in
+   * `process.exit()`. If the process that counts is killed, at most the counts of the last second are lost, and with a million keys those of the last
+   * seconds. A restart loses none. Default: counts are only in memory.
    */
   readonly snapshot?: string
   /** The most keys that each limit remembers: see `memoryStore`. Default: a million. */
@@ -79,12 +80,26 @@ function placeAt(path: string): MachinePlace {
   return ownPlace({ name: `the limits of this machine at ${path}`, trouble: undefined as string | undefined })
 }
 
+/** The open stores of this process. */
+const open = new Set<MachineStore>()
+
+/** Hands counts over when the program has nothing left to do. The process goes on until that is done. */
+function closeAll(): void {
+  for (const store of open) void store.close()
+}
+
+/** Keeps counts when the process ends at once. Nothing can be sent then, but a file can be written. */
+function keepAll(): void {
+  for (const store of open) store.keepNow()
+}
+
 const places = shared('machine places', () => new WeakValues<MachinePlace>())
 
 /**
  * Makes a store that all processes and threads of one machine share, without a server. The first process that makes one counts for all processes in
- * memory. The others ask it over a socket file. When it ends, another process takes its place within a second. After `close()`, that process gets all
- * counts. Otherwise it starts from the counts of `snapshot`, or without this option from zero, with the warning `SLUICE_COUNTS_LOST`.
+ * memory. The others ask it over a socket file. When it ends, another process takes its place within a second. After `close()`, and at the end of a
+ * program that has nothing left to do, that process gets all counts. Otherwise it starts from the counts of `snapshot`, or without this option from zero,
+ * with the warning `SLUICE_COUNTS_LOST`.
  *
  * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`, and `STORE_SETUP` if the folder of the socket file belongs to another user, if others may use it, or if it
  * cannot be made. A decision rejects with `STORE_FAILED` if the process that counts ends, or does not answer within five seconds. Adapters guard the
@@ -140,6 +155,8 @@ class MachineStore implements AsyncStore, Listener {
   #serving: Serving | undefined
   /** Set while another process counts. */
   #connection: Connection | undefined
+  /** Set while this process hands its counts over. */
+  #leaving: Serving | undefined
   /** True after the first frame of the server. Before it, the server may not know this connection. */
   #isGreeted = false
   /** True once another process has counted. If this process begins without those counts, they are lost. */
@@ -172,6 +189,8 @@ class MachineStore implements AsyncStore, Listener {
     this.#remote = remoteStore(this.#ask, { name: this.place.name, ...(clock && { clock }) })
     this.clock = this.#remote.clock
     this.#meeting = this.#meet()
+    if (open.size === 0) process.on('beforeExit', closeAll).on('exit', keepAll)
+    open.add(this)
   }
 
   readonly run = (operation: Operation, reply: Reply): (() => void) | undefined => {
@@ -194,17 +213,32 @@ class MachineStore implements AsyncStore, Listener {
     this.#rejectAll(closed())
     this.#wake()
     await this.#meeting
-    const serving = this.#serving
+    this.#leaving = this.#serving
     this.#serving = undefined
     this.#connection?.end()
-    if (serving === undefined) return
+    if (this.#leaving !== undefined) await this.#handOver(this.#leaving)
+    open.delete(this)
+    if (open.size === 0) process.off('beforeExit', closeAll).off('exit', keepAll)
+  }
+
+  async #handOver(serving: Serving): Promise<void> {
     await this.#writing
     // The wait for a process that takes the counts may be longer than this process may still live.
     if (serving.heirs.length === 0) await this.#write(serving)
     const isHandedOver = this.#file.isOurs && (await serving.handOver(this.#file.id))
     if (!isHandedOver && serving.isChanged) await this.#write(serving)
+    this.#leaving = undefined
     this.#file.leave()
     await serving.leave()
+  }
+
+  /** Writes the snapshot. Without this option, deletes the socket file if nothing was counted, so that no process says that counts are lost. */
+  keepNow(): void {
+    const serving = this.#serving ?? this.#leaving
+    const snapshot = this.#snapshot
+    if (serving === undefined || !this.#file.isOurs) return
+    if (snapshot !== undefined) quietly(() => writeSnapshotNow(snapshot, serving.memory))
+    else if (!serving.isChanged) this.#file.leave()
   }
 
   // The choice of the process that counts.

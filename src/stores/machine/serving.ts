@@ -1,6 +1,6 @@
 import type { Server, Socket } from 'node:net'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
-import type { StoreAnswer } from '../remote/message.ts'
+import type { StoreAnswer, StoreMessage } from '../remote/message.ts'
 import { serveStore } from '../remote/serve.ts'
 import type { SyncStore } from '../store.ts'
 import { Connection, type FrameKind, type Listener } from './connection.ts'
@@ -99,9 +99,9 @@ export class Serving {
     })
   }
 
-  /** Does the operations of a message. */
+  /** Does the operations of a message. A message without operations only asks whether this process answers. */
   answer(message: unknown): Promise<StoreAnswer> {
-    this.isChanged = true
+    if ((Object(message) as Partial<StoreMessage>).operations?.length !== 0) this.isChanged = true
     return this.#answer(message)
   }
 

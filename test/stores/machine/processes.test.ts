@@ -59,6 +59,10 @@ async function opened(...given: Parameters<typeof started>): Promise<Four> {
   return made as Four
 }
 
+async function ended({ pid }: MachineProcess): Promise<void> {
+  await vi.waitFor(() => expect(() => process.kill(pid!, 0)).toThrow(/ESRCH/), 5000)
+}
+
 async function sumOf(taken: Promise<{ admitted: number; failed: number }>[]): Promise<number> {
   return (await Promise.all(taken)).reduce((sum, { admitted }) => sum + admitted, 0)
 }
@@ -102,6 +106,28 @@ describe('when the process that counts', () => {
     expect((await first.take(50)).admitted).toBe(50)
     await first.ask('close')
     expect((await second.take(300)).admitted).toBe(250)
+    expect(await second.warningCodes()).toEqual([])
+  })
+
+  it('has nothing left to do and ends, another one has its counts', async () => {
+    const [first, second] = await opened(2, { quota: 300 })
+    expect((await first.take(50)).admitted).toBe(50)
+    await first.ask('finish')
+    await ended(first)
+    expect(await second.take(300)).toEqual({ admitted: 250, failed: 0 })
+    expect(await second.warningCodes()).toEqual([])
+  })
+
+  it.each([
+    ['its last decisions are in the snapshot', 5, true],
+    ['and has counted nothing, nobody warns', 0, false],
+  ])('calls process.exit, %s', async (_, times, hasSnapshot) => {
+    const options = { path: join(folder, 'l'), ...(hasSnapshot && { snapshot: join(folder, 'limits.json') }) }
+    const [first] = await opened(1, { quota: 10, options })
+    void first.ask('exit', { times })
+    await ended(first)
+    const [second] = await opened(1, { quota: 10, options })
+    expect((await second.take(10)).admitted).toBe(10 - times)
     expect(await second.warningCodes()).toEqual([])
   })
 
