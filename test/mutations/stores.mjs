@@ -27,6 +27,8 @@ const heirs = { files: ['test/stores/machine/machine.test.ts'], name: 'does not 
 
 const ends = { files: ['test/stores/machine/processes.test.ts'], name: 'nothing left|process.exit' }
 
+const listed = { files: ['test/stores/machine/machine.test.ts'], name: 'while decisions are made' }
+
 const loading = { files: ['test/stores/machine/machine.test.ts'], name: 'sent nothing' }
 
 const leaving = { files: ['test/stores/machine/machine.test.ts'], name: 'loses no decision' }
@@ -72,6 +74,12 @@ export const stores = [
     'a socket file without counts that stays',
     'else if (!serving.isChanged) this.#file.leave()',
     '',
+  ),
+  inFile('src/stores/machine/counts.ts', listed)('a list that new keys prolong', 'if (--left < 0) break', ''),
+  inFile('src/stores/machine/counts.ts', listed)(
+    'the first of two records of a key',
+    'isUnknown || (slot === NOWHERE && table.isFull)',
+    'isUnknown || slot !== NOWHERE || table.isFull',
   ),
   inFile('src/stores/swap.ts', swaps)(
     'a conflict that is not decided again',

@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { bringAll } from '../../engine/all-algorithms.ts'
 import type { CompiledLimit } from '../../engine/compiled-limit.ts'
 import { decodeRow, encodeRow } from '../../engine/codec.ts'
-import { Row } from '../../engine/row.ts'
+import { NOWHERE, Row } from '../../engine/row.ts'
 import { microseconds } from '../../util/clock.ts'
 import { SluiceError } from '../../util/errors.ts'
 import type { Tables } from '../memory/tables.ts'
@@ -37,7 +37,10 @@ function tablesOf(memory: SyncStore): Tables {
   return memory.place as Tables
 }
 
-/** Lists the counts. Keys may be added and deleted in the meantime. Keys above `maxKeys` are left out, because they have no row of their own. */
+/**
+ * Lists the counts. Keys may be added and deleted in the meantime. Each limit has at most as many records as it has keys at the start, because new keys
+ * could come as fast as they are listed. Keys above `maxKeys` are left out, because they have no row of their own.
+ */
 function* recordsOf(memory: SyncStore): Generator<CountRecord> {
   yield ['sluice', VERSION]
   const { byName, notes } = tablesOf(memory)
@@ -45,7 +48,9 @@ function* recordsOf(memory: SyncStore): Generator<CountRecord> {
   for (const tables of byName.values())
     for (const { limiter, limit, slab, slots } of tables.values()) {
       yield ['limit', limiter, limit]
+      let left = slots.size
       for (const [key, slot] of slots) {
+        if (--left < 0) break
         const now = microseconds(memory.clock)
         slab.aim(row, slot)
         row.until = row.countsUntil(now)
@@ -124,15 +129,20 @@ export class Restoring {
     else if (kind === 'end') this.isComplete = true
   }
 
-  /** Adds a key. It reuses the last writer, because the keys of one limit usually have the same writer. */
+  /**
+   * Adds a key. It reuses the last writer, because the keys of one limit usually have the same writer. A key that was deleted and made again while the
+   * counts were listed comes twice: the later record replaces the first one.
+   */
   #addKey(tables: Tables, key: string, section: Section): void {
     const row = decodeRow(section, this.#writer)
     this.#writer = row.writer ?? this.#writer
     const table = tables.named(...this.#names!)
     const isUnknown = row.writer === undefined && !row.hasRare
-    if (isUnknown || table.isFull || table.slots.has(key)) this.lost++
+    const slot = table.slots.get(key) ?? NOWHERE
+    if (isUnknown || (slot === NOWHERE && table.isFull)) this.lost++
     else {
       if (row.writer !== undefined) table.slab.fit(row.writer)
+      row.slot = slot
       table.save(row, key, microseconds(this.memory.clock))
     }
   }

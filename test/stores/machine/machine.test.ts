@@ -30,8 +30,11 @@ import {
   type Limits,
   slidingWindowLog,
 } from '../../../src/index.ts'
+import { Restoring, sendCounts } from '../../../src/stores/machine/counts.ts'
 import { machineStore, type MachineStoreOptions } from '../../../src/stores/machine/index.ts'
 import { SocketFile } from '../../../src/stores/machine/socket-file.ts'
+import { standInStore } from '../../../src/stores/memory/index.ts'
+import type { Store, SyncStore } from '../../../src/stores/store.ts'
 import { storeBehaviours } from '../../../src/testing.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { warningsOfEachTest } from '../../support/guarded.ts'
@@ -57,10 +60,7 @@ async function opened(options: MachineStoreOptions = {}): Promise<AsyncStore> {
 }
 
 const perKey = (key: string): string => key
-function limiterOn(
-  store: AsyncStore,
-  limits: Limits<string> = fixedWindow({ quota: 5, window: '1h' }),
-): Limiter<string> {
+function limiterOn(store: Store, limits: Limits<string> = fixedWindow({ quota: 5, window: '1h' })): Limiter<string> {
   return createLimiter<string>({ name: 'api', keyer: perKey, limits, store, shared: true })
 }
 
@@ -229,6 +229,35 @@ describe('snapshot', () => {
     const store = await opened({ snapshot: join(folder, 'nowhere', 'limits.json') })
     await limiterOn(store).consume('ann')
     await vi.waitFor(() => expect(warnings.codes).toEqual(['SLUICE_SNAPSHOT']), 3000)
+  })
+
+  describe('that is written while decisions are made', () => {
+    const counting = (): { memory: SyncStore; limiter: Limiter<string> } => {
+      const memory = standInStore(1_000_000, Date)
+      return { memory, limiter: limiterOn(memory) }
+    }
+
+    it('has an end, however many keys are new', async () => {
+      const { memory, limiter } = counting()
+      for (let i = 0; i < 1000; i++) void limiter.consume(`key ${i}`)
+      let batches = 0
+      const isSent = await sendCounts(memory, async () => {
+        for (let i = 0; i < 1000; i++) void limiter.consume(`new ${batches} ${i}`)
+        return ++batches < 50
+      })
+      expect(isSent).toBe(true)
+    })
+
+    it('has the later count of a key that was deleted and made again', async () => {
+      const { memory, limiter } = counting()
+      const restoring = new Restoring(standInStore(1, Date))
+      for (let i = 0; i < 2; i++) {
+        void limiter.consume('ann')
+        await sendCounts(memory, async (batch) => (restoring.add(JSON.parse(batch)), true))
+      }
+      expect(restoring.lost).toBe(0)
+      expect(await limiterOn(restoring.memory).peek('ann', { cost: 0 })).toMatchObject({ limits: [{ used: 2 }] })
+    })
   })
 
   it('is whole at any time', async () => {
