@@ -29,6 +29,8 @@ const ends = { files: ['test/stores/machine/processes.test.ts'], name: 'nothing 
 
 const listed = { files: ['test/stores/machine/machine.test.ts'], name: 'while decisions are made' }
 
+const cut = { files: ['test/stores/machine/processes.test.ts'], name: 'whole snapshot' }
+
 const loading = { files: ['test/stores/machine/machine.test.ts'], name: 'sent nothing' }
 
 const leaving = { files: ['test/stores/machine/machine.test.ts'], name: 'loses no decision' }
@@ -76,6 +78,16 @@ export const stores = [
     '',
   ),
   inFile('src/stores/machine/counts.ts', listed)('a list that new keys prolong', 'if (--left < 0) break', ''),
+  inFile('src/stores/machine/counts.ts', listed)(
+    'a turn for each batch',
+    'text.length < FULL_WRITE',
+    'text.length < 1',
+  ),
+  inFile('src/stores/machine/counts.ts', cut)(
+    'a file that ends where the disk is full',
+    'await file.appendFile(text)\n    await file.datasync()',
+    'await file.write(text)\n    await file.datasync()',
+  ),
   inFile('src/stores/machine/counts.ts', listed)(
     'the first of two records of a key',
     'isUnknown || (slot === NOWHERE && table.isFull)',

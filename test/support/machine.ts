@@ -87,6 +87,13 @@ export function forked(job: MachineJob): MachineProcess {
   return child(fork(MACHINE_WORKER, { env: { ...process.env, SLUICE_MACHINE: JSON.stringify(job) } }))
 }
 
+/** A process whose files have at most 4096 bytes, as if the disk were full: a write of more bytes writes some of them. */
+export function withSmallFiles(job: MachineJob): MachineProcess {
+  const execArgv = ['-c', 'ulimit -f 8 && exec "$0" "$@"', process.execPath]
+  const env = { ...process.env, SLUICE_MACHINE: JSON.stringify(job) }
+  return child(fork(MACHINE_WORKER, { execPath: '/bin/sh', execArgv, env }))
+}
+
 export function child(made: ChildProcess): MachineProcess {
   return new MachineProcess({
     post: (message) => made.send(message),

@@ -17,6 +17,8 @@ import type { SyncStore } from '../store.ts'
 const VERSION = 1
 /** A batch with at least this number of characters is full. */
 const FULL_BATCH = 32_768
+/** So many characters are written into a file together. Each write takes a turn of the event loop or more, and a turn is long in a busy process. */
+const FULL_WRITE = 1 << 20
 /** The most characters of a line of a file. The counts of one key take 4 MiB at most. */
 const LONGEST_LINE = 8 << 20
 /** Milliseconds after which other work of the process is done. */
@@ -180,10 +182,16 @@ export async function writeSnapshot(path: string, memory: SyncStore, isAllowed: 
   const draft = `${path}.tmp`
   const file = await open(draft, 'w', 0o600)
   try {
+    let text = ''
     await sendCounts(memory, async (batch) => {
-      await file.write(`${batch}\n`)
+      text += `${batch}\n`
+      if (text.length < FULL_WRITE) return true
+      await file.appendFile(text)
+      text = ''
       return true
     })
+    // Unlike `write`, this does not end before the whole text is written.
+    await file.appendFile(text)
     await file.datasync()
   } finally {
     await file.close()

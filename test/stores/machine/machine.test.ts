@@ -30,7 +30,7 @@ import {
   type Limits,
   slidingWindowLog,
 } from '../../../src/index.ts'
-import { Restoring, sendCounts } from '../../../src/stores/machine/counts.ts'
+import { Restoring, sendCounts, writeSnapshot } from '../../../src/stores/machine/counts.ts'
 import { machineStore, type MachineStoreOptions } from '../../../src/stores/machine/index.ts'
 import { SocketFile } from '../../../src/stores/machine/socket-file.ts'
 import { standInStore } from '../../../src/stores/memory/index.ts'
@@ -246,6 +246,23 @@ describe('snapshot', () => {
         return ++batches < 50
       })
       expect(isSent).toBe(true)
+    })
+
+    it('waits for the file only a few times, so that a busy process writes it soon', async () => {
+      const { memory, limiter } = counting()
+      for (let i = 0; i < 20_000; i++) void limiter.consume(`key ${i}`)
+      /** Returns how many turns work takes in a process that needs three milliseconds for each. */
+      async function turnsOf(work: Promise<unknown>): Promise<number> {
+        let turns = 0
+        let isDone = false
+        void work.then(() => (isDone = true))
+        for (; !isDone; turns++, await new Promise(setImmediate))
+          for (const end = performance.now() + 3; performance.now() < end;);
+        return turns
+      }
+      const listing = await turnsOf(sendCounts(memory, async () => true))
+      expect(await turnsOf(writeSnapshot(snapshot, memory, () => true))).toBeLessThan(listing + 40)
+      expect(statSync(snapshot).size).toBeGreaterThan(1_500_000)
     })
 
     it('has the later count of a key that was deleted and made again', async () => {

@@ -1,6 +1,6 @@
 // Processes, workers of a cluster and threads that count together, and what happens when one of them ends.
 import cluster from 'node:cluster'
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -14,6 +14,7 @@ import {
   type MachineJob,
   type MachineProcess,
   thread,
+  withSmallFiles,
 } from '../../support/machine.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { builtPackage } from '../../support/built.ts'
@@ -153,6 +154,16 @@ describe('when the process that counts', () => {
     for (let round = 0; round < 3; round++)
       expect(await sumOf([other.take(40, `round ${round}`), third.take(40, `round ${round}`)])).toBe(30)
     expect([...(await other.warningCodes()), ...(await third.warningCodes())]).toEqual([])
+  })
+
+  it('finds no room for the whole snapshot, it keeps the last one that is whole', async () => {
+    const snapshot = join(folder, 'limits.json')
+    const [server] = await opened(1, { options: { path: join(folder, 'l'), snapshot } }, withSmallFiles)
+    await server.take(1, 'ann')
+    await vi.waitFor(() => expect(readFileSync(snapshot, 'utf8')).toContain('ann'), 2000)
+    for (let i = 0; i < 100; i++) await server.take(1, `key ${i}`)
+    await vi.waitFor(async () => expect(await server.warningCodes()).toEqual(['SLUICE_SNAPSHOT']), 3000)
+    expect(readFileSync(snapshot, 'utf8')).toMatch(/\["end"\]\]\n$/)
   })
 
   it('is stopped, a guard decides, and the counts are there when it goes on', async () => {
