@@ -142,6 +142,16 @@ describe('sluice serve', () => {
     expect(answer).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]*Connection: close\r\n/)
   })
 
+  it('does not wait for connections that have sent nothing, which proxies open ahead of requests', async () => {
+    const serving = await served()
+    const socket = connect(Number(new URL(serving.where).port), '127.0.0.1').on('error', () => undefined)
+    await once(socket, 'connect')
+    await pause(100)
+    const began = performance.now()
+    expect(await serving.end()).toBe(0)
+    expect(performance.now() - began).toBeLessThan(5000)
+  })
+
   it('closes connections whose requests do not arrive in time', async () => {
     const port = Number(new URL((await served()).where).port)
     const began = performance.now()

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { promises } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { type AddressInfo, connect, isIPv6 } from 'node:net'
+import { type AddressInfo, connect, isIPv6, type Socket } from 'node:net'
 import { discardBody } from '../../http/response/unread-body.ts'
 import { ClientGone, type Service } from '../../service/service.ts'
 import { SluiceError } from '../../util/errors.ts'
@@ -71,12 +71,19 @@ export async function serveUntilStopped(
   address: Address,
   started: (where: string) => void,
 ): Promise<void> {
+  const connections = new Set<Socket>()
+  server.on('connection', (socket) => {
+    connections.add(socket)
+    socket.once('close', () => connections.delete(socket))
+  })
   await listen(server, address)
   const stopped = signal()
   started(whereOf(server))
   await stopped
   const closed = once(server, 'close')
   server.close()
+  // Only after its first request, `close` ends a connection that is idle.
+  for (const each of connections) if (each.bytesRead === 0) each.destroy()
   const late = setTimeout(() => server.closeAllConnections(), END_MS)
   await closed
   clearTimeout(late)
