@@ -31,6 +31,8 @@ const listed = { files: ['test/stores/machine/machine.test.ts'], name: 'while de
 
 const cut = { files: ['test/stores/machine/processes.test.ts'], name: 'whole snapshot' }
 
+const files = { files: ['test/stores/machine/machine.test.ts'], name: 'is made again' }
+
 const loading = { files: ['test/stores/machine/machine.test.ts'], name: 'sent nothing' }
 
 const leaving = { files: ['test/stores/machine/machine.test.ts'], name: 'loses no decision' }
@@ -92,6 +94,16 @@ export const stores = [
     'the first of two records of a key',
     'isUnknown || (slot === NOWHERE && table.isFull)',
     'isUnknown || slot !== NOWHERE || table.isFull',
+  ),
+  inFile('src/stores/machine/index.ts', files)(
+    'counts that are lost with the socket file',
+    'this.#file.isOurs || (await this.#isRestored(serving))',
+    'this.#file.isOurs',
+  ),
+  inFile('src/stores/machine/serving.ts', files)(
+    'a server that is made again and accepts nobody',
+    'this.#server = this.#accepting(server)\n  }\n\n  /** Does',
+    'this.#server = server\n  }\n\n  /** Does',
   ),
   inFile('src/stores/swap.ts', swaps)(
     'a conflict that is not decided again',

@@ -308,19 +308,32 @@ class MachineStore implements AsyncStore, Listener {
     this.place.trouble = undefined
     for (const [id, { message }] of this.#asks) this.#taken(id)!.resolve(serving.answer(message))
     serving.read()
-    background(LOOK, this.#look)
+    background(LOOK, () => void this.#look(serving))
     background(SNAPSHOT, () => void this.#keep(serving))
   }
 
-  /** Stops if the file was deleted, or another process has replaced it. Other processes cannot find this process then, and may count themselves. */
-  readonly #look = (): void => {
-    const serving = this.#serving
-    if (serving === undefined) return
-    if (this.#file.isOurs) return void background(LOOK, this.#look)
+  /**
+   * Makes the file again if it was deleted. Stops if another process has replaced it, or if it cannot be made: other processes cannot find this process
+   * then, and may count themselves.
+   */
+  async #look(serving: Serving): Promise<void> {
+    if (this.#serving !== serving) return
+    if (this.#file.isOurs || (await this.#isRestored(serving)))
+      return void background(LOOK, () => void this.#look(serving))
     this.#serving = undefined
     serving.stop()
     warnLost(`${this.#file.path} was deleted or replaced. The counts of this process are lost`)
     this.#meetAgain()
+  }
+
+  async #isRestored(serving: Serving): Promise<boolean> {
+    const restoring = this.#file.restore().catch(() => undefined)
+    // A store that closes waits until then.
+    this.#meeting = restoring.then(() => undefined)
+    const server = await restoring
+    if (server === undefined) return false
+    serving.moveTo(server)
+    return true
   }
 
   async #keep(serving: Serving): Promise<void> {

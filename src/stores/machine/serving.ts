@@ -73,7 +73,7 @@ export class Serving {
   /** True if something may have been counted since this field was set to false. */
   isChanged: boolean
   isLeaving = false
-  readonly #server: Server
+  #server: Server
   readonly #answer: (message: unknown) => Promise<StoreAnswer>
   /** The time until which other processes may still connect, in milliseconds of `performance.now()`. */
   readonly #alone: number
@@ -84,19 +84,28 @@ export class Serving {
    * @param isHeir true if this process takes the place of a server, whose processes connect to it soon
    */
   constructor(server: Server, memory: SyncStore, isHeir: boolean) {
-    this.#server = server
     this.#alone = isHeir ? performance.now() + RECONNECT : 0
     this.memory = memory
     // No file has the latest counts of the last server.
     this.isChanged = isHeir
     this.#answer = serveStore(memory)
+    this.#server = this.#accepting(server)
+  }
+
+  #accepting(server: Server): Server {
     server.maxConnections = MOST_PEERS
     server.unref()
-    server.on('connection', (socket) => {
+    return server.on('connection', (socket) => {
       const peer = new Peer(socket, this)
       this.peers.add(peer)
       if (this.#isReading) peer.greet()
     })
+  }
+
+  /** Accepts connections at another server. Those of the first one stay. */
+  moveTo(server: Server): void {
+    this.#server.close()
+    this.#server = this.#accepting(server)
   }
 
   /** Does the operations of a message. A message without operations only asks whether this process answers. */

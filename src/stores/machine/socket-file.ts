@@ -99,6 +99,13 @@ export class SocketFile {
     throw new SluiceError('STORE_FAILED', `No process keeps the file ${this.path}`)
   }
 
+  /** Makes the file again after it was deleted. Returns `undefined` if there is a file, such as that of another process that serves now. */
+  async restore(): Promise<Server | undefined> {
+    if (isWindows || this.id !== undefined) return undefined
+    this.#checkFolder()
+    return this.#bind(undefined)
+  }
+
   /** Replaces the file of a server that hands its counts over. Returns `undefined` if the file no longer belongs to this server. */
   async replace(id: string): Promise<Server | undefined> {
     if (isWindows) return boundPipe(this.path)

@@ -320,7 +320,29 @@ describe('the socket file', () => {
     },
   )
 
-  it('that is deleted stops the process that counts within a second, with a warning', async () => {
+  it.each([
+    ['is deleted', false],
+    ['is deleted with its folder', true],
+  ])('that %s is made again, and no count is lost', async (_, withFolder) => {
+    const path = join(folder, 'inner', 'l')
+    const first = await opened({ path })
+    const second = await opened({ path })
+    const file = new SocketFile(path).path
+    await limiterOn(second).consume('ann')
+    for (let i = 0; i < 2; i++) {
+      rmSync(withFolder ? join(folder, 'inner') : file, { recursive: true })
+      await vi.waitFor(() => statSync(file), 2000)
+    }
+    const third = await opened({ path })
+    expect((await limiterOn(third).consume('ann')).remaining).toBe(3)
+    expect((await limiterOn(second).consume('ann')).remaining).toBe(2)
+    expect((await limiterOn(first).consume('ann')).remaining).toBe(1)
+    await first.close()
+    expect((await limiterOn(second).consume('ann')).remaining).toBe(0)
+    expect(warnings.codes).toEqual([])
+  })
+
+  it('that another process replaces stops the process that counts within a second, with a warning', async () => {
     const store = await opened({ snapshot: join(folder, 'limits.json') })
     await limiterOn(store).consume('ann')
     await vi.waitFor(() => expect(readFileSync(join(folder, 'limits.json'), 'utf8')).toContain('ann'), 3000)
