@@ -28,7 +28,7 @@ export const services = [
   ),
   handler('reads a body of any size', 'length + value.length > most', 'length + value.length > 2 * most'),
   metrics('does not escape names of limits', `.replaceAll('"', '\\\\"')`, ''),
-  server('waits for connections that have sent nothing', 'if (each.bytesRead === 0) each.destroy()', ''),
+  server('waits for connections that have sent nothing', 'each.bytesRead === 0', 'each.bytesRead < 0'),
   server('deletes any file in its place', 'return isSocket && (await isRefused(path))', 'return isRefused(path)'),
   server('creates a socket file for everybody', 'process.umask(0o117)', 'process.umask(0)'),
   server('keeps connections while it ends', 'if (!server.listening) response.shouldKeepAlive = false', ''),

@@ -97,8 +97,8 @@ export const stores = [
   ),
   inFile('src/stores/machine/index.ts', files)(
     'counts that are lost with the socket file',
-    'this.#file.isOurs || (await this.#isRestored(serving))',
-    'this.#file.isOurs',
+    'if (this.#file.isOurs) return true',
+    'return this.#file.isOurs',
   ),
   inFile('src/stores/machine/serving.ts', files)(
     'a server that is made again and accepts nobody',

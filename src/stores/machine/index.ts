@@ -225,7 +225,7 @@ class MachineStore implements AsyncStore, Listener {
     await this.#writing
     // The wait for a process that takes the counts may be longer than this process may still live.
     if (serving.heirs.length === 0) await this.#write(serving)
-    const isHandedOver = this.#file.isOurs && (await serving.handOver(this.#file.id))
+    const isHandedOver = (await this.#hasFile(serving)) && (await serving.handOver(this.#file.id))
     if (!isHandedOver && serving.isChanged) await this.#write(serving)
     this.#leaving = undefined
     this.#file.leave()
@@ -312,21 +312,19 @@ class MachineStore implements AsyncStore, Listener {
     background(SNAPSHOT, () => void this.#keep(serving))
   }
 
-  /**
-   * Makes the file again if it was deleted. Stops if another process has replaced it, or if it cannot be made: other processes cannot find this process
-   * then, and may count themselves.
-   */
+  /** Stops if another process has replaced the file, or if it cannot be made again: other processes cannot find this process then, and may count themselves. */
   async #look(serving: Serving): Promise<void> {
     if (this.#serving !== serving) return
-    if (this.#file.isOurs || (await this.#isRestored(serving)))
-      return void background(LOOK, () => void this.#look(serving))
+    if (await this.#hasFile(serving)) return void background(LOOK, () => void this.#look(serving))
     this.#serving = undefined
     serving.stop()
     warnLost(`${this.#file.path} was deleted or replaced. The counts of this process are lost`)
     this.#meetAgain()
   }
 
-  async #isRestored(serving: Serving): Promise<boolean> {
+  /** Makes the file again if it was deleted. Returns false if another process has replaced it, or if it cannot be made. */
+  async #hasFile(serving: Serving): Promise<boolean> {
+    if (this.#file.isOurs) return true
     const restoring = this.#file.restore().catch(() => undefined)
     // A store that closes waits until then.
     this.#meeting = restoring.then(() => undefined)

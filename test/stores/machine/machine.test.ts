@@ -342,6 +342,16 @@ describe('the socket file', () => {
     expect(warnings.codes).toEqual([])
   })
 
+  it('that is deleted just before the process that counts closes is made again, too', async () => {
+    const first = await opened()
+    const second = await opened()
+    await limiterOn(first).consume('ann')
+    rmSync(new SocketFile(join(folder, 'l')).path)
+    await first.close()
+    expect((await limiterOn(second).consume('ann')).remaining).toBe(3)
+    expect(warnings.codes).toEqual([])
+  })
+
   it('that another process replaces stops the process that counts within a second, with a warning', async () => {
     const store = await opened({ snapshot: join(folder, 'limits.json') })
     await limiterOn(store).consume('ann')
