@@ -8,7 +8,7 @@
 // - `json` and `yaml` are documents of rules or limits without mistakes.
 // - `sql` sets up the database of the programs of its page.
 // - `sh` has commands: npm with scripts of package.json, installations, `npx sluice` and `curl`.
-// - `ts deno` is a program for Deno: deno.test.ts runs it. `ts next`, `ts sveltekit`, `ts astro` and `ts nitro` are files of projects of these frameworks:
+// - `ts deno` is a program for Deno: deno.test.ts runs it. `ts next`, `ts sveltekit`, `ts astro`, `ts nitro`, `ts nitro3` and `ts tanstack` are files of projects of these frameworks:
 //   web-frameworks.test.ts builds and runs them.
 // - `nginx`, `go`, `python` and `yml`, a configuration of another program, are checked by test/e2e. `text` is checked by other tests, or not at all.
 //
@@ -174,7 +174,7 @@ async function verify(name: string, block: Block): Promise<void> {
   if (language === 'json' || language === 'yaml') return verifyData(code, language)
   if (language === 'js') return verifySyntax(code)
   if (language === 'sh') return verifyCommands(code)
-  const elsewhere = ['ts astro', 'ts deno', 'ts next', 'ts nitro', 'ts sveltekit']
+  const elsewhere = ['ts astro', 'ts deno', 'ts next', 'ts nitro', 'ts nitro3', 'ts tanstack', 'ts sveltekit']
   expect(['go', 'nginx', 'python', 'sql', 'text', 'yml', ...elsewhere]).toContain(language)
 }
 

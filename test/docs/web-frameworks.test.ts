@@ -103,10 +103,56 @@ const nitro: Project = {
   start: ['.output/server/index.mjs'],
 }
 
-/** `all` adds Astro and Nitro, which take a minute and a half. They call the package in the same ways as SvelteKit and a server of Node. */
+const nitro3: Project = {
+  name: 'nitro3',
+  files: {
+    'nitro.config.mjs': `export default { serverDir: 'server', compatibilityDate: '2026-01-01' }`,
+    'public/ready': 'ready',
+    'server/routes/left.ts': `
+      import { defineHandler } from 'nitro/h3'
+      import { rateLimitOf } from 'sluice/fetch'
+      export default defineHandler((event) => ({ left: rateLimitOf(event.req)?.remaining }))`,
+  },
+  packages: 'nitro@3.0.260903-beta',
+  build: 'nitro build',
+  start: ['.output/server/index.mjs'],
+}
+
+const tanstack: Project = {
+  name: 'tanstack',
+  files: {
+    'vite.config.js': `
+      import { tanstackStart } from '@tanstack/react-start/plugin/vite'
+      import react from '@vitejs/plugin-react'
+      export default { plugins: [tanstackStart(), react()] }`,
+    'src/router.tsx': `
+      import { createRouter } from '@tanstack/react-router'
+      import { routeTree } from './routeTree.gen'
+      export const getRouter = () => createRouter({ routeTree })`,
+    'src/routes/__root.tsx': `
+      import { createRootRoute, Outlet } from '@tanstack/react-router'
+      export const Route = createRootRoute({ component: () => <html><body><Outlet /></body></html> })`,
+    'src/routes/left.ts': `
+      import { createFileRoute } from '@tanstack/react-router'
+      import { rateLimitOf } from 'sluice/fetch'
+      const GET = ({ request }) => Response.json({ left: rateLimitOf(request)?.remaining })
+      export const Route = createFileRoute('/left')({ server: { handlers: { GET } } })`,
+    'start.js': `
+      import { serve } from '@hono/node-server'
+      import server from './dist/server/server.js'
+      const fetch = (request) => (request.url.endsWith('/ready') ? new Response('ready') : server.fetch(request))
+      serve({ fetch, port: Number(process.env.PORT), hostname: '127.0.0.1' })`,
+  },
+  packages:
+    '@tanstack/react-start@1.169.5 @tanstack/react-router@1.170.46 react@19.3.1 react-dom@19.3.1 vite@8.4.0 @vitejs/plugin-react@6.3.0 @hono/node-server@2.1.8 hono@4.13.19',
+  build: 'vite build',
+  start: ['start.js'],
+}
+
+/** `all` adds Astro, Nitro and TanStack Start, which take some minutes. They call the package in the same ways as SvelteKit and a server of Node. */
 const isWhole = process.env['SLUICE_FRAMEWORKS'] === 'all'
 
-it.each(isWhole ? [sveltekit, astro, nitro] : [sveltekit])(
+it.each(isWhole ? [sveltekit, astro, nitro, nitro3, tanstack] : [sveltekit])(
   '$name counts the requests of each client, and denies the third',
   async (project) => {
     const ask = await started(project)
