@@ -2,15 +2,18 @@
 // same requests. The columns "there" and "here" are what they answer.
 //
 // `SLUICE_RECORD=differences npx vitest run test/docs/differences.test.ts` writes the two columns.
+import fastifyRateLimit from '@fastify/rate-limit'
 import { APP_GUARD } from '@nestjs/core'
 import { SkipThrottle, ThrottlerGuard, ThrottlerModule, type ThrottlerModuleOptions } from '@nestjs/throttler'
 import { Ratelimit } from '@upstash/ratelimit'
 import { Redis } from '@upstash/redis'
 import express, { type RequestHandler } from 'express'
 import { rateLimit as expressRateLimit, MemoryStore, type Options } from 'express-rate-limit'
+import Fastify, { type FastifyInstance } from 'fastify'
 import { RateLimiterRedis, type RateLimiterRes } from 'rate-limiter-flexible'
 import { describe, expect, it, vi } from 'vitest'
 import { rateLimit, type RateLimitOptions } from '../../adapters/express/index.ts'
+import * as fastify from '../../adapters/fastify/index.ts'
 import * as nest from '../../adapters/nestjs/index.ts'
 import { createLimiter, type Decision, everyone, fixedWindow, SluiceError } from '../../src/index.ts'
 import { redisStore } from '../../src/stores/redis/index.ts'
@@ -86,6 +89,8 @@ async function lockedAt(request: () => number | Promise<number>): Promise<number
   return 0
 }
 
+const isAdmin = (_: unknown, { locals }: express.Response): boolean => locals['isAdmin'] === true
+
 /** Every other request has the larger quota. */
 const byTurns = (i: number): Record<string, string> => ({ plan: i % 2 === 0 ? 'pro' : 'free' })
 const quotaOf = (request: express.Request): number => (request.headers['plan'] === 'pro' ? 20 : 10)
@@ -125,7 +130,19 @@ async function lastOfNest(
   return { admitted: count, reply }
 }
 
+/** Sends requests to a route of an app of Fastify. Returns their statuses. */
+async function statusesOf(times: number, prepare: (app: FastifyInstance) => Promise<unknown>): Promise<number[]> {
+  const app = Fastify()
+  await prepare(app)
+  const statuses: number[] = []
+  for (let i = 0; i < times; i++) statuses.push((await app.inject('/')).statusCode)
+  await app.close()
+  return statuses
+}
+
 const DRAFT = { standardHeaders: 'draft-7' } as const
+const retryAfterOf = ({ reply }: { readonly reply: Response }): string => reply.headers.get('retry-after') ?? 'none'
+
 const neighbours = ['2001:db8:0:1::1', '2001:db8:0:2::1']
 const TTL = 3_600_000
 
@@ -155,6 +172,14 @@ const differences: Readonly<Record<string, Readonly<Record<string, Both>>>> = {
     '`Cache-Control` of a denial': {
       there: async () => (await headerOf('cache-control', [there({ limit: 1 })], 2)) ?? 'none',
       here: () => headerOf('cache-control', [here({ limits: hour(1) })], 2),
+    },
+    'type of a denial, with a text as `message`': {
+      there: () => headerOf('content-type', [there({ limit: 1, message: 'slow down' })], 2),
+      here: () => headerOf('content-type', [here({ limits: hour(1), message: 'slow down' })], 2),
+    },
+    'status of a request, with `skip: (request, response) => response.locals.isAdmin`': {
+      there: async () => (await last([there({ skip: isAdmin })], 1)).status,
+      here: async () => (await last([here({ skip: isAdmin })], 1)).status,
     },
     '`Retry-After` of a denial, with `retryAfter: 30`': {
       there: () => headerOf('retry-after', [there({ limit: 1, retryAfter: 30 })], 2),
@@ -193,6 +218,20 @@ const differences: Readonly<Record<string, Readonly<Record<string, Both>>>> = {
       },
     },
   },
+  'docs/migrating/fastify-rate-limit.md': {
+    'statuses of three requests to a route with `app.rateLimit` of 1 as `preHandler`, in a scope with a limit of 100': {
+      there: () =>
+        statusesOf(3, async (app) => {
+          await app.register(fastifyRateLimit, { max: 100, timeWindow: '1 hour' })
+          app.get('/', { preHandler: app.rateLimit({ max: 1 } as never) as never }, () => 'hello')
+        }),
+      here: () =>
+        statusesOf(3, async (app) => {
+          await app.register(fastify.rateLimit, { keyer: everyone, limits: hour(100) })
+          app.get('/', { preHandler: app.rateLimit({ limits: hour(1) }) }, () => 'hello')
+        }),
+    },
+  },
   'docs/migrating/nestjs-throttler.md': {
     'admitted of four requests to a handler with `@SkipThrottle()`, with a throttler `short` of 2': {
       there: async () =>
@@ -222,6 +261,11 @@ const differences: Readonly<Record<string, Readonly<Record<string, Both>>>> = {
       there: async () =>
         (await lastOfNest(throttled({ options: [{ ttl: TTL, limit: 1, blockDuration: 0 }] }), 6)).admitted,
       here: () => codeOf(() => fixedWindow({ quota: 1, window: '1h', block: 0 })),
+    },
+    '`Retry-After` of a denial by the throttler `short`': {
+      there: async () =>
+        retryAfterOf(await lastOfNest(throttled({ options: [{ name: 'short', ttl: TTL, limit: 1 }] }), 2)),
+      here: async () => retryAfterOf(await lastOfNest(limited({ keyer: everyone, limits: hour(1, 'short') }), 2)),
     },
   },
   'docs/migrating/rate-limiter-flexible.md': {
