@@ -47,7 +47,7 @@ async function started(project: Project): Promise<(path: string, init?: RequestI
   const settings = { ...env, HOST: '127.0.0.1', PORT: String(port) }
   const server = await startServer(process.execPath, start, `${url}/ready`, { cwd: home, env: settings })
   onTestFinished(() => endProcess(server))
-  return (path, init) => fetch(`${url}${path}`, init)
+  return (path, init) => fetch(`${url}${path}`, { signal: AbortSignal.timeout(30_000), ...init })
 }
 
 const sveltekit: Project = {
@@ -96,7 +96,13 @@ const nitro: Project = {
     'server/routes/left.ts': `
       import { defineEventHandler } from 'h3'
       import { rateLimitOf } from 'sluice/node'
-      export default defineEventHandler((event) => ({ left: rateLimitOf(event.node.req)?.remaining }))`,
+      export default defineEventHandler(async (event) => {
+        for (let i = 0; i < 2; i++) await $fetch('/inner')
+        return { left: rateLimitOf(event.node.req)?.remaining }
+      })`,
+    'server/routes/inner.ts': `
+      import { defineEventHandler } from 'h3'
+      export default defineEventHandler(() => 'a call without a connection')`,
   },
   packages: 'nitropack@2.13.6 h3@1.15.11',
   build: 'nitropack build',
