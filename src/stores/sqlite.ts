@@ -64,6 +64,8 @@ const LATE = 0.1
 /** The first milliseconds of a wait that ends well, and the part of them that the budget gets back. */
 const SHORT = 10
 const GIVEN_BACK = 0.9
+/** The ends of the names of the files that SQLite writes beside the file. */
+const BESIDE = ['-wal', '-shm']
 /** Milliseconds between two checks whether a file was replaced. */
 const LOOK_EVERY = 1000
 /** How many decisions come before a step that deletes expired rows, and how many rows a step checks: more than these decisions insert. */
@@ -84,7 +86,12 @@ const DAMAGED =
 const RESULTS: readonly (readonly [number: number, name: string, ...advice: Advice])[] = [
   [5, 'BUSY', 'STORE_BUSY', 'Another process has locked the file for longer than this process may wait'],
   [8, 'READONLY', 'STORE_SETUP', 'The file, or its folder, may not be written by this user'],
-  [10, 'IOERR', 'STORE_FAILED', 'The disk has failed, or is full'],
+  [
+    10,
+    'IOERR',
+    'STORE_FAILED',
+    'The disk has failed or is full, or a file with -wal or -shm at the end of its name was deleted. Then restart the processes that use the file',
+  ],
   [11, 'CORRUPT', 'STORE_FAILED', DAMAGED],
   [13, 'FULL', 'STORE_FAILED', 'The disk is full, or the file has reached its largest size'],
   [14, 'CANTOPEN', 'STORE_SETUP', 'The folder of the file does not exist, or this user may not use it'],
@@ -121,6 +128,8 @@ interface Patience {
 
 /** At the start, other processes may open the file, too. */
 const AT_START: Patience = { ms: 5000 }
+/** Codes of errors that may end by themselves, so they do not keep an application from starting. The next decision opens the file. */
+const PASSING: ReadonlySet<string> = new Set<SluiceErrorCode>(['STORE_FAILED', 'STORE_BUSY'])
 const NONE: Patience = { ms: 0 }
 
 /**
@@ -131,9 +140,9 @@ const NONE: Patience = { ms: 0 }
  * A decision is a transaction, and returns at once. While other processes decide, it blocks the process, for at most the `timeout`. Refunds, settlements
  * and releases do not wait: they are repeated in the background for up to a minute. See `docs/reference/options.md#sqlitestore`.
  *
- * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`; `MISSING_PACKAGE` if there is no way to open the file. The file, and each decision, throws
- * `STORE_SETUP` if it cannot be opened or written, or is no database; `STORE_BUSY` if another process has locked it; and `STORE_FAILED` for other
- * errors, such as of the disk. A decision has changed nothing then.
+ * Throws `INVALID_OPTION` or `UNKNOWN_OPTION`; `MISSING_PACKAGE` if there is no way to open the file; and `STORE_SETUP` if the file cannot be opened or
+ * written, or is no database. Each decision throws `STORE_SETUP`, too; `STORE_BUSY` if another process has locked the file; and `STORE_FAILED` for other
+ * errors, such as of a full disk. A decision has changed nothing then. With an open database, `sqliteStore` itself also throws these errors.
  * @example app.use(rateLimit({ keyer: byIP, limits: perMinute(100), store: sqliteStore('limits.db') }))
  */
 export function sqliteStore(file: string | SqliteDatabase, options: SqliteStoreOptions = {}): SyncStore {
@@ -180,28 +189,37 @@ function rowsIn(file: string, settings: Settings): SqliteRows {
   const budget = isFile ? budgets.of(path, () => new WaitBudget()) : new WaitBudget()
   const warnReplaced = rareWarning('SLUICE_FILE_REPLACED')
 
-  const opened = (patience: Patience): { id: string | undefined; rows: SqliteRows; close(): unknown } => {
+  const opened = (patience: Patience): { ids: string; rows: SqliteRows; close(): unknown } => {
     const before = idOf(path)
     const database = explained(name, () => open(path))
     try {
       explained(name, () => patiently(patience, () => database.exec(SETTINGS)))
       const rows = rowsOf(database, settings, { place, budget, patience, repeated: patiently })
-      return { id: before ?? idOf(path), rows, close: () => database.close() }
+      return { ids: idsOf(path, before), rows, close: () => database.close() }
     } catch (error) {
       database.close()
       throw error
     }
   }
 
-  let current: ReturnType<typeof opened> | undefined = opened(AT_START)
+  const start = (): ReturnType<typeof opened> | undefined => {
+    try {
+      return opened(AT_START)
+    } catch (error) {
+      if (error instanceof SluiceError && PASSING.has(error.code)) return undefined
+      throw error
+    }
+  }
+
+  let current = start()
   let nextLook = performance.now() + LOOK_EVERY
   const look = (): void => {
     if (!isFile || current === undefined || performance.now() < nextLook) return
     nextLook = performance.now() + LOOK_EVERY
-    if (idOf(path) === current.id) return
+    if (idsOf(path) === current.ids) return
     warnReplaced(
       () =>
-        `${name}: the file was deleted or replaced while this process used it. The process opens the new file, and its counts apply. Stop all processes before you replace the file.`,
+        `${name}: the file, or one with -wal or -shm at the end of its name, was deleted or replaced while this process used it. The process opens the file again, and its counts apply. Stop all processes before you delete or replace these files.`,
     )
     const { close } = current
     current = undefined
@@ -233,6 +251,11 @@ function idOf(path: string): string | undefined {
   const { statSync } = builtin('node:fs') as FileSystem
   const found = quietly(() => statSync(path, { bigint: true }))
   return found && `${found.dev}:${found.ino}`
+}
+
+/** Returns the ids of a file and of those that SQLite writes beside it. */
+function idsOf(path: string, id: string | undefined = idOf(path)): string {
+  return [id, ...BESIDE.map((end) => idOf(path + end))].join()
 }
 
 /** Returns the place of a table in an open database, and how decisions wait for it. `patience` is for the creation of the table. */

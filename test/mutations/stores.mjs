@@ -140,9 +140,11 @@ export const stores = [
   sqlite('a budget for each store', 'budgets.of(path, () => new WaitBudget())', 'new WaitBudget()'),
   sqlite(
     'a file that is replaced in silence',
-    'if (idOf(path) === current.id) return',
+    'if (idsOf(path) === current.ids) return',
     'if (current !== undefined) return',
   ),
+  sqlite('a WAL that is replaced in silence', '[id, ...BESIDE.map((end) => idOf(path + end))]', '[id]'),
+  sqlite('a failing disk that stops a start', 'error instanceof SluiceError && PASSING.has(error.code)', 'false'),
   inFile('src/stores/repeating.ts', rows)('a release that is not repeated', 'this.#repeatLater()\n    }', '}'),
   inFile('src/stores/repeating.ts', rows)(
     'a refund that waits for a lock',

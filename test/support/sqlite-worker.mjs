@@ -1,10 +1,10 @@
 // A process that uses a file of SQLite: see test/stores/sql/sqlite.test.ts.
-import { rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 
 const { package: home, task, file, ...given } = JSON.parse(process.argv[2])
 const { createLimiter, fixedWindow } = await import(`${home}/src/index.js`)
 const { sqliteStore } = await import(`${home}/src/stores/sqlite.js`)
-const tasks = { suite, ask, stop, hold, replace, openWithout }
+const tasks = { suite, ask, stop, hold, use, openWithout }
 await tasks[task]()
 
 /** Prints the behaviours that the store does not have, with `node:sqlite`. */
@@ -42,13 +42,13 @@ async function ask() {
   process.send({ admitted, busy }, () => process.disconnect())
 }
 
-/** Deletes the file and makes a new one, in which one decision is made. */
-async function replace() {
-  for (const end of ['', '-wal', '-shm']) rmSync(`${file}${end}`, { force: true })
+/** Makes one decision, and keeps the file open until it is killed. */
+async function use() {
   const limits = fixedWindow({ quota: given.quota, window: '1h' })
   const limiter = createLimiter({ keyer: (key) => key, limits, store: sqliteStore(file) })
   limiter.consume('ann')
-  process.send('replaced', () => process.disconnect())
+  process.on('message', () => undefined)
+  process.send('used')
 }
 
 /** Stops before the COMMIT of its second decision. */

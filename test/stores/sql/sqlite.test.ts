@@ -459,6 +459,21 @@ describe.each(QUICK)('a database that fails', () => {
     expect(failure(() => sqliteStore(file))).toEqual(failed(/limits-\d+\.db.*: The file is damaged/, 'STORE_SETUP'))
   })
 
+  it('does not keep an application from starting, and decides when it no longer fails', async () => {
+    const file = newFile()
+    const database = connect(file)
+    on(sqliteStore(database)).consume('ann')
+    database.close()
+    // The page that has the schema.
+    writeFileSync(file, readFileSync(file).fill(7, 100, 4096))
+    const made = store(file)
+    const limiter = on(made)
+    expect(failure(() => limiter.consume('ann'))).toEqual(failed(/The file is damaged/))
+    await expect(made.ready!()).rejects.toEqual(failed(/The file is damaged/))
+    rmSync(file)
+    expect(limiter.consume('ann').remaining).toBe(1)
+  })
+
   it('reports a folder that does not exist, and a file that may not be written', () => {
     const missing = join(folder, 'missing', 'limits.db')
     expect(failure(() => sqliteStore(missing))).toEqual(
@@ -506,30 +521,45 @@ describe.each(QUICK)('a database that fails', () => {
   })
 })
 
-describe('a file that is replaced', () => {
-  it.each([
-    ['deleted, and made again by another process', 'replace'],
-    ['deleted', 'delete'],
-  ])('is opened again within a second: %s', { timeout: long }, async (_, how) => {
+describe.each(QUICK)('a file that is replaced', () => {
+  const all = ['', '-wal', '-shm']
+  const cases: [title: string, ends: readonly string[], isUsed: boolean, remaining: number][] = [
+    ['deleted, and made again by another process', all, true, 0],
+    ['deleted', all, false, 1],
+    ['without its WAL, and used by another process', ['-wal', '-shm'], true, 0],
+  ]
+  it.each(cases)('is opened again within a second: %s', { timeout: long }, async (...given) => {
+    const [, ends, isUsed, remaining] = given
     const file = newFile()
     const limiter = on(store(file))
     expect([1, 2, 3].map(() => limiter.consume('ann').allowed)).toEqual([true, true, false])
-    if (how === 'replace') await once(start('replace', file, { quota: 2 }), 'exit')
-    else for (const end of ['', '-wal', '-shm']) rmSync(`${file}${end}`, { force: true })
+    for (const end of ends) rmSync(`${file}${end}`, { force: true })
+    // The other process has used one of two.
+    if (isUsed) await once(start('use', file, { quota: 2 }), 'message')
     await new Promise((resolve) => setTimeout(resolve, 1000))
-    // Another process has used one of two.
-    expect(limiter.consume('ann')).toMatchObject({ allowed: true, remaining: how === 'replace' ? 0 : 1 })
-    expect(on(store(file)).consume('ann').allowed).toBe(how === 'delete')
+    expect(limiter.consume('ann')).toMatchObject({ allowed: true, remaining })
+    expect(on(store(file)).consume('ann').allowed).toBe(remaining === 1)
     expect(connect(file).pragma('integrity_check', { simple: true })).toBe('ok')
     await emitted()
     // A busy machine may also report the file as locked.
     const messages = warnings.messages.filter((_, i) => warnings.codes[i] !== 'SLUICE_FILE_BUSY')
-    expect(messages).toEqual([
-      expect.stringContaining(`SQLite at ${file}, table "sluice": the file was deleted or replaced`),
-    ])
+    expect(messages).toEqual([expect.stringMatching(/^SQLite at .*limits-.*: the file, .* was deleted or replaced/)])
   })
 
-  it.each(QUICK)('fails while there is no folder, and is opened when there is one', { timeout: long }, async () => {
+  it('and whose WAL was deleted keeps no store from starting, and loses no counts', async () => {
+    const file = newFile()
+    const limiter = on(store(file))
+    for (const _ of [1, 2]) limiter.consume('ann')
+    rmSync(`${file}-wal`)
+    const late = on(store(file))
+    expect(failure(() => late.consume('ann'))).toEqual(failed(/-wal or -shm at the end .* deleted. Then restart/))
+    await new Promise((resolve) => setTimeout(resolve, 1000))
+    expect([limiter, late].map((each) => each.consume('ann').allowed)).toEqual([false, false])
+    await emitted()
+    expect(warnings.codes).toEqual(['SLUICE_FILE_REPLACED'])
+  })
+
+  it('fails while there is no folder, and is opened when there is one', { timeout: long }, async () => {
     const inner = mkdtempSync(join(folder, 'inner-'))
     const limiter = on(store(join(inner, 'limits.db')))
     limiter.consume('ann')
