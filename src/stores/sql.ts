@@ -62,6 +62,8 @@ export interface Session<Row> {
   query(text: string): Promise<readonly Row[]>
   /** Returns the connection to its pool. With `isBroken`, closes it instead if the client can do that. */
   release(isBroken: boolean): void
+  /** Ends a session on the server that waits in `COMMIT`, after its connection was closed. Never rejects. */
+  end?(): Promise<void>
 }
 
 /** A connection without an answer counts as lost this number of milliseconds after the time that the server has for a statement. */
@@ -180,7 +182,8 @@ export type Commit = <Result>(answer: Promise<Result>) => Promise<Result>
 
 /**
  * Returns a function that runs work with a session for `given` milliseconds. A second later, it rejects if there is no answer, and closes the
- * connection: a network that drops packets reports no error. After any other error, it rolls the transaction back, unless it is committed.
+ * connection: a network that drops packets reports no error. A session that waits in `COMMIT` is also ended on the server. After any other error, it
+ * rolls the transaction back, unless it is committed.
  * @param open gets a function that returns true if the session comes too late
  * @param isBrokenBy returns true for errors that make a connection useless
  */
@@ -232,7 +235,9 @@ export function sessionsOf<Own extends Session<unknown>>(
       const expire = (): void => {
         if (isOver) return
         isLate = true
+        const waiting = isCommitting ? session : undefined
         release(true)
+        void waiting?.end?.()
         reject(isCommitting ? unknownOutcome(lost(ms)) : lost(ms))
       }
       // If the process was busy, it first reads the answers that have arrived.

@@ -93,6 +93,15 @@ export const sql = [
     '`${BEGIN}; WITH deleted',
     '`BEGIN; WITH deleted',
   ),
+  postgres('leaves no sessions')(
+    'leaves sessions that wait in COMMIT',
+    '=> endSession(own, client).catch(ignore)',
+    '=> Promise.resolve()',
+  ),
+  inFile('src/stores/guard/guarded-store.ts', {
+    files: ['test/stores/sql/postgres.test.ts'],
+    name: 'leaves no sessions',
+  })('probes with the keys of other processes', 'Math.floor(Math.random() * MOST_PROBES)', '0'),
   postgres('lists keys')(
     'reads keys in the encoding of the database',
     "encode(key, 'hex') AS value",
@@ -129,11 +138,7 @@ export const sql = [
     'release(false)\n        throw',
     'release(true)\n        throw',
   ),
-  shared('swallows')(
-    'waits for ever for an answer',
-    '        release(true)\n        reject(',
-    '        release(true)\n        void (',
-  ),
+  shared('swallows')('waits for ever for an answer', 'reject(isCommitting ?', 'void (isCommitting ?'),
   shared('so many attempts')('repeats without end', 'i === MOST_REPEATS', 'i === 100'),
   shared('so many attempts')(
     'names no locked rows after deadlocks',

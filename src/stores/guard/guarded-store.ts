@@ -39,6 +39,8 @@ import type { Reporter } from './reporter.ts'
 const PROBE_LIMITER = '·probe'
 /** How many keys are tried to find a key in a part of the store. */
 const TRIES = 5000
+/** The number of the first probe is below this one. */
+const MOST_PROBES = 2 ** 40
 
 /** Ends an operation that changes something. There is no error if it was done. */
 type Done = (error?: unknown) => void
@@ -67,7 +69,8 @@ export class GuardedStore {
   readonly #backlog: Backlog
   /** The policy of probes. It has the limit of a request, so that the store has to set up nothing new. */
   #probed: Policy | undefined
-  #probes = 0
+  /** The number of the next probe. It begins at random: if another process has locked the row of its own probe, this is no answer. */
+  #probes: number | undefined
   #isClosed = false
 
   constructor(inner: Store, settings: GuardSettings, reporter: Reporter) {
@@ -307,6 +310,7 @@ export class GuardedStore {
   }
 
   #keyIn(part: string): string | undefined {
+    this.#probes ??= Math.floor(Math.random() * MOST_PROBES)
     for (let i = 0; i < TRIES; i++) {
       const key = String(this.#probes++)
       if (this.place.partOf(PROBE_LIMITER, key) === part) return key

@@ -1,7 +1,16 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Pool, type PoolConfig } from 'pg'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { createLimiter, fixedWindow, gcra, type Limit, type Limiter, stack, type Store } from '../../../src/index.ts'
+import {
+  createLimiter,
+  fixedWindow,
+  gcra,
+  guard,
+  type Limit,
+  type Limiter,
+  stack,
+  type Store,
+} from '../../../src/index.ts'
 import { postgresDatabase, postgresStore, postgresTable } from '../../../src/stores/postgres.ts'
 import { storeBehaviours } from '../../../src/testing.ts'
 import { casesHere, QUICK } from '../../parts.ts'
@@ -136,6 +145,35 @@ describe.each(QUICK)('postgresStore', { timeout: 60_000 }, () => {
     proxy.set('pass')
     await vi.waitFor(async () => expect(await usedIn(admin, table, 'k')).toBe(2))
     expect((await limiter.consume('k')).remaining).toBe(97)
+  })
+
+  it('leaves no sessions behind while COMMIT waits for a standby that is gone, and is not used meanwhile', async () => {
+    const { admin, table } = await world()
+    const setStandby = async (name: string): Promise<void> => {
+      await admin.query(`ALTER SYSTEM SET synchronous_standby_names = '${name}'`)
+      await admin.query('SELECT pg_reload_conf()')
+    }
+    afterTest(() => setStandby(''))
+    const states: string[] = []
+    const limiters = [0, 1].map(() => {
+      const pool = new Pool({ connectionString: database.server.url })
+      afterTest(() => pool.end())
+      return limiterOn(guard(postgresStore(pool, { table }), { onChange: ({ state }) => states.push(state) }))
+    })
+    for (const [i, limiter] of limiters.entries()) await limiter.consume(`first ${i}`)
+    await setStandby('gone')
+    const waiting = `SELECT count(*)::int AS count FROM pg_stat_activity WHERE wait_event = 'SyncRep'`
+    const counts: number[] = []
+    for (let i = 0; i < 20; i++) {
+      await Promise.all(limiters.map((limiter, k) => limiter.consume(`${i} ${k}`)))
+      counts.push((await admin.query<{ count: number }>(waiting)).rows[0]!.count)
+      await pause(200)
+    }
+    // Each store keeps two connections, and a session that is being ended.
+    expect(Math.max(...counts)).toBeLessThanOrEqual(6)
+    expect(states).toEqual(['away', 'away'])
+    await setStandby('')
+    await vi.waitFor(() => expect(states).toEqual(['away', 'away', 'healthy', 'healthy']), 10_000)
   })
 
   it('notices a network that swallows packets, and works again afterwards', async () => {
