@@ -96,6 +96,24 @@ export class Connections<Connection> {
   }
 
   /**
+   * Ends the session of a closed connection on the server, with a statement over another connection. A server that waits in `COMMIT`, such as for a standby
+   * that is gone, does not notice that the connection is closed. Such sessions would use all of its connections. Never rejects.
+   */
+  async endSession(statement: (other: Connection) => Promise<unknown>): Promise<void> {
+    const late = performance.now() + ANSWER_MS
+    try {
+      const other = await this.take(() => performance.now() > late)
+      const isBroken = await answered(ANSWER_MS, statement(other)).then(
+        () => false,
+        () => true,
+      )
+      this.give(other, isBroken)
+    } catch {
+      // The server accepts no connection.
+    }
+  }
+
+  /**
    * Opens a connection for the first waiter. If this fails, the given waiter waits for the other connections. Without others, all waiters for whom this
    * has failed are rejected.
    */

@@ -60,6 +60,8 @@ export interface MysqlPromisePool {
 
 /** A connection of a pool of mysql2. */
 export interface MysqlConnection {
+  /** The id of its session on the server. */
+  readonly threadId?: number | null
   /** The options of the pool. */
   readonly config: { readonly multipleStatements?: boolean | undefined }
   /** Runs a statement, or several with `multipleStatements`. */
@@ -423,5 +425,12 @@ function sessionOf(own: Connections<MysqlConnection>, connection: MysqlConnectio
     run,
     query: (text) => run([text === 'ROLLBACK' ? UNDO : text]),
     release: (isUseless) => own.give(connection, isUseless),
+    end: () => own.endSession((other) => endWaiting(other, Number(connection.threadId))),
   }
+}
+
+/** Ends a session that waits in `COMMIT`. Behind a proxy, its id can be that of another session, so the statement of the session is checked. */
+async function endWaiting(other: MysqlConnection, id: number): Promise<void> {
+  const waits = `SELECT ID FROM information_schema.PROCESSLIST WHERE ID = ${id} AND INFO LIKE 'COMMIT AND %'`
+  if (((await call(other, waits)) as unknown[]).length > 0) await call(other, `KILL ${id}`)
 }

@@ -9,7 +9,6 @@
  * const store = postgresStore(new Pool({ connectionString: 'postgres://localhost:5432/shop' }))
  * @module
  */
-import { answered } from '../util/clock.ts'
 import { SluiceError, veiled } from '../util/errors.ts'
 import { knownOptions, refuse } from '../util/validate.ts'
 import { type Connections, connectionsOf, DEFAULT_KEPT, type SharedPool } from './connections.ts'
@@ -19,7 +18,6 @@ import { rowStore } from './rows.ts'
 import { type Check, refusedBy, verifySetup } from './setup.ts'
 import {
   type Attempt,
-  type Commit,
   connectionsGiven,
   type Fault,
   type Faults,
@@ -353,12 +351,12 @@ function apply<Result>(hex: readonly string[], found: readonly Found[], change: 
 function sweepOf(
   table: string,
   now: () => string,
-  session: <Result>(work: (session: Session<Found>, commit: Commit) => Promise<Result>) => Promise<Result>,
+  session: <Result>(work: (session: Session<Found>) => Promise<Result>) => Promise<Result>,
 ): () => Promise<boolean> {
   let from = 0
   let pages = 0
   return () =>
-    session(async ({ query }, commit) => {
+    session(async ({ query }) => {
       if (from >= pages) {
         // A partitioned table has the size of its largest partition, because a step reads the same pages of all partitions.
         const name = `'${table.replaceAll("'", "''")}'::regclass`
@@ -371,8 +369,8 @@ function sweepOf(
       const expired = `SELECT key FROM ${table} WHERE ctid >= '(${from},0)' AND ctid < '(${from + PAGES},0)'
 AND expires_at < ${now()} FOR UPDATE SKIP LOCKED`
       const deleted = `DELETE FROM ${table} WHERE key = ANY (ARRAY(${expired})) RETURNING 1`
-      const [counted] = await commit(
-        query(`${BEGIN}; WITH deleted AS (${deleted}) SELECT count(*)::text AS value FROM deleted; COMMIT`),
+      const [counted] = await query(
+        `${BEGIN}; WITH deleted AS (${deleted}) SELECT count(*)::text AS value FROM deleted; COMMIT`,
       )
       from += PAGES
       return Number(counted!.value) >= MANY
@@ -499,24 +497,14 @@ function pgSession(own: Connections<PgClient>, client: PgClient): Session<Found>
   return {
     query: async (text) => rowsOf(await client.query(text)),
     release: (isBroken) => own.give(client, isBroken),
-    end: () => endSession(own, client).catch(ignore),
+    end: () => own.endSession((other) => other.query(ending(client))),
   }
 }
 
-/**
- * Ends the session of a closed connection. A server whose standby is gone waits for it in `COMMIT`, and does not notice that the connection is closed.
- * Such sessions would use all of its connections.
- */
-async function endSession(own: Connections<PgClient>, { processID }: PgClient): Promise<void> {
-  const late = performance.now() + PATIENCE
-  const other = await own.take(() => performance.now() > late)
+/** Returns a statement that ends the session of a client if it waits for a standby. */
+function ending({ processID }: PgClient): string {
   const waits = `pid = ${Number(processID)} AND usename = current_user AND wait_event = 'SyncRep'`
-  const ended = other.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${waits}`)
-  const isBroken = await answered(PATIENCE, ended).then(
-    () => false,
-    () => true,
-  )
-  own.give(other, isBroken)
+  return `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${waits}`
 }
 
 /** Ends a transaction of postgres.js without an error. */

@@ -62,7 +62,7 @@ export interface Session<Row> {
   query(text: string): Promise<readonly Row[]>
   /** Returns the connection to its pool. With `isBroken`, closes it instead if the client can do that. */
   release(isBroken: boolean): void
-  /** Ends a session on the server that waits in `COMMIT`, after its connection was closed. Never rejects. */
+  /** Ends the session on the server if it waits in `COMMIT`, after its connection was closed. Never rejects. */
   end?(): Promise<void>
 }
 
@@ -235,9 +235,9 @@ export function sessionsOf<Own extends Session<unknown>>(
       const expire = (): void => {
         if (isOver) return
         isLate = true
-        const waiting = isCommitting ? session : undefined
+        const late = session
         release(true)
-        void waiting?.end?.()
+        void late?.end?.()
         reject(isCommitting ? unknownOutcome(lost(ms)) : lost(ms))
       }
       // If the process was busy, it first reads the answers that have arrived.

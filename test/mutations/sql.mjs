@@ -78,6 +78,11 @@ export const sql = [
     "'COMMIT'",
   ),
   mysql('may have sql_select_limit')('reads as many rows as the session says', ' LIMIT ${keys.length}`', '`'),
+  mysql('has no sessions left')(
+    'leaves sessions that wait in COMMIT',
+    '=> own.endSession((other) => endWaiting(other, Number(connection.threadId)))',
+    '=> Promise.resolve()',
+  ),
   mysql('without autocommit')(
     'leaves a transaction open',
     '[...READ, `SELECT NULL, NULL, COUNT(*) FROM ${table}`, END]',
@@ -95,7 +100,7 @@ export const sql = [
   ),
   postgres('leaves no sessions')(
     'leaves sessions that wait in COMMIT',
-    '=> endSession(own, client).catch(ignore)',
+    '=> own.endSession((other) => other.query(ending(client)))',
     '=> Promise.resolve()',
   ),
   inFile('src/stores/guard/guarded-store.ts', {

@@ -2,8 +2,8 @@ import type { EventEmitter } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createConnection, createPool as createCallbackPool, type PoolOptions, type RowDataPacket } from 'mysql2'
 import { createPool, type Pool, type PoolConnection } from 'mysql2/promise'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Clock, fixedWindow, type Limiter, perHour, stack, type Store } from '../../../src/index.ts'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { type Clock, fixedWindow, guard, type Limiter, perHour, stack, type Store } from '../../../src/index.ts'
 import {
   type MysqlConnection,
   mysqlDatabase,
@@ -365,7 +365,7 @@ describe('a connection that is lost', () => {
 })
 
 describe('the server', () => {
-  const other = mysqlForAll('--sysdate-is-now', '--default-time-zone=-11:30')
+  const other = mysqlForAll('--sysdate-is-now', '--default-time-zone=-11:30', '--log-bin=binlog', '--server-id=1')
 
   it.each([
     ['as it is', database],
@@ -393,6 +393,35 @@ describe('the server', () => {
       const peeked = await transact([key], (_, now) => ({ writes: [], result: now }), { readOnly: true })
       expect(peeked).toBeGreaterThanOrEqual(await second)
     }
+  })
+
+  it('has no sessions left behind while COMMIT waits for a replica that is gone', { timeout: 60_000 }, async () => {
+    const setReplica = async (isGone: boolean): Promise<void> => {
+      const settings = ['timeout = 60000', 'wait_no_slave = ON', `enabled = ${isGone}`]
+      for (const each of settings) await other.admin.query(`SET GLOBAL rpl_semi_sync_master_${each}`)
+    }
+    afterTest(() => setReplica(false))
+    const { pool, table } = await world({ multipleStatements: true }, other)
+    const pools = [pool, (await world({}, other)).pool]
+    const states: string[] = []
+    const limiters = pools.map((each) =>
+      keyed(guard(mysqlStore(each, { table }), { onChange: ({ state }) => states.push(state) }), perHour(100)),
+    )
+    for (const limiter of limiters) await limiter.consume('first')
+    await setReplica(true)
+    const counts: number[] = []
+    for (let i = 0; i < 20; i++) {
+      await Promise.all(limiters.map((limiter, k) => limiter.consume(`${i} ${k}`)))
+      counts.push(
+        (await rowsOf(other.admin, "SELECT 1 FROM information_schema.processlist WHERE info LIKE 'COMMIT%'")).length,
+      )
+      await pause(200)
+    }
+    // Each store keeps two connections, and a session that is being ended.
+    expect(Math.max(...counts)).toBeLessThanOrEqual(6)
+    expect(states).toEqual(['away', 'away'])
+    await setReplica(false)
+    await vi.waitFor(() => expect(states).toEqual(['away', 'away', 'healthy', 'healthy']), 10_000)
   })
 
   it('may change its time zone while a statement waits', async () => {
