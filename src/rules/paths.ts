@@ -41,21 +41,26 @@ const SEVERAL = 'several paths'
 const URL_WITH_HOST = /^https?:\/\/[^/\\]+/i
 /** Matches a full URL. Every other target begins with a slash, or with a character that some routers read as a slash. */
 const URL_TARGET = /^https?:\/\//i
+/** Matches a URL with a colon in its host. The groups are the text from this colon, and the path after the host. */
+const URL_WITH_COLON = /^[a-z][\w+.-]*:[/\\]{0,2}(?!\[)(?:[^/\\]*@)?[^/\\:@]*(:[^/\\@]*)((?:[/\\].*)?)$/is
 /** Matches a target in which all routers find the same path. */
-const AGREED = /^\/(?!\/)[^\\;]*$/
+const AGREED = /^\/(?!\/)[^\\;]*(?<!\s)$/
 
 /**
  * Returns all texts that a router may read as the path of a request, the path itself first. Each is in canonical form, except that backslashes, semicolons
  * and slashes stay as they are. For some routers, a semicolon ends the path. Fastify ignores the first character (`*login`). `URL` reads backslashes as
- * slashes, as Koa does before a `#`, and slashes at the start as the start of a host.
+ * slashes, as Koa does before a `#`, and slashes at the start as the start of a host. Koa and Express remove a space that is no ASCII at the end of a path of
+ * HTTP/2, and read `http://a:b/login` as `/:b/login`.
  * @param target a path, a path with a query, or a URL
  * @example pathReadings('/Users//42;a/?b=c') // ['/users//42;a/', '/users//42']
  */
 export function pathReadings(target: string): readonly string[] {
-  const place = withoutHost(withoutQuery(target))
-  if (AGREED.test(place)) return [canonicalText(place)]
+  const sent = withoutQuery(target)
+  if (AGREED.test(sent)) return [canonicalText(sent)]
+  const place = withoutHost(sent)
   const paths = place.charCodeAt(0) === SLASH ? [place] : pathsWithoutSlash(target, place)
-  const written = paths.map(canonicalText)
+  paths.push(...pathFromColon(sent))
+  const written = [...new Set(paths.flatMap((path) => [path, path.trimEnd()]))].map(canonicalText)
   const slashed = withOthers(written, '\\', (each) => each.replaceAll('\\', '/'))
   const hosted = withOthers(slashed, '//', (each) =>
     each.startsWith('//') ? each.replace(/^\/+[^/]*/, '') || '/' : each,
@@ -89,6 +94,13 @@ function pathsWithoutSlash(target: string, place: string): string[] {
   if (scheme !== '') paths.push(withSlash(behind))
   const slash = place.search(/[/\\]/)
   return [...paths, withSlash(slash === -1 ? '' : place.slice(slash))]
+}
+
+/** Returns the path of a URL in which a host ends at a colon that begins no port. Returns an empty list if there is no such colon. */
+function pathFromColon(place: string): string[] {
+  const [, behind = '', path = ''] = URL_WITH_COLON.exec(place) ?? []
+  const name = behind.replace(/:\d*$/, '')
+  return name === '' ? [] : [`/${name}${path}`]
 }
 
 function withSlash(path: string): string {

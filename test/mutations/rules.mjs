@@ -51,6 +51,9 @@ export const rules = [
   paths('the first character of a target is its own', 'target.slice(1)', 'target.slice(0)'),
   paths('letter case matters', 'return text.toLowerCase()', 'return text'),
   paths('a URL without a host has one reading', "if (scheme !== '') paths.push(withSlash(behind))", ''),
+  paths('a host has no colon before a name', 'paths.push(...pathFromColon(sent))', ''),
+  paths('a port is a name', "behind.replace(/:\\d*$/, '')", 'behind'),
+  paths('a path keeps the space at its end', 'path.trimEnd()', 'path'),
   paths('a host begins with three slashes', "each.startsWith('//') ?", "each.startsWith('///') ?"),
   paths('readings that differ are several keys', 'keys.size === 1 ? [...keys][0]! : SEVERAL', '[...keys][0]!'),
   paths(

@@ -93,6 +93,7 @@ describe('a path', () => {
     /a%2ab            /a*b
     /σας              /ΣΑΣ
     /a@b              /a%40b
+    /:tenant/login    http://a:b/login http://:b/login http://u:p@a:b:80/login other://a:b/login http:\\a:b\login
     /%28a%29          /(a)
     /%3B              /%3b
   `),
@@ -110,9 +111,16 @@ describe('a path', () => {
       /api/*           /apis /
       /a/b             /a%2Fb
       /a               *
+      /:tenant/login   http://a:80/login http://a:/login http://[::1]/login http://u:p@a/login
     `),
   ])('of the policy %s does not match %s', (pattern, path) => {
     expect(matches({ path: pattern }, { path })).toBe(false)
+  })
+
+  it('matches without a space at its end that is no ASCII, which some routers remove', () => {
+    expect(matches({ path: '/login' }, { path: '/login\u00a0' })).toBe(true)
+    expect(matches({ path: '/login' }, { path: '/login;a\ufeff' })).toBe(true)
+    expect(isExempt('/api/health\u00a0')).toBe(false)
   })
 
   it('has one spelling for most requests', () => {

@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { request, type RequestListener } from 'node:http'
+import http2 from 'node:http2'
 import KoaRouter from '@koa/router'
 import express from 'express'
 import express4 from 'express4'
@@ -14,6 +16,7 @@ import * as ofFastify from '../../adapters/fastify/index.ts'
 import * as ofHono from '../../adapters/hono/index.ts'
 import * as ofKoa from '../../adapters/koa/index.ts'
 import * as ofNode from '../../adapters/node/index.ts'
+import { listen } from '../adapters/framework.ts'
 import { replyTo, type Served, serveForTest } from '../support/http.ts'
 import { matched, policy } from './matching.ts'
 
@@ -76,7 +79,8 @@ async function answering({ url }: Served, path: string): Promise<string | undefi
   return status === 200 ? body : undefined
 }
 
-const STARTS = String.raw`/ / // /\ * http://localhost/ http://localhost? http:/// https://// a://`.split(' ')
+const STARTS =
+  String.raw`/ / // /\ * http://localhost/ http://localhost? http:/// https://// a:// http://a:b/ a://u@a:b`.split(' ')
 const WORDS =
   String.raw`login LOGIN login\ api Api api\x users 7 %6cogin a%2Fb %61pi posts . .. x\.. %2e%2e % x;y`.split(' ')
 const ENDS = ['', '/', '?q=/a', '//', ';s', '#', '/?', '\\', '\\#']
@@ -168,4 +172,18 @@ describe.each(Object.entries(limited))('a limit of %s', (_name, listen) => {
     expect(reached[0]).toBe('/login')
     expect(reached.length, reached.join()).toBeLessThanOrEqual(2)
   })
+})
+
+it('a limit of node:http2 applies to a path with a space at its end that Koa removes', async () => {
+  const router = new KoaRouter().get('/login', (context) => void (context.body = 'in'))
+  const limit = ofNode.rateLimit({ rules: loginRules() })
+  const server = await listen(http2.createServer(limit(new Koa().use(router.routes()).callback() as RequestListener)))
+  const client = http2.connect(server.url)
+  const statuses: unknown[] = []
+  for (const path of ['/login', '/login\u00a0', '/login\u00a0', '/login\u00a0\u00a0']) {
+    const [headers] = await once(client.request({ ':path': path }), 'response')
+    statuses.push(headers[':status'])
+  }
+  client.destroy()
+  expect(statuses).toEqual([200, 200, 429, 429])
 })
