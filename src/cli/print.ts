@@ -94,7 +94,7 @@ function details({ limit, parameters, state, entries, span, denials }: HeldByLim
 
 /** Shows invisible characters except line feeds: a key cannot send commands to the terminal then. */
 export function escaped(text: string): string {
-  return text.split('\n').map(showInvisible).join('\n')
+  return showInvisible(text, '\n')
 }
 
 export function inOneLine(text: string): string {

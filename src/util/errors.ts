@@ -1,3 +1,4 @@
+import { showInvisible } from './invisible.ts'
 import { disown } from './maybe-promise.ts'
 
 /** Why a {@link SluiceError} was thrown. Codes are stable; messages may be reworded. */
@@ -138,11 +139,12 @@ export function causeOf(error: unknown): string {
 }
 
 /**
- * Describes a value for an error message: short and unambiguous. Never throws. If the value is a promise, its rejection is handled here,
+ * Describes a value for an error message: short, unambiguous, and without control characters. Never throws. If the value is a promise, its rejection is handled here,
  * because nothing else waits for it.
  */
 export function shown(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value)
+  if (typeof value === 'string')
+    return showInvisible(JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value))
   if (typeof value === 'bigint') return `${value}n`
   if (typeof value === 'function') return value.name ? `function ${value.name}` : 'a function'
   if (disown(value)) return 'a promise'

@@ -1,9 +1,12 @@
 /**
  * Writes control characters, and characters that are invisible or change the direction of text, as JSON does. So they do not change how the text beside
  * them is shown, and two keys do not look the same.
+ * @param except a character that stays, such as a line feed. Default: none
  */
-export function showInvisible(text: string): string {
-  return text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (each) => each.replaceAll(/[^]/g, codeOf))
+export function showInvisible(text: string, except = ''): string {
+  return text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (each) =>
+    each === except ? each : each.replaceAll(/[^]/g, codeOf),
+  )
 }
 
 function codeOf(unit: string): string {

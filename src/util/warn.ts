@@ -1,13 +1,17 @@
 import { helpFor, textOf } from './errors.ts'
+import { showInvisible } from './invisible.ts'
 import { detached } from './maybe-promise.ts'
 
 interface Warner {
   emitWarning?(message: string, options: { type: string; code: string }): void
 }
 
-/** Emits a process warning with the place that explains it. If the runtime has none, writes to the console. */
+/**
+ * Emits a process warning with the place that explains it. If the runtime has none, writes to the console. A reason may quote a client, so its control
+ * characters are escaped, except line feeds.
+ */
 export function warn(code: string, reason: string): void {
-  const message = `${reason} (${helpFor(code)})`
+  const message = `${showInvisible(reason, '\n')} (${helpFor(code)})`
   const { process } = globalThis as { process?: Warner }
   try {
     process!.emitWarning!(message, { type: 'SluiceWarning', code })

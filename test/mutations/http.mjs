@@ -324,6 +324,7 @@ export const http = [
     'const repeated = used.find((name, i) => used.indexOf(name) !== i)',
     'const repeated = used[9]',
   ),
+  errors('lets a value write to the terminal', 'showInvisible(JSON.stringify(', '(JSON.stringify('),
   errors('links to an anchor that does not exist', '#${code.toLowerCase()}', '#${code}'),
   errors(
     'quotes the link of another message',

@@ -127,6 +127,11 @@ export const operations = [
     '\\p{Cf}',
     '',
   ),
+  inFile('src/util/warn.ts', { files: ['test/util/errors.test.ts'] })(
+    'lets a client write to the terminal of a warning',
+    "showInvisible(reason, '\\n')",
+    'reason',
+  ),
   onPage('main.ts', 'outage first')('is live during an outage', "problem === '' ? 'Live' : problem", "'Live'"),
   onPage('tables.ts', 'outage first')(
     'shows no problem first',
