@@ -66,9 +66,9 @@ export interface Limiter<Input, Answer extends MaybePromise<Decision> = MaybePro
   refund(decision: Decision | string): Done<Answer>
   /**
    * Replaces the charge of a decision by the actual cost, once. A higher cost is charged even beyond the limit, as a debt. Pass a function if the
-   * limits count different units. Slots stay held until they are released. Takes a receipt, too: see `receipt`. Throws `INVALID_COST`. For a
-   * receipt, throws `INVALID_RECEIPT`, `EXPIRED_RECEIPT`, `FOREIGN_RECEIPT` if another limiter has made all its charges, and `VERSION_MISMATCH` if
-   * another version of the package wrote it.
+   * limits count different units. Slots stay held until they are released. Takes a receipt, too: see `receipt`. Throws `INVALID_COST` for a wrong cost, also
+   * if the decision has charged nothing. For a receipt, throws `INVALID_RECEIPT`, `EXPIRED_RECEIPT`, `FOREIGN_RECEIPT` if another limiter has made all its
+   * charges, and `VERSION_MISMATCH` if another version of the package wrote it.
    * @example limiter.settle(decision, usage.totalTokens)
    */
   settle(decision: Decision | string, actualCost: number | ((limit: Limit) => number)): Done<Answer>

@@ -143,8 +143,8 @@ export class DefaultLimiter<Input> implements Limiter<Input> {
   }
 
   settle(decision: Decision | string, actualCost: number | ((limit: Limit) => number)): MaybePromise<void> {
-    const actual = typeof actualCost === 'function' ? actualCost : () => actualCost
-    return this.end(this.#decisionOf(decision), actual, false)
+    const cost = typeof actualCost === 'function' ? actualCost : checkedCost(actualCost)
+    return this.end(this.#decisionOf(decision), typeof cost === 'function' ? cost : () => cost, false)
   }
 
   release(decision: Decision | string): MaybePromise<void> {

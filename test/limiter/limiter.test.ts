@@ -196,6 +196,9 @@ describe('refund and settle', () => {
     expect(codeOf(() => limiter.settle(decision, cost as number))).toBe('INVALID_COST')
     limiter.settle(decision, 3)
     expect(held(limiter, ada)).toEqual([[2, 600]])
+    // A wrong cost is a mistake also where nothing would change.
+    for (const each of [decision, limiter.peek(ada), limiter.consume(ada, { cost: 9 })])
+      expect(codeOf(() => limiter.settle(each, cost as number))).toBe('INVALID_COST')
   })
 })
 
