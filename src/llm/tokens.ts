@@ -103,14 +103,20 @@ export function estimateTokens(body: unknown, { image = 1600 }: EstimateOptions 
 
 /**
  * Returns the most tokens that an answer may have: the largest of `max_completion_tokens`, `max_tokens` and `max_output_tokens` of the body,
- * times the number of choices `n`. If the body sets none of the three, `otherwise` is used: also send this number to the model. Throws
- * `INVALID_OPTION` if `otherwise` is not a whole number from 1.
+ * times the number of choices `n`. If the body sets none of the three, `otherwise` is used: also send this number to the model. A text such as `'500'`
+ * counts as its number, because some servers read it. The result is at most a billion. Throws `INVALID_OPTION` if `otherwise` is not a whole number from 1.
  * @example answerTokens({ max_completion_tokens: 500, n: 2 }, 1000) // 1000
  */
 export function answerTokens(body: unknown, otherwise: number): number {
   wholeNumber('answerTokens', otherwise)
   const { max_completion_tokens, max_tokens, max_output_tokens, n } = membersOf(body)
-  const set = [max_completion_tokens, max_tokens, max_output_tokens].map((value) => tokenCount(value) ?? 0)
-  const most = Math.max(...set) || otherwise
-  return Math.min(MOST, most * (tokenCount(n) || 1))
+  const most = Math.max(...[max_completion_tokens, max_tokens, max_output_tokens].map(asked)) || otherwise
+  return Math.min(MOST, most * (asked(n) || 1))
+}
+
+/** Returns a number that a client asks for; 0 for none. Some servers also read texts, so a text that is not clear counts as the most. */
+function asked(value: unknown): number {
+  const number = typeof value === 'string' ? Number(value) : value
+  if (Number.isNaN(number)) return MOST
+  return typeof number === 'number' && number >= 1 ? Math.min(MOST, Math.ceil(number)) : 0
 }

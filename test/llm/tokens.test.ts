@@ -148,10 +148,21 @@ it('the longest answer is the largest that the body permits, for all choices', (
   expect(answerTokens({ max_tokens: 50 }, 1000)).toBe(50)
   expect(answerTokens({ max_tokens: 1, max_completion_tokens: 70, max_output_tokens: 5 }, 1000)).toBe(70)
   expect(answerTokens({ max_tokens: 50, n: 3 }, 1000)).toBe(150)
-  for (const wrong of [-5, 0, 0.5, '9', null, 1e300]) {
+  for (const wrong of [-5, 0, 0.5, '', '0', null, {}]) {
     expect(answerTokens({ max_tokens: wrong, n: wrong }, 1000)).toBe(1000)
   }
   expect(() => answerTokens({}, 0)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
+})
+
+it.each([
+  ['9', 9],
+  ['4e3', 4000],
+  [1e300, 1e9],
+  [Infinity, 1e9],
+  ['1_000', 1e9],
+])('a maximum of %o tokens is not less than what a server may read', (given, tokens) => {
+  expect(answerTokens({ max_tokens: given }, 5)).toBe(tokens)
+  expect(answerTokens({ max_tokens: 1, n: given }, 5)).toBe(tokens)
 })
 
 describe('a price', () => {

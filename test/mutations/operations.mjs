@@ -31,6 +31,7 @@ const gateway = inFile('examples/llm-gateway.ts', {
 })
 
 const meter = inFile('src/llm/meter.ts', { files: ['test/llm/meter.test.ts'] })
+const llmTokens = inFile('src/llm/tokens.ts', { files: ['test/llm/tokens.test.ts'] })
 const llmUsage = inFile('src/llm/usage.ts', { files: ['test/llm/meter.test.ts', 'test/llm/tokens.test.ts'] })
 
 /** Small mistakes in metrics, in the dashboard, in the build and in the meter of language models. */
@@ -58,6 +59,8 @@ export const operations = [
   meter('keeps a usage that came too early', '    this.#isReported = false\n', ''),
   meter('holds lines of any length', 'size <= LONGEST', 'size <= Infinity'),
   meter('holds any number of lines', 'this.#lines++', ''),
+  llmTokens('a maximum as a text is none', "typeof value === 'string' ? Number(value) : value", 'value'),
+  llmTokens('a maximum that is not clear is none', 'if (Number.isNaN(number)) return MOST', ''),
   llmUsage('takes the first number of Anthropic for the last', "if (type === 'message_start') return false", ''),
   llmUsage(
     'leaves out what Anthropic has read from a cache',
