@@ -111,6 +111,7 @@ export const ALONE: Readonly<Record<string, string>> = {
   'test/adapters/user-functions.test.ts': 'counts what waits in all limiters',
   'test/algorithms/extension.test.ts': 'adds an algorithm',
   'test/cli/logs/memory.test.ts': 'measures the heap',
+  'test/cli/serve.test.ts': 'measures the heap',
   'test/dashboard/dashboard.test.ts': 'waits for a warning that comes once',
   'test/dashboard/frameworks.test.ts': 'loads a response of Hono before its server replaces the class',
   'test/docs/examples.test.ts': 'replaces a module',
