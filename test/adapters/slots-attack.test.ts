@@ -195,6 +195,25 @@ describe.each(QUICK)('a server of node:http2', () => {
     await vi.waitFor(() => expect(usedBy(limiter)).toBe(0), { timeout: 5000 })
     client.destroy()
   })
+
+  // Node emits no event then.
+  test('gets the slots back, and asks for the cost, of streams that are reset without an error while nobody reads them', async () => {
+    const limiter = limiterOf(concurrent(QUOTA))
+    const settleWith = vi.fn(() => undefined)
+    const limited = rateLimit({ limiter, settleWith, checks: false })((_request, response) => response.end('ok'))
+    const { url } = await listen(http2.createServer(limited as never))
+    const client = http2.connect(url, { settings: { initialWindowSize: 0 } })
+    await once(client, 'remoteSettings')
+    for (let i = 0; i < QUOTA; i++) {
+      const stream = client.request({ ':method': 'POST' }).on('error', () => undefined)
+      stream.write('a')
+      await once(stream, 'response')
+      stream.close(http2.constants.NGHTTP2_NO_ERROR)
+    }
+    await vi.waitFor(() => expect(usedBy(limiter)).toBe(0), { timeout: 5000 })
+    expect(settleWith).toHaveBeenCalledTimes(QUOTA)
+    client.destroy()
+  })
 })
 
 async function serveWith(

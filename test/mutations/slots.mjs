@@ -25,6 +25,7 @@ const held = inFile('src/stores/guard/guarded-store.ts', { files: ['test/stores/
 const outage = inFile('src/stores/guard/guarded-store.ts', { files: ['test/stores/redis/slots-outage.test.ts'] })
 const settlement = inFile('src/http/settlement.ts', served)
 const requests = inFile('src/http/request-limiter.ts', served)
+const reset = inFile('src/http/response/node.ts', { files: ['test/adapters/slots-attack.test.ts'], name: 'node:http2' })
 const answered = inFile('src/http/response/node.ts', served)
 const honoEnd = inFile('adapters/hono/response-end.ts', served)
 const queue = inFile('src/http/queue.ts', served)
@@ -34,6 +35,7 @@ const wait = inFile('src/limiter/queue/wait-queue.ts', {
 
 /** Mistakes in what runs at the same time, and in what waits for it. */
 export const slots = [
+  reset('a reset without an event is not found', 'stops.push(whenFoundClosed(response, closed))', ''),
   answered('a slot that stays after its WebSocket', '?.upgrade === true) return', '?.upgrade === 0) return'),
   answered('a slot of a response that its handler destroys', "['end', 'destroy'] as const", "['end'] as const"),
   honoEnd(

@@ -1,3 +1,4 @@
+import { background } from '../../util/clock.ts'
 import { type Closing, connectionOf, isClosed, type NodeResponse } from '../../util/closed.ts'
 import { byteLength } from '../denial.ts'
 import { sharedListener } from '../../util/shared-listener.ts'
@@ -23,10 +24,36 @@ export function whenClosed(response: NodeResponse, listener: () => void): () => 
   const stops = (connection === undefined ? [response] : [response, connection]).map((emitter) =>
     onClose(emitter, closed),
   )
+  if (response.stream !== undefined) stops.push(whenFoundClosed(response, closed))
   function stop(): void {
     for (const each of stops) each()
   }
   return stop
+}
+
+/** Milliseconds between two looks at the open responses of HTTP/2. */
+const LOOK = 1000
+const looks = new Set<() => void>()
+let isLooking = false
+
+/**
+ * Looks at a response of HTTP/2 once a second. Node emits no event if its client resets the stream without an error before the response was sent, such as a client
+ * that sends a part of a body and lets no data through.
+ */
+function whenFoundClosed(response: NodeResponse, closed: () => void): () => void {
+  const look = (): void => void (isClosed(response) && closed())
+  looks.add(look)
+  if (!isLooking) lookLater()
+  return () => void looks.delete(look)
+}
+
+function lookLater(): void {
+  isLooking = true
+  background(LOOK, () => {
+    isLooking = false
+    for (const look of looks) look()
+    if (looks.size > 0 && !isLooking) lookLater()
+  })
 }
 
 /**
