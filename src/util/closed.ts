@@ -3,8 +3,8 @@ export interface NodeResponse extends Closing {
   /** In HTTP/1.1: `null` while the response waits for others on its connection, and after it is sent. */
   readonly socket?: object | null
   readonly req?: { readonly socket?: Closing }
-  /** In HTTP/2. A stream that its client has reset without an error may be closed and never destroyed. */
-  readonly stream?: { readonly destroyed: boolean; readonly closed?: boolean }
+  /** In HTTP/2. A stream that its client has reset without an error may never be destroyed. */
+  readonly stream?: { readonly closed: boolean }
 }
 
 /** What emits `close`, a response or a socket. A response also emits `finish`. */
@@ -19,8 +19,7 @@ export interface Closing {
  * @example isClosed(response) // true after the client has disconnected
  */
 export function isClosed(response: NodeResponse): boolean {
-  const { destroyed, stream } = response
-  return Boolean(destroyed || stream?.destroyed || stream?.closed || connectionOf(response)?.destroyed)
+  return Boolean(response.destroyed || response.stream?.closed || connectionOf(response)?.destroyed)
 }
 
 /** Returns the connection of a response that waits for others on it. */

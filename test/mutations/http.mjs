@@ -235,7 +235,7 @@ export const http = [
   settlement('settles in addition to a refund', "isTrue('refundWhen', known) ?", 'known && settleWith === undefined ?'),
   closedEarly(
     'misses that a response has already ended',
-    'return Boolean(response.destroyed || response.stream?.destroyed || connectionOf(response)?.destroyed)',
+    'return Boolean(response.destroyed || response.stream?.closed || connectionOf(response)?.destroyed)',
     'return response.destroyed === undefined',
   ),
   nodeEnd('misses the end of a response that waits', 'connection === undefined ? [response]', 'true ? [response]'),
@@ -245,7 +245,7 @@ export const http = [
     "? ['close', 'finish'] : ['close']",
     "? ['close'] : ['close']",
   ),
-  closed('misses a stream that was cancelled', ' || response.stream?.destroyed', ''),
+  closed('misses a stream that was cancelled', ' || response.stream?.closed', ''),
   closed('misses a connection that is closed', ' || connectionOf(response)?.destroyed', ''),
   webEnd('misses a body that is cancelled', '      end()\n      return reader.cancel', '      return reader.cancel'),
   webEnd(

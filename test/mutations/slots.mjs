@@ -35,7 +35,11 @@ const wait = inFile('src/limiter/queue/wait-queue.ts', {
 
 /** Mistakes in what runs at the same time, and in what waits for it. */
 export const slots = [
-  reset('a reset without an event is not found', 'stops.push(whenFoundClosed(response, closed))', ''),
+  reset(
+    'a reset without an event is not found',
+    'if (response.stream !== undefined) stops.push(whenFoundClosed(response, closed))',
+    '',
+  ),
   answered('a slot that stays after its WebSocket', '?.upgrade === true) return', '?.upgrade === 0) return'),
   answered('a slot of a response that its handler destroys', "['end', 'destroy'] as const", "['end'] as const"),
   honoEnd(
