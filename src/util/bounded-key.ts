@@ -23,15 +23,12 @@ function hashed(key: string): string {
 const encoder = new TextEncoder()
 
 /**
- * Returns a text in UTF-8. A text with lone surrogates has no UTF-8, and different texts must not become equal: it is UTF-16 after a mark. The
- * mark has the byte 255, which UTF-8 never contains.
+ * Returns a text in UTF-8. A text with lone surrogates has no UTF-8, and different texts must not become equal: it is written as JSON after the byte 255, which
+ * UTF-8 never contains.
  */
 function encode(key: string): Uint8Array {
   if ((key as string & { isWellFormed(): boolean }).isWellFormed()) return encoder.encode(key)
-  const bytes = new DataView(new ArrayBuffer(2 + 2 * key.length))
-  bytes.setUint16(0, 0xffff)
-  for (let i = 0; i < key.length; i++) bytes.setUint16(2 + 2 * i, key.charCodeAt(i))
-  return new Uint8Array(bytes.buffer)
+  return Uint8Array.from([255, ...encoder.encode(JSON.stringify(key))])
 }
 
 function hexadecimal(bytes: Uint8Array): string {

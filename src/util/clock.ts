@@ -24,8 +24,7 @@ interface Host {
 
 const { process: host } = globalThis as { readonly process?: Host }
 
-/** Microseconds between two comparisons with the wall clock, and by how many microseconds the wall clock may be ahead. */
-const COMPARE_EVERY = 1_000_000
+/** Microseconds between two comparisons with the wall clock. By so many microseconds, the wall clock may also be ahead. */
 const TOLERANCE = 1_000_000
 
 /**
@@ -51,7 +50,7 @@ function compared(now: number): number {
   const wall = Date.now() * 1000
   const time = wall > now + TOLERANCE && Number.isSafeInteger(wall) ? wall : now
   origin += time - now
-  compareAt = time + COMPARE_EVERY
+  compareAt = time + TOLERANCE
   return time
 }
 

@@ -1,9 +1,8 @@
 import { builtin } from './builtin.ts'
 
-/** The parts of `node:crypto` that are used. */
+/** The part of `node:crypto` that is used. */
 interface Crypto {
   createHash(name: 'sha256'): { update(bytes: Uint8Array): { digest(): Uint8Array } }
-  createHmac(name: 'sha256', key: Uint8Array): { update(bytes: Uint8Array): { digest(): Uint8Array } }
 }
 
 const crypto = builtin('node:crypto') as Crypto | undefined
@@ -15,11 +14,11 @@ export function sha256(bytes: Uint8Array): Uint8Array {
 
 /** Returns the HMAC-SHA256 of bytes under a key (RFC 2104). */
 export function hmacSha256(key: Uint8Array, bytes: Uint8Array): Uint8Array {
-  if (crypto !== undefined) return crypto.createHmac('sha256', key).update(bytes).digest()
   const block = new Uint8Array(BLOCK)
-  block.set(key.length > BLOCK ? hash(key) : key)
-  const padded = (pad: number): number[] => Array.from(block, (byte) => byte ^ pad)
-  return hash(Uint8Array.from([...padded(0x5c), ...hash(Uint8Array.from([...padded(0x36), ...bytes]))]))
+  block.set(key.length > BLOCK ? sha256(key) : key)
+  const digest = (pad: number, rest: Uint8Array): Uint8Array =>
+    sha256(Uint8Array.from([...block.map((byte) => byte ^ pad), ...rest]))
+  return digest(0x5c, digest(0x36, bytes))
 }
 
 const BLOCK = 64

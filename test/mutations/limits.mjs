@@ -146,7 +146,7 @@ export const limits = [
   fakeTimers('time stands still while a machine is suspended', 'wall > now + TOLERANCE &&', 'false &&'),
   fakeTimers('a clock that follows small differences', 'wall > now + TOLERANCE &&', 'wall > now &&'),
   fakeTimers('a time of no number', ' && Number.isSafeInteger(wall)', ''),
-  fakeTimers('a clock that is compared once', 'compareAt = time + COMPARE_EVERY', 'compareAt = Infinity'),
+  fakeTimers('a clock that is compared once', 'compareAt = time + TOLERANCE', 'compareAt = Infinity'),
   promisesIn(
     'only the first refused promise gets a handler',
     'if (disown(values[each as never])) name ??= each',

@@ -548,7 +548,7 @@ export const typescript = [
   ),
   inFile('src/util/sha256.ts', hashes)(
     'a long secret that is cut',
-    'key.length > BLOCK ? hash(key) : key',
+    'key.length > BLOCK ? sha256(key) : key',
     'key.subarray(0, BLOCK)',
   ),
   inFile('src/stores/memory/table.ts', bytesOfKeys)(
