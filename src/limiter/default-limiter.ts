@@ -143,8 +143,10 @@ export class DefaultLimiter<Input> implements Limiter<Input> {
   }
 
   settle(decision: Decision | string, actualCost: number | ((limit: Limit) => number)): MaybePromise<void> {
-    const cost = typeof actualCost === 'function' ? actualCost : checkedCost(actualCost)
-    return this.end(this.#decisionOf(decision), typeof cost === 'function' ? cost : () => cost, false)
+    // A decision that has charged nothing does not ask for the cost.
+    if (typeof actualCost !== 'function') checkedCost(actualCost)
+    const actual = typeof actualCost === 'function' ? actualCost : () => actualCost
+    return this.end(this.#decisionOf(decision), actual, false)
   }
 
   release(decision: Decision | string): MaybePromise<void> {

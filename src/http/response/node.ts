@@ -48,11 +48,11 @@ function whenFoundClosed(response: NodeResponse, closed: () => void): () => void
 }
 
 function lookLater(): void {
-  isLooking = true
+  isLooking = looks.size > 0
+  if (!isLooking) return
   background(LOOK, () => {
-    isLooking = false
     for (const look of looks) look()
-    if (looks.size > 0 && !isLooking) lookLater()
+    lookLater()
   })
 }
 

@@ -310,6 +310,7 @@ export class GuardedStore {
   }
 
   #keyIn(part: string): string | undefined {
+    // A Worker may make no random number before its first request.
     this.#probes ??= Math.floor(Math.random() * MOST_PROBES)
     for (let i = 0; i < TRIES; i++) {
       const key = String(this.#probes++)
