@@ -25,6 +25,7 @@ import type { DeniedRequest } from './denial.ts'
 import { HEADER_OPTIONS, type HeaderOptions } from './headers/options.ts'
 import { headerConfig } from './headers/styles.ts'
 import { validateStatus } from './message.ts'
+import { NAMES_ELSEWHERE } from './names-elsewhere.ts'
 import { type HeaderRecord, plainDenial, plainHeaders, type ProblemResponse } from './plain.ts'
 
 export type { Decision } from '../limiter/decision.ts'
@@ -56,7 +57,7 @@ export type ProblemOptions = HeaderOptions & DeniedRequest
  * for (const [name, value] of Object.entries(headersFor(decision))) response.setHeader(name, value)
  */
 export function headersFor(decision: Decision, options: HeaderOptions = {}): HeaderRecord {
-  options = knownOptions('headersFor', options, HEADER_OPTIONS)
+  options = knownOptions('headersFor', options, HEADER_OPTIONS, NAMES_ELSEWHERE)
   return plainHeaders(decision, headerConfig(options))
 }
 
@@ -72,7 +73,8 @@ export function headersFor(decision: Decision, options: HeaderOptions = {}): Hea
  * }
  */
 export function problemFor(decision: Decision, options: ProblemOptions = {}): ProblemResponse {
-  options = knownOptions('problemFor', options, [...HEADER_OPTIONS, 'method', 'accept', 'statusCode'])
+  const known = [...HEADER_OPTIONS, 'method', 'accept', 'statusCode']
+  options = knownOptions('problemFor', options, known, NAMES_ELSEWHERE)
   validateStatus(options.statusCode)
   if (decision.allowed)
     throw new SluiceError(

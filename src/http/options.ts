@@ -11,6 +11,7 @@ import { boolean, knownOptions, oneOf, optionalFunction, refuse, ownOptions } fr
 import { HEADER_OPTIONS, type HeaderOptions } from './headers/options.ts'
 import type { AllowOptions } from './keys/networks.ts'
 import { type DenialOptions, validateDenialOptions } from './message.ts'
+import { NAMES_ELSEWHERE } from './names-elsewhere.ts'
 import { checkedQueue, type QueueOptions } from './queue.ts'
 import { OUTCOME_OPTIONS, type OutcomeOptions, validateOutcomeOptions } from './settlement.ts'
 
@@ -143,7 +144,8 @@ export function validateHttpOptions<
   if (typeof options !== 'object' || options === null)
     refuse('rateLimit', 'options such as { keyer, limits }, { rules }, or { limiter }', options)
   refuseLimiter('rateLimit', options)
-  options = knownOptions('rateLimit', options, ['limiter', ...LIMITER_OPTIONS, ...HTTP_OPTIONS, ...more])
+  const known = ['limiter', ...LIMITER_OPTIONS, ...HTTP_OPTIONS, ...more]
+  options = knownOptions('rateLimit', options, known, NAMES_ELSEWHERE)
   optionalFunction('skip', options.skip)
   if (options.preflights !== undefined) oneOf('preflights', options.preflights, PREFLIGHTS)
   optionalFunction('onDenied', options.onDenied)

@@ -1,6 +1,7 @@
 import { plainDenial, plainHeaders } from '../http/plain.ts'
 import { type HeaderConfig, headerConfig } from '../http/headers/styles.ts'
 import { HEADER_OPTIONS, type HeaderOptions } from '../http/headers/options.ts'
+import { NAMES_ELSEWHERE } from '../http/names-elsewhere.ts'
 import { guardedLimiterOf } from '../limiter/adapted.ts'
 import type { Limiter } from '../limiter/contract.ts'
 import type { Decision } from '../limiter/decision.ts'
@@ -93,7 +94,7 @@ export class Service {
 
   /** Throws `INVALID_OPTION`, `UNKNOWN_OPTION`, and the errors of `createLimiter`. */
   constructor(given: ServiceSource & ServiceOptions) {
-    const options = knownOptions('serveLimits', given, OPTIONS)
+    const options = knownOptions('serveLimits', given, OPTIONS, NAMES_ELSEWHERE)
     const { token, onOutage, addressHeader = 'x-real-ip' } = options
     this.#isKnown = tokenCheck(token)
     this.#hasToken = token !== false

@@ -4,7 +4,7 @@ import { shown, SluiceError } from './errors.ts'
 import { disown } from './maybe-promise.ts'
 
 /** An option of this package, its names in other rate limiters or in other places, and how to write it. `*` stands for the given name. */
-type Equal = readonly [option: string, theirs: string, written?: string]
+export type Equal = readonly [option: string, theirs: string, written?: string]
 
 const LIMITERS = '{ limiters: [{ keyer, limits }, { keyer, limits }] }'
 
@@ -34,27 +34,16 @@ const EQUALS: readonly Equal[] = [
   ['expiresAfter', 'lease ttl timeout window'],
   ['keyer', 'keyGenerator getTracker generateKey id'],
   ['keyer', 'ipv6Subnet ipv6SubnetPrefix', 'keyer: ipKeyer({ ipv6Subnet: 64 })'],
-  ['onDenied', 'handler errorResponseBuilder', 'message, statusCode or onDenied'],
   ['onDecision', 'onLimitReached onLimited onExceeding onExceeded onBanReach'],
-  ['message', 'errorMessage'],
-  ['statusCode', 'status'],
-  ['count', 'skipSuccessfulRequests', "count: 'failures'"],
-  ['count', 'skipFailedRequests', "count: 'successes'"],
-  ['refundWhen', 'requestWasSuccessful'],
-  ['headers', 'standardHeaders enableDraftSpec', "headers: 'standard', 'draft-8', 'draft-7' or 'draft-6'"],
-  ['headers', 'legacyHeaders', "headers: 'github' or 'legacy'"],
-  ['headers', 'addHeaders addHeadersOnExceeding setHeaders disableHeader', 'headers or headerNames'],
-  ['allow', 'allowList whitelist', "allow: ['10.0.0.0/8'], or skip"],
-  ['skip', 'skipIf ignoreUserAgents'],
-  ['onOutage', 'passOnStoreError skipOnError', "onOutage: 'open'"],
   ['name', 'nameSpace namespace keyPrefix'],
-  ['checks', 'validate', 'checks: false'],
   ['store', 'redis storeClient client storage driver db', 'store: redisStore(client)'],
 ]
 
 /** Returns what to write in place of an option of another rate limiter, if one of the `known` options means the same. */
-function equalOf(name: string, known: readonly string[]): string | undefined {
-  const equal = EQUALS.find(([option, theirs]) => known.includes(option) && theirs.split(' ').includes(name))
+function equalOf(name: string, known: readonly string[], more: readonly Equal[]): string | undefined {
+  const equal = [...EQUALS, ...more].find(
+    ([option, theirs]) => known.includes(option) && theirs.split(' ').includes(name),
+  )
   return equal && (equal[2] ?? equal[0]).replace('*', name)
 }
 
@@ -142,8 +131,14 @@ const LONGEST_NAME = 64
 /**
  * Returns the own options of an object, without properties that were added to `Object.prototype`. Throws if the value is not an object, or
  * if it has an unknown name. The error lists the known names.
+ * @param more the names that options have elsewhere, beside those of all options here
  */
-export function knownOptions<Options extends object>(owner: string, given: Options, known: readonly string[]): Options {
+export function knownOptions<Options extends object>(
+  owner: string,
+  given: Options,
+  known: readonly string[],
+  more: readonly Equal[] = [],
+): Options {
   if (typeof given !== 'object' || given === null || Array.isArray(given))
     refuse(owner, `options such as { ${known.join(', ')} }`, given)
   const names = Object.keys(given)
@@ -154,7 +149,7 @@ export function knownOptions<Options extends object>(owner: string, given: Optio
     if (known.includes(name)) continue
     throw new SluiceError(
       'UNKNOWN_OPTION',
-      `${owner} has no option ${shown(name)}; it has ${known.join(', ')}${suggestion(name, known)}`,
+      `${owner} has no option ${shown(name)}; it has ${known.join(', ')}${suggestion(name, known, more)}`,
     )
   }
   return ownOptions(given)
@@ -166,8 +161,8 @@ export function ownOptions<Options extends object>(given: Options): Options {
 }
 
 /** Returns a hint for an unknown option: the option with the same meaning as in another package, or the most similar name. */
-function suggestion(name: string, known: readonly string[]): string {
-  const equal = equalOf(name, known)
+function suggestion(name: string, known: readonly string[], more: readonly Equal[]): string {
+  const equal = equalOf(name, known, more)
   if (equal !== undefined) return `. Instead of ${shown(name)}, write ${equal}`
   return hintOf(nearest(name, known))
 }

@@ -10,6 +10,7 @@ import { runInNewContext } from 'node:vm'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fastify } from 'fastify'
 import { describe, expect, it, vi } from 'vitest'
+import { headersFor } from '../../src/http/index.ts'
 import type * as Sluice from '../../src/index.ts'
 import {
   concurrent,
@@ -215,6 +216,7 @@ describe('an unknown option', () => {
       'Instead of "burst", write gcra({ quota, window, burst }) or tokenBucket({ quota, window, capacity })',
     ],
     [() => concurrent({ quota: 5, lease: '1m' } as never), 'Instead of "lease", write expiresAfter'],
+    [() => headersFor({} as never, { legacyHeaders: true } as never), `write headers: 'github' or 'legacy'`],
     [() => rateLimit({ keyer: byName, limits: perMinute(5), ipv6SubnetPrefix: 64 } as never), 'write keyer: ipKeyer('],
   ])('suggests the nearest name or the equal of an option: %s', (make, expected) => {
     expect(make).toThrow(expected)

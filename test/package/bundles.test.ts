@@ -16,7 +16,7 @@ const programs: Readonly<Record<string, { readonly code: string; readonly most: 
   sluice: {
     code: `import { createLimiter, perMinute } from '{src/index}'
 export const limiter = createLimiter({ keyer: (key) => key, limits: perMinute(100) })`,
-    most: 28.2,
+    most: 28,
   },
   'sluice/express': {
     code: `import { rateLimit } from '{adapters/express/index}'
