@@ -17,7 +17,7 @@ async function suite() {
   const make = (clock) =>
     sqliteStore(tables % 2 === 0 ? file : database, { table: `t${tables++}`, clock, timeout: '5s' })
   const failures = []
-  const behaviours = storeBehaviours(make)
+  const behaviours = storeBehaviours(make, { runs: 60 })
   for (const { name, run } of behaviours) await run().catch((error) => failures.push(`${name}: ${error.message}`))
   console.log(JSON.stringify({ behaviours: behaviours.length, failures }))
 }

@@ -50,7 +50,7 @@ describe.each(clients)('mysqlStore with $name', ({ name, open }) => {
     return mysqlStore(world.client, { table: own, clock, timeout: '5s' })
   }
   // equality.test.ts has a longer search.
-  for (const { name: behaviour, run } of storeBehaviours(make, { runs: 40 })) it(behaviour, { timeout: 60_000 }, run)
+  for (const { name: behaviour, run } of storeBehaviours(make, { runs: 20 })) it(behaviour, { timeout: 60_000 }, run)
 })
 
 /** A pool of the server, and a table of its own. */

@@ -31,12 +31,13 @@ describe.each(casesHere(postgresClients, ({ name }) => name === 'pg'))('postgres
   })
   afterAll(() => world.end())
 
+  // equality.test.ts has a longer search.
   for (const { name: behaviour, run } of storeBehaviours(
     async (clock) => {
       const own = await database.newTable(`${table} ${crypto.randomUUID().slice(0, 8)}`)
       return postgresStore(world.client, { table: own, clock, timeout: '5s' })
     },
-    { runs: 60 },
+    { runs: 20 },
   ))
     it(behaviour, { timeout: 60_000 }, run)
 

@@ -119,10 +119,11 @@ const emitted = (): Promise<void> => new Promise((resolve) => setImmediate(resol
 const long = 60_000
 
 describe('the suite', () => {
-  const behaviours = storeBehaviours((clock) => store(connect(newFile()), { clock }), { runs: 60 })
+  // equality.test.ts has a longer search.
+  const behaviours = storeBehaviours((clock) => store(connect(newFile()), { clock }), { runs: 20 })
   for (const { name, run } of casesHere(behaviours, () => true)) it(name, run, long)
 
-  const guarded = storeBehaviours((clock) => guard(store(newFile(), { clock, timeout: '5s' })), { runs: 60 })
+  const guarded = storeBehaviours((clock) => guard(store(newFile(), { clock, timeout: '5s' })), { runs: 20 })
   describe.each(QUICK)('in a guard', () => {
     for (const { name, run } of guarded) it(name, run, long)
   })
@@ -137,7 +138,7 @@ type Answer = Record<'admitted' | 'busy', number>
 
 describe('several processes', () => {
   /** Runs workers that only decide, with these programs of Node. Returns how many decisions each of them admitted, and how many failed. */
-  async function raceOf(paths: readonly string[], file: string, given: object): Promise<Answer[]> {
+  async function race(paths: readonly string[], file: string, given: object): Promise<Answer[]> {
     const workers = paths.map((node) => start('ask', file, given, { execPath: node }))
     await Promise.all(workers.map((each) => once(each, 'message')))
     const answers = workers.map(async (each) => (await once(each, 'message')) as [Answer])
@@ -145,47 +146,42 @@ describe('several processes', () => {
     return (await Promise.all(answers)).map(([answer]) => answer)
   }
 
+  const sum = (answers: readonly Answer[], name: keyof Answer): number =>
+    answers.reduce((total, each) => total + each[name], 0)
+  const own = process.execPath
+
   const nodes = [
-    ['of this Node', () => process.execPath],
-    ['of which two use node:sqlite', newerNode],
+    ['four of this Node', () => [own, own, own, own]],
+    ['two of this Node, and two with node:sqlite', () => [own, own, newerNode(), newerNode()]],
   ] as const
-  it.each(casesHere(nodes, ([, other]) => other !== newerNode))(
-    'admit exactly the quota: four %s',
+  it.each(casesHere(nodes, ([name]) => name === 'four of this Node'))(
+    'admit exactly the quota: %s',
     { timeout: 300_000 },
-    async (_, other) => {
-      const paths = [process.execPath, process.execPath, other(), other()]
-      const answers = await raceOf(paths, newFile(), { quota: 1000, asks: 400, options: { timeout: '30s' } })
-      const admitted = answers.map((each) => each.admitted)
-      expect(admitted.reduce((sum, each) => sum + each, 0)).toBe(1000)
+    async (_, paths) => {
+      const answers = await race(paths(), newFile(), { quota: 1000, asks: 400, options: { timeout: '30s' } })
+      expect([sum(answers, 'admitted'), sum(answers, 'busy')]).toEqual([1000, 0])
       // None of them only waits for the others.
-      expect(Math.min(...admitted)).toBeGreaterThan(0)
+      expect(Math.min(...answers.map((each) => each.admitted))).toBeGreaterThan(0)
     },
   )
 
-  /** What workers admit together in a file that exists. */
-  async function race(workers: number, options: SqliteStoreOptions): Promise<Answer> {
-    const file = newFile()
-    store(file)
-    const paths = Array.from({ length: workers }, () => process.execPath)
-    const answers = await raceOf(paths, file, { quota: 100, asks: 300, options })
-    const sum = (name: keyof Answer): number => answers.reduce((total, each) => total + each[name], 0)
-    return { admitted: sum('admitted'), busy: sum('busy') }
-  }
-
-  it.each(casesHere([4, 16], (workers) => workers === 4))(
-    'decide by the file alone by default: %i busy workers',
+  it.each(SLOW_ONCE)(
+    'decide by the file alone by default, and do not find it free without a wait',
     { timeout: long },
-    async (workers) => {
-      const exact = { admitted: 100, busy: 0 }
-      expect([await race(workers, {}), await race(workers, {})]).toEqual([exact, exact])
+    async () => {
+      const raceOf = (options: SqliteStoreOptions): Promise<Answer[]> => {
+        const file = newFile()
+        store(file)
+        const sixteen = Array.from({ length: 16 }, () => own)
+        return race(sixteen, file, { quota: 100, asks: 300, options })
+      }
+      const waiting = await raceOf({})
+      expect([sum(waiting, 'admitted'), sum(waiting, 'busy')]).toEqual([100, 0])
+      const impatient = await raceOf({ timeout: 1 })
+      expect(sum(impatient, 'admitted')).toBe(100)
+      expect(sum(impatient, 'busy')).toBeGreaterThan(0)
     },
   )
-
-  it.each(SLOW_ONCE)('do not find a locked file free without a wait', { timeout: long }, async () => {
-    const { admitted, busy } = await race(16, { timeout: 1 })
-    expect(admitted).toBe(100)
-    expect(busy).toBeGreaterThan(0)
-  })
 
   it.each(QUICK)('lose nothing but the transaction of one that is killed', { timeout: long }, async () => {
     const [file, marker] = [newFile(), newFile()]
