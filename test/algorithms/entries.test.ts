@@ -36,7 +36,7 @@ describe('entries', () => {
       expect(entries.length).toBe(model.list.items.length)
       expect(itemsOf(entries)).toEqual(model.list.items.map(({ time, cost }) => [time, cost]))
     })
-    fc.assert(property, { numRuns: 30 })
+    fc.assert(property, { numRuns: 15 })
   })
 
   it('are copied without what was dropped', () => {

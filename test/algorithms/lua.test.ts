@@ -189,7 +189,7 @@ describe('the Lua text decides the same as TypeScript, to the bit', () => {
         const [first] = await differences(batch.flat())
         if (first !== undefined) expect({ said: first[1], case: first[2] }).toEqual({ said: first[0], case: first[2] })
       }),
-      { numRuns: RUNS.numRuns / 10, endOnFailure: true },
+      { numRuns: RUNS.numRuns / 20, endOnFailure: true },
     )
   })
 })

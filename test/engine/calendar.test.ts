@@ -25,8 +25,8 @@ import { redisForAll } from '../support/redis-tests.ts'
 const redis = redisForAll()
 let runs = 0
 const stores: [string, number, (clock: VirtualClock) => Store][] = [
-  ['memory', 200, (clock) => memoryStore({ clock })],
-  ['Redis', 40, (clock) => redisStore(redis.client, { clock, prefix: `calendar${runs++}:` })],
+  ['memory', 100, (clock) => memoryStore({ clock })],
+  ['Redis', 20, (clock) => redisStore(redis.client, { clock, prefix: `calendar${runs++}:` })],
 ]
 
 /** Returns options of a limit on the calendar of a zone. */
