@@ -11,7 +11,7 @@ import { limits, names } from '../support/harness.ts'
 import { keyed } from '../support/limiters.ts'
 import { redisForAll } from '../support/redis-tests.ts'
 
-const RUNS = Number(process.env['RUNS'] ?? 120)
+const RUNS = Number(process.env['RUNS'] ?? 50)
 
 interface Step {
   readonly kind: 'consume' | 'refund' | 'settle' | 'flood'
