@@ -58,7 +58,7 @@ describe('calendarWindows()', () => {
         process.env['TZ'] = machine
         expectWindows(zone, unit, time)
       }),
-      { numRuns: Number(process.env['RUNS'] ?? 300) },
+      { numRuns: Number(process.env['RUNS'] ?? 200) },
     )
   })
 
