@@ -87,7 +87,7 @@ export const BOTH: Readonly<Record<string, string>> = {
   'test/stores/sql/equality.test.ts':
     'a short random search in SQLite and PostgreSQL, and a long one that includes MariaDB',
   'test/stores/sql/postgres.test.ts': 'one client, and the other with what takes seconds',
-  'test/stores/sql/setup.test.ts': 'PostgreSQL, and MariaDB',
+  'test/stores/sql/setup.test.ts': 'one client of PostgreSQL, and the other and MariaDB',
   'test/stores/sql/sqlite.test.ts': 'one process, and many that are busy',
   'test/stores/texts.test.ts': 'Redis and SQLite, and the other databases',
 }

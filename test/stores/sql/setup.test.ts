@@ -149,10 +149,10 @@ function cases(open: () => Promise<World>, wrongs: readonly Wrong[]): void {
   })
 }
 
-describe.each(casesHere(postgresClients, () => true))(
+describe.each(casesHere(postgresClients, ({ name }) => name === 'pg'))(
   'the set-up of PostgreSQL with $name',
   { timeout: 60_000 },
-  ({ open }) => {
+  ({ name, open }) => {
     const shape = 'key bytea PRIMARY KEY, state bytea, expires_at bigint NOT NULL'
     const wrongs: Wrong[] = [
       ...withoutRights(shape, [...lacking, ['SELECT, INSERT, DELETE', 'UPDATE']], (missing, table) => [
@@ -244,7 +244,10 @@ describe.each(casesHere(postgresClients, () => true))(
         remove: end,
       }
     }
-    cases(world, wrongs)
+    // The other client sends the same statements. Its errors are what it can get wrong.
+    const isFirst = name === 'pg'
+    cases(world, isFirst ? wrongs : wrongs.filter(({ title }) => /^names (?:the|a) right|of another type/.test(title)))
+    if (!isFirst) return
 
     it('takes a unique index for a primary key, and partitions for one table', async () => {
       for (const text of [
