@@ -26,7 +26,11 @@ const pacedLimit = defineAlgorithm(paced)
 vi.mock(import('../support/harness.ts'), async (original) => {
   const harness = await original()
   const isNew = (name: string): boolean => !builtIn.some((each) => each.name === name)
-  return { ...harness, names: () => harness.names().filter(isNew) }
+  return {
+    ...harness,
+    names: () => harness.names().filter(isNew),
+    exactNames: () => harness.exactNames().filter(isNew),
+  }
 })
 
 describe('a new algorithm is found by', () => {

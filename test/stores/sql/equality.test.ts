@@ -1,4 +1,5 @@
 import { setImmediate as immediate } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { memoryStore, type Store } from '../../../src/index.ts'
@@ -15,7 +16,7 @@ import { sqliteAddon } from '../../support/sqlite-addon.ts'
 beforeAll(sqliteAddon, 600_000)
 
 /** Decisions compared in a normal run; as many as wanted with SLUICE_EQUALITY. */
-const DECISIONS = Number(process.env['SLUICE_EQUALITY'] ?? 10_000)
+const DECISIONS = Number(process.env['SLUICE_EQUALITY'] ?? 6000)
 
 interface Kind {
   readonly name: string
@@ -37,7 +38,7 @@ const kinds: readonly Kind[] = [
   {
     name: 'PostgreSQL',
     share: 0.1,
-    lanes: 16,
+    lanes: names().length,
     open() {
       const database = postgresForAll()
       return async (_lane, clock) =>
@@ -47,7 +48,7 @@ const kinds: readonly Kind[] = [
   {
     name: 'MySQL or MariaDB',
     share: 0.05,
-    lanes: 16,
+    lanes: names().length,
     open() {
       const database = mysqlForAll()
       return async (_lane, clock) =>
@@ -79,7 +80,7 @@ describe.each(casesAtLength(kinds, ({ name }) => !name.includes('MariaDB')))(
               const memory = await run(limiterOn(memoryStore({ clock: clocks[0] }), name, setup), clocks[0], steps)
               const stored = await run(limiterOn(store, name, setup), clocks[1], steps)
               compared += memory.length
-              expect(stored).toEqual(memory)
+              if (!isDeepStrictEqual(stored, memory)) expect(stored).toEqual(memory)
             })
             await fc.assert(property, { numRuns: 2 })
             // SQLite answers at once, so nothing else would run.
