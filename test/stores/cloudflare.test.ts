@@ -53,7 +53,7 @@ const program = `
         // Stores of one storage would share their limiters.
         const { storage } = this.ctx
         return durableObjectStore({ transaction: (work) => storage.transaction(work), get sql() { return storage.sql } }, { clock })
-      }, { runs: 60 })
+      }, { runs: 20 })
       await behaviours.find((each) => each.name === name).run()
       return 'has it'
     }
@@ -144,7 +144,9 @@ describe.each(['Sql', 'KeyValue'])('durableObjectStore in an object with the sto
     }
   }
 
-  it.each(names)('%s', { timeout: LONG }, async (name) => {
+  // Values of objects without SQL are only smaller.
+  const own = kind === 'Sql' ? names : names.filter((name) => /kept apart|decides the same/.test(name))
+  it.each(own)('%s', { timeout: LONG }, async (name) => {
     expect(await object()('behaviour', { name })).toBe('has it')
   })
 

@@ -162,13 +162,14 @@ async function call<Answer>(path: string): Promise<Answer> {
 const setFault = (fault: string): Promise<Response> => worker.dispatchFetch(`http://localhost/set?fault=${fault}`)
 const used = (key: string): Promise<number> => call(`/used?key=${encodeURIComponent(key)}`)
 
-const names = (stacks: boolean): string[] => storeBehaviours(() => memoryStore(), { stacks }).map(({ name }) => name)
+const names = storeBehaviours(() => memoryStore()).map(({ name }) => name)
+/** Where only the name of the object that a key belongs to is different. */
+const ofKeys = names.filter((name) => /kept apart|decides the same/.test(name))
 
 describe.each([
-  ['one object for each key', undefined, names(false)],
-  ['one object', 1, names(true)],
-  // Only the name of the object that a key belongs to is different.
-  ['64 objects', 64, names(false).filter((name) => /kept apart|decides the same/.test(name))],
+  ['one object', 1, names],
+  ['one object for each key', undefined, ofKeys],
+  ['64 objects', 64, ofKeys],
 ])('%s', (_, objects, behaviours) => {
   it.each(behaviours)('%s', { timeout: LONG }, async (name) => {
     const response = await worker.dispatchFetch('http://localhost/behaviour', {
