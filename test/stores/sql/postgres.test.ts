@@ -88,14 +88,14 @@ describe.each(QUICK)('several processes on one table', { timeout: 120_000 }, () 
     const before = await deadlocks()
     const limits = (quota: number): object[] => [{ algorithm: 'fixedWindow', quota, window: '1d' }]
     const store = { kind: 'postgres', url: database.server.url, table } as const
-    const admitted = await runProcesses(4, store, {
+    const admitted = await runProcesses(3, store, {
       members: [
         { name: 'user', limits: limits(100) },
         { name: 'site', key: 'all', limits: limits(250) },
       ],
       // In other orders of insertion and of bytes than of characters.
       keys: ['b', 'a', 'é'],
-      asks: 300,
+      asks: 200,
       inFlight: 40,
     })
     expect(Object.values(admitted).reduce((a, b) => a + b)).toBe(250)
