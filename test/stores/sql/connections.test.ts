@@ -111,7 +111,7 @@ describe.each(['postgres', 'mysql'] as const)('a pool of %s', { timeout: 60_000 
   ])('of %i gives at most half, for the option %i: %i', async (size, connections, expected) => {
     const app = await kinds[kind](size)
     const limiter = limiterOn(app.store({ connections }))
-    await Promise.all(Array.from({ length: 600 }, (_, i) => limiter.consume(`k${i}`)))
+    await Promise.all(Array.from({ length: 300 }, (_, i) => limiter.consume(`k${i}`)))
     await pause(300)
     expect(app.out()).toBe(expected)
     // A smaller pool is full, and warns.
@@ -133,7 +133,7 @@ describe.each(['postgres', 'mysql'] as const)('a pool of %s', { timeout: 60_000 
   it('may lose its connections while nobody decides', async () => {
     const app = await kinds[kind](5)
     const limiter = limiterOn(app.store())
-    await Promise.all(Array.from({ length: 600 }, (_, i) => limiter.consume(`k${i}`)))
+    await Promise.all(Array.from({ length: 300 }, (_, i) => limiter.consume(`k${i}`)))
     await pause(200)
     await app.cut()
     await pause(200)
@@ -190,7 +190,7 @@ describe('a pool of postgresStore', { timeout: 30_000 }, () => {
     const store = postgresStore({ connectionString }, { table, connections: 3 })
     const limiter = limiterOn(store)
     expect(await count()).toBe(0)
-    await Promise.all(Array.from({ length: 1500 }, (_, i) => limiter.consume(`k${i}`)))
+    await Promise.all(Array.from({ length: 600 }, (_, i) => limiter.consume(`k${i}`)))
     expect((await limiter.consume('k1')).remaining).toBe(999_998)
     expect(await count()).toBeGreaterThan(1)
     expect(await count()).toBeLessThanOrEqual(3)
@@ -241,7 +241,7 @@ describe.concurrent('the connections of a store', { timeout: 60_000 }, () => {
       const app = await kinds[kind](6)
       const stores = [app.store(), app.store()]
       const limiters = stores.map((store) => limiterOn(store))
-      const keys = Array.from({ length: 600 }, (_, i) => `k${i}`)
+      const keys = Array.from({ length: 300 }, (_, i) => `k${i}`)
       await Promise.all(limiters.flatMap((limiter) => keys.map((key) => limiter.consume(key))))
       await pause(300)
       expect(app.out()).toBe(2)

@@ -242,7 +242,7 @@ describe.each(QUICK)('postgresStore', { timeout: 60_000 }, () => {
         }
       }
     })
-    for (let i = 0; i < 30; i++) {
+    for (let i = 0; i < 15; i++) {
       await pause(30)
       await admin.query(
         'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE $1 AND pid <> pg_backend_pid()',
