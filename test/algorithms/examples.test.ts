@@ -1,27 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { finch } from '../support/model.ts'
 import { EPOCH_MS, events, forAll, Life, limits, Subject } from '../support/harness.ts'
 
 const START = EPOCH_MS * 1000
 const SECOND = 1_000_000
 const part = fc.double({ min: 0, max: 1, noNaN: true })
 
-describe('the hybrid quotaLinear and its published pseudo-code', () => {
-  it.each([1, 2, 7, 60])('agree with a quota of %d', (quota) => {
-    const subject = new Subject({ algorithm: 'quotaLinear', quota, window: 1000 })
-    const window = BigInt(subject.window)
-    let client: Parameters<typeof finch>[2]
-    let now = START
-    for (let i = 0; i < 3000; i++) {
-      now += [0, 1, 9_999, 100_003, 333_333, i % 100 === 0 ? 2_500_000 : 7][(i * 7) % 6]!
-      const { allow, c } = finch(BigInt(quota), window, client, BigInt(now))
-      client = c
-      expect(subject.ask(now).allowed).toBe(allow)
-    }
-  })
-
-  it('return no token before the window would have ended, then one at an even rate', () => {
+// model.test.ts compares it with its published pseudo-code.
+describe('the hybrid quotaLinear', () => {
+  it('returns no token before the window would have ended, then one at an even rate', () => {
     const subject = new Subject({ algorithm: 'quotaLinear', quota: 10, window: 1000 })
     expect(subject.burst(START + 1, 20)).toBe(10)
     expect(subject.peek(START + 1).retry).toBe(SECOND)
@@ -29,7 +16,7 @@ describe('the hybrid quotaLinear and its published pseudo-code', () => {
     expect(subject.peek(START + 1 + SECOND).retry).toBe(SECOND / 10)
   })
 
-  it('treat a request of several units as several requests', () => {
+  it('treats a request of several units as several requests', () => {
     const subject = new Subject({ algorithm: 'quotaLinear', quota: 10, window: 1000 })
     const unitByUnit = subject.clone()
     subject.ask(START, 4)

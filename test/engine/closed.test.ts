@@ -26,16 +26,17 @@ import { redisForAll } from '../support/redis-tests.ts'
 
 const redis = redisForAll()
 let runs = 0
-const stores: [string, (clock: VirtualClock) => Store][] = [
-  ['memory', (clock) => memoryStore({ clock })],
-  ['Redis', (clock) => redisStore(redis.client, { clock, prefix: `closed${runs++}:` })],
+// The equality test of Redis has quotas of 0 under all algorithms.
+const stores: [string, readonly string[], (clock: VirtualClock) => Store][] = [
+  ['memory', names(), (clock) => memoryStore({ clock })],
+  ['Redis', ['gcra'], (clock) => redisStore(redis.client, { clock, prefix: `closed${runs++}:` })],
 ]
 
-describe.each(stores)('a quota of 0 in %s', (_, storeOn) => {
+describe.each(stores)('a quota of 0 in %s', (_, algorithms, storeOn) => {
   const limiterOf = (limits: (quota: number) => Limit, clock = virtualClock()): Limiter<number> =>
     createLimiter<number>({ keyer: () => 'k', limits, store: storeOn(clock) })
 
-  it.each(names())('is never admitted, and a cost of 0 is: %s', async (algorithm) => {
+  it.each(algorithms)('is never admitted, and a cost of 0 is: %s', async (algorithm) => {
     const closed = limit({ algorithm, quota: 0, window: '1m', name: 'closed' })
     const limiter = createLimiter({ keyer: () => 'k', limits: closed, store: storeOn(virtualClock()) })
     const denial = { allowed: false, retryAfter: Infinity, remaining: 0, resetAfter: 0, delay: 0 }
@@ -45,7 +46,7 @@ describe.each(stores)('a quota of 0 in %s', (_, storeOn) => {
     await expect(limiter.wait({})).rejects.toMatchObject({ code: 'NEVER_ADMITTED' })
   })
 
-  it.each(names())('keeps what was used before, for the quota that comes back: %s', async (algorithm) => {
+  it.each(algorithms)('keeps what was used before, for the quota that comes back: %s', async (algorithm) => {
     const full = algorithm === 'spacing' ? 1 : 4
     const limiter = limiterOf((quota) => limit({ algorithm, quota, window: '1h', name: 'plan' }))
     for (let i = 0; i < full; i++) await limiter.consume(full)

@@ -115,6 +115,6 @@ it('a receipt does each thing at most once when few notes are kept, and always i
       receipt.others.clear()
     }
   })
-  fc.assert(property, { numRuns: 1000 })
-  expect(Math.min(...Object.values(counts))).toBeGreaterThan(100)
+  fc.assert(property, { numRuns: 400 })
+  expect(Math.min(...Object.values(counts))).toBeGreaterThan(50)
 })

@@ -188,7 +188,7 @@ interface Client {
 }
 
 /** Finch's pseudo-code, clause by clause. Tokens are multiplied by `window`, so that `rate` is `quota`. */
-export function finch(
+function finch(
   quota: bigint,
   window: bigint,
   c: Client | undefined,
