@@ -165,11 +165,11 @@ describe('several processes', () => {
     },
   )
 
-  it.each(SLOW_ONCE)('decide by the file alone by default: 16 busy workers', { timeout: long }, async () => {
+  it.each(SLOW_ONCE)('decide by the file alone by default: eight busy workers', { timeout: long }, async () => {
     const file = newFile()
     store(file)
-    const sixteen = Array.from({ length: 16 }, () => own)
-    const answers = await race(sixteen, file, { quota: 100, asks: 300, options: {} })
+    const eight = Array.from({ length: 8 }, () => own)
+    const answers = await race(eight, file, { quota: 100, asks: 300, options: {} })
     expect([sum(answers, 'admitted'), sum(answers, 'busy')]).toEqual([100, 0])
   })
 
