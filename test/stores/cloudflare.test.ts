@@ -124,17 +124,17 @@ interface State {
   readonly alarms: number
 }
 
-describe.each(['Sql', 'KeyValue'])('durableObjectStore in an object with the storage %s', (kind) => {
-  let worker: TestWorker
-  let objects = 0
-  beforeAll(async () => {
-    worker = await startWorker(await bundledWorker(program), {
-      Sql: { className: 'Sql', useSQLite: true },
-      KeyValue: { className: 'KeyValue', useSQLite: false },
-    })
-  }, LONG)
-  afterAll(() => worker.dispose())
+let worker: TestWorker
+let objects = 0
+beforeAll(async () => {
+  worker = await startWorker(await bundledWorker(program), {
+    Sql: { className: 'Sql', useSQLite: true },
+    KeyValue: { className: 'KeyValue', useSQLite: false },
+  })
+}, LONG)
+afterAll(() => worker.dispose())
 
+describe.each(['Sql', 'KeyValue'])('durableObjectStore in an object with the storage %s', (kind) => {
   /** Returns a function that calls the methods of a new object. */
   function object(): (task: string, given?: object) => Promise<unknown> {
     const url = `http://localhost/${kind}/${objects++}`
