@@ -140,23 +140,25 @@ describe('several processes', () => {
   const own = process.execPath
   const sumOf = (all: readonly number[]): number => all.reduce((sum, each) => sum + each, 0)
 
-  // docs/guides/databases.md promises it for four to sixteen.
+  const patient: SqliteStoreOptions = { timeout: '30s' }
   const workers = [
-    { title: 'four of this Node', paths: () => [own, own, own, own], quota: 1000 },
+    { title: 'four of this Node', paths: () => [own, own, own, own], quota: 1000, options: patient },
     {
       title: 'two of this Node, and two with node:sqlite',
       paths: () => [own, own, newerNode(), newerNode()],
       quota: 1000,
+      options: patient,
     },
-    { title: 'sixteen', paths: () => Array.from({ length: 16 }, () => own), quota: 100 },
+    // As many as docs/guides/databases.md promises.
+    { title: 'sixteen, by default', paths: () => Array.from({ length: 16 }, () => own), quota: 100, options: {} },
   ]
   it.each(casesHere(workers, ({ title }) => title === 'four of this Node').map((each) => [each.title, each] as const))(
     'admit exactly the quota: %s',
     { timeout: 300_000 },
-    async (_, { paths, quota }) => {
+    async (_, { paths, quota, options }) => {
       const file = newFile()
       store(file)
-      const children = paths().map((execPath) => start('ask', file, { quota, asks: 400, options: {} }, { execPath }))
+      const children = paths().map((execPath) => start('ask', file, { quota, asks: 400, options }, { execPath }))
       await Promise.all(children.map((each) => once(each, 'message')))
       const answering = children.map(async (each) => (await once(each, 'message')) as [Answer])
       for (const each of children) each.send('go')
