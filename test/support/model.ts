@@ -188,12 +188,7 @@ interface Client {
 }
 
 /** Finch's pseudo-code, clause by clause. Tokens are multiplied by `window`, so that `rate` is `quota`. */
-function finch(
-  quota: bigint,
-  window: bigint,
-  c: Client | undefined,
-  now: bigint,
-): { allow: boolean; c: Client } {
+function finch(quota: bigint, window: bigint, c: Client | undefined, now: bigint): { allow: boolean; c: Client } {
   const one = window
   const reset = (): { allow: boolean; c: Client } => ({
     allow: true,
