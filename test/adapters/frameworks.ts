@@ -11,7 +11,8 @@ export const frameworkOfEachAdapter: readonly NamedHarness[] = casesHere(everyFr
   ['Express 5', 'Fastify 5', 'Koa 3', 'Hono 4', 'fetch', 'node:http', 'Nest 12 on Express'].includes(name),
 )
 
-const isOneOfTwo = ({ name }: NamedHarness): boolean => ['Express 5', 'Hono 4'].includes(name)
+/** Returns true for a framework of Node, and for one of the web. */
+export const isOneOfTwo = ({ name }: NamedHarness): boolean => ['Express 5', 'Hono 4'].includes(name)
 
 /** A framework of Node and one of the web in `npm test`, and the others in `npm run test:all`. */
 export const twoFrameworks: readonly NamedHarness[] = casesHere(everyFramework, isOneOfTwo)

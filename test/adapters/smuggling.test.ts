@@ -6,12 +6,13 @@ import { memoryStore } from '../../src/stores/memory/index.ts'
 import { remoteStore } from '../../src/testing/later-store.ts'
 import { connected, until } from '../support/http.ts'
 import { serveApp, timesOf } from './framework.ts'
-import { everyFramework } from './frameworks.ts'
+import { everyFramework, isOneOfTwo } from './frameworks.ts'
 
 const FRAMEWORKS = ['Express 5', 'Fastify 5', 'Koa 3', 'Hono 4', 'node:http', 'fetch', 'Nest 12 on Express']
 const tested = everyFramework.filter(({ name }) => FRAMEWORKS.includes(name))
 const HIDDEN = 'GET /hidden HTTP/1.1\r\nHost: x\r\n\r\n'
-const LARGE = 3_000_000
+/** More than a server reads to its end. */
+const LARGE = 1_500_000
 
 function head(length: number, ...lines: readonly string[]): string {
   return chunked(`Content-Length: ${length}`, ...lines)
@@ -63,7 +64,8 @@ const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 
 
 describe.each(tested)('$name: no request is read from', (framework) => {
   test('the body of a denied request', { timeout: 60_000 }, async () => {
-    for (const store of [memoryStore(), remoteStore(memoryStore())]) {
+    const later = remoteStore(memoryStore())
+    for (const store of isOneOfTwo(framework) ? [memoryStore(), later] : [later]) {
       const server = await serveApp(framework, { limits: [timesOf(0, { store })] })
       const urls = await urlsOf(async () => {
         const attempts = Object.values(CASES).map(async (parts) => {
