@@ -136,30 +136,34 @@ describe('docs/grafana.json', () => {
     await expect.poll(finite, { timeout: 50_000, interval: 500 }).toBe(true)
   })
 
-  it.each([
-    [['healthy', 'healthy'], 1],
-    [['healthy', 'slow'], 0.5],
-    [['slow', 'away'], 0],
-    [['healthy', 'away'], 0],
-  ])('shows the worst state of the processes %j', (states, expected) => {
-    const series = states.flatMap((own, instance) =>
-      ['healthy', 'slow', 'away'].map((state) => ({
-        series: `sluice_store_state{instance="${instance}", state="${state}"}`,
-        values: String(Number(state === own)),
-      })),
-    )
-    const ups = states.map((own, instance) => ({
-      series: `sluice_store_up{instance="${instance}"}`,
-      values: String(Number(own === 'healthy')),
-    }))
+  it('shows the worst state of the processes', () => {
+    const worst = [
+      [['healthy', 'healthy'], 1],
+      [['healthy', 'slow'], 0.5],
+      [['slow', 'away'], 0],
+      [['healthy', 'away'], 0],
+    ] as const
     const { expr } = queries.find(({ name }) => name === 'Store A')!
-    const samples = [{ labels: '{}', value: expected }]
-    const test = {
-      input_series: [...series, ...ups],
-      promql_expr_test: [{ expr, eval_time: '0s', exp_samples: samples }],
-    }
+    const tests = worst.map(([states, expected]) => {
+      const series = states.flatMap((own, instance) =>
+        ['healthy', 'slow', 'away'].map((state) => ({
+          series: `sluice_store_state{instance="${instance}", state="${state}"}`,
+          values: String(Number(state === own)),
+        })),
+      )
+      const ups = states.map((own, instance) => ({
+        series: `sluice_store_up{instance="${instance}"}`,
+        values: String(Number(own === 'healthy')),
+      }))
+      const samples = [{ labels: '{}', value: expected }]
+      return {
+        name: states.join(', '),
+        input_series: [...series, ...ups],
+        promql_expr_test: [{ expr, eval_time: '0s', exp_samples: samples }],
+      }
+    })
     const file = join(mkdtempSync(join(inject('runFolder'), 'panel-')), 'test.json')
-    writeFileSync(file, JSON.stringify({ rule_files: [], tests: [test] }))
+    writeFileSync(file, JSON.stringify({ rule_files: [], tests }))
     const { stdout, stderr } = spawnSync(prometheusCommand('promtool'), ['test', 'rules', file], { encoding: 'utf8' })
     expect(stdout + stderr).toContain('SUCCESS')
   })
