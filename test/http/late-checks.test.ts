@@ -53,7 +53,6 @@ test.each([
   ['development', undefined, true],
   ['production', undefined, true],
   ['production', false, false],
-  ['development', false, false],
 ])('with NODE_ENV=%s and checks: %s, requests are checked: %s', async (name, checks, isChecked) => {
   vi.stubEnv('NODE_ENV', name)
   await load()

@@ -140,7 +140,8 @@ describe('against a second library', () => {
         const mapped = Uint8Array.from([...prefix, ...each])
         const expected = Address4.fromByteArray(Array.from(each)).correctForm()
         const keyOf = addressKeyer(bits)
-        for (const text of notations(mapped)) expect(keyOf(decorate(text))).toBe(expected)
+        const keys = notations(mapped).map((text) => keyOf(decorate(text)))
+        expect(new Set(keys)).toEqual(new Set([expected]))
       }),
     )
   })
@@ -151,7 +152,8 @@ describe('against a second library', () => {
         const network = new Address6(`${byOthers(each).correctForm()}/${bits}`).startAddress().correctForm()
         const expected = `${network}/${bits}`
         const keyOf = addressKeyer(bits)
-        for (const text of notations(each)) expect(keyOf(decorate(text))).toBe(expected)
+        const keys = notations(each).map((text) => keyOf(decorate(text)))
+        expect(new Set(keys)).toEqual(new Set([expected]))
       }),
     )
   })
@@ -189,7 +191,7 @@ describe('any text', () => {
         expect(key(found.replace(/\/56$/, ''))).toBe(found)
         expect(new Address6(found.includes(':') ? found : `::ffff:${found}`).parsedAddress).toHaveLength(8)
       }),
-      { numRuns: 2000 },
+      { numRuns: 1000 },
     )
   })
 
@@ -227,7 +229,7 @@ describe('what is an address', () => {
         address.filter((each) => !/^[\d.]+:\d+$/.test(each)),
         (each) => isOneHere(each) === (isIP(each) !== 0),
       ),
-      { numRuns: 5000 },
+      { numRuns: 2000 },
     )
   })
 })

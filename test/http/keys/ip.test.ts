@@ -14,8 +14,7 @@ test('writes IPv6 addresses as ipaddr.js does, and reads them again', () => {
   fc.assert(
     fc.property(groups, (parts) => {
       const text = writeIPv6(parts)
-      expect(text).toBe(new ipaddr.IPv6(parts).toString())
-      expect(readIPv6(text)).toEqual(parts)
+      return text === new ipaddr.IPv6(parts).toString() && String(readIPv6(text)) === String(parts)
     }),
     { numRuns },
   )
@@ -40,8 +39,8 @@ test('reads what node:net takes for an address, and nothing else', () => {
   )
   fc.assert(
     fc.property(near, (text) => {
-      expect(readIPv4(text) !== undefined).toBe(isIPv4(text))
-      expect(readIPv6(text) !== undefined).toBe(isIPv6(text) && !text.includes('%'))
+      const isRead6 = readIPv6(text) !== undefined
+      return (readIPv4(text) !== undefined) === isIPv4(text) && isRead6 === (isIPv6(text) && !text.includes('%'))
     }),
     { numRuns },
   )
@@ -51,8 +50,8 @@ test('reads an IPv4 tail', () => {
   fc.assert(
     fc.property(fc.ipV4(), (tail) => {
       const bits = ipaddr.IPv4.parse(tail).octets.reduce((sum, octet) => sum * 256 + octet, 0)
-      expect(readIPv4(tail)).toBe(bits)
-      expect(readIPv6(`64:ff9b::${tail}`)).toEqual([0x64, 0xff9b, 0, 0, 0, 0, bits >>> 16, bits & 0xffff])
+      const groupsRead = [0x64, 0xff9b, 0, 0, 0, 0, bits >>> 16, bits & 0xffff]
+      return readIPv4(tail) === bits && String(readIPv6(`64:ff9b::${tail}`)) === String(groupsRead)
     }),
     { numRuns },
   )
