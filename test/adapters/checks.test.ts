@@ -52,8 +52,9 @@ test.each([undefined, false])(
   'a request of Express that is not checked is asked for its address, method and decision only, checks: %s',
   (checks) => {
     const reads: string[] = []
+    const app = express()
     const request = (): unknown =>
-      new Proxy({ method: 'GET', ip: '127.0.0.1', headers: {}, app: express() } as Record<string, unknown>, {
+      new Proxy({ method: 'GET', ip: '127.0.0.1', headers: {}, app } as Record<string, unknown>, {
         get(target, name) {
           reads.push(String(name))
           return target[String(name)]

@@ -56,16 +56,21 @@ describe.each(Object.keys(platforms))('on %s', (platform) => {
     return fetch(`${url}/cats/first`, { headers })
   }
 
-  test.each([
+  const caught: readonly [string, Parameters<typeof Catch>][] = [
     ['an HttpException', [HttpException]],
     ['a RateLimitException', [RateLimitException]],
     ['every exception', []],
-  ])('a global filter for %s answers a denial', async (_, caught) => {
-    const response = await denied(one, { filter: new (filterFor(...caught))() })
-    expect([response.status, await response.json()]).toEqual([418, { seen: 'RateLimitException' }])
-    expect(response.headers.get('content-type')).toMatch(/^application\/json/)
-    expect(response.headers.get('retry-after')).toBe('3600')
-  })
+  ]
+  // Nest chooses the filter, whatever the platform.
+  test.each(platform === 'Express' ? caught : caught.slice(0, 1))(
+    'a global filter for %s answers a denial',
+    async (_, types) => {
+      const response = await denied(one, { filter: new (filterFor(...types))() })
+      expect([response.status, await response.json()]).toEqual([418, { seen: 'RateLimitException' }])
+      expect(response.headers.get('content-type')).toMatch(/^application\/json/)
+      expect(response.headers.get('retry-after')).toBe('3600')
+    },
+  )
 
   test('a filter that is a provider responds to a denial', async () => {
     const response = await denied(one, { providers: [{ provide: APP_FILTER, useClass: filterFor() }] })
