@@ -131,7 +131,10 @@ describe('the instruments on a meter', () => {
       policies: names.map((name) => ({ name, key: 'ip', match: { path: `/${name.slice(7)}` }, limits })),
     })
     const limiter = createLimiter({ rules, store })
-    for (const i of names.keys()) for (let n = 0; n < 4; n++) await limiter.consume({ path: `/${i}`, ip: '192.0.2.1' })
+    const consumeSome = async (_: string, i: number): Promise<void> => {
+      for (let n = 0; n < 4; n++) await limiter.consume({ path: `/${i}`, ip: '192.0.2.1' })
+    }
+    await Promise.all(names.map(consumeSome))
     const metrics = await collect()
     expect(metrics['rate_limiter.lease_units']!.points).toHaveLength(4 * 490)
     expect(JSON.stringify(metrics)).not.toContain('overflow')
