@@ -1,6 +1,6 @@
 import { cpSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import type { UserConfig } from 'vitepress'
+import type { MarkdownRenderer, UserConfig } from 'vitepress'
 import { withTabs } from '../javascript.ts'
 import { anchorOf, fillCorners, followLinks, linkedFiles, rewrites } from '../links.ts'
 import { menu, sidebar } from '../navigation.ts'
@@ -38,6 +38,18 @@ function repaired(code: string, id: string): string | undefined {
   }, code)
 }
 
+/** Colours each program once. The search renders all pages again, and pages have programs in common. */
+function colourOnce({ options }: MarkdownRenderer): void {
+  const { highlight } = options
+  const known = new Map<string, string>()
+  options.highlight = (...program) => {
+    const name = JSON.stringify(program)
+    const coloured = known.get(name) ?? highlight!(...program)
+    known.set(name, coloured)
+    return coloured
+  }
+}
+
 /** The site: a home page, README.md as the first page, and all other pages under the paths that they have in the repository. */
 const config: UserConfig = {
   title: 'sluice',
@@ -53,6 +65,7 @@ const config: UserConfig = {
     // The other themes have colours below the contrast that WCAG asks for.
     theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
     config: (markdown) => {
+      colourOnce(markdown)
       followLinks(markdown)
       fillCorners(markdown)
     },
