@@ -78,7 +78,7 @@ async function record(page: Page, file: string): Promise<void> {
 }
 
 /** The tests of the playground, on a site that is built and served. */
-export function playgroundTests(openPage: Open, phone: BrowserContextOptions): void {
+export function playgroundTests(openPage: Open, desktop: BrowserContextOptions, phone: BrowserContextOptions): void {
   const open: Open = (path, options, use) =>
     openPage(path, options, async (page) => {
       await isReady(page)
@@ -86,7 +86,7 @@ export function playgroundTests(openPage: Open, phone: BrowserContextOptions): v
     })
 
   it('decides as the engine does in Node', () =>
-    open(PAGE, {}, async (page) => {
+    open(PAGE, desktop, async (page) => {
       const traffic = presets['Bursts']!({ quota: 10, window: 10_000 })
       await page.getByText('Every decision of your limits').click()
       for (const forms of scenarios) {
@@ -96,7 +96,7 @@ export function playgroundTests(openPage: Open, phone: BrowserContextOptions): v
     }))
 
   it('follows each control', () =>
-    open(PAGE, {}, async (page) => {
+    open(PAGE, desktop, async (page) => {
       const lines = page.locator('.result')
       const alerts = page.getByRole('alert')
       expect(await lines.count()).toBe(10)
@@ -126,7 +126,7 @@ export function playgroundTests(openPage: Open, phone: BrowserContextOptions): v
     }))
 
   it('says next to the field what is wrong, and keeps the last good plot', () =>
-    open(PAGE, {}, async (page) => {
+    open(PAGE, desktop, async (page) => {
       const plot = (): Promise<(string | null)[]> =>
         page
           .locator('.result svg')
@@ -156,7 +156,7 @@ export function playgroundTests(openPage: Open, phone: BrowserContextOptions): v
     }))
 
   it('is drawn with a mouse', () =>
-    open(PAGE, {}, async (page) => {
+    open(PAGE, desktop, async (page) => {
       await button(page, 'Clear').click()
       await page.locator('.strip').scrollIntoViewIfNeeded()
       const { x, y, width, height } = (await page.locator('.strip').boundingBox())!
@@ -170,7 +170,7 @@ export function playgroundTests(openPage: Open, phone: BrowserContextOptions): v
     }))
 
   it('is drawn with the keyboard', () =>
-    open(PAGE, {}, async (page) => {
+    open(PAGE, desktop, async (page) => {
       await button(page, 'Clear').focus()
       await page.keyboard.press('Enter')
       await page.keyboard.press('Tab')
@@ -199,7 +199,8 @@ export function playgroundTests(openPage: Open, phone: BrowserContextOptions): v
     }))
 
   it('copies the code, and a link that opens the same', () =>
-    open(PAGE, { permissions: ['clipboard-read', 'clipboard-write'] }, async (page) => {
+    open(PAGE, desktop, async (page) => {
+      await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
       const copied = (): Promise<string> => page.evaluate('navigator.clipboard.readText()')
       await button(page, 'Copy the code').click()
       await expect.poll(copied).toBe(await page.locator('.program').textContent())
@@ -220,7 +221,7 @@ export function playgroundTests(openPage: Open, phone: BrowserContextOptions): v
     }))
 
   it('refuses a link that it did not write', () =>
-    open(`${PAGE}#limits=[1]`, {}, async (page) => {
+    open(`${PAGE}#limits=[1]`, desktop, async (page) => {
       await page.getByText('The link is not valid.').waitFor()
       expect(await counts(page)).toMatch(/^Your limits: \d/)
     }))

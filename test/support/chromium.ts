@@ -44,6 +44,26 @@ export async function faultsOf(page: Page, { exclude = [], onlyColours = false }
   return excess > 0 ? [...broken, `${excess} too wide`] : broken
 }
 
+/** A page, and what it did wrong: what it requested from servers other than those of `origin`, and its errors. */
+export interface Watched {
+  readonly page: Page
+  readonly faults: string[]
+}
+
+/** Opens an empty page for the pages of an origin. */
+export async function watchedPage(context: BrowserContext, origin: string): Promise<Watched> {
+  const faults: string[] = []
+  const page = await context.newPage()
+  page.on('request', (request) => {
+    if (new URL(request.url()).origin !== origin) faults.push(`requests ${request.url()}`)
+  })
+  page.on('pageerror', (error) => faults.push(error.message))
+  page.on('console', (message) => {
+    if (['error', 'warning'].includes(message.type())) faults.push(message.text())
+  })
+  return { page, faults }
+}
+
 /**
  * Opens a URL, uses the page, and fails if the page requested anything from another server or had an error.
  * @param prepare changes the context before the page opens
@@ -56,18 +76,9 @@ export async function visit(
   prepare?: (context: BrowserContext) => Promise<unknown>,
 ): Promise<void> {
   const context = await browser.newContext(options)
-  const faults: string[] = []
-  const { origin } = new URL(url)
   try {
     await prepare?.(context)
-    const page = await context.newPage()
-    page.on('request', (request) => {
-      if (new URL(request.url()).origin !== origin) faults.push(`requests ${request.url()}`)
-    })
-    page.on('pageerror', (error) => faults.push(error.message))
-    page.on('console', (message) => {
-      if (['error', 'warning'].includes(message.type())) faults.push(message.text())
-    })
+    const { page, faults } = await watchedPage(context, new URL(url).origin)
     await page.goto(url)
     await use(page)
     expect(faults).toEqual([])
