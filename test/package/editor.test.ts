@@ -1,18 +1,36 @@
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it, vi } from 'vitest'
+import manifest from '../../package.json' with { type: 'json' }
+import { ownPackages } from '../support/own-packages.ts'
 import { link, packedPackage, run, write } from '../support/package-projects.ts'
+import { root } from '../support/programs.ts'
 
-// These tests install a compiler from the registry.
+// The package and an older compiler are installed, and programs are compiled with all types of their frameworks.
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 })
 
 const packed = packedPackage()
 let home: string
 beforeAll(async () => {
-  home = await packed.project('editor', { type: 'module' }, {}, 'typescript-5.9@npm:typescript@5.9.3')
-  await link(home, 'typescript', '@types', 'express', 'fastify', 'hono', 'koa', '@nestjs', 'reflect-metadata', 'rxjs')
+  home = await packed.project('editor', { type: 'module' })
+  await link(
+    home,
+    '@types',
+    'express',
+    'fastify',
+    'hono',
+    'koa',
+    '@nestjs',
+    '@opentelemetry',
+    'reflect-metadata',
+    'rxjs',
+  )
 })
 
-const compilers = { 'TypeScript 5.9': 'typescript-5.9', 'TypeScript 7': 'typescript' }
+/** Compilers, and the folders that they are in. */
+const compilers = {
+  'TypeScript 5.9': join(await ownPackages('tools'), 'node_modules/typescript-5.9'),
+  'TypeScript 7': join(root, 'node_modules/typescript'),
+}
 const strict = {
   target: 'es2023',
   module: 'nodenext',
@@ -26,10 +44,9 @@ const strict = {
 
 /** Compiles files of the project, and their declarations. Returns the first line of each error. */
 async function errorsIn(compiler: string, files: Readonly<Record<string, string>>): Promise<string[]> {
-  const config = `${compiler}.json`
-  const options = { ...strict, declaration: true, emitDeclarationOnly: true, outDir: `${compiler}-declarations` }
-  await write(home, { ...files, [config]: JSON.stringify({ compilerOptions: options, files: Object.keys(files) }) })
-  const args = [join(home, 'node_modules', compiler, 'bin', 'tsc'), '-p', config, '--pretty', 'false']
+  const compilerOptions = { ...strict, declaration: true, emitDeclarationOnly: true, outDir: 'declarations' }
+  await write(home, { ...files, 'tsconfig.json': JSON.stringify({ compilerOptions, files: Object.keys(files) }) })
+  const args = [join(compiler, 'bin', 'tsc'), '-p', '.', '--pretty', 'false']
   const output = await run(process.execPath, args, home).catch((error: unknown) => (error as Error).message)
   return output.split('\n').filter((line) => line.includes('): error TS') || line.startsWith('error TS'))
 }
@@ -153,9 +170,14 @@ const exported = `
   export const custom = [defineAlgorithm, rowStore, topDenied]
 `
 
+const entries = Object.keys(manifest.exports)
+  .filter((path) => path !== './package.json')
+  .map((path, i) => `import * as entry${i} from '${path.replace('.', 'sluice')}'\nvoid entry${i}`)
+  .join('\n')
+
 describe.each(Object.entries(compilers))('%s', (_, compiler) => {
   it('reports each mistake where it is, nothing in correct programs, and names the types of what a project exports', async () => {
-    const files = { 'mistakes.ts': program, 'correct.ts': correct, 'exported.ts': exported }
+    const files = { 'mistakes.ts': program, 'correct.ts': correct, 'exported.ts': exported, 'entries.ts': entries }
     expect(await errorsIn(compiler, files)).toEqual(expected)
   })
 })

@@ -179,13 +179,6 @@ describe('installed without a framework', () => {
     expect(await readdir(join(home, 'node_modules'))).not.toContain('yaml')
     expect(await node(home, 'read-rules.js')).toEqual(['api', 'MISSING_PACKAGE', installs])
     await expect(run(command, ['rules', 'check', 'rules.yaml'], home)).rejects.toThrow('npm install yaml')
-    // A bundler only warns about the package.
-    await tool(
-      'esbuild',
-      ['read-rules.js', '--bundle', '--platform=node', '--format=esm', '--outfile=bundled.js'],
-      home,
-    )
-    expect(await node(home, 'bundled.js')).toEqual(['api', 'MISSING_PACKAGE', installs])
   })
 
   it('has a command', async () => {

@@ -15,11 +15,10 @@ const entries = [
   ...['adapter', 'cloudflare', 'extend', 'fetch', 'hono', 'llm', 'rules', 'service'].map((name) => `sluice/${name}`),
 ]
 
-describe('a bundle for a Worker', () => {
-  it.each(entries)('of %s imports no module of Node', async (name) => {
-    const { imports } = await bundled(`export * from '${name}'`)
-    expect(imports.filter((path) => !['yaml', 'cloudflare:workers'].includes(path))).toEqual([])
-  })
+it('a bundle for a Worker imports no module of Node', async () => {
+  const all = entries.map((name, i) => `export * as entry${i} from '${name}'`).join('\n')
+  const { imports } = await bundled(all)
+  expect(imports.filter((path) => !['yaml', 'cloudflare:workers'].includes(path))).toEqual([])
 })
 
 const worker = `
@@ -30,7 +29,7 @@ const worker = `
   const address = ipKeyer({ address: (request) => request.headers.get('x-address') ?? undefined })
   const limited = rateLimit({
     keyer: keyers(address, byHeader('x-key')),
-    limits: slidingWindowLog({ quota: 400, window: '1h' }),
+    limits: slidingWindowLog({ quota: 40, window: '1h' }),
     partitionKey: { secret: 'test-secret' },
   })(() => new Response('hello'))
   const document = (quota) => ({ policies: [{ name: 'api', key: 'header:x-key', limits: [{ quota, window: '1m' }] }] })
@@ -87,17 +86,17 @@ describe('a Worker without nodejs_compat', () => {
     await rm(folder, { recursive: true, force: true })
   })
 
-  it('serves 1000 requests, with long keys and with partition keys', async () => {
+  it('serves 100 requests, with long keys and with partition keys', async () => {
     const key = 'k'.repeat(500)
     const counts = new Map<number, number>()
-    for (let i = 0; i < 1000; i++) {
-      const address = i % 2 === 0 ? '203.0.113.7' : `2001:db8::${(i % 200).toString(16)}`
+    for (let i = 0; i < 100; i++) {
+      const address = i % 2 === 0 ? '203.0.113.7' : `2001:db8::${i.toString(16)}`
       const response = await fetch(url, { headers: { 'x-address': address, 'x-key': key } })
       await response.arrayBuffer()
       counts.set(response.status, (counts.get(response.status) ?? 0) + 1)
       if (i === 0) expect(response.headers.get('ratelimit')).toMatch(/;pk=:[\w+/]{16}:/)
     }
-    expect(Object.fromEntries(counts), output).toEqual({ 200: 800, 429: 200 })
+    expect(Object.fromEntries(counts), output).toEqual({ 200: 80, 429: 20 })
   }, 60_000)
 
   it('is limited by rules, reports their changes, and has no files', async () => {
