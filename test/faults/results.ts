@@ -33,7 +33,7 @@ export async function write(): Promise<void> {
   const rows = [...known.filter((row) => !added.some((other) => placeOf(other) === placeOf(row))), ...added]
   const when = new Date().toISOString().slice(0, 10)
   const machine = `${when}, Node ${process.versions.node}, ${cpus().length} × ${cpus()[0]?.model ?? 'unknown'}`
-  await writeFormatted(file, JSON.stringify({ machine, rows: rows.map(rounded) }))
+  writeFileSync(file, textOf({ machine, rows: rows.map(rounded) }))
   writeFileSync(page, await pageOf(readFileSync(page, 'utf8'), readResults()))
 }
 
@@ -41,6 +41,12 @@ export async function write(): Promise<void> {
 export interface Results {
   readonly machine: string
   readonly rows: readonly Row[]
+}
+
+/** Returns the results as JSON with a line for each experiment. */
+function textOf({ machine, rows }: Results): string {
+  const lines = rows.map((row) => `    ${JSON.stringify(row)}`)
+  return `{\n  "machine": ${JSON.stringify(machine)},\n  "rows": [\n${lines.join(',\n')}\n  ]\n}\n`
 }
 
 /** Reads the file of results. */
