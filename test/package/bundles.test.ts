@@ -117,17 +117,13 @@ describe.each(Object.entries(programs))('a bundle with %s', (_, { code, most }) 
 })
 
 it('has the modules of the list, which names the bundles of each', async () => {
-  const bundles = await Promise.all(
-    Object.entries(programs).map(async ([name, { code }]) => ({ name, ...(await bundled(code, root, 'ts')) })),
-  )
-  const files = new Set(bundles.flatMap(({ modules, later }) => [...modules, ...later]))
-  const lines = [...files].toSorted().map((file) => {
-    const names = bundles.flatMap(({ name, modules, later }) => [
-      ...(modules.includes(file) ? [name] : []),
-      ...(later.includes(file) ? [`${name} when it is needed`] : []),
-    ])
-    return `${file}: ${names.join(', ')}\n`
-  })
+  const places = new Map<string, string[]>()
+  for (const [name, { code }] of Object.entries(programs)) {
+    const { modules, later } = await bundled(code, root, 'ts')
+    for (const file of modules) places.set(file, [...(places.get(file) ?? []), name])
+    for (const file of later) places.set(file, [...(places.get(file) ?? []), `${name} when it is needed`])
+  }
+  const lines = Array.from(places, ([file, names]) => `${file}: ${names.join(', ')}\n`).toSorted()
   await expect(lines.join('')).toMatchFileSnapshot('bundles.txt')
 })
 
