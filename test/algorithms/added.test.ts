@@ -1,8 +1,10 @@
 // Adds an algorithm in a copy of the repository: two files, and one line of the registry. After `npm run record`, everything has it.
+import { existsSync } from 'node:fs'
 import { appendFile, cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { run as runOrFail } from '../support/package-projects.ts'
 import { node, root } from '../support/programs.ts'
 import { redisForAll } from '../support/redis-tests.ts'
 
@@ -46,12 +48,17 @@ const { algorithms } = await import(outfile)
 console.log(JSON.stringify(algorithms.probe))
 `
 
+/** For tests of the copy: they only have to run, and do not write into the report of this run. */
+const short = { ...process.env, SLUICE_REPORT: undefined, SLUICE_EQUALITY: '400', RUNS: '20' }
+
 describe('an algorithm that was added', () => {
   const redis = redisForAll()
   let copy: string
   let recorded = ''
 
   const run = (...args: readonly string[]): Promise<string> => node(copy, ...args)
+  const vitest = (...args: readonly string[]): Promise<string> =>
+    runOrFail(process.execPath, ['node_modules/vitest/vitest.mjs', ...args], copy, short).catch(String)
   const sluice = (...args: readonly string[]): Promise<string> => run('dist/src/cli/sluice.js', ...args)
   const text = (file: string): Promise<string> => readFile(join(copy, file), 'utf8')
 
@@ -59,7 +66,7 @@ describe('an algorithm that was added', () => {
     copy = await mkdtemp(join(tmpdir(), 'sluice-added-'))
     const folders = ['src', 'adapters', 'bench', 'build', 'docs', 'examples', 'test']
     const configs = ['package.json', 'package-lock.json', 'vitest.config.ts', '.oxfmtrc.json', 'tsconfig.json']
-    const written = ['ARCHITECTURE.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'rules.schema.json']
+    const written = ['ARCHITECTURE.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'README.md', 'rules.schema.json']
     const left = /node_modules|[\\/](?:img|results)$|[\\/]\.vitepress[\\/](cache|dist)/
     const filter = (source: string): boolean => !left.test(source.slice(root.length))
     for (const part of [...folders, ...configs, ...written])
@@ -69,9 +76,11 @@ describe('an algorithm that was added', () => {
       await writeFile(join(copy, `src/algorithms/probe.${end}`), renamed(await text(`src/algorithms/gcra.${end}`)))
     await appendFile(join(copy, 'src/algorithms/registry.ts'), "export { probe } from './probe.ts'\n")
     const manifest = JSON.parse(await text('package.json')) as { scripts: { record: string } }
-    for (const command of manifest.scripts.record.split(' && '))
-      recorded += await run('node_modules/vitest/vitest.mjs', ...command.split(' ').slice(1))
-    expect(await run('build/build.mjs')).toBe('')
+    for (const command of manifest.scripts.record.split(' && ')) {
+      recorded += await vitest(...command.split(' ').slice(1))
+      // The second command reads the names of the build.
+      if (!existsSync(join(copy, 'dist'))) expect(await run('build/build.mjs')).toBe('')
+    }
   })
   afterAll(() => rm(copy, { recursive: true, force: true }))
 
@@ -156,7 +165,7 @@ describe('an algorithm that was added', () => {
   it('is tested by all suites, and by the search for its worst case', { timeout: 180_000 }, async () => {
     const suites = ['algorithms/lua', 'algorithms/contract', 'docs/algorithms', 'stores/redis/equality']
     const files = suites.map((suite) => `test/${suite}.test.ts`)
-    const output = await run('node_modules/vitest/vitest.mjs', 'run', ...files, '-t', 'probe', '--reporter=verbose')
+    const output = await vitest('run', ...files, '-t', 'probe', '--reporter=verbose')
     expect(output).not.toMatch(/FAIL/)
     for (const file of files) expect(output).toMatch(new RegExp(`✓.*${file}.*probe`))
   })
