@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -5,6 +6,7 @@ import { memoryStore } from '../../../src/index.ts'
 import { rowStore } from '../../../src/extend.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { virtualClock } from '../../../src/testing.ts'
+import { warningsOfEachTest } from '../../support/guarded.ts'
 import { names } from '../../support/harness.ts'
 import { mapRows } from '../../support/map-rows.ts'
 import { anyRedis } from '../../support/redis.ts'
@@ -12,6 +14,9 @@ import { limiterOn, run, setups, traces } from '../../support/traces.ts'
 
 /** Decisions compared in a normal run; as many as wanted with SLUICE_EQUALITY. */
 const DECISIONS = Number(process.env['SLUICE_EQUALITY'] ?? 20_000)
+
+// A limit that changes at random warns.
+warningsOfEachTest()
 
 async function forEach1000(keys: readonly string[], run: (some: string[]) => Promise<unknown>): Promise<void> {
   for (let i = 0; i < keys.length; i += 1000) await run(keys.slice(i, i + 1000))
@@ -50,12 +55,13 @@ describe('memory, Redis and rows decide the same', () => {
         steps,
       )
       compared += memory.length
-      expect(redis).toEqual(memory)
-      expect(rows).toEqual(memory)
+      // Thousands are equal, and `expect` takes long.
+      if (!isDeepStrictEqual(redis, memory)) expect(redis).toEqual(memory)
+      if (!isDeepStrictEqual(rows, memory)) expect(rows).toEqual(memory)
     })
-    const assert = (): Promise<void> => fc.assert(property, { numRuns: 10 })
+    const assert = (): Promise<void> => fc.assert(property, { numRuns: 2 })
     // Several at once: a trace waits for Redis most of the time.
-    while (compared < target) await Promise.all(Array.from({ length: 8 }, assert))
+    while (compared < target) await Promise.all(Array.from({ length: 6 }, assert))
   })
 
   it('and no key is left without an expiry', async () => {
