@@ -110,7 +110,7 @@ describe('entries in blocks', () => {
     const lists = fc.array(changes(50), { minLength: 10, maxLength: 400, size: 'max' })
     await fc.assert(
       fc.asyncProperty(lists, (all) => compare(all, small(SEARCH))),
-      { numRuns: 150 },
+      { numRuns: 50 },
     )
   })
 
@@ -118,20 +118,20 @@ describe('entries in blocks', () => {
     const lists = fc.array(changes(1000), { minLength: 2000, maxLength: 4000, size: 'max' })
     await fc.assert(
       fc.asyncProperty(lists, (all) => compare(all, SEARCH)),
-      { numRuns: 10, endOnFailure: true },
+      { numRuns: 4, endOnFailure: true },
     )
   })
 
   it('of which many are refunded leave few blocks', async () => {
     await redis.client.flushall()
-    await redis.client.eval(FILL, 1, 'entries', '8000')
-    await redis.client.eval(THIN_OUT, 1, 'entries', '8000')
+    await redis.client.eval(FILL, 1, 'entries', '4000')
+    await redis.client.eval(THIN_OUT, 1, 'entries', '4000')
     const blocks = (await redis.client.hkeys('entries')).filter((field) => /\d$/.test(field))
-    expect(blocks.length).toBeLessThanOrEqual((2 * 500) / BLOCK_ENTRIES + 3)
+    expect(blocks.length).toBeLessThanOrEqual((2 * 250) / BLOCK_ENTRIES + 3)
   })
 
-  describe('the work of one decision on 100,000 entries', () => {
-    const COUNT = 100_000
+  describe('the work of one decision on 20,000 entries', () => {
+    const COUNT = 20_000
     const BLOCKS = COUNT / BLOCK_ENTRIES
 
     async function work(question: readonly unknown[], edit?: readonly number[]): Promise<number[]> {

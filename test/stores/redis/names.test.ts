@@ -27,12 +27,12 @@ describe('a key under many names', () => {
     const clock = virtualClock()
     const limiter = limiterOn(redisStore(redis.client, { clock }))
     const sizes: number[] = []
-    for (let n = 0; n < 2000; n++) {
+    for (let n = 0; n < 1000; n++) {
       const limits = [gcra, slidingWindowLog]
       const { allowed } = await limiter.consume(limits[n % 2]!({ quota: 2, window: '1m', name: `tenant ${n}` }))
       expect(allowed).toBe(true)
       clock.advance(60_000)
-      if (n % 500 === 499) sizes.push((await redis.client.memory('USAGE', KEY, 'SAMPLES', 0)) ?? 0)
+      if (n % 250 === 249) sizes.push((await redis.client.memory('USAGE', KEY, 'SAMPLES', 0)) ?? 0)
     }
     // Clocks of processes may differ by an hour, so the names of an hour are kept.
     expect(Math.max(...sizes)).toBeLessThan(40_000)
@@ -83,7 +83,7 @@ describe('a key under many names', () => {
     let state = 7
     const roll = (below: number): number => (state = (state * 48_271) % 2_147_483_647) % below
     let denied = 0
-    for (let n = 0; n < 1500; n++) {
+    for (let n = 0; n < 600; n++) {
       clock.advance(roll(8) === 0 ? roll(5_000_000) : roll(20_000))
       const at = roll(30)
       const algorithm = algorithms[at % algorithms.length]!
@@ -93,6 +93,6 @@ describe('a key under many names', () => {
       expect({ ...one, n }).toEqual({ ...other, n })
       if (!one!.allowed) denied++
     }
-    expect(denied).toBeGreaterThan(100)
+    expect(denied).toBeGreaterThan(40)
   })
 })
