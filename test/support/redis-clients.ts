@@ -93,6 +93,11 @@ export const families: readonly ClientFamily[] = [
   glide('valkey-glide, RESP3', { protocol: 1, requestTimeout: 5000 }),
 ]
 
+/** One client of each interface. The others have its code, with another name or protocol: `clients.test.ts` has all of them. */
+export const interfaces: readonly ClientFamily[] = families.filter(({ name }) =>
+  ['ioredis', 'node-redis, RESP3', 'valkey-glide, RESP3'].includes(name),
+)
+
 /** Clients of one server: those above, and one that speaks HTTP. */
 export const singleFamilies: readonly (Pick<ClientFamily, 'name' | 'single'> & Partial<ClientFamily>)[] = [
   ...families,
@@ -104,6 +109,9 @@ export const singleFamilies: readonly (Pick<ClientFamily, 'name' | 'single'> & P
     },
   },
 ]
+
+/** One client of each interface, and the one that speaks HTTP. */
+export const singleInterfaces: typeof singleFamilies = [...interfaces, ...singleFamilies.slice(families.length)]
 
 /** Returns ioredis and node-redis in `npm test`, and the other clients in `npm run test:all`. */
 export function twoClients<Client extends { readonly name: string }>(all: readonly Client[]): readonly Client[] {

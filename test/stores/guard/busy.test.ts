@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { type Decision, fixedWindow, type Limiter } from '../../../src/index.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { guardedOn, warningsOfEachTest } from '../../support/guarded.ts'
-import { families } from '../../support/redis-clients.ts'
+import { interfaces } from '../../support/redis-clients.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { server, until } from '../../support/redis-tests.ts'
 
@@ -48,7 +48,7 @@ const TURNS = [
   [150, 5],
 ] as const
 
-describe.each(families)('a healthy Redis, asked by $name in a busy process', ({ name, single }) => {
+describe.each(interfaces)('a healthy Redis, asked by $name in a busy process', ({ name, single }) => {
   it.each(name === 'ioredis' ? TURNS : TURNS.slice(0, 1))(
     'decides, in turns of %i ms with %i ms between',
     { timeout: 60_000 },

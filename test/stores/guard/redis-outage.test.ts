@@ -1,8 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { fixedWindow, gcra, slidingWindowLog } from '../../../src/index.ts'
+import { casesHere, QUICK } from '../../parts.ts'
 import { DEADLINE, guardedLimiter, timed, warningsOfEachTest } from '../../support/guarded.ts'
-import { singleFamilies, twoClients } from '../../support/redis-clients.ts'
+import { singleInterfaces, twoClients } from '../../support/redis-clients.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { connect, server, until } from '../../support/redis-tests.ts'
 
@@ -20,7 +21,7 @@ async function counted(limiter: ReturnType<typeof guardedLimiter>['limiter'], ke
   return decision.limits.map(({ remaining }) => 100 - remaining)
 }
 
-describe.each(twoClients(singleFamilies))('a frozen server, asked by $name', ({ single }) => {
+describe.each(twoClients(singleInterfaces))('a frozen server, asked by $name', ({ single }) => {
   it('costs one deadline, then nothing, and nothing of the outage stays charged', async () => {
     const { port, process } = await server()
     const { client, close } = await single(port)
@@ -50,7 +51,7 @@ describe.each(twoClients(singleFamilies))('a frozen server, asked by $name', ({ 
   })
 })
 
-it('a refund during an outage is made when the server is back', async () => {
+it.each(QUICK)('a refund during an outage is made when the server is back', async () => {
   const { port, process } = await server()
   // Units do not come back in time, so that they can be counted.
   const exact = [fixedWindow({ quota: 100, window: '1d', name: 'f' }), limits[1]!]
@@ -71,25 +72,29 @@ it('a refund during an outage is made when the server is back', async () => {
   expect(await counted(limiter, 'k')).toEqual([13, 13])
 })
 
-it.each([
+const REFUSALS = [
   ['a full server', 'maxmemory', '1', 'Redis is full'],
   ['a server with too few replicas', 'min-replicas-to-write', '1', 'NOREPLICAS'],
-])('%s is an outage, also if it denies most requests: a denial writes nothing', async (_, setting, value, reason) => {
-  const { port } = await server('--maxmemory-policy', 'noeviction')
-  const { limiter, changes } = guardedLimiter(connect(port), fixedWindow({ quota: 1, window: '1d' }))
-  await limiter.consume('denied')
-  await connect(port).config('SET', setting, value)
-  for (let i = 0; i < 5; i++) {
-    const [denied, local] = await Promise.all(['denied', `new ${i}`].map((key) => limiter.consume(key)))
-    if (i < 2) expect(denied).toMatchObject({ allowed: false, degraded: undefined })
-    expect(local).toMatchObject({ allowed: true, degraded: 'local' })
+] as const
+it.each(casesHere(REFUSALS, () => true))(
+  '%s is an outage, also if it denies most requests: a denial writes nothing',
+  async (_, setting, value, reason) => {
+    const { port } = await server('--maxmemory-policy', 'noeviction')
+    const { limiter, changes } = guardedLimiter(connect(port), fixedWindow({ quota: 1, window: '1d' }))
     await limiter.consume('denied')
-  }
-  expect(changes).toMatchObject([{ state: 'away', reason: expect.stringContaining(reason) }])
-  expect(warnings.codes).toEqual(['SLUICE_OUTAGE'])
-})
+    await connect(port).config('SET', setting, value)
+    for (let i = 0; i < 5; i++) {
+      const [denied, local] = await Promise.all(['denied', `new ${i}`].map((key) => limiter.consume(key)))
+      if (i < 2) expect(denied).toMatchObject({ allowed: false, degraded: undefined })
+      expect(local).toMatchObject({ allowed: true, degraded: 'local' })
+      await limiter.consume('denied')
+    }
+    expect(changes).toMatchObject([{ state: 'away', reason: expect.stringContaining(reason) }])
+    expect(warnings.codes).toEqual(['SLUICE_OUTAGE'])
+  },
+)
 
-it('a wait continues during an outage', async () => {
+it.each(QUICK)('a wait continues during an outage', async () => {
   const { port, process } = await server()
   const { limiter, states } = guardedLimiter(connect(port), gcra({ quota: 1, window: '300ms' }), { onOutage: 'closed' })
   await limiter.consume('k')

@@ -3,7 +3,7 @@ import calculateSlot from 'cluster-key-slot'
 import { expect, it } from 'vitest'
 import { gcra } from '../../../src/index.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
-import { clientOf, families } from '../../support/redis-clients.ts'
+import { clientOf, interfaces } from '../../support/redis-clients.ts'
 import { calls, functionsCalled, libraries, limiterFor } from '../../support/redis-functions.ts'
 import { afterTest } from '../../support/after-test.ts'
 import { keyed } from '../../support/limiters.ts'
@@ -11,7 +11,7 @@ import { clusterForAll, connect, server, until } from '../../support/redis-tests
 
 const cluster = clusterForAll()
 
-it.each(families)(
+it.each(interfaces)(
   'the library is loaded into a primary that misses it, by $name',
   async ({ name, cluster: connectCluster }) => {
     const client = await clientOf(connectCluster(cluster.nodes[0]!.port))

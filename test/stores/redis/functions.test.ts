@@ -7,7 +7,7 @@ import { fixedWindow, gcra, type Limiter, slidingWindowLog } from '../../../src/
 import { defineAlgorithm } from '../../../src/extend.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { QUICK } from '../../parts.ts'
-import { clientOf, families, twoClients } from '../../support/redis-clients.ts'
+import { clientOf, interfaces, twoClients } from '../../support/redis-clients.ts'
 import { admitted, calls, functionsCalled, libraries, limiterFor } from '../../support/redis-functions.ts'
 import { keyed } from '../../support/limiters.ts'
 import { COMMANDS, connect, connectWith, limiterOn, server, until } from '../../support/redis-tests.ts'
@@ -22,7 +22,7 @@ async function expectScripts(admin: Redis, limiter: Limiter<string>): Promise<vo
   expect(await admin.info('commandstats')).not.toMatch(/cmdstat_fcall|cmdstat_function/)
 }
 
-describe.each(twoClients(families))('by $name', ({ single }) => {
+describe.each(twoClients(interfaces))('by $name', ({ single }) => {
   it('decisions are made by a function, and a flush of functions and scripts loses none', async () => {
     const { port } = await server()
     const admin = connect(port)

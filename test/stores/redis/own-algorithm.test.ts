@@ -1,12 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { unlimited } from '../../../src/limiter/options.ts'
 import { fixedWindow, guard, type Limit, type Limiter, type Store } from '../../../src/index.ts'
 import { type Algorithm, defineAlgorithm } from '../../../src/extend.ts'
 import { type IoredisLike, type RedisClient, redisStore } from '../../../src/stores/redis/index.ts'
 import { casesHere, SLOW_ONCE } from '../../parts.ts'
 import { keyed } from '../../support/limiters.ts'
-import { connect, server } from '../../support/redis-tests.ts'
+import { connect, redisForAll, server } from '../../support/redis-tests.ts'
 
 /** An algorithm of a user, of which only the Lua text matters here. */
 function algorithm(
@@ -58,6 +58,8 @@ function limiterWith(store: Store, first: Limit, second: Limit): Limiter<string>
 }
 
 describe.each(['functions', 'scripts'])('an algorithm of a user, by %s', (kind) => {
+  const redis = redisForAll()
+  beforeEach(() => redis.client.flushdb())
   const clientOn = (port: number): RedisClient => {
     const client = connect(port)
     if (kind === 'functions') return client
@@ -71,7 +73,7 @@ describe.each(['functions', 'scripts'])('an algorithm of a user, by %s', (kind) 
   const isQuick = ([name]: (typeof broken)[number]): boolean => QUICK_FAULTS.has(name)
 
   it.each(casesHere(broken, isQuick))('in which only %s fails', async (name, lua, message) => {
-    const { port } = await server()
+    const { port } = redis.server
     const good = fixedWindow({ quota: 5, window: '1d', name: 'good' })
     const bad = algorithm(`${kind}, ${name}`, lua)({ quota: 5, window: '1d', name: 'bad' })
     const limiter = limiterWith(redisStore(clientOn(port)), good, bad)
@@ -88,11 +90,11 @@ describe.each(['functions', 'scripts'])('an algorithm of a user, by %s', (kind) 
       expect(reason).toContain(encodeURIComponent(`${kind}, ${name}`))
       await pause(80)
     }
-    expect(await connect(port).exists('sluice:own:bad')).toBe(0)
+    expect(await redis.client.exists('sluice:own:bad')).toBe(0)
   })
 
   it.each(casesHere(TELLING, () => false))('that fails under a limit named "%s" is no outage', async (name) => {
-    const { port } = await server()
+    const { port } = redis.server
     const bad = algorithm(`${kind} ${name}`, step(`error('boom, no connect, ${name}')`))
     const store = guard(redisStore(clientOn(port)), { deadline: '10s' })
     const limiter = limiterWith(store, fixedWindow({ quota: 9, window: '1d' }), bad({ quota: 5, window: '1d', name }))
