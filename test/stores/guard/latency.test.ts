@@ -93,9 +93,7 @@ async function everywhere(use: (place: Place) => Promise<readonly unknown[]>): P
 
 const LATENCIES = [
   [0, 2],
-  [20, 10],
   [60, 30],
-  [120, 40],
   [200, 50],
 ] as const
 
