@@ -433,7 +433,7 @@ export const typescript = [
     'if (this.#waiting.delete(waiting))',
     'if (!this.#waiting.has(waiting))',
   ),
-  inFile('src/stores/redis/index.ts', { files: ['test/stores/deny-cache/suite.test.ts'] })(
+  inFile('src/stores/redis/index.ts', { files: ['test/testing/testing.test.ts'], name: 'redisStore' })(
     'a decision that cannot be given up',
     'return () => decision.giveUp()',
     'return () => undefined',

@@ -15,7 +15,7 @@ import {
 } from '../../../src/index.ts'
 import { compiled } from '../../../src/engine/limit.ts'
 import { Charge, createPolicy, isDeciding, perform } from '../../../src/stores/store.ts'
-import { virtualClock } from '../../../src/testing.ts'
+import { storeBehaviours, virtualClock } from '../../../src/testing.ts'
 import { turns } from '../../../src/testing/waiting.ts'
 import { laterStore } from '../../support/later.ts'
 import { faultyStore } from '../../support/faulty-store.ts'
@@ -422,4 +422,9 @@ describe('denyCache', () => {
     await expect(second).rejects.toMatchObject({ code: 'WAIT_TOO_LONG' })
     first.catch(() => undefined)
   })
+})
+
+describe('denyCache around a store in this process', () => {
+  const behaviours = storeBehaviours((clock) => denyCache(laterStore(memoryStore({ clock }))), { runs: 60 })
+  for (const { name, run } of behaviours) it(name, run)
 })

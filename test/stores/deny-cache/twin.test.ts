@@ -15,7 +15,7 @@ import { type VirtualClock, virtualClock } from '../../../src/testing.ts'
 import { laterStore } from '../../support/later.ts'
 import { limiterOn, type Trace, traces } from '../../support/two-processes.ts'
 
-const RUNS = Number(process.env['RUNS'] ?? 200)
+const RUNS = Number(process.env['RUNS'] ?? 100)
 
 async function decisionsOf(store: Store, clock: VirtualClock, trace: Trace): Promise<Decision[]> {
   const limiter = limiterOn(store, trace)

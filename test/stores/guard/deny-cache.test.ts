@@ -9,12 +9,10 @@ import {
   memoryStore,
 } from '../../../src/index.ts'
 import { guardedLimiterOf } from '../../../src/limiter/adapted.ts'
-import { redisStore } from '../../../src/stores/redis/index.ts'
 import { storeBehaviours } from '../../../src/testing.ts'
 import { warningsOfEachTest } from '../../support/guarded.ts'
 import { laterStore } from '../../support/later.ts'
 import { down, faultyStore, up } from '../../support/faulty-store.ts'
-import { redisForAll } from '../../support/redis-tests.ts'
 
 warningsOfEachTest()
 
@@ -23,8 +21,6 @@ const limiterOn = (store: AsyncStore): Limiter<string> =>
   createLimiter<string>({ keyer: (key) => key, limits: one, store })
 
 describe('a guard and a cache of denials', () => {
-  const redis = redisForAll()
-  let runs = 0
   const deadline = '5s'
   const pairs = {
     'denyCache(guard(store))': (store: AsyncStore) => denyCache(guard(store, { deadline })),
@@ -32,8 +28,7 @@ describe('a guard and a cache of denials', () => {
   }
   for (const [name, wrap] of Object.entries(pairs)) {
     describe(name, () => {
-      const make = (clock: { now(): number }): AsyncStore =>
-        wrap(redisStore(redis.client, { clock, prefix: `both${++runs}:` }))
+      const make = (clock: { now(): number }): AsyncStore => wrap(laterStore(memoryStore({ clock })))
       // A denial of the cache may report what remained up to `maxAge` ago, so traces are not compared.
       for (const each of storeBehaviours(make)) if (!each.name.includes('same as memoryStore')) it(each.name, each.run)
 
