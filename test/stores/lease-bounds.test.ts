@@ -39,7 +39,7 @@ const ASK: Step = {
   elsewhere: false,
   part: 0,
 }
-const RUNS = Number(process.env['SLUICE_LEASES'] ?? 200)
+const RUNS = Number(process.env['SLUICE_LEASES'] ?? 80)
 /** Microseconds by which the timers of a busy process ring late. */
 const LATE = [0, 0, 0, 1000, 40_000, 700_000]
 

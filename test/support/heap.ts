@@ -11,5 +11,5 @@ export function heapUsed(): number {
 
 /** Returns a key of 40 characters that is a part of a longer text, as of a header. */
 export function headerPart(i: number): string {
-  return Buffer.from(`${i} `.padEnd(15_000, 'x')).toString('latin1').slice(0, 40)
+  return Buffer.from(`${i} `.padEnd(4000, 'x')).toString('latin1').slice(0, 40)
 }

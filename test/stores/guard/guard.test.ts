@@ -90,7 +90,7 @@ describe('the conformance suite', () => {
   for (const [name, make] of Object.entries(stores)) {
     describe(name, () => {
       const resets = /deletes|forget|reset|until it has had none for a while|given up/i
-      for (const each of storeBehaviours(make, { runs: 40 })) {
+      for (const each of storeBehaviours(make, { runs: 15 })) {
         // Without a store a reset rejects, and the trace has resets. Nothing is under way that could be given up.
         const needsStore = resets.test(each.name) || each.name.includes('same as memoryStore')
         if (name.includes('never') && needsStore) continue

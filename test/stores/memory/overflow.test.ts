@@ -271,6 +271,6 @@ describe.each(names().filter((name) => name !== 'exponential'))('keys beyond max
         }
       }
     })
-    fc.assert(property, { numRuns: Number(process.env['RUNS'] ?? 200) / 10 })
+    fc.assert(property, { numRuns: Number(process.env['RUNS'] ?? 100) / 10 })
   }, 60_000)
 })

@@ -65,7 +65,7 @@ describe.each(['gcra', 'leakyBucket', 'spacing', 'slidingWindowLog', 'slidingWin
           else expect(without.consume(named, { cost }).allowed).toBe(true)
         }
       })
-      fc.assert(property, { numRuns: Number(process.env['RUNS'] ?? 200) })
+      fc.assert(property, { numRuns: Number(process.env['RUNS'] ?? 100) })
     })
   },
 )
