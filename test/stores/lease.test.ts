@@ -244,7 +244,7 @@ describe('lease', () => {
 
 describe('for: 0', () => {
   const behaviours = storeBehaviours((clock) => lease(laterStore(memoryStore({ clock })), { for: 0, from: 1 }), {
-    runs: 100,
+    runs: 20,
   })
   for (const { name, run } of behaviours) it(`is no lease: ${name}`, run)
 })

@@ -13,6 +13,8 @@ export interface RedisCluster {
 const SLOTS = 16_384
 /** The bus of a cluster listens on the port of its server plus this. */
 const BUS = 10_000
+/** Milliseconds between two looks that start a process. */
+export const CLI_INTERVAL = 100
 
 export function redisCli(port: number, ...command: readonly string[]): string {
   const server = redisCommand()
@@ -63,7 +65,8 @@ export function startNode(announced?: number, options: readonly string[] = []): 
 export async function startReplica(primary: RedisServer, options: readonly string[] = []): Promise<RedisServer> {
   const replica = await startNode(undefined, options)
   const id = redisCli(primary.port, 'CLUSTER', 'MYID')
-  const joined = (condition: () => boolean): Promise<void> => eventually(condition, 'The replica joins its primary')
+  const joined = (condition: () => boolean): Promise<void> =>
+    eventually(condition, 'The replica joins its primary', 20, CLI_INTERVAL)
   try {
     redisCli(primary.port, 'CONFIG', 'SET', 'repl-diskless-sync-delay', '0')
     meet(replica.port, primary.port)
@@ -83,8 +86,9 @@ export function meet(port: number, other: number): void {
 }
 
 function settled(port: number, size: number): Promise<void> {
-  return eventually(() => {
+  const isSettled = (): boolean => {
     const info = redisCli(port, 'CLUSTER', 'INFO')
     return info.includes('cluster_state:ok') && info.includes(`cluster_known_nodes:${size}`)
-  }, 'The cluster comes together')
+  }
+  return eventually(isSettled, 'The cluster comes together', 20, CLI_INTERVAL)
 }

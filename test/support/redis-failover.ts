@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { redisCli, startCluster, startReplica } from './redis-cluster.ts'
+import { CLI_INTERVAL, redisCli, startCluster, startReplica } from './redis-cluster.ts'
 import { freePort, redisCommand, type RedisServer, startRedis } from './redis.ts'
 import { eventually } from './server-process.ts'
 
@@ -104,5 +104,5 @@ function until(done: () => boolean): Promise<void> {
       return false
     }
   }
-  return eventually(isDone, 'The servers come together')
+  return eventually(isDone, 'The servers come together', 20, CLI_INTERVAL)
 }

@@ -2,12 +2,12 @@
 import { type ChildProcess, spawn, type SpawnOptions } from 'node:child_process'
 import { setTimeout as pause } from 'node:timers/promises'
 
-/** Waits until a condition is true. Throws after so many seconds. */
-export async function eventually(condition: () => unknown, what: string, seconds = 20): Promise<void> {
+/** Waits until a condition is true, and looks every `interval` milliseconds. Throws after so many seconds. */
+export async function eventually(condition: () => unknown, what: string, seconds = 20, interval = 20): Promise<void> {
   const end = performance.now() + seconds * 1000
   while (!(await condition())) {
     if (performance.now() > end) throw new Error(`${what}: not within ${seconds} seconds`)
-    await pause(20)
+    await pause(interval)
   }
 }
 

@@ -98,7 +98,7 @@ async function failOver(servers: Replicated, all: readonly Observed[]): Promise<
       all.every(({ backSince }) => backSince !== undefined && performance.now() > backSince + 500))
   while (!isOver()) {
     await Promise.all(all.map((each) => each.ask()))
-    await pause(50)
+    await pause(100)
   }
   await promotion
   return Object.fromEntries(all.map(({ name, backSince = Infinity }) => [name, Math.max(0, backSince - promoted)]))
