@@ -53,7 +53,7 @@ it('each file is in a project of Vitest', () => {
 })
 
 /** These have a state of the process. Checks of requests warn once for each app, limit or function, so they are not here. */
-const ONCE = /SLUICE_(FORGOTTEN_RECEIPTS|SLOT_LOST|SHARED_COUNTERS|CREATED_PER_REQUEST)\b/
+const ONCE = /SLUICE_(FORGOTTEN_RECEIPTS|SLOT_LOST|CREATED_PER_REQUEST)\b/
 /** It comes once a minute where a store cannot settle. Adapters and dashboards have one of their own for each limit. */
 const OUTCOME = /SLUICE_(OUTCOME)\b/
 

@@ -16,10 +16,12 @@ import {
   type StoreChange,
 } from '../../../src/index.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
-import { isDeciding, type Operation, storeClock } from '../../../src/stores/store.ts'
+import { Backlog } from '../../../src/stores/guard/backlog.ts'
+import { Charge, createPolicy, isDeciding, type Operation, storeClock } from '../../../src/stores/store.ts'
 import { storeBehaviours } from '../../../src/testing.ts'
 import { timed, warningsOfEachTest } from '../../support/guarded.ts'
 import { faultyStore } from '../../support/faulty-store.ts'
+import { headerPart, heapUsed } from '../../support/heap.ts'
 import { redisForAll, until } from '../../support/redis-tests.ts'
 
 /** A store whose next operations a test holds or lets fail. */
@@ -336,6 +338,35 @@ describe('what was decided without the store', () => {
     world.store.error = undefined
     await until(async () => world.changes.length === 2)
     await until(async () => (await world.limiter.peek('k', { cost: 0 })).limits[0]!.remaining === 19_999)
+  })
+})
+
+describe('what waits for a store', () => {
+  const policy = createPolicy('test', fixedWindow({ name: 'one', quota: 1, window: '1h' }), memoryStore(), {})
+  const MOST = 10_000
+
+  /** Returns a charge whose key is a part of a longer text, as of a header. */
+  function charge(i: number): Charge {
+    const made = new Charge(policy, headerPart(i), 1)
+    made.markCharged(i, 1)
+    return made
+  }
+
+  it.each([
+    ['adjustments', { kind: 'adjust', units: [-1] }, undefined],
+    ['lock-outs', { kind: 'lock', ms: 0, mode: 'set' }, 1],
+  ] as const)('keeps 1 kB of each charge, and no header: %s', async (_, operation, until) => {
+    const sent: unknown[] = []
+    const inner = faultyStore((each) => void sent.push(each))
+    const backlog = new Backlog({ inner, isOutFor: () => false, failed: (_, error) => sent.push(error) })
+    const keep = (i: number): unknown => backlog.keep({ ...operation, charges: [charge(i)] }, until)
+    const before = heapUsed()
+    for (let i = 0; i < MOST; i++) keep(i)
+    expect(heapUsed() - before).toBeLessThan(MOST * 1000)
+    expect(keep(MOST)).toMatchObject({ code: 'STORE_FAILED' })
+    await backlog.send()
+    expect(sent).toHaveLength(MOST)
+    expect(sent[0]).toMatchObject({ charges: [{ key: charge(0).key, at: 0, charged: 1, policy }] })
   })
 })
 
