@@ -82,7 +82,7 @@ describe('a lease', () => {
   for (const algorithm of LEASED)
     it(`of ${algorithm} reports what remains, and how long to wait`, () => {
       const windows = [1000, 7000, 3_600_000, 3_600_000]
-      return search(traces({ algorithm, kinds: ORDERED, steps: 20, window: windows }), RUNS / 2, inMemory, true)
+      return search(traces({ algorithm, kinds: ORDERED, steps: 20, window: windows }), 1.25 * RUNS, inMemory, true)
     })
   it.each([
     [
