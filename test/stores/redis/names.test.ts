@@ -43,7 +43,7 @@ describe('a key under many names', () => {
   it('refuses further names with an error, and decides the names that it has', async () => {
     const limiter = limiterOn(redisStore(redis.client, { clock: virtualClock() }))
     let refused = 0
-    for (let n = 0; n < 300; n++) {
+    for (let n = 0; n < 260; n++) {
       const decision = limiter.consume(daily(`tenant ${n}`))
       if (n < 256) expect((await decision).allowed).toBe(true)
       else {
@@ -54,7 +54,7 @@ describe('a key under many names', () => {
         refused++
       }
     }
-    expect(refused).toBe(44)
+    expect(refused).toBe(4)
     expect((await limiter.consume(daily('tenant 7'))).allowed).toBe(true)
     expect((await limiter.consume(daily('tenant 7'))).allowed).toBe(false)
     expect((await redis.client.hget(KEY, 'names'))!.split('\n')).toHaveLength(256)
@@ -66,7 +66,8 @@ describe('a key under many names', () => {
     for (let n = 0; n < 256; n++) {
       const block = n === 0 ? { block: '3d' as const } : {}
       const limit = gcra({ quota: 1, window: '1d', name: `tenant ${n}`, ...block })
-      for (let asked = 0; asked < 2; asked++) await limiter.consume(limit)
+      // The second request locks the key out.
+      for (let asked = 0; asked < (n === 0 ? 2 : 1); asked++) await limiter.consume(limit)
     }
     clock.advance(26 * 3_600_000)
     expect((await limiter.consume(daily('new'))).allowed).toBe(true)
