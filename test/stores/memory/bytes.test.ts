@@ -38,7 +38,7 @@ describe('the memory of a store', { timeout: 120_000 }, () => {
 
   it('is released when the entries of a log expire, whether or not their key is in use', async () => {
     const { grown, inUse, left } = await measured<{ grown: number; inUse: number; left: number }>('entries')
-    expect(grown).toBeGreaterThan(30 * MEGABYTE)
+    expect(grown).toBeGreaterThan(6 * MEGABYTE)
     expect(inUse).toBeLessThan(2 * MEGABYTE)
     expect(left).toBeLessThan(2 * MEGABYTE)
   })
