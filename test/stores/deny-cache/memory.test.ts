@@ -75,7 +75,7 @@ describe('the memory of denyCache', () => {
     expect(before - heapUsed()).toBeGreaterThan(KEYS * 100)
   })
 
-  it('keeps no limits that were made from user data', async () => {
+  it('keeps no limits that were made from user data', { timeout: 60_000 }, async () => {
     const { learn, isKnown } = made(1000)
     const kept = createPolicy('test', fixedWindow({ name: 'kept', quota: 1, window: '1h' }), memoryStore(), {})
     const before = heapUsed()
