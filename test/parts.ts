@@ -53,6 +53,7 @@ export const REST: Readonly<Record<string, string>> = {
   'test/stores/redis/functions-cluster.test.ts': 'starts clusters and replicas; functions.test.ts has one server',
   'test/stores/redis/lease-faults.test.ts': 'leases, with each fault of Redis',
   'test/stores/redis/slots-outage.test.ts': 'restarts Redis; guard/held-slots has each case',
+  'test/stores/redis/slots-processes.test.ts': 'starts processes that die; test/stores/slots.test.ts has each case',
   'test/stores/redis/worker.test.ts': 'runs the store in workerd, which it installs',
   'test/stores/sql/connections.test.ts':
     'starts PostgreSQL and MariaDB, and breaks their connections; test/stores/connections.test.ts has each case',

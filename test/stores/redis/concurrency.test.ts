@@ -22,7 +22,6 @@ const HARD: readonly LimitInput[] = [
   { algorithm: 'slidingWindowLog', quota: 97, window: YEAR },
   { algorithm: 'slidingWindowBuckets', quota: 97, window: YEAR, buckets: 10 },
   { algorithm: 'quotaLinear', quota: 97, window: YEAR },
-  { algorithm: 'concurrent', quota: 97, expiresAfter: '1h' },
 ]
 
 interface MemberData {
