@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import calculateSlot from 'cluster-key-slot'
-import { expect, it } from 'vitest'
-import { type Decision, gcra } from '../../../src/index.ts'
+import { describe, expect, it } from 'vitest'
+import { gcra } from '../../../src/index.ts'
 import { redisKey } from '../../../src/stores/redis/keys.ts'
-import { type Guarded, guardedLimiter, warningsOfEachTest, timed } from '../../support/guarded.ts'
+import { guardedLimiter, warningsOfEachTest, timed } from '../../support/guarded.ts'
 import { clientOf, families } from '../../support/redis-clients.ts'
 import { redisCli, startCluster } from '../../support/redis-cluster.ts'
 import type { RedisServer } from '../../support/redis.ts'
@@ -14,41 +14,35 @@ warningsOfEachTest()
 
 const KEYS = Array.from({ length: 60 }, (_, i) => `k${i}`)
 
-it(
-  'a cluster of which one server is frozen loses only that server, whatever client asks: keys of the others are still decided by it',
-  { timeout: 60_000 },
-  async () => {
+describe.each(families)('a cluster of which one server is frozen, asked by $name', ({ cluster }) => {
+  it('loses only that server: keys of the others are still decided by the cluster', { timeout: 60_000 }, async () => {
     const servers = await startCluster()
     afterTest(() => servers.stop())
-    const all = await Promise.all(
-      families.map(async ({ name, cluster }) => {
-        const client = await clientOf(cluster(servers.nodes[0]!.port))
-        return { name, ...guardedLimiter(client, gcra({ quota: 1000, window: '1d' }), { deadline: '400ms' }) }
-      }),
-    )
-    const ask = ({ limiter }: Guarded): Promise<Decision[]> =>
-      Promise.all(KEYS.map(async (key) => limiter.consume(key)))
-    for (const each of all) for (const { degraded } of await ask(each)) expect(degraded, each.name).toBeUndefined()
+    const client = await clientOf(cluster(servers.nodes[0]!.port))
+    const { limiter, changes, states } = guardedLimiter(client, gcra({ quota: 1000, window: '1d' }), {
+      deadline: '400ms',
+    })
+    for (const key of KEYS) expect((await limiter.consume(key)).degraded).toBeUndefined()
 
     servers.nodes[2]!.process.kill('SIGSTOP')
-    for (let round = 0; round < 4; round++) await Promise.all(all.map(ask))
-    for (const each of all) {
-      const [ms, decisions] = await timed(() => ask(each))
-      const local = decisions.filter(({ degraded }) => degraded === 'local').length
-      expect(local, each.name).toBeGreaterThan(5)
-      expect(local, each.name).toBeLessThan(40)
-      expect(ms, each.name).toBeLessThan(380)
-      expect(each.states(), each.name).not.toContain('healthy')
-      for (const { reason } of each.changes) expect(reason, each.name).toMatch(/: no answer within 400 ms$/)
-    }
+    for (let round = 0; round < 4; round++) await Promise.all(KEYS.map(async (key) => limiter.consume(key)))
+    const [ms, decisions] = await timed(() => Promise.all(KEYS.map(async (key) => limiter.consume(key))))
+    const local = decisions.filter(({ degraded }) => degraded === 'local').length
+    expect(local).toBeGreaterThan(5)
+    expect(local).toBeLessThan(40)
+    expect(ms).toBeLessThan(380)
+    expect(states()).not.toContain('healthy')
+    for (const { reason } of changes) expect(reason).toMatch(/: no answer within 400 ms$/)
 
     servers.nodes[2]!.process.kill('SIGCONT')
-    for (const each of all) {
-      await until(async () => (await ask(each)).every(({ degraded }) => degraded === undefined))
-      expect(each.states().at(-1), each.name).toBe('healthy')
-    }
-  },
-)
+    await until(async () => states().at(-1) === 'healthy')
+    await until(async () =>
+      (await Promise.all(KEYS.map(async (key) => limiter.consume(key)))).every(
+        ({ degraded }) => degraded === undefined,
+      ),
+    )
+  })
+})
 
 /**
  * Freezes a server that has no replica. Returns the part of the decisions about keys of the other servers that was local from then on, by client.
