@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import type { Plugin, TestProjectInlineConfiguration, ViteUserConfig } from 'vitest/config'
 import { BaseSequencer, type Reporter, type TestSpecification } from 'vitest/node'
 import manifest from './package.json' with { type: 'json' }
-import { ALONE, BOTH, isAt, LONG, QUIET, REST, SHORT_SEARCHES } from './test/parts.ts'
+import { ALONE, BOTH, isAt, LONG, OWN_PROCESS, QUIET, REST, SHORT_SEARCHES } from './test/parts.ts'
 
 /** It is JavaScript without types. */
 const { texts } = (await import(new URL('build/texts.mjs', import.meta.url).href)) as { texts(): Plugin }
@@ -56,6 +56,15 @@ const EVERY = 'test/**/*.test.ts'
 /** The files and folders of `npm run test:all`. */
 const OTHERS = [...Object.keys(REST), ...Object.keys(BOTH)]
 
+/** Files that load all modules again, in processes that they share. */
+const FRESH = Object.keys(ALONE).filter((file) => !OWN_PROCESS.includes(file))
+
+const isInTestAll = (file: string): boolean => OTHERS.some((place) => isAt(place, file))
+
+/** The set-up of files that share processes, and of those that load all modules again, which comes first. */
+const SHARED = ['test/support/shared-process.ts', 'test/support/setup.ts']
+const RELOADED = ['test/support/fresh-modules.ts', ...SHARED]
+
 /** Returns the pattern of test files for a file or a folder. */
 const testsOf = (place: string): string => place.replace(/\*\*$/, '**/*.test.ts')
 
@@ -67,14 +76,14 @@ function part(
 ): TestProjectInlineConfiguration {
   const env = Object.entries(options.env ?? {}).filter(([variable]) => process.env[variable] === undefined)
   const all = { ...Object.fromEntries(env), SLUICE_PART: name.split('-')[0]! }
-  return { extends: true, test: { ...options, name, include: [...include], env: all } }
+  const setupFiles = ['test/support/setup.ts']
+  return { extends: true, test: { setupFiles, ...options, name, include: [...include], env: all } }
 }
 
 const config: ViteUserConfig = {
   plugins: [texts()],
   resolve: { alias: ownNames() },
   test: {
-    setupFiles: ['test/support/setup.ts'],
     globalSetup: ['test/support/run-folder.ts', 'test/support/sqlite-addon.ts'],
     // Vitest would empty the style sheet of the dashboard.
     css: { include: /\?raw$/ },
@@ -87,20 +96,27 @@ const config: ViteUserConfig = {
         exclude: [...Object.keys(REST), ...Object.keys(ALONE)],
         env: SHORT_SEARCHES,
         isolate: false,
-        setupFiles: ['test/support/shared-process.ts'],
+        setupFiles: SHARED,
       }),
-      part('quick-alone', Object.keys(ALONE), { exclude: Object.keys(REST), env: SHORT_SEARCHES }),
+      part('quick-fresh', FRESH, {
+        exclude: Object.keys(REST),
+        env: SHORT_SEARCHES,
+        isolate: false,
+        setupFiles: RELOADED,
+      }),
+      part('quick-alone', OWN_PROCESS, { exclude: Object.keys(REST), env: SHORT_SEARCHES }),
       part('rest', OTHERS.map(testsOf), {
         exclude: [...Object.keys(QUIET), ...Object.keys(ALONE)],
         isolate: false,
-        setupFiles: ['test/support/shared-process.ts'],
+        setupFiles: SHARED,
         sequence: { groupOrder: 1 },
       }),
-      part(
-        'rest-alone',
-        Object.keys(ALONE).filter((file) => OTHERS.some((place) => isAt(place, file))),
-        { sequence: { groupOrder: 1 } },
-      ),
+      part('rest-fresh', FRESH.filter(isInTestAll), {
+        isolate: false,
+        setupFiles: RELOADED,
+        sequence: { groupOrder: 1 },
+      }),
+      part('rest-alone', OWN_PROCESS.filter(isInTestAll), { sequence: { groupOrder: 1 } }),
       part('rest-quiet', Object.keys(QUIET).map(testsOf), { maxWorkers: 1, sequence: { groupOrder: 2 } }),
     ],
     sequence: { sequencer: LongFirst },

@@ -93,8 +93,9 @@ export const BOTH: Readonly<Record<string, string>> = {
 }
 
 /**
- * Files that change modules or globals of the process, or count what all files have made. Each has a process of its own. The others share
- * processes, which load each module once. A file may be of both parts, or of one.
+ * Files that change modules or what they remember, or count what all files have made. All modules are loaded again for each of them, in processes
+ * that only these files share: see `test/support/fresh-modules.ts`. The others share processes that load each module once. A file may be of both
+ * parts, or of one.
  */
 export const ALONE: Readonly<Record<string, string>> = {
   'test/adapters/checks.test.ts': 'loads modules again',
@@ -148,6 +149,19 @@ export const ALONE: Readonly<Record<string, string>> = {
   'test/util/sha256.test.ts': 'loads modules again',
   'test/util/warn-later.test.ts': 'replaces a module',
 }
+
+/** Those of them that change what loading modules again does not bring back. Each has a process of its own. */
+export const OWN_PROCESS: readonly string[] = [
+  // A copy of the package that another file has loaded would see the routes.
+  'test/adapters/fastify/early-routes.test.ts',
+  // Their modules are replaced for the whole process.
+  'test/algorithms/extension.test.ts',
+  'test/docs/examples.test.ts',
+  // The server replaces the class for the whole process.
+  'test/dashboard/frameworks.test.ts',
+  // Functions of other copies would be in the list.
+  'test/docs/walk.test.ts',
+]
 
 /** The files that take longest, most of all first. They start first, so that none of them runs alone at the end. */
 export const LONG: readonly string[] = [

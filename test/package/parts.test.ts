@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import config from '../../vitest.config.ts'
-import { ALONE, BOTH, isAt, REST, SHORT_SEARCHES } from '../parts.ts'
+import { ALONE, BOTH, isAt, OWN_PROCESS, REST, SHORT_SEARCHES } from '../parts.ts'
 import { root } from '../support/programs.ts'
 
 const files = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' })
@@ -57,7 +57,11 @@ const ONCE = /SLUICE_(FORGOTTEN_RECEIPTS|SLOT_LOST|CREATED_PER_REQUEST)\b/
 /** It comes once a minute where a store cannot settle. Adapters and dashboards have one of their own for each limit. */
 const OUTCOME = /SLUICE_(OUTCOME)\b/
 
-describe('the list of files that have a process of their own', () => {
+describe('the list of files that load all modules again', () => {
+  it('has those that have a process of their own', () => {
+    expect(OWN_PROCESS.filter((file) => !(file in ALONE))).toEqual([])
+  })
+
   it.each(Object.keys(ALONE))('%s exists', (file) => expect(files).toContain(file))
 
   it.each<[string, RegExp]>([
