@@ -116,18 +116,21 @@ describe('the standard input', { timeout: 120_000 }, () => {
 })
 
 describe('late lines that do not fit into memory', { timeout: 120_000 }, () => {
-  // 80 megabytes, the newest line first.
+  /** Node has room for 30,000 lines. */
+  const small = { flags: ['--max-old-space-size=32', '--max-semi-space-size=1'] }
+
+  // 15 megabytes, the newest line first.
   beforeAll(() => {
     const agent = `"-" "${'Mozilla/5.0 '.repeat(10)}"`
     const line = (_: unknown, i: number): string => `${clfLine(START - i * 1000, '192.0.2.1', '/')} ${agent}`
-    const lines = Array.from({ length: 400_000 }, line)
+    const lines = Array.from({ length: 80_000 }, line)
     cli.file('long.log', text(lines))
-    cli.file('behind.log', text([...lines.toReversed(), lines[399_000]!]))
+    cli.file('behind.log', text([...lines.toReversed(), lines[79_000]!]))
     for (let i = 0; i < 4; i++) cli.file(`long${i}.log`, text(lines.filter((_, at) => at % 4 === i)))
   }, 60_000)
 
   it('are an error that says what to do, and the command ends by itself', async () => {
-    const { code, out, error } = await cli.start(['suggest', 'long.log'], { flags: ['--max-old-space-size=128'] })
+    const { code, out, error } = await cli.start(['suggest', 'long.log'], small)
     expect([code, out]).toEqual([1, ''])
     expect(error).toMatch(
       /^sluice: long.log: the lines that are out of order do not fit into memory.*Sort the log by time.*--max-old-space-size/,
@@ -135,7 +138,7 @@ describe('late lines that do not fit into memory', { timeout: 120_000 }, () => {
   })
 
   it('are omitted with a note if at most 1 % of them do not fit', async () => {
-    const { code, out } = await cli.start(['suggest', 'behind.log'], { flags: ['--max-old-space-size=128'] })
+    const { code, out } = await cli.start(['suggest', 'behind.log'], small)
     expect(code).toBe(0)
     expect(out).toContain('note: behind.log: the reorder window did not fit into memory, so it was shorter\n')
     expect(out).toContain('note: 1 line is omitted, because it is more than 10 s late\n')
@@ -144,13 +147,13 @@ describe('late lines that do not fit into memory', { timeout: 120_000 }, () => {
 
   it('are an error also if each file alone fits', async () => {
     const files = Array.from({ length: 12 }, (_, i) => `long${i % 4}.log`)
-    const { code, out, error } = await cli.start(['suggest', ...files], { flags: ['--max-old-space-size=128'] })
+    const { code, out, error } = await cli.start(['suggest', ...files], small)
     expect([code, out]).toEqual([1, ''])
     expect(error).toMatch(/^sluice: long\d.log: the lines that are out of order do not fit into memory/)
   })
 
   it('fit if Node has more', async () => {
-    const { code, out } = await cli.start(['suggest', 'long.log'], { flags: ['--max-old-space-size=600'] })
+    const { code, out } = await cli.start(['suggest', 'long.log'], { flags: ['--max-old-space-size=120'] })
     expect(code).toBe(0)
     expect(out).toContain('lines were more than 10 s late. The log was sorted by time')
   })
