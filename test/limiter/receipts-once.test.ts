@@ -139,17 +139,16 @@ async function run(limiters: readonly Limiter<string>[], clock: VirtualClock, st
   async function compare(): Promise<void> {
     for (const key of ['ab', 'b']) {
       const own = decisions.filter(({ decision }) => decision.limits[0]!.key === key)
-      const [tokens, slots] = (await limiters[0]!.peek(key, { cost: 0 })).limits
-      expect({ tokens: tokens!.used, slots: slots!.used }).toEqual({
-        tokens: own.reduce((sum, held) => sum + held.tokens, 0),
-        slots: own.reduce((sum, held) => sum + slotsAt(held, now()), 0),
-      })
+      const found = (await limiters[0]!.peek(key, { cost: 0 })).limits.map(({ used }) => used)
+      const tokens = own.reduce((sum, held) => sum + held.tokens, 0)
+      const slots = own.reduce((sum, held) => sum + slotsAt(held, now()), 0)
+      if (found[0] !== tokens || found[1] !== slots) expect(found).toEqual([tokens, slots])
     }
   }
 }
 
 const steps = fc.array(step, { minLength: 3, maxLength: 40, size: 'max' })
-const runs = Number(process.env['RUNS'] ?? 200)
+const runs = Number(process.env['RUNS'] ?? 100)
 
 /** What one process has decided, another one has renewed, and a third one settles. */
 const RENEWED = 'consume, advance amount 8, renew by 1, receipt by 1, settle by 2 amount 3'
@@ -210,7 +209,7 @@ describe('receipts that several processes use in any order', () => {
     }
 
     it('settle and release once', async () => {
-      const numRuns = place === 'memory' || place === 'rows' ? runs : runs / 4
+      const numRuns = place === 'memory' || place === 'rows' ? runs : runs / 2
       await fc.assert(fc.asyncProperty(steps, test), { numRuns })
     })
 
