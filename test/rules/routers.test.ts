@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { request, type RequestListener } from 'node:http'
+import { Agent, request, type RequestListener } from 'node:http'
 import http2 from 'node:http2'
 import KoaRouter from '@koa/router'
 import express from 'express'
@@ -9,7 +9,7 @@ import fc from 'fast-check'
 import { Hono } from 'hono'
 import { getRequestListener } from '@hono/node-server'
 import Koa from 'koa'
-import { describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { createRules, type Rules } from '../../src/rules/index.ts'
 import * as ofExpress from '../../adapters/express/index.ts'
 import * as ofFastify from '../../adapters/fastify/index.ts'
@@ -72,10 +72,14 @@ const apps: Readonly<Record<string, () => Promise<RequestListener>>> = {
   },
 }
 
+/** Keeps connections open. */
+const agent = new Agent({ keepAlive: true })
+afterAll(() => agent.destroy())
+
 /** Returns the body of the answer to a path, `undefined` if its status is not 200. The path is sent as it is. */
 async function answering({ url }: Served, path: string): Promise<string | undefined> {
   const { hostname, port } = new URL(url)
-  const { status, body } = await replyTo(request({ hostname, port, path, agent: false }).end())
+  const { status, body } = await replyTo(request({ hostname, port, path, agent }).end())
   return status === 200 ? body : undefined
 }
 
