@@ -3,20 +3,12 @@ import { openStore } from './worker-store.mjs'
 
 const job = JSON.parse(process.argv[2])
 const { createLimiter, concurrent } = await import(`${job.package}/src/index.js`)
-const [inner, close] = await openStore(job)
-let keepsMarks = true
-/** The same store, which keeps no marks if that is asked for. */
-const store = {
-  ...inner,
-  run: (operation, reply) =>
-    operation.kind === 'lock' && !keepsMarks ? void reply.answered() : inner.run(operation, reply),
-}
+const [store, close] = await openStore(job)
 const pause = (time) => new Promise((resolve) => setTimeout(resolve, time))
 /** Milliseconds of the clock that all processes of a machine share. */
 const now = () => Number(process.hrtime.bigint()) / 1e6
 
-async function runRound({ name, clients, marks, work, ms }) {
-  keepsMarks = marks
+async function runRound({ name, clients, work, ms }) {
   const limiter = createLimiter({ name, keyer: () => 'key', limits: concurrent(1), store })
   const waits = []
   const end = now() + ms
