@@ -15,7 +15,6 @@ export const REST: Readonly<Record<string, string>> = {
   'test/algorithms/added.test.ts': 'adds an algorithm to a copy of the repository, and builds and tests the copy',
   'test/cli/databases.test.ts': 'starts PostgreSQL and MariaDB; the commands on Redis are in test/cli',
   'test/cli/logs/memory.test.ts': 'reads logs of a million lines',
-  'test/cli/migrate.test.ts': 'starts MariaDB',
   'test/cli/replay-html.test.ts': 'opens a report in a browser; replay-page.test.ts has what it says',
   'test/cli/rules-large.test.ts': 'compares 8,000 policies',
   'test/cli/serve.test.ts': 'starts processes and servers; test/service has what they answer',

@@ -17,7 +17,7 @@ const setup = (name, file = 'src/stores/setup.ts', files = SETUP) => inFile(file
 const ofPostgres = (name) => setup(name, 'src/stores/postgres-setup.ts')
 const ofMysql = (name) => setup(name, 'src/stores/mysql-setup.ts')
 const ofAdapters = (name) => setup(name, 'src/stores/setup.ts', ['test/adapters/setup.test.ts'])
-const ofMigrate = (name) => setup(name, 'src/cli/databases.ts', ['test/cli/migrate.test.ts'])
+const ofMigrate = (name) => setup(name, 'src/cli/databases.ts', ['test/cli/databases.test.ts'])
 
 /** Small mistakes in the stores of SQL databases. */
 export const sql = [
