@@ -160,6 +160,15 @@ export const OWN_PROCESS: readonly string[] = [
   'test/dashboard/frameworks.test.ts',
   // Functions of other copies would be in the list.
   'test/docs/walk.test.ts',
+  // The heap that they measure has nothing of other files.
+  'test/cli/logs/memory.test.ts',
+  'test/cli/serve.test.ts',
+  'test/metrics/top-denied.test.ts',
+  'test/stores/deny-cache/memory.test.ts',
+  'test/stores/guard/memory.test.ts',
+  'test/stores/lease.test.ts',
+  'test/stores/machine/machine.test.ts',
+  'test/stores/memory/keys.test.ts',
 ]
 
 /** The files that take longest, most of all first. They start first, so that none of them runs alone at the end. */
