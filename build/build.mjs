@@ -5,7 +5,6 @@ import { join, posix, relative } from 'node:path'
 import { rolldown } from 'rolldown'
 import { parseAst } from 'rolldown/parseAst'
 import { dts } from 'rolldown-plugin-dts'
-import { SOURCES, sourcesHash } from './sources.mjs'
 import { texts } from './texts.mjs'
 
 /** Small packages that become part of the build. They are not installed, and a program does not load their files one by one. */
@@ -147,7 +146,6 @@ const types = {
     ],
   },
 }
-const sources = sourcesHash()
 rmSync(out, { recursive: true, force: true })
 await Promise.all([
   build([out], inputs([...entries, ...Object.values(manifest.bin)]), { ...code, format: 'esm' }),
@@ -176,7 +174,6 @@ const licenses = builtIn.map(({ name, version, text }) => `${name} ${version}\n\
 writeFileSync(join(out, 'licenses.txt'), `Licenses of the packages that are built in.\n\n${licenses.join('\n---\n\n')}`)
 writeFileSync(join(out, 'sbom.json'), `${JSON.stringify(billOfMaterials(), undefined, 1)}\n`)
 writeFileSync(join(commonjs, 'package.json'), '{ "type": "commonjs" }\n')
-writeFileSync(join(out, SOURCES), sources)
 
 /** Breaks the lines of a file. Node prints the line of an error that nobody catches, before its message. */
 function breakLines(file) {
