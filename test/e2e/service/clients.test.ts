@@ -76,9 +76,7 @@ async function go(serving: Pick<Serving, 'where'>): Promise<Client> {
   const folder = join(program.home, 'go')
   mkdirSync(folder, { recursive: true })
   writeFileSync(join(folder, 'main.go'), code)
-  // One cache for all programs: the standard library is compiled once.
   const env = { ...process.env, GOCACHE: join(program.home, 'go-cache'), GOFLAGS: '-mod=mod', GOPROXY: 'off' }
-  await promisify(execFile)(command, ['vet', 'main.go'], { cwd: folder, env })
   await promisify(execFile)(command, ['build', '-o', 'app', 'main.go'], { cwd: folder, env })
   return start(join(folder, 'app'), [], port)
 }
