@@ -23,8 +23,8 @@ export async function bundleSizes(folder: string): Promise<ReadonlyMap<string, n
   return sizes
 }
 
-/** A framework is the user's own: what is no dependency of the package is not part of a bundle. */
-async function sizeOf(folder: string, file: string): Promise<number> {
+/** Returns the size of a file of the build. A framework is the user's own: what is no dependency of the package is not part of a bundle. */
+export async function sizeOf(folder: string, file: string): Promise<number> {
   const { metafile, outputFiles } = await build({
     entryPoints: [join(folder, file.replace('./dist/', ''))],
     absWorkingDir: fileURLToPath(root),
