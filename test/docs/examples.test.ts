@@ -1,15 +1,14 @@
 // Runs every example as a reader would: compiled against the built package, in a separate process.
 import { type ChildProcess, execFile, spawn, spawnSync, type SpawnSyncReturns } from 'node:child_process'
 import { once } from 'node:events'
-import { cp, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import type { Server } from 'node:http'
-import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { rowStore } from '../../src/extend.ts'
 import { storeBehaviours } from '../../src/testing.ts'
 import { adapters } from '../support/adapters.ts'
-import { buildInto } from '../support/built.ts'
+import { builtExamples } from '../support/built-examples.ts'
 import { newerNode } from '../support/newer-node.ts'
 import { freePort, redisCommand } from '../support/redis.ts'
 import { root } from '../support/programs.ts'
@@ -19,15 +18,8 @@ const MINUTE = 60_000
 let folder: string
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'sluice-examples-'))
-  for (const part of ['examples', 'package.json', 'tsconfig.json'])
-    await cp(join(root, part), join(folder, part), { recursive: true })
-  await buildInto(folder)
-  await symlink(join(root, 'node_modules'), join(folder, 'node_modules'), 'junction')
-  await node([join(root, 'node_modules/typescript/bin/tsc'), '-p', 'examples'])
-}, 2 * MINUTE)
-
-afterAll(() => rm(folder, { recursive: true, force: true }))
+  folder = await builtExamples()
+}, 5 * MINUTE)
 
 /** Runs a program and returns its output. Fails if the program fails or warns. */
 function node(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<string> {
@@ -254,7 +246,11 @@ describe('outage', { timeout: MINUTE }, () => {
 })
 
 // The algorithm of the example passes the same suites as the algorithms of the package.
-vi.mock(import('../support/harness.ts'), async (original) => ({ ...(await original()), names: () => ['coolDown'] }))
+vi.mock(import('../support/harness.ts'), async (original) => ({
+  ...(await original()),
+  names: () => ['coolDown'],
+  exactNames: () => [],
+}))
 vi.mock(import('../../examples/visits.ts'), () => ({ serve: async (server: Server) => void server.close() }))
 
 describe('custom-algorithm', { timeout: MINUTE }, async () => {

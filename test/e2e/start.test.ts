@@ -1,14 +1,12 @@
-// `npm start`, as in a clone of the repository.
+// What `npm start` runs, in a folder that is built as it builds.
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cp, mkdtemp, rm, symlink } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
+import manifest from '../../package.json' with { type: 'json' }
+import { builtExamples } from '../support/built-examples.ts'
 
-const root = fileURLToPath(new URL('../..', import.meta.url))
 const MINUTE = 60_000
+const SHOWCASE = 'dist/examples/showcase.js'
 
 interface Ended {
   readonly exitCode: number | string
@@ -19,17 +17,10 @@ interface Ended {
 let folder: string
 let started: Ended
 
-// In a copy, for it builds, and others may be using what is built here.
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'sluice-start-'))
-  for (const part of ['src', 'adapters', 'examples', 'package.json', 'tsconfig.json', 'build']) {
-    await cp(join(root, part), join(folder, part), { recursive: true })
-  }
-  await symlink(join(root, 'node_modules'), join(folder, 'node_modules'), 'junction')
-  started = await run('npm', 'start', '--', '--once')
-}, 2 * MINUTE)
-
-afterAll(() => rm(folder, { recursive: true, force: true }))
+  folder = await builtExamples()
+  started = await run(process.execPath, SHOWCASE, '--once')
+}, 5 * MINUTE)
 
 function run(program: string, ...args: readonly string[]): Promise<Ended> {
   return new Promise((resolve) => {
@@ -55,6 +46,12 @@ const denied = /^GET \/ \| 429 \| 0 \| [12] \| "burst";r=0;t=[12]$/
 const deniedLogin = /^POST \/login \| 429 \| 0 \| (900|89\d) \| "login";r=0;t=(900|89\d)$/
 
 describe('npm start -- --once', () => {
+  it('builds as the tests do, and runs the showcase', () => {
+    const builds = 'npm run build && npm run build:examples && '
+    expect(manifest.scripts.start).toBe(`${builds}node ${SHOWCASE}`)
+    for (const script of ['test', 'test:all'] as const) expect(manifest.scripts[script]).toMatch(`${builds}vitest run `)
+  })
+
   it('ends well', () => expect(started).toMatchObject({ exitCode: 0 }))
 
   it('opens without a warning', () => expect(`${started.output}${started.errors}`).not.toMatch(/Warning|SLUICE_/))
@@ -108,7 +105,7 @@ describe('npm start -- --once', () => {
 
 describe('the showcase', { timeout: MINUTE }, () => {
   it('continues to serve, shows how to send requests, and ends with Ctrl-C', async () => {
-    const child = spawn(process.execPath, ['dist/examples/showcase.js'], { cwd: folder })
+    const child = spawn(process.execPath, [SHOWCASE], { cwd: folder })
     let output = ''
     child.stdout.setEncoding('utf8')
     while (!output.includes('Ctrl-C')) output += ((await once(child.stdout, 'data')) as [string])[0]
