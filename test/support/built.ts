@@ -26,12 +26,13 @@ export function builtPackage(): Promise<string> {
 /** Returns true if `dist` was built after the last change of the sources, as `npm test` does before the tests. */
 function isBuilt(): boolean {
   const built = PARTS.map((part) => statSync(join(root, 'dist', part), { throwIfNoEntry: false })?.mtimeMs ?? 0)
-  const sources = ['src', 'adapters', 'build'].flatMap((name) =>
-    // A folder changes with the names in it.
-    [name, ...readdirSync(join(root, name), { recursive: true, encoding: 'utf8' }).map((each) => join(name, each))],
+  // A folder changes with the names in it.
+  const folders = ['src', 'adapters', 'build']
+  const inside = folders.flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name)),
   )
-  const changed = [...sources, 'package.json', 'tsconfig.json'].map((name) => statSync(join(root, name)).mtimeMs)
-  return Math.min(...built) > Math.max(...changed)
+  const sources = ['package.json', 'tsconfig.json'].concat(folders, inside)
+  return Math.min(...built) > Math.max(...sources.map((name) => statSync(join(root, name)).mtimeMs))
 }
 
 /** Copies it into a folder with our `package.json`, as `npm run build` writes it there: programs in the folder find `sluice`. */

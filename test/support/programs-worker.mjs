@@ -100,5 +100,5 @@ async function load(file) {
   if (file.endsWith('.cjs')) {
     delete require.cache[file]
     require(file)
-  } else await import(`${pathToFileURL(file)}?${performance.now()}`)
+  } else await import(`${pathToFileURL(file).href}?${performance.now()}`)
 }

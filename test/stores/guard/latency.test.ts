@@ -93,7 +93,9 @@ async function everywhere(use: (place: Place) => Promise<readonly unknown[]>): P
 
 const LATENCIES = [
   [0, 2],
+  [20, 10],
   [60, 30],
+  [120, 40],
   [200, 50],
 ] as const
 
@@ -145,4 +147,27 @@ describe('a store that is too slow', () => {
       return
     }
   })
+})
+
+it('stores that are 60 ms away cost one learned deadline when their network fails', { timeout: 60_000 }, async () => {
+  /** Returns the decisions that cost more. */
+  const costsMore = async (place: Place, mode: 'hold' | 'reset'): Promise<readonly unknown[]> => {
+    const far = await world(place, 60, 5)
+    // After that, calls take two trips to PostgreSQL, and one elsewhere.
+    const before = (await load(far, 3500)).filter(({ at }) => at > 1000)
+    far.proxy.set(mode)
+    const samples = await load(far, 2000)
+    far.proxy.set('pass', 60)
+    await until(async () => (await far.limiter.consume('k')).degraded === undefined)
+    // The deadline is twice what calls take. A machine that does much else makes them slow.
+    const longest = Math.min(1000, 2.2 * percentile(before, 0.97)) + 60
+    const later = samples.filter(({ at }) => at > 1200)
+    return [
+      ...samples.filter(({ ms }) => ms > longest),
+      ...later.filter(({ degraded }) => degraded !== 'local'),
+      ...[percentile(later, 0.5)].filter((ms) => ms >= 1),
+    ]
+  }
+  const modes = ['hold', 'reset'] as const
+  await everywhere(async (place) => (await Promise.all(modes.map((mode) => costsMore(place, mode)))).flat())
 })
