@@ -165,7 +165,6 @@ export const OWN_PROCESS: readonly string[] = [
   'test/cli/serve.test.ts',
   'test/metrics/top-denied.test.ts',
   'test/stores/deny-cache/memory.test.ts',
-  'test/stores/guard/memory.test.ts',
   'test/stores/lease.test.ts',
   'test/stores/machine/machine.test.ts',
   'test/stores/memory/keys.test.ts',
