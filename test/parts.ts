@@ -187,6 +187,7 @@ export const LONG: readonly string[] = [
   'test/rules/file.test.ts',
   'test/stores/redis/failover.test.ts',
   'test/cli/serve.test.ts',
+  'test/stores/machine/machine.test.ts',
 ]
 
 /** Files of `npm run test:all` that measure how long requests wait for servers. They run after the others, one at a time. */
