@@ -7,9 +7,7 @@
 // `SLUICE_RECORD=migrating npx vitest run test/docs/migrating.test.ts` writes the columns in the middle.
 import { type ChildProcess, fork } from 'node:child_process'
 import { copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { once } from 'node:events'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import { setTimeout as pause } from 'node:timers/promises'
 import { transform } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -17,35 +15,13 @@ import manifest from '../../package.json' with { type: 'json' }
 import peers from '../../bench/package.json' with { type: 'json' }
 import { buildInto } from '../support/built.ts'
 import { pages, readPage, type Row, rowsOf, writePage } from '../support/pages.ts'
-import { type Block, blocksOf, root } from '../support/programs.ts'
+import { type Block, blocksOf, portOf, preload, root } from '../support/programs.ts'
 import { upstashForAll } from '../support/redis-tests.ts'
 import { endProcess } from '../support/server-process.ts'
 
 const guides = pages.filter((page) => page.startsWith('docs/migrating/'))
 const DATE = '2026-11-23T12:00:00Z'
 const ON_REDIS = 'docs/migrating/upstash-ratelimit.md'
-
-// Servers listen on a free port and send it. All clocks stand still from the start.
-const preload = `
-  import { Server } from 'node:net'
-  process.on('disconnect', () => process.exit())
-  process.channel.unref()
-  const [now, time, date] = [performance.now(), process.hrtime(), Date.parse('${DATE}')]
-  performance.now = () => now
-  process.hrtime = Object.assign((since = [0, 0]) => [time[0] - since[0], time[1] - since[1]], process.hrtime)
-  globalThis.Date = class extends Date {
-    constructor(...args) {
-      super(...(args.length === 0 ? [date] : args))
-    }
-    static now() {
-      return date
-    }
-  }
-  const { listen } = Server.prototype
-  Server.prototype.listen = function listenAnywhere(...args) {
-    this.once('listening', () => process.send(this.address().port))
-    return listen.call(this, { host: '127.0.0.1', port: 0 }, args.find((each) => typeof each === 'function'))
-  }`
 
 const redis = upstashForAll()
 let folder: string
@@ -69,7 +45,7 @@ async function start(name: string, { code }: Block): Promise<ChildProcess> {
   const program = await transform(code.replaceAll('redis://localhost:6379', redis.server.url), options)
   await writeFile(file, program.code)
   const upstash = { UPSTASH_REDIS_REST_URL: redis.proxy.url, UPSTASH_REDIS_REST_TOKEN: redis.proxy.token }
-  const env = { ...process.env, ...upstash }
+  const env = { ...process.env, ...upstash, DATE }
   const execArgv = ['--disable-warning=ExperimentalWarning', '--import', join(folder, 'preload.mjs')]
   return fork(file, { cwd: folder, execArgv, env, stdio: 'pipe' })
 }
@@ -126,14 +102,6 @@ async function send(port: number, { count, method, path, headers }: Requests, is
 function timeless(name: string, value: string): string {
   if (/reset$|^retry-after$/.test(name)) return 'n'
   return value.replaceAll(/;t=\d+/g, ';t=n')
-}
-
-/** Returns the port of a program that started with `preload`. */
-async function portOf(child: ChildProcess): Promise<number> {
-  const errors = text(child.stderr!)
-  const [port] = (await Promise.race([once(child, 'message'), once(child, 'exit')])) as [number]
-  if (child.exitCode !== null) throw new Error(`It did not start:\n${await errors}`)
-  return port
 }
 
 /** Sends the requests of all rows to an app, in their order. */

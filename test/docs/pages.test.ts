@@ -1,7 +1,7 @@
 // Checks the code blocks of README.md and of every page in docs/. The language of a block decides how:
 //
 // - `ts` is a program with this package. It is compiled with strict flags, and the JavaScript that the site shows of it is run. It must print what its comments `// → …` say, in
-//   order, and end. Programs share two processes, one for those that end and one for servers. A server without a transcript must send rate-limit headers.
+//   order. A server without a transcript must send rate-limit headers.
 // - `console` shows requests to the server of the block before it, and the responses: the status, the headers that are shown,
 //   and the body if it is shown. The server listens on a free port and its clock does not move.
 // - `js` is a program that is only parsed here. `migrating.test.ts` runs those before a migration.
@@ -39,11 +39,9 @@ const MINUTE = 60_000
 const blocks = new Map<string, Block & { readonly page: string }>(
   pages.flatMap((page) =>
     blocksOf(readPage(page)).map((block, i, all) => {
-      // Programs that listen to all limiters of their process, or take long.
-      const alone = /node:diagnostics_channel|\b\w+Behaviours\(/.test(block.code)
       // The first program of a page runs with `require`, and the others as ES modules.
       const as = i === all.findIndex(({ language }) => language === 'ts') ? 'commonJs' : 'module'
-      return [`${page.replace(/\W/g, '-')}-${block.line}`, { page, ...block, as, alone }] as const
+      return [`${page.replace(/\W/g, '-')}-${block.line}`, { page, ...block, as }] as const
     }),
   ),
 )
@@ -157,7 +155,7 @@ beforeAll(async () => {
     'http://localhost:8000': dynamodb.url,
     'http://localhost:2379': etcd.url,
   })
-}, 5 * MINUTE)
+}, 2 * MINUTE)
 
 /** Returns the blocks in a language. */
 function written(wanted: string): [string, Block][] {
@@ -237,9 +235,7 @@ describe.concurrent('the pages', { timeout: 4 * MINUTE }, () => {
   })
 
   it('have first programs that run as ES modules, too', async () => {
-    // Those that run alone take long, and the compiler knows what they import.
-    const first = written('ts').filter(([, { as, alone }]) => as === 'commonJs' && alone !== true)
-    expect(first.length).toBeGreaterThan(25)
+    const first = written('ts').filter(([, { as }]) => as === 'commonJs')
     expect(await programs.importAll(first)).toEqual([])
   })
 

@@ -1,14 +1,15 @@
-import { cp, mkdir, readdir, symlink, writeFile } from 'node:fs/promises'
+import { execFile } from 'node:child_process'
+import { cp, mkdir, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { build } from 'esbuild'
+import { promisify } from 'node:util'
 import { inject } from 'vitest'
 import { buildInto } from './built.ts'
 import { madeOnce } from './made-once.ts'
 import { root } from './programs.ts'
 
 /**
- * Returns a folder with the examples, and in `dist` what `npm run build` and `npm run build:examples` write there, except that no types are
- * checked: both commands of the tests begin with these scripts. It is made once a run, so no test changes it.
+ * Returns a folder with the examples, and in `dist` what `npm run build` and `npm run build:examples` write there. It is made once a run, so no
+ * test changes it.
  */
 export function builtExamples(): Promise<string> {
   // Node runs no TypeScript in `node_modules`.
@@ -19,14 +20,6 @@ export function builtExamples(): Promise<string> {
       await cp(join(root, part), join(folder, part), { recursive: true })
     await symlink(join(root, 'node_modules'), join(folder, 'node_modules'), 'junction')
     await buildInto(folder)
-    const programs = (await readdir(join(folder, 'examples'))).filter((name) => name.endsWith('.ts'))
-    const { outputFiles } = await build({
-      entryPoints: programs.map((name) => join(folder, 'examples', name)),
-      outdir: join(folder, 'dist/examples'),
-      format: 'esm',
-      write: false,
-    })
-    await mkdir(join(folder, 'dist/examples'))
-    for (const { path, text } of outputFiles) await writeFile(path, text.replaceAll(/(from "\.[^"]*)\.ts"/g, '$1.js"'))
+    await promisify(execFile)(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'examples'], { cwd: folder })
   })
 }

@@ -20,8 +20,6 @@ export interface Block {
   transcript?: string
   /** The JavaScript that runs: as the site shows it, or what the compiler makes. */
   readonly as?: 'module' | 'commonJs'
-  /** Whether it needs a process of its own. The other programs share two, in which they run one after the other. */
-  readonly alone?: boolean
 }
 
 /** Returns the blocks of a page. A `console` block after a program is its transcript. */
@@ -63,24 +61,57 @@ const strict = {
   include: ['.'],
 }
 
+// Servers listen on a free port and print it. Then their clock stops, so that the responses in a transcript do not depend on the
+// speed of the machine. With `DATE`, all clocks stand still from the start.
+export const preload = `
+  import { Server } from 'node:net'
+  process.on('disconnect', () => process.exit())
+  process.channel.unref()
+  function stopClock() {
+    const [now, time] = [performance.now(), process.hrtime()]
+    performance.now = () => now
+    process.hrtime = Object.assign((since = [0, 0]) => [time[0] - since[0], time[1] - since[1]], process.hrtime)
+  }
+  if (process.env.DATE) {
+    stopClock()
+    const date = Date.parse(process.env.DATE)
+    globalThis.Date = class extends Date {
+      constructor(...args) {
+        super(...(args.length === 0 ? [date] : args))
+      }
+      static now() {
+        return date
+      }
+    }
+  }
+  const { listen } = Server.prototype
+  Server.prototype.listen = function listenAnywhere(...args) {
+    if (process.env.CLOCK === 'stops') stopClock()
+    this.once('listening', () => process.send(this.address().port))
+    return listen.call(this, { host: '127.0.0.1', port: 0 }, args.find((each) => typeof each === 'function'))
+  }`
+
 // The AWS SDK warns that a later version of it will not support Node 20.
 const QUIET = { ...process.env, AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: 'true' }
 
-const isServer = (code: string): boolean => /\.listen\(|^serve\(/m.test(code)
+const importer = (files: readonly string[]): string => `
+  const errors = []
+  for (const file of ${JSON.stringify(files)})
+    await import(file).catch((error) => errors.push(file + ': ' + error.stack))
+  process.send(errors, () => process.exit())`
 
 /** Programs of pages, by name, compiled with strict flags against the built package. */
 export class Programs {
   readonly #folder: string
   readonly #withUrls: (code: string) => string
-  readonly #runners: { readonly [of in 'ending' | 'servers']: Runner }
+  readonly #execArgv: string[]
   /** The errors of the compiler. */
   readonly complaints: string
 
   private constructor(folder: string, complaints: string, withUrls: (code: string) => string) {
     this.#folder = folder
-    // What servers leave behind keeps their process alive, so that no other program would end in it.
-    this.#runners = { ending: new Runner(folder), servers: new Runner(folder) }
     this.#withUrls = withUrls
+    this.#execArgv = ['--disable-warning=ExperimentalWarning', '--import', join(folder, 'preload.mjs')]
     this.complaints = complaints
   }
 
@@ -100,6 +131,7 @@ export class Programs {
       await writeFile(join(folder, 'programs', `${name}.ts`), '\n'.repeat(line - 1) + withUrls(code))
     }
     await writeFile(join(folder, 'programs', 'tsconfig.json'), JSON.stringify(strict))
+    await writeFile(join(folder, 'preload.mjs'), preload)
     const tsc = [join(root, 'node_modules/typescript/bin/tsc'), '--pretty', 'false', '-p']
     const complaints = await node(folder, ...tsc, 'programs')
     await Promise.all(
@@ -118,125 +150,59 @@ export class Programs {
    */
   async verify(
     name: string,
-    { code, transcript, as, alone = false }: Block,
+    { code, transcript, as }: Block,
     silent?: (port: number) => Promise<void>,
     clock: 'stops' | 'runs' = 'stops',
   ): Promise<void> {
     expect(this.complaints.split('\n').filter((each) => each.startsWith(`programs/${name}.ts`))).toEqual([])
-    const commonJs = this.#fileOf(name, '.cjs')
-    const file = as === 'commonJs' && existsSync(commonJs) ? commonJs : this.#fileOf(name, '.js')
-    const runner = alone ? new Runner(this.#folder) : this.#runners[isServer(code) ? 'servers' : 'ending']
+    const isServer = /\.listen\(|^serve\(/m.test(code)
+    const env = { ...QUIET, CLOCK: isServer ? clock : 'runs' }
+    const commonJs = join(this.#folder, 'dist', 'programs', `${name}.cjs`)
+    const child = fork(as === 'commonJs' && existsSync(commonJs) ? commonJs : commonJs.replace(/cjs$/, 'js'), {
+      cwd: this.#folder,
+      execArgv: this.#execArgv,
+      env,
+      stdio: 'pipe',
+    })
     try {
-      if (!isServer(code)) return verifyEnd(await runner.run(file), code)
-      await runner.serve(file, clock, async (port) => {
-        if (transcript !== undefined) await verifyTranscript(transcript, port)
-        else if (silent !== undefined) await silent(port)
-        else throw new Error('A server is followed by a `console` block that shows what it answers')
-      })
+      if (!isServer) return await verifyOutput(child, code)
+      const port = await portOf(child)
+      if (transcript !== undefined) await verifyTranscript(transcript, port)
+      else if (silent !== undefined) await silent(port)
+      else throw new Error('A server is followed by a `console` block that shows what it answers')
     } finally {
-      if (alone) runner.end()
+      child.kill('SIGKILL')
     }
   }
 
-  #fileOf(name: string, end: string): string {
-    return join(this.#folder, 'dist/programs', `${name}${end}`)
-  }
-
-  /** Runs the shown JavaScript of programs as ES modules, and returns the errors. Their counts in databases go on, so their output differs. */
+  /** Imports the shown JavaScript of programs as ES modules, in one process, and returns the errors. */
   async importAll(programs: Iterable<readonly [name: string, block: Block]>): Promise<string[]> {
-    const errors: string[] = []
+    const files: string[] = []
     for (const [name, { code }] of programs) {
       const made = await javaScriptOf(this.#withUrls(code))
       if (made === undefined) continue
-      const file = this.#fileOf(name, '.mjs')
-      await writeFile(file, made.module)
-      const { ending, servers } = this.#runners
-      const run = isServer(code)
-        ? servers.serve(file, 'runs', async () => undefined)
-        : ending.run(file).then((end) => expect(end.errors).toBe(''))
-      await run.catch((error: unknown) => errors.push(`${name}: ${String(error)}`))
+      files.push(`./${name}.mjs`)
+      await writeFile(join(this.#folder, 'dist/programs', `${name}.mjs`), made.module)
     }
-    return errors
+    expect(files.length).toBeGreaterThan(0)
+    const all = join(this.#folder, 'dist/programs/import-all.mjs')
+    await writeFile(all, importer(files))
+    const child = fork(all, {
+      cwd: this.#folder,
+      execArgv: this.#execArgv,
+      env: QUIET,
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    })
+    let errors: string[] | undefined
+    child.on('message', (message) => {
+      if (Array.isArray(message)) errors = message as string[]
+    })
+    await once(child, 'exit')
+    return errors ?? ['the process ended early']
   }
 
   async remove(): Promise<void> {
-    for (const runner of Object.values(this.#runners)) runner.end()
     await rm(this.#folder, { recursive: true, force: true })
-  }
-}
-
-/** What a program has printed, and the code that its process would have ended with. */
-interface End {
-  readonly output: string
-  readonly errors: string
-  readonly exitCode: number
-}
-
-/** A process that runs programs, one after the other: test/support/programs-worker.mjs. It starts with the first one, and again if one ends it. */
-class Runner {
-  readonly #folder: string
-  #child: ChildProcess | undefined
-  #last: Promise<unknown> = Promise.resolve()
-
-  constructor(folder: string) {
-    this.#folder = folder
-  }
-
-  /** Runs a program until nothing keeps its process alive. */
-  run(file: string): Promise<End> {
-    return this.#afterOthers(() => this.#ask({ file }) as Promise<End>)
-  }
-
-  /** Runs a server as long as `use` takes. */
-  serve(file: string, clock: 'stops' | 'runs', use: (port: number) => Promise<void>): Promise<void> {
-    return this.#afterOthers(async () => {
-      const answer = await this.#ask({ file, clock })
-      if (!('port' in answer)) throw new Error(`It did not start:\n${answer.errors}`)
-      try {
-        await use(answer.port)
-      } finally {
-        await this.#ask({})
-      }
-    })
-  }
-
-  end(): void {
-    this.#child?.kill('SIGKILL')
-  }
-
-  #afterOthers<Result>(work: () => Promise<Result>): Promise<Result> {
-    const result = this.#last.then(work)
-    this.#last = result.catch(() => undefined)
-    return result
-  }
-
-  async #ask(message: object): Promise<End | { readonly port: number }> {
-    if (this.#child?.connected !== true) this.#child = this.#start()
-    const child = this.#child
-    child.send(message)
-    const waiting = new AbortController()
-    const late = setTimeout(() => child.kill('SIGKILL'), 200_000)
-    try {
-      const [answer] = (await Promise.race([
-        once(child, 'message', { signal: waiting.signal }),
-        once(child, 'exit', { signal: waiting.signal }),
-      ])) as [object | number | null]
-      if (typeof answer !== 'object' || answer === null)
-        throw new Error(`The process ended: ${JSON.stringify(message)}`)
-      return answer as End
-    } finally {
-      waiting.abort()
-      clearTimeout(late)
-    }
-  }
-
-  #start(): ChildProcess {
-    return fork(join(root, 'test/support/programs-worker.mjs'), {
-      cwd: this.#folder,
-      env: QUIET,
-      execArgv: [],
-      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-    })
   }
 }
 
@@ -249,19 +215,19 @@ export function node(folder: string, ...args: readonly string[]): Promise<string
 
 /** Throws unless a program prints what its comments `// → …` say, in order, and nothing else. */
 export async function verifyOutput(child: ChildProcess, code: string): Promise<void> {
-  const [output, errors, [exitCode]] = await Promise.all([
-    text(child.stdout!),
-    text(child.stderr!),
-    once(child, 'close') as Promise<[number]>,
-  ])
-  verifyEnd({ output, errors, exitCode }, code)
-}
-
-function verifyEnd({ output, errors, exitCode }: End, code: string): void {
+  const [out, errors, [exitCode]] = await Promise.all([text(child.stdout!), text(child.stderr!), once(child, 'close')])
   expect(errors).toBe('')
   expect(exitCode).toBe(0)
   const promised = [...code.matchAll(/\/\/ → (.*)$/gm)].map(([, line]) => line)
-  expect(output.split('\n').slice(0, -1)).toEqual(promised)
+  expect(out.split('\n').slice(0, -1)).toEqual(promised)
+}
+
+/** Returns the port of a program that started with the `preload` above. */
+export async function portOf(child: ChildProcess): Promise<number> {
+  const errors = text(child.stderr!)
+  const [port] = (await Promise.race([once(child, 'message'), once(child, 'exit')])) as [number]
+  if (child.exitCode !== null) throw new Error(`It did not start:\n${await errors}`)
+  return port
 }
 
 async function verifyTranscript(transcript: string, port: number): Promise<void> {
