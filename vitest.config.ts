@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import type { Plugin, TestProjectInlineConfiguration, ViteUserConfig } from 'vitest/config'
 import { BaseSequencer, type Reporter, type TestSpecification } from 'vitest/node'
 import manifest from './package.json' with { type: 'json' }
-import { ALONE, BOTH, isAt, LONG, OWN_PROCESS, QUIET, REST, SHORT_SEARCHES } from './test/parts.ts'
+import { FRESH_MODULES, BOTH, isAt, LONG, OWN_PROCESS, QUIET, REST, SHORT_SEARCHES } from './test/parts.ts'
 
 /** It is JavaScript without types. */
 const { texts } = (await import(new URL('build/texts.mjs', import.meta.url).href)) as { texts(): Plugin }
@@ -57,7 +57,7 @@ const EVERY = 'test/**/*.test.ts'
 const OTHERS = [...Object.keys(REST), ...Object.keys(BOTH)]
 
 /** Files that load all modules again, in processes that they share. */
-const FRESH = Object.keys(ALONE).filter((file) => !OWN_PROCESS.includes(file))
+const FRESH = Object.keys(FRESH_MODULES).filter((file) => !OWN_PROCESS.includes(file))
 
 const isInTestAll = (file: string): boolean => OTHERS.some((place) => isAt(place, file))
 
@@ -93,7 +93,7 @@ const config: ViteUserConfig = {
     hookTimeout: 60_000,
     projects: [
       part('quick', [EVERY], {
-        exclude: [...Object.keys(REST), ...Object.keys(ALONE)],
+        exclude: [...Object.keys(REST), ...Object.keys(FRESH_MODULES)],
         env: SHORT_SEARCHES,
         isolate: false,
         setupFiles: SHARED,
@@ -106,7 +106,7 @@ const config: ViteUserConfig = {
       }),
       part('quick-alone', OWN_PROCESS, { exclude: Object.keys(REST), env: SHORT_SEARCHES }),
       part('rest', OTHERS.map(testsOf), {
-        exclude: [...Object.keys(QUIET), ...Object.keys(ALONE)],
+        exclude: [...Object.keys(QUIET), ...Object.keys(FRESH_MODULES)],
         isolate: false,
         setupFiles: SHARED,
         sequence: { groupOrder: 1 },

@@ -96,7 +96,7 @@ export const BOTH: Readonly<Record<string, string>> = {
  * that only these files share: see `test/support/fresh-modules.ts`. The others share processes that load each module once. A file may be of both
  * parts, or of one.
  */
-export const ALONE: Readonly<Record<string, string>> = {
+export const FRESH_MODULES: Readonly<Record<string, string>> = {
   'test/adapters/checks.test.ts': 'loads modules again',
   'test/adapters/fastify/early-routes.test.ts': 'loads the package after routes are declared',
   'test/adapters/hono/response-end.test.ts': 'loads modules again',

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import config from '../../vitest.config.ts'
-import { ALONE, BOTH, isAt, OWN_PROCESS, REST, SHORT_SEARCHES } from '../parts.ts'
+import { FRESH_MODULES, BOTH, isAt, OWN_PROCESS, REST, SHORT_SEARCHES } from '../parts.ts'
 import { root } from '../support/programs.ts'
 
 const files = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' })
@@ -64,10 +64,10 @@ const OUTCOME = /SLUICE_(OUTCOME)\b/
 
 describe('the list of files that load all modules again', () => {
   it('has those that have a process of their own', () => {
-    expect(OWN_PROCESS.filter((file) => !(file in ALONE))).toEqual([])
+    expect(OWN_PROCESS.filter((file) => !(file in FRESH_MODULES))).toEqual([])
   })
 
-  it.each(Object.keys(ALONE))('%s exists', (file) => expect(files).toContain(file))
+  it.each(Object.keys(FRESH_MODULES))('%s exists', (file) => expect(files).toContain(file))
 
   it.each<[string, RegExp]>([
     ['replaces modules', /\bvi\.(resetModules|mock|doMock)\(/],
@@ -79,6 +79,6 @@ describe('the list of files that load all modules again', () => {
   ])('names each file that %s', (_, pattern) => {
     const isFound = (file: string): boolean => pattern.test(readFileSync(join(root, file), 'utf8'))
     const hasOwnWarnings = (file: string): boolean => pattern === OUTCOME && /^test\/(adapters|dashboard)\//.test(file)
-    expect(files.filter((file) => !(file in ALONE) && !hasOwnWarnings(file) && isFound(file))).toEqual([])
+    expect(files.filter((file) => !(file in FRESH_MODULES) && !hasOwnWarnings(file) && isFound(file))).toEqual([])
   })
 })
