@@ -8,6 +8,7 @@ const bounded = inFile('src/stores/lease.ts', bounds)
 const either = inFile('src/stores/lease.ts', both)
 const spots = inFile('src/stores/lease-spots.ts', both)
 const reports = inFile('src/stores/lease-spots.ts', bounds)
+const counted = inFile('src/stores/lease-spots.ts', single)
 const sightings = inFile('src/stores/lease-sightings.ts', single)
 const fixed = inFile('src/algorithms/fixed-window.ts', bounds)
 const counter = inFile('src/algorithms/sliding-window-counter.ts', bounds)
@@ -38,7 +39,7 @@ export const leases = [
     '      this.#backSteps++\n',
   ),
   lease('a lease that a cost of 0 ends', 'if (cost === 0) return Infinity\n', ''),
-  bounded('an answer after `for` that is used', '!this.#isClosed && !this.#isOver(batch)', '!this.#isClosed'),
+  lease('an answer after `for` that is used', '!this.#isClosed && !this.#isOver(batch)', '!this.#isClosed'),
   fixed('a lease of a window that is not over with it', 'at + reset,', 'Infinity,'),
   counter(
     'a lease over two windows of the counter',
@@ -85,7 +86,7 @@ export const leases = [
     'charge.markCharged(own.at, charge.cost',
     'charge.markCharged(now, charge.cost',
   ),
-  either(
+  lease(
     'a part of a lease that a shadow limit has denied',
     'charges.every(({ cost, charged }) => cost === 0 || charged > 0)',
     'charges.length > 0',
@@ -137,7 +138,7 @@ export const leases = [
   ),
   reports('an older answer taken for the newest', 'if (request > this.#latest) {', 'if (request > 0) {'),
   reports('units on their way back that nobody counts', 'remaining + sent', 'remaining'),
-  reports('units that an answer includes counted again', 'each.request > request', 'each.request > 0'),
+  counted('units that an answer includes counted again', 'each.request > request', 'each.request > 0'),
   lease(
     'a peek that counts own leases as used',
     'return this.#ask(operation, reply)',

@@ -137,6 +137,32 @@ describe('lease', () => {
     expect(used.leased - used.used - used.returned).toBeLessThanOrEqual(0.1 * 120)
     expect(await charged()).toBeLessThan(1000)
   })
+  it.each([
+    ['was granted after its end', [hour], async ({ clock }: ReturnType<typeof world>) => clock.advance(300)],
+    [
+      'a shadow limit has denied meanwhile',
+      [hour, fixedWindow({ name: 'shadow', quota: 200, window: '1h', shadow: true })],
+      async ({ exact }: ReturnType<typeof world>) => {
+        const { remaining } = (await exact.peek('k', { cost: 0 })).limits[1]!
+        await exact.consume('k', { cost: remaining })
+      },
+    ],
+  ])('gives a lease back at once that %s', async (_, limits, happen) => {
+    const made = world(limits, { from: 2 })
+    const { heat, charged, inner, limiter, exact } = made
+    await heat(10)
+    inner.mode = 'held'
+    const asked: Promise<unknown>[] = []
+    while (inner.held.length === 0) asked.push(limiter.consume('k'))
+    inner.mode = 'now'
+    await happen(made)
+    // Other units of this process, and what it has used.
+    const before = (await exact.peek('k', { cost: 0 })).limits[0]!.used
+    const refunds = inner.count('adjust')
+    inner.answer()
+    expect(inner.count('adjust')).toBe(refunds + 1)
+    expect(await charged()).toBe(before)
+  })
   it('asks for none while a round trip takes longer than `for`, and warns after ten seconds', async () => {
     const warned: string[] = []
     vi.spyOn(process, 'emitWarning').mockImplementation((_, options) => {
@@ -484,6 +510,24 @@ describe('a decision of a lease', () => {
     await exact.consume('k', { cost: 300 })
     inner.answer()
     expect((await asked).limits[0]!.remaining).toBe(200)
+  })
+  it('does not count units as remaining twice that an earlier answer includes', async () => {
+    const { clock, exact, heat, inner, limiter } = world(hour)
+    await heat()
+    // The first lease is given back, and an answer includes that.
+    clock.advance(300)
+    await limiter.consume('k')
+    await heat()
+    inner.mode = 'held'
+    const asked = limiter.consume('k', { cost: 500 })
+    await Promise.resolve()
+    // The second one is given back after this request.
+    clock.advance(300)
+    inner.mode = 'now'
+    await exact.consume('k', { cost: 300 })
+    expect(inner.held.length).toBe(2)
+    inner.answer()
+    expect((await asked).limits[0]!.remaining).toBe(1000 - 81 - 300 - 500)
   })
   it('counts what other kinds of decisions have used of the same key', async () => {
     const inner = testStore(virtualClock())
