@@ -208,22 +208,17 @@ local function refundUsual(group, key, place)
     local attempt, units, chargedAt = attempts[i], args[place] + 0, args[place + 1] + 0
     current, attempt.isCharged, place = attempt, false, place + 2
     local kind, params, cells, offset = attempt.kind, attempt.params, attempt.cells, attempt.offset
-    local tick, state = attempt.isMicro and now or millis, nil
+    local tick, next, persist = attempt.isMicro and now or millis, attempt.next, false
     if units > 0 or isAhead(kind, params, cells, offset, tick) then return false end
     -- The parentheses matter: a thousand times the present microseconds is more than a number can represent exactly.
     if units < 0 and chargedAt * (1000 / params.perMs) <= now + TOLERANCE_MS * 1000 then
-      local _, _, _, _, reset = attempt.step(params, cells, offset, tick, 0, attempt.entries)
-      if reset > 0 then
-        if attempt.entries then attempt.entries.edit(0, 0, 0, 0, 0) end
-        state = { twinOf(kind).adjust(params, cells, offset, tick, chargedAt, units, attempt.entries) }
-      end
+      if attempt.entries then attempt.entries.edit(0, 0, 0, 0, 0) end
+      local state = { twinOf(kind).adjust(params, cells, offset, tick, chargedAt, units, attempt.entries) }
+      persist = state[1]
+      for k = 1, persist and attempt.width or 0 do next[offset + k] = state[1 + k] end
     end
-    if state and state[1] then
-      for k = 1, attempt.width do attempt.next[offset + k] = state[1 + k] end
-      isChanged, attempt.isCharged = true, true
-    else
-      isPartial = true
-    end
+    attempt.isCharged = persist
+    if persist then isChanged = true else isPartial = true end
   end
   write(group, 0, isChanged, isPartial)
   return true
