@@ -355,6 +355,11 @@ export interface Place {
    * refused then. Default: nothing.
    */
   readonly together?: 'key' | 'record'
+  /**
+   * Milliseconds that each operation may add to the time of the others that are sent at once, because the place decides them one after another, or in one
+   * large transaction. A guard waits longer by this time. Default 0.
+   */
+  readonly perOperation?: number
   /** Returns true if one transaction can be in both places. */
   joins(other: Place): boolean
 }

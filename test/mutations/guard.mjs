@@ -89,6 +89,14 @@ export const guard = [
     'now - sent >= deadline &&',
     'now - sent >= deadline - 10 &&',
   ),
+  call('a burst that waits no longer than one call', ' + this.#burst.size * this.#calls.perOperation', ''),
+  call('a burst that waits longer than `most`', 'return Math.min(this.#most, ', 'return Math.min(Infinity, '),
+  call('a burst that never ends', '    this.burst = { size: 0 }\n', ''),
+  inFile('src/stores/rows.ts', { files: ['test/stores/guard/guard.test.ts'], name: 'burst' })(
+    'a database whose bursts have no more time',
+    'const PER_ROW = 1',
+    'const PER_ROW = 0',
+  ),
   deadline('few answers that change the deadline', 'if (count < ENOUGH && this.#isKnown) return', ''),
   part('a locked row taken for an outage', "=== 'DAMAGED_ROW' ? 'busy'", "=== 'DAMAGED_ROW' ? 'away'"),
   inFile('src/stores/guard/backlog.ts', kinds)(

@@ -16,8 +16,6 @@ export type Ended = (error: unknown, call: Call, by?: Degraded | 'remembered') =
 /** A call to the store. It ends with an answer, with an error, or at its deadline. The parts that decide learn from it. */
 export class Call implements Reply {
   readonly sent: number = performance.now()
-  /** Milliseconds. */
-  readonly deadline: number
   /** True if the call was not answered in time. */
   isLate = false
   /** True once the call was answered or has failed, even after its deadline. */
@@ -31,7 +29,11 @@ export class Call implements Reply {
   lost = 0
   /** Called when the call is over. Written by `Calls` in a Worker. */
   onOver: (() => void) | undefined
+  /** Milliseconds, without what the other calls of its burst add. */
+  readonly #own: number
+  readonly #most: number
   readonly #calls: Calls
+  readonly #burst: Burst
   readonly #operation: Operation
   readonly #parts: readonly Part[]
   readonly #ended: Ended
@@ -43,20 +45,27 @@ export class Call implements Reply {
 
   /**
    * @param parts the parts that decide. None: its answer says nothing about any part
-   * @param most milliseconds that a call without parts may take
+   * @param most the longest deadline in milliseconds. A call without parts has it
    * @param ended called once: for an answer or an error in time, or at the deadline
    * @param late called for an answer or an error after the deadline. A decision with it is not given up then
    */
   constructor(calls: Calls, operation: Operation, parts: readonly Part[], most: number, ended: Ended, late?: Ended) {
     let deadline = parts.length === 0 ? most : 0
     for (const part of parts) deadline = Math.max(deadline, part.begin(this.sent))
-    this.deadline = deadline
+    this.#own = deadline
+    this.#most = most
     this.#calls = calls
+    this.#burst = calls.burst
     this.#operation = operation
     this.#parts = parts
     this.#ended = ended
     this.#late = late
     this.#isUnsure = parts.length > 1 || (parts[0]?.isConnecting ?? false)
+  }
+
+  /** Milliseconds. Grows while more calls are sent at the same time. */
+  get deadline(): number {
+    return Math.min(this.#most, this.#own + this.#burst.size * this.#calls.perOperation)
   }
 
   get isPending(): boolean {
@@ -121,6 +130,11 @@ function hasWritten(operation: Operation): boolean {
   return !isDeciding(operation) || operation.charges.some(({ charged }) => charged > 0)
 }
 
+/** Calls that were sent at the same time: between two looks. */
+interface Burst {
+  size: number
+}
+
 /**
  * Expires calls that a store has not answered in time. One timer checks all calls, and runs only while calls are pending. It costs less than a timer
  * for each call, and detects when this process was busy. In a Worker, a timer ends with its request, so each call has its own timer.
@@ -128,6 +142,10 @@ function hasWritten(operation: Operation): boolean {
  * Answers that wait to be read at a deadline are read before the call expires.
  */
 export class Calls {
+  /** See `Place`. */
+  readonly perOperation: number
+  /** The calls since the latest look. */
+  burst: Burst = { size: 0 }
   readonly #every: number
   /** Pending calls, and answered calls until the next look. A `Set` without answered calls takes twice the time, because its old tables keep them alive. */
   #calls: Call[] = []
@@ -139,7 +157,8 @@ export class Calls {
   #cancel: () => void = () => undefined
 
   /** @param least the shortest deadline in milliseconds */
-  constructor(least: number) {
+  constructor(least: number, perOperation = 0) {
+    this.perOperation = perOperation
     this.#every = Math.min(LOOK, Math.max(1, Math.floor(least / LOOKS)))
   }
 
@@ -147,6 +166,7 @@ export class Calls {
     if (isWorker) return expireAlone(call)
     call.turn = this.#turn
     call.lost = this.#lost
+    this.burst.size++
     this.#calls.push(call)
     if (!this.#isTimed) this.#start(performance.now())
   }
@@ -178,6 +198,7 @@ export class Calls {
     const now = performance.now()
     this.#lost += this.#late(now)
     this.#turn++
+    this.burst = { size: 0 }
     this.#isTimed = false
     this.#calls = this.#calls.filter(({ isPending }) => isPending)
     if (this.#calls.length === 0) return

@@ -84,7 +84,7 @@ export class GuardedStore {
     this.#inner = inner
     this.#settings = settings
     this.#reporter = reporter
-    this.#calls = new Calls(settings.deadline.least)
+    this.#calls = new Calls(settings.deadline.least, inner.place.perOperation)
     this.#local = new LocalDecisions(settings.localShare, settings.maxKeys, inner)
     this.#health = new Health(settings.deadline, {
       partOf: (limiter, key) => inner.place.partOf(limiter, key),

@@ -3,6 +3,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, it, vi } from 'vitest'
 import { Call, Calls } from '../../../src/stores/guard/calls.ts'
+import { Part } from '../../../src/stores/guard/health.ts'
 import type { Operation } from '../../../src/stores/store.ts'
 
 /** The operation of calls that say nothing about a store. */
@@ -100,6 +101,32 @@ describe('calls', () => {
     // What was read comes before the end of the turn.
     expect([expired, answer(late)]).toEqual([[], true])
     await new Promise((resolve) => setImmediate(resolve))
+  })
+
+  it.each([
+    { of: 100, most: 300, wait: 120 },
+    { of: 1000, most: 300, wait: 300 },
+    { of: 100, most: 20, wait: 20 },
+  ])('that are sent at the same time wait longer, up to the longest deadline: %j', async ({ of, most, wait }) => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+    const nothing = (): undefined => undefined
+    const hooks = { partOf: () => '', trouble: nothing, probe: nothing, changed: nothing, lost: nothing }
+    const part = new Part('', { least: 20, most }, hooks)
+    part.begin(performance.now())
+    part.answered(1, performance.now(), false, true)
+    const expired: unknown[] = []
+    const calls = new Calls(20, 1)
+    const send = (): void => calls.add(new Call(calls, operation, [part], most, (error) => expired.push(error)))
+    const pass = async (ms: number): Promise<number> => {
+      vi.advanceTimersByTime(ms)
+      await new Promise((resolve) => setImmediate(resolve))
+      return expired.length
+    }
+    for (let i = 0; i < of; i++) send()
+    expect([await pass(wait - 1), await pass(10)]).toEqual([0, of])
+    // A call that is sent later is not part of the burst.
+    send()
+    expect([await pass(19), await pass(10)]).toEqual([of, of + 1])
   })
 
   it('leave no timer when nothing is pending', async () => {

@@ -15,13 +15,15 @@ import {
   type Store,
   type StoreChange,
 } from '../../../src/index.ts'
+import { rowStore } from '../../../src/extend.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { Backlog } from '../../../src/stores/guard/backlog.ts'
 import { Charge, createPolicy, isDeciding, type Operation, storeClock } from '../../../src/stores/store.ts'
 import { storeBehaviours } from '../../../src/testing.ts'
-import { timed, warningsOfEachTest } from '../../support/guarded.ts'
+import { guardedOn, timed, warningsOfEachTest } from '../../support/guarded.ts'
 import { faultyStore } from '../../support/faulty-store.ts'
 import { headerPart, heapUsed } from '../../support/heap.ts'
+import { mapRows } from '../../support/map-rows.ts'
 import { redisForAll, until } from '../../support/redis-tests.ts'
 
 /** A store whose next operations a test holds or lets fail. */
@@ -127,6 +129,27 @@ describe('the deadline', () => {
     store.error = undefined
     await pause(10)
     expect(store.own()).toMatchObject([{ kind: 'consume' }])
+  })
+})
+
+describe('a burst on rows of a database', () => {
+  it('waits for the transaction of all of them, and one slow decision does not', async () => {
+    const rows = mapRows()
+    let isSlow = false
+    const store = rowStore({
+      async transact(keys, change, info) {
+        const made = await rows.transact(keys, change, info)
+        await pause(isSlow ? 150 : keys.length)
+        return made
+      },
+    })
+    const { limiter, states } = guardedOn(store)
+    for (let i = 0; i < 30; i++) await limiter.consume('k')
+    const burst = await Promise.all(Array.from({ length: 150 }, async (_, i) => limiter.consume(String(i))))
+    expect(burst.filter(({ degraded }) => degraded !== undefined)).toEqual([])
+    isSlow = true
+    expect((await limiter.consume('k')).degraded).toBe('local')
+    expect(states()).toEqual([])
   })
 })
 
