@@ -89,6 +89,16 @@ export const guard = [
     'now - sent >= deadline &&',
     'now - sent >= deadline - 10 &&',
   ),
+  inFile('src/stores/guard/guarded-store.ts', kinds)(
+    'decisions without a store that answers others, and no warning',
+    'this.#health.out === 0 ? whyOf(error) : undefined',
+    'undefined',
+  ),
+  inFile('src/stores/guard/reporter.ts', log)(
+    'late decisions of all time that count as those of a minute',
+    'if (now - this.#missing.since > LOG_EVERY)',
+    'if (now < 0)',
+  ),
   call('a burst that waits no longer than one call', ' + this.#burst.size * this.#calls.perOperation', ''),
   call('a burst that waits longer than `most`', 'return Math.min(this.#most, ', 'return Math.min(Infinity, '),
   call('a burst that never ends', '    this.burst = { size: 0 }\n', ''),

@@ -139,7 +139,8 @@ export class GuardedStore {
     }
     this.#probed ??= createPolicy(PROBE_LIMITER, charges[0]!.limit, this.#inner, this, undefined, NOT_LEASED)
     if (this.#health.isOutFor(charges)) {
-      this.#decideHere(operation, reply, true)
+      this.#reporter.countLocal()
+      this.#decideHere(operation, reply)
       return undefined
     }
     const call = this.#ask(operation, this.#health.partsOf(charges), (error, { isGivenUp }, by) => {
@@ -165,11 +166,11 @@ export class GuardedStore {
     const kind = kindOf(error)
     if (kind === 'wrong') return reply.failed(error)
     if (kind === 'busy') this.#reporter.busy(whyOf(error))
-    this.#decideHere(operation, reply, kind === 'away')
+    else this.#reporter.countLocal(this.#health.out === 0 ? whyOf(error) : undefined)
+    this.#decideHere(operation, reply)
   }
 
-  #decideHere(operation: Deciding, reply: Reply, isOutage: boolean): void {
-    if (isOutage) this.#reporter.countLocal()
+  #decideHere(operation: Deciding, reply: Reply): void {
     let by: Degraded
     try {
       by = this.#local.decide(operation, this.#settings.onOutage)

@@ -6,6 +6,8 @@ import type { StoreState } from './health.ts'
 
 /** Milliseconds for which changes are collected before they are logged. */
 const LOG_EVERY = 60_000
+/** From this number on, the decisions of a minute that this process has made while the store answered others are reported. */
+const MANY = 20
 
 /** A change of a guarded store. */
 export interface StoreChange {
@@ -55,6 +57,8 @@ export class Reporter {
   #recovered: StoreChange | undefined
   /** The number of decisions without the store since the latest recovery in the log. */
   #local = 0
+  /** Those since a time while the store answered others. */
+  #missing = { count: 0, since: -Infinity }
   /** Reports that the store cannot decide about a key. */
   readonly busy: (reason: string) => void = this.#counted(
     'SLUICE_LOCAL',
@@ -103,8 +107,15 @@ export class Reporter {
     this.#recovered = undefined
   }
 
-  countLocal(): void {
+  /** Counts a decision that this process makes in place of the store. `missing`: why, while the store answers others. Many of them in a minute are reported. */
+  countLocal(missing?: string): void {
     this.#local++
+    if (missing === undefined) return
+    const now = performance.now()
+    if (now - this.#missing.since > LOG_EVERY) this.#missing = { count: 0, since: now }
+    if (++this.#missing.count !== MANY) return
+    const effect = `This process has made ${MANY} decisions of the last minute without it`
+    warn('SLUICE_LOCAL', `${this.#name}: ${missing}. It answers others. ${effect}`)
   }
 
   /**

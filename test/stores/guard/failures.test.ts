@@ -200,6 +200,8 @@ describe('the breaker', () => {
     it.fault = (operation) => (isAbout(operation, 'slow') ? new Error('late') : undefined)
     for (let i = 0; i < 20; i++) await Promise.all(['slow', 'slow', 'fast'].map(async (key) => it.limiter.consume(key)))
     expect(it.changes).toEqual([])
+    // It is not silent, either.
+    expect(warnings.messages).toEqual([expect.stringContaining('late. It answers others. This process has made 20')])
   })
 
   it('does not count calls that were sent before the latest answer', () => {

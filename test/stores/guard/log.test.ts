@@ -86,6 +86,19 @@ describe('the log of an outage', () => {
     expect(await lines()).toEqual([0, 1, 2, 3].map((count) => `${slow} ${effect}${count}`))
   })
 
+  it('says that many decisions are late, or fail, while the store answers others', async () => {
+    const reporter = new Reporter(named('db'), undefined)
+    for (let minute = 0; minute < 4; minute++) {
+      // In the first minute there are too few.
+      for (let i = 0; i < (minute === 0 ? 19 : 50); i++) reporter.countLocal('no answer within 50 ms')
+      vi.advanceTimersByTime(minute === 1 ? 59_000 : 61_000)
+    }
+    const late = 'SLUICE_LOCAL db: no answer within 50 ms. It answers others.'
+    const effect = 'This process has made 20 decisions of the last minute without it'
+    expect(await lines()).toEqual([`${late} ${effect}`, `${late} ${effect}`])
+    reporter.close()
+  })
+
   it('has an outage without an error once it is known that the store is not slow', async () => {
     for (const known of ['lost', 'proven', 'close'] as const) {
       const reporter = new Reporter(named(known), undefined)
