@@ -10,6 +10,8 @@ export interface SharedStore {
   readonly kind: 'redis' | 'cluster' | 'postgres' | 'mysql'
   readonly url: string
   readonly table?: string
+  /** True: with a guard, and its defaults. */
+  readonly isGuarded?: boolean
 }
 
 /** What several processes do at the same time. */

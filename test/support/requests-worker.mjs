@@ -3,8 +3,9 @@ import { once } from 'node:events'
 import { openStore } from './worker-store.mjs'
 
 const job = JSON.parse(process.argv[2])
-const { createLimiter, limit, stack } = await import(`${job.package}/src/index.js`)
-const [store] = await openStore(job)
+const { createLimiter, guard, limit, stack } = await import(`${job.package}/src/index.js`)
+const [opened] = await openStore(job)
+const store = job.isGuarded ? guard(opened) : opened
 process.send('started')
 
 for (;;) {

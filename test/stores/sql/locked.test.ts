@@ -19,6 +19,7 @@ import { mysqlDatabase, mysqlStore } from '../../../src/stores/mysql.ts'
 import { postgresDatabase, postgresStore } from '../../../src/stores/postgres.ts'
 import { mysqlForAll, postgresForAll } from '../../support/sql-tests.ts'
 import { builtPackage } from '../../support/built.ts'
+import { startProcesses } from '../../support/racing-processes.ts'
 
 const WORKER = fileURLToPath(new URL('../../support/stopped-worker.mjs', import.meta.url))
 
@@ -198,6 +199,25 @@ describe.each(['postgres', 'mysql'] as const)(
       expect(both).toMatchObject([{ reason: { code: 'STORE_BUSY' } }, { value: { allowed: true } }])
       await vi.waitFor(() => limiter.consume('k7'), { timeout: 4000, interval: 100 })
     })
+  },
+)
+
+it.each(['postgres', 'mysql'] as const)(
+  'bursts of three processes with guards wait for each other on %s, and use one quota',
+  { timeout: 60_000 },
+  async (kind) => {
+    const { url, table } = await openWorld(kind)
+    const processes = await startProcesses(3, { kind, url, table, isGuarded: true })
+    onTestFinished(() => processes.kill())
+    const keys = Array.from({ length: 100 }, (_, i) => String(i))
+    const race = (name: string, inFlight: number): ReturnType<typeof processes.race> => {
+      const limits = [{ algorithm: 'fixedWindow', quota: 2, window: '1d' }]
+      return processes.race({ members: [{ name, limits }], keys, asks: 300, inFlight })
+    }
+    const each = Object.fromEntries(keys.map((key) => [key, 2]))
+    // The guards learn that the database is fast.
+    expect(await race('calm', 2)).toEqual(each)
+    for (let i = 0; i < 3; i++) expect(await race(`burst ${i}`, 300)).toEqual(each)
   },
 )
 
