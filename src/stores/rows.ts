@@ -15,6 +15,7 @@ import {
   closed,
   type Operation,
   ownPlace,
+  PER_OPERATION,
   type Place,
   type Reply,
   STORE,
@@ -53,8 +54,6 @@ const MOST_IN_FLIGHT = 4
 /** Milliseconds for which a key has its own transactions after another transaction has locked its row. */
 const APART_MS = 1000
 const MOST_APART = 256
-/** The `perOperation` of the place: a hundred decisions at once about many keys, in several processes, take 50 to 150 ms on two cores. */
-const PER_ROW = 1
 /** Milliseconds for which a transaction of such a key waits if it also has rows of other keys, because it delays their operations. */
 const SHORT_WAIT_MS = 10
 /** A time in microseconds in the year 1973. An earlier time is in other units. */
@@ -107,7 +106,7 @@ function placeOf(database: RowDatabase): Place {
   const { together, place: given } = database
   return madeOnce(places, given ?? database, () => {
     const names = { ...(given && { name: given.name }), ...(together && { together }) }
-    const place = ownPlace<Partial<Place>>({ perOperation: PER_ROW, ...names })
+    const place = ownPlace<Partial<Place>>({ perOperation: PER_OPERATION, ...names })
     databases.set(place, database)
     return place
   })

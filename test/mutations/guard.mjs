@@ -102,10 +102,20 @@ export const guard = [
   call('a burst that waits no longer than one call', ' + this.#burst.size * this.#calls.perOperation', ''),
   call('a burst that waits longer than `most`', 'return Math.min(this.#most, ', 'return Math.min(Infinity, '),
   call('a burst that never ends', '    this.burst = { size: 0 }\n', ''),
+  inFile('src/stores/remote/remote.ts', { files: ['test/stores/guard/guard.test.ts'], name: 'burst' })(
+    'another process whose bursts have no more time',
+    'name, perOperation: PER_OPERATION, ',
+    'name, ',
+  ),
+  inFile('src/stores/machine/index.ts', { files: ['test/stores/machine/processes.test.ts'], name: 'burst' })(
+    'the process that counts has no more time for bursts',
+    'name, perOperation: PER_OPERATION, ',
+    'name, ',
+  ),
   inFile('src/stores/rows.ts', { files: ['test/stores/guard/guard.test.ts'], name: 'burst' })(
     'a database whose bursts have no more time',
-    'const PER_ROW = 1',
-    'const PER_ROW = 0',
+    'perOperation: PER_OPERATION, ...names',
+    '...names',
   ),
   deadline('few answers that change the deadline', 'if (count < ENOUGH && this.#isKnown) return', ''),
   part('a locked row taken for an outage', "=== 'DAMAGED_ROW' ? 'busy'", "=== 'DAMAGED_ROW' ? 'away'"),

@@ -24,6 +24,7 @@ import {
   closed,
   type Operation,
   ownPlace,
+  PER_OPERATION,
   type Place,
   type Reply,
   STORE,
@@ -77,7 +78,8 @@ interface MachinePlace extends Place {
 }
 
 function placeAt(path: string): MachinePlace {
-  return ownPlace({ name: `the limits of this machine at ${path}`, trouble: undefined as string | undefined })
+  const name = `the limits of this machine at ${path}`
+  return ownPlace({ name, perOperation: PER_OPERATION, trouble: undefined as string | undefined })
 }
 
 /** The open stores of this process. */

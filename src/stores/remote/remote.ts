@@ -7,6 +7,7 @@ import {
   closed,
   type Operation,
   ownPlace,
+  PER_OPERATION,
   type Place,
   type Reply,
   STORE,
@@ -60,7 +61,7 @@ export function remoteStore(send: SendMessage, options: RemoteStoreOptions = {})
   if (typeof send !== 'function') refuse('remoteStore', 'a function that sends a message', send)
   if (typeof name !== 'string') refuse('name', 'a text', name)
   optionalFunction('partOf', partOf)
-  return new RemoteStore(send, ownPlace({ name, ...(partOf && { partOf }) }), {
+  return new RemoteStore(send, ownPlace({ name, perOperation: PER_OPERATION, ...(partOf && { partOf }) }), {
     batch: boolean('batch', batch),
     hasParts: partOf !== undefined,
     clock: clock && clockGiven(clock),

@@ -15,7 +15,7 @@ import {
   type Store,
   type StoreChange,
 } from '../../../src/index.ts'
-import { rowStore } from '../../../src/extend.ts'
+import { remoteStore, rowStore, serveStore } from '../../../src/extend.ts'
 import { redisStore } from '../../../src/stores/redis/index.ts'
 import { Backlog } from '../../../src/stores/guard/backlog.ts'
 import { Charge, createPolicy, isDeciding, type Operation, storeClock } from '../../../src/stores/store.ts'
@@ -132,25 +132,41 @@ describe('the deadline', () => {
   })
 })
 
-describe('a burst on rows of a database', () => {
-  it('waits for the transaction of all of them, and one slow decision does not', async () => {
-    const rows = mapRows()
-    let isSlow = false
-    const store = rowStore({
-      async transact(keys, change, info) {
-        const made = await rows.transact(keys, change, info)
-        await pause(isSlow ? 150 : keys.length)
-        return made
-      },
-    })
-    const { limiter, states } = guardedOn(store)
-    for (let i = 0; i < 30; i++) await limiter.consume('k')
-    const burst = await Promise.all(Array.from({ length: 150 }, async (_, i) => limiter.consume(String(i))))
-    expect(burst.filter(({ degraded }) => degraded !== undefined)).toEqual([])
-    isSlow = true
-    expect((await limiter.consume('k')).degraded).toBe('local')
-    expect(states()).toEqual([])
-  })
+describe('a burst', () => {
+  /** Stores whose answer takes `ms` milliseconds for so many keys. */
+  const slowed = {
+    'on rows of a database'(ms) {
+      const rows = mapRows()
+      return rowStore({
+        async transact(keys, change, info) {
+          const made = await rows.transact(keys, change, info)
+          await pause(ms(keys.length))
+          return made
+        },
+      })
+    },
+    'in another process'(ms) {
+      const answer = serveStore(memoryStore())
+      return remoteStore(async (message) => {
+        await pause(ms(message.operations.length))
+        return answer(message)
+      })
+    },
+  } satisfies Record<string, (ms: (size: number) => number) => AsyncStore>
+
+  it.each(Object.entries(slowed))(
+    '%s waits for all of its decisions, and one slow decision does not',
+    async (_, make) => {
+      let isSlow = false
+      const { limiter, states } = guardedOn(make((size) => (isSlow ? 150 : size)))
+      for (let i = 0; i < 30; i++) await limiter.consume('k')
+      const burst = await Promise.all(Array.from({ length: 150 }, async (_, i) => limiter.consume(String(i))))
+      expect(burst.filter(({ degraded }) => degraded !== undefined)).toEqual([])
+      isSlow = true
+      expect((await limiter.consume('k')).degraded).toBe('local')
+      expect(states()).toEqual([])
+    },
+  )
 })
 
 describe('the breaker', () => {

@@ -87,6 +87,15 @@ describe.each(Object.entries(kinds))('four %s', (_, make) => {
   })
 })
 
+it('bursts of three processes with guards use one quota', async () => {
+  const all = await opened(3)
+  const at = Date.now() + 1000
+  const taken = all.map((each) => each.ask<{ admitted: number; local: number }>('burst', { times: 800, at }))
+  const sums = await Promise.all(taken)
+  expect(sums.map(({ local }) => local)).toEqual([0, 0, 0])
+  expect(sums.reduce((sum, { admitted }) => sum + admitted, 0)).toBe(100)
+})
+
 describe('when the process that counts', () => {
   it('closes its store, the youngest process has its counts, and nobody notices', async () => {
     const [first, second] = await opened(2, { quota: 300 })
