@@ -53,7 +53,7 @@ const adapter: HttpAdapter<FastifyRequest, FastifyReply, undefined, OnDenied> = 
   sendDenial: (reply, status, body) => void reply.code(status).send(Buffer.from(body)),
   onEnd: (reply, listener) => whenClosed(reply.raw, listener),
   isGone: (_request, { raw }) => isClosed(raw),
-  onAnswer: ({ raw }, listener) => whenAnswered(raw, listener),
+  onAnswer: whenReplied,
   getDecision: (request) => request.rateLimit,
   setDecision: (request, decision) => void (request.rateLimit = decision),
   callOnDenied: (onDenied, request, reply, _next, decision) =>
@@ -63,6 +63,20 @@ const adapter: HttpAdapter<FastifyRequest, FastifyReply, undefined, OnDenied> = 
         (answer) => void (answer === undefined || reply.sent || reply.code(reply.statusCode).send(answer)),
       ),
     ),
+}
+
+/** Also watches web streams: Fastify cancels them when the client has disconnected, and calls no method of the response. */
+function whenReplied(reply: FastifyReply, listener: () => void): void {
+  whenAnswered(reply.raw, listener)
+  const { send } = reply
+  reply.send = function answered(payload) {
+    if (isWebStream(payload)) listener()
+    return send.call(this, payload)
+  }
+}
+
+function isWebStream(payload: unknown): boolean {
+  return ['[object Response]', '[object ReadableStream]'].includes(Object.prototype.toString.call(payload))
 }
 
 /** Replaces `onDenied: 'throw'` by a function. */

@@ -5,6 +5,7 @@ import http from 'node:http'
 import type { Socket } from 'node:net'
 import { type Duplex, pipeline } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { createAdaptorServer, upgradeWebSocket } from '@hono/node-server'
 import express from 'express'
 import fastify from 'fastify'
@@ -84,10 +85,7 @@ describe('a server of node:http', () => {
 
   test('gives a slot back when a handler destroys its response', async () => {
     const limiter = limiterOf(concurrent(1))
-    const { url } = await serveLimited({ limiter }, (_request, response) => {
-      // A stream that fails before its first byte, such as that of a missing file, destroys the response.
-      pipeline(createReadStream('/nowhere'), response, () => undefined)
-    })
+    const { url } = await serveLimited({ limiter }, (_request, response) => void response.destroy())
     await expect(ask({ url })).rejects.toMatchObject({ code: 'ECONNRESET' })
     await until(() => usedBy(limiter) === 0)
   })
@@ -318,6 +316,57 @@ describe('a WebSocket', () => {
     expect(usedBy(limiter)).toBe(1)
     socket.close()
     await until(() => usedBy(limiter) === 0)
+  })
+})
+
+describe('a client that has gone before the handler answers', () => {
+  const file = fileURLToPath(import.meta.url)
+  const expressAnswers: Record<string, (response: express.Response) => unknown> = {
+    'sends a file': (response) => response.sendFile(file),
+    'pipes a stream': (response) => createReadStream(file).pipe(response),
+    'has a pipeline': (response) => pipeline(createReadStream(file), response, () => undefined),
+    'writes a part': (response) => response.write('a'),
+    'sends the headers': (response) => response.flushHeaders(),
+  }
+  const fastifyAnswers: Record<string, () => unknown> = {
+    'returns a stream': () => createReadStream(file),
+    'returns a Response': () => new Response('ok'),
+    'returns a web stream': () => new Blob(['ok']).stream(),
+  }
+
+  /** Hangs up while a handler waits for `work`. Its slot must be used until then, and not after its answer. */
+  async function hangUpOn(
+    appOf: (limiter: Limiter<unknown>, work: Promise<void>) => Promise<http.Server>,
+  ): Promise<void> {
+    const limiter = limiterOf(concurrent(1))
+    let answer = (): void => undefined
+    const server = await appOf(limiter, new Promise((resolve) => (answer = resolve)))
+    const socket = await dial(await listen(server))
+    await until(() => usedBy(limiter) === 1)
+    socket.destroy()
+    await pause(50)
+    expect(usedBy(limiter)).toBe(1)
+    answer()
+    await until(() => usedBy(limiter) === 0)
+  }
+
+  test.each(Object.entries(expressAnswers))('gives its slot back when a handler of Express %s', async (_how, send) => {
+    await hangUpOn(async (limiter, work) => {
+      const app = express()
+      app.use(expressLimit({ limiter }))
+      app.get('/', (_request, response) => void work.then(() => send(response)))
+      return http.createServer(app)
+    })
+  })
+
+  test.each(Object.entries(fastifyAnswers))('gives its slot back when a handler of Fastify %s', async (_how, send) => {
+    await hangUpOn(async (limiter, work) => {
+      const app = fastify()
+      await app.register(fastifyLimit, { limiter })
+      app.get('/', () => work.then(send))
+      await app.ready()
+      return app.server
+    })
   })
 })
 

@@ -27,6 +27,7 @@ const settlement = inFile('src/http/settlement.ts', served)
 const requests = inFile('src/http/request-limiter.ts', served)
 const reset = inFile('src/http/response/node.ts', { files: ['test/adapters/slots-attack.test.ts'], name: 'node:http2' })
 const answered = inFile('src/http/response/node.ts', served)
+const webStream = inFile('adapters/fastify/adapter.ts', served)
 const honoEnd = inFile('adapters/hono/response-end.ts', served)
 const queue = inFile('src/http/queue.ts', served)
 const wait = inFile('src/limiter/queue/wait-queue.ts', {
@@ -41,7 +42,23 @@ export const slots = [
     '',
   ),
   answered('a slot that stays after its WebSocket', '?.upgrade === true) return', '?.upgrade === 0) return'),
-  answered('a slot of a response that its handler destroys', "['end', 'destroy'] as const", "['end'] as const"),
+  answered(
+    'a slot of a response that its handler destroys',
+    "['end', 'destroy', 'write', 'writeHead'] as const",
+    "['end', 'write', 'writeHead'] as const",
+  ),
+  answered(
+    'a slot of a handler that writes after its client has gone',
+    "['end', 'destroy', 'write', 'writeHead'] as const",
+    "['end', 'destroy', 'writeHead'] as const",
+  ),
+  answered(
+    'a slot of a handler that sends the headers after its client has gone',
+    "['end', 'destroy', 'write', 'writeHead'] as const",
+    "['end', 'destroy', 'write'] as const",
+  ),
+  answered('a slot of a stream that never writes', "source.once('close'", "source.once('never'"),
+  webStream('a slot of a web stream in Fastify', 'if (isWebStream(payload)) listener()', ''),
   honoEnd(
     'a slot that ends with the handshake of a WebSocket',
     'incoming?.upgrade === true',

@@ -56,26 +56,34 @@ function lookLater(): void {
   })
 }
 
+/** A Node response whose methods are watched. */
+interface Answering extends NodeResponse {
+  end(...given: never[]): unknown
+  on?(event: 'pipe', listener: (source: Pick<Closing, 'once'>) => void): unknown
+}
+
+/** What ends or begins a response. It stops at once if the client has disconnected. */
+const ANSWERS = ['end', 'destroy', 'write', 'writeHead'] as const
+
 /**
- * The `onAnswer` of an `HttpAdapter` for Node responses: calls `listener` when a handler calls `end` or `destroy`. It replaces these methods, because a
- * response emits no event after its client has disconnected. For an upgrade it calls `listener` at once: its handler works until the connection closes, and calls
- * neither.
+ * The `onAnswer` of an `HttpAdapter` for Node responses: calls `listener` when a handler ends the response, or begins it. It replaces methods, because a
+ * response emits no event after its client has disconnected. A stream that is piped into such a response may write nothing: then it counts when it closes. For an
+ * upgrade it calls `listener` at once: its handler works until the connection closes, and calls none of these methods.
  * @example whenAnswered(response, () => console.log('the handler is done'))
  */
-export function whenAnswered(
-  response: { readonly req?: object; end(...given: never[]): unknown; destroy?(...given: never[]): unknown },
-  listener: () => void,
-): void {
+export function whenAnswered(response: Answering, listener: () => void): void {
   // Node sets it when it emits `upgrade`. Plugins for WebSockets then make a response of their own.
   if ((response.req as { readonly upgrade?: unknown } | undefined)?.upgrade === true) return listener()
-  for (const name of ['end', 'destroy'] as const) {
-    const method = response[name]
+  const methods = response as Partial<Record<(typeof ANSWERS)[number], (...given: never[]) => unknown>>
+  for (const name of ANSWERS) {
+    const method = methods[name]
     if (method === undefined) continue
-    response[name] = function answered(this: unknown, ...given) {
+    methods[name] = function answered(this: unknown, ...given) {
       listener()
       return method.apply(this, given)
     }
   }
+  response.on?.('pipe', (source) => source.once('close', () => void (isClosed(response) && listener())))
 }
 
 /**
