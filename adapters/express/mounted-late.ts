@@ -36,7 +36,10 @@ function isErrorHandler({ handle }: Layer): boolean {
   return handle.length === 4
 }
 
-/** Returns the middleware of an entry. A tracer, such as OpenTelemetry, puts its own function in its place. */
+/**
+ * Returns the middleware of an entry. A tracer, such as OpenTelemetry, puts its own function in its place, with `__original`. express-async-errors does, too, and
+ * copies the properties of the middleware.
+ */
 export function middlewareOf({ handle }: Layer): object {
   const { __original: original = handle } = handle as { readonly __original?: object }
   return original
@@ -83,7 +86,7 @@ const checkedApps = new WeakSet<Application>()
  * called for requests without a response.
  */
 export function watchMounts(middleware: object): void {
-  watched.add(middleware)
+  watched.add(Object.assign(middleware, { __original: middleware }))
   if (responsesLeft === 0) subscribe(CHANNEL, checkResponse)
   responsesLeft = WATCHED_RESPONSES
 }

@@ -493,6 +493,7 @@ export const http = [
   mountedLate('misses a mounted app', "name === 'mounted_app'", "name === 'app'"),
   mountedLate('warns of a rate limit before a route', '.every(isErrorHandler)', '.length >= 0'),
   mountedLate('waits for a request without a route', 'if (request.route !== undefined) checkApps(request.app)', ''),
+  mountedLate('overlooks a copy of a middleware', 'Object.assign(middleware, { __original: middleware })', 'middleware'),
   mountedLate('warns twice', '    watched.delete(middleware)\n', ''),
   nestedScopes('inherits nothing in a scope within', 'outer === undefined ?', 'true ?'),
   nestedScopes('leaves out requests by the skip of another scope', 'without(outer, COUNTED) as GivenOptions', 'outer'),

@@ -74,20 +74,27 @@ describe.each(versions)('%s: a rate limit', (_, express) => {
     ['after a handler that denies', (app) => app.all('/api', forbid, make()).get('/api', ok)],
   ])('of a route causes no warning: %s', warns([]))
 
+  // OpenTelemetry keeps the function that it replaces. express-async-errors copies its properties.
+  const wrappers: readonly (readonly [string, (traced: Handler, handle: Handler) => Handler])[] = [
+    ['a tracer', (traced, handle) => Object.defineProperty(traced, '__original', { value: handle })],
+    ['a package that catches rejections', (caught, handle) => Object.assign(caught, handle)],
+  ]
+
   test.each<[string, Build]>([
     ['after a route', (app) => app.get('/api', ok).use(make())],
     ['after the handler of its route', (app) => app.get('/api', ok, make())],
-  ])('under a tracer causes one warning: %s', async (_where, build) => {
-    const app = express()
-    build(app)
-    const trace = (layer: { handle: Handler; route?: { stack: { handle: Handler }[] } }): void => {
-      const { handle } = layer
-      const traced: Handler = (request, response, proceed) => handle(request, response, proceed)
-      layer.handle = Object.defineProperty(traced, '__original', { value: handle })
-      layer.route?.stack.forEach(trace)
+  ])('whose function is replaced causes one warning: %s', async (_where, build) => {
+    for (const [by, wrap] of wrappers) {
+      const app = express()
+      build(app)
+      const replace = (layer: { handle: Handler; route?: { stack: { handle: Handler }[] } }): void => {
+        const { handle } = layer
+        layer.handle = wrap((request, response, proceed) => handle(request, response, proceed), handle)
+        layer.route?.stack.forEach(replace)
+      }
+      stackOf(app).forEach(replace as never)
+      expect(await codesOf(app, ['/api', '/api']), by).toEqual(['SLUICE_MOUNTED_LATE'])
     }
-    stackOf(app).forEach(trace as never)
-    expect(await codesOf(app, ['/api', '/api'])).toEqual(['SLUICE_MOUNTED_LATE'])
   })
 
   test('is not looked for in an app that was made by hand', async () => {
