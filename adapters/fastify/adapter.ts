@@ -65,13 +65,28 @@ const adapter: HttpAdapter<FastifyRequest, FastifyReply, undefined, OnDenied> = 
     ),
 }
 
-/** Also watches web streams: Fastify cancels them when the client has disconnected, and calls no method of the response. */
-function whenReplied(reply: FastifyReply, listener: () => void): void {
+/** `reply.from` of `@fastify/reply-from` and `@fastify/http-proxy`. */
+type From = (path?: string, options?: { readonly rewriteHeaders?: RewriteHeaders }) => unknown
+type RewriteHeaders = (headers: object, request: FastifyRequest) => object
+
+/**
+ * Calls `listener` when a handler answers. If its client has disconnected, Fastify cancels web streams, and `reply.from` stops when the other server has
+ * answered: both call no method of the response.
+ */
+function whenReplied(reply: FastifyReply & { from?: From }, listener: () => void): void {
   whenAnswered(reply.raw, listener)
-  const { send } = reply
+  const { send, from } = reply
   reply.send = function answered(payload) {
     if (isWebStream(payload)) listener()
     return send.call(this, payload)
+  }
+  if (from === undefined) return
+  reply.from = function forwarded(path, options) {
+    const rewriteHeaders: RewriteHeaders = (headers, request) => {
+      if (isClosed(reply.raw)) listener()
+      return options?.rewriteHeaders?.(headers, request) ?? headers
+    }
+    return from.call(this, path, { ...options, rewriteHeaders })
   }
 }
 

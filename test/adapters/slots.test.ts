@@ -8,7 +8,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { createAdaptorServer, upgradeWebSocket } from '@hono/node-server'
 import express from 'express'
-import fastify from 'fastify'
+import fastify, { type FastifyReply } from 'fastify'
 import { Hono } from 'hono'
 import { describe, expect, test, vi } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
@@ -328,10 +328,11 @@ describe('a client that has gone before the handler answers', () => {
     'writes a part': (response) => response.write('a'),
     'sends the headers': (response) => response.flushHeaders(),
   }
-  const fastifyAnswers: Record<string, () => unknown> = {
+  const fastifyAnswers: Record<string, (reply: FastifyReply) => unknown> = {
     'returns a stream': () => createReadStream(file),
     'returns a Response': () => new Response('ok'),
     'returns a web stream': () => new Blob(['ok']).stream(),
+    'forwards the request': (reply) => (reply as FastifyReply & { from(path: string): unknown }).from('/'),
   }
 
   /** Hangs up while a handler waits for `work`. Its slot must be used until then, and not after its answer. */
@@ -363,7 +364,11 @@ describe('a client that has gone before the handler answers', () => {
     await hangUpOn(async (limiter, work) => {
       const app = fastify()
       await app.register(fastifyLimit, { limiter })
-      app.get('/', () => work.then(send))
+      // As @fastify/reply-from: it reads the headers of the other server, and sends nothing to a client that has gone.
+      app.decorateReply('from', (_path: string, options?: { rewriteHeaders?(): void }) => {
+        setImmediate(() => options?.rewriteHeaders?.())
+      })
+      app.get('/', (_request, reply) => work.then(() => send(reply)))
       await app.ready()
       return app.server
     })

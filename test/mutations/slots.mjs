@@ -27,7 +27,7 @@ const settlement = inFile('src/http/settlement.ts', served)
 const requests = inFile('src/http/request-limiter.ts', served)
 const reset = inFile('src/http/response/node.ts', { files: ['test/adapters/slots-attack.test.ts'], name: 'node:http2' })
 const answered = inFile('src/http/response/node.ts', served)
-const webStream = inFile('adapters/fastify/adapter.ts', served)
+const replied = inFile('adapters/fastify/adapter.ts', served)
 const honoEnd = inFile('adapters/hono/response-end.ts', served)
 const queue = inFile('src/http/queue.ts', served)
 const wait = inFile('src/limiter/queue/wait-queue.ts', {
@@ -58,7 +58,8 @@ export const slots = [
     "['end', 'destroy', 'write'] as const",
   ),
   answered('a slot of a stream that never writes', "source.once('close'", "source.once('never'"),
-  webStream('a slot of a web stream in Fastify', 'if (isWebStream(payload)) listener()', ''),
+  replied('a slot of a web stream in Fastify', 'if (isWebStream(payload)) listener()', ''),
+  replied('a slot of a request that Fastify forwards', 'if (isClosed(reply.raw)) listener()', ''),
   honoEnd(
     'a slot that ends with the handshake of a WebSocket',
     'incoming?.upgrade === true',
