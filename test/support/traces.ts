@@ -71,7 +71,12 @@ function scaled(base: Limit, quota: number): Limit {
   const own = ['burst', 'capacity'].filter((option) => base[option] !== undefined)
   const scaled = own.map((option) => [option, Math.ceil(((base[option] as number) * quota) / base.quota)] as const)
   const options = Object.entries({ ...base, ...Object.fromEntries(scaled), quota })
-  return limit(Object.fromEntries(options.filter(([option]) => option !== 'initial')) as LimitInput)
+  try {
+    return limit(Object.fromEntries(options.filter(([option]) => option !== 'initial')) as LimitInput)
+  } catch {
+    // A long window that has no common divisor with the other quota cannot be counted exactly.
+    return base
+  }
 }
 
 /** Limits of which the first is under this algorithm. */
