@@ -15,8 +15,11 @@ export function watched<Input>(limiter: DefaultLimiter<Input>): DefaultLimiter<I
   return limiter
 }
 
-/** Whether the warning `SLUICE_CREATED_PER_REQUEST` was emitted, here or by the checks of requests. */
-export const createdPerRequest = { hasWarned: false }
+/**
+ * Whether the warning `SLUICE_CREATED_PER_REQUEST` was emitted, here or by the checks of requests. `doubtMs`: milliseconds in which a second request to one of the
+ * limiters shows that the program keeps them, such as one for each tenant.
+ */
+export const createdPerRequest = { hasWarned: false, doubtMs: 3000 }
 
 function warnOfSingles(): void {
   if (createdPerRequest.hasWarned) return

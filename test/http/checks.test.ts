@@ -20,7 +20,7 @@ setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
 
 beforeEach(() => {
-  createdPerRequest.hasWarned = false
+  Object.assign(createdPerRequest, { hasWarned: false, doubtMs: 1 })
   // A web-standard request has no app, so that these requests are not counted where tests run.
   vi.stubEnv('VITEST', undefined)
   vi.stubEnv('NODE_ENV', 'development')
@@ -43,14 +43,20 @@ async function beforeRequests(): Promise<RateLimit> {
   vi.resetModules()
   const { rateLimit } = await import('../../adapters/fetch/index.ts')
   await (await import('../../src/http/checking.ts')).loadChecks()
+  const own = await import('../../src/limiter/created-per-request.ts')
+  own.createdPerRequest.doubtMs = 1
   vi.resetModules()
   return rateLimit
 }
+
+/** Longer than the doubt whether limiters are kept. */
+const doubt = (): Promise<void> => sleep(30)
 
 /** Returns the warnings of so many requests, each to the handler that `create` returns. */
 function codesOf(times: number, create: (i: number) => Limited | Promise<Limited>): Promise<readonly string[]> {
   return warningsOf(async () => {
     for (let i = 0; i < times; i++) await ask(await create(i))
+    await doubt()
   })
 }
 
@@ -129,6 +135,17 @@ describe('many rate limits with one definition cause no warning', () => {
   test('when each is created at another place, as in modules of routes that load at their first request', async () => {
     const modules = [() => made(), () => made(), () => made(), () => made(), () => made(), () => made()]
     expect(await codesOf(6, (i) => modules[i]!())).toEqual([])
+  })
+
+  test('when they are kept, such as one for each tenant, and one of them serves a second request soon', async () => {
+    const kept = new Map<number, Limited>()
+    const codes = await codesOf(20, (i) => {
+      const tenant = i === 19 ? 7 : i
+      const limited = kept.get(tenant) ?? made()
+      kept.set(tenant, limited)
+      return limited
+    })
+    expect(codes).toEqual([])
   })
 
   test('when they are not used', async () => {
@@ -226,6 +243,7 @@ describe.each(Object.entries(starts))('on a server: %s,', { timeout: 60_000 }, (
     const { url, close } = await start('per request')
     const codes = await warningsOf(async () => {
       for (let i = 0; i < 10; i++) expect((await fetch(url)).status).toBe(200)
+      await doubt()
     })
     await close()
     expect(codes).toEqual(expected)

@@ -20,6 +20,8 @@ interface Uses {
 interface Singles {
   count: number
   readonly times: number[]
+  /** True if they become a warning, unless one of them serves a second request first. */
+  isDoubted: boolean
 }
 
 /** True after this process has served a request. Limiters are usually created earlier. */
@@ -82,11 +84,19 @@ function countSingle(uses: Uses, app: object | undefined): void {
   singles.times.push(now)
   if (singles.times.length > FEW) singles.times.shift()
   const isSoon = singles.times.length === FEW && now - singles.times[0]! <= SOON
-  if (!isSoon && singles.count < MANY) return
+  if (singles.isDoubted || (!isSoon && singles.count < MANY)) return
+  singles.isDoubted = true
+  tools.background(tools.createdPerRequest.doubtMs, () => {
+    if (singlesOf.get(app)?.get(uses.definition) === singles) warnCreated(singles)
+  })
+}
+
+function warnCreated({ count }: Singles): void {
+  if (tools.createdPerRequest.hasWarned) return
   tools.createdPerRequest.hasWarned = true
   tools.warn(
     'SLUICE_CREATED_PER_REQUEST',
-    `${singles.count} rate limits with equal options were created while requests were served, and each has seen a single request. A rate ` +
+    `${count} rate limits with equal options were created while requests were served, and each has seen a single request. A rate ` +
       'limit that is created in a handler starts from zero on every request, so it never denies one. Create it once, outside of the ' +
       'handler, or give it a `store` that is created once.',
   )
@@ -98,7 +108,7 @@ function singlesIn(app: object, definition: string): Singles {
   const known = byDefinition.get(definition)
   if (known !== undefined) return known
   if (byDefinition.size >= MOST_DEFINITIONS) byDefinition.clear()
-  const singles = { count: 0, times: [] }
+  const singles = { count: 0, times: [], isDoubted: false }
   byDefinition.set(definition, singles)
   return singles
 }
