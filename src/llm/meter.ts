@@ -107,7 +107,8 @@ class Meter implements UsageMeter {
     const left = typeof reserved === 'number' ? reserved - input : reserved.output
     const seen = Math.ceil(this.#seen + textTokens(this.#event) + textTokens(this.#line))
     const output = Math.max(left, reported.output, seen)
-    return { input, cachedInput: 0, cacheWrite: 0, cacheWriteHour: 0, output, reasoning: 0 }
+    // Tokens that are written to a cache cost more than others, so they stay.
+    return { ...reported, input, cachedInput: 0, output, reasoning: 0 }
   }
 
   async *read(body: ModelBody): AsyncGenerator<Uint8Array, void, void> {

@@ -7,7 +7,7 @@ export interface Usage {
   readonly input: number
   /** The part of `input` that was read from a cache. */
   readonly cachedInput: number
-  /** The part of `input` that was written to a cache for five minutes. Only Anthropic reports it. */
+  /** The part of `input` that was written to a cache: of Anthropic for five minutes, and of OpenAI for any time. */
   readonly cacheWrite: number
   /** The part of `input` that was written to a cache for an hour. Only Anthropic reports it. */
   readonly cacheWriteHour: number
@@ -29,15 +29,21 @@ const FIELDS: readonly (readonly [name: string, inside?: string])[] = [
   ['completion_tokens'],
   ['total_tokens'],
   ['cached_tokens', 'prompt_tokens_details'],
+  ['cache_write_tokens', 'prompt_tokens_details'],
   ['reasoning_tokens', 'completion_tokens_details'],
   ['input_tokens'],
   ['output_tokens'],
   ['cached_tokens', 'input_tokens_details'],
+  ['cache_write_tokens', 'input_tokens_details'],
   ['reasoning_tokens', 'output_tokens_details'],
+  ['thinking_tokens', 'output_tokens_details'],
   ['cache_read_input_tokens'],
   ['cache_creation_input_tokens'],
   ['ephemeral_1h_input_tokens', 'cache_creation'],
 ]
+
+/** Steps of Anthropic whose tokens are billed, and are not in the counts of the whole answer. */
+const MORE: ReadonlySet<unknown> = new Set(['compaction', 'advisor_message'])
 
 /**
  * Adds the token counts in an answer or an event. Returns true if they are complete, false if more tokens may follow, and undefined if
@@ -47,11 +53,14 @@ const FIELDS: readonly (readonly [name: string, inside?: string])[] = [
 export function report(reported: Reported, event: Json, isOpen: boolean): boolean | undefined {
   const { type, choices, delta, message, response } = event
   const usage = membersOf(event.usage ?? membersOf(response).usage ?? membersOf(message).usage)
+  const steps = Array.isArray(usage.iterations) ? (usage.iterations as unknown[]).map(membersOf) : []
+  const more = steps.filter((step) => MORE.has(step.type))
   let output: number | undefined
   for (const [name, inside] of FIELDS) {
-    const value = tokenCount(inside === undefined ? usage[name] : membersOf(usage[inside])[name])
+    const countOf = (counts: Json) => tokenCount(inside === undefined ? counts[name] : membersOf(counts[inside])[name])
+    const value = countOf(usage)
     if (value === undefined) continue
-    reported[name] = value
+    reported[name] = more.reduce((sum, step) => sum + (countOf(step) ?? 0), value)
     if (name === 'completion_tokens' || name === 'output_tokens') output = value
   }
   // Embeddings have no answer.
@@ -71,8 +80,9 @@ export function usageOf(reported: Reported): Usage {
   // Some servers include reasoning only in the total.
   const output = Math.max(reported.completion_tokens ?? of('output_tokens'), of('total_tokens') - input)
   const cachedInput = reported.cached_tokens ?? of('cache_read_input_tokens')
-  const cacheWrite = written - cacheWriteHour
-  return { input, cachedInput, cacheWrite, cacheWriteHour, output, reasoning: of('reasoning_tokens') }
+  const cacheWrite = reported.cache_write_tokens ?? written - cacheWriteHour
+  const reasoning = reported.reasoning_tokens ?? of('thinking_tokens')
+  return { input, cachedInput, cacheWrite, cacheWriteHour, output, reasoning }
 }
 
 /** The prices of a model, in dollars per million tokens. */
@@ -83,7 +93,7 @@ export interface Prices {
   readonly output: number
   /** The price of tokens of the prompt that were read from a cache. Default: the price of `input`. */
   readonly cachedInput?: number
-  /** The price of tokens that were written to a cache for five minutes. Default: 1.25 × the price of `input`. */
+  /** The price of tokens that were written to a cache, of Anthropic for five minutes. Default: 1.25 × the price of `input`. */
   readonly cacheWrite?: number
   /** The price of tokens that were written to a cache for an hour. Default: 2 × the price of `input`. */
   readonly cacheWriteHour?: number

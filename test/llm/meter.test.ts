@@ -149,12 +149,35 @@ describe('a usage', () => {
     expect((await readTexts([more], 900)).cost).toBe(900)
   })
 
+  const cache_creation = { ephemeral_5m_input_tokens: 30, ephemeral_1h_input_tokens: 10 }
+  const written = { input_tokens: 5, cache_creation_input_tokens: 40, cache_read_input_tokens: 100, cache_creation }
+
   it('has the tokens that Anthropic has written to caches', async () => {
-    const cache_creation = { ephemeral_5m_input_tokens: 30, ephemeral_1h_input_tokens: 10 }
-    const counts = { input_tokens: 5, cache_creation_input_tokens: 40, cache_read_input_tokens: 100, output_tokens: 7 }
-    const meter = await readTexts([JSON.stringify({ type: 'message', usage: { ...counts, cache_creation } })])
+    const meter = await readTexts([JSON.stringify({ type: 'message', usage: { ...written, output_tokens: 7 } })])
     const cached = { cachedInput: 100, cacheWrite: 30, cacheWriteHour: 10 }
     expect(meter.usage).toEqual({ input: 145, ...cached, output: 7, reasoning: 0 })
+  })
+
+  it('of a stream that is cut off has them, too, because they cost more', async () => {
+    const start = data({ type: 'message_start', message: { usage: { ...written, output_tokens: 1 } } })
+    const { usage, isReported } = await readTexts([start], { input: 200, output: 50 })
+    expect(isReported).toBe(false)
+    expect(usage).toEqual({ input: 200, cachedInput: 0, cacheWrite: 30, cacheWriteHour: 10, output: 50, reasoning: 0 })
+  })
+
+  it.each(['prompt', 'input'])('has the tokens that OpenAI has written to a cache: %s_tokens_details', async (name) => {
+    const details = { cached_tokens: 100, cache_write_tokens: 30 }
+    const counts = { [`${name}_tokens`]: 150, [`${name}_tokens_details`]: details, output_tokens: 7 }
+    const { usage } = await readTexts([JSON.stringify({ usage: counts })])
+    expect(usage).toMatchObject({ input: 150, cachedInput: 100, cacheWrite: 30, output: 7 })
+  })
+
+  it('has the steps that Anthropic does not count in the whole', async () => {
+    const step = (type: string, input_tokens: number, output_tokens: number) => ({ type, input_tokens, output_tokens })
+    const steps = [step('compaction', 180, 35), step('advisor_message', 1000, 200), step('message', 23, 10)]
+    const counts = { ...step('whole', 23, 10), iterations: [...steps, null, step('message', 1, 1)] }
+    const { usage } = await readTexts([JSON.stringify({ usage: counts })])
+    expect(usage).toMatchObject({ input: 1203, output: 245 })
   })
 
   it('has reasoning that a server counts only in the total', async () => {

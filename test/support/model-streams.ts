@@ -161,7 +161,7 @@ function messages(kind: Kind): Shape {
       event('message_delta', {
         delta: { stop_reason: 'end_turn', stop_sequence: null },
         // The tokens of the prompt are left out by older versions of the API.
-        usage: { output_tokens: 345, output_tokens_details: { reasoning_tokens: 64 } },
+        usage: { output_tokens: 345, output_tokens_details: { thinking_tokens: 64 } },
       }),
       event('message_stop', {}),
     ],
@@ -197,6 +197,6 @@ export const WHOLE: Readonly<Record<Api, object>> = {
       { type: 'tool_use', id: 'toolu_1', name: 'weather', input: { city: 'Berlin' } },
     ],
     stop_reason: 'tool_use',
-    usage: { ...MESSAGES_INPUT, output_tokens: 345, output_tokens_details: { reasoning_tokens: 64 } },
+    usage: { ...MESSAGES_INPUT, output_tokens: 345, output_tokens_details: { thinking_tokens: 64 } },
   },
 }
