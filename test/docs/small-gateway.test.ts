@@ -79,19 +79,22 @@ test(
   },
 )
 
-test('the model gets the most tokens of an answer once, under one name', async () => {
+test('the model gets the most tokens of an answer under one name, and streams only what the client asks for as a stream', async () => {
   const asked: unknown[] = []
   const url = await start((body) => {
     asked.push(body)
     return Promise.resolve(new Response('data: [DONE]\n\n'))
   })
-  const bodies = [{}, { max_tokens: 5 }, { max_completion_tokens: 6 }, { max_completion_tokens: null }]
-  for (const body of bodies) {
+  const bodies = [{}, { max_tokens: 5 }, { max_completion_tokens: 6, stream: false }, { max_completion_tokens: null }]
+  for (const body of [...bodies, { stream: true }]) {
     const headers = { 'x-team': 'ads', 'content-type': 'application/json' }
     await (await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })).text()
   }
-  const stream_options = { include_usage: true }
-  expect(asked).toEqual(
-    [1000, 5, 6, 1000].map((most) => ({ max_completion_tokens: most, stream: true, stream_options })),
-  )
+  expect(asked).toEqual([
+    { max_completion_tokens: 1000 },
+    { max_completion_tokens: 5 },
+    { max_completion_tokens: 6, stream: false },
+    { max_completion_tokens: 1000 },
+    { max_completion_tokens: 1000, stream: true, stream_options: { include_usage: true } },
+  ])
 })
