@@ -290,7 +290,10 @@ export async function startGateway(
 /** Returns the body for the model, or what is wrong with it. */
 function bodyOf(api: Api, given: unknown): Body | string {
   const body = json(given)
-  const { model, stream = false, n = 1 } = body
+  const { model } = body
+  // OpenAI takes null for an option that is left out.
+  const stream = body.stream ?? false
+  const n = body.n ?? 1
   if (typeof model !== 'string' || typeof stream !== 'boolean') return 'expected a model'
   // Each further choice would cost as much as the first one.
   if (n !== 1) return 'expected one choice'

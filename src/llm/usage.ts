@@ -1,4 +1,4 @@
-import { refuse } from '../util/validate.ts'
+import { refuse, wholeNumber } from '../util/validate.ts'
 import { type Json, membersOf, tokenCount } from './tokens.ts'
 
 /** The tokens of a request and of its answer that a provider bills. */
@@ -106,12 +106,14 @@ const HIGHEST = 1e6
 /**
  * Returns the price of a usage in micro-dollars, rounded up. One dollar is 1,000,000 micro-dollars. Use the result as the cost for a limit
  * such as `fixedWindow({ quota: 50_000_000, window: '1d', anchor: 'calendar' })`, which allows 50 dollars a day. Throws `INVALID_OPTION` for
- * a price that is not a number from 0 to 1,000,000.
+ * a price that is not a number from 0 to 1,000,000, and for a usage without whole numbers, such as the object that a provider has sent.
  * @example price({ input: 1000, output: 200 }, { input: 2.5, cachedInput: 0.25, output: 10 }) // 4500
  */
 export function price(usage: TokenCounts, prices: Prices): number {
   const { input, output, cachedInput = input, cacheWrite = 1.25 * input, cacheWriteHour = 2 * input } = prices
   const { cachedInput: cached = 0, cacheWrite: written = 0, cacheWriteHour: writtenHour = 0 } = usage
+  wholeNumber('usage.input', usage.input, 0)
+  wholeNumber('usage.output', usage.output, 0)
   const plain = Math.max(0, usage.input - cached - written - writtenHour)
   const parts =
     plain * partsOf('input', input) +

@@ -312,7 +312,7 @@ test('unknown keys and wrong bodies are refused before anything is charged', asy
   for (const each of [...wrong, { max_tokens: 1, max_completion_tokens: 9 }])
     expect(await send('key-of-ann', { ...body, ...each })).toBe(400)
   expect(await left('key-of-ann')).toEqual(free)
-  expect(await send('key-of-ann', body)).toBe(200)
+  expect(await send('key-of-ann', { ...body, n: null, stream: null, max_tokens: null })).toBe(200)
 })
 
 describe('the numbers in the guide', () => {

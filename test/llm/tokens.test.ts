@@ -190,6 +190,11 @@ describe('a price', () => {
     expect(price({ input: 1, cachedInput: 4, output: 0 }, prices)).toBe(1)
   })
 
+  it('refuses a usage with other names, such as that of a provider', () => {
+    const wrong = { prompt_tokens: 5, completion_tokens: 3 } as never
+    expect(() => price(wrong, prices)).toThrow('usage.input: expected a whole number from 0')
+  })
+
   it('refuses prices that are none', () => {
     for (const wrong of [-1, NaN, Infinity, '2', 2e6])
       expect(codeOf(() => price({ input: 1, output: 1 }, { ...prices, output: wrong as number }))).toBe(
