@@ -120,7 +120,7 @@ export function chargesOf(decision: Decision): readonly Charge[] {
     if (limits.every(isCharge)) return limits
     for (const each of limits) refuseOtherVersion('decision', each, CHARGE)
   }
-  return refuse('decision', 'a decision from consume or wait, not a promise of one', decision)
+  return refuse('decision', 'a decision from consume or wait, or its receipt, not a promise or a copy of one', decision)
 }
 
 /** Returns true for a denial and for a peek, whose refund is a mistake. Returns false if nothing was charged because the store did not answer. */

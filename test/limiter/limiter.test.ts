@@ -184,9 +184,15 @@ describe('refund and settle', () => {
     },
   )
 
-  it('ask for a decision when given a promise', () => {
-    expect(() => limiterOf(perSecond(1)).refund(Promise.resolve() as never)).toThrow(
-      'decision: expected a decision from consume or wait, not a promise of one, got a promise',
+  it.each([
+    ['a promise', Promise.resolve()],
+    [
+      'the JSON of a decision, as from a queue of jobs',
+      JSON.parse(JSON.stringify(limiterOf(perSecond(1)).consume(ada))),
+    ],
+  ])('ask for a decision or its receipt when given %s', (_, given) => {
+    expect(() => limiterOf(perSecond(1)).refund(given as never)).toThrow(
+      'decision: expected a decision from consume or wait, or its receipt, not a promise or a copy of one',
     )
   })
 
