@@ -95,6 +95,11 @@ export const guard = [
     'undefined',
   ),
   inFile('src/stores/guard/reporter.ts', log)(
+    'failures in which an outage begins, reported twice',
+    '      this.#missing.manyAt = Infinity\n      const waits',
+    '      const waits',
+  ),
+  inFile('src/stores/guard/reporter.ts', log)(
     'late decisions of all time that count as those of a minute',
     'if (now - this.#missing.since > LOG_EVERY)',
     'if (now < 0)',

@@ -8,6 +8,8 @@ import type { StoreState } from './health.ts'
 const LOG_EVERY = 60_000
 /** From this number on, the decisions of a minute that this process has made while the store answered others are reported. */
 const MANY = 20
+/** Milliseconds after which they are: failures in which an outage begins are reported as the outage. */
+const DOUBT = 1000
 
 /** A change of a guarded store. */
 export interface StoreChange {
@@ -57,8 +59,8 @@ export class Reporter {
   #recovered: StoreChange | undefined
   /** The number of decisions without the store since the latest recovery in the log. */
   #local = 0
-  /** Those since a time while the store answered others. */
-  #missing = { count: 0, since: -Infinity }
+  /** Those of this minute, without those of an outage, when they became many, and the cause of the latest one. */
+  #missing = { count: 0, since: -Infinity, manyAt: Infinity, cause: '' }
   /** Reports that the store cannot decide about a key. */
   readonly busy: (reason: string) => void = this.#counted(
     'SLUICE_LOCAL',
@@ -87,6 +89,7 @@ export class Reporter {
     this.#latest = cause
     this.#recovered = state === 'healthy' ? change : undefined
     if (state !== 'healthy') {
+      this.#missing.manyAt = Infinity
       const waits = left === undefined ? isSilent : this.#silent !== undefined
       this.#silent = waits ? cause : undefined
       if (!waits) this.#logOnce(cause)
@@ -101,21 +104,28 @@ export class Reporter {
 
   /** The store has decided again. */
   proven(): void {
+    if (this.#missing.manyAt < Infinity) this.#reportMissing()
     if (this.#recovered === undefined) return
     this.lost()
     this.#logOnce(this.#recovered)
     this.#recovered = undefined
   }
 
-  /** Counts a decision that this process makes in place of the store. `missing`: why, while the store answers others. Many of them in a minute are reported. */
-  countLocal(missing?: string): void {
+  /** Counts a decision that this process makes in place of the store. `cause`: why, if there is no outage. */
+  countLocal(cause?: string): void {
     this.#local++
-    if (missing === undefined) return
+    if (cause === undefined) return
     const now = performance.now()
-    if (now - this.#missing.since > LOG_EVERY) this.#missing = { count: 0, since: now }
-    if (++this.#missing.count !== MANY) return
+    if (now - this.#missing.since > LOG_EVERY) this.#missing = { count: 0, since: now, manyAt: Infinity, cause }
+    if (++this.#missing.count === MANY) Object.assign(this.#missing, { manyAt: now, cause })
+  }
+
+  /** The store has decided, so it is not away. */
+  #reportMissing(): void {
+    if (performance.now() - this.#missing.manyAt < DOUBT) return
+    this.#missing.manyAt = Infinity
     const effect = `This process has made ${MANY} decisions of the last minute without it`
-    warn('SLUICE_LOCAL', `${this.#name}: ${missing}. It answers others. ${effect}`)
+    warn('SLUICE_LOCAL', `${this.#name}: ${this.#missing.cause}. It answers others. ${effect}`)
   }
 
   /**

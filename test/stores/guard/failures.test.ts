@@ -201,6 +201,8 @@ describe('the breaker', () => {
     for (let i = 0; i < 20; i++) await Promise.all(['slow', 'slow', 'fast'].map(async (key) => it.limiter.consume(key)))
     expect(it.changes).toEqual([])
     // It is not silent, either.
+    await pause(1000)
+    await it.limiter.consume('fast')
     expect(warnings.messages).toEqual([expect.stringContaining('late. It answers others. This process has made 20')])
   })
 
