@@ -96,7 +96,7 @@ export const guard = [
   ),
   inFile('src/stores/guard/reporter.ts', log)(
     'failures in which an outage begins, reported twice',
-    '      this.#missing.manyAt = Infinity\n      const waits',
+    '      Object.assign(this.#missing, { count: 0, manyAt: Infinity })\n      const waits',
     '      const waits',
   ),
   inFile('src/stores/guard/reporter.ts', log)(

@@ -20,7 +20,7 @@ export function problemsOf({ fleet, admitted, heaps, recoveries, problems }) {
     ...slowToReturn(recoveries, fleet.longestLag),
     ...fleet.errors.map((error) => `an error: ${error}`),
     ...[...fleet.warnings]
-      .filter((code) => !['SLUICE_OUTAGE', 'SLUICE_RECOVERY'].includes(code))
+      .filter((code) => !['SLUICE_OUTAGE', 'SLUICE_RECOVERY', 'SLUICE_LOCAL'].includes(code))
       .map((code) => `a warning: ${code}`),
   ].slice(0, 50)
 }

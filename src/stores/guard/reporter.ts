@@ -89,7 +89,7 @@ export class Reporter {
     this.#latest = cause
     this.#recovered = state === 'healthy' ? change : undefined
     if (state !== 'healthy') {
-      this.#missing.manyAt = Infinity
+      Object.assign(this.#missing, { count: 0, manyAt: Infinity })
       const waits = left === undefined ? isSilent : this.#silent !== undefined
       this.#silent = waits ? cause : undefined
       if (!waits) this.#logOnce(cause)

@@ -29,7 +29,9 @@ async function verify(fault: Fault, family: Family, kind: PlaceKind = 'single'):
   verifyCounts(options, figures)
   verifyTimes(options, figures)
   expect(
-    warnings.codes.filter((code) => !['SLUICE_OUTAGE', 'SLUICE_SLOW_STORE', 'SLUICE_RECOVERY'].includes(code)),
+    warnings.codes.filter(
+      (code) => !['SLUICE_OUTAGE', 'SLUICE_SLOW_STORE', 'SLUICE_RECOVERY', 'SLUICE_LOCAL'].includes(code),
+    ),
   ).toEqual([])
 }
 
