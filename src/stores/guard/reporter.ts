@@ -8,7 +8,7 @@ import type { StoreState } from './health.ts'
 const LOG_EVERY = 60_000
 /** From this number on, the decisions of a minute that this process has made while the store answered others are reported. */
 const MANY = 20
-/** Milliseconds after which they are: failures in which an outage begins are reported as the outage. */
+/** Milliseconds without an outage before this report. The first failures of an outage are part of the report about the outage. */
 const DOUBT = 1000
 
 /** A change of a guarded store. */
@@ -59,7 +59,7 @@ export class Reporter {
   #recovered: StoreChange | undefined
   /** The number of decisions without the store since the latest recovery in the log. */
   #local = 0
-  /** Those of this minute, without those of an outage, when they became many, and the cause of the latest one. */
+  /** Decisions of this minute without the store while there was no outage, the time at which they became many, and the cause then. */
   #missing = { count: 0, since: -Infinity, manyAt: Infinity, cause: '' }
   /** Reports that the store cannot decide about a key. */
   readonly busy: (reason: string) => void = this.#counted(
